@@ -1,4 +1,4 @@
-// ops/softmax.cpp - softmax, logsumexp, and the losses from logits with their adjoints, to any order.
+// ops/softmax.cpp - softmax, logsumexp, and the losses from logits, with gradients of any order.
 #include "ops/softmax.h"
 
 #include "ops/expr.h"
@@ -50,7 +50,7 @@ constexpr auto cross_entropy_run = [](const auto& f) {
   if (a.n == 0) std::fill_n(loss, a.outer * a.inner, T(0));
   a.run(
       [&](std::int64_t r, std::int64_t count) {
-        constexpr std::int64_t kRows = 64;  // the logsumexp waits in `loss`
+        constexpr std::int64_t kRows = 64;  // rows whose logsumexp fits a small buffer
         for (std::int64_t end = r + count; r < end; r += kRows) {
           std::int64_t m = std::min(kRows, end - r), at = r * a.n;
           T lse[kRows];
@@ -132,7 +132,7 @@ void logsumexp_kernel(const OpCall& call) {
   });
 }
 
-/// Element sizes are all that counts for copying.
+/// Calls f with an integer of the size of an element: a copy depends on nothing else.
 template <class F>
 void by_size(DType dtype, F&& f) {
   switch (dtype.size()) {
@@ -295,7 +295,7 @@ constinit const OpDef softmax_from_logsumexp_op{.name = "softmax_from_logsumexp"
                                                 .cpu = float_kernel<from_logsumexp_run>,
                                                 .vjp = from_logsumexp_vjp,
                                                 .saves_out = 1};
-// The second output is softmax(logits): what the adjoint needs.
+// The second output is softmax(logits), which the gradient needs.
 constinit const OpDef softmax_cross_entropy_op{.name = "categorical_crossentropy",
                                                .rule = cross_entropy_rule,
                                                .cpu = float_kernel<cross_entropy_run>,

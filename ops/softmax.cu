@@ -1,4 +1,4 @@
-// ops/softmax.cu - softmax along an axis and its losses on CUDA. Formulae as in softmax_simd.cpp; logsumexp is in reduce.cu.
+// ops/softmax.cu - softmax along an axis and its losses on CUDA, by the formulae of softmax_simd.cpp. logsumexp is in reduce.cu.
 #include <iterator>
 
 #include "devices/cuda/faults.cuh"
@@ -8,7 +8,7 @@
 namespace kassette::cuda {
 namespace {
 
-/// Largest element and sum of exponentials of a line; the sum is NaN where the largest is not finite, and with it all that is made of it.
+/// The largest element and the sum of exponentials of a line. The sum is NaN if the largest element is not finite, and so are results.
 template <class C>
 struct Total {
   C max, sum;
@@ -20,7 +20,7 @@ __device__ Total<typename Line::C> total_of(const Line& line, const typename Lin
   const C none = e.max - e.max;
   return {e.max, none == C(0) ? e.sum : none};
 }
-/// y = softmax(x). The exponentials are made again: half types would round them twice, and memory is slower.
+/// y = softmax(x). Recomputes the exponentials: storing them would be slower, and would round half types twice.
 template <class Line, class T>
 __device__ void write_softmax(const Line& line, const typename Line::Input& x, T* y, const Total<Wide<T>>& t) {
   using C = Wide<T>;
@@ -74,7 +74,7 @@ struct SoftmaxGrad {
         dx, [&](std::int64_t, C slope, C v) { return v * (slope - sum); }, d, p);
   }
 };
-/// loss = sum(t * (logsumexp(z) - z)), 0 where t is 0; p = softmax(z)
+/// loss = sum(t * (logsumexp(z) - z)), with 0 where t is 0; p = softmax(z)
 template <class T>
 struct CrossEntropy {
   using Element = T;
@@ -110,14 +110,14 @@ struct CrossEntropyGrad {
         dz, [&](std::int64_t, C share, C v) { return g * (v * sum - share); }, target, in);
   }
 };
-/// Probabilities count as between low and high.
+/// The range to which probabilities are clipped.
 template <class C>
 struct Bounds {
   C low, high;
   __device__ C clip(C q) const { return q < low ? low : q > high ? high : q; }
   __device__ bool inside(C q) const { return q >= low && q <= high; }
 };
-/// loss = -sum(t * log(q)), q = p / sum(p)
+/// loss = -sum(t * log(q)), with q = p / sum(p) clipped
 template <class T>
 struct Probability {
   using Element = T;
@@ -136,7 +136,7 @@ struct Probability {
     if (line.leads()) store(loss + o, -sum);
   }
 };
-/// dp = dy * (sum(t) - t / q) / sum(p), t where q is not clipped
+/// dp = dy * (sum(t) - t / q) / sum(p), with q = p / sum(p). t counts as 0 where q is clipped
 template <class T>
 struct ProbabilityGrad {
   using Element = T;
@@ -161,7 +161,7 @@ struct ProbabilityGrad {
         target, in);
   }
 };
-/// The class of each row, of n; -1 for one that is out of range, which is refused.
+/// The class of each row. One that is out of range [0, n) is reported as an error, and -1 takes its place.
 struct Classes {
   const std::int64_t* ids;
   std::int64_t n;
@@ -173,7 +173,7 @@ struct Classes {
     return -1;
   }
 };
-/// loss = log(sum(q)) - log(q[id])
+/// loss = log(sum(q)) - log(q[id]), with q = p clipped
 template <class T>
 struct SparseProbability {
   using Element = T;
@@ -193,7 +193,7 @@ struct SparseProbability {
                            : m::log(total) - m::log(bounds.clip(load(p + o * line.members() + id))));
   }
 };
-/// dp = dy * (1 / sum(q) - [id] / q) where p is not clipped
+/// dp = dy * (1 / sum(q) - (1 / q at the class, else 0)), and 0 where p is clipped
 template <class T>
 struct SparseProbabilityGrad {
   using Element = T;
@@ -293,7 +293,7 @@ void run_probability_grad(const OpCall& call) {
 }
 
 // ---- classes -----------------------------------------------------------------------------------------------------------
-/// Input i, a class for each row of x.
+/// Input i as the classes of the rows of x.
 Classes classes_of(const OpCall& call, int i, const TensorSpec& x) {
   return {call.in[i].as<std::int64_t>(), x.dims[x.rank - 1], device_of(call.device).faults()};
 }
@@ -325,7 +325,7 @@ void run_sparse_probability_grad(const OpCall& call) {
                                           bounds_of<T>(call), call.out_as<T>()});
   });
 }
-/// dz = dy * p, and dy * (p - 1) at the class. Operand 0: p; operand 1: the row.
+/// dz = dy * (p - 1) at the class, else dy * p. Operand 0 is the element of p, operand 1 its row.
 template <class T>
 struct SparseGrad {
   const T *dy, *p;
@@ -363,7 +363,7 @@ void run_pick(const OpCall& call) {
     launch_each<1>(call, Pick<T>{call.in[0].as<T>(), classes_of(call, 1, x)}, o);
   });
 }
-/// Zeros, and each value at its class.
+/// The value at the class of its row, else 0.
 template <class T>
 struct PlaceAt {
   const T* v;
@@ -383,7 +383,7 @@ void run_place(const OpCall& call) {
 }
 
 // ---- elementwise ---------------------------------------------------------------------------------------------------------
-/// exp(x - lse), 0 where lse is -inf. Operand 1: the group.
+/// exp(x - lse), and 0 where lse is -inf. Operand 1 is the group.
 template <class T>
 struct FromLogSum {
   const T *x, *lse;
@@ -415,7 +415,7 @@ void run_sigmoid(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype,
                             [&](auto* p) { launch_each<2>(call, SigmoidLoss<std::remove_pointer_t<decltype(p)>>()); });
 }
-/// -(t * log(q) + (1 - t) * log(1 - q))
+/// -(t * log(q) + (1 - t) * log(1 - q)), with q = p clipped
 template <class T>
 struct BinaryLoss {
   Bounds<Wide<T>> bounds;
@@ -425,7 +425,7 @@ struct BinaryLoss {
     store(o.result<T>() + i, -(t * m::log(q) + (C(1) - t) * m::log(C(1) - q)));
   }
 };
-/// dp = dy * (q - t) / (q * (1 - q)) where p is not clipped
+/// dp = dy * (p - t) / (p * (1 - p)), and 0 where p is clipped
 template <class T>
 struct BinaryGrad {
   Bounds<Wide<T>> bounds;

@@ -1,5 +1,5 @@
-// ops/softmax_simd.cpp - the loops of softmax and its losses; compiled once per CPU level. A row shorter than a few vectors is
-// slow along its axis, so such rows are transposed, a vector of rows at a time, and go through the columns' loops.
+// ops/softmax_simd.cpp - the loops of softmax and its losses; compiled once per CPU level. Vectors along rows are inefficient for rows of
+// a few vectors, so short rows are transposed, as many as a vector has lanes at a time, and computed by the loops for columns.
 #include "ops/simd.h"
 
 #include <limits>
@@ -17,7 +17,7 @@ struct Lanes {
   alignas(64) T at[Vec<T>::kWidth];
 };
 
-/// v, with `fill` in the lanes from n on.
+/// v with `fill` in the lanes from n on.
 template <class T>
 KASSETTE_FN xsimd::batch<T> only_first(const xsimd::batch<T>& v, std::int64_t n, T fill) {
   using V = xsimd::batch<T>;
@@ -25,7 +25,7 @@ KASSETTE_FN xsimd::batch<T> only_first(const xsimd::batch<T>& v, std::int64_t n,
   return xsimd::select(V::load_aligned(kLane) < V(static_cast<T>(n)), v, V(fill));
 }
 
-/// NaN wins or not: a NaN reaches the sum of exponentials anyway.
+/// The maximum. With a NaN the result may be either operand, since the sum of exponentials will be NaN anyway.
 template <class V>
 KASSETTE_FN V larger(const V& a, const V& b) {
   return xsimd::max(a, b);
@@ -47,7 +47,7 @@ KASSETTE_FN T across_sum(const xsimd::batch<T>& v) {
   return l.at[0];
 }
 
-/// sum over i of f(i, n), vectors of up to a whole width; f gives 0 in lanes that do not count.
+/// The sum of the elements of f(i, m) over the vectors of n elements: m from i on. Lanes from m on are ignored.
 template <class T, class F>
 KASSETTE_FN T sum_over(std::int64_t n, F f) {
   constexpr std::int64_t w = Vec<T>::kWidth;
@@ -64,7 +64,7 @@ KASSETTE_FN T sum_over(std::int64_t n, F f) {
   if (i < n) b = b + only_first(f(i, n - i), n - i, T(0));
   return across_sum<T>(a + b);
 }
-/// f(i, m) for the vectors of n elements.
+/// Calls f(i, m) for the vectors of n elements; each has m elements from i on.
 template <class T, class F>
 KASSETTE_FN void each(std::int64_t n, F f) {
   constexpr std::int64_t w = Vec<T>::kWidth;
@@ -89,7 +89,7 @@ KASSETTE_FN T max_of(const T* x, std::int64_t n) {
   return across_max<T>(a);
 }
 
-/// The maximum as the shift of a logsumexp: 0 where it is not finite.
+/// The shift of a logsumexp: the maximum, or 0 if that is not finite.
 template <class T>
 KASSETTE_FN T shift_of(T max) {
   return max - max == T(0) ? max : T(0);
@@ -100,7 +100,7 @@ KASSETTE_FN xsimd::batch<T, A> shift_of(const xsimd::batch<T, A>& max) {
 }
 
 // ---- columns ---------------------------------------------------------------------------------------------------------
-/// The maximum over n elements `stride` apart, one per lane.
+/// In each lane the maximum of a column: n elements `stride` apart.
 template <class T>
 KASSETTE_FN xsimd::batch<T> column_max(const T* x, std::int64_t n, std::int64_t stride, Part<T> part) {
   auto a = part.load(x);
@@ -205,8 +205,8 @@ struct Bounds {
   V low, high;
   KASSETTE_FN V clip(const V& q) const {
     return xsimd::select(q < low, low, xsimd::select(q > high, high, q));
-  }  // NaN stays
-  /// v, or 0 where q is outside.
+  }  // keeps NaN
+  /// v where q is within the bounds, else 0.
   KASSETTE_FN V inside(const V& q, const V& v) const {
     return xsimd::select(q >= low, xsimd::select(q <= high, v, V(T(0))), V(T(0)));
   }
@@ -264,7 +264,7 @@ KASSETTE_FN void softmax_op(const T* x, T* y, T* lse, std::int64_t n) {
 template <class T>
 constexpr std::int64_t kShort = 32;
 
-/// Rows [0, count) of n <= kShort elements, as columns of a buffer: `width` lanes side by side.
+/// Transposes `count` rows of n <= kShort elements into columns of a buffer that is a vector wide. Other columns are 0.
 template <class T>
 KASSETTE_FN void transpose_in(const T* x, T* buffer, std::int64_t count, std::int64_t n) {
   constexpr std::int64_t w = Vec<T>::kWidth;
@@ -280,7 +280,7 @@ KASSETTE_FN void transpose_out(const T* buffer, T* y, std::int64_t count, std::i
     for (std::int64_t r = 0; r < n; ++r) y[i * n + r] = buffer[r * w + i];
 }
 
-/// Calls f(buffer, first row, rows) for vectors of rows of n <= kShort elements, transposed into the buffer.
+/// Calls f(buffer, first row, rows) for blocks of rows of n <= kShort elements, transposed into the buffer.
 template <class T, class F>
 KASSETTE_FN void short_rows(const T* x, std::int64_t count, std::int64_t n, F f) {
   constexpr std::int64_t w = Vec<T>::kWidth;

@@ -1,4 +1,4 @@
-// ops/sparse.cpp - making, densifying and joining sparse tensors. Products are in sparse_dot.cpp.
+// ops/sparse.cpp - construction, conversion and concatenation of sparse tensors. Products are in sparse_dot.cpp.
 #include "ops/sparse.h"
 
 #include <algorithm>
@@ -19,14 +19,14 @@ namespace {
 
 constexpr std::int64_t kGrain = 1 << 14;  // entries or elements
 
-/// The dense shape, input i, where all of it is known.
+/// The dense shape in input i, as far as it is known.
 TensorSpec dense_shape(const OpCall& call, int i) {
   TensorSpec s;
   dims_from(call, i, &s);
   return s;
 }
 
-// ---- indices that are checked: Note [Index storage] --------------------------------------------------------------------
+// ---- checked indices: Note [Index storage] -----------------------------------------------------------------------------
 
 /// Inputs: indices, dense shape.
 void coo_rule(const OpCall& call, TensorSpec* out) {
@@ -51,7 +51,7 @@ void coo_kernel(const OpCall& call) {
   out.offset = 0;
 }
 
-/// Input: a dense tensor. The places of its elements that are not zero, in row-major order.
+/// Input: a dense tensor. Output: the indices of its nonzero elements, in row-major order.
 void nonzero_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
   if (x.rank == 0) fail<ValueError>("to_sparse: a scalar; a sparse tensor has at least one axis");
@@ -107,13 +107,13 @@ void add_to(T& to, T v) {
   else to = static_cast<T>(to + v);
 }
 
-/// Adds entries [begin, end) to zeros.
+/// Adds entries [begin, end) to the elements of `to`.
 template <class T>
 void scatter(const SparseIndex& index, const T* values, T* to, std::int64_t begin, std::int64_t end) {
   for (std::int64_t k = begin; k < end; ++k) add_to(to[index.element(k)], values[k]);
 }
 
-/// Half types: equal elements side by side, so that their sum is rounded once.
+/// For half types: sums the entries of an element in float32, so that the result is rounded once.
 template <class T>
 void scatter_half(const SparseElements& e, const T* values, T* to) {
   for (std::int64_t i = 0; i < e.n; ++i) {
@@ -137,7 +137,7 @@ void to_dense_kernel(const OpCall& call) {
     } else if (!index.rising()) {
       scatter(index, values, to, 0, index.count());
     } else {
-      // Each thread takes whole lines of axis 0, so that nobody else adds to the same element.
+      // Each thread takes whole lines of axis 0, so that no two threads add to the same element.
       auto line_start = [&](std::int64_t k) {
         while (k > 0 && k < index.count() && *index.at(k) == *index.at(k - 1)) ++k;
         return k;
@@ -179,7 +179,7 @@ void gather_gradient(const VjpContext& r) { r.din(2) = apply1(sparse_to_dense_op
 
 // ---- joining -----------------------------------------------------------------------------------------------------------
 
-/// Inputs: indices and dense shape of each part. Outputs: those of the whole. The axis is not negative.
+/// Inputs: indices and dense shape of each part. Outputs: indices and dense shape of the result. The axis is not negative.
 void concatenate_rule(const OpCall& call, TensorSpec* out) {
   auto axis = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
   TensorSpec whole;
@@ -228,7 +228,7 @@ void concatenate_kernel(const OpCall& call) {
 
 // ---- handles -----------------------------------------------------------------------------------------------------------
 
-/// The handle over checked indices; its static shape is what is known of the dense shape.
+/// Makes a handle from checked indices. Its static shape is the dense shape as far as that is known.
 Tensor handle(const char* what, const Tensor& indices, const Tensor& values, const Tensor& shape) {
   InputView a{&Access::body(shape), Access::body(shape).storage ? Access::body(shape).data() : nullptr};
   OpCall call{sparse_coo_op, Attrs{}, &a, 1, nullptr, 0, cpu};
@@ -281,7 +281,7 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& sha
 
 Tensor to_sparse(const Tensor& x) { return to_sparse(x, x); }
 Tensor to_sparse(const Tensor& x, const Tensor& mask) {
-  // From a device comes a byte for each element.
+  // A mask on a device is cast to bool first, so that only a byte per element is copied to the host.
   Tensor seen = mask.device() == cpu ? mask : cast(mask, bool_).to(cpu), indices = apply1(sparse_nonzero_op, {seen}),
          shape = shape_of(x, int64);
   return handle("to_sparse", indices, apply1(sparse_gather_op, {indices, shape, x}), shape);

@@ -1,5 +1,5 @@
-// ops/sparse.cu - densifying sparse tensors and multiplying them on CUDA. What the host has put in order once (ops/sparse_index.h) says
-// which entries come together: each result is one thread's or warp's, in an order that nothing else changes.
+// ops/sparse.cu - conversion of sparse tensors to dense ones, and products, on CUDA. The host has grouped the entries (ops/sparse_index.h), so that
+// one thread or warp sums each result, always in the same order.
 #include <iterator>
 
 #include "devices/cuda/launch.cuh"
@@ -9,7 +9,7 @@
 namespace kassette::cuda {
 namespace {
 
-/// Calls f with that part of the indices, input 0; there are entries. `dense_shape`: the input that says it.
+/// Calls f with a part of the index of input 0, which must have entries. `dense_shape` is the number of the input with the dense shape.
 template <class F>
 void with_index(const OpCall& call, int dense_shape, SparseView::Part part, F f) {
   host_services().with_sparse_index(
@@ -56,7 +56,7 @@ void run_gather(const OpCall& call) {
 }
 
 // ---- products ----------------------------------------------------------------------------------------------------------------
-/// What products of a dtype are summed in; integers wrap.
+/// The type in which products of a dtype are summed; integers wrap.
 template <class T, bool = std::is_integral_v<T>>
 struct Products {
   using Sum = Wide<T>;
@@ -71,7 +71,7 @@ struct Products<T, true> {
   __device__ static Sum add(Sum a, Sum b, Sum sum) { return a * b + sum; }
 };
 
-/// Element (r, j) of a product with x, (others, width): a team has the entries of line r.
+/// out[r, j] for a product with x of shape (others, width). A team sums the entries of line r.
 template <class Team, class T>
 __global__ void dot_lines(SparseView m, const T* values, const T* x, T* out, std::int64_t width) {
   using P = Products<T>;
@@ -86,7 +86,7 @@ __global__ void dot_lines(SparseView m, const T* values, const T* x, T* out, std
     if (Team::rank() == 0) store(out + t, sum);
   }
 }
-/// out[k] = <row places[2 k] of x, row places[2 k + 1] of y>, rows of `width` elements.
+/// out[k] is the dot product of row places[2 k] of x and row places[2 k + 1] of y. Rows have `width` elements.
 template <class Team, class T>
 __global__ void pair_products(SparseView m, const T* x, const T* y, T* out, std::int64_t width) {
   using P = Products<T>;
@@ -100,7 +100,7 @@ __global__ void pair_products(SparseView m, const T* x, const T* y, T* out, std:
     if (Team::rank() == 0) store(out + k, sum);
   }
 }
-/// A warp for sums that are long and whose neighbours are not; fixed by the shape, so that bits are.
+/// Calls f(Warp()) or f(Thread()), the team for each sum. `warp` must depend on shapes alone, since the bits of results depend on it.
 template <class F>
 void with_members(bool warp, F f) {
   if (warp) f(Warp());

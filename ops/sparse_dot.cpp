@@ -17,11 +17,11 @@ namespace {
 
 constexpr std::int64_t kGrain = 1 << 15;  // multiplications
 
-// Two rows are closed under differentiation. With A of entries v at (i, j), X and Y dense:
-//   sparse_dot       Y = A X, or A' X where transposed
+// Two ops that are closed under differentiation. A is sparse with the values v[k] at (i_k, j_k); X and Y are dense.
+//   sparse_dot       Y = A X, or A' X if transposed
 //   sparse_products  v[k] = <X[i_k], Y[j_k]>
-// The adjoint of A X for v are the products of dY and X, for X it is A' dY; the adjoints of the products for X and Y are A Y
-// and A' X with dv in the place of v.
+// The gradient of A X is sparse_products of dY and X with respect to v, and A' dY with respect to X. The gradients of sparse_products are
+// A Y with respect to X and A' X with respect to Y, where A has the values dv.
 
 template <class T>
 SparseLoops<T> loops() {
@@ -29,7 +29,7 @@ SparseLoops<T> loops() {
   else return KASSETTE_PICK(sparse_table).doubles;
 }
 
-/// Integers wrap: sums of products modulo two to the width.
+/// The loops for integers, which wrap.
 template <class T>
 struct IntegerLoops {
   using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
@@ -57,7 +57,7 @@ struct IntegerLoops {
   }
 };
 
-/// Calls f(loops, inputs, output) with the operands as they are multiplied: half types as float32, rounded once at the end.
+/// Calls f(loops, input, input, output). Half types are converted to float32 and rounded once at the end.
 template <class F>
 void with_loops(const OpCall& call, const int* inputs, F f) {
   Body& out = *call.out[0];
@@ -106,7 +106,7 @@ void dot_rule(const OpCall& call, TensorSpec* out) {
   TensorSpec a = matrix_shape(call, 2);
   check_matrix(call, 3);
   check_dtypes(values.dtype, x.dtype);
-  if (values.rank >= 0 && values.rank != 1)  // known only when a function is called
+  if (values.rank >= 0 && values.rank != 1)  // its rank may be unknown until a function is called
     fail<ValueError>("sparse_coo: values of shape ", values, "; they are a list, one for each entry");
   if (call.attrs.as<SparseDotAttrs>().transposed) std::swap(a.dims[0], a.dims[1]);
   if (differ(a.dims[1], dim(x, 0)))
@@ -127,7 +127,7 @@ void dot_kernel(const OpCall& call) {
   const SparseEntries m{lines.starts, lines.others, lines.order};
   constexpr int kInputs[] = {1, 3};
   with_loops(call, kInputs, [&](const auto& loop, const auto* values, const auto* x, auto* to) {
-    // Parts of equal work: a line weighs as many units as it has entries, and one. It belongs to the part its first is in.
+    // Parts of equal work: a line with k entries counts as k + 1 units, and belongs to the part that its first unit is in.
     auto line_at = [&](std::int64_t unit) {
       std::int64_t low = 0, high = lines.n;
       while (low < high) {

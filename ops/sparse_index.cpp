@@ -1,4 +1,4 @@
-// ops/sparse_index.cpp - the indices of a sparse tensor: checking them, and putting them in order.
+// ops/sparse_index.cpp - the indices of a sparse tensor: checking and sorting them.
 #include "ops/sparse_index.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ SparseIndex::SparseIndex(const char* what, Ref<Storage> memory, std::int64_t off
       bool inside = true;
       for (int i = 0; i < rank; ++i)
         inside &= static_cast<std::uint64_t>(place[i]) < static_cast<std::uint64_t>(shape.dims[i]);
-      if (!inside) {  // the first of all is reported, whichever thread is first
+      if (!inside) {  // the first wrong entry is reported, whichever thread finds one first
         std::int64_t seen = wrong.load();
         while (k < seen && !wrong.compare_exchange_weak(seen, k)) {
         }
@@ -173,7 +173,7 @@ SparseView SparseIndex::on(Device device, SparseView::Part part) const {
   return v;
 }
 
-/// Counts the entries of each line and places each behind those of its line that were listed before it.
+/// A counting sort by line. It is stable: the entries of a line keep their order.
 SparseLines SparseIndex::sorted(int axis) const {
   const int other = 1 - axis;
   if (count_ > UINT32_MAX || shape_.dims[other] > UINT32_MAX)
@@ -193,7 +193,7 @@ SparseLines SparseIndex::sorted(int axis) const {
   if (listed) {
     for (std::int64_t k = 0; k < count_; ++k) others[k] = static_cast<std::uint32_t>(at(k)[other]);
   } else {
-    // starts[r] runs through line r while it fills and ends where the next begins: shifted back by one afterwards.
+    // starts[r] advances while line r is filled, and ends at the beginning of line r + 1: shifting by one restores it.
     for (std::int64_t k = 0; k < count_; ++k) {
       std::int64_t to = starts[at(k)[axis]]++;
       others[to] = static_cast<std::uint32_t>(at(k)[other]);

@@ -1,4 +1,4 @@
-// ops/sparse_simd.cpp - loops of sparse products; compiled once per CPU level.
+// ops/sparse_simd.cpp - the loops of sparse products; compiled once per CPU level.
 #include "ops/sparse_loops.h"
 
 #include "ops/simd.h"
@@ -6,7 +6,7 @@
 namespace kassette {
 namespace {
 
-/// a * b + c as the vectors of this level compute it, so that the last columns have the bits that they would have elsewhere.
+/// a * b + c, rounded as vectors of this level round it, so that the bits of a column do not depend on its position.
 template <class T>
 KASSETTE_FN T fma_one(T a, T b, T c) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
@@ -17,7 +17,7 @@ KASSETTE_FN T fma_one(T a, T b, T c) {
 #endif
 }
 
-/// One line of a matrix: its entries, and the values in their order.
+/// The entries of one line of a matrix.
 template <class T>
 struct Line {
   const SparseEntries& m;
@@ -26,7 +26,7 @@ struct Line {
   T value(std::int64_t k) const { return values[m.order ? m.order[k] : k]; }
 };
 
-/// N vectors of columns: their sums stay in registers, whatever the number of entries.
+/// N vectors of columns of a product, whose sums stay in registers.
 template <int N, class T>
 KASSETTE_FN void dot_columns(const Line<T>& line, const T* x, T* out, std::int64_t width) {
   using X = Vec<T>;

@@ -1,4 +1,4 @@
-// ops/stop.cpp - where gradients end.
+// ops/stop.cpp - stop_gradient: an identity without a gradient.
 #include "ops/stop.h"
 
 #include "ops/elementwise.h"

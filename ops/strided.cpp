@@ -15,9 +15,9 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kGrainBytes = 3 << 16;  // bytes that are worth a thread
+constexpr std::int64_t kGrainBytes = 3 << 16;  // bytes that are worth another thread
 
-/// Drops axes of size 1, orders the rest by the stride that is written, large to small, and joins neighbours.
+/// Drops axes of size 1, sorts the rest by descending stride of writing, and merges neighbours.
 Strided simplified(const Strided& l) {
   Strided s;
   for (int i = 0; i < l.rank; ++i)
@@ -43,7 +43,7 @@ Strided simplified(const Strided& l) {
   return out;
 }
 
-/// Walks the axes before the last `inner` ones; calls f(from, to) with offsets in elements.
+/// Iterates over [begin, end) of the row-major indices of all axes but the last `inner` ones; calls f(from, to) with offsets in elements.
 template <class F>
 void walk(const Strided& s, int inner, std::int64_t begin, std::int64_t end, F&& f) {
   int outer = s.rank - inner;
@@ -80,7 +80,7 @@ void copy_run(const T* from, std::int64_t from_stride, T* to, std::int64_t to_st
   }
 }
 
-/// A vector of 16 bytes, and the square of elements that so many of them hold.
+/// Transposes squares of elements whose rows are vectors of 16 bytes.
 template <class T>
 struct Square {
   static constexpr int kSide = 16 / sizeof(T);
@@ -96,14 +96,14 @@ struct Square {
   }
   static void store(T* to, const Vector& v) { std::memcpy(to, &v, 16); }
 #if defined(__SSE2__)
-  /// Past the caches; `to` is aligned to a vector.
+  /// Stores past the caches; `to` is aligned to a vector.
   static void stream(T* to, const Vector& v) {
     __m128i bits;
     std::memcpy(&bits, &v, 16);
     _mm_stream_si128(reinterpret_cast<__m128i*>(to), bits);
   }
 #endif
-  /// Interleaving the first half of the rows with the second, log2(kSide) times, transposes.
+  /// Interleaves the first half of the rows with the second, log2(kSide) times.
   template <void (*put)(T*, const Vector&) = store>
   static void transpose(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride) {
     constexpr auto all = std::make_integer_sequence<int, kSide>();
@@ -137,8 +137,8 @@ void transpose_small(const T* from, std::int64_t from_stride, T* to, std::int64_
     for (std::int64_t c = 0; c < columns; ++c) to[r * to_stride + c] = from[c * from_stride + r];
 }
 
-/// Whole cache lines past the caches: what is not read again soon does not push out what is, and no line is read only to be
-/// overwritten.
+/// Copies whole cache lines past the caches: results that are not read again soon do not evict other data, and lines are not read before
+/// they are overwritten.
 void stream_line(void* to, const void* from, std::int64_t bytes) {
 #if defined(__SSE2__)
   if (reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && bytes % 64 == 0) {
@@ -156,7 +156,7 @@ void end_stream() {
 #endif
 }
 
-/// Asks for the lines that `n` strides of `step` elements from `at` reach. Nothing is read there: the address may be past the array.
+/// Prefetches the cache lines at n addresses, `step` elements apart, from `at` on. They may be past the end of the array.
 template <class T>
 void prefetch_lines(const T* at, std::int64_t step, std::int64_t n) {
   auto address = reinterpret_cast<std::uintptr_t>(at);
@@ -164,16 +164,16 @@ void prefetch_lines(const T* at, std::int64_t step, std::int64_t n) {
     __builtin_prefetch(reinterpret_cast<const void*>(address));
 }
 
-/// A rows x columns block transposed past the caches, a line of each of so many columns of `from` at a time: each line that is read
-/// is used whole at once, and what is written goes out in pieces of 256 bytes, whatever the strides do to the sets of the caches.
-/// The lines are too many for the CPU to see where they go next, so those two steps ahead are asked for: (32, 64, 56, 56) to
-/// (0, 2, 3, 1) takes 0.71 ms so and 1.08 ms without, where a copy past the caches takes 0.73.
+/// Transposes a rows x columns block past the caches, in tiles of one cache line by kColumns columns of `from`. A line that is read is used
+/// completely at once, and results are written in pieces of 256 bytes, so that strides which map to the same sets of the caches do no harm.
+/// There are too many lines for the CPU's own prefetching, so the lines two tiles ahead are prefetched: (32, 64, 56, 56) permuted to
+/// (0, 2, 3, 1) takes 0.71 ms, and 1.08 ms without. A plain copy past the caches takes 0.73.
 template <class T>
 void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
                      std::int64_t columns) {
   constexpr std::int64_t kRows = 64 / sizeof(T), kColumns = 256 / sizeof(T), kSide = Square<T>::kSide;
   constexpr std::int64_t kAhead = 2 * kRows;
-  // A square of bytes has 16 rows: more lines would be half written at once than the CPU combines before it writes them.
+  // Squares of bytes have 16 rows: more lines would be partly written at a time than the CPU has write-combining buffers.
   [[maybe_unused]] bool whole_lines = kSide <= 8 && reinterpret_cast<std::uintptr_t>(to) % 64 == 0 &&
                                       to_stride % kRows == 0 && columns % kRows == 0 && rows % kSide == 0;
   alignas(64) T buffer[kRows * kColumns];
@@ -183,7 +183,7 @@ void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_
       std::int64_t m = std::min(kRows, rows - r);
       const T* corner = from + c * from_stride + r;
 #if defined(__SSE2__)
-      // Where the lines of the result are whole, each is filled by the vectors of neighbouring squares, without the buffer.
+      // If the result consists of whole lines, the vectors of neighbouring squares fill each line, and no buffer is needed.
       if (whole_lines) {
         for (std::int64_t k = 0; k < n; k += kRows) {
           prefetch_lines(corner + k * from_stride + kAhead, from_stride, kRows);
@@ -204,18 +204,18 @@ void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_
   end_stream();
 }
 
-/// Blocks whose result fits a cache are written where it is.
+/// Smaller results are written to the caches.
 constexpr std::int64_t kStreamBytes = 1 << 20;
 
-/// The last axis is contiguous on the side written, axis `a` on the side read: blocks of the two are transposed.
+/// For layouts whose last axis is contiguous in writing, and axis `a` in reading: transposes blocks of the two.
 template <class T>
 void copy_transposed(Strided s, int a, const T* from, T* to) {
   int last = s.rank - 1;
-  // Axis a comes next to the last.
+  // Axis a becomes the last but one.
   for (std::int64_t* axes : {s.dims, s.from, s.to}) std::rotate(axes + a, axes + a + 1, axes + last);
   std::int64_t rows = s.dims[last - 1], columns = s.dims[last], outer = 1;
   for (int i = 0; i < last - 1; ++i) outer *= s.dims[i];
-  constexpr std::int64_t kStrip = 1024 / sizeof(T);  // rows that one step takes: whole lines of what is read
+  constexpr std::int64_t kStrip = 1024 / sizeof(T);  // rows per step: whole cache lines are read
   std::int64_t strips = (rows + kStrip - 1) / kStrip;
   std::int64_t strip_bytes = std::min(rows, kStrip) * columns * static_cast<std::int64_t>(sizeof(T));
   bool stream = outer * rows * columns * static_cast<std::int64_t>(sizeof(T)) >= kStreamBytes;
@@ -241,7 +241,7 @@ void copy_columns(const Strided& s, const T* from, T* to, std::int64_t rows) {
     for (int k = 0; k < kColumns; ++k) to[i * t1 + k * t2] = from[i * f1 + k * f2];
 }
 
-/// A last axis of two to four elements: the two last axes in one loop.
+/// For a last axis of two to four elements: one loop for the last two axes.
 template <class T>
 void copy_narrow(const Strided& s, const T* from, T* to) {
   int last = s.rank - 1;

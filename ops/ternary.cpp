@@ -1,4 +1,4 @@
-// ops/ternary.cpp - where: choosing between two tensors by a third.
+// ops/ternary.cpp - where: picks each element from one of two tensors, by a condition.
 #include "ops/ternary.h"
 
 #include "core/text.h"
@@ -9,7 +9,7 @@
 namespace kassette {
 namespace {
 
-/// Elements are moved as integers of their size: no NaN is touched.
+/// Bits 0, 1, 2 of kMask: the condition, a, b is a single element. Elements are copied as integers, so that NaNs keep their bits.
 template <class T, int kMask>
 void loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
   auto* c = static_cast<const bool*>(in[0]);

@@ -1,4 +1,4 @@
-// ops/unary.cpp - the unary elementwise ops: rows, rule, integer loops.
+// ops/unary.cpp - the unary elementwise ops: OpDefs, rule, integer loops.
 #include "ops/unary.h"
 
 #include "core/convert.h"

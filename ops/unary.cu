@@ -1,4 +1,4 @@
-// ops/unary.cu - the unary elementwise ops on CUDA, from the one source in unary_ops.h.
+// ops/unary.cu - the unary elementwise ops on CUDA, compiled from the definitions in unary_ops.h.
 #include <array>
 
 #include "ops/elementwise.cuh"

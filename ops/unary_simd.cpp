@@ -1,5 +1,5 @@
 // ops/unary_simd.cpp - the float loops of the unary ops; compiled once per CPU level.
-#include "ops/simd.h"  // first: ops find the functions on batches that it declares
+#include "ops/simd.h"  // first, since the ops call the functions on batches that it declares
 
 #include "ops/unary.h"
 
