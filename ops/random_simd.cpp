@@ -261,7 +261,7 @@ void truncated_f64(const RandomKey& key, std::int64_t first, std::int64_t n, con
       });
 }
 
-/// Lanes of all ones where a word is below.
+/// Compares random words with the bound of a form: the lanes of words below it are all ones, others 0.
 struct Kept {
   std::uint32_t last;
   std::uint32_t any;

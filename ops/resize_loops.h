@@ -6,6 +6,7 @@
 
 namespace kassette {
 
+/// Loops over n elements of a line.
 template <class T>
 struct ResizeLoops {
   void (*blend)(const T* a, const T* b, T t, std::int64_t n, T* to,

@@ -4,6 +4,7 @@
 
 namespace kassette {
 
+/// Attributes of cumsum, cumprod, recurrence and shift.
 struct ScanAttrs {
   static constexpr const char* attrs_name = "scan";
   std::int64_t axes;  // as from encode_axes

@@ -23,6 +23,7 @@ Tensor permute(const Tensor& x, const Axes& pattern);
 Tensor transpose(const Tensor& x);
 
 // ---- join.cpp
+/// Attributes of ops with several outputs: their number, and the axis.
 struct SplitAttrs {
   static constexpr const char* attrs_name = "split";
   std::int64_t n_out, axis;
@@ -36,6 +37,7 @@ Tensor stack(const Tensors& parts, int axis);
 Tensors unstack(const Tensor& x, int n, int axis);
 
 // ---- index.cpp
+/// Attributes of index.
 struct IndexAttrs {
   static constexpr const char* attrs_name = "index";
   std::int64_t at;  // on the first axis; unused if there is an IndexList
@@ -69,6 +71,7 @@ struct GatherAttrs {
   std::int64_t axis;
   Wrap wrap;
 };
+/// Attributes of one_hot: the size of the new axis.
 struct OneHotAttrs {
   static constexpr const char* attrs_name = "one_hot";
   std::int64_t classes;
@@ -78,6 +81,7 @@ Tensor gather(const Tensor& x, const Tensor& indices, int axis = 0, Wrap wrap = 
 Tensor one_hot(const Tensor& indices, std::int64_t classes);
 
 // ---- tile.cpp: the adjoints sum over the copies
+/// Attributes of repeat_elements.
 struct RepeatAttrs {
   static constexpr const char* attrs_name = "repeat_elements";
   std::int64_t times, axis;

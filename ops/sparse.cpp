@@ -84,7 +84,7 @@ void nonzero_kernel(const OpCall& call) {
   out.offset = 0;
 }
 
-// ---- densifying, and reading where entries are -------------------------------------------------------------------------
+// ---- conversion to dense, and reading at entries -----------------------------------------------------------------------
 
 void check_entries(const OpCall& call, int indices, int values) {
   const TensorSpec &i = call.spec(indices), &v = call.spec(values);

@@ -17,7 +17,7 @@ void with_index(const OpCall& call, int dense_shape, SparseView::Part part, F f)
 }
 bool no_entries(const OpCall& call) { return call.spec(0).dims[0] == 0; }
 
-// ---- densifying, and reading where entries are ----------------------------------------------------------------------------
+// ---- conversion to dense, and reading at entries --------------------------------------------------------------------------
 template <class T>
 __global__ void add_entries(SparseView v, const T* values, T* out) {
   for (std::int64_t i = Thread::first(); i < v.n; i += Thread::step()) {

@@ -13,6 +13,7 @@ struct SparseEntries {
   const std::uint32_t* order;  // null if the values are in this order already
 };
 
+/// Loops of products for one dtype.
 template <class T>
 struct SparseLoops {
   /// Lines [begin, end) of the product with x of shape (others, width): each is the sum of rows of x, weighted by the line's values.

@@ -4,6 +4,7 @@
 
 namespace kassette {
 
+/// Attributes of sparse_dot.
 struct SparseDotAttrs {
   static constexpr const char* attrs_name = "sparse_dot";
   bool transposed;  // use the transpose of the sparse matrix

@@ -8,8 +8,8 @@
 namespace kassette::cuda {
 namespace {
 
-/// Where the elements number i stand, counted row-major over the first `axes` axes. Index is 32 bits wide where that will do: a
-/// 64-bit division costs four times as much.
+/// Adds to `from` and `to` the offsets of index i, row-major over the first `axes` axes. Index has 32 bits if these suffice: a 64-bit
+/// division costs four times as much.
 template <class Index>
 __device__ void locate(const Strided& l, int axes, Index i, std::int64_t& from, std::int64_t& to) {
   for (int d = axes - 1; d >= 0; --d) {
@@ -33,10 +33,11 @@ __global__ void copy_each(Strided l, std::int64_t n, const T* from, T* to) {
 
 constexpr int kTile = 32, kTileRows = kThreads / kTile;
 
-/// The last two axes are transposed: neighbours are read along the one and written along the other, by way of a tile.
+/// Copies a layout that is contiguous along the last axis in writing and the last but one in reading. Tiles in shared memory make both accesses
+/// coalesced.
 template <class T>
 __global__ void copy_tiles(Strided l, std::int64_t n_tiles, const T* from, T* to) {
-  __shared__ T tile[kTile][kTile + 1];  // one more: a column's elements are in different banks
+  __shared__ T tile[kTile][kTile + 1];  // one extra column: the elements of a column are in different banks
   const int last = l.rank - 1, x = threadIdx.x % kTile, y = threadIdx.x / kTile;
   const std::int64_t rows = l.dims[last - 1], columns = l.dims[last];
   const std::int64_t across = (columns + kTile - 1) / kTile, down = (rows + kTile - 1) / kTile;
@@ -44,7 +45,7 @@ __global__ void copy_tiles(Strided l, std::int64_t n_tiles, const T* from, T* to
     const std::int64_t c0 = t % across * kTile, r0 = t / across % down * kTile;
     std::int64_t at_from = 0, at_to = 0;
     locate(l, last - 1, static_cast<std::uint64_t>(t / across / down), at_from, at_to);
-    __syncthreads();  // the tile before has been written
+    __syncthreads();  // all threads have read the tile before
     for (int j = y; j < kTile; j += kTileRows)
       if (r0 + x < rows && c0 + j < columns)
         tile[j][x] = from[at_from + (r0 + x) * l.from[last - 1] + (c0 + j) * l.from[last]];
@@ -54,8 +55,8 @@ __global__ void copy_tiles(Strided l, std::int64_t n_tiles, const T* from, T* to
   }
 }
 
-/// Brings the axis along which neighbours are read next to the last, along which they are written. False where it is the same one,
-/// or there is too little for tiles.
+/// If reading is contiguous along another axis than writing, and both are long enough for tiles, makes that axis the last but one and returns
+/// true. Else returns false.
 bool transposes(Strided& l) {
   int last = l.rank - 1, reads = -1;
   if (last < 1 || l.to[last] != 1 || std::abs(l.from[last]) <= 1 || l.dims[last] < kTile / 2) return false;

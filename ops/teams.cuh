@@ -21,7 +21,7 @@ inline unsigned mask_of(std::int64_t code, const TensorSpec& x) {
 /// Some axes of a tensor: maps a row-major number over these axes to an offset in elements. Neighbouring axes are merged if strides allow.
 struct Walk {
   int rank = 0;
-  // Zeros, since a stale address in a kernel's argument is an error on the emulated device.
+  // Zeros: stale bytes of a kernel's argument may look like a host pointer, which the emulated device refuses.
   std::int64_t n = 1, dims[kMaxRank] = {}, strides[kMaxRank] = {};
   Divider by[kMaxRank];  // the dims
   void push(std::int64_t size, std::int64_t stride) {
@@ -86,6 +86,7 @@ __device__ V shuffle_xor(V v, int lanes) {
   }
 }
 
+/// A single thread per group.
 struct Thread {
   static constexpr int kSize = 1;
   __device__ static std::int64_t first() { return std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
@@ -96,6 +97,7 @@ struct Thread {
     return v;
   }
 };
+/// A warp per group.
 struct Warp {
   static constexpr int kSize = kWarp;
   __device__ static std::int64_t first() { return (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp; }
@@ -107,6 +109,7 @@ struct Warp {
     return v;
   }
 };
+/// A block of kThreads threads per group.
 struct Block {
   static constexpr int kSize = kThreads;
   __device__ static std::int64_t first() { return blockIdx.x; }
@@ -166,6 +169,7 @@ __device__ C take(const Fold& fold, const C& value, const M (&values)[n], unsign
     if (valid >> k & 1) all = fold(all, values[k]);
   return all;
 }
+/// The sum; integers narrower than int wrap.
 template <class C>
 struct Sum {
   C identity = C(0);

@@ -7,6 +7,7 @@
 
 namespace kassette {
 
+/// Where zeros are added before a window slides over an axis, as in Keras.
 enum class Padding : std::uint8_t {
   valid,  // no padding
   same,   // out = ceil(n / stride); an odd number of zeros has the extra one at the end

@@ -4,9 +4,9 @@
 //   Memory   An arena that is inaccessible (mprotect). While streams run, only the blocks that were passed to their work are accessible, and no page
 //            behind them. With EMULATED_CUDA_OPEN the host can always access blocks, for an MPI that accepts GPU memory. New blocks hold NaN, and
 //            each is surrounded by a guard pattern, which is checked after each kernel that has a pointer to the block.
-//   Pointers Pointers among a kernel's arguments, and the operands of products, copies and memsets, have to be null, or in a block of the stream's
-//            device or of pinned memory; so do addresses inside of structs. This stands for host memory, which kernels cannot read. Loads have to
-//            be aligned as their types demand.
+//   Pointers Pointers among a kernel's arguments, and the operands of products, copies and memsets, must be null, or point into a block of the
+//            stream's device or into pinned memory. So must words of structs that are addresses of host memory, which a GPU's kernels cannot read.
+//            Loads must be aligned as their types demand.
 //   Streams  Kernels and copies stay in a queue until the host synchronizes, so that code that forgets to synchronize reads old bytes. Querying an
 //            event, or a call of the emulated NCCL, starts a thread that runs the queue, since other processes may wait for it. How far other
 //            streams get in the meantime is random, in any order that events allow.

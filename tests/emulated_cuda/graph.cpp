@@ -11,6 +11,7 @@
 
 namespace {
 
+/// What a graph runs: its nodes, in the order in which they were enqueued.
 struct Work {
   std::vector<EmulatedNode> kinds;
   std::vector<std::function<void()>> nodes;

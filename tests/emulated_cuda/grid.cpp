@@ -22,6 +22,7 @@ constexpr unsigned char kPoison = 0xff;    // floats are NaN
 
 enum class Waits : std::uint8_t { idle, nothing, warp, block };
 
+/// The stack and the state of a thread that has started.
 struct Fiber {
   ucontext_t start;
   jmp_buf place;  // switching by setjmp costs no system call
@@ -29,6 +30,7 @@ struct Fiber {
   Waits waits = Waits::idle;
   unsigned thread = 0, turn = 0;
 };
+/// The state of a warp of the running block.
 struct Warp {
   unsigned next, end;  // range in `order` of the threads that have not started
   unsigned live;

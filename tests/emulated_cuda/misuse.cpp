@@ -1,4 +1,4 @@
-// tests/emulated_cuda/misuse.cpp - calls and kernels with one fault each, which the emulated device must detect: tests/devices/emulated_device_test.cpp.
+// tests/emulated_cuda/misuse.cpp - calls and kernels with one fault each, which the emulated device must detect: emulated_device_test.cpp.
 #include <cstring>
 #include <vector>
 
@@ -102,6 +102,7 @@ bool streams_differ(bool waits) {
   });
 }
 
+/// A named fault. Names that begin with "right" are correct code.
 struct Misuse {
   const char* name;
   bool (*run)();  // returns true if wrong values show the fault

@@ -27,6 +27,7 @@ struct Label {
   bool operator==(const Label&) const = default;
 };
 
+/// Holds one piece of a message from one rank to another.
 struct Mailbox {
   std::atomic<int> full;
   Label label;
@@ -146,6 +147,7 @@ void run(const EmulatedComm& comm, std::vector<Transfer> transfers) {
 
 enum Kind { all_reduce, reduce, broadcast, all_gather, reduce_scatter, message };
 
+/// A call: a collective, or a message of a send or a receive.
 struct Op {
   Kind kind;
   const void* in;

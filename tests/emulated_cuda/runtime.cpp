@@ -23,6 +23,7 @@ struct Place {
   EmulatedStream* stream;
   std::atomic<bool> passed{false};
 };
+/// An element of a stream's queue: work to run, or an event to wait for.
 struct Work {
   std::function<void()> run;
   EmulatedBlocks blocks;

@@ -14,6 +14,7 @@
 
 namespace {
 
+/// This library in memory.
 struct Loaded {
   std::uintptr_t base;
   char* memory_of_thread;
