@@ -1,41 +1,42 @@
-// ops/beam_search.h - the best labels of one sample, by prefix search over a beam (Graves 2012, as TensorFlow does it).
+// ops/beam_search.h - CTC decoding of one sample by prefix beam search (Graves 2012), with the same results as TensorFlow's.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 namespace kassette {
 
-/// A label and the logarithm of the probability that was found for it.
+/// A decoded label, and the log of the probability that the search found for it.
 struct BeamPath {
   std::vector<std::int64_t> label;
   double log_probability;
 };
 
-/// Scores of a prefix, as logarithms: of what ends in a blank, of what ends in its last label, and of both.
+/// Log probabilities of a prefix: of the paths that end in a blank, of those that end in its last symbol, and of all paths.
 struct PrefixScores {
   double blank, label, total;
 };
 
+/// The beam: the `width` best prefixes after the time steps so far.
 class BeamSearch {
  public:
   BeamSearch(std::int64_t classes, std::int64_t width);
-  /// One time step: logarithms of the probabilities of the classes, the blank last.
+  /// Advances by one time step. log_q: log probabilities of the classes, the blank last.
   void step(const double* log_q);
-  /// The best paths, best first; fewer where there are not as many prefixes.
+  /// The best paths, best first; fewer if the beam has fewer prefixes.
   std::vector<BeamPath> best(std::int64_t paths) const;
 
  private:
-  /// A prefix that was ever in the beam. All that are or were there stay, so that one that comes back is the same to its children.
+  /// A node of the prefix tree. Nodes are never removed: a prefix that re-enters the beam must keep its identity for its children.
   struct Prefix {
     std::int32_t parent, symbol;
     std::int32_t place;  // in the beam, or -1
   };
-  /// A prefix of the beam; `old` are its scores before the step.
+  /// A prefix in the beam; `old` holds its scores before the current step.
   struct Member {
     std::int32_t prefix;
     PrefixScores now, old;
   };
-  /// What may be in the beam after a step: a member that stays (symbol -1), or one with a symbol appended.
+  /// A candidate for the beam after the step: a member as it is (symbol -1), or extended by a symbol.
   struct Candidate {
     double total;
     std::int32_t member, symbol;
@@ -50,13 +51,13 @@ class BeamSearch {
 
   const std::int64_t classes_, width_;
   std::vector<Prefix> prefixes_;
-  std::vector<std::int32_t> index_;  // prefixes by parent and symbol: open addressing, a power of two
+  std::vector<std::int32_t> index_;  // hash table of prefixes by parent and symbol; its size is a power of two
   std::vector<Member> beam_, next_;  // best first
-  std::vector<Candidate> kept_;      // a heap, worst on top, once it is full
-  std::vector<std::int32_t> first_child_, next_child_;     // members whose prefix is a child of a member's
-  std::vector<std::int32_t> child_of_;                     // by symbol: the child of the member that is extended, or -1
-  enum class Fate : std::uint8_t { stays, gone, passed };  // in this step; passed: gone, and its parent came upon it
-  std::vector<Fate> fate_;                                 // of members
+  std::vector<Candidate> kept_;      // once full, a heap with the worst on top
+  std::vector<std::int32_t> first_child_, next_child_;     // linked lists: the members that are children of a member
+  std::vector<std::int32_t> child_of_;                     // by symbol: the child of the member being extended, or -1
+  enum class Fate : std::uint8_t { stays, gone, passed };  // passed: dropped before its parent was extended
+  std::vector<Fate> fate_;                                 // of each member, in the current step
 };
 
 }  // namespace kassette

@@ -1,4 +1,4 @@
-// ops/between.h - samples of [low, high) where the bounds are tensors: the arithmetic. Read by g++ and nvcc.
+// ops/between.h - the arithmetic of uniform samples in [low, high) with tensors as bounds. Compiled by g++ and nvcc.
 #pragma once
 #include <kassette/dtype.h>
 
@@ -6,7 +6,7 @@
 
 namespace kassette {
 
-/// Of a float dtype: from 1 to the next number above, and the smallest normal number.
+/// Constants of a float dtype: machine epsilon (of_one) and the smallest positive normal number (least).
 template <class T>
 struct Spacing;
 template <>
@@ -26,20 +26,22 @@ struct Spacing<BFloat16> {
   static constexpr float of_one = 0x1p-7f, least = 0x1p-126f;
 };
 
-// C computes: double for double, else float. `position` and `below` are rounded to T before `within` sees them.
+// C is the type of the computation: double for double, else float. Callers round the results of position() and below() to T before they pass
+// them to within().
 
-/// Where u of [0, 1) lies between the bounds.
+/// Maps u in [0, 1) to [low, high]: rounding may give `high` itself.
 template <class C>
 KASSETTE_FN C position(C u, C low, C high) {
   return low + (high - low) * u;
 }
-/// A number below `high`, one or two steps.
+/// A number one or two steps of T below `high`.
 template <class T, class C>
 KASSETTE_FN C below(C high) {
   const C step = (high < C(0) ? -high : high) * Spacing<T>::of_one;
   return high - (step > Spacing<T>::least ? step : C(Spacing<T>::least));
 }
-/// y, or the last number below `high` where rounding took y there. Bounds that meet or cross have nothing between them: y stays.
+/// Returns y, or if rounding took y up to `high`, the number `last` below it (but not less than `low`). If low >= high the interval is empty and
+/// y is returned as it is.
 template <class C>
 KASSETTE_FN C within(C y, C last, C low, C high) {
   const C inside = last >= low ? last : low;

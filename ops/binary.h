@@ -1,4 +1,4 @@
-// ops/binary.h - the rows and loop tables of the binary elementwise ops.
+// ops/binary.h - op definitions (rows) and loop tables of the binary elementwise ops.
 #pragma once
 #include <array>
 
@@ -8,6 +8,7 @@
 
 namespace kassette {
 
+/// The loops of one CPU level, in the order of BinaryOps.
 struct BinaryTable {
   LoopSet f32[BinaryOps::size], f64[BinaryOps::size];
 };
@@ -15,7 +16,7 @@ KASSETTE_LEVEL_TABLES(BinaryTable, binary_table)
 
 /// The rows, in the order of BinaryOps.
 extern const std::array<OpDef, BinaryOps::size> binary_rows;
-/// Rows that the engine adds with.
+/// The ops with which the engine accumulates cotangents and updates variables.
 const OpDef& add_op();
 const OpDef& subtract_op();
 
@@ -24,7 +25,7 @@ const OpDef& binary_op() {
   return binary_rows[IndexOf<Op, BinaryOps>::value];
 }
 
-/// Applies an op: binary<Add>(a, b). A number or list takes the dtype of the tensor beside it.
+/// Applies an op: binary<Add>(a, b). A number or list takes the dtype of the tensor that it is combined with.
 template <class Op>
 Tensor binary(const Operand& x, const Operand& y) {
   return apply_beside(binary_op<Op>(), x, y);

@@ -1,5 +1,5 @@
-// ops/binary_ops.h - the binary elementwise ops, each whole: name, dtypes, value, what the adjoint reads, gradient.
-// Read by g++ (binary.cpp), by every CPU level (binary_simd.cpp) and by nvcc (binary.cu).
+// ops/binary_ops.h - the binary elementwise ops, each defined in one struct: name, dtypes, value, the values that its adjoint reads, gradient.
+// Compiled by g++ (binary.cpp), for every CPU level (binary_simd.cpp) and by nvcc (binary.cu).
 #pragma once
 #include "ops/refusals.h"
 #include "ops/unary_ops.h"
@@ -9,8 +9,8 @@ namespace kassette {
 #ifdef KASSETTE_DEVICE_CODE
 #define KASSETTE_GRADIENTS(da, db)
 #else
-/// dy is the cotangent, a(), b() and y() the inputs and the output; only what the op reads has a value. The engine undoes
-/// broadcasting. An expression may be Tensor(): no path.
+/// Gradients with respect to both inputs. dy is the cotangent, a(), b() and y() the inputs and the output; only those that the op's `reads`
+/// names have a value. The engine sums over broadcast axes. Tensor() stands for no gradient.
 #define KASSETTE_GRADIENTS(da, db) \
   static void gradient(const VjpContext& r) { \
     [[maybe_unused]] const Tensor& dy = r.dy(); \
@@ -42,7 +42,7 @@ struct Subtract {
   }
   KASSETTE_GRADIENTS(dy, -dy)
 };
-/// A zero cotangent gives a zero gradient beside inf and nan (specification 3.1).
+/// A zero cotangent gives a zero gradient even if the other factor is inf or nan (specification 3.1).
 struct Multiply {
   static constexpr const char* name = "multiply";
   static constexpr Domain takes = Domain::numbers;
@@ -85,7 +85,7 @@ struct DivNoNan {
   }
   KASSETTE_GRADIENTS(div_no_nan(dy, b()), -mul_no_nan(div_no_nan(dy, b()), y()))
 };
-/// a where b > 0, else 0: the adjoint of relu, in one pass.
+/// a where b > 0, else 0: the adjoint of relu as one op.
 struct WherePositive {
   static constexpr const char* name = "where_positive";
   static constexpr Domain takes = Domain::numbers;
@@ -96,7 +96,7 @@ struct WherePositive {
   }
   KASSETTE_GRADIENTS(where_positive(dy, b()), Tensor())
 };
-/// NaN if either is. A tie is the first operand's, its gradient too.
+/// NaN if either operand is NaN. In a tie the first operand gets the gradient. Minimum does the same.
 struct Maximum {
   static constexpr const char* name = "maximum";
   static constexpr Domain takes = Domain::numbers;
@@ -117,7 +117,7 @@ struct Minimum {
   }
   KASSETTE_GRADIENTS(where(less_equal(a(), b()), dy, 0.0), where(less_equal(a(), b()), 0.0, dy))
 };
-/// pow(0, 0) is 1. Where b is 0 the gradient of a is 0; where a <= 0 that of b is (specification 3.1).
+/// pow(0, 0) is 1. The gradient of a is 0 where b is 0, and the gradient of b is 0 where a <= 0 (specification 3.1).
 struct Pow {
   static constexpr const char* name = "pow";
   static constexpr Domain takes = Domain::numbers;
@@ -134,7 +134,7 @@ struct Pow {
   KASSETTE_GRADIENTS(mul_no_nan(dy, mul_no_nan(b(), pow(a(), b() - 1.0))),
                      mul_no_nan(dy, mul_no_nan(log(where(greater(a(), 0.0), a(), 1.0)), y())))
 };
-/// The quotient rounded down, as Python's //.
+/// The quotient rounded down, like Python's //.
 struct FloorDivide {
   static constexpr const char* name = "floor_divide";
   static constexpr Domain takes = Domain::numbers;
@@ -150,7 +150,7 @@ struct FloorDivide {
   }
   KASSETTE_NO_GRADIENT
 };
-/// The remainder with the divisor's sign, as Python's %.
+/// The remainder with the divisor's sign, like Python's %.
 struct Remainder {
   static constexpr const char* name = "remainder";
   static constexpr Domain takes = Domain::numbers;

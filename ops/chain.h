@@ -1,4 +1,4 @@
-// ops/chain.h - chains of elementwise ops with their values in registers: what a plan fuses runs as a program of these.
+// ops/chain.h - the instructions of chains: a fused group of elementwise ops runs as one program that keeps its values in registers.
 #pragma once
 #include "ops/binary.h"
 #include "ops/unary.h"
@@ -6,17 +6,17 @@
 namespace kassette {
 
 // Note [Chains]
-// One loop an op through the first-level cache costs a load and a store an op, and waits for memory at the head of every
-// block. A chain is threaded code instead: each instruction works on a chunk of a few vectors, which stay in registers, and
-// jumps to the next; the last one moves on to the next chunk. Chunks are of four vectors, or of eight (as many as are passed in
-// registers) where there is much: half the jumps, and twice as much that does not wait for one another. So an op costs its arithmetic and one jump, which processors
-// predict, and the loads of the chunks to come run ahead of it. An op that has no instruction here, being long enough
-// itself, runs its loop on a chunk in memory. Values are those of the loops to the last bit.
-// On a device the program is data that one kernel interprets (ops/chain.cu); there an operand may also be a row that repeats, as a
-// bias is behind a product.
+// Running one loop per op over blocks in the first-level cache costs a load and a store per op, and stalls on memory at the start of every
+// block. A chain is threaded code instead: each instruction works on a chunk of a few vectors, which stay in registers, and jumps to the
+// next instruction; the last one goes on to the next chunk. A chunk has four vectors, or eight (as many as the calling convention passes in
+// registers) if there are many elements: that halves the jumps and doubles the independent work. So an op costs its arithmetic and one jump,
+// which processors predict, and the loads of later chunks run ahead of it. Ops that take long enough by themselves have no instruction: their
+// loop runs on a chunk in memory. The values are bit for bit those of the loops.
+// On a device the program is data that one kernel interprets (ops/chain.cu). There an operand may also be a row that repeats, such as the
+// bias after a matrix product.
 constexpr std::int64_t kMaxChunkBytes = 512;
 
-/// Ops whose value is short; of the others the loops are called.
+/// Ops that compute their value in few instructions and so get an instruction of their own; for the others the loops are called.
 using ShortUnary = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Tanh, Softsign, Round, Relu, LeakyRelu, GeneralRelu,
                           HardSigmoid, Clip>;
 using ShortBinary = OpList<Add, Subtract, Multiply, Divide, MulNoNan, DivNoNan, WherePositive, Maximum, Minimum>;
@@ -26,55 +26,57 @@ constexpr bool is_among(OpList<Ops...>) {
 }
 
 struct ChainCode;
-using ChainStep = void (*)();  // its true type has vectors for parameters and is known to its level
+using ChainStep = void (*)();  // type-erased: the real type has vectors as parameters and depends on the CPU level
 
-/// An instruction on the chunk in registers, `acc`.
+/// An instruction. It works on the chunk in registers, called `acc`.
 struct ChainCode {
   ChainStep step;
-  std::byte* operand;  // where the operand, or what acc is stored to, is: for the first chunk, or for all
-  std::int64_t moves;  // a mask: all ones where `operand` moves on with the chunks
+  std::byte* operand;  // address of the operand or of the target of a store, for the first chunk or for all
+  std::int64_t moves;  // mask for offsets: all ones if `operand` advances with the chunks, else 0
   Params params;
-  Loop loop;  // of `call` alone
+  Loop loop;  // for `call` only
   const Attrs* attrs;
 };
 
-/// Where an operand of a chain is: memory that moves on with the chunks, or a chunk of the part's own.
+/// The location of an operand: memory that advances with the chunks, or a temporary chunk that each thread has for itself.
 struct Place {
-  std::byte* base = nullptr;  // null: the chunk, or memory of a source
+  std::byte* base = nullptr;  // null: a chunk, or memory of a source
   int chunk = -1;
-  int source = -1;         // whose memory it is, to be said before each run
-  std::int64_t first = 0;  // bytes from there on
+  int source = -1;         // a buffer whose address is set before each run (Chain::place_sources)
+  std::int64_t first = 0;  // byte offset into the source
   std::int64_t skip = 0;   // bytes between the end of a row and the start of the next; negative to read a row again
 };
 
-/// A chunk that repeats one element, of memory or of a source.
+/// A chunk filled with one element, which is read from memory or from a source.
 struct ChainOne {
   const std::byte* from;
   int source, chunk;
 };
 
-/// Elements, or rows of them.
+/// The shape that a chain runs over: `rows` rows of `width` elements.
 struct ChainShape {
   std::int64_t rows = 1, width;
   std::int64_t numel() const { return rows * width; }
 };
 
-/// By dtype: 0 float32, 1 float64. Where no step is, `call` runs the loop.
+/// The instructions of one CPU level and chunk size, or of a device. Indices [2]: 0 for float32, 1 for float64. A null entry means that the op
+/// has no instruction, and `call` runs its loop.
 struct ChainTable {
   int chunk_bytes;
   const ChainStep* unary[2];               // in the order of UnaryOps: acc = op(acc)
-  const ChainStep *binary[2], *turned[2];  // of BinaryOps: acc = acc op operand; acc = operand op acc
-  ChainStep call[2];                       // acc = loop(acc), by way of the operand
+  const ChainStep *binary[2], *turned[2];  // in the order of BinaryOps: acc = acc op operand; acc = operand op acc
+  ChainStep call[2];                       // acc = loop(acc), with the chunk at `operand` as the loop's memory
   ChainStep load[2], store[2];             // acc = operand; operand = acc
-  ChainStep fetch[2];                      // asks for chunks of the operand to come
-  ChainStep end[2];                        // on with `operand`, the first instruction
+  ChainStep fetch[2];                      // prefetches later chunks of the operand
+  ChainStep end[2];                        // begins the next chunk; `operand` is the first instruction
   /// Runs the program on the chunks at byte offsets from `begin` up to `end`.
   void (*run[2])(const ChainCode* program, std::int64_t begin, std::int64_t end);
-  /// A chunk of `n` elements and ones, as loops have them past the end; a chunk of one element again and again.
+  /// Fills a chunk with `n` elements, and with ones after them, on which no op traps or slows down.
   void (*pad[2])(void* chunk, const void* from, std::int64_t n);
+  /// Fills a chunk with one element.
   void (*repeat[2])(void* chunk, const void* from);
 };
-/// The instruction for a row; null where `call` runs its loop. `is_double`: float64. `turned`: acc = operand op acc.
+/// Return the instruction for an op; null if there is none and `call` runs its loop. `is_double`: 1 for float64. `turned`: acc = operand op acc.
 ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op);
 ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned);
 
