@@ -1,4 +1,4 @@
-// ops/collective_call.h - one call of an op that all ranks run together: compared with theirs, and what fails on one rank is said on all.
+// ops/collective_call.h - one call of a collective op: the ranks check that their calls match, and an error on one rank is thrown on all.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -12,19 +12,21 @@
 
 namespace kassette {
 
-/// Equal for calls that go together. Sizes of the first axis may differ where `rows_differ`.
+/// A hash that is equal on all ranks if their calls match. If `rows_differ`, the sizes of the first axis may differ.
 std::uint64_t number_of(const OpCall& call, bool rows_differ);
-/// "all_reduce(sum) of float32 (2, 3)"
+/// Describes the call for messages: "all_reduce(sum) of float32 (2, 3)".
 std::string words_of(const OpCall& call);
 
 Combine combine_of(Reduction how);
-/// Within the call: the bytes that each rank gives to all_gather. Sets the rows of the output.
+/// Call it within together(): the ranks exchange their row counts. Returns how many bytes each rank contributes to all_gather, and sets the
+/// number of rows of the output.
 std::vector<std::int64_t> gathered_bytes(const OpCall& call, RankGroup& group);
-/// Within the call: the elements of input 0 that each rank gets of reduce_scatter, whose second input, where there is one, has the
-/// rows of this rank.
+/// Call it within together(): returns how many elements of input 0 each rank gets from reduce_scatter. If there is a second input, each rank gets as
+/// many rows as its own has, and the ranks exchange these numbers.
 std::vector<std::int64_t> scattered_counts(const OpCall& call, RankGroup& group);
 
-/// exchange(group), while the group is this call's: compared with that of the other ranks, and named should it get stuck.
+/// Runs exchange(group) inside a RankCall: with the group locked, after a check that the calls of all ranks match, and with a description for
+/// the message if the call gets stuck.
 template <class F>
 void together(const OpCall& call, bool rows_differ, F exchange) {
   RankGroup& group = group_of(call.attrs);
@@ -41,7 +43,7 @@ void together(const OpCall& call, F exchange) {
   together(call, /*rows_differ=*/false, exchange);
 }
 
-/// make(), whose error the other ranks get too: they are about to wait for this one.
+/// Returns make(), for preparations before together(). If make() throws, the other ranks, which are about to wait for this one, throw as well.
 template <class F>
 auto prepared(const OpCall& call, F make) {
   try {
@@ -52,7 +54,7 @@ auto prepared(const OpCall& call, F make) {
   }
 }
 
-/// make() in the midst of a call: where it fails on one rank it fails on all of them.
+/// Returns make(), within together(). If make() throws on one rank, agreed() throws on all ranks.
 template <class F>
 auto agreed(RankGroup& group, F make) {
   std::optional<decltype(make())> made;

@@ -1,12 +1,12 @@
-// ops/collective_device.h - collectives between the memories of GPUs, without the host.
+// ops/collective_device.h - collectives from GPU memory to GPU memory, without a copy to the host.
 #pragma once
 #include "devices/device_transport.h"
 #include "ops/collective_parts.h"
 
 namespace kassette {
 
-/// How the ranks of this call exchange where its tensors are on a GPU; null: by way of the host. The first such call of a group finds out,
-/// together with the other ranks.
+/// Returns the communicator for a call on GPU tensors; null if the data has to go through host memory. The first such call of a group sets the
+/// communicator up, together with the other ranks. Throws on all ranks if this rank's tensors are on another GPU than the group's.
 DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ = false);
 
 void direct_all_reduce(const OpCall& call, DeviceCommunicator& comm);

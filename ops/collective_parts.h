@@ -1,4 +1,4 @@
-// ops/collective_parts.h - what collective.cpp, collective_kernels.cpp and reduce_job.cpp share: attributes, adjoints of lists, kernels.
+// ops/collective_parts.h - shared by collective.cpp, collective_kernels.cpp and reduce_job.cpp: attributes, adjoints of lists, kernels.
 #pragma once
 #include "ops/collective.h"
 
@@ -11,9 +11,9 @@ struct CollectiveAttrs {
   static constexpr const char* attrs_name = "collective";
   std::int64_t n_out;  // the number of tensors of a list
   std::int32_t group;
-  std::int32_t rank;  // of a broadcast, a send, ...
+  std::int32_t rank;  // the root of a broadcast, the receiver of a send, the sender of a recv
   Reduction reduction;
-  bool aside;  // of a job: in the background
+  bool aside;  // all_reduce_start: reduce on the background thread
 };
 inline CollectiveAttrs collective_attrs(std::int64_t n, const RankGroup& group, Reduction how = Reduction::sum,
                                         int rank = 0) {
@@ -23,8 +23,8 @@ inline RankGroup& group_of(const Attrs& attrs) { return rank_group(attrs.as<Coll
 inline Reduction reduction_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().reduction; }
 inline int rank_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().rank; }
 
-/// The adjoint of an op over a list: calls together(the cotangents that are defined) and gives the results to the inputs from
-/// `first_in` on. One list is one message.
+/// The adjoint of an op over a list: calls together() once with all cotangents that are defined, so that they share a message, and sets the
+/// cotangents of the inputs from `first_in` on to its results.
 template <class F>
 void list_vjp(const VjpContext& r, int first_in, F together) {
   Tensors given;
@@ -37,7 +37,7 @@ void list_vjp(const VjpContext& r, int first_in, F together) {
     if (r.dy(i).defined()) r.din(first_in + i) = results[next++];
 }
 
-// Kernels for all devices: tensors that are not on the host are copied there and back.
+// Kernels for all devices. Tensors on an accelerator are copied to the host and back if their ranks cannot exchange directly.
 void all_reduce_kernel(const OpCall& call);
 void broadcast_kernel(const OpCall& call);
 void reduce_kernel(const OpCall& call);

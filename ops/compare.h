@@ -1,4 +1,4 @@
-// ops/compare.h - the rows and loop tables of comparisons and logical ops.
+// ops/compare.h - op definitions (rows) and loop tables of comparisons and logical ops.
 #pragma once
 #include <array>
 
@@ -8,6 +8,7 @@
 
 namespace kassette {
 
+/// The loops of one CPU level, in the order of CompareOps.
 struct CompareTable {
   LoopSet f32[CompareOps::size], f64[CompareOps::size];
 };
@@ -17,8 +18,8 @@ KASSETTE_LEVEL_TABLES(CompareTable, compare_table)
 extern const std::array<OpDef, CompareOps::size> compare_rows;
 extern const OpDef logical_not_op;
 
-/// One comparison over n elements; kMask: 1 the first operand is one element, 2 the second. In place only for elements of
-/// one byte. Internal linkage: every CPU level has its own.
+/// One comparison over n elements. kMask: bit 0 if the first operand is a single element, bit 1 if the second one is. `out` may be one of the
+/// inputs only if their elements have one byte. Internal linkage, so that every CPU level compiles its own.
 template <class Op, class T, int kMask>
 static void compare_loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
   auto* a = static_cast<const T*>(in[0]);

@@ -1,5 +1,5 @@
-// ops/compare_ops.h - comparisons and logical ops: two operands of one dtype to bool, without gradients.
-// Read by g++ (compare.cpp), by every CPU level (compare_simd.cpp) and by nvcc (compare.cu).
+// ops/compare_ops.h - comparisons and logical ops: two operands of the same dtype give bool, and there is no gradient.
+// Compiled by g++ (compare.cpp), for every CPU level (compare_simd.cpp) and by nvcc (compare.cu).
 #pragma once
 #include "ops/unary_ops.h"
 

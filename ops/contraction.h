@@ -1,4 +1,4 @@
-// ops/contraction.h - products of labelled axes, and how one becomes products of matrices on any device.
+// ops/contraction.h - contractions of tensors with labelled axes (as in einsum), and their reduction to matrix products on any device.
 #pragma once
 #include <cstddef>
 
@@ -9,14 +9,16 @@
 namespace kassette {
 
 // Note [Labelled axes]
-// Every axis of a, b and the result carries a label. A label of all three is a batch axis, one of a and b is summed over,
-// one of a (or b) and the result stays. All products of the library and all their adjoints are of this form: the adjoint
-// for a contracts the cotangent with b and gives the labels of a. Labels depend on ranks alone, never on sizes.
+// Every axis of a, b and the result carries a label, as in einsum. A label in all three is a batch axis, a label in a and b is summed over, and
+// a label in the result and one of a and b is kept. All matrix products of the library and their adjoints have this form: the adjoint
+// with respect to a contracts the cotangent with b, and its result has the labels of a. Labels depend on ranks only, never on sizes.
 inline constexpr int kLabels = 16;
-inline constexpr int kOne = 15;  // an axis of size 1 that the result has beside those of a and b
+inline constexpr int kOne = 15;  // the label of an axis of size 1 in the result that neither a nor b has
 
+/// The public function that a contraction was made for; error messages name it.
 enum class User : std::uint8_t { matmul, dot, batch_dot };
 
+/// The labels of a tensor's axes.
 struct Labels {
   std::uint8_t of[kMaxRank] = {};
   std::uint8_t rank = 0;
@@ -28,19 +30,19 @@ struct Labels {
 struct ContractionForm {
   static constexpr const char* attrs_name = "matmul";
   Labels a, b, out;
-  bool broadcast = false;  // a batch axis of size 1 meets any size
+  bool broadcast = false;  // batch axes of size 1 are broadcast
   User user = User::matmul;
 };
 
-/// The forms of dot and batch_dot for operands of known rank. Throws ValueError where the ranks or axes do not fit.
+/// Return the forms of dot and batch_dot for operands of known rank. Throw ValueError if the ranks or axes do not fit.
 ContractionForm dot_form(const TensorSpec& x, const TensorSpec& y);
-/// y_axis kUsualAxis: the last axis of a matrix, else the last but one.
+/// As y_axis: the last axis if y is a matrix, else the last but one.
 inline constexpr int kUsualAxis = -1000;
 ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_axis, int y_axis);
 
-/// A product of two matrices into a matrix, without decoding: transposes as flags.
+/// The common case, a product of two matrices, recognised without a plan. If `plain`, ta and tb say which factors are transposed.
 struct MatrixForm {
-  bool plain, swapped, ta, tb;  // swapped: the rows of the result are of the second operand
+  bool plain, swapped, ta, tb;  // swapped: the second operand is the left factor; ta and tb count after the swap
   explicit MatrixForm(const Attrs& attrs) : MatrixForm(attrs.as<ContractionForm>()) {}
   explicit MatrixForm(const ContractionForm& f) : plain(false), swapped(false), ta(false), tb(false) {
     if (f.a.rank != 2 || f.b.rank != 2 || f.out.rank != 2) return;
@@ -53,23 +55,23 @@ struct MatrixForm {
   }
 };
 
-/// Puts the axes of an operand in another order, for a device.
+/// Copies an operand with its axes in another order. Each device implements it.
 class Rearranger {
  public:
-  /// A copy of `count` elements of `item` bytes that lives as long as the rearranger.
+  /// Returns a copy of `count` elements of `item` bytes each, which lives as long as the rearranger.
   virtual const std::byte* copy(const Strided& layout, const std::byte* from, std::int64_t count, int item) = 0;
 
  protected:
   ~Rearranger() = default;
 };
 
-/// What has to be multiplied: matrices that repeat. a and b are already in the order of the product.
+/// A contraction as a batch of matrix products (`repeats`). a and b point to the left and right factors, copied if they had to be rearranged.
 struct ContractionPlan {
   GemmShape product;
   BatchStrides repeats;
   const std::byte *a, *b;
 };
-/// For a call whose operands and result are not empty.
+/// Plans a call; operands and result must not be empty.
 ContractionPlan plan_contraction(const OpCall& call, const std::byte* a, const std::byte* b, int item,
                                  Rearranger& rearranger);
 

@@ -1,15 +1,16 @@
-// ops/conv.h - convolution and its two gradients: three rows, each of whose adjoints is made of the other two.
+// ops/conv.h - convolution and its two gradients: three ops, and the adjoint of each is composed of the other two.
 //
-// y = conv(x, w) is linear in x and in w. Its input gradient, as a function of dy and w, is what is called transposed convolution;
-// its kernel gradient is a correlation of x with dy. Depthwise convolution is the same with one input channel for each output channel,
-// so kernels have the shape (taps..., channels, multiplier) in place of (taps..., input channels, output channels).
+// y = conv(x, w) is linear in x and in w. Its input gradient, as a function of dy and w, is the transposed convolution; its kernel gradient
+// is a correlation of x with dy. In a depthwise convolution each output channel reads one input channel, so that kernels have the shape
+// (taps..., channels, multiplier) instead of (taps..., input channels, output channels).
 #pragma once
 #include "ops/op.h"
 #include "ops/window.h"
 
 namespace kassette {
 
-/// How a window moves, and where the channels are. Of convolutions the sizes of the windows are those of the kernels.
+/// The geometry of a convolution or of pooling, and the data format. The window sizes are set for pooling only: a convolution takes them from
+/// its kernel.
 struct ConvForm {
   int axes = 1;  // spatial axes, 1 to 3
   bool channels_first = false, depthwise = false;
@@ -20,17 +21,17 @@ struct ConvForm {
   int space_axis(int i) const { return i + (channels_first ? 2 : 1); }
 };
 
-/// The same as the attribute of a row.
+/// A ConvForm as the attributes of an op.
 struct ConvAttrs final : Extra, ConvForm {
   explicit ConvAttrs(const ConvForm& form) : ConvForm(form) {}
   bool equals(const Extra& other) const override;
 };
 Attrs window_attrs(const ConvForm& form);
 inline const ConvForm& form_of(const Attrs& attrs) { return static_cast<const ConvAttrs&>(*attrs.extra); }
-/// Throws ValueError, in the name of the op, unless s has the rank that `form` asks for, or an unknown one.
+/// Throws ValueError in the name of `op` if s has a known rank other than form.axes + 2.
 void check_rank(const char* op, const ConvForm& form, const TensorSpec& s, const char* which);
 
-/// A convolution between shapes that are known: what kernels of all devices read.
+/// The sizes of a convolution or of pooling, all of them known, for the kernels of every device. There are always three spatial axes.
 struct ConvShape {
   int axes;
   bool channels_first, depthwise;
@@ -38,11 +39,11 @@ struct ConvShape {
   std::int64_t batch, c_in, c_out;  // depthwise: c_out is c_in * multiplier
   std::int64_t in[3], out[3];       // sizes along the spatial axes
 
-  /// Of the input, the kernel and the output of a convolution; `attrs` are those of its row.
+  /// From the attributes, input, kernel and output of a convolution.
   ConvShape(const Attrs& attrs, const TensorSpec& x, const TensorSpec& w, const TensorSpec& y) {
     set(form_of(attrs), x, w.dims, y);
   }
-  /// Of pooling: the attributes have the sizes of the windows.
+  /// For pooling, whose attributes contain the window sizes.
   ConvShape(const Attrs& attrs, const TensorSpec& x, const TensorSpec& y) {
     const ConvForm& form = form_of(attrs);
     const std::int64_t sizes[3] = {form.window[0].size, form.window[1].size, form.window[2].size};
@@ -60,7 +61,7 @@ struct ConvShape {
     batch = x.dims[0];
     c_in = x.dims[form.channel_axis()];
     c_out = y.dims[form.channel_axis()];
-    // Fewer than three axes of space stand behind axes of size 1.
+    // If there are fewer than three spatial axes, axes of size 1 are put in front of them.
     for (int i = 0; i < 3; ++i) {
       const int from = i - (3 - axes);
       window[i] = from < 0 ? WindowAxis{} : form.window[from];
@@ -71,20 +72,20 @@ struct ConvShape {
   }
 };
 
-/// x with a kernel: (batch, space..., channels) or (batch, channels, space...).
+/// Convolution of x, (batch, space..., channels) or (batch, channels, space...), with the kernel w.
 Tensor convolution(const Tensor& x, const Tensor& w, const ConvForm& how);
-/// The cotangent of the input of a convolution whose input has the shape `dims`, a 1-D integer tensor on the host; an unknown (negative)
-/// batch is that of dy.
+/// The input gradient: the cotangent of the input of a convolution. `dims` is the shape of that input, a 1-D integer tensor on the host; if its batch
+/// size is negative (unknown), it is taken from dy.
 Tensor convolution_input_gradient(const Tensor& dy, const Tensor& w, const Tensor& dims, const ConvForm& how);
 
-/// How convolution runs on devices. Constants but for tests.
+/// How convolution runs on devices. Only tests change these values.
 struct DeviceConvLimits {
   enum Way : int { by_rule, direct, panels } way = by_rule;
-  std::int64_t workspace = std::int64_t(64) << 20;  // bytes that a call may take for itself
+  std::int64_t workspace = std::int64_t(64) << 20;  // bytes of temporary memory that a call may allocate
 };
 extern DeviceConvLimits device_conv_limits;
 
-/// convolution: x, w. input gradient: dy, w, dims of x. kernel gradient: x, dy, w for its shape alone.
+/// Inputs: x, w; for the input gradient dy, w, shape of x; for the kernel gradient x, dy, w (of which only the shape is read).
 extern const OpDef convolution_op, convolution_input_gradient_op, convolution_kernel_gradient_op;
 
 }  // namespace kassette

@@ -1,4 +1,4 @@
-// ops/conv_loops.h - the inner loops of convolution: small tiles of results held in registers, for an element type at one CPU level.
+// ops/conv_loops.h - the inner loops of convolution on the CPU: small tiles of results in registers, for each element type and CPU level.
 #pragma once
 #include <cstdint>
 
@@ -6,10 +6,10 @@
 
 namespace kassette {
 
-/// Results of `pixels` neighbouring windows for `columns` output channels: out[i][j] = sum over k of a_i[k] * b[k][j].
+/// Computes the results of neighbouring windows, one per pixel i, for `columns` output channels j: out[i][j] = sum over k of a_i[k] * b[k][j].
 ///
-/// The K values of a window are not gathered: they stand in `runs` stretches of `run` elements, stretch r at a + offsets[r], and the window
-/// of the next pixel begins `a_step` elements on. The weights, b, are packed: K rows of ConvLoops::columns numbers.
+/// The values of a window are not gathered: they lie in `runs` stretches of `run` elements, stretch r at a + offsets[r], and the window of the
+/// next pixel begins `a_step` elements further on. The weights, b, are packed: one row of ConvLoops::columns numbers for each k.
 template <class T>
 struct ConvTile {
   const T* a;
@@ -20,17 +20,17 @@ struct ConvTile {
   T* out;
   std::int64_t out_step;
   std::int64_t columns;     // at most ConvLoops::columns
-  bool add;                 // to what is in `out`
-  const T* bias = nullptr;  // added to the sums, one for each column
-  bool relu = false;        // and then zeros in place of what is below them
+  bool add;                 // add to the values in `out`
+  const T* bias = nullptr;  // if set, added to the sums, one number for each column
+  bool relu = false;        // with a bias only: then max(sum, 0)
 };
 
-/// The same for few columns, as dot products along the windows. The weights are packed otherwise: for as many values of a stretch as a vector
-/// holds, a vector of each column, with zeros behind the end of the stretch.
+/// The most columns of ConvLoops::dot_products, which computes the same tile as dot products along the windows. Its weights are packed in another
+/// order: for every vector of values of a stretch, one vector of weights per column, filled up with zeros at the end of the stretch.
 inline constexpr int kDotColumns = 4;
 
-/// A part of the gradient of a kernel: out[i][j] += sum over pixels p of a_p[i] * b_p[j], i < rows, j < columns. Pixels are those of `lines`
-/// lines of `pixels` each.
+/// A part of a kernel gradient: out[i][j] += sum over pixels p of a_p[i] * b_p[j], for i < rows, j < columns. The sum goes over `lines` lines of
+/// `pixels` pixels each.
 template <class T>
 struct KernelGradientTile {
   const T *a, *b;
@@ -42,7 +42,8 @@ struct KernelGradientTile {
   std::int64_t columns;
 };
 
-/// Depthwise: out[p][c] = sum over taps of a_p[offsets[tap] + c] * b[weights[tap] + c], c < channels; `add`: plus what is in `out`.
+/// A line of a depthwise convolution: out[p][c] = sum over taps of a_p[offsets[tap] + c] * b[weights[tap] + c], for c < channels. If `add`, the
+/// sums are added to the values in `out`.
 template <class T>
 struct DepthwiseLine {
   const T* a;
@@ -56,7 +57,7 @@ struct DepthwiseLine {
   bool add;
 };
 
-/// Depthwise: out[weights[tap] + c] += sum over pixels of a_p[offsets[tap] + c] * b_p[c].
+/// A line of the kernel gradient of a depthwise convolution: out[weights[tap] + c] += sum over pixels p of a_p[offsets[tap] + c] * b_p[c].
 template <class T>
 struct DepthwiseGradientLine {
   const T *a, *b;
@@ -67,10 +68,11 @@ struct DepthwiseGradientLine {
   std::int64_t pixels, channels;
 };
 
+/// The loops for one element type at one CPU level.
 template <class T>
 struct ConvLoops {
-  int rows, columns;  // the largest tile
-  int dots;           // the most results of one call of dot_products
+  int rows, columns;  // the largest tile: pixels (rows of a kernel gradient) and columns
+  int dots;           // the most results (pixels times columns) of one call of dot_products
   void (*tile)(const ConvTile<T>& t, std::int64_t pixels);
   void (*dot_products)(const ConvTile<T>& t, std::int64_t pixels);
   void (*kernel_gradient)(const KernelGradientTile<T>& t, std::int64_t rows);

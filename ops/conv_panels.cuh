@@ -1,14 +1,14 @@
-// ops/conv_panels.cuh - convolution by products of matrices on a CUDA device.
+// ops/conv_panels.cuh - convolution as matrix products on a CUDA device: Note [Panels] in conv_panels.cu.
 #pragma once
 #include "ops/conv.h"
 #include "ops/op.h"
 
 namespace kassette::cuda {
 
-/// Whether panels serve a convolution whose results have `columns` channels, each the sum of `sums` products.
+/// True if a convolution should be computed by panels. Its results have `columns` channels and are sums of `sums` products each.
 bool by_panels(const ConvShape& s, std::int64_t sums, std::int64_t columns);
 
-// What the rows of convolution do; results are not empty, nor are inputs.
+// The kernels of the three convolution ops by panels. Inputs and results must not be empty.
 void convolve_by_panels(const OpCall& call, const ConvShape& s);
 void input_gradient_by_panels(const OpCall& call, const ConvShape& s);
 void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s);

@@ -1,4 +1,4 @@
-// ops/conv_sums.h - where the gradient of a convolution's kernel is summed on the CPU.
+// ops/conv_sums.h - the buffers in which the kernel gradient of a convolution is summed on the CPU.
 #pragma once
 #include "devices/cpu/threads.h"
 #include "ops/cast.h"
@@ -6,21 +6,21 @@
 
 namespace kassette {
 
-/// How many parts of the pixels may have sums of their own, of so many elements.
+/// The most parts into which the pixels may be divided if each part has `sums` sums of its own: conv_limits.partial_bytes bounds their memory.
 template <class T>
 std::int64_t most_parts(std::int64_t sums) {
   return 1 + conv_limits.partial_bytes / (sums * static_cast<std::int64_t>(sizeof(T)));
 }
 
-/// Where each part of the pixels sums: the first in the result itself. All begin as zeros.
+/// The sums of each part of the pixels: the first part sums in the result itself, the others in buffers. The caller sets them to zero.
 template <class T>
 class Partials {
  public:
   Partials(T* to, std::int64_t parts, std::int64_t size)
       : to_(to), parts_(parts), size_(size), others_((parts - 1) * size) {}
-  /// Part i of the parts, zeros.
+  /// The sums of a part.
   T* of(std::int64_t part) const { return part == 0 ? to_ : others_.get() + (part - 1) * size_; }
-  /// Adds all to the first, in their order.
+  /// Adds the sums of all parts to those of the first, in the order of the parts, so that the bits do not depend on the threads.
   void add() const {
     if (parts_ == 1) return;
     parallel_for(size_, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
@@ -35,15 +35,15 @@ class Partials {
   Scratch<T> others_;
 };
 
-/// The sums of a block of the kernel, (taps, channels, columns): in the gradient itself where that has their type and `whole` says that the block is all
-/// of it, else in a buffer of `most` elements.
+/// The sums of a block of the kernel, (taps, channels, columns). They are kept in the gradient itself if it has dtype T and `whole` says that its
+/// layout is that of the block, else in a buffer of `most` elements.
 template <class T>
 class KernelSums {
  public:
   KernelSums(const Weights& to, bool whole, std::int64_t most)
       : to_(to), direct_(whole && to.dtype.size() == static_cast<int>(sizeof(T))), buffer_(direct_ ? 0 : most) {}
   T* get() const { return direct_ ? reinterpret_cast<T*>(to_.data) : buffer_.get(); }
-  /// Writes them to the gradient, from one of its columns on.
+  /// Writes the sums to the gradient, from `column` on, unless they are there already.
   void write(const Block& block, std::int64_t column, std::int64_t columns) const {
     if (direct_) return;
     const T* from = buffer_.get();
