@@ -1,10 +1,10 @@
-// ops/conv_tiles.h - correlations on the CPU (Note [Correlations], window.h) in tiles: the tiles of the results, what a tile reads and writes.
+// ops/conv_tiles.h - tiling of correlations on the CPU (Note [Correlations], window.h): how results are cut into tiles, a tile's input and output.
 //
-// A tile is a box of results of one image. What it reads is taken from x as it stands where no padding is touched and channels are last; else
-// it is copied into a buffer of some 256 KB, padded (conv_boxes.h). Results of twelve neighbouring pixels (six without AVX-512) by two
-// vectors of channels stay in registers while the window's values are multiplied with packed weights (conv_loops.h): no matrix of patches
-// exists. The order in which products are summed depends on the shape of the kernel alone, so the bits do not depend on the number of
-// threads, on the batch or on where an image was cut. Where results have few channels, the values of a window are in the lanes instead.
+// A tile is a box of results of one image. It reads its input from x in place if channels are last and no padding is touched; otherwise the
+// input is copied, with padding, into a buffer of about 256 KB (conv_boxes.h). The results of twelve neighbouring pixels (six without AVX-512)
+// by two vectors of channels stay in registers while the window's values are multiplied by packed weights (conv_loops.h), so that no im2col
+// matrix is formed. The order of summation depends on the shape of the kernel only: the bits depend neither on the number of threads nor on the
+// batch, nor on how an image was cut. If results have few channels, the values of a window are in the vector lanes instead.
 #pragma once
 #include <cmath>
 #include <memory>
@@ -26,37 +26,38 @@ const ConvLoops<T>& loops() {
 }
 inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
-/// A kernel as a correlation reads it, or the gradient of one: strides of its taps, of the channels that are summed over and of the results' channels.
+/// A view of a kernel, or of a kernel gradient, for a correlation. Strides in elements: of the taps, of the channels that are summed over (in) and of
+/// the results' channels (out).
 struct Weights {
   std::byte* data;
   DType dtype;
   std::int64_t tap[3], in, out;
-  /// The element at which the weights of a tap of a correlation begin.
+  /// The index of the element at which the weights of tap (a, b, c) of a correlation begin.
   std::int64_t at(const Line* line, std::int64_t a, std::int64_t b, std::int64_t c) const {
     return line[0].weight(a) * tap[0] + line[1].weight(b) * tap[1] + line[2].weight(c) * tap[2];
   }
-  /// The same from an element on.
+  /// The view that begins at an element.
   Weights from(std::int64_t element) const {
     Weights some = *this;
     some.data += element * dtype.size();
     return some;
   }
 };
-/// Copies the weights of all taps of `line`, of n channels that are summed over and of `columns` channels of results, as T: a row of `width` for each
-/// tap and channel, with zeros behind the columns.
+/// Packs weights as T: for each tap of `line` and each of n channels that are summed over, a row of `columns` weights (one per channel of the results),
+/// filled up with zeros to `width`.
 template <class T>
 void pack_panel(const Line* line, const Weights& w, std::int64_t n, std::int64_t columns, std::int64_t width, T* to);
 
-/// A part of what a result sums over: some of the taps of each axis, as lines of their own, and some channels.
+/// A part of the sum of a result: a range of taps of each axis, given as lines, and a range of channels.
 struct Block {
   Line line[3];
   std::int64_t channel, channels;
-  std::int64_t before;  // products of a result in earlier blocks
+  std::int64_t before;  // the number of products per result in earlier blocks
 
   std::int64_t products() const { return line[0].taps * line[1].taps * line[2].taps * channels; }
 };
-/// Blocks of at most `most` products of a result: channels are divided down to 8, and then taps. Where taps are so far apart that a block would read a
-/// box of more than `most_elements` for one result, the widest axis of the box is divided first.
+/// Divides the sum of a result into blocks of at most `most` products: first the channels, down to 8, then the taps. Also divides the widest axis of the
+/// taps as long as they are so far apart that a block would read a box of more than `most_elements` elements for one result.
 inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::int64_t most,
                                     double most_elements = HUGE_VAL) {
   const std::int64_t least = std::min<std::int64_t>(c_in, 8);
@@ -68,7 +69,7 @@ inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::in
     while (taps() * least > most && parts[d] < line[d].taps) divide(d);
   auto channels = [&] { return std::clamp(most / taps(), least, c_in); };
   auto reach = [&](int d) { return (taps_of(d) - 1) * line[d].tap_step; };
-  auto elements = [&] {  // more, perhaps, than an integer holds
+  auto elements = [&] {  // a double, since the product may overflow an integer
     double n = static_cast<double>(channels());
     for (int d = 0; d < 3; ++d) n *= static_cast<double>(reach(d) + 1);
     return n;
@@ -99,7 +100,7 @@ inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::in
   return blocks;
 }
 
-/// As many taps of each axis and channels as any of the blocks has.
+/// A block with the maximum over all blocks of the taps of each axis and of the channels: buffers of that size suffice for each block.
 inline Block largest_of(const std::vector<Block>& blocks) {
   Block largest = blocks[0];
   for (const Block& b : blocks) {
@@ -109,17 +110,17 @@ inline Block largest_of(const std::vector<Block>& blocks) {
   return largest;
 }
 
-/// How results are cut into tiles of one image each.
+/// A division of the results into tiles. Each tile lies within one image.
 struct Tiling {
   std::int64_t results[3], size[3], number[3], images;
 
   std::int64_t count() const { return images * number[0] * number[1] * number[2]; }
-  /// Tile i: first and number of results of each axis; returns the image.
+  /// Sets `first` and `n` to the first result of tile i and the number of its results along each axis; returns the image.
   std::int64_t place(std::int64_t i, std::int64_t* first, std::int64_t* n) const {
     for (int d = 2; d >= 0; --d) {
       const std::int64_t k = i % number[d];
       i /= number[d];
-      // Of nearly the same size each.
+      // Tiles differ in size by at most one result per axis.
       first[d] = results[d] * k / number[d];
       n[d] = results[d] * (k + 1) / number[d] - first[d];
     }
@@ -127,8 +128,8 @@ struct Tiling {
   }
 };
 
-/// Tiles whose input, `bytes` a point, fits the slab, and whose results, `result_bytes` a point, twice as much; at least `enough` of them where there are
-/// so many results. Less than `least_columns` neighbours only where they would not fit twice the slab.
+/// Chooses the tiles: the input of each, of `bytes` per point, fits conv_limits.slab_bytes, and its results, of `result_bytes` per point, twice that. Aims
+/// for at least `enough` tiles. A tile is narrower than `least_columns` only if it would not fit twice the slab otherwise.
 inline Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std::int64_t result_bytes,
                   std::int64_t least_columns, std::int64_t enough) {
   Tiling t{.results = {line[0].results, line[1].results, line[2].results},
@@ -159,7 +160,8 @@ inline Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std
   return t;
 }
 
-/// Where the stretches of a window begin in what a tile reads: one for each tap, or, `joined`, one for the taps of a row, which are neighbours.
+/// The offsets in a tile's input at which the contiguous stretches of a window begin: one stretch per tap or, if `joined`, one per row of taps, which are
+/// contiguous then.
 struct Stretches {
   std::vector<std::int64_t> offsets;
   std::int64_t length;
@@ -176,22 +178,22 @@ struct Stretches {
   std::int64_t count() const { return static_cast<std::int64_t>(offsets.size()); }
 };
 
-/// Neighbouring results of a line whose windows have the same taps inside the input: tap i stands at[i] elements after the origin, and `weight[i]`
-/// is where its weight is.
+/// A run of neighbouring results of a line whose windows have the same taps inside the input. Tap i reads the element at[i] after the window's origin and
+/// has the weight at weight[i].
 struct WindowRun {
   const std::int64_t *at, *weight;
   std::int64_t taps, first, count;
-  std::int64_t origin;  // of the window of the first, which may lie before the input
+  std::int64_t origin;  // of the first result's window; it may lie before the input
 };
 
-/// Walks over lines of results in runs: windows that the border cuts are a run each.
+/// Divides lines of results into runs. A window that the border cuts is a run by itself.
 class WindowWalk {
  public:
   /// The input has `size` points, `stride` elements apart; the weights of neighbouring taps of axis d are weight_step[d] apart.
   WindowWalk(const Line* line, const std::int64_t* size, const std::int64_t* stride, const std::int64_t* weight_step)
       : line_(line), size_(size), stride_(stride), weight_step_(weight_step) {}
 
-  /// f(run) for results [first, first + n) of line (a, b).
+  /// Calls f(run) for each run of the results [first, first + n) of line (a, b).
   template <class F>
   void line(std::int64_t a, std::int64_t b, std::int64_t first, std::int64_t n, F&& f) {
     const std::int64_t low[2] = {line_[0].low(a), line_[1].low(b)};
@@ -220,7 +222,7 @@ class WindowWalk {
     std::int64_t begin, end;
     bool operator==(const Range&) const = default;
   };
-  /// The taps of a window that begins at element `low` of axis d.
+  /// The taps that lie inside the input, of a window that begins at element `low` of axis d.
   Range inside(int d, std::int64_t low) const {
     const Line& l = line_[d];
     const std::int64_t begin = low < 0 ? std::min(l.taps, ceil_div(-low, l.tap_step)) : 0,
@@ -246,14 +248,14 @@ class WindowWalk {
   std::vector<std::int64_t> at_, weight_;
 };
 
-/// What a tile reads: x itself, or a copy of a box of it with padding.
+/// The input of a tile: x itself, or a padded copy of a box of it.
 template <class T>
 class Slab {
  public:
   Slab(const Images& x, std::int64_t repeat, std::int64_t align) : x_(x), repeat_(repeat), align_(align) {}
-  /// Whether x has the elements as they are wanted, but for padding.
+  /// True if a box that contains no padding can be read from x in place: dtype, layout and repetition are those that the loops need.
   bool direct() const { return x_.dtype.size() == static_cast<int>(sizeof(T)) && repeat_ == 1 && x_.channels_last(); }
-  /// Afterwards the first element of the box is at data(), and its points have strides().
+  /// Makes a box available: its first element is at data(), and its points have the strides stride().
   void read(const Box& box) {
     const std::int64_t wide = round_up(box.channels * repeat_, align_);
     if (direct() && wide == box.channels && box.inside(x_)) {
@@ -286,7 +288,7 @@ class Slab {
   std::int64_t stride_[3] = {};
 };
 
-/// The results of a tile: in y itself, or in a buffer that is written to y in the end.
+/// The results of a tile: in y itself, or in a buffer that end() copies to y.
 template <class T>
 class Results {
  public:
@@ -307,7 +309,7 @@ class Results {
     stride_[1] = box.count[2] * stride_[2];
     stride_[0] = box.count[1] * stride_[1];
   }
-  /// Whether results of the type T stand in y as they are computed.
+  /// True if results of type T are computed in y itself, without a buffer.
   static bool direct(const Images& y) { return y.channels_last() && y.dtype.size() == static_cast<int>(sizeof(T)); }
   T* row(std::int64_t a, std::int64_t b) const { return data_ + a * stride_[0] + b * stride_[1]; }
   std::int64_t step() const { return stride_[2]; }
@@ -325,7 +327,7 @@ class Results {
   std::int64_t stride_[3] = {};
 };
 
-/// What the results [first, first + n) of each axis read of an image, and where they stand.
+/// The box of an image that the results [first, first + n) of each axis read; output_box() returns the box that they are written to.
 inline Box input_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n,
                      std::int64_t channel, std::int64_t channels) {
   Box box{.image = image, .low = {}, .count = {}, .channel = channel, .channels = channels};
@@ -345,11 +347,11 @@ inline Box output_box(const Line* line, std::int64_t image, const std::int64_t* 
   return box;
 }
 
-/// What a tile of depthwise convolution reads: all channels, and padding only where x is copied anyway.
+/// The input of a tile of depthwise convolution, with all channels. If x can be read in place there is no padding: windows are cut at the border instead.
 template <class T>
 class DepthwiseTile {
  public:
-  /// Results [first, first + n) of each axis. The weights are `channels` for each tap, the taps in row-major order.
+  /// For the results [first, first + n) of each axis. There are `channels` weights for each tap, with the taps in row-major order.
   DepthwiseTile(Slab<T>& slab, const Line* line, const Images& x, std::int64_t image, const std::int64_t* first,
                 const std::int64_t* n, std::int64_t channels)
       : weight_step_{line[1].taps * line[2].taps * channels, line[2].taps * channels, channels},
@@ -359,7 +361,7 @@ class DepthwiseTile {
     if (!direct) slab.read(box);
     for (int d = 0; d < 3; ++d) {
       line_[d] = line[d];
-      line_[d].start = direct ? box.low[d] : 0;  // results count from those of the tile
+      line_[d].start = direct ? box.low[d] : 0;  // results are counted from the first one of the tile
       size_[d] = direct ? x.size[d] : box.count[d];
       stride_[d] = direct ? x.stride[d] : slab.stride()[d];
     }
@@ -367,7 +369,7 @@ class DepthwiseTile {
   }
   DepthwiseTile(const DepthwiseTile&) = delete;
   DepthwiseTile& operator=(const DepthwiseTile&) = delete;
-  /// f(a, b, origin, elements from window to window, run) for all runs of all lines (a, b).
+  /// Calls f(a, b, origin, elements from window to window, run) for each run of each line (a, b).
   template <class F>
   void each_run(const std::int64_t* n, F&& f) const {
     for (std::int64_t a = 0; a < n[0]; ++a)
@@ -383,27 +385,28 @@ class DepthwiseTile {
   const T* data_;
 };
 
-/// Axes along which windows do not overlap and nothing is skipped are one long row of pixels.
+/// If the windows have one tap, with step 1 and no padding, and channels are last, merges images and spatial axes into one long row of pixels.
 void join_axes(Line* line, Images& x, Images& y, std::int64_t& images);
 
-/// What happens to a result before it is written.
+/// Operations that are applied to each result before it is written.
 template <class T>
 struct Finish {
   const T* bias = nullptr;  // of each channel
   bool relu = false;
 };
-/// y is the correlation of x with w.
+/// Sets y to the correlation of x with w.
 template <class T>
 void correlate(const Line* line, Images x, Images y, std::int64_t images, const Weights& w,
                const Finish<T>& finish = {});
-/// Depthwise: x has c channels, each of which is read `repeat` times; y has c * repeat or, where `sums`, c / repeat of those of x.
+/// The depthwise correlation. Forward, each of the c channels of x is read `repeat` times, and y has c * repeat channels. If `sums` (input gradient), y
+/// has c / repeat channels, each the sum over `repeat` channels of x.
 template <class T>
 void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights& w,
                          std::int64_t repeat, bool sums);
-/// The gradient of a kernel, summed as T.
+/// Sets `to` to the kernel gradient. The sums are computed as T.
 template <class T>
 void kernel_gradient(const Line* line, const Images& x, const Images& dy, std::int64_t images, const Weights& to);
-/// Depthwise.
+/// The same for a depthwise convolution.
 template <class T>
 void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images,
                                std::int64_t repeat, const Weights& to);

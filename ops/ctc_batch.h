@@ -1,4 +1,4 @@
-// ops/ctc_batch.h - lengths and labels of a CTC loss, held to each other in the same words on every device.
+// ops/ctc_batch.h - checks of the lengths and labels of a CTC loss, with the same errors on every device.
 #pragma once
 #include "ops/math.h"
 #include "ops/op.h"
@@ -6,27 +6,27 @@
 
 namespace kassette {
 
-/// Inputs of the loss and of its gradients; the second order has its direction behind them.
+/// Indices of the inputs of the loss and of its gradients. Only the second derivative has a direction.
 inline constexpr int kCtcLabels = 0, kCtcY = 1, kCtcInputLength = 2, kCtcLabelLength = 3, kCtcDirection = 4;
-/// Messages of the gradients are of the same arguments, in the name of what the user called.
+/// The name in error messages, also in those of the gradients: the function that the user called.
 inline constexpr const char* kCtcName = "ctc_batch_cost";
 
 struct CtcAttrs {
   static constexpr const char* attrs_name = "ctc";
-  double epsilon;  // is added to the probabilities
+  double epsilon;  // added to the probabilities
 };
-/// How many time steps and labels of a sample count, none of them where it is refused; and why that is.
+/// The number of time steps and labels of a sample; or if the sample is invalid, both are 0, and `refusal` and `numbers` describe the error.
 struct CtcCounts {
   std::int64_t steps = 0, labels = 0;
   Refusal refusal = Refusal::none;
   std::int64_t numbers[kRefusalNumbers] = {};
 };
-/// What all samples have in common: the sizes of y and of the labels.
+/// The sizes that all samples have in common: those of y, and the width of the labels.
 struct CtcSizes {
   std::int64_t steps, classes, width;
 };
 
-/// Sample i. A class from the blank on ends the labels, and none but such may follow.
+/// Checks sample i and returns its counts. A class id from the blank on ends the labels; only such ids may follow it.
 KASSETTE_FN CtcCounts ctc_counts(const CtcSizes& sizes, std::int64_t i, const std::int64_t* ids,
                                  std::int64_t input_length, std::int64_t label_length) {
   const std::int64_t length = label_length < sizes.width ? label_length : sizes.width, blank = sizes.classes - 1;

@@ -1,11 +1,12 @@
-// ops/ctc_log.h - the CTC loss of one sample in log space: slower than ops/ctc_simd.cpp, and right for whatever numbers there are.
+// ops/ctc_log.h - the CTC loss of one sample in log space: slower than ops/ctc_simd.cpp, but correct for every input.
 #pragma once
 #include "ops/ctc_loops.h"
 #include "ops/math.h"
 
 namespace kassette {
 
-/// The logarithm of a probability, and its derivative along a direction. Read by CUDA too.
+/// The log of a probability and its directional derivative: a dual number. Used by CUDA too. product() and sum() below return the log of the product
+/// and of the sum of the probabilities.
 struct CtcLog {
   double value = -std::numeric_limits<double>::infinity(), slope = 0;
 };
@@ -20,10 +21,10 @@ KASSETTE_FN CtcLog sum(CtcLog x, CtcLog y, CtcLog z) {
   return {most + m::log(total), slope / total};
 }
 
-/// The loss and, unless g is null, its gradient by y.
+/// Returns the loss and, unless g is null, sets g to its gradient with respect to y.
 template <class T>
 double ctc_in_log_space(const CtcSample<T>& s, T* g);
-/// The derivative of the gradient along v: the product of the matrix of second derivatives with it. All are (steps, classes).
+/// Sets `out` to the Hessian-vector product, the derivative of the gradient along v. v and out are (steps, classes).
 template <class T>
 void ctc_second_derivative(const CtcSample<T>& s, const T* v, T* out);
 
