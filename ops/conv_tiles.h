@@ -43,8 +43,8 @@ struct Weights {
     return some;
   }
 };
-/// Packs weights as T: for each tap of `line` and each of n channels that are summed over, a row of `columns` weights (one per channel of the results),
-/// filled up with zeros to `width`.
+/// Packs weights as T: for each tap of `line` and each of n channels that are summed over, a row of `columns` weights (one per channel of the
+/// results), filled up with zeros to `width`.
 template <class T>
 void pack_panel(const Line* line, const Weights& w, std::int64_t n, std::int64_t columns, std::int64_t width, T* to);
 
@@ -56,8 +56,8 @@ struct Block {
 
   std::int64_t products() const { return line[0].taps * line[1].taps * line[2].taps * channels; }
 };
-/// Divides the sum of a result into blocks of at most `most` products: first the channels, down to 8, then the taps. Also divides the widest axis of the
-/// taps as long as they are so far apart that a block would read a box of more than `most_elements` elements for one result.
+/// Divides the sum of a result into blocks of at most `most` products: first the channels, down to 8, then the taps. Also divides the widest axis
+/// of the taps as long as they are so far apart that a block would read a box of more than `most_elements` elements for one result.
 inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::int64_t most,
                                     double most_elements = HUGE_VAL) {
   const std::int64_t least = std::min<std::int64_t>(c_in, 8);
@@ -128,8 +128,8 @@ struct Tiling {
   }
 };
 
-/// Chooses the tiles: the input of each, of `bytes` per point, fits conv_limits.slab_bytes, and its results, of `result_bytes` per point, twice that. Aims
-/// for at least `enough` tiles. A tile is narrower than `least_columns` only if it would not fit twice the slab otherwise.
+/// Chooses the tiles: the input of each, of `bytes` per point, fits conv_limits.slab_bytes, and its results, of `result_bytes` per point, twice
+/// that. Aims for at least `enough` tiles. A tile is narrower than `least_columns` only if it would not fit twice the slab otherwise.
 inline Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std::int64_t result_bytes,
                   std::int64_t least_columns, std::int64_t enough) {
   Tiling t{.results = {line[0].results, line[1].results, line[2].results},
@@ -160,8 +160,8 @@ inline Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std
   return t;
 }
 
-/// The offsets in a tile's input at which the contiguous stretches of a window begin: one stretch per tap or, if `joined`, one per row of taps, which are
-/// contiguous then.
+/// The offsets in a tile's input at which the contiguous stretches of a window begin: one stretch per tap or, if `joined`, one per row of taps,
+/// which are contiguous then.
 struct Stretches {
   std::vector<std::int64_t> offsets;
   std::int64_t length;
@@ -178,8 +178,8 @@ struct Stretches {
   std::int64_t count() const { return static_cast<std::int64_t>(offsets.size()); }
 };
 
-/// A run of neighbouring results of a line whose windows have the same taps inside the input. Tap i reads the element at[i] after the window's origin and
-/// has the weight at weight[i].
+/// A run of neighbouring results of a line whose windows have the same taps inside the input. Tap i reads the element at[i] after the window's
+/// origin and has the weight at weight[i].
 struct WindowRun {
   const std::int64_t *at, *weight;
   std::int64_t taps, first, count;
@@ -347,7 +347,8 @@ inline Box output_box(const Line* line, std::int64_t image, const std::int64_t* 
   return box;
 }
 
-/// The input of a tile of depthwise convolution, with all channels. If x can be read in place there is no padding: windows are cut at the border instead.
+/// The input of a tile of depthwise convolution, with all channels. If x can be read in place there is no padding: windows are cut at the border
+/// instead.
 template <class T>
 class DepthwiseTile {
  public:
@@ -398,8 +399,8 @@ struct Finish {
 template <class T>
 void correlate(const Line* line, Images x, Images y, std::int64_t images, const Weights& w,
                const Finish<T>& finish = {});
-/// The depthwise correlation. Forward, each of the c channels of x is read `repeat` times, and y has c * repeat channels. If `sums` (input gradient), y
-/// has c / repeat channels, each the sum over `repeat` channels of x.
+/// The depthwise correlation. Forward, each of the c channels of x is read `repeat` times, and y has c * repeat channels. If `sums` (input
+/// gradient), y has c / repeat channels, each the sum over `repeat` channels of x.
 template <class T>
 void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights& w,
                          std::int64_t repeat, bool sums);

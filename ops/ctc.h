@@ -12,8 +12,8 @@ Tensor ctc_batch_cost(const Tensor& labels, const Tensor& y, const Tensor& input
 /// Returns labels, (samples, length), as a sparse tensor that has the first lengths[i] labels of sample i. lengths: int64 (samples,).
 Tensor ctc_label_dense_to_sparse(const Tensor& labels, const Tensor& lengths);
 
-/// Greedy decoding, by the most probable class of each step. Returns the labels, int64 (samples, longest) padded with -1, and minus the sum of the log
-/// probabilities, (samples, 1). y as above, input_length int64 (samples,). No gradient.
+/// Greedy decoding, by the most probable class of each step. Returns the labels, int64 (samples, longest) padded with -1, and minus the sum of the
+/// log probabilities, (samples, 1). y as above, input_length int64 (samples,). No gradient.
 Tensors ctc_greedy(const Tensor& y, const Tensor& input_length, double epsilon);
 /// Options of the beam search: the beam's width, and the number of paths to return.
 struct BeamOptions {

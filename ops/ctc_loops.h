@@ -6,9 +6,10 @@
 
 namespace kassette {
 
-/// One sample. Its states are the labels with a blank before, between and after them: state 2 i is blank i, state 2 i + 1 is label i. A path starts in
-/// one of the first two states and ends in one of the last two. In each step it stays, goes to the next state, or skips a blank between two labels that
-/// differ. The blank is the last class. At step t, class k has the probability q = (y[t, k] + epsilon) / sum over j of (y[t, j] + epsilon).
+/// One sample. Its states are the labels with a blank before, between and after them: state 2 i is blank i, state 2 i + 1 is label i. A path starts
+/// in one of the first two states and ends in one of the last two. In each step it stays, goes to the next state, or skips a blank between two
+/// labels that differ. The blank is the last class. At step t, class k has the probability q = (y[t, k] + epsilon) / sum over j of (y[t, j] +
+/// epsilon).
 template <class T>
 struct CtcSample {
   const T* y;                   // (steps, classes)

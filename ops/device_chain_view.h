@@ -1,4 +1,4 @@
-// ops/device_chain_view.h - a chain of elementwise ops as the engine has it, and running it on a device.
+// ops/device_chain_view.h - the engine's representation of a chain of elementwise ops, and running it on a device.
 #pragma once
 #include <kassette/device.h>
 
@@ -7,7 +7,7 @@
 
 namespace kassette {
 
-/// A chain as it was made with device_chain_table().
+/// A chain whose instructions are from device_chain_table(), by pointers to its parts.
 struct ChainView {
   int is_double;
   ChainShape shape;
@@ -17,7 +17,7 @@ struct ChainView {
   const ChainOne* ones;
   int n_ones;
 };
-/// The instructions of DeviceChain (ops/device_chain.h): each op has one.
+/// The instructions for devices: their ChainStep is a code of DeviceChain instead of a function. Every op has one.
 const ChainTable& device_chain_table();
 /// Enqueues a chain of at most DeviceChain::kMostSteps steps.
 void run_chain(Device device, const ChainView& chain);

@@ -1,4 +1,4 @@
-// ops/device_graph.h - a function's work on a device as one CUDA graph. See Note [Graphs] in devices/cuda/graph.cpp.
+// ops/device_graph.h - launches a function's work on a device as one CUDA graph. See Note [Graphs] in devices/cuda/graph.cpp.
 #pragma once
 #include <atomic>
 #include <vector>
@@ -10,18 +10,18 @@ namespace kassette {
 struct DeviceGraph;
 class DeviceBackend;
 
-/// Launches what this thread has captured, if anything: afterwards others may see what it makes.
+/// Launches the work that this thread has captured so far, if any. Call it before results become visible to other threads.
 void launch_captured();
 
-/// What a function with known shapes enqueues on a CUDA device, captured and launched as one graph from its second run on.
+/// The CUDA graph of a function with known shapes: from the second run on, the work that it enqueues is captured and launched as one graph.
 class FunctionGraph {
  public:
   FunctionGraph() = default;
   ~FunctionGraph();
   FunctionGraph(const FunctionGraph&) = delete;
   FunctionGraph& operator=(const FunctionGraph&) = delete;
-  /// What play() returns. It has an effect only through what it enqueues and, after launch_captured, variables: where CUDA refuses the graph it is
-  /// called again. `known`: a body for each value of the function, on whose device that is.
+  /// Returns play(), which runs the function. If CUDA refuses the graph, play() is called a second time, so before it calls launch_captured() it
+  /// must have no effect but the work that it enqueues. `known`: a body for each value of the function, from which its device is found.
   template <class Play>
   Tensors run(const std::vector<Body>& known, const Play& play) {
     DeviceBackend* backend = begin(known);
@@ -38,12 +38,12 @@ class FunctionGraph {
   }
 
  private:
-  /// Null where nothing is captured.
+  /// Begins a capture. Returns null if this run is not captured.
   DeviceBackend* begin(const std::vector<Body>& known);
-  /// Whether CUDA has refused the graph.
+  /// Ends the capture. Returns true if CUDA has refused the graph.
   bool end(DeviceBackend& backend) noexcept;
 
-  std::atomic<int> device_{kUnknown};  // a number, or one of these
+  std::atomic<int> device_{kUnknown};  // the index of a device, or one of these
   static constexpr int kUnknown = -2, kNone = -1;
   DeviceGraph* graph_ = nullptr;
 };

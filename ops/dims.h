@@ -1,4 +1,4 @@
-// ops/dims.h - shape arguments as tensors, and shapes out of tensors.
+// ops/dims.h - conversion of shape arguments to tensors, and of tensors to shapes.
 #pragma once
 #include <iosfwd>
 
@@ -9,34 +9,36 @@ namespace kassette {
 
 extern const OpDef shape_op, size_op, pack_op;
 
-/// The run-time shape as a 1-D tensor on the host; int32 as the specification has it, int64 for our own use.
+/// The run-time shape as a 1-D tensor on the host: int32 for K::shape, as the specification says, int64 inside the library.
 Tensor shape_of(const Tensor& x, DType dtype);
 /// The number of elements as an int32 scalar on the host.
 Tensor size_of(const Tensor& x);
 
-/// A shape argument as ops take it: a 1-D int64 tensor on the host. Numbers only: concrete. Scalar tensors among them: packed,
-/// symbolic if one is. One integer tensor: itself. An entry None becomes -1. Throws in the name of `what`.
+/// Converts a shape argument to the form that ops take, a 1-D integer tensor on the host. Numbers give a concrete int64 tensor; if scalar tensors are
+/// among them they are packed, and the result is symbolic if one of them is. A single 1-D integer tensor is returned itself, on the host. An entry
+/// None becomes -1. Throws in the name of `what`.
 Tensor dims_tensor(const Dims& dims, const char* what);
 
-/// The shape that a concrete dims_tensor holds. Throws ValueError for negative numbers, in the name of `what`.
+/// Returns the shape that a concrete tensor from dims_tensor() holds. Throws ValueError in the name of `what` if a size is negative.
 TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what);
 
-/// What a rule knows of a shape argument.
+/// The sizes in a shape argument, as far as a rule knows them.
 struct DimValues {
   int rank = -1;             // -1: unknown
-  std::uint8_t unknown = 0;  // bit i: at[i] is not known before the function is called
+  std::uint8_t unknown = 0;  // bit i is set if at[i] is not known before the function is called
   std::int64_t at[kMaxRank];
   bool is_unknown(int i) const { return unknown >> i & 1; }
 };
-/// Prints unknown sizes as None and numbers as they are, -1 too.
+/// Prints unknown sizes as None, and all numbers, also -1, as they are.
 std::ostream& operator<<(std::ostream& os, const DimValues& dims);
-/// Input i, a 1-D integer tensor on the host: its values where they are known; else looks through packed numbers and
-/// shape(y)[j], so that static dims stay static. Negative numbers come as they are.
+/// Reads input i, a 1-D integer tensor on the host. If it has no value yet, looks on the tape through packed, stacked or concatenated numbers and
+/// shape(y)[j], so that static sizes stay static. Negative numbers are returned as they are.
 DimValues read_dims(const OpCall& call, int i);
-/// The same as a shape: rank and dims of `out`. Throws ValueError for negative numbers.
+/// Sets rank and dims of `out` from read_dims(call, i). Throws ValueError if a size is negative.
 void dims_from(const OpCall& call, int i, TensorSpec* out);
 
-/// Whether the elements of `a` are those of a row of `b`, so that broadcast to `b` they come again and again. Both shapes are known.
+/// True if the shape of `a`, without leading axes of size 1, is that of the last axes of `b`, so that broadcasting `a` to `b` repeats its elements
+/// in their order. Both shapes must be known.
 bool repeats_rows(const TensorSpec& a, const TensorSpec& b);
 
 }  // namespace kassette

@@ -1,11 +1,11 @@
-// ops/dispatch.h - where K functions and operators go: to our own engine, or to a backend of others.
+// ops/dispatch.h - dispatch of K functions and operators to the native engine or to an external backend.
 //
 // Note [External backends]
-// Every K function and operator begins with KASSETTE_DISPATCH or KASSETTE_ROUTE: one load and one branch while our own
-// engine is in use. Else its arguments are boxed (box), the backend's entry is called, and its answer unboxed (unbox). Inside
-// that call Context::native is set, so that K functions which the backend calls are ours, and the call can be handed back to
-// us whole: `again` is the same function with the same arguments. The flag is unset until the configuration is first needed,
-// so that the same branch reads keras.json at first use.
+// Every K function and operator begins with KASSETTE_DISPATCH or KASSETTE_ROUTE: one load and one branch while the native engine is in use.
+// Otherwise its arguments are boxed (box), the backend's entry is called, and the result is unboxed (unbox). During that call Context::native is
+// set, so that K functions that the backend calls run natively. The backend can also hand the whole call back to the native engine: `again` calls
+// the same function with the same arguments. Until the configuration is first needed engine_in_use is Engine::unset, so that the same branch
+// also reads keras.json at the first use.
 #pragma once
 #include <string>
 #include <string_view>
@@ -19,32 +19,33 @@
 
 namespace kassette {
 
-/// A backend of others that is in use; made once and never freed, since threads may be in it.
+/// An external backend that has been loaded. Never freed, since threads may be running in it.
 struct ExternalBackend {
   using Run = engine::Value (*)(const engine::Call& call);
   std::string name;
   std::unordered_map<std::string_view, Run> functions;
-  Run any = nullptr;  // of the entry "*"
+  Run any = nullptr;  // the entry "*", for functions without an entry of their own
+  /// Returns the entry for a function, or else `any`, which may be null.
   Run find(std::string_view function) const;
 };
 
-/// Which engine answers.
+/// The engine that K functions run on.
 enum class Engine : std::uint8_t { unset, native, external };
 extern std::atomic<Engine> engine_in_use;
-/// The backend that answers from now on; null: our own engine.
+/// Selects the backend for K functions from now on; null selects the native engine.
 void use_backend(const ExternalBackend* backend);
 const ExternalBackend* external_backend();
-/// Reads the configuration and loads the backend, where that was not done yet (nn_backend/config.cpp).
+/// Reads the configuration and loads the backend, unless that has been done already (nn_backend/config.cpp).
 void load_configuration();
 
-/// True where a backend of others answers to calls of this thread.
+/// True if calls of this thread go to an external backend.
 bool external_answers();
 inline bool own_engine() {
   return __builtin_expect(engine_in_use.load(std::memory_order_relaxed) == Engine::native, 1);
 }
 inline bool leaves_engine() { return !own_engine() && external_answers(); }
 
-// ---- arguments, boxed --------------------------------------------------------------------------------------------------
+// ---- boxing of arguments -----------------------------------------------------------------------------------------------
 
 inline engine::Value box(const engine::Value& v) { return v; }
 inline engine::Value box(bool v) { return v; }
@@ -64,15 +65,15 @@ engine::Value box(Extent v);
 engine::Value box(const Index& v);
 engine::Value box(const Branch& v);
 
-/// A callable of the user's, as code: what it calls goes to the backend again.
+/// Boxes a callable of the user. K functions that it calls are dispatched to the backend again.
 template <class R, class... A>
 engine::Value box(const Callable<R(A...)>& f);
 template <class R, class... A>
 engine::Value box(const KeptCallable<R(A...)>& f);
 
-// ---- answers, unboxed --------------------------------------------------------------------------------------------------
+// ---- unboxing of results -----------------------------------------------------------------------------------------------
 
-/// The kinds of answers; a backend that returns something else gets a TypeError in the name of the function.
+/// Converts a result to R. If the backend returned something else, unbox() throws a TypeError in the name of the function.
 template <class R>
 struct Unbox;
 template <>
@@ -96,7 +97,7 @@ KASSETTE_UNBOX(Shape);
 KASSETTE_UNBOX(Extent);
 KASSETTE_UNBOX(DType);
 
-/// Inside a catch: throws the TypeError of an answer of the wrong kind.
+/// Inside a catch: throws the TypeError for a result of the wrong kind.
 [[noreturn]] void fail_answer(const char* name, const engine::Value& answer);
 template <class R>
 R unbox(const char* name, const engine::Value& answer) {
@@ -109,13 +110,14 @@ R unbox(const char* name, const engine::Value& answer) {
 
 // ---- the call ----------------------------------------------------------------------------------------------------------
 
-/// Calls the backend's entry. Throws NotImplementedError where it has none; what is thrown that is no Error of ours, and did not
-/// just pass through, becomes a RuntimeError that names function and backend.
+/// Calls the backend's entry. Throws NotImplementedError if it has none. A foreign exception of the backend becomes a RuntimeError that names the
+/// function and the backend; Errors, and exceptions that only pass through the backend, are rethrown unchanged.
 engine::Value call_backend(const char* name, const engine::Value* args, int n_args, EngineAccess::RunNative run_native,
                            const void* native);
-/// The same for code that a backend returned.
+/// Calls a callable that the backend returned, in the same way.
 engine::Value call_code(const char* name, const engine::Value& code, std::initializer_list<engine::Value> args);
 
+/// Boxes the arguments, calls the backend and unboxes its result.
 template <class F, class... A>
 __attribute__((noinline, cold)) auto route(const char* name, const F& again, const A&... args) {
   using R = decltype(again());
@@ -127,14 +129,16 @@ __attribute__((noinline, cold)) auto route(const char* name, const F& again, con
   return unbox<R>(name, call_backend(name, boxed, sizeof...(args), run_native, &again));
 }
 
+/// Returns from the enclosing function with the backend's result if calls go to a backend. `again`: an expression for the native call.
 #define KASSETTE_ROUTE(name, again, ...) \
   if (::kassette::leaves_engine()) return ::kassette::route(name, [=] { return again; } __VA_OPT__(, ) __VA_ARGS__)
-/// At the head of a K function, with its name and all its arguments.
+/// KASSETTE_ROUTE for a K function, at its beginning: takes its name and all its arguments.
 #define KASSETTE_DISPATCH(function, ...) \
   KASSETTE_ROUTE(#function, ::kassette::backend::function(__VA_ARGS__) __VA_OPT__(, ) __VA_ARGS__)
 
 namespace detail {
 
+/// Calls a boxed callable of the user from within the backend, with Context::native unset again; `wanted` is its number of arguments.
 engine::Value run_callback(engine::Value (*run)(const void* f, const engine::Value* args), const void* f, int wanted,
                            const engine::Value* args, int n_args);
 

@@ -1,5 +1,5 @@
-// ops/draws.h - the arithmetic of random draws, on single numbers (CUDA) and on vectors of any width (every CPU level). All give the
-// same bits: additions, multiplications, divisions and square roots in a fixed order, never fused.
+// ops/draws.h - the arithmetic of random draws, on single numbers (CUDA) and on vectors of any width (every CPU level). All of them give the
+// same bits: only additions, multiplications, divisions and square roots are used, in a fixed order and without fused multiply-adds.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -9,11 +9,11 @@
 namespace kassette {
 namespace draws {
 
-// L says what the numbers are: F floats, U unsigned and I signed integers of their size, each one or as many as a vector has; kBits in
-// one; real(I) converts; root(F) is the square root.
+// L describes the numbers, which are scalars or vectors: types F (floats), U and I (unsigned and signed integers of the same size), kBits (bits of a
+// number), real(I) (conversion to F) and root(F) (square root).
 
 template <class To, class From>
-KASSETTE_FN To same(From v) {  // the same bits
+KASSETTE_FN To same(From v) {  // bit_cast
   static_assert(sizeof(To) == sizeof(From));
   To r;
   std::memcpy(&r, &v, sizeof r);
@@ -26,8 +26,9 @@ KASSETTE_FN V polynomial(V x, const T (&c)[n]) {
   return r;
 }
 
-/// A pair of normals (Box and Muller, 1958): radius sqrt(-2 log u) with u in (0, 1], and an angle in the quadrant around 0,
-/// mirrored at the diagonal where `swap` has its top bit and at the origin by the sign bit of `sign`.
+/// Sets x and y to a pair of independent standard normals (Box and Muller, 1958): the radius is sqrt(-2 log u) with u in (0, 1], and the angle, t
+/// right angles, lies in the quadrant around 0. It is mirrored at the diagonal if the top bit of `swap` is set, and at the origin by the top bit of
+/// `sign`.
 template <class D, class V = typename D::F, class U = typename D::U>
 KASSETTE_FN void normal_pair(V u, V t, U swap, U sign, V& x, V& y) {
   using L = typename D::Lanes;
@@ -40,9 +41,9 @@ KASSETTE_FN void normal_pair(V u, V t, U swap, U sign, V& x, V& y) {
   y = same<V>(b ^ mixed ^ flip);
 }
 
-// Coefficients: Chebyshev fits in 40 digits to the functions named, over the ranges that occur.
+// The coefficients are Chebyshev fits, computed with 40 digits, to the functions named, over the ranges that occur.
 
-/// float32, from words of 32 bits.
+/// Draws of float32 from random words of 32 bits.
 template <class L>
 struct Singles {
   using Lanes = L;
@@ -50,16 +51,16 @@ struct Singles {
   using U = typename L::U;
   using I = typename L::I;
 
-  /// 24 bits as a float in [0, 1).
+  /// The upper 24 bits as a float in [0, 1).
   KASSETTE_FN static F uniform(U w) { return L::real(same<I>(w >> 8)) * 0x1p-24f; }
-  /// 31 bits of the first word and a half: in (0, 1]. Of the second, two bits for the quadrant and 30 for the angle.
+  /// The upper 31 bits of a, plus one half, give u in (0, 1]. Two bits of b give the quadrant, and the other 30 the angle.
   KASSETTE_FN static void normals(U a, U b, F& x, F& y) {
     normal_pair<Singles>(L::real(same<I>(a >> 1)) * 0x1p-31f + 0x1p-32f, L::real(same<I>(b << 2)) * 0x1p-32f, b, b << 1,
                          x, y);
   }
   KASSETTE_FN static F truncated(U w) { return truncated_quantile(L::real(same<I>(w)) * 0x1p-31f + 0x1p-32f); }
 
-  /// log(x) of 2^-33 <= x <= 1: x = 2^e (1 + f) with 1 + f between the roots of 1/2 and 2.
+  /// log(x) for 2^-33 <= x <= 1: x = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2).
   KASSETTE_FN static F log_below_one(F x) {
     constexpr std::int32_t kRootHalf = 0x3f3504f3;
     I i = same<I>(x) - kRootHalf;
@@ -82,8 +83,8 @@ struct Singles {
     c = polynomial(z, b);
   }
 
-  /// The standard normal's quantile at (1 + v) / 2 of what lies within (-2, 2), for v in (-1, 1): x = v erf(sqrt 2) has
-  /// sqrt(2) erfinv(x) = x q(-log(1 - x^2)).
+  /// The quantile at (1 + v) / 2 of the standard normal truncated to (-2, 2), for v in (-1, 1). It is sqrt(2) erfinv(x) with x = v erf(sqrt(2)), and
+  /// is computed as x q(-log(1 - x^2)).
   KASSETTE_FN static F truncated_quantile(F v) {
     constexpr float q[] = {1.25331414f,     0.328117192f,    0.0163305625f,    -0.00329360249f,
                            -0.00019492727f, 7.75767548e-05f, -2.26947964e-06f, -4.9904213e-07f};
@@ -95,7 +96,7 @@ struct Singles {
   }
 };
 
-/// float64, from words of 64 bits.
+/// Draws of float64 from random words of 64 bits.
 template <class L>
 struct Doubles {
   using Lanes = L;
@@ -104,13 +105,13 @@ struct Doubles {
 
   /// The upper 53 bits as a number in [0, 1).
   KASSETTE_FN static F uniform(U w) { return upper53(w) * 0x1p-53; }
-  /// The angle takes the upper 53 bits, the quadrant the lowest two.
+  /// The upper 53 bits of b give the angle, and the lowest two the quadrant.
   KASSETTE_FN static void normals(U a, U b, F& x, F& y) {
     normal_pair<Doubles>((upper53(a) + 0.5) * 0x1p-53, upper53(b) * 0x1p-53 - 0.5, b << 63, b << 62, x, y);
   }
   KASSETTE_FN static F truncated(U w) { return truncated_quantile((upper53(w) + 0.5) * 0x1p-52 - 1.0); }
 
-  /// The upper 53 bits as an integer.
+  /// The upper 53 bits as a float with an integer value.
   KASSETTE_FN static F upper53(U w) {
     constexpr std::uint64_t kMagic = 0x4330000000000000u;  // 2^52, which makes the low bits of its mantissa an integer
     F high = same<F>((w >> 38) | kMagic) - 0x1p52, low = same<F>((w >> 11 & 0x7ffffffu) | kMagic) - 0x1p52;
