@@ -1,4 +1,4 @@
-// ops/axes.cpp - axes of reductions.
+// ops/axes.cpp - axes of reductions: encoding, checks, coalescing.
 #include "ops/axes.h"
 
 #include "core/rank.h"

@@ -1,4 +1,4 @@
-// ops/beam_search.cpp - prefix search over a beam, specification 2.19.3.
+// ops/beam_search.cpp - prefix beam search, specification 2.19.3.
 #include "ops/beam_search.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@ constexpr double kZero = -std::numeric_limits<double>::infinity();  // log 0
 /// log(exp(a) + exp(b))
 double log_sum(double a, double b) {
   const double most = a > b ? a : b, least = a > b ? b : a;
-  if (!(least - most > -40)) return a != a || b != b ? a + b : most;  // below the last place, or both are zero
+  if (!(least - most > -40)) return a != a || b != b ? a + b : most;  // below the last place, or both are log 0
   return most + std::log1p(std::exp(least - most));
 }
-/// The order of candidates: what came first wins a tie. A heap by it has the worst on top.
+/// The order of candidates, best first; earlier candidates win ties. A heap with this order has the worst on top.
 constexpr auto kBetter = [](const auto& a, const auto& b) {
   if (a.total != b.total) return a.total > b.total;
   if ((a.symbol < 0) != (b.symbol < 0)) return a.symbol < 0;
@@ -37,7 +37,7 @@ BeamSearch::BeamSearch(std::int64_t classes, std::int64_t width)
 void BeamSearch::step(const double* log_q) {
   advance_members(log_q);
   extend_members(log_q);
-  // Whoever is not kept leaves; all get their places, best first.
+  // Drop the members that are not kept, and assign places in the beam, best first.
   for (const Member& m : beam_) prefixes_[static_cast<std::size_t>(m.prefix)].place = -1;
   std::sort(kept_.begin(), kept_.end(), kBetter);
   next_.clear();
@@ -50,7 +50,7 @@ void BeamSearch::step(const double* log_q) {
   beam_.swap(next_);
 }
 
-/// The same prefixes a step later.
+/// Updates the scores of all members for the step, and makes each a candidate to stay.
 void BeamSearch::advance_members(const double* log_q) {
   const double blank = log_q[classes_ - 1];
   const auto n = static_cast<std::int32_t>(beam_.size());
@@ -79,7 +79,7 @@ void BeamSearch::advance_members(const double* log_q) {
   }
 }
 
-/// Keeps it where there is room, or where it is better than the worst, which goes.
+/// Keeps a candidate if there is room or if it is better than the worst one, which is then dropped.
 void BeamSearch::offer(const Candidate& c) {
   if (full()) {
     if (!(c.total > kept_.front().total)) return;
@@ -93,8 +93,8 @@ void BeamSearch::offer(const Candidate& c) {
   if (full()) std::make_heap(kept_.begin(), kept_.end(), kBetter);
 }
 
-/// Members with one more symbol; members come best first. As TensorFlow has it, a member that goes is still extended, unless its parent
-/// comes upon it after it went.
+/// Offers each member, best first, extended by each symbol. As in TensorFlow, a member that has been dropped is still extended, unless its parent
+/// is extended after it was dropped.
 void BeamSearch::extend_members(const double* log_q) {
   child_of_.assign(static_cast<std::size_t>(classes_), -1);
   fate_.assign(beam_.size(), Fate::stays);

@@ -1,4 +1,4 @@
-// ops/binary.cpp - the binary elementwise ops: rows, rule, integer loops, the arithmetic operators.
+// ops/binary.cpp - the binary elementwise ops: op definitions (rows), rule, integer loops, arithmetic operators.
 #include "ops/binary.h"
 
 #include "core/text.h"
@@ -75,7 +75,7 @@ const OpDef& subtract_op() { return binary_op<Subtract>(); }
 
 namespace {
 
-/// The macro in a function of its own: in the commonest operators it would cost a stack frame.
+/// KASSETTE_ROUTE in a function of its own: inlined into the most common operators it would cost them a stack frame.
 template <class Op>
 __attribute__((noinline, cold)) Tensor perhaps_elsewhere(const Operand& a, const Operand& b,
                                                          Tensor (*again)(const Operand&, const Operand&)) {
@@ -83,7 +83,7 @@ __attribute__((noinline, cold)) Tensor perhaps_elsewhere(const Operand& a, const
   return binary<Op>(a, b);
 }
 
-/// Whether `a` is the number 1 where nothing is recorded: the cotangent of a sum, whose product with `b` is then b as it is, neither read nor copied.
+/// True if `a` is the number 1, such as the cotangent of a sum, and nothing is recorded: then a * b is b itself, and b is neither read nor copied.
 bool is_plain_one(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return false;
   const Body &x = Access::body(a), &y = Access::body(b);

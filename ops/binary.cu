@@ -16,7 +16,7 @@ struct Each {
   }
 };
 
-/// Of integers, an op that does not take every second operand.
+/// An integer op that refuses some values of its second operand.
 template <class Op, class T>
 struct Checked {
   Faults faults;

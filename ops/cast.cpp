@@ -22,7 +22,7 @@ void rule(const OpCall& call, TensorSpec* out) {
 bool is_wide(DType dtype) { return dtype == float32 || dtype == float64; }
 bool is_half(DType dtype) { return dtype == float16 || dtype == bfloat16; }
 
-/// The loop between two dtypes that are no half types, not the same.
+/// Returns the loop between two different dtypes, neither of them a half type.
 CastLoop wide_loop(DType to, DType from) {
   const CastTable& table = KASSETTE_PICK(cast_table);
   auto number = [](DType dtype) { return dtype.code() - DType::kBool; };
@@ -42,7 +42,7 @@ void float_to_half(void* to, DType dtype, const float* from, std::int64_t n) {
   (dtype == float16 ? table.to_half : table.to_bfloat)(from, to, n);
 }
 
-/// Between two dtypes that are not the same, by vectors. What has a half type on one side goes through float32, as in core/convert.h.
+/// Casts between two different dtypes. Casts to and from half types go through float32, as in core/convert.h.
 void run(std::byte* to, DType to_dtype, const std::byte* from, DType from_dtype, std::int64_t n) {
   bool half_in = is_half(from_dtype), half_out = is_half(to_dtype);
   if (!half_in && !half_out) return wide_loop(to_dtype, from_dtype)(from, to, n);

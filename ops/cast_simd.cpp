@@ -1,4 +1,4 @@
-// ops/cast_simd.cpp - converting between floats, between floats and integers, and between integers; compiled once per CPU level.
+// ops/cast_simd.cpp - casts among floats, bool and integers; compiled once per CPU level.
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -10,7 +10,7 @@
 namespace kassette {
 namespace {
 
-/// core/convert.h's convert_one without a branch, so that the compiler makes vectors of the loop.
+/// convert_one() of core/convert.h without branches, so that the compiler vectorizes the loop.
 template <class To, class From>
 KASSETTE_FN To converted(From v) {
   if constexpr (std::is_same_v<To, bool>) {
@@ -20,7 +20,7 @@ KASSETTE_FN To converted(From v) {
                              ? std::numeric_limits<To>::digits - std::numeric_limits<From>::digits
                              : 0;
     constexpr To max = std::numeric_limits<To>::max(), min = std::numeric_limits<To>::min();
-    // The largest To that From holds exactly: what is above saturates, and is brought down to it first.
+    // `high` is the largest To that From represents exactly. Larger values saturate; they are clamped to it before the conversion.
     constexpr From high = static_cast<From>(static_cast<To>(max - ((To(1) << kGap) - 1))), low = static_cast<From>(min);
     const From kept = v == v ? v : From(0), up = kept < low ? low : kept, in = up > high ? high : up;
     const To to = static_cast<To>(in);
@@ -42,13 +42,13 @@ void copy(const void* from, void* to, std::int64_t n) {
   std::memcpy(to, from, static_cast<std::size_t>(n * kBytes));
 }
 
-/// Unsigned with as many bits: what is cut off does not depend on the sign, and bool is 0 or 1 in a byte.
+/// The unsigned type of the same size. Truncation does not depend on the sign, and a bool is a byte that is 0 or 1.
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 1, std::uint8_t,
                                 std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                                    std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
-/// Integers wrap: one loop for all pairs of types that give the same bytes.
+/// Integers wrap, so pairs of types whose results have the same bytes share one loop.
 template <class To, class From>
 constexpr CastLoop integer_loop() {
   if constexpr (std::is_same_v<To, From> || (sizeof(To) == sizeof(From) && !std::is_same_v<To, bool>))

@@ -1,4 +1,4 @@
-// ops/chain.cu - a chain of elementwise ops as one kernel, which interprets its program. See Note [Chains].
+// ops/chain.cu - the kernel that interprets the program of a chain of elementwise ops. See Note [Chains].
 #include "ops/device_chain.h"
 #include "ops/elementwise.cuh"
 #include "ops/moving.cuh"
@@ -7,9 +7,9 @@
 namespace kassette::cuda {
 namespace {
 
-// Values stay in registers from one instruction to the next, and each instruction is read once for so many elements of a thread. By
-// count, not by measurement: decoding ten instructions takes about a tenth of the time in which memory brings their operands, so code compiled
-// at run time would gain little; and the bits are those of the ops alone, since both are compiled from one source.
+// Values stay in registers from one instruction to the next, and each instruction is decoded once for all kEach elements of a thread. By
+// estimate, not by measurement, decoding ten instructions takes about a tenth of the time that memory takes to deliver their operands, so code
+// compiled at run time would gain little. The bits are those of the separate ops, since both are compiled from one source.
 constexpr int kEach = 4;
 static_assert(sizeof(DeviceChain) + sizeof(Divider) + sizeof(std::int64_t) <= 4096);  // arguments of a kernel
 
@@ -38,8 +38,9 @@ __device__ inline void binary(OpList<Ops...>, int code, T (&acc)[kEach], const T
   static_cast<void>((run(static_cast<Ops*>(nullptr)) || ...));
 }
 
-/// `kKept` values are kept of each element, in local memory: indexed at run time, they are in no registers. A thread's elements are neighbours
-/// where operands are `packed`, else neighbouring threads' are. The bounds keep the registers of a thread at 48 and 80.
+/// Up to `kKept` intermediate values of each element are kept in local memory: they are indexed at run time, which registers cannot be. If `packed`,
+/// the elements of a thread are neighbours, otherwise those of neighbouring threads are. The launch bounds limit a thread to 48 (float) and 80
+/// (double) registers.
 template <class T, int kKept>
 __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
     run_program(DeviceChain c, Divider by_width, bool packed) {
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
           for (int k = 0; k < kPack<T>; ++k) to[u * kPack<T> + k] = pack.v[k];
         }
       } else {
-        // A thread past the end does as if it were at the first element of its own, and stores nothing.
+        // For elements past the end a thread reads its first element again; they are not stored.
         for (int j = 0; j < kEach; ++j) to[j] = *place(c.operands[code.index], inside(j) ? first + j * each : first);
       }
     };
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
   }
 }
 
-/// Whether packs of every operand are aligned.
+/// True if packs of every operand are aligned.
 template <class T>
 bool packs_of(const DeviceChain& c) {
   constexpr std::int64_t kBytes = sizeof(Packed<T>);

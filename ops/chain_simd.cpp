@@ -8,7 +8,7 @@ inline namespace KASSETTE_LEVEL {
 namespace {
 
 template <class T>
-using Register = typename Vec<T>::V::register_type;  // batches are classes, which need not travel in registers
+using Register = typename Vec<T>::V::register_type;  // xsimd batches are classes, which may be passed in memory
 template <class T, int>
 struct At {
   using type = Register<T>;
@@ -16,8 +16,8 @@ struct At {
 
 constexpr std::int64_t kFetchAhead = 2048;  // bytes
 
-// Whether compilers make jumps of the calls below. Without optimisation and under sanitizers they do not: then a chunk ends
-// with a return, so that the stack holds the instructions of one chunk and not of all.
+// True if compilers turn the tail calls below into jumps. Without optimisation and under sanitizers they do not: then each chunk ends with a return,
+// so that the stack holds the calls of one chunk and not of all.
 #if defined(__has_feature)
 #define KASSETTE_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -36,7 +36,7 @@ constexpr bool kJumps = false;
 #define KASSETTE_STEP(name) \
   static void name(const ChainCode* c, std::int64_t at, std::int64_t end, typename At<T, K>::type... r)
 
-/// The instructions on chunks of as many vectors as there are K, one register each.
+/// The instructions on chunks of sizeof...(K) vectors, each in a register.
 template <class T, int... K>
 struct Steps {
   using X = Vec<T>;
@@ -78,7 +78,7 @@ struct Steps {
   KASSETTE_STEP(call) {
     T* m = operand(c, at);
     (X::store(m + K * X::kWidth, r), ...);
-    const void* in[2] = {m, m + kElements};  // a second operand is beside the first: the chunk behind it
+    const void* in[2] = {m, m + kElements};  // a second operand is in the chunk after the first
     c->loop(in, m, kElements, *c->attrs);
     ((r = X::load(m + K * X::kWidth)), ...);
     KASSETTE_NEXT;
@@ -128,7 +128,7 @@ constexpr typename S::Step binary_code() {
   else return nullptr;
 }
 
-// Constant in fact (tests/scripts/exports.sh would find an initialiser), but not by the letter: the casts.
+// The tables are initialised statically (tests/scripts/exports.sh would find an initialiser), but the casts are not allowed in constexpr.
 #define KASSETTE_ERASED(...) reinterpret_cast<ChainStep>(__VA_ARGS__)
 #define KASSETTE_BOTH(step) \
   { KASSETTE_ERASED(S<float>::step), KASSETTE_ERASED(S<double>::step) }

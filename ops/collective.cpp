@@ -1,4 +1,4 @@
-// ops/collective.cpp - ops that all ranks of a group run together: rules and adjoints. The kernels are in collective_kernels.cpp.
+// ops/collective.cpp - collective ops and messages: rules and adjoints. The kernels are in collective_kernels.cpp.
 #include "ops/collective.h"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ Tensor product_of_others(const Tensor& x, const RankGroup& group) {
   return prod(every[slice(0, group.rank)], 0) * prod(every[slice(group.rank + 1, None)], 0);
 }
 
-/// Which share of the cotangent of an extreme y comes to x: as much as to every other rank that has it.
+/// The gradient of a maximum or minimum y over the ranks with respect to x: all ranks whose x equals y share it equally.
 Tensor share_of_extreme(const Tensor& x, const Tensor& y, const RankGroup& group) {
   const Tensor here = cast(equal(x, y), x.dtype());
   return here / all_reduce({here}, Reduction::sum, group)[0];
@@ -116,7 +116,7 @@ Tensor share_of_extreme(const Tensor& x, const Tensor& y, const RankGroup& group
 void all_reduce_vjp(const VjpContext& r) {
   list_vjp(r, 0, [&](const Tensors& dy) { return all_reduce(dy, reduction_of(r.attrs), group_of(r.attrs)); });
 }
-/// What an extreme or a product over the ranks owes to x, given that and the cotangent of it.
+/// The cotangent of x, given the extreme or product y over the ranks and its cotangent dy.
 Tensor nonlinear_gradient(Reduction how, const Tensor& x, const Tensor& y, const Tensor& dy, const RankGroup& group) {
   return dy * (how == Reduction::prod ? product_of_others(x, group) : share_of_extreme(x, y, group));
 }
@@ -156,9 +156,9 @@ void check_peer(const char* what, int rank, const RankGroup& group) {
 }
 
 // Note [Ops of many ranks]
-// A kernel waits for other ranks, so it must not run while a variable is locked: kView takes the way on which values are counted, and
-// the kernels allocate their outputs. Adjoints run on all ranks or on none: where one rank's loss does not depend on a result, that
-// rank has to add 0 times it.
+// A kernel waits for other ranks, so it must not run while a variable is locked. So these ops have the trait kView: then apply() holds references
+// to the values of inputs instead of a lock, and the kernels allocate their own outputs. An adjoint must run on all ranks or on none: if the loss
+// of one rank does not depend on a result, that rank has to add 0 times the result to it.
 constexpr std::uint8_t kTogether = kView;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// ops/collective_call.cpp - one call of an op that all ranks run together: a number and words for it, and which rank has how much.
+// ops/collective_call.cpp - one call of a collective op: its hash and description, and the sizes of each rank's part.
 #include "ops/collective_call.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::uint64_t number_of(const OpCall& call, bool rows_differ) {
   mix(hash, static_cast<std::uint64_t>(reduction_of(call.attrs)));
   mix(hash, static_cast<std::uint64_t>(rank_of(call.attrs)));
   mix(hash, static_cast<std::uint64_t>(call.n_in));
-  mix(hash, call.device.type());  // of the same kind on all ranks: they take one way
+  mix(hash, call.device.type());  // must be the same on all ranks, since GPUs may exchange directly
   for (int i = 0; i < call.n_in; ++i) {
     const TensorSpec& s = call.spec(i);
     mix(hash, s.dtype.code());
@@ -44,7 +44,7 @@ std::string words_of(const OpCall& call) {
   for (int i = 0; i < std::min(call.n_in, kShown); ++i)
     words += text(i ? ", " : "", call.spec(i).dtype, " ", shape_text(call.spec(i)));
   if (call.n_in > kShown) words += text(" and ", call.n_in - kShown, " more");
-  if (call.device != cpu) words += " on a GPU";  // which one is each rank's own affair
+  if (call.device != cpu) words += " on a GPU";  // its index may differ between ranks
   return words;
 }
 

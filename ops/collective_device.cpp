@@ -1,11 +1,11 @@
-// ops/collective_device.cpp - collectives between the memories of GPUs, without the host.
+// ops/collective_device.cpp - collectives from GPU memory to GPU memory, without a copy to the host.
 //
 // Note [Between GPUs]
-// The ranks meet by MPI: they compare their calls and tell each other counts of rows there, in host memory, as they do for tensors of the
-// CPU. The elements go from GPU to GPU, by work that is enqueued on the stream that computes, so that no rank waits on the host. All
-// memory is allocated before the ranks compare: from then on every rank enqueues its part, and a kernel that waits for the other GPUs gets
-// what it waits for. What is enqueued may still get stuck, or fail; the thread of devices/watch.cpp looks after it.
-// Messages (send, recv) go by way of the host even so: NCCL's send holds the stream until the receiver comes, and ours returns at once.
+// The ranks compare their calls and exchange row counts by MPI in host memory, as for CPU tensors. The elements go from GPU to GPU, by work that
+// is enqueued on the compute stream, so that no rank waits on the host. All memory is allocated before the ranks compare their calls: after that
+// every rank enqueues its part without fail, so that no kernel waits for another GPU in vain. Enqueued work may still get stuck or fail; the
+// thread of devices/watch.cpp watches it.
+// Messages (send, recv) still go through the host: NCCL's send blocks the stream until the receiver arrives, but ours must return at once.
 #include "ops/collective_device.h"
 
 #include <functional>
@@ -20,7 +20,7 @@ namespace kassette {
 
 DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ) {
   if (call.device == cpu) return nullptr;
-  launch_captured();  // the exchange is enqueued on the stream itself, behind what a function has captured so far
+  launch_captured();  // the exchange is enqueued on the stream itself, after the work that a function has captured so far
   GpuRanks& gpus = group_of(call.attrs).gpus;
   if (!gpus.met.load(std::memory_order_acquire))
     together(call, rows_differ, [&](RankGroup& group) { meet_gpus(group, call.device); });
@@ -34,7 +34,7 @@ DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ) {
 
 namespace {
 
-/// exchange(group), which enqueues work, as `together` does it; then the work is watched.
+/// Runs exchange(group), which enqueues work, within together(), and has the work watched.
 template <class F>
 void directly(const OpCall& call, DeviceCommunicator& comm, bool rows_differ, F exchange) {
   together(call, rows_differ, [&](RankGroup& group) {
@@ -47,7 +47,7 @@ void directly(const OpCall& call, DeviceCommunicator& comm, F exchange) {
   directly(call, comm, /*rows_differ=*/false, exchange);
 }
 
-/// The tensors of a list, with outputs, and room for what is combined otherwise than as it is.
+/// The tensors of a list with their outputs, and temporary memory for those that are combined in another dtype (packed_size).
 class Parts {
  public:
   Parts(const OpCall& call, int n) {
@@ -60,7 +60,7 @@ class Parts {
     for (DevicePart& part : parts_) {
       const int size = packed_size(part.dtype, how);
       if (!size || !part.count) continue;
-      rooms_.push_back(Storage::allocate(part.count * size, call.device));  // goes back in the order of the stream
+      rooms_.push_back(Storage::allocate(part.count * size, call.device));  // is reused in stream order only
       part.room = rooms_.back()->data;
     }
   }

@@ -1,4 +1,4 @@
-// ops/collective_kernels.cpp - kernels that exchange bytes with the other ranks of a group by way of the host: staging, packing of lists.
+// ops/collective_kernels.cpp - kernels of collectives and messages by MPI: staging through host memory, and packing of lists into messages.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -14,7 +14,7 @@
 namespace kassette {
 namespace {
 
-/// Among one rank every result is what was given.
+/// In a group of one rank, makes each output share the storage of its input and returns true.
 bool alone(const OpCall& call) {
   if (group_of(call.attrs).size > 1) return false;
   for (int i = 0; i < call.n_out; ++i) {
@@ -28,7 +28,7 @@ bool alone(const OpCall& call) {
 // ---- bytes on the host -----------------------------------------------------------------------------------------------
 
 Ref<Storage> host_block(std::int64_t bytes) { return Storage::allocate(bytes, cpu); }
-/// For what comes from a device or goes there: pinned, where there is such memory. CUDA copies by way of a small buffer otherwise.
+/// A block for copies from or to `device`, in pinned memory if it can be had: CUDA copies other memory through a small buffer.
 Ref<Storage> host_block(std::int64_t bytes, Device device) {
   void* pinned = device == cpu || bytes == 0 ? nullptr : device_moves().allocate_pinned(bytes);
   if (!pinned) return host_block(bytes);
@@ -45,25 +45,25 @@ Ref<Storage> host_block(std::int64_t bytes, Device device) {
 }
 std::byte* bytes_of(const Ref<Storage>& block) { return static_cast<std::byte*>(static_cast<void*>(block->data)); }
 
-/// Where the bytes are that MPI is given.
+/// The memory that may be passed to MPI.
 enum class Where {
   host,
-  anywhere,  // they are only moved: on the GPU, where MPI takes them there
+  anywhere,  // the bytes are only moved, so GPU memory will do if MPI accepts it
 };
 
-/// Whether a call gives MPI memory of its GPU.
+/// True if a call passes GPU memory to MPI.
 bool stays_on_gpu(const OpCall& call, Where where) {
   return where == Where::anywhere && call.device != cpu && transport_takes_gpu_memory();
 }
 
-/// The elements of an input.
+/// The elements of an input, in memory that MPI can read.
 class HostInput {
  public:
   HostInput(const OpCall& call, int i, Where where = Where::host) : data_(call.in[i].data) {
     const std::int64_t bytes = call.spec(i).bytes();
     if (call.device == cpu || bytes == 0) return;
     if (stays_on_gpu(call, where)) {
-      backend_of(call.device).synchronize();  // MPI knows nothing of the stream
+      backend_of(call.device).synchronize();  // MPI does not wait for the stream
       return;
     }
     copy_ = host_block(bytes, call.device);
@@ -77,14 +77,14 @@ class HostInput {
   Ref<Storage> copy_;
 };
 
-/// Room for an output, whose shape is known by now; goes where the output belongs at the end.
+/// Allocates an output, whose shape must be known, and memory for it that MPI can write; finish() copies that to the output.
 class HostOutput {
  public:
   HostOutput(const OpCall& call, int i, Where where = Where::host) : out_(*call.out[i]), device_(call.device) {
     allocate_output(out_, device_);
     if (device_ == cpu) return;
     if (stays_on_gpu(call, where)) {
-      backend_of(device_).synchronize();  // the memory was another tensor's before
+      backend_of(device_).synchronize();  // enqueued work may still use the memory for another tensor
       return;
     }
     copy_ = host_block(out_.bytes(), device_);
@@ -118,13 +118,13 @@ void divide(std::byte* data, DType dtype, std::int64_t n, int by) {
 
 // ---- lists in few messages -------------------------------------------------------------------------------------------
 
-constexpr std::int64_t kBucket = std::int64_t(32) << 20;  // bytes of one message; a larger tensor is one of its own
+constexpr std::int64_t kBucket = std::int64_t(32) << 20;  // bytes of a message; a larger tensor is a message by itself
 
-/// The tensors of a list and the buffers in which they travel: those of one dtype are packed into buffers of up to kBucket bytes, in
-/// order, the same on all ranks, since their lists are alike. Everything is allocated by the constructor.
+/// The tensors of a list, and the buffers that are exchanged: tensors with one wire dtype are packed, in order, into buffers of up to kBucket
+/// bytes, in the same way on all ranks, since their lists match. The constructor allocates everything.
 class Lists {
  public:
-  /// `wire`: the dtype in which elements of a dtype travel.
+  /// `wire` returns the dtype in which elements of a dtype are exchanged.
   Lists(const OpCall& call, DType (*wire)(DType)) {
     items_.reserve(static_cast<std::size_t>(call.n_in));
     for (int i = 0; i < call.n_in; ++i)
@@ -134,7 +134,7 @@ class Lists {
       if (!items_[first].placed) buckets_.push_back(bucket_from(first, wire));
   }
 
-  /// exchange(buffer to read, buffer to write, elements, dtype) for each buffer.
+  /// Calls exchange(buffer to read, buffer to write, elements, dtype) for each buffer.
   template <class Exchange>
   void run(Exchange exchange) {
     for (const Bucket& b : buckets_) {
@@ -169,7 +169,7 @@ class Lists {
     std::vector<Item*> items;
     std::int64_t n = 0;
     DType dtype;
-    Ref<Storage> packed;  // null: the one item is sent from where it is
+    Ref<Storage> packed;  // null: a single tensor, sent in place
   };
 
   Bucket bucket_from(std::size_t first, DType (*wire)(DType)) {
@@ -257,7 +257,7 @@ void reduce_scatter_kernel(const OpCall& call) {
   struct Buffers {
     HostInput from;
     HostOutput to;
-    Ref<Storage> wide, part;  // where elements travel in another dtype
+    Ref<Storage> wide, part;  // if elements are exchanged in another dtype
   };
   Buffers b = prepared(call, [&] {
     const bool converts = wire != dtype;
@@ -297,7 +297,7 @@ void all_to_all_kernel(const OpCall& call) {
 
 namespace {
 
-/// Goes before the elements.
+/// The header of a message, sent before the elements.
 struct Header {
   std::int64_t dims[kMaxRank];
   std::int8_t rank;
@@ -314,7 +314,7 @@ TensorSpec spec_of(const Header& h) {
   return s;
 }
 
-/// exchange(group), a message to or from a rank; named should it get stuck.
+/// Runs exchange(communicator), a message to or from a rank, inside a RankCall that describes it in case it gets stuck.
 template <class F>
 void with_peer(const OpCall& call, const char* direction, F exchange) {
   RankGroup& group = group_of(call.attrs);
@@ -341,7 +341,7 @@ void send_kernel(const OpCall& call) {
   HostOutput token(call, 0);
   std::memset(token.data(), 0, static_cast<std::size_t>(in.dtype.size()));
   token.finish();
-  // The message may leave later: it holds the elements until then.
+  // The message may be sent later: it owns a copy of the elements until then.
   const std::int64_t bytes = in.bytes();
   const bool on_gpu = stays_on_gpu(call, Where::anywhere);
   Ref<Storage> held = on_gpu ? Storage::allocate(bytes, call.device) : host_block(bytes, call.device);
@@ -370,7 +370,7 @@ void recv_kernel(const OpCall& call) {
     const Body& out = *call.out[0];
     if (sent.dtype != out.dtype || !sent.same_shape(out)) {
       Ref<Storage> unread = host_block(sent.bytes());
-      comm.recv_data(unread->data, sent.bytes(), rank_of(call.attrs));  // so that the next message is the next
+      comm.recv_data(unread->data, sent.bytes(), rank_of(call.attrs));  // the next recv takes the next message
       fail<ValueError>("recv: rank ", rank_of(call.attrs), " sends ", sent.dtype, " ", shape_text(sent), ", expected ",
                        out.dtype, " ", shape_text(out));
     }
