@@ -1,4 +1,4 @@
-// ops/conv.cpp - convolution and its gradients: shapes, messages, adjoints. The kernels are in conv_cpu.cpp and conv.cu.
+// ops/conv.cpp - convolution and its gradients: shapes, errors, adjoints. The kernels are in conv_cpu.cpp and conv.cu.
 #include "ops/conv.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ void check_floats(const TensorSpec& x, const TensorSpec& w) {
                     "; cast one of them (K::cast), tensors are not promoted");
 }
 
-/// Rank and sizes of a kernel, none of which may be 0, against channels of its input.
+/// Checks a kernel's rank, that none of its sizes is 0, and that its axis `of_kernel` fits the `channels` of its input x.
 void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channels, const TensorSpec& x, int of_kernel) {
   if (w.rank < 0) return;
   if (w.rank != how.axes + 2)
@@ -40,7 +40,7 @@ void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channel
                      w.dims[of_kernel]);
 }
 
-/// The window along an axis whose kernel size is known; throws where it spans more than can be addressed.
+/// Returns the window along an axis whose kernel size is known. Throws ValueError if it spans more than can be addressed.
 WindowAxis column_slice_of(const ConvForm& how, int axis, const TensorSpec& w) {
   WindowAxis window = how.window[axis];
   window.size = w.dims[axis];
@@ -51,7 +51,7 @@ WindowAxis column_slice_of(const ConvForm& how, int axis, const TensorSpec& w) {
   return window;
 }
 
-/// Positions along an axis, kUnknown where a size is unknown.
+/// Returns the number of positions along an axis; kUnknown if it depends on an unknown size.
 std::int64_t positions(const ConvForm& how, int axis, const TensorSpec& x, const TensorSpec& w) {
   std::int64_t n = x.rank < 0 ? kUnknown : x.dims[how.space_axis(axis)];
   WindowAxis window = how.window[axis];
@@ -89,7 +89,7 @@ void rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < how.axes; ++i) out->dims[how.space_axis(i)] = positions(how, i, x, w);
 }
 
-/// dy, w, the shape of the input.
+/// Inputs: dy, w, the shape of the convolution's input.
 void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   const ConvForm& how = form_of(call.attrs);
   const TensorSpec &dy = call.spec(0), &w = call.spec(1);
@@ -131,7 +131,7 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   }
 }
 
-/// x, dy, w for its shape.
+/// Inputs: x, dy, w (of which only the shape is read).
 void kernel_gradient_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(2));
   out->dtype = call.spec(0).dtype;

@@ -1,5 +1,5 @@
-// ops/conv.cu - convolution on CUDA. Where a result sums many products and there are many channels it is a product of matrices (conv_panels.cu);
-// for depthwise kernels and few channels a thread computes each result, in the order of the taps.
+// ops/conv.cu - convolution on CUDA. If results have many channels and sum many products, it is computed as matrix products (conv_panels.cu). For
+// depthwise kernels and few channels one thread computes each result, in the order of the taps.
 #include <algorithm>
 #include <iterator>
 
@@ -43,7 +43,7 @@ __global__ void input_gradient_each(Geometry g, const T* dy, const T* w, T* dx) 
   }
 }
 
-/// A point of the results of all images, and the element of x that one tap has there.
+/// Steps through the points of the results of all images, and finds the point of x that a given tap reads for each.
 class Cursor {
  public:
   KASSETTE_FN Cursor(const Geometry& g, std::int64_t tap, std::int64_t start) : g_(g) {
@@ -67,7 +67,7 @@ class Cursor {
   }
   KASSETTE_FN std::int64_t image() const { return image_; }
   KASSETTE_FN std::int64_t result() const { return (p_[0] * g_.out[1] + p_[1]) * g_.out[2] + p_[2]; }
-  /// The point of x, or -1 where that is padding.
+  /// The point of x, or -1 if it is padding.
   KASSETTE_FN std::int64_t under() const {
     std::int64_t at = 0;
     for (int d = 0; d < 3; ++d) {
@@ -83,8 +83,8 @@ class Cursor {
   std::int64_t image_, p_[3], shift_[3];
 };
 
-/// The kernel's gradient over each of `parts` of all points: (part, weight). A team sums one; with channels last neighbouring threads read
-/// neighbouring channels, with channels first a warp neighbouring points.
+/// The sums of the kernel gradient over each of `parts` parts of all points, (part, weight). A team computes each sum. If channels are last a team
+/// is one thread, and neighbouring threads read neighbouring channels; if they are first it is a warp, whose threads read neighbouring points.
 template <class Team, class T, class Out>
 __global__ void kernel_gradient_parts(Geometry g, std::int64_t parts, const T* x, const T* dy, Out* to) {
   const std::int64_t block = g.depthwise ? g.c_out : g.c_in * g.c_out, n = g.taps() * block,
@@ -114,7 +114,7 @@ __global__ void add_parts(std::int64_t n, std::int64_t parts, const Wide<T>* par
 }
 template <class Team, class T>
 void kernel_gradient(const OpCall& call, const ConvShape& s) {
-  constexpr std::int64_t kThreadsWanted = 1 << 18;  // as many as the largest devices hold
+  constexpr std::int64_t kThreadsWanted = 1 << 18;  // as many as the largest devices run at once
   constexpr std::int64_t kGrain = 32;               // points for a thread, unless there are fewer
   const std::int64_t n = call.out[0]->numel(), points = s.batch * s.out_size();
   const std::int64_t parts =
@@ -132,7 +132,7 @@ void kernel_gradient(const OpCall& call, const ConvShape& s) {
          call.out_as<T>());
 }
 
-/// Whether there is nothing to sum: the result is empty, or zeros.
+/// True if there is nothing to sum, so that the result is empty or, set here, zeros.
 bool nothing(const OpCall& call) {
   const Body& out = *call.out[0];
   if (out.numel() == 0) return true;

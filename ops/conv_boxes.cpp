@@ -1,4 +1,4 @@
-// ops/conv_boxes.cpp - boxes of images, read and written.
+// ops/conv_boxes.cpp - reading and writing boxes of images.
 #include "ops/conv_boxes.h"
 
 #include <cstring>
@@ -12,7 +12,7 @@ Images::Images(const std::byte* bytes, DType type, const std::int64_t* sizes, st
                bool channels_first)
     : data(const_cast<std::byte*>(bytes)), dtype(type), channels(n_channels) {
   std::copy_n(sizes, 3, size);
-  // A single point has its channels behind one another in both formats, and then images are as in channels_last.
+  // If an image is a single point its channels are contiguous in both formats, so it is treated as channels_last.
   const std::int64_t points = size[0] * size[1] * size[2], unit = channels_first && points != 1 ? 1 : channels;
   channel_stride = channels_first ? points : 1;
   stride[2] = unit;
@@ -32,7 +32,7 @@ namespace {
 template <class T>
 constexpr DType kDType = sizeof(T) == 4 ? float32 : float64;
 
-/// What of the box lies in the image, and where in the box that begins.
+/// The part of a box that lies inside the image: `from` is its first point in the image, `at` the same point in the box.
 struct InsidePart {
   std::int64_t from[3], at[3], count[3];
   bool empty = false, whole = true;

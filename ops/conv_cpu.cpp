@@ -29,7 +29,7 @@ void copy_panel(const Line* line, const Weights& w, std::int64_t n, std::int64_t
       }
 }
 
-/// The weights for dot products: ConvLoops::dot_products says how they stand.
+/// Packs the weights for dot products, in the order described at kDotColumns (conv_loops.h).
 template <class E>
 void copy_dots(const Line* line, const Weights& w, std::int64_t channels, std::int64_t columns, bool joined,
                std::int64_t vector, E* to) {
@@ -49,7 +49,7 @@ void copy_dots(const Line* line, const Weights& w, std::int64_t channels, std::i
       }
 }
 
-/// copy(to), which writes n elements of the dtype: as T.
+/// Calls copy(p), which writes n elements of `dtype` at p, and converts them to T.
 template <class T, class F>
 void as_wide(DType dtype, std::int64_t n, T* to, F copy) {
   if (dtype.size() == static_cast<int>(sizeof(T))) return copy(to);
@@ -58,7 +58,8 @@ void as_wide(DType dtype, std::int64_t n, T* to, F copy) {
   cast_elements(to, float32, half.get(), dtype, n);
 }
 
-/// Whether so few channels of results, of `products` products each, are computed as dot products along windows whose stretches have `run` elements.
+/// True if results are computed as dot products along windows: they have few channels (`columns`), of `products` products each, and the stretches
+/// of the windows, of `run` elements, are long enough for vectors.
 bool dot_products(std::int64_t columns, std::int64_t products, std::int64_t run, std::int64_t vector,
                   std::int64_t item) {
   return columns <= std::min<std::int64_t>({conv_limits.dot_columns, kDotColumns, vector / 2}) && run >= vector / 2 &&
@@ -96,7 +97,7 @@ void correlate(const Line* along, Images x, Images y, std::int64_t images, const
   constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
   const std::int64_t taps = line[0].taps * line[1].taps * line[2].taps, c_in = x.channels, c_out = y.channels,
                      vector = loop.columns / 2;
-  // Taps of a row that stand behind one another wherever a tile reads them: not where x has some channels of an image alone.
+  // True if the taps of a row are contiguous wherever a tile reads them; they are not if x is a view of some of an image's channels.
   const bool neighbours = line[2].tap_step == 1 && (!x.channels_last() || x.stride[2] == c_in);
   const std::int64_t run = neighbours ? line[2].taps * c_in : c_in;
   const double most_elements = static_cast<double>(conv_limits.slab_bytes / kItem);
@@ -104,19 +105,19 @@ void correlate(const Line* along, Images x, Images y, std::int64_t images, const
                     blocks_of(line, c_in, taps * c_in, most_elements).size() == 1;
   const auto tile = dots ? loop.dot_products : loop.tile;
   const std::int64_t width = dots ? c_out : loop.columns, rows = dots ? loop.dots / c_out : loop.rows;
-  // So that the weights of one panel stay in a cache.
+  // The blocks are so small that the weights of one panel stay in a cache.
   const std::vector<Block> blocks =
       blocks_of(line, c_in, dots ? taps * c_in : conv_limits.panel_bytes / (width * kItem), most_elements);
   const auto n_blocks = static_cast<std::int64_t>(blocks.size());
   const Block largest = largest_of(blocks);
-  // Panels are packed before all tiles, or, where one alone takes too much, its blocks by each tile anew.
+  // Panels are packed once, before all tiles. If a single panel takes too much memory, each tile packs the blocks of its panels itself.
   const std::int64_t panels = ceil_div(c_out, width),
                      panel_size = (dots ? taps * c_in / run * round_up(run, vector) : taps * c_in) * width;
   const bool before = dots || panel_size * kItem <= conv_limits.packed_bytes;
   const std::int64_t panels_at_once =
       before ? std::clamp<std::int64_t>(conv_limits.packed_bytes / (panel_size * kItem), 1, panels) : panels;
   const std::int64_t most_columns =
-      Results<T>::direct(y) ? c_out : std::min(c_out, 16 * width);  // of a buffer for results
+      Results<T>::direct(y) ? c_out : std::min(c_out, 16 * width);  // in a buffer for results
   const Tiling tiles = cut(largest.line, images, largest.channels * kItem,
                            Results<T>::direct(y) ? 0 : most_columns * kItem, rows, conv_limits.tiles);
   const std::int64_t tile_points = tiles.size[0] * tiles.size[1] * tiles.size[2];
@@ -142,7 +143,7 @@ void correlate(const Line* along, Images x, Images y, std::int64_t images, const
                      }
                    });
 
-    // Few tiles: columns are shared among threads too.
+    // If there are few tiles, the columns are divided among threads too.
     const std::int64_t groups = std::min(
         n_panels, std::max(ceil_div(conv_limits.tiles / 2, tiles.count()), ceil_div(n_panels * width, most_columns)));
     const std::int64_t products = std::max<std::int64_t>(1, tile_points * panel_size * n_panels / groups);
@@ -212,8 +213,8 @@ Images images_of(const ConvShape& s, const std::byte* data, DType dtype, bool in
   return Images(data, dtype, input ? s.in : s.out, input ? s.c_in : s.c_out, s.channels_first);
 }
 
-/// The kernel at `data`; `in` and `out` are the strides of the channels that are summed over and of those of the results, unless
-/// each channel is by itself.
+/// The kernel at `data`. `in` and `out` are the strides of the channels that are summed over and of the results' channels; in a depthwise convolution
+/// both are 1.
 Weights weights_of(const ConvShape& s, const std::byte* data, DType dtype, std::int64_t in, std::int64_t out) {
   const WindowAxis* w = s.window;
   const std::int64_t block = s.depthwise ? s.c_out : s.c_in * s.c_out;  // of a tap
@@ -270,7 +271,7 @@ void kernel_gradient_of(const OpCall& call) {
   else kernel_gradient<T>(line, x, dy, s.batch, to);
 }
 
-/// Whether there is nothing to sum: the result is empty, or zeros.
+/// True if there is nothing to sum, so that the result is empty or, set here, zeros.
 bool nothing(const OpCall& call) {
   Body& out = *call.out[0];
   if (out.numel() == 0) return true;

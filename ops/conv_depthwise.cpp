@@ -4,27 +4,27 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kMostTaps = 1 << 16;  // of a block: a thread lists them
+constexpr std::int64_t kMostTaps = 1 << 16;  // in a block: each thread keeps a list of them
 
-/// How depthwise convolution is divided, so that what it copies is bounded: some channels at a time, and blocks of taps.
+/// The division of a depthwise convolution into groups of channels and blocks of taps, which bounds the size of its buffers.
 template <class T>
 class DepthwiseParts {
  public:
-  /// Each of c channels is read `repeat` times, from x itself or, where `copied`, from a slab.
+  /// Each of c channels is read `repeat` times, from x in place or, if `copied`, from a slab.
   DepthwiseParts(const Line* line, std::int64_t c, std::int64_t repeat, bool copied)
       : line_(line), copied_(copied), taps_(line[0].taps * line[1].taps * line[2].taps) {
     const std::int64_t vector = loops<T>().columns / 2;
     at_once_ = std::clamp(kSlab / (repeat * (copied ? taps_ : 1)), std::min(c, ceil_div(vector, repeat)), c);
   }
   std::int64_t taps() const { return taps_; }
-  /// Channels of the kernel at a time.
+  /// The number of input channels of the kernel in a group.
   std::int64_t at_once() const { return at_once_; }
-  /// Blocks of at most `most` taps for `channels` of the results.
+  /// Blocks of at most `most` taps, for `channels` channels that are computed together.
   std::vector<Block> blocks(std::int64_t channels, std::int64_t most) const {
     return blocks_of(line_, 1, std::clamp<std::int64_t>(most, 1, kMostTaps),
                      copied_ ? static_cast<double>(kSlab) / static_cast<double>(channels) : HUGE_VAL);
   }
-  /// The tiles in which `blocks` are computed. Where x is read in place, without a copy, a tile needs no room for what lies between taps.
+  /// The tiles in which `blocks` are computed. If x is read in place, a tile needs no memory for the elements between taps.
   Tiling tiles(const std::vector<Block>& blocks, std::int64_t images, std::int64_t channels,
                std::int64_t least_columns) const {
     Block largest = largest_of(blocks);
@@ -46,7 +46,7 @@ void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const I
                         const Weights& w, std::int64_t repeat, bool sums) {
   const std::int64_t channels = sums ? x.channels : x.channels * repeat;
   constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
-  // Weights are packed before all tiles, or, where they take too much, those of a block by each tile anew.
+  // Weights are packed once, before all tiles. If they take too much memory, each tile packs those of each block itself.
   const bool before = parts.taps() * channels * kItem <= conv_limits.packed_bytes;
   const std::vector<Block> blocks =
       parts.blocks(channels, before ? parts.taps() : conv_limits.panel_bytes / (channels * kItem));
@@ -101,7 +101,7 @@ void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const I
                });
 }
 
-/// The sums of a block of taps, (taps, channels).
+/// Computes the kernel gradient for a block of taps, (taps, channels).
 template <class T>
 void sum_channels(const DepthwiseParts<T>& parts, const std::vector<Block>& blocks, const Block& block, const Images& x,
                   const Images& dy, std::int64_t images, std::int64_t repeat, T* to) {
@@ -148,7 +148,7 @@ void correlate_depthwise(const Line* line, const Images& x, const Images& y, std
   auto side = [&](const Images& of, bool wide, std::int64_t first, std::int64_t n) {
     return wide ? of.part(first * repeat, n * repeat) : of.part(first, n);
   };
-  if (repeat > conv_limits.repeated) {  // a convolution of each channel
+  if (repeat > conv_limits.repeated) {  // each channel is convolved on its own
     for (std::int64_t i = 0; i < c; ++i)
       correlate<T>(line, side(x, sums, i, 1), side(y, !sums, i, 1), images, w.from(i * repeat));
     return;

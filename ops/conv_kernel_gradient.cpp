@@ -1,7 +1,8 @@
 // ops/conv_kernel_gradient.cpp - the gradient of a convolution's kernel on the CPU.
 //
-// Its sums go over all pixels of all images. The pixels are shared out in parts, each with sums of its own that are added in the end, and the output
-// channels in groups, each of which reads x anew: how many of each depends on the shape alone, so the bits do not depend on the threads.
+// Its sums go over all pixels of all images. To share the work among threads, the pixels are divided into parts, each with sums of its own that are
+// added at the end, and the output channels into groups, each of which reads x again. The numbers of parts and groups depend on the shape only, so
+// the bits do not depend on the number of threads.
 #include <algorithm>
 
 #include "ops/conv_sums.h"
@@ -12,7 +13,7 @@ namespace {
 struct Division {
   std::int64_t parts, groups;
 };
-/// Enough tasks, with as few bytes as that takes: a part costs `sums` elements, a group `read`.
+/// Chooses parts and groups that give enough tasks for little memory traffic: each part costs `sums` elements, each group `read` elements.
 Division divide(std::int64_t sums, std::int64_t read, std::int64_t panels) {
   const std::int64_t tasks = conv_limits.tiles / 2;
   Division d{tasks, 1};
@@ -23,7 +24,7 @@ Division divide(std::int64_t sums, std::int64_t read, std::int64_t panels) {
   return d;
 }
 
-/// The gradient of a kernel, (taps, channels of x, channels of dy).
+/// Computes a kernel gradient, (taps, channels of x, channels of dy).
 template <class T>
 void sum_kernel(const Block& kernel, Images x, Images dy, std::int64_t images, T* to) {
   Line line[3] = {kernel.line[0], kernel.line[1], kernel.line[2]};
@@ -36,7 +37,7 @@ void sum_kernel(const Block& kernel, Images x, Images dy, std::int64_t images, T
   const std::int64_t panels = ceil_div(c_out, loop.columns), vector = loop.columns / 2;
   Division d = divide(size, images * x.size[0] * x.size[1] * x.size[2] * c_in, panels);
   d.parts = std::min(d.parts, most_parts<T>(size));
-  const bool copied = !Slab<T>(dy, 1, vector).direct() || c_out % vector != 0;  // dy, with whole vectors of channels
+  const bool copied = !Slab<T>(dy, 1, vector).direct() || c_out % vector != 0;  // dy, to whole vectors of channels
   if (copied) d.groups = std::clamp(ceil_div(c_out * kItem, conv_limits.slab_bytes), d.groups, panels);
   const std::int64_t most = conv_limits.slab_bytes / kItem;
   const std::vector<Block> blocks = blocks_of(line, c_in, most, static_cast<double>(most));
@@ -103,7 +104,7 @@ void kernel_gradient(const Line* line, const Images& x, const Images& dy, std::i
   const std::int64_t taps = line[0].taps * line[1].taps * line[2].taps, c_in = x.channels, c_out = dy.channels,
                      columns = loops<T>().columns;
   const bool whole = to.in == c_out && to.tap[2] == c_in * c_out && to.dtype.size() == static_cast<int>(sizeof(T));
-  // Where the sums are not the result itself, as many of them as there is room for at a time.
+  // If the sums need a buffer, only as many columns are computed at a time as fit in it.
   const std::int64_t most = whole ? INT64_MAX : conv_limits.partial_bytes / static_cast<std::int64_t>(sizeof(T));
   const std::int64_t at_once = std::clamp(most / (taps * c_in) / columns * columns, std::min(columns, c_out), c_out);
   const std::vector<Block> blocks = blocks_of(line, c_in, most / at_once);

@@ -25,8 +25,8 @@ struct ConvTile {
   bool relu = false;        // with a bias only: then max(sum, 0)
 };
 
-/// The most columns of ConvLoops::dot_products, which computes the same tile as dot products along the windows. Its weights are packed in another
-/// order: for every vector of values of a stretch, one vector of weights per column, filled up with zeros at the end of the stretch.
+/// The most columns of ConvLoops::dot_products, which computes a tile (without `add`) as dot products along the windows. Its weights are packed in
+/// another order: for every vector of values of a stretch, one vector of weights per column, filled up with zeros at the end of the stretch.
 inline constexpr int kDotColumns = 4;
 
 /// A part of a kernel gradient: out[i][j] += sum over pixels p of a_p[i] * b_p[j], for i < rows, j < columns. The sum goes over `lines` lines of

@@ -1,13 +1,14 @@
-// ops/conv_panels.cu - convolution and its gradients on CUDA as products of matrices.
+// ops/conv_panels.cu - convolution and its gradients on CUDA as matrix products.
 //
 // Note [Panels]
-// A correlation (window.h) is a product: row p of the left matrix has what the window shows at result p, all channels of all taps, and the right
-// one is the kernel. The left matrix is larger than the image by the number of taps, so it never exists as a whole: a kernel gathers as many rows
-// as a bounded workspace holds, a panel, and cuBLAS multiplies it. Where the window is one element that moves by one, the image itself is that
-// matrix. A panel has the data format of the images: (image, point, tap, channel), or (image, tap, channel, point) where channels are first. In both
-// the product is written where the results belong; those of an input gradient with strides, which stand apart, go through a buffer.
+// A correlation (window.h) is a matrix product: row p of the left matrix contains the elements under the window at result p (im2col), all channels of
+// all taps, and the right matrix is the kernel. The left matrix is larger than the image by the number of taps, so it is never formed as a whole: a
+// CUDA kernel gathers a panel, as many rows as fit a bounded workspace, and cuBLAS multiplies it. If the window has one tap and a stride of 1, the
+// image itself is the left matrix. A panel has the data format of the images: (image, point, tap, channel), or (image, tap, channel, point) if
+// channels are first. In both formats the product is written in place; only the results of an input gradient with strides, which are not
+// contiguous, go through a buffer.
 //
-// The kernel's gradient is the panels' transpose times the cotangent, added panel after panel. No sum depends on the order of threads.
+// The kernel gradient is the transpose of the panels times the cotangent, accumulated panel after panel. No sum depends on the order of threads.
 #include <algorithm>
 #include <optional>
 
@@ -23,7 +24,7 @@ const DeviceConvLimits& limits() { return *host_services().convolution; }
 std::int64_t panel_bytes() { return limits().workspace / 2; }
 std::int64_t other_bytes() {
   return limits().workspace / 4;
-}  // packed kernels, and results that stand apart or are wider than their dtype
+}  // for packed kernels, and for results that are not contiguous or are wider than their dtype
 
 /// A tensor of images, or of results.
 struct Images {
@@ -37,7 +38,7 @@ struct Images {
     for (int d = 0; d < 3; ++d) size[d] = input ? s.in[d] : s.out[d];
   }
   KASSETTE_FN std::int64_t points() const { return size[0] * size[1] * size[2]; }
-  /// Of an element, counted from the first.
+  /// The index of an element.
   KASSETTE_FN std::int64_t at(std::int64_t image, std::int64_t point, std::int64_t channel) const {
     return channels_first ? (image * channels + channel) * points() + point
                           : (image * points() + point) * channels + channel;
@@ -49,7 +50,7 @@ struct Lines {
   KASSETTE_FN std::int64_t taps() const { return of[0].taps * of[1].taps * of[2].taps; }
   KASSETTE_FN std::int64_t results() const { return of[0].results * of[1].results * of[2].results; }
   bool apart() const { return of[0].out_step > 1 || of[1].out_step > 1 || of[2].out_step > 1; }
-  /// Whether row p of the left matrix is point p of x.
+  /// True if row p of the left matrix is point p of x, so that x needs no gathering.
   bool one_to_one(const Images& x) const {
     for (int d = 0; d < 3; ++d)
       if (of[d].taps != 1 || of[d].step != 1 || of[d].start != 0 || of[d].results != x.size[d]) return false;
@@ -57,7 +58,7 @@ struct Lines {
   }
 };
 
-/// Some points of some images: all of each image, or of one.
+/// A range of points of a range of images: all points if there are several images.
 struct Part {
   std::int64_t image, images, point, points;
   std::int64_t rows() const { return images * points; }
@@ -76,7 +77,7 @@ void each_part(std::int64_t batch, std::int64_t points, std::int64_t most_rows, 
 struct alignas(16) Sixteen {
   std::uint64_t half[2];
 };
-/// Calls f with a null pointer whose type is what a thread copies at once, and the number of channels in it: 16 bytes where channels are last, their
+/// Calls f with a null pointer to the type that a thread copies at once, and the number of channels in it: 16 bytes if channels are last, their
 /// number is a multiple of that and both pointers are aligned, else one channel.
 template <class F>
 void with_width(const Images& x, const void* other, int item, F f) {
@@ -86,7 +87,7 @@ void with_width(const Images& x, const void* other, int item, F f) {
   for_size(item, [&](auto* p) { f(p, 1); });
 }
 
-/// A thread gathers one channel of one point: neighbouring threads read and write neighbours.
+/// Gathers a panel. A thread gathers one channel of one point, so that neighbouring threads read and write neighbouring elements.
 template <class E>
 __global__ void gather_panel(Lines lines, Images x, Part part, E* panel) {
   const Line* line = lines.of;
@@ -113,7 +114,7 @@ __global__ void gather_panel(Lines lines, Images x, Part part, E* panel) {
   }
 }
 
-/// The kernel as (input channels from `first` on, taps of the lines, output channels); it is (taps, input channels, output channels).
+/// Copies a kernel, (taps, input channels, output channels), to (input channels from `first` on, taps of the lines, output channels).
 template <class E>
 __global__ void pack_kernel(Lines lines, std::int64_t sizes1, std::int64_t sizes2, std::int64_t c_in,
                             std::int64_t c_out, std::int64_t first, std::int64_t count, const E* w, E* packed) {
@@ -128,7 +129,7 @@ __global__ void pack_kernel(Lines lines, std::int64_t sizes1, std::int64_t sizes
   }
 }
 
-/// Results of a part, `count` channels from `first` on, to where they stand.
+/// Copies the results of a part, `count` channels from `first` on, to their places in y.
 template <class E>
 __global__ void put_results(Lines lines, Images y, Part part, std::int64_t first, std::int64_t count,
                             const E* results) {
@@ -157,7 +158,7 @@ __global__ void narrow_sums(std::int64_t rows, std::int64_t columns, const float
 /// The left matrix of a correlation, part by part.
 class Panels {
  public:
-  /// Parts have at most so many rows.
+  /// most_rows: a limit on the rows of a part; rows() may be less, as a panel has to fit the workspace.
   Panels(const OpCall& call, CudaBackend& device, const Lines& lines, const Images& x, int item, std::int64_t most_rows)
       : name_(call.op.name), device_(device), lines_(lines), x_(x), item_(item), columns_(lines.taps() * x.channels),
         direct_(lines.one_to_one(x)) {
@@ -166,7 +167,7 @@ class Panels {
     if (!direct_) memory_.emplace(device, rows_ * columns_ * item);
   }
   std::int64_t rows() const { return rows_; }
-  /// Of the left matrix: products of a result.
+  /// The columns of the left matrix: the number of products that a result sums.
   std::int64_t columns() const { return columns_; }
   const std::byte* of(const Part& part) const {
     if (direct_) return x_.data + x_.at(part.image, part.point, 0) * item_;
@@ -179,7 +180,7 @@ class Panels {
     });
     return static_cast<const std::byte*>(memory_->get());
   }
-  /// Elements from one row of what of() gives to the next; where channels are first, from one column to the next.
+  /// The leading dimension of the matrix that of() returns: elements from row to row or, if channels are first, from column to column.
   std::int64_t step(const Part& part) const {
     return !x_.channels_first ? columns_ : direct_ ? lines_.results() : part.points;
   }
@@ -259,12 +260,12 @@ Lines forward_lines(const ConvShape& s) {
   return lines;
 }
 
-/// The input gradient's results of one remainder modulo the strides.
+/// Computes the results of the input gradient with one remainder modulo the strides.
 void correlate_back(const OpCall& call, CudaBackend& device, const ConvShape& s, const Lines& lines) {
   const int item = call.out[0]->dtype.size();
   const std::int64_t sums = lines.taps() * s.c_out;
   const Images dy(s, call.in[0].data, /*input=*/false), dx(s, call.out[0]->data(), /*input=*/true);
-  // One tap of the kernel is what the product needs; of several, input channels come first.
+  // A single tap of the kernel is the right matrix as it is. Several are packed, since the product needs the input channels first.
   const bool packs = lines.taps() > 1;
   const std::int64_t block = packs ? std::min(s.c_in, other_bytes() / (sums * item)) : s.c_in;
   const Scratch packed(device, packs ? block * sums * item : 0);
@@ -285,10 +286,10 @@ void correlate_back(const OpCall& call, CudaBackend& device, const ConvShape& s,
 }  // namespace
 
 bool by_panels(const ConvShape& s, std::int64_t sums, std::int64_t columns) {
-  // A row of a panel, a column of a packed kernel and one of wide sums have to fit.
+  // A row of a panel, a column of a packed kernel and a column of wide sums have to fit the workspace.
   if (s.depthwise || std::max(sums, columns) * static_cast<std::int64_t>(sizeof(double)) > other_bytes()) return false;
   if (limits().way != DeviceConvLimits::by_rule) return limits().way == DeviceConvLimits::panels;
-  // An element of a panel is written and read once, and saves as many reads as there are columns.
+  // Gathering costs a write and a read for each element of a panel, and saves as many reads as there are columns.
   return sums >= 16 && columns >= 8;
 }
 
@@ -303,7 +304,7 @@ void convolve_by_panels(const OpCall& call, const ConvShape& s) {
 void input_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   const WindowAxis* w = s.window;
   CudaBackend& device = device_of(call.device);
-  // Elements between windows.
+  // Elements between windows get no gradient.
   if (w[0].stride > w[0].size || w[1].stride > w[1].size || w[2].stride > w[2].size)
     device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
   for (std::int64_t a = 0; a < w[0].stride; ++a)
@@ -322,7 +323,7 @@ void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   const Images x(s, call.in[0].data, /*input=*/true), dy(s, call.in[1].data, /*input=*/false);
   const Lines lines = forward_lines(s);
   const Panels panels(call, device, lines, x, item, s.batch * s.out_size());
-  // Sums over panels do not become half in between.
+  // Sums over panels are kept in float32 if the dtype is a half type.
   const bool wide = item == 2;
   const DType sums_dtype = wide ? float32 : dw.dtype;
   const std::int64_t sums = panels.columns(),
@@ -346,7 +347,7 @@ void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s) {
                     .a = panels.of(part),
                     .b = dy.data + dy.at(part.image, part.point, first) * item,
                     .out = out};
-      // Where channels are first, the points of one image are a matrix, and those of the next another one.
+      // If channels are first, each image is a matrix by itself.
       const std::int64_t products = s.channels_first ? part.images : 1;
       p.of.k = part.rows() / products;
       if (s.channels_first) {

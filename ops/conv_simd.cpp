@@ -11,19 +11,19 @@
 namespace kassette {
 namespace {
 
-// Two vectors of columns; as many rows as leave registers for the two and for the number that is multiplied with them.
+// A tile has two vectors of columns, and as many rows as leave registers for these two and for the number that they are multiplied by.
 #if defined(__AVX512F__)
 constexpr int kRows = 12;
 #else
 constexpr int kRows = 6;
 #endif
 constexpr int kVectors = 2;
-// Sums of a tile of dot products; of AVX-512's 32 registers, 12 and what is multiplied.
+// The number of sums in a tile of dot products. Each takes a register; the others hold the factors.
 constexpr int kDots = kRows == 12 ? 12 : 8;
 
 #define KASSETTE_UNROLL _Pragma("GCC unroll 16")
 
-/// a + i * step for rows of a tile, from few base addresses: x86 adds one scaled register to one address.
+/// Computes the addresses a + i * step of the rows of a tile from few base pointers, since an x86 address is one base plus one scaled register.
 template <class T, int kM>
 struct RowsOf {
   static constexpr int kGroups = (kM + 3) / 4;
@@ -52,7 +52,7 @@ struct Sums {
       for (int j = 0; j < kV; ++j) sum[i][j] = V(T(0));
     }
   }
-  /// Row i gains a(i) times the vectors at b.
+  /// Adds a(i) times the vectors at b to row i.
   template <class A>
   KASSETTE_FN void add(const T* b, A a) {
     V column[kV];
@@ -65,7 +65,7 @@ struct Sums {
       for (int j = 0; j < kV; ++j) sum[i][j] = m::fma(x, column[j], sum[i][j]);
     }
   }
-  /// finish(sum, its place, the first of its columns, how many) to rows `step` apart, of which `columns` elements are written.
+  /// Writes finish(sum, its address, its first column, the part of the vector to write) to rows that are `step` apart, `columns` elements each.
   template <class F>
   KASSETTE_FN void store(T* out, std::int64_t step, std::int64_t columns, F finish) const {
     KASSETTE_UNROLL
@@ -112,14 +112,14 @@ void conv_tile(const ConvTile<T>& t) {
       });
 }
 
-/// The sum of the lanes: hadd is what reduce_add was called until xsimd 9.
+/// The sum of the lanes. Before xsimd 9 reduce_add was called hadd.
 template <class V>
 KASSETTE_FN auto sum_lanes(const V& v) {
   if constexpr (requires { reduce_add(v); }) return reduce_add(v);
   else return hadd(v);
 }
 
-/// kM windows by kN columns, the values of a window in the lanes. Lanes behind a stretch meet weights that are zeros.
+/// kM windows by kN columns, with the values of a window in the lanes. Lanes past the end of a stretch are multiplied by weights that are 0.
 template <class T, int kM, int kN>
 void dot_tile(const ConvTile<T>& t) {
   using X = Vec<T>;
@@ -207,7 +207,7 @@ void depthwise_line(const DepthwiseLine<T>& t) {
   std::int64_t p = 0;
   for (; p + kP <= t.pixels; p += kP) pixels(std::integral_constant<int, kP>(), p);
   if (p == t.pixels) return;
-  // The last ones of a line overlap the ones before, unless those were added already.
+  // The remaining pixels are computed together with some earlier ones, a second time; not if `add`, which would add those twice.
   if (p > 0 && !t.add) return pixels(std::integral_constant<int, kP>(), t.pixels - kP);
   for (; p < t.pixels; ++p) pixels(std::integral_constant<int, 1>(), p);
 }
@@ -244,7 +244,7 @@ void depthwise_gradient_line(const DepthwiseGradientLine<T>& t) {
       });
 }
 
-/// Loops for 1 to kRows rows and for as many vectors as the columns fill.
+/// The loops for 1 to kRows rows by 1 to kVectors vectors.
 template <class T, class Tile, template <class, int, int> class Loop, int... i>
 constexpr std::array<void (*)(const Tile&), sizeof...(i)> loops_of(std::integer_sequence<int, i...>) {
   return {&Loop<T, i / kVectors + 1, i % kVectors + 1>::run...};
@@ -266,7 +266,7 @@ void run_tile(const ConvTile<T>& t, std::int64_t pixels) {
   static constexpr auto loops = loops_of<T, ConvTile<T>, TileLoop>(std::make_integer_sequence<int, kRows * kVectors>());
   loops[loop_index<T>(pixels, t.columns)](t);
 }
-/// By number of columns, then of windows.
+/// The loops of dot products, indexed by the number of columns, then of windows.
 template <class T, int kN, int... i>
 constexpr std::array<void (*)(const ConvTile<T>&), kDots> dot_loops_of(std::integer_sequence<int, i...>) {
   return {&dot_tile<T, i + 1, kN>...};
