@@ -1,4 +1,4 @@
-// ops/contraction.cpp - how a product of labelled axes becomes products of matrices.
+// ops/contraction.cpp - reduces a contraction of labelled axes to matrix products.
 #include "ops/contraction.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace kassette {
 namespace {
 
-/// An operand with its strides by label; 0 where it does not have the label or repeats along it.
+/// An operand with its strides by label; 0 if it does not have the label or is broadcast along it.
 struct Side {
   const std::byte* data;
   std::int64_t stride[kLabels] = {};
@@ -34,7 +34,7 @@ struct Group {
     for (int i = 0; i < n; ++i) s *= dims[label[i]];
     return s;
   }
-  /// The stride of the joined axis; 0 where the group is empty.
+  /// The stride of the joined axis; 0 if the group is empty.
   std::int64_t stride(const Side& s) const { return n ? s.stride[label[n - 1]] : 0; }
   bool joins(const Side& s, const std::int64_t* dims, int from = 0) const {
     for (int i = from; i + 1 < n; ++i)
@@ -61,12 +61,13 @@ void rearrange(Side& s, const Group& batch, const Group& outer, const Group& inn
   std::copy_n(to, kLabels, s.stride);
 }
 
-/// One side of the product. kept: its axis in the result; outer axes that cannot join it become repeats.
+/// Prepares one side of the product. `kept` are its axes in the result: as many inner ones as possible are joined into one matrix axis, and the
+/// others become `loops`.
 void join_kept(Side& s, Side& out, const Group& batch, Group& kept, const Group& summed, std::int64_t work,
                const std::int64_t* dims, int item, Rearranger& to_order, Group* loops) {
   int from = 0;
   while (from + 1 < kept.n && !(kept.joins(s, dims, from) && kept.joins(out, dims, from))) ++from;
-  // Many small products cost more than one copy that makes them one, if the result lets them join.
+  // Many small products cost more than a copy that makes them one product, which is possible if the axes can be joined in the result.
   if (from > 0 && kept.joins(out, dims)) {
     std::int64_t inner = 1, total = kept.size(dims);
     for (int i = from; i < kept.n; ++i) inner *= dims[kept.label[i]];
@@ -80,7 +81,7 @@ void join_kept(Side& s, Side& out, const Group& batch, Group& kept, const Group&
   kept.n -= from;
 }
 
-/// A matrix that BLAS takes has one stride of 1. Answers whether it is that of the axis that stays.
+/// BLAS needs unit stride along rows or columns. True if it lies along the kept axis, not along the summed one.
 bool kept_is_fast(const Group& summed, const Side& s, const std::int64_t* dims) {
   return !(summed.stride(s) == 1 || summed.size(dims) == 1);
 }
@@ -147,7 +148,7 @@ ContractionPlan plan_contraction(const OpCall& call, const std::byte* a_data, co
   m.k = summed.size(dims);
   m.ta = kept_is_fast(summed, a, dims);
   m.tb = !kept_is_fast(summed, b, dims);
-  // Along an axis of size 1 a leading dimension means nothing, and BLAS wants it large enough all the same.
+  // A leading dimension along an axis of size 1 is never used, but BLAS still checks that it is large enough.
   m.lda = std::max(m.ta ? summed.stride(a) : rows.stride(a), m.ta ? m.m : m.k);
   m.ldb = std::max(m.tb ? cols.stride(b) : summed.stride(b), m.tb ? m.k : m.n);
   m.ldo = std::max(rows.stride(out), m.n);

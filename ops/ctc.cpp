@@ -1,4 +1,4 @@
-// ops/ctc.cpp - the CTC loss over a batch: what is checked, the value, and two orders of gradient.
+// ops/ctc.cpp - the CTC loss of a batch: checks, value, first and second derivatives.
 #include "ops/ctc.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ void check_rank(const TensorSpec& x, int rank, const char* which, const char* ax
   if (x.rank >= 0 && x.rank != rank)
     fail<ValueError>(kCtcName, ": ", which, " of shape ", x, "; it must be (", axes, ")");
 }
-/// What is known of the number of samples.
+/// Returns the number of samples, kUnknown if no input tells it. Throws ValueError if the inputs differ in it.
 std::int64_t samples(const OpCall& call) {
   constexpr const char* names[] = {"y_true", "y_pred", "input_length", "label_length"};
   std::int64_t n = kUnknown;
@@ -66,7 +66,7 @@ void grad_rule(const OpCall& call, TensorSpec* out) {
 }
 
 // ---- samples, checked --------------------------------------------------------------------------------------------------
-/// The labels of one sample, and what the loops need to know of them.
+/// The labels of one sample, and the tables about them that the loops read (see CtcSample).
 struct Labels {
   std::vector<std::int64_t> ids, first, slot, seen;
   std::vector<double> skip;
@@ -86,7 +86,7 @@ struct Labels {
   }
 };
 
-/// The samples of a call; throws unless lengths and labels fit.
+/// The samples of a call. The constructor throws if lengths or labels are invalid.
 class Batch {
  public:
   explicit Batch(const OpCall& call)
@@ -104,7 +104,7 @@ class Batch {
   std::int64_t steps(std::int64_t i) const { return counts_[static_cast<std::size_t>(i)].steps; }
   std::int64_t length(std::int64_t i) const { return counts_[static_cast<std::size_t>(i)].labels; }
 
-  /// Calls f(number, sample) for all samples that have time steps, on several threads.
+  /// Calls f(index, sample) for each sample that has time steps, on several threads.
   template <class T, class F>
   void run(F&& f) const {
     constexpr std::int64_t kGrain = 1 << 13;  // classes and states
@@ -133,7 +133,7 @@ const CtcLoops<T>& loops() {
   if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(ctc_table).f32;
   else return KASSETTE_PICK(ctc_table).f64;
 }
-/// Linear space divides by probabilities, which with this are positive.
+/// True if all probabilities are positive, so that the loops in linear space can divide by them.
 template <class T>
 bool is_positive(const CtcSample<T>& s) {
   return s.epsilon > 0;
@@ -170,11 +170,11 @@ void cost_kernel(const OpCall& call) {
   with_dtype(batch.y().dtype, [&](auto zero) {
     using T = decltype(zero);
     T* loss = call.out_as<T>();
-    std::fill_n(loss, batch.y().dims[0], T(0));  // of no time steps and no labels
+    std::fill_n(loss, batch.y().dims[0], T(0));  // the loss of samples without time steps and labels
     batch.run<T>([&](std::int64_t i, const CtcSample<T>& s) { loss[i] = static_cast<T>(loss_of(s)); });
   });
 }
-/// Calls f(sample, its first element) for all samples; their steps from input_length on are 0.
+/// Sets the steps from input_length on to 0, and calls f(sample, index of its first element) for each sample to fill in the others.
 template <class T, class F>
 void write_steps(const Batch& batch, T* out, F&& f) {
   const std::int64_t step = batch.y().dims[2], all = batch.y().dims[1] * step;
@@ -202,7 +202,7 @@ void grad_grad_kernel(const OpCall& call) {
 }
 
 // ---- labels ------------------------------------------------------------------------------------------------------------
-/// Inputs: labels, for their shape; lengths. Which labels count, on the host: where the entries are.
+/// The mask of the labels that count, on the host: the entries of the sparse tensor. Inputs: labels (only their shape is read), lengths.
 void mask_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &labels = call.spec(0), &lengths = call.spec(1);
   const char* name = call.op.name;
@@ -234,7 +234,7 @@ void cost_vjp(const VjpContext& r) {
                     {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength)});
   r.din(kCtcY) = expand_dims(r.dy(), -1) * g;
 }
-/// The matrix of second derivatives is symmetric, and one of each sample.
+/// The Hessian is symmetric, so its vjp is a Hessian-vector product. Each sample has a Hessian of its own.
 void grad_vjp(const VjpContext& r) {
   if (r.wants(kCtcY))
     r.din(kCtcY) = apply1(ctc_batch_cost_grad_grad_op, r.attrs,

@@ -1,4 +1,4 @@
-// ops/ctc.cu - the CTC loss and its gradients on CUDA: a block for each sample, in log space. The recursions are those of ctc_log.cpp.
+// ops/ctc.cu - the CTC loss and its gradients on CUDA: one block for each sample, in log space, with the recursions of ctc_log.cpp.
 #include <iterator>
 
 #include "devices/cuda/faults.cuh"
@@ -9,7 +9,8 @@
 namespace kassette::cuda {
 namespace {
 
-/// All samples. What is computed: the loss, the gradient g, or with a direction v its derivative, which is then written to g.
+/// The kernel's arguments, for all samples. It computes the loss or the gradient g or, if there is a direction v, the derivative of the gradient,
+/// which is written to g.
 template <class T>
 struct Ctc {
   const T *y, *v;
@@ -23,7 +24,7 @@ struct Ctc {
   std::int64_t scratch_size() const { return (most_steps + 3) * states() + most_steps; }
 };
 
-/// One sample, worked on by a block. All threads go the same way between barriers.
+/// One sample, computed by one block. All threads take the same branches around barriers.
 template <class T>
 struct CtcOne {
   const Ctc<T>& all;
@@ -31,7 +32,7 @@ struct CtcOne {
   const std::int64_t* labels;
   std::int64_t steps, length, n;
   CtcLog *alpha, *rows,
-      *inverse;  // of states without the q of their step; two steps and the shares; 1 / sum(z), and the fall of its logarithm
+      *inverse;  // alpha without the q of its own step; two steps, and the shares; 1 / sum(z), and the derivative of its log
 
   __device__ std::int64_t class_of(std::int64_t u) const { return u % 2 ? labels[u / 2] : all.classes - 1; }
   __device__ bool skips_to(std::int64_t u) const { return u % 2 && u > 2 && labels[u / 2] != labels[u / 2 - 1]; }
@@ -59,7 +60,7 @@ struct CtcOne {
       inverse[t] = {1 / total, -along / total};
     });
   }
-  /// All paths.
+  /// Computes alpha. Returns the log of the probability of all paths.
   __device__ CtcLog forward() const {
     for (std::int64_t t = 0; t < steps; ++t) {
       const CtcLog* before = rows + (t + 1) % 2 * n;
@@ -74,7 +75,7 @@ struct CtcOne {
     }
     const CtcLog* end = rows + (steps - 1) % 2 * n + n - 1;
     const CtcLog total = sum(*end, n > 1 ? end[-1] : CtcLog(), CtcLog());
-    __syncthreads();  // the rows are used again
+    __syncthreads();  // the rows are reused
     return total;
   }
   __device__ void backward(CtcLog total, T* g) const {
@@ -82,7 +83,7 @@ struct CtcOne {
     CtcLog* share = rows + 2 * n;
     for (std::int64_t t = steps - 1; t >= 0; --t) {
       const double inv = inverse[t].value, plain = v ? inv * inverse[t].slope : inv;
-      const CtcLog* after = rows + (t + 1) % 2 * n;  // beta with the q of the step after
+      const CtcLog* after = rows + (t + 1) % 2 * n;  // beta * q of the next step
       CtcLog* here = rows + t % 2 * n;
       each(all.classes, [&](std::int64_t k) { store(g + t * all.classes + k, static_cast<T>(plain)); });
       if (!has_path) continue;
@@ -101,7 +102,7 @@ struct CtcOne {
         share[u] = part;
         here[u] = product(beta, emission(t, u));
       });
-      // A class is written by the thread of its first state, which adds up those of the later ones: one order, whatever the device.
+      // A class is written by the thread of its first state, which adds up the shares of its states in order: the same bits on every device.
       each(length + 1, [&](std::int64_t i) {
         const std::int64_t first = i == 0 ? 0 : 2 * i - 1, k = class_of(first);
         for (std::int64_t u = 1; u < first; u += 2)

@@ -1,4 +1,4 @@
-// ops/ctc_decode.cpp - labels out of the scores of time steps: the likeliest class of each, or the best labels by beam search.
+// ops/ctc_decode.cpp - CTC decoding: greedily, by the most probable class of each time step, or by beam search.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -21,7 +21,7 @@ struct BeamAttrs {
   std::int32_t n_out;
   bool merge_repeated;
   std::int64_t width;
-  double epsilon;  // is added to the scores, as CtcAttrs has it
+  double epsilon;  // added to the probabilities, as in CtcAttrs
 };
 
 void decode_rule(const OpCall& call, TensorSpec* out) {
@@ -48,7 +48,7 @@ void decode_rule(const OpCall& call, TensorSpec* out) {
 
 using Label = std::vector<std::int64_t>;
 
-/// Writes labels as rows of their longest, -1 behind the shorter ones.
+/// Writes labels as rows of a matrix, padded with -1 to the longest.
 void write_padded(const std::vector<Label>& labels, Body& out, Device device) {
   std::size_t longest = 0;
   for (const Label& l : labels) longest = std::max(longest, l.size());
@@ -77,7 +77,7 @@ void with_dtype(DType dtype, F&& f) {
   else f(0.);
 }
 
-/// The likeliest class of each step, the first among equals as T sees them; returns the sum of the logarithms.
+/// Decodes a sample by the most probable class of each step (the first one if several are equal as T), and returns the sum of the log probabilities.
 template <class T>
 double read_greedily(const T* y, std::int64_t steps, std::int64_t classes, T epsilon, Label* label) {
   double score = 0;
@@ -109,7 +109,7 @@ void greedy_kernel(const OpCall& call) {
   write_padded(labels, *call.out[0], call.device);
 }
 
-/// Nothing where a probability has no logarithm.
+/// Returns the best paths by beam search; none if a probability is negative or NaN.
 template <class T>
 std::vector<BeamPath> search(const T* y, std::int64_t steps, std::int64_t classes, double epsilon, std::int64_t width,
                              std::int64_t paths) {
@@ -152,7 +152,7 @@ void beam_kernel(const OpCall& call) {
       }
     });
   });
-  for (std::int64_t i = 0; i < n; ++i) {  // here, so that the first sample is named, whichever thread had it
+  for (std::int64_t i = 0; i < n; ++i) {  // checked here, so that the error names the first such sample
     const std::int64_t f = found[static_cast<std::size_t>(i)];
     if (f == 0) fail<ValueError>(kName, ": y_pred of sample ", i, " has a score that is negative or NaN");
     if (f < paths)

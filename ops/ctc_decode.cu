@@ -1,4 +1,4 @@
-// ops/ctc_decode.cu - reading labels out of scores that are on a CUDA device.
+// ops/ctc_decode.cu - CTC decoding of scores that are on a CUDA device.
 #include <cstring>
 #include <iterator>
 #include <vector>
@@ -9,9 +9,9 @@ namespace kassette::cuda {
 namespace {
 
 // Note [Decoding on the host]
-// How long the longest label is, and with it the shape of the result, has to be known on the host before the call returns, so decoding
-// waits for the device however it is done. The search goes on the host then: its sorts and ties depend on the last bits of logarithms,
-// and a device's differ from the CPU's there. The scores are copied once, results go back to the device.
+// The host must know the length of the longest label, which is a size of the result, before the call returns. So decoding waits for the device in any
+// case, and the search runs on the host: its order and ties depend on the last bits of logarithms, which differ between a device and the CPU. The
+// scores are copied to the host once, and the results back to the device.
 void run_on_host(const OpCall& call) {
   CudaBackend& device = device_of(call.device);
   std::vector<std::byte> held[2];

@@ -1,4 +1,4 @@
-// ops/ctc_log.cpp - the CTC recursions on logarithms, and on their derivatives along a direction beside them.
+// ops/ctc_log.cpp - the CTC recursions in log space, together with their directional derivatives.
 #include "ops/ctc_log.h"
 
 #include <algorithm>
@@ -13,11 +13,11 @@ constexpr double kZero = -std::numeric_limits<double>::infinity();  // log 0
 
 using Log = CtcLog;
 
-/// State 2 i is blank i, state 2 i + 1 label i.
+/// The forward and backward recursions over the states of a sample: state 2 i is blank i, state 2 i + 1 is label i.
 template <class T>
 class Lattice {
  public:
-  /// v: the direction, or null.
+  /// v: the direction of the derivatives; null for none.
   Lattice(const CtcSample<T>& s, const T* v) : s_(s), v_(v), n_(2 * s.length + 1) {
     inverse_.reserve(static_cast<std::size_t>(s.steps));
     for (std::int64_t t = 0; t < s.steps; ++t) {
@@ -33,14 +33,14 @@ class Lattice {
   double loss() const { return total_.value == 0 ? 0 : -total_.value; }
   bool has_path() const { return total_.value != kZero; }
 
-  /// g, and with a direction its slope, step by step from the last one to the first.
+  /// Calls write(t, row) for the steps t from the last one to the first; `row` is the gradient at t or, if there is a direction, its derivative.
   template <class Write>
   void gradients(Write write) {
     std::vector<Log> beta(static_cast<std::size_t>(n_));
     std::vector<double> g(static_cast<std::size_t>(s_.classes)), slope(g.size());
     for (std::int64_t t = s_.steps - 1; t >= 0; --t) {
       const double inverse = inverse_[static_cast<std::size_t>(t)];
-      double fall = 0;  // of the logarithm of the inverse
+      double fall = 0;  // the derivative of log(inverse)
       if (v_)
         for (std::int64_t k = 0; k < s_.classes; ++k) fall -= static_cast<double>(v_[t * s_.classes + k]) * inverse;
       std::fill(g.begin(), g.end(), inverse);
@@ -64,17 +64,18 @@ class Lattice {
   double at(std::int64_t t, std::int64_t k) const { return static_cast<double>(s_.y[t * s_.classes + k]) + s_.epsilon; }
   std::int64_t class_of(std::int64_t u) const { return u % 2 ? s_.labels[u / 2] : s_.classes - 1; }
   bool skips_to(std::int64_t u) const { return u % 2 && s_.skip[u / 2] != 0; }
-  /// log q. Its slope leaves the sum over classes out: that falls out of alpha * beta / p, where each step occurs as often above as below.
+  /// log q. Its slope leaves out the derivative of the normalisation: that cancels in alpha * beta * inverse / p, where each step's occurs once above
+  /// and once below.
   Log emission(std::int64_t t, std::int64_t u) const {
     const std::int64_t k = class_of(u);
     const double z = at(t, k);
     return {std::log(z) + std::log(inverse_[static_cast<std::size_t>(t)]),
             v_ ? static_cast<double>(v_[t * s_.classes + k]) / z : 0};
   }
-  /// Alpha without the q of its own step: so a q of 0 divides nothing.
+  /// Computes alpha without the factor q of its own step, so that nothing has to be divided by a q of 0.
   void fill_alpha() {
     alpha_.resize(static_cast<std::size_t>(s_.steps * n_));
-    std::vector<Log> before(static_cast<std::size_t>(n_));  // with it
+    std::vector<Log> before(static_cast<std::size_t>(n_));  // alpha times q
     for (std::int64_t t = 0; t < s_.steps; ++t) {
       Log* here = alpha_.data() + t * n_;
       for (std::int64_t u = 0; u < n_; ++u) {
@@ -87,7 +88,7 @@ class Lattice {
     const auto end = static_cast<std::size_t>(n_ - 1);
     total_ = sum(before[end], n_ > 1 ? before[end - 1] : Log(), Log());
   }
-  /// Beta of the step after becomes that of step t, without the q of its own step.
+  /// Turns beta of the step after t into beta of step t, without the factor q of its own step.
   void step_beta(std::int64_t t, std::vector<Log>& beta) const {
     const auto n = static_cast<std::size_t>(n_);
     if (t == s_.steps - 1) {
@@ -109,7 +110,7 @@ class Lattice {
   const std::int64_t n_;
   std::vector<double> inverse_;  // 1 / sum(z) at each step
   std::vector<Log> alpha_;
-  Log total_;  // of all paths
+  Log total_;  // the probability of all paths, as a log
 };
 
 template <class T>

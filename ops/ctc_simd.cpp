@@ -10,14 +10,14 @@ namespace kassette {
 namespace {
 
 constexpr double kSmall = 0x1p-880;
-constexpr std::int64_t kScaled = 8;  // steps from scaling to scaling; in between states lose or gain little
+constexpr std::int64_t kScaled = 8;  // steps from one scaling to the next; states change little in between
 
 using D = Vec<double>;
 using V = D::V;
 constexpr std::int64_t kW = D::kWidth;
 
 // ---- rows --------------------------------------------------------------------------------------------------------------
-/// The states of a step: labels, then blanks, with zeros around them for the neighbours of the ends.
+/// The states of a step: labels, then blanks, with zeros before and after them, which are read as neighbours of the first and the last.
 struct States {
   double *a, *b;  // labels, blanks
   States(double* row, std::int64_t width) : a(row + 8), b(row + 8 + width) {}
@@ -41,7 +41,7 @@ KASSETTE_FN auto across(const B& v, F f) {
   return lane[0];
 }
 
-/// 1 / sum(y + epsilon) over the classes; NaN where one of them is negative, as its logarithm would be.
+/// Returns 1 / sum(y + epsilon) over the classes; NaN if one of them is negative, as its logarithm would be.
 template <class T>
 KASSETTE_FN double inverse_sum(const T* y, std::int64_t n, double epsilon) {
   using X = Vec<T>;
@@ -63,7 +63,7 @@ KASSETTE_FN double inverse_sum(const T* y, std::int64_t n, double epsilon) {
   return 1 / (static_cast<double>(across(total, [](T p, T q) { return p + q; })) + static_cast<double>(n) * epsilon);
 }
 
-/// q of the labels and of the blank at a step.
+/// Sets q to the probabilities of the labels at a step, and returns that of the blank.
 template <class T>
 KASSETTE_FN double emissions(const CtcSample<T>& s, std::int64_t t, double inverse, double* q) {
   const T* y = s.y + t * s.classes;
@@ -72,7 +72,7 @@ KASSETTE_FN double emissions(const CtcSample<T>& s, std::int64_t t, double inver
 }
 
 // ---- which states matter -------------------------------------------------------------------------------------------------
-/// How many of n rising numbers are below v.
+/// The number of elements below v among n increasing numbers.
 KASSETTE_FN std::int64_t below(const std::int64_t* x, std::int64_t n, std::int64_t v) {
   std::int64_t from = 0;
   while (n > 0) {
@@ -86,7 +86,7 @@ KASSETTE_FN std::int64_t below(const std::int64_t* x, std::int64_t n, std::int64
   }
   return from;
 }
-/// The labels and blanks that a path of the whole label can be in at step t: from, and to without it.
+/// The states that a complete path can be in at step t: labels [a, a_end) and blanks [b, b_end).
 struct Live {
   std::int64_t a, a_end, b, b_end;
   template <class T>
@@ -124,7 +124,7 @@ KASSETTE_FN Extremes extremes(const States& x, const Live& live) {
   return e;
 }
 
-/// Divides a whole row by the power of two in `most`, which is normal; returns the exponent.
+/// Divides a whole row by the largest power of two that is not above `most`, a normal number; returns its exponent.
 KASSETTE_FN std::int64_t scale(const States& x, std::int64_t width, double most) {
   std::uint64_t bits;
   std::memcpy(&bits, &most, sizeof bits);
@@ -139,7 +139,7 @@ KASSETTE_FN std::int64_t scale(const States& x, std::int64_t width, double most)
   return exponent;
 }
 
-// ---- alpha: what the paths to a state have come to, with its own q -------------------------------------------------------
+// ---- alpha: the probability of the paths to a state, including its own q -------------------------------------------------
 KASSETTE_FN void start_alpha(const States& x, std::int64_t width, std::int64_t length, const double* q, double blank) {
   clear(x.a, 2 * width);
   if (length > 0) x.a[0] = q[0];
@@ -153,7 +153,7 @@ KASSETTE_FN void step_alpha(const States& from, const States& to, std::int64_t w
     D::store(to.a + i, (a + b + D::load(skip + i) * left) * D::load(q + i));
   }
 }
-/// States from which the end is too far go, the others are scaled. False where the largest is no number to scale by.
+/// Clears the states from which the end cannot be reached any more, and scales the others. Returns false if the largest is too small or NaN.
 template <class T>
 KASSETTE_FN bool scale_alpha(const CtcSample<T>& s, std::int64_t t, const States& x, std::int64_t width,
                              std::int64_t& exponent, double& least) {
@@ -170,7 +170,7 @@ KASSETTE_FN double end_of(const States& x, std::int64_t length) {
   return x.b[length] + (length > 0 ? x.a[length - 1] : 0);
 }
 
-/// Exponents are exact, so that no rounding adds up over the steps.
+/// -log of p * 2^exponent. The exponent is an exact integer, so that scaling adds no rounding errors.
 KASSETTE_FN double loss_of(double p, std::int64_t exponent) {
   const double loss = -(std::log(p) + static_cast<double>(exponent) * 0.69314718055994530942);
   return loss == 0 ? 0 : loss;  // not -0
@@ -195,8 +195,8 @@ bool loss_loop(const CtcSample<T>& s, double* scratch, double* loss) {
   return least >= kSmall && p >= kSmall && p < std::numeric_limits<double>::infinity();
 }
 
-// ---- beta: what the paths from a state come to, without its own q --------------------------------------------------------
-/// `x` holds beta * q of the step after, and becomes beta of this one.
+// ---- beta: the probability of the paths from a state, without its own q --------------------------------------------------
+/// `x` holds beta * q of the next step, and becomes beta of this one.
 KASSETTE_FN void step_beta(const States& x, std::int64_t width, const double* skip) {
   for (std::int64_t i = 0; i < width; i += kW) {
     const V a = D::load(x.a + i), b = D::load(x.b + i);
@@ -210,7 +210,7 @@ KASSETTE_FN void emit(const States& x, std::int64_t width, const double* q, doub
     D::store(x.b + i, D::load(x.b + i) * V(blank));
   }
 }
-/// States that no start reaches in time go, the others are scaled.
+/// Clears the states that no path can have reached at step t, and scales the others. Returns false as scale_alpha() does.
 template <class T>
 KASSETTE_FN bool scale_beta(const CtcSample<T>& s, std::int64_t t, const States& x, std::int64_t width) {
   const Live live(s, t);
@@ -222,7 +222,7 @@ KASSETTE_FN bool scale_beta(const CtcSample<T>& s, std::int64_t t, const States&
   return true;
 }
 
-/// g = inverse, less the share of the paths through each label and the blank over p z.
+/// Sets g to the gradient at a step, as CtcLoops::gradient defines it; `inverse` is 1 / sum(z). Returns false if the proof fails.
 template <class T>
 KASSETTE_FN bool write_gradient(const CtcSample<T>& s, const States& alpha, const States& beta, std::int64_t width,
                                 const double* q, double blank, double inverse, double* part, T* g) {
@@ -248,7 +248,7 @@ KASSETTE_FN bool write_gradient(const CtcSample<T>& s, const States& alpha, cons
     for (std::int64_t i = 0; i < s.length; ++i) g[s.labels[i]] = static_cast<T>(inverse - part[i]);
     return true;
   }
-  // A class that occurs again is added to the place of its first, which is at or before it.
+  // The shares of a class that occurs several times are added up in its slot, which is not after any of them.
   for (std::int64_t i = 0; i < s.length; ++i) {
     const double share = part[i];
     part[i] = 0;

@@ -1,4 +1,4 @@
-// ops/device_chain.cpp - from a chain's instructions to the program of a device's kernel.
+// ops/device_chain.cpp - translates a chain's instructions to the program of a device's kernel.
 #include "ops/device_chain_view.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using D = DeviceChain;
 
-// The table has numbers where a CPU's has addresses of code.
+// The table contains codes of DeviceChain instead of addresses of functions, as a CPU's has.
 constexpr std::uintptr_t kTurned = 1 << 8;
 ChainStep step_of(std::uintptr_t number) { return reinterpret_cast<ChainStep>(number); }
 std::uintptr_t number_of(ChainStep step) { return reinterpret_cast<std::uintptr_t>(step); }
@@ -27,7 +27,7 @@ std::array<ChainStep, n> steps_from(std::uintptr_t first) {
 
 bool is_unary(const ChainCode& c) { return number_of(c.step) >= D::kUnary && number_of(c.step) < D::kBinary; }
 
-/// Values that are stored for later get places, which are taken anew after the last load of one.
+/// Allocates places for intermediate values that are stored. A place is free again after the last load of its value.
 class KeptPlaces {
  public:
   KeptPlaces(const ChainView& chain, D& to) : chain_(chain), to_(to) {}
@@ -89,7 +89,7 @@ void run_chain(Device device, const ChainView& chain) {
   to.is_double = chain.is_double != 0;
   to.n = chain.shape.numel();
   to.width = chain.shape.width;
-  to.n_code = chain.n_code - 1;  // the last one is the end
+  to.n_code = chain.n_code - 1;  // without the last one, `end`
   KeptPlaces kept(chain, to);
   int n_operands = 0, n_params = 0;
   for (int i = 0; i < to.n_code; ++i) {

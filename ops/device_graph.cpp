@@ -1,4 +1,4 @@
-// ops/device_graph.cpp - capturing a function's work.
+// ops/device_graph.cpp - capturing a function's work in a CUDA graph.
 #include "ops/device_graph.h"
 
 #include <algorithm>

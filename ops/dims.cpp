@@ -1,4 +1,4 @@
-// ops/dims.cpp - shape arguments as tensors, and shapes out of tensors.
+// ops/dims.cpp - conversion of shape arguments to tensors, and of tensors to shapes.
 #include "ops/dims.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::int64_t element(const std::byte* p, DType dtype, std::int64_t i) {
   return v;
 }
 
-/// Values of an integer tensor of rank 0 or 1; false where there are more than a shape has.
+/// Reads the values of an integer tensor of rank 0 or 1. Returns false if there are more than kMaxRank.
 bool read_values(const TensorSpec& s, const std::byte* data, DimValues& v) {
   std::int64_t n = s.rank == 0 ? 1 : s.dims[0];
   if (!is_rank(n)) return false;
@@ -41,7 +41,7 @@ void append(DimValues& v, const DimValues& more) {
   }
 }
 
-/// What the tape says about an integer tensor of rank 0 or 1 that has no value yet.
+/// Finds the values of an integer tensor of rank 0 or 1, as far as they are known; if it has no value yet, from the ops on the tape.
 DimValues peek(const Body& b, int depth) {
   DimValues v;
   if (b.storage && b.device == cpu && (b.rank == 0 || b.rank == 1) && b.dtype.is_integer() &&
@@ -138,10 +138,10 @@ Tensor packed(const Dims& dims, const char* what) {
 
 }  // namespace
 
-// The shape of a tensor is known on the host wherever its elements are: inputs count as host operands.
+// The host knows a tensor's shape, whichever device its elements are on: so the inputs are declared as host operands.
 constinit const OpDef shape_op{.name = "shape", .rule = shape_rule, .cpu = shape_kernel, .shape_only = 1, .host = 1};
 constinit const OpDef size_op{.name = "size", .rule = size_rule, .cpu = size_kernel, .shape_only = 1, .host = 1};
-/// Scalars to the list of sizes they stand for.
+/// Packs scalars to a 1-D tensor of sizes.
 constinit const OpDef pack_op{.name = "pack", .rule = pack_rule, .cpu = pack_kernel, .host = ~0u};
 
 Tensor shape_of(const Tensor& x, DType dtype) { return apply1(shape_op, ShapeAttrs{dtype}, {x}); }

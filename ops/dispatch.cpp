@@ -1,4 +1,4 @@
-// ops/dispatch.cpp - calls into a backend of others: boxing, the call, its errors.
+// ops/dispatch.cpp - calls into an external backend: boxing, the call, its errors.
 #include "ops/dispatch.h"
 
 #include <cxxabi.h>
@@ -93,7 +93,7 @@ Boxed box(const Shape& v) {
 }
 Boxed box(Extent v) { return v.known() ? Boxed(std::int64_t(v)) : Boxed(); }
 
-/// Numbers and tensors as they are, anything else in the words of x["..., 1:5"].
+/// Numbers and tensors are boxed as they are, anything else as text in the syntax of x["..., 1:5"].
 Boxed box(const Index& v) {
   switch (Access::kind(v)) {
     case Index::kInt: return Access::start(v);
@@ -157,13 +157,13 @@ void fail_answer(const char* name, const Boxed& answer) {
 
 namespace {
 
-/// One line of what somebody else threw.
+/// The first line of the message of a foreign exception.
 std::string first_line(const char* what) {
   std::string s = what ? what : "";
   return s.substr(0, s.find('\n'));
 }
 
-/// f() inside a backend; what it throws of its own comes out as a RuntimeError.
+/// Returns f(), which calls the backend. Foreign exceptions that the backend itself throws become RuntimeErrors.
 template <class F>
 Boxed guarded(const char* name, F f) {
   Context& c = context();
