@@ -319,11 +319,11 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
 
 namespace {
 
-// The fast path: apply without its questions. One output, some inputs, all of them on the CPU with a value; nothing symbolic, no
-// draws. Null where that is not so. A kernel that runs here must not read its variables again (read_value), for the lock would wait
-// for itself: rows with kView do that, and take the long way.
+// The fast path of apply, without most of its checks: for an op with one output whose inputs are all on the CPU and have values, nothing
+// symbolic, no draws. Returns null if a call is not of that kind. A kernel that runs here must not read its variables again (read_value),
+// which would deadlock: ops with kView do that, and take the general path.
 
-/// What a throw in the midst of an op frees.
+/// Frees what an op had taken if its kernel throws.
 struct Unfinished {
   TensorImpl* impl;
   ~Unfinished() {
