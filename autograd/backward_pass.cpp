@@ -35,7 +35,7 @@ BackwardPass::Scratch* BackwardPass::take_scratch() {
   void* s = std::exchange(c.walk_scratch, nullptr);  // a pass within a pass finds none and makes its own
   return s ? static_cast<Scratch*>(s) : new Scratch;
 }
-void BackwardPass::give_scratch(Scratch* s) {
+void BackwardPass::release_scratch(Scratch* s) {
   constexpr std::size_t kKept = 4096;
   Context& c = context();
   if (c.walk_scratch || s->entries.capacity() > kKept || s->cotangents.capacity() > kKept ||
@@ -71,7 +71,7 @@ BackwardPass::BackwardPass(const Tensors& xs, SavedValues kept, Completions* tol
 BackwardPass::~BackwardPass() {
   for (const Entry& e : entries_)
     if (e.node->claim.load(std::memory_order_relaxed) >> 32 == id_) e.node->claim.store(0, std::memory_order_relaxed);
-  give_scratch(scratch_);
+  release_scratch(scratch_);
 }
 
 std::uint32_t BackwardPass::add(Node* n) {
@@ -317,7 +317,7 @@ Tensors BackwardPass::run(const Tensor* ys, const Tensor* seeds, std::int64_t n)
     saved_values_ = SavedValues::retain;
     leaves_.clear();
   }
-  if (saved_values_ == SavedValues::rematerialize) count_taken(FastPath::loss_given_up);
+  if (saved_values_ == SavedValues::rematerialize) count_taken(FastPath::rematerialized);
   if (!in_order_ && expanded_.empty()) sort_by_age();
   if (told_) find_completions();
   std::size_t handled = 0;

@@ -44,7 +44,7 @@ class BackwardPass final : private Accumulator {
     LargeList<std::pair<Node*, bool>> stack;
   };
   static Scratch* take_scratch();
-  static void give_scratch(Scratch* s);
+  static void release_scratch(Scratch* s);
   static void delete_scratch(void* s) { delete static_cast<Scratch*>(s); }
 
   // the segment

@@ -19,7 +19,7 @@ class VjpProcedure final : public Procedure {
       : of_(std::move(of)), wanted_(std::move(wanted)), has_dy_(std::move(has_dy)), n_in_(n_in) {}
   Tensors run(const Tensors& in) const override;
   /// The backward pass from the residuals of the procedure. `consume`: saved values may be released as they are used.
-  Tensors rewind(const Tensors& in, Residuals residuals, bool consume) const;
+  Tensors run_with_residuals(const Tensors& in, Residuals residuals, bool consume) const;
   /// Runs recorded, and returns the residuals for adjoints of this adjoint that want these inputs. Null `residuals`: the procedure runs first.
   Residuals record(const Tensors& in, const std::vector<char>& wanted, const Residuals* residuals) const;
   void specs(const OpCall& call, TensorSpec* out) const override {
@@ -31,14 +31,14 @@ class VjpProcedure final : public Procedure {
   int n_out() const override { return wanted_.size(); }
   bool differentiable(int i, Outputs) const override { return i >= n_in_ || of().differentiable(i, ~Outputs(0)); }
   const VjpProcedure* as_vjp() const override { return this; }
-  VjpSignature rewound() const { return {of_.get(), &wanted_, &has_dy_, n_in_}; }
+  VjpSignature signature() const { return {of_.get(), &wanted_, &has_dy_, n_in_}; }
 
  private:
   const Procedure& of() const { return static_cast<const Procedure&>(*of_); }
   Tensors own_inputs(const Tensors& in) const { return std::span(in.begin(), n_in_); }
   Residuals record_own(const Tensors& in, const std::vector<char>* also) const;
-  Tensors walk_back(Residuals residuals, const Tensors& in, bool consume) const;
-  Tensors go_back(const Residuals& residuals, const Tensors& in) const;
+  Tensors run_backward(Residuals residuals, const Tensors& in, bool consume) const;
+  Tensors run_loop_backward(const Residuals& residuals, const Tensors& in) const;
 
   Ref<Extra> of_;
   std::vector<int> wanted_;
@@ -64,9 +64,9 @@ Tensor argument(const Tensor& t, bool recording) {
 }
 
 /// While alive, ops are recorded for a backward pass only (no plan is made of them), unless an outer tape was recording already.
-class ForWalk {
+class BackwardScope {
  public:
-  explicit ForWalk(Context& c)
+  explicit BackwardScope(Context& c)
       : replays_(c.replays, c.replays && c.recording), on_(c.recording, true), eager_(c.symbolic, false) {}
 
  private:
@@ -80,7 +80,7 @@ Residuals record(const Procedure& p, const Tensors& in, const std::vector<char>&
   residuals.args.reserve(in.size());
   for (std::int64_t i = 0; i < in.size(); ++i)
     residuals.args.push_back(wanted[i] ? argument(in[i], c.recording) : in[i]);
-  ForWalk on(c);
+  BackwardScope on(c);
   residuals.results = p.run(residuals.args);
   return residuals;
 }
@@ -133,7 +133,7 @@ Residuals VjpProcedure::record_own(const Tensors& in, const std::vector<char>* a
   return kassette::record(of(), own_inputs(in), wanted, nullptr);
 }
 
-Tensors VjpProcedure::walk_back(Residuals residuals, const Tensors& in, bool consume) const {
+Tensors VjpProcedure::run_backward(Residuals residuals, const Tensors& in, bool consume) const {
   Tensors ys, xs, seeds;
   std::int64_t next = n_in_;
   for (std::size_t k = 0; k < has_dy_.size(); ++k)
@@ -155,7 +155,7 @@ Tensors VjpProcedure::walk_back(Residuals residuals, const Tensors& in, bool con
 }
 
 /// The backward pass of a compiled loop.
-Tensors VjpProcedure::go_back(const Residuals& residuals, const Tensors& in) const {
+Tensors VjpProcedure::run_loop_backward(const Residuals& residuals, const Tensors& in) const {
   Tensors dys, d;
   std::int64_t next = n_in_;
   for (char has : has_dy_) dys.push_back(has ? in[next++] : Tensor());
@@ -165,21 +165,21 @@ Tensors VjpProcedure::go_back(const Residuals& residuals, const Tensors& in) con
     d.push_back(g.defined() ? g : zeros_of(in[i]));
   }
   if (__builtin_expect(shadow != nullptr, 0))
-    shadow->after_loop("the way back of a loop", d,
-                       [&] { return walk_back(record_own(in, nullptr), in, /*consume=*/false); });
+    shadow->after_loop("the backward pass of a loop", d,
+                       [&] { return run_backward(record_own(in, nullptr), in, /*consume=*/false); });
   return d;
 }
 
 Tensors VjpProcedure::run(const Tensors& in) const {
   const bool recording = context().recording;
   Residuals residuals;
-  if (!recording && of().run_for(own_inputs(in), rewound(), residuals)) return go_back(residuals, in);
-  return walk_back(record_own(in, nullptr), in, /*consume=*/!recording);
+  if (!recording && of().run_for(own_inputs(in), signature(), residuals)) return run_loop_backward(residuals, in);
+  return run_backward(record_own(in, nullptr), in, /*consume=*/!recording);
 }
 
-Tensors VjpProcedure::rewind(const Tensors& in, Residuals residuals, bool consume) const {
-  if (residuals.loop) return go_back(residuals, in);
-  return walk_back(std::move(residuals), in, consume && !context().recording);
+Tensors VjpProcedure::run_with_residuals(const Tensors& in, Residuals residuals, bool consume) const {
+  if (residuals.loop) return run_loop_backward(residuals, in);
+  return run_backward(std::move(residuals), in, consume && !context().recording);
 }
 
 Residuals VjpProcedure::record(const Tensors& in, const std::vector<char>& wanted, const Residuals* taken) const {
@@ -188,8 +188,8 @@ Residuals VjpProcedure::record(const Tensors& in, const std::vector<char>& wante
   residuals.args = of.args;
   for (std::int64_t i = n_in_; i < in.size(); ++i)
     residuals.args.push_back(wanted[i] || Access::body(in[i]).node ? argument(in[i], c.recording) : in[i]);
-  ForWalk on(c);
-  residuals.results = walk_back(std::move(of), residuals.args, /*consume=*/false);
+  BackwardScope on(c);
+  residuals.results = run_backward(std::move(of), residuals.args, /*consume=*/false);
   return residuals;
 }
 
@@ -209,10 +209,10 @@ Tensors ResidualCall::run(const Tensors& in) const {
   const Procedure& p = procedure(*of);
   Residuals* taken = takes ? &residuals_in(in[in.size() - 1]) : nullptr;
   const Tensors own = std::span(in.begin(), in.size() - takes);
-  if (taken) count_taken(FastPath::tape_taken);
-  if (!keeps) return p.as_vjp()->rewind(own, last ? std::move(*taken) : *taken, consumes);
+  if (taken) count_taken(FastPath::residuals_reused);
+  if (!keeps) return p.as_vjp()->run_with_residuals(own, last ? std::move(*taken) : *taken, consumes);
   Residuals residuals;
-  if (!vjp || context().recording || !p.run_for(own, procedure(*vjp).as_vjp()->rewound(), residuals))
+  if (!vjp || context().recording || !p.run_for(own, procedure(*vjp).as_vjp()->signature(), residuals))
     residuals = record(p, own, wanted, taken);
   Tensors results = residuals.loop ? std::exchange(residuals.results, Tensors()) : residuals.results;
   results.push_back(residuals_value(std::move(residuals)));
@@ -228,7 +228,7 @@ Tensor detached(const Body& from) { return Access::wrap(plain_body(from, from.de
 
 VjpSignature vjp_signature(const Attrs& attrs) {
   const VjpProcedure* v = procedure(attrs).as_vjp();
-  return v ? v->rewound() : VjpSignature{};
+  return v ? v->signature() : VjpSignature{};
 }
 
 constinit const OpDef call_op{.name = "call",

@@ -54,7 +54,7 @@ class ResidualCall final : public Procedure {
 
 extern const OpDef call_op;
 /// The procedure of a step that keeps or takes residuals; null for any other step.
-inline const ResidualCall* taped_call(const Step& s) {
+inline const ResidualCall* residual_call(const Step& s) {
   return s.op == &call_op ? procedure(*s.attrs.extra).as_residual_call() : nullptr;
 }
 /// Runs a `call` step on concrete tensors, recorded iff recording is on.

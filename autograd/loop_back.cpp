@@ -162,7 +162,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
   Context& c = context();
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
   const LoopProgram& p = *program_;
-  count_taken(FastPath::loop_rewound);
+  count_taken(FastPath::loop_backward);
   dx_.resize(p.arity.n_xs);
   backs_.resize(p.variants.size());
   std::vector<char> shares(p.arity.n_captures, 0);
@@ -191,7 +191,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
       now = v.next;
     }
   } catch (const Error&) {
-    fail_at(t, "the way back of ");
+    fail_at(t, "the backward pass of ");
   }
   Tensors results;
   for (int i = 0; i < p.arity.n_xs; ++i) {

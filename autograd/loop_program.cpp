@@ -238,7 +238,7 @@ void LoopProgram::find_varying() {
     for (int slot : *list) mark(slot);
   for (int i = 0; i < arity.n_xs + arity.n_carry; ++i) mark(args[i]);
   for (const Step& s : plan().steps) {
-    bool any = s.op->traits & kPrints || taped_call(s);
+    bool any = s.op->traits & kPrints || residual_call(s);
     for (int slot : plan().reads(s)) any = any || varies[slot];
     for (int i = 0; any && i < s.n_out; ++i) mark(s.out + i);
   }

@@ -60,7 +60,7 @@ class LoopProgram {
   std::vector<char> varies;           // per slot: differs from step to step
   std::vector<char> kept, shaped;     // per slot: the adjoint reads its value; its value or its shape
   std::vector<int> maker;             // per slot: the step that computes it, or -1
-  ScheduleCache arrangements;         // schedules of earlier runs
+  ScheduleCache schedules;            // schedules of earlier runs
 
  private:
   explicit LoopProgram(Ref<Plan> plan, const ScanSignature& a) : arity(a), plan_(std::move(plan)) {}

@@ -52,8 +52,8 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
 }
 
 LoopRun::~LoopRun() {
-  program_->arrangements.keep(std::move(forward_));
-  for (Back& b : backs_) program_->arrangements.keep(std::move(b.steps));
+  program_->schedules.keep(std::move(forward_));
+  for (Back& b : backs_) program_->schedules.keep(std::move(b.steps));
 }
 
 // ---- binding -----------------------------------------------------------------------------------------------------------
@@ -76,8 +76,8 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
     if (b.once || !b.silent) (b.once ? of.once : of.each).push_back(group);
   }
   of.specs.assign(bodies_.begin(), bodies_.end());
-  if (std::unique_ptr<Schedule> kept = may_take(FastPath::arrangement) ? p.arrangements.take(of) : nullptr) {
-    count_taken(FastPath::arrangement);
+  if (std::unique_ptr<Schedule> kept = may_take(FastPath::schedule_reused) ? p.schedules.take(of) : nullptr) {
+    count_taken(FastPath::schedule_reused);
     return kept;
   }
   std::vector<char> rooted = p.kept;
@@ -137,7 +137,7 @@ bool LoopRun::writes_rows(int slot) const {
   return b.step && !b.views && !b.dynamic && !b.once && !b.silent;
 }
 
-void LoopRun::give_stack(int slot, std::int64_t rows) {
+void LoopRun::allocate_stack(int slot, std::int64_t rows) {
   if (has_stack(slot)) return;
   Body& b = body(slot);
   const TensorSpec whole(b.dtype, {rows, b.numel()});
@@ -159,20 +159,20 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
   specs_.clear();
   if (pass != Pass::keeping)
     for (int i = 0; i < p.arity.n_ys; ++i)
-      if (int slot = p.outs[i]; writes_rows(slot)) give_stack(slot, rows);
+      if (int slot = p.outs[i]; writes_rows(slot)) allocate_stack(slot, rows);
   if (pass != Pass::outputs) {
     for (int k : p.forward) {
       const Bound& b = bounds_[k];
       for (int slot = b.step->out; slot < b.step->out + b.step->n_out; ++slot) {
         const bool value = p.kept[slot], shape = p.shaped[slot] && dynamic_[slot];  // shapes differ by step
         if ((!value && !shape) || b.once || b.silent) continue;
-        if (value && writes_rows(slot)) give_stack(slot, rows);
+        if (value && writes_rows(slot)) allocate_stack(slot, rows);
         else listed_.push_back(slot);
       }
     }
     for (const Carried& c : states_) {  // a state is the previous row of the slot that it is carried from
       if (!p.kept[c.to]) continue;
-      if (writes_rows(c.from)) give_stack(c.from, rows);
+      if (writes_rows(c.from)) allocate_stack(c.from, rows);
       else listed_.push_back(c.to);
     }
     rows_.resize(listed_.size());
@@ -211,17 +211,17 @@ void LoopRun::fail_at(std::int64_t t, const char* direction) {
   });
 }
 
-Tensors LoopRun::forward(bool way_back) {
+Tensors LoopRun::forward(bool for_backward) {
   Context& c = context();
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
   const LoopProgram& p = *program_;
-  bool segments = way_back && call_.segment > 0;
+  bool segments = for_backward && call_.segment > 0;
   count_taken(FastPath::loop);
   lists_.resize(p.arity.n_ys);
   try {
     bind(p.forward);
     forward_ = arrange(items_of(p.forward));
-    start_pass(way_back && !segments ? Pass::both : Pass::outputs, call_.steps);
+    start_pass(for_backward && !segments ? Pass::both : Pass::outputs, call_.steps);
   } catch (const Error&) {
     fail_at(0, "");
   }
@@ -240,7 +240,7 @@ Tensors LoopRun::forward(bool way_back) {
   }
   lists_.clear();
   for (const Carried& s : states_) results.push_back(outlives(s.to));
-  if (way_back) drop_temporaries(/*stacks_too=*/segments);
+  if (for_backward) drop_temporaries(/*stacks_too=*/segments);
   return results;
 }
 

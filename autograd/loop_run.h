@@ -33,8 +33,8 @@ class LoopRun final : public Extra {
   LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in);
   ~LoopRun() override;
   bool equals(const Extra& other) const override { return this == &other; }
-  /// Returns the stacked outputs, then the last states. `way_back`: keeps residuals for backward().
-  Tensors forward(bool way_back);
+  /// Returns the stacked outputs, then the last states. `for_backward`: keeps residuals for backward().
+  Tensors forward(bool for_backward);
   /// Returns the cotangents of elements, states and captures, each empty if it has none. `dys`: per output, empty if it has none. To be called once.
   Tensors backward(const Tensors& dys);
 
@@ -69,7 +69,7 @@ class LoopRun final : public Extra {
   void bind(const std::vector<int>& steps);
   std::unique_ptr<Schedule> arrange(const std::vector<LoopGroup>& groups);
   void bind_step(int k);
-  void give_stack(int slot, std::int64_t rows);
+  void allocate_stack(int slot, std::int64_t rows);
   void start_pass(Pass pass, std::int64_t rows);
   void run_forward(std::int64_t begin, std::int64_t end);
   void forward_step(std::int64_t t);

@@ -90,7 +90,7 @@ Tensors Scan::run(const Tensors& in) const {
   const std::int64_t steps = steps_of(in);
   if (is_recorded(in) || steps == 0 || !may_take(FastPath::loop)) return run_recorded(in, steps);
   Tensors results = LoopRun(forward_, {form_.what, steps, form_.reverse, 0, false, form_.batched}, values_of(in))
-                        .forward(/*way_back=*/false);
+                        .forward(/*for_backward=*/false);
   if (__builtin_expect(shadow != nullptr, 0))
     shadow->after_loop(form_.what, results, [&] { return run_recorded(in, steps); });
   return results;
@@ -98,14 +98,14 @@ Tensors Scan::run(const Tensors& in) const {
 
 bool Scan::run_for(const Tensors& in, const VjpSignature& by, Residuals& residuals) const {
   const std::int64_t steps = steps_of(in);
-  if (steps == 0 || !may_take(FastPath::loop_rewound)) return false;
+  if (steps == 0 || !may_take(FastPath::loop_backward)) return false;
   Tensors values = values_of(in);
   Ref<LoopProgram> program = program_for(values, by, steps);
   if (!program) return false;
   auto run = Ref<LoopRun>::adopt(new LoopRun(
       program, {form_.what, steps, form_.reverse, segment_of(checkpoint_, steps), /*again=*/eager_, form_.batched},
       values));
-  residuals.results = run->forward(/*way_back=*/true);
+  residuals.results = run->forward(/*for_backward=*/true);
   if (__builtin_expect(shadow != nullptr, 0))
     shadow->after_loop(form_.what, residuals.results, [&] { return run_recorded(in, steps); });
   residuals.loop = Ref<Extra>(run.get());

@@ -351,7 +351,7 @@ Tensors connect_step(const Step& s, const Tensors& in) {
       !context().symbolic && std::none_of(in.begin(), in.end(), [](const Tensor& t) { return t.symbolic(); });
   if (s.op == &call_op && concrete) return run_call(s.attrs, in);
   AttributionScope named(s.function);
-  const ResidualCall* call = taped_call(s);
+  const ResidualCall* call = residual_call(s);
   if (!call) return apply_all(*s.op, s.attrs, in);
   // Without residuals: find_residuals() runs on the program that these ops become a part of.
   return call_now(call->of, std::span(in.begin(), in.size() - call->takes));

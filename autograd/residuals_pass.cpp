@@ -25,15 +25,15 @@ Run run_of(const Program& p, Extra* procedure, const Step& s, int n_in) {
   const auto ins = p.reads(s).begin();
   return {procedure, {ins, ins + n_in}};
 }
-VjpSignature rewound(const Step& s) { return s.op == &call_op ? vjp_signature(s.attrs) : VjpSignature{}; }
+VjpSignature vjp_of(const Step& s) { return s.op == &call_op ? vjp_signature(s.attrs) : VjpSignature{}; }
 
 ResidualCall& taped(Step& s) {
-  if (!taped_call(s)) s.attrs.extra = Ref<Extra>(Ref<ResidualCall>::adopt(new ResidualCall(s.attrs.extra)).get());
+  if (!residual_call(s)) s.attrs.extra = Ref<Extra>(Ref<ResidualCall>::adopt(new ResidualCall(s.attrs.extra)).get());
   return static_cast<ResidualCall&>(*s.attrs.extra);
 }
 
 /// The slot of the residuals that a step returns: its last result.
-int tape_of(const Step& s) { return s.out + s.n_out - 1; }
+int residuals_slot(const Step& s) { return s.out + s.n_out - 1; }
 
 /// The steps whose runs other steps differentiate. If the program has no such step yet, one is inserted before the tail.
 MakerOf find_makers(Program& p) {
@@ -41,7 +41,7 @@ MakerOf find_makers(Program& p) {
   for (int k = 0; k < p.first_tail; ++k)
     if (const Step& s = p.step(k); s.op == &call_op) calls.try_emplace(run_of(p, s.attrs.extra.get(), s, s.n_in), k);
   for (int k = 0; k < p.first_tail; ++k) {  // inserted steps, too
-    const VjpSignature r = rewound(p.step(k));
+    const VjpSignature r = vjp_of(p.step(k));
     if (!r.of) continue;
     const Run run = run_of(p, r.of, p.step(k), r.n_in);
     const auto [maker, missing] = calls.try_emplace(run, p.first_tail);
@@ -63,18 +63,19 @@ MakerOf find_makers(Program& p) {
 void order(Program& p) {
   std::unordered_map<int, bool> made;  // residuals, by slot: whether they are ready
   for (int k = 0; k < p.first_tail; ++k)
-    if (const ResidualCall* call = taped_call(p.step(k)); call && call->keeps) made[tape_of(p.step(k))] = false;
+    if (const ResidualCall* call = residual_call(p.step(k)); call && call->keeps)
+      made[residuals_slot(p.step(k))] = false;
   for (int k = 0; k < p.first_tail;) {
     Step& s = p.step(k);
-    const ResidualCall* call = taped_call(s);
+    const ResidualCall* call = residual_call(s);
     const int residuals = call && call->takes ? p.input(s, s.n_in - 1) : -1;
     if (residuals >= 0 && !made[residuals]) {
       int maker = k + 1;
-      while (tape_of(p.step(maker)) != residuals) ++maker;
+      while (residuals_slot(p.step(maker)) != residuals) ++maker;
       std::rotate(p.steps.begin() + k, p.steps.begin() + maker, p.steps.begin() + maker + 1);
       continue;  // with the maker, which may take residuals itself
     }
-    if (call && call->keeps) made[tape_of(s)] = true;
+    if (call && call->keeps) made[residuals_slot(s)] = true;
     ++k;
   }
 }
@@ -91,9 +92,9 @@ void find_takers(Program& p) {
   std::vector<Step*> steps;
   for (int k = 0; k < p.first_tail; ++k) {
     Step& s = p.step(k);
-    if (!taped_call(s)) continue;
+    if (!residual_call(s)) continue;
     steps.push_back(&s);
-    const int residuals = tape_of(s);
+    const int residuals = residuals_slot(s);
     if (ResidualCall& t = taped(s); t.keeps) {
       kept[residuals] = {&t, t.takes ? taken(s).family : residuals};
       t.wanted.assign(s.n_in - t.takes, 0);
@@ -116,12 +117,12 @@ void find_takers(Program& p) {
 }  // namespace
 
 void find_residuals(Program& p) {
-  if (!may_take(FastPath::tape_taken)) return;
+  if (!may_take(FastPath::residuals_reused)) return;
   const MakerOf makers = find_makers(p);
   if (makers.empty()) return;
   std::vector<int> takes(p.first_tail, -1);  // per step: the step whose residuals it takes
   for (int k = 0; k < p.first_tail; ++k)
-    if (const VjpSignature r = rewound(p.step(k)); r.of) takes[k] = makers.at(run_of(p, r.of, p.step(k), r.n_in));
+    if (const VjpSignature r = vjp_of(p.step(k)); r.of) takes[k] = makers.at(run_of(p, r.of, p.step(k), r.n_in));
   for (const auto& [run, k] : makers) {
     Step& s = p.step(k);
     taped(s).keeps = true;
@@ -134,7 +135,7 @@ void find_residuals(Program& p) {
     taped(s).takes = true;
     const int in = p.ins.size();
     for (int i = 0; i < s.n_in; ++i) p.ins.push_back(p.input(s, i));
-    p.ins.push_back(tape_of(p.step(maker)));
+    p.ins.push_back(residuals_slot(p.step(maker)));
     s.in = in;
     ++s.n_in;
   }

@@ -17,18 +17,18 @@ enum class FastPath : std::uint8_t {
   updated_in_place,    // a step writes into the memory of the variable that it updates
   accumulated,         // an op of an adjoint that adds to a cotangent directly
   added_in_place,      // a cotangent added into the memory of the sum
-  loss_given_up,       // a backward pass that releases saved values and rematerializes them if needed
+  rematerialized,      // a backward pass that releases saved values and rematerializes them if needed
   specialised,         // a call of a function runs a program made for its shapes
   function_as_node,    // a call of a large function recorded as one node of the tape
-  tape_taken,          // an adjoint in a plan that reuses the residuals of the forward run
+  residuals_reused,    // an adjoint in a plan that reuses the residuals of the forward run
   loop,                // a loop that runs compiled
-  loop_rewound,        // the backward pass of a loop, compiled
+  loop_backward,       // the backward pass of a loop, compiled
   loop_segment,        // steps recomputed from a checkpoint
   loop_chain,          // elementwise steps of a loop body run as one pass
   loop_chain_of_rows,  // a loop_chain over rows, with slices among its operands
   loop_accumulated,    // a product that adds to the cotangent of a captured tensor
   loop_program,        // the adjoint of a loop found in the cache for these shapes
-  arrangement,         // the schedule of a loop found in the cache
+  schedule_reused,     // the schedule of a loop found in the cache
   device_graph,        // the work that a function enqueues on a device launched as one graph
   count
 };
@@ -58,18 +58,18 @@ inline constexpr const char* kFastPathNames[kFastPaths] = {"chain",
                                                            "updated_in_place",
                                                            "accumulated",
                                                            "added_in_place",
-                                                           "loss_given_up",
+                                                           "rematerialized",
                                                            "specialised",
                                                            "function_as_node",
-                                                           "tape_taken",
+                                                           "residuals_reused",
                                                            "loop",
-                                                           "loop_rewound",
+                                                           "loop_backward",
                                                            "loop_segment",
                                                            "loop_chain",
                                                            "loop_chain_of_rows",
                                                            "loop_accumulated",
                                                            "loop_program",
-                                                           "arrangement",
+                                                           "schedule_reused",
                                                            "device_graph"};
 
 /// The sizes from which fast paths are taken; tests set them to 0, so that small shapes take the paths too. They never change bits.

@@ -16,8 +16,8 @@ class KASSETTE_API Interrupted : public std::exception {
 
 /// Who answers a request: whichever thread checks first, or only the one that made it.
 enum class Whose : unsigned char { any_thread, this_thread };
-/// Asks the library to stop. The op that begins next, or the one that is under way at its next part (a tile of a product, a step of a
-/// loop, of a function, of the way back), throws Interrupted on the thread that called it, and the request is cleared. As
+/// Asks the library to stop. The op that begins next, or the running one at its next part (a tile of a product, a step of a loop, of a
+/// function or of a backward pass), throws Interrupted on the thread that called it, and the request is cleared. As
 /// after any exception, no variable has changed. If several threads are working, the first to check throws; with this_thread only the
 /// calling thread does, which suits a Ctrl-C handler that runs on the working thread. Safe on any thread and in signal handlers.
 KASSETTE_API void request_interrupt(Whose whose = Whose::any_thread) noexcept;

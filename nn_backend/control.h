@@ -27,8 +27,8 @@ KASSETTE_API Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, con
                           const Operand& initializer = None, Name name = None);
 
 /// While it lives, loops that this thread makes (foldl, foldr, rnn, map_fn) are for first gradients in little memory: they keep
-/// their states before every n-th step, and compute the n steps from there once more on the way back. What is kept
-/// goes with T / n + n instead of T, at the cost of a second forward pass (a third on eager tensors). Random numbers are the
+/// their states before every n-th step, and compute the n steps from there once more in the backward pass. Memory
+/// grows with T / n + n instead of T, at the cost of a second forward pass (a third on eager tensors). Random numbers are the
 /// same the second time. The function of an eager loop is called once, as on placeholders: a C++ `if` in it is decided then.
 class KASSETTE_API CheckpointScope {
  public:

@@ -91,7 +91,7 @@ KASSETTE_API Tensors gradients(Tensor&& loss, const Tensors& variables);
 KASSETTE_API Tensor stop_gradient(const Tensor& variables);
 KASSETTE_API Tensors stop_gradient(const Tensors& variables);
 
-/// While it lives, what this thread computes has no history: ops give values alone, keep nothing for a way back, and no gradient
+/// While it lives, what this thread computes has no history: ops give values alone and keep nothing for a backward pass, and no gradient
 /// passes to what they were computed from. For evaluation and long simulations. Variables may be made and updated; placeholders
 /// and what is built on them stay on the tape, where stop_gradient cuts.
 class KASSETTE_API NoGradient {

@@ -323,7 +323,7 @@ namespace {
 // symbolic, no draws. Returns null if a call is not of that kind. A kernel that runs here must not read its variables again (read_value),
 // which would deadlock: ops with kView do that, and take the general path.
 
-/// Frees what an op had taken if its kernel throws.
+/// Destroys an op's output if its kernel throws.
 struct Unfinished {
   TensorImpl* impl;
   ~Unfinished() {

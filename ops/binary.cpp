@@ -58,17 +58,17 @@ void rule(const OpCall& call, TensorSpec* out) {
 }
 
 template <class... Ops>
-constexpr auto make_rows(OpList<Ops...>) {
+constexpr auto make_op_defs(OpList<Ops...>) {
   return std::array<OpDef, sizeof...(Ops)>{elementwise_op<Ops>(rule<Ops>, &loops_of<Ops>)...};
 }
 
 }  // namespace
 
-constinit const std::array<OpDef, BinaryOps::size> binary_rows = make_rows(BinaryOps{});
+constinit const std::array<OpDef, BinaryOps::size> binary_op_defs = make_op_defs(BinaryOps{});
 
 ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned) {
-  return is_element(binary_rows, op) ? (turned ? table.turned : table.binary)[is_double][&op - binary_rows.data()]
-                                     : nullptr;
+  return is_element(binary_op_defs, op) ? (turned ? table.turned : table.binary)[is_double][&op - binary_op_defs.data()]
+                                        : nullptr;
 }
 const OpDef& add_op() { return binary_op<Add>(); }
 const OpDef& subtract_op() { return binary_op<Subtract>(); }

@@ -15,14 +15,14 @@ struct BinaryTable {
 KASSETTE_LEVEL_TABLES(BinaryTable, binary_table)
 
 /// The rows, in the order of BinaryOps.
-extern const std::array<OpDef, BinaryOps::size> binary_rows;
+extern const std::array<OpDef, BinaryOps::size> binary_op_defs;
 /// The ops with which the engine accumulates cotangents and updates variables.
 const OpDef& add_op();
 const OpDef& subtract_op();
 
 template <class Op>
 const OpDef& binary_op() {
-  return binary_rows[IndexOf<Op, BinaryOps>::value];
+  return binary_op_defs[IndexOf<Op, BinaryOps>::value];
 }
 
 /// Applies an op: binary<Add>(a, b). A number or list takes the dtype of the tensor that it is combined with.

@@ -42,14 +42,14 @@ void rule(const OpCall& call, TensorSpec* out) {
 }
 
 template <class... Ops>
-constexpr auto make_rows(OpList<Ops...>) {
+constexpr auto make_op_defs(OpList<Ops...>) {
   return std::array<OpDef, sizeof...(Ops)>{
       OpDef{.name = Ops::name, .rule = rule<Ops>, .cpu = elementwise_kernel, .loops = &loops_of<Ops>}...};
 }
 
 template <class Op>
 Tensor compare(const Operand& a, const Operand& b) {
-  return apply_beside(compare_rows[IndexOf<Op, CompareOps>::value], a, b);
+  return apply_beside(compare_op_defs[IndexOf<Op, CompareOps>::value], a, b);
 }
 
 void not_loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
@@ -67,7 +67,7 @@ void not_rule(const OpCall& call, TensorSpec* out) {
 
 }  // namespace
 
-constinit const std::array<OpDef, CompareOps::size> compare_rows = make_rows(CompareOps{});
+constinit const std::array<OpDef, CompareOps::size> compare_op_defs = make_op_defs(CompareOps{});
 constinit const OpDef logical_not_op{
     .name = "logical_not", .rule = not_rule, .cpu = elementwise_kernel, .loops = &not_loops};
 

@@ -15,7 +15,7 @@ struct CompareTable {
 KASSETTE_LEVEL_TABLES(CompareTable, compare_table)
 
 /// The rows, in the order of CompareOps.
-extern const std::array<OpDef, CompareOps::size> compare_rows;
+extern const std::array<OpDef, CompareOps::size> compare_op_defs;
 extern const OpDef logical_not_op;
 
 /// One comparison over n elements. kMask: bit 0 if the first operand is a single element, bit 1 if the second one is. `out` may be one of the

@@ -63,9 +63,9 @@ std::vector<const OpDef*> all_ops() {
       &all_reduce_start_op, &all_reduce_wait_op,
       // clang-format on
   };
-  for (const OpDef& row : unary_rows) rows.push_back(&row);
-  for (const OpDef& row : binary_rows) rows.push_back(&row);
-  for (const OpDef& row : compare_rows) rows.push_back(&row);
+  for (const OpDef& row : unary_op_defs) rows.push_back(&row);
+  for (const OpDef& row : binary_op_defs) rows.push_back(&row);
+  for (const OpDef& row : compare_op_defs) rows.push_back(&row);
   return rows;
 }
 

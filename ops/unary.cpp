@@ -42,16 +42,16 @@ void rule(const OpCall& call, TensorSpec* out) {
 }
 
 template <class... Ops>
-constexpr auto make_rows(OpList<Ops...>) {
+constexpr auto make_op_defs(OpList<Ops...>) {
   return std::array<OpDef, sizeof...(Ops)>{elementwise_op<Ops>(rule<Ops>, &loops_of<Ops>)...};
 }
 
 }  // namespace
 
-constinit const std::array<OpDef, UnaryOps::size> unary_rows = make_rows(UnaryOps{});
+constinit const std::array<OpDef, UnaryOps::size> unary_op_defs = make_op_defs(UnaryOps{});
 
 ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op) {
-  return is_element(unary_rows, op) ? table.unary[is_double][&op - unary_rows.data()] : nullptr;
+  return is_element(unary_op_defs, op) ? table.unary[is_double][&op - unary_op_defs.data()] : nullptr;
 }
 
 Tensor operator-(const Tensor& a) {

@@ -15,10 +15,10 @@ struct UnaryTable {
 KASSETTE_LEVEL_TABLES(UnaryTable, unary_table)
 
 /// The OpDefs, in the order of UnaryOps.
-extern const std::array<OpDef, UnaryOps::size> unary_rows;
+extern const std::array<OpDef, UnaryOps::size> unary_op_defs;
 template <class Op>
 const OpDef& unary_op() {
-  return unary_rows[IndexOf<Op, UnaryOps>::value];
+  return unary_op_defs[IndexOf<Op, UnaryOps>::value];
 }
 
 /// Applies an op with parameters p, q, r: unary<Exp>(x).

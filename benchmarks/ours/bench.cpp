@@ -73,7 +73,7 @@ void train() {
       Tensor y = net.outputs(x);
     };
   });
-  row("train.lstm_f.taped", [] {  // all is kept for the way back, which is not gone
+  row("train.lstm_f.taped", [] {  // everything is kept for the backward pass, which does not run
     return [net = Lstm(), x = K::eval(Lstm().x)] { Tensor y = net.outputs(x); };
   });
   row("train.lstm_fb", [] { return [net = Lstm()] { Tensors g = net.gradients(net.x); }; });

@@ -163,7 +163,7 @@ TEST_CASE("the branch that is not taken is not computed, though it needs nothing
   CHECK_THROWS_AS(f({false, 7}), kassette::ValueError);
 }
 
-TEST_CASE("what a body computes and no adjoint reads is not kept for the way back", "[tape]") {
+TEST_CASE("what a body computes and no adjoint reads is not kept for the backward pass", "[tape]") {
   constexpr int kSteps = 64, kSize = 1 << 14;
   Tensor x = K::placeholder({K::None, kSize}), w = K::variable(2.0);
   // exp(e) is large, and only its mean is multiplied with what is differentiated.

@@ -106,7 +106,7 @@ TEST_CASE("a long fold is interrupted, leaves nothing behind, and works again", 
   CHECK(f({xs})[0].item<float>() == Approx(150'000).epsilon(1e-3));
 }
 
-TEST_CASE("the way back of a fold and of a long chain are interrupted without a trace", "[interrupt]") {
+TEST_CASE("the backward passes of a fold and of a long chain are interrupted without a trace", "[interrupt]") {
   Tensor w = K::variable(0.999), xs = K::ones({20'000});
   auto fold = [&] {
     return K::gradients(K::foldl([&](const Tensor& a, const Tensor& x) { return a * w + x; }, xs), {w});

@@ -440,7 +440,7 @@ TEST_CASE("a step may multiply by one matrix several times", "[loops]") {
 TEST_CASE("a step that is computed again draws the same numbers and prints nothing", "[loops]") {
   auto scope = K::checkpoint_steps(2);
   Tensor x = K::placeholder({K::None, 4}, K::None, "float64"), ones = K::ones({7, 4}, "float64").detach();
-  // tanh reads its result on the way back: the mask is made again.
+  // tanh reads its result in the backward pass: the mask is made again.
   auto body = [](const Tensor& a, const Tensor& e) { return a + K::tanh(K::print_tensor(K::dropout(e, 0.5), "mask")); };
   int lines = 0;
   kassette::test::PrintsTo counting([&lines](const char*) { ++lines; });
@@ -456,7 +456,7 @@ TEST_CASE("a step that is computed again draws the same numbers and prints nothi
   close(values(K::sum(g, 0) / slope), values(z / std::tanh(2.0)));
 }
 
-TEST_CASE("10,000 steps rewind within a megabyte where all of them would take forty", "[loops][serial]") {
+TEST_CASE("the backward pass of 10,000 steps takes a megabyte where all of them would take forty", "[loops][serial]") {
   constexpr int kSteps = 10000, kSize = 500;
   Tensor x = K::placeholder({K::None}), w = K::placeholder({kSize});
   auto function_of = [&] {
@@ -493,7 +493,7 @@ TEST_CASE("a million steps and their way back need no stack, eagerly 100,000", "
   CHECK(number(K::gradients(z, {w})[0]) == Approx(4));
 }
 
-TEST_CASE("loops nested thirty deep run, rewind and rewind again", "[loops]") {
+TEST_CASE("loops nested thirty deep run, forward and backward twice", "[loops]") {
   Tensor x = K::placeholder({2}, K::None, "float64"), w = K::variable(1.0, "float64");
   std::function<Tensor(const Tensor&, int)> nest = [&](const Tensor& start, int depth) -> Tensor {
     if (depth == 0) return start * w;
@@ -657,7 +657,7 @@ TEST_CASE("an eager loop of no steps whose step asks for values is the states as
                       K::zeros({0, 2}, "float64"), s)) == Vec{3, 4});
 }
 
-TEST_CASE("the way back of a loop has the lengths that each step had", "[loops]") {
+TEST_CASE("the backward pass of a loop has the lengths that each step had", "[loops]") {
   // Each step sums the squares of as many first numbers of its row as the last one says; once by a slice, once by a loop over it.
   auto head = [](const Tensor& e) { return K::slice(e, {0}, {kassette::Dim(K::cast(e(-1), "int32"))}); };
   auto step = [&](const Tensor& a, const Tensor& e, bool loop) {

@@ -18,7 +18,8 @@ namespace K = kassette::backend;
 using kassette::Tensor;
 using kassette::Tensors;
 
-TEST_CASE("a long chain is recorded, rewound and freed without recursion, in at most 600 bytes an op", "[slow]") {
+TEST_CASE("a long chain is recorded, differentiated and freed without recursion, in at most 600 bytes an op",
+          "[slow]") {
   const char* wish = std::getenv("KASSETTE_TEST_CHAIN");  // 10000000 to see the full length under an 8 MB stack
   int n = wish ? std::atoi(wish) : 300000;
   Tensor w = K::variable(1.0000001, "float64"), first = w;

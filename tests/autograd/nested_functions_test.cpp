@@ -83,7 +83,7 @@ TEST_CASE("a chain of nested functions takes time and memory in proportion to it
   CHECK(many < 1000 * 20);
 }
 
-TEST_CASE("a chain of 20000 functions is called, rewound and freed on a small stack", "[nested][serial]") {
+TEST_CASE("a chain of 20000 functions is called, differentiated and freed on a small stack", "[nested][serial]") {
   const auto before = kassette::totals();
   constexpr int n = 20000;
   Vec got;
@@ -286,7 +286,7 @@ TEST_CASE("nested functions in control dependencies, in bodies and in symbolic s
   }
 }
 
-TEST_CASE("loops and branches of a nested function are rewound to the second order", "[nested]") {
+TEST_CASE("loops and branches of a nested function have second gradients", "[nested]") {
   for (int padding : {kInline, kDeferred}) {
     Tensor w = K::variable(0.5, "float64"), x = vector64();
     Tensor product = K::foldl([&](const Tensor& a, const Tensor& e) { return a * e * w; }, x,

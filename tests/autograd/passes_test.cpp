@@ -179,7 +179,7 @@ TEST_CASE("find_reach: through adjoints, and not through shapes", "[passes]") {
 
 namespace {
 
-/// A body that does nothing, for passes that look at who runs it and who rewinds it.
+/// A body that does nothing, for passes that look at who runs it and its backward pass.
 class Nothing final : public kassette::Procedure {
  public:
   kassette::Tensors run(const kassette::Tensors& in) const override { return in; }
@@ -198,7 +198,7 @@ int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std
 
 }  // namespace
 
-TEST_CASE("find_tapes: bodies that nobody rewinds keep no tape", "[passes]") {
+TEST_CASE("find_tapes: bodies without a backward pass keep no residuals", "[passes]") {
   Program p = feeds(2);
   const kassette::Ref<kassette::Extra> body =
       kassette::Ref<kassette::Extra>(kassette::Ref<Nothing>::adopt(new Nothing).get());

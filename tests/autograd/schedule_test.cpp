@@ -63,7 +63,7 @@ TEST_CASE("calls with other batches, lengths and orders in between give what the
   for (int round = 0; round < 2; ++round)
     for (const Case& c : cases) CHECK(all_values(f({c.x})) == c.expected);
 
-  // Two threads have one arrangement each, or make another.
+  // Two threads have one schedule each, or make another.
   bool same[2] = {true, true};
   auto call = [&](int thread) {
     for (int i = 0; i < 40; ++i) {
