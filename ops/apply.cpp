@@ -19,7 +19,7 @@
 namespace kassette {
 namespace {
 
-/// An input as it was read.
+/// An input and the value read from it.
 struct Source {
   const Body* body;
   Storage* storage;
@@ -28,11 +28,11 @@ struct Source {
   std::byte* data() const { return static_cast<std::byte*>(storage->data) + offset; }
 };
 
-/// The values of variables while an op reads them. The first small one is read under its lock: a count up and down would be two more
-/// atomic operations, a fifth of a small op. Any other is counted.
+/// Keeps the values of variables alive while an op reads them. The first, if small, is read under its lock: counting a reference would
+/// take two more atomic operations, a fifth of a small op. For all others a reference is counted.
 class Reading {
  public:
-  /// `counted`: room for one more than there are inputs.
+  /// `counted` has room for one pointer more than there are inputs.
   explicit Reading(Storage** counted) : counted_(counted) {}
   Reading(const Reading&) = delete;
   Reading& operator=(const Reading&) = delete;
@@ -41,14 +41,14 @@ class Reading {
     for (int i = 0; i < n_counted_; ++i) Ref<Storage>::drop(counted_[i]);
   }
   static bool small(const Storage* s) { return s->bytes <= kSmall; }
-  /// Without storage where there is no value.
+  /// Returns a Source without storage if there is no value.
   __attribute__((always_inline)) Source read(const Body& b) {
     Storage* s = b.storage.get();
     std::int64_t offset = b.offset, version = 0;
     if (!s && (b.flags & (kLeaf | kSymbolic)) == kLeaf) s = read(*b.node->cell, offset, version);
     return {&b, s, offset, version};
   }
-  /// Gives the lock back for a count: who goes on may read the variable again.
+  /// Replaces the lock by a counted reference: the caller may then read the variable again.
   void count() {
     if (!locked_) return;
     Ref<Storage> value = locked_->value.storage;
@@ -57,7 +57,7 @@ class Reading {
   }
 
  private:
-  static constexpr std::int64_t kSmall = 1024;  // bytes: a lock is held for tens of nanoseconds
+  static constexpr std::int64_t kSmall = 1024;  // bytes: the lock is then held for tens of ns
   __attribute__((always_inline)) Storage* read(const Cell& cell, std::int64_t& offset, std::int64_t& version) {
     if (!any_) {
       any_ = true;
@@ -79,7 +79,7 @@ class Reading {
       version = cell.value.version;
       return cell.value.storage.get();
     }
-    count();  // never wait for a lock with another in hand
+    count();  // never wait for a lock while holding another
     Value v = cell.load();
     offset = v.offset;
     version = v.version;
@@ -103,8 +103,8 @@ class Reading {
   fail<RuntimeError>(op.name, ": the value of an operand ", static_cast<const TensorSpec&>(b), " was not kept");
 }
 
-/// The same call with the rank-0 operands of the CPU moved to where the others are: numbers, learning rates. Other operands have to
-/// be there already.
+/// Makes the call after moving rank-0 operands (numbers, learning rates) from the CPU to the device of the others. Throws if any other
+/// operand is elsewhere.
 __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const Attrs& attrs, const In* inputs,
                                                          int n_in, Tensor* out, int n_out) {
   Device device;
@@ -135,7 +135,7 @@ __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const 
 // Shape, dtype, device, flags, level and output of a body; its offset, storage and node follow.
 constexpr std::size_t kBodyHead = sizeof(Body) - sizeof(std::int64_t) - 2 * sizeof(void*);
 
-/// Makes a body in raw memory: all of `from` but its storage and node.
+/// Makes a body in raw memory: `from` with the given offset, storage and node. Returns the bytes of `storage`.
 std::int64_t fill(Body* to, const Body& from, Storage* storage, std::int64_t offset, Node* node) {
   std::memcpy(static_cast<void*>(to), static_cast<const void*>(&from), kBodyHead);
   to->offset = offset;
@@ -144,7 +144,7 @@ std::int64_t fill(Body* to, const Body& from, Storage* storage, std::int64_t off
   return storage ? storage->bytes : 0;
 }
 
-/// How many output bodies a node keeps. Thousands of parts of one shape, of which no value is read, are described by the first.
+/// Returns how many output bodies a node keeps: of many outputs with one shape and dtype, whose values no adjoint reads, only the first.
 inline int kept_of(const OpDef& op, Body* const* out, int n_out) {
   constexpr int kFew = 16;
   if (n_out == 1) return op.saves_out ? 1 : 0;
@@ -154,7 +154,7 @@ inline int kept_of(const OpDef& op, Body* const* out, int n_out) {
   return 1;
 }
 
-/// How many inputs and outputs the call has is said again, for it may be known when this is compiled.
+/// n_in and n_out repeat those of the call, because they may be constants here, which unrolls the loops.
 inline __attribute__((always_inline)) void record(const OpCall& call, const Source* from, int n_in, int n_out,
                                                   Context& c) {
   const OpDef& op = call.op;
@@ -169,9 +169,9 @@ inline __attribute__((always_inline)) void record(const OpCall& call, const Sour
     const Body& b = *from[i].body;
     Node* maker = b.node.get();
     if (maker && maker->seq > seq) seq = maker->seq;
-    // A constant keeps its value for replays; a tracked input only if the adjoint reads it. What was saved wins over the cell.
+    // A constant keeps its value for replays; a tracked input only if the adjoint reads it. A saved value takes precedence over the cell.
     bool keeps = has_bit(op.saves_in, i) || (!maker && c.replays);
-    // What a body captures comes from here, and a loop that runs at once (Note [Checkpoints]) reads it.
+    // A loop body captures values from here, and a loop that runs eagerly (Note [Checkpoints]) reads them.
     if (!keeps && c.depth > b.level) keeps = !(b.flags & kLeaf);
     saved += fill(in + i, b, keeps ? from[i].storage : nullptr, keeps ? from[i].offset : from[i].version, maker);
   }
@@ -235,7 +235,7 @@ inline __attribute__((always_inline)) void compute_on(Kernel kernel, const OpCal
   }
 }
 
-/// Reads the inputs. False where they are on several devices.
+/// Reads the inputs. Returns false if they are on several devices.
 bool gather(const OpDef& op, const In* inputs, int n_in, Source* from, Reading& reading, Seen& seen) {
   const AfterUpdates* after = context().after;
   for (int i = 0; i < n_in; ++i) {
@@ -377,7 +377,7 @@ inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const At
   return out.finished();
 }
 
-/// A function of its own: the other has no need of its frame.
+/// Not inlined, so that the untracked path does without its stack frame.
 template <int kInputs>
 __attribute__((noinline)) TensorImpl* fast_tracked(const OpDef& op, const Attrs& attrs, const In* inputs, Context& c) {
   return c.symbolic ? nullptr : fast<kInputs, true>(op, attrs, inputs, c);

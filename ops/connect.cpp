@@ -1,4 +1,4 @@
-// ops/connect.cpp - putting the kernels of a device library into the column of their rows.
+// ops/connect.cpp - registration of the kernels of a device library in the op table.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -27,7 +27,7 @@ void with_sparse_index(const OpCall& call, int dense_shape, int part, void (*use
                        void* state) {
   TensorSpec shape;
   dims_from(call, dense_shape, &shape);
-  std::unique_ptr<SparseIndex> made;  // its memory on the device goes back in the order of the stream
+  std::unique_ptr<SparseIndex> made;  // its device memory is released in stream order, after use()
   const SparseIndex& index = SparseIndex::behind(call.op.name, *call.in[0].body, shape, made);
   use(state, index.on(call.device, static_cast<SparseView::Part>(part)));
 }

@@ -1,4 +1,4 @@
-// ops/error_attribution.cpp - messages of compositions.
+// ops/error_attribution.cpp - which function an error message names.
 #include "ops/error_attribution.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// ops/fill.cpp - tensors made from numbers: ranges, identity matrices, zeros.
+// ops/fill.cpp - tensors made from numbers: ranges, identity matrices, constants.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -152,7 +152,7 @@ Tensor filled_with(int value, const TensorSpec& shape, Device device, const char
     zero_bytes(b.data(), n * b.dtype.size());
   } else if (n > 0) {
     write_scalar(b.data(), b.dtype, value, what);
-    // The number, then what is filled so far: twice as much at each step, up to what a first-level cache holds.
+    // Write the number once, then double the filled part by copying it, up to a size that a first-level cache holds.
     std::int64_t filled = b.dtype.size(), bytes = n * filled;
     for (std::int64_t more; filled < std::min(bytes, kFilledTogether); filled += more)
       std::memcpy(b.data() + filled, b.data(), static_cast<std::size_t>(more = std::min(filled, bytes - filled)));

@@ -1,4 +1,4 @@
-// ops/gather.cpp - selecting along an axis by integers, adding back to where it came from, and one_hot.
+// ops/gather.cpp - gather along an axis by integer indices, its adjoint, and one_hot.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -25,7 +25,7 @@ void gather_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &indices = call.spec(1);
   check_indices("gather", indices);
   const bool one = call.attrs.as<GatherAttrs>().wrap ==
-                   Wrap::negative;  // x[i]: the index is a scalar, also where its rank is not known yet
+                   Wrap::negative;  // x[i]: the index is a scalar, even if its rank is unknown so far
   if (one && indices.rank > 0)
     fail<ValueError>("index: a tensor of shape ", indices,
                      "; an index tensor must be an integer scalar; K::gather takes rows");
@@ -42,7 +42,7 @@ void gather_rule(const OpCall& call, TensorSpec* out) {
     out->dims[i] = i < axis ? x.dims[i] : i < axis + more ? indices.dims[i - axis] : x.dims[i - more + 1];
 }
 
-/// Where the selected parts stand: `outer` times `size` parts of `inner` elements.
+/// The tensor that is indexed, seen as `outer` times `size` parts of `inner` elements.
 struct Parts {
   std::int64_t outer = 1, size, inner = 1;
   Parts(const TensorSpec& x, std::int64_t raw_axis) {
@@ -53,7 +53,7 @@ struct Parts {
   }
 };
 
-/// The indices, checked and counted from the front.
+/// The indices: the constructor refuses those out of range, operator[] returns them counted from the front.
 class Indices {
  public:
   Indices(const OpCall& call, int i, std::int64_t size)
@@ -91,7 +91,7 @@ void gather_kernel(const OpCall& call) {
   parallel_for(p.outer * n, std::max<std::int64_t>(1, kGrainBytes / bytes), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
       const std::byte* source = from + (k / n * p.size + at[k % n]) * bytes;
-      // Sizes known to the compiler: one move instead of a call.
+      // Constant sizes compile to a move instead of a call.
       if (bytes == 4) std::memcpy(to + k * 4, source, 4);
       else if (bytes == 8) std::memcpy(to + k * 8, source, 8);
       else std::memcpy(to + k * bytes, source, static_cast<std::size_t>(bytes));
@@ -103,7 +103,7 @@ void gather_gradient(const VjpContext& r) {
   r.din(0) = apply1(gather_grad_like_op, r.attrs, {r.dy(), r.in(1), r.in(0)});
 }
 
-// ---- adding back -----------------------------------------------------------------------------------------------------
+// ---- adjoint of gather ----------------------------------------------------------------------------------------------
 
 void gather_grad_rule(const OpCall& call, TensorSpec* out) {
   check_indices("gather", call.spec(1));
@@ -117,8 +117,8 @@ T narrow(float v) {
   else return to_bfloat16(v);
 }
 
-/// Adds the parts of dy that indices send to [first, last) of one outer block; in the order of the indices, so that the bits
-/// do not depend on how the range is divided.
+/// Sets rows [first, last) of one outer block to the sums of the parts of dy whose index is that row. Adds in the order of the
+/// indices, so that the bits do not depend on how the rows are divided among threads.
 template <class T>
 void add_range(const T* dy, const Indices& at, T* to, std::int64_t inner, std::int64_t first, std::int64_t last) {
   std::int64_t n = at.size();
@@ -159,7 +159,7 @@ void gather_grad_kernel(const OpCall& call) {
       });
       return;
     }
-    // Each thread walks all indices, so there are no more parts than threads.
+    // Each thread scans all indices, so the rows are divided into no more ranges than there are threads.
     std::int64_t threads = p.size * p.inner * static_cast<std::int64_t>(sizeof(T)) < kLargeTable ? 1 : num_threads();
     parallel_for(p.size, (p.size + threads - 1) / threads,
                  [&](std::int64_t begin, std::int64_t end) { add_range(dy, at, to, p.inner, begin, end); });
@@ -203,7 +203,7 @@ void one_hot_kernel(const OpCall& call) {
 
 constinit const OpDef gather_op{
     .name = "gather", .rule = gather_rule, .cpu = gather_kernel, .vjp = gather_gradient, .saves_in = 2};
-/// The adjoint of gather: zeros with the shape of input 2, and the parts of input 0 added where the indices, input 1, point.
+/// The adjoint of gather: zeros with the shape of input 2, to which the parts of input 0 are added at the indices, input 1.
 constinit const OpDef gather_grad_like_op{.name = "gather_grad_like",
                                           .rule = gather_grad_rule,
                                           .cpu = gather_grad_kernel,

@@ -1,4 +1,4 @@
-// ops/gather.cu - selecting along an axis by integers, adding back, one_hot, and the adjoints of repeat_elements and tile on CUDA.
+// ops/gather.cu - gather by integer indices, its adjoint, one_hot, and the adjoints of repeat_elements and tile on CUDA.
 #include <cub/device/device_radix_sort.cuh>
 
 #include <iterator>
@@ -12,19 +12,19 @@
 namespace kassette::cuda {
 namespace {
 
-/// `outer` times `size` parts of `inner` elements, as in gather.cpp.
+/// The tensor that is indexed, seen as `outer` times `size` parts of `inner` elements, as in gather.cpp.
 struct Parts {
   std::int64_t outer = 1, size, inner = 1;
   Divider by_inner;
   Parts(const TensorSpec& x, std::int64_t raw_axis) {
-    const int axis = from_front(raw_axis, x.rank);  // the rule has looked at it
+    const int axis = from_front(raw_axis, x.rank);  // checked by the rule
     for (int i = 0; i < axis; ++i) outer *= x.dims[i];
     size = x.dims[axis];
     for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
     by_inner = Divider(inner);
   }
 };
-/// An element of `outer` times some number of parts: i of part `k` of block `o`.
+/// The position of element t of a tensor of `outer` blocks of parts: element `i` of part `k` of block `o`.
 struct Spot {
   std::int64_t o, k, i;
   __device__ Spot(const Parts& p, const Divider& by_parts, std::int64_t t) {
@@ -35,7 +35,7 @@ struct Spot {
   }
 };
 
-/// Indices along an axis of `size`, each in range or refused.
+/// Indices along an axis of `size`. Those out of range are reported as faults.
 template <class I>
 struct Indices {
   const I* ids;
@@ -45,7 +45,7 @@ struct Indices {
   Indices(const OpCall& call, std::int64_t size_)
       : ids(call.in[1].as<I>()), size(size_), wraps(call.attrs.as<GatherAttrs>().wrap == Wrap::negative),
         faults(device_of(call.device).faults()) {}
-  /// Counted from the front; -1 for one that is out of range.
+  /// Returns index k counted from the front, or -1 if it is out of range.
   __device__ std::int64_t operator[](std::int64_t k) const {
     const auto at = static_cast<std::int64_t>(ids[k]);
     if (at >= 0 && at < size) return at;
@@ -54,14 +54,14 @@ struct Indices {
     return -1;
   }
 };
-/// Calls f(Indices) with what input 1 is.
+/// Calls f(Indices<I>) with the integer type of input 1.
 template <class F>
 void with_indices(const OpCall& call, std::int64_t size, F f) {
   if (call.spec(1).dtype == int64) f(Indices<std::int64_t>(call, size));
   else f(Indices<std::int32_t>(call, size));
 }
 
-/// The indices by themselves, for a sort; those that are refused come last.
+/// Writes the keys and values of a sort by index. Indices out of range get the key `size`, so that they come last.
 template <class I>
 __global__ void list_indices(Indices<I> indices, std::int64_t n, std::uint64_t* keys, std::int64_t* places) {
   for (std::int64_t k = Thread::first(); k < n; k += Thread::step()) {
@@ -101,13 +101,13 @@ void run_gather(const OpCall& call) {
 }
 
 // Note [Adding back in order]
-// Atomic additions come in any order, and floats depend on it. So the indices are sorted stably: `order` lists the positions that go to
-// row 0, those that go to row 1, ..., and row r's are start[r] to start[r + 1]. A thread then adds what goes to one element in the order of
-// the indices: each element is written once, with the bits of the CPU.
-//    An embedding may send half of a batch to one row, that of its padding, and one thread after all of that would be late. So the
-// list is cut into pieces of a length that follows from its own. A piece that is one row's alone has its sum made before, beside all others, and
-// the thread of that row takes it as one number. Bits differ from the CPU's in rows that have a piece of their own, and in no others.
-/// start[r]: the first of the n keys, which rise, that is not below r.
+// Atomic additions happen in any order, and the rounding of a float sum depends on it. So the indices are sorted stably: `order` lists the
+// positions that go to row 0, then those that go to row 1, ...; those of row r are order[start[r]] to order[start[r + 1] - 1]. One thread then
+// adds all that goes to one element in the order of the indices: each element is written once, with the bits of the CPU.
+//    An embedding may send half of a batch to one row, that of its padding, and one thread would take long to add all of that. So the
+// list is cut into pieces, whose length depends only on that of the list. A piece that belongs to a single row is summed beforehand, in parallel
+// with all others, and the thread of that row adds its sum as one number. Bits differ from the CPU's only in rows with such a piece.
+/// Sets start[r] to the position of the first of the n sorted keys that is at least r.
 __global__ void find_starts(const std::uint64_t* keys, std::int64_t n, std::int64_t rows, std::int64_t* start) {
   for (std::int64_t r = Thread::first(); r <= rows; r += Thread::step()) {
     std::int64_t low = 0, high = n;
@@ -119,25 +119,25 @@ __global__ void find_starts(const std::uint64_t* keys, std::int64_t n, std::int6
     start[r] = low;
   }
 }
-/// About the square root of n: to add up a piece takes about as long as to add up the pieces of a row.
+/// The length of a piece: about the square root of n, so that the sum over a piece takes about as long as the sum over the pieces of a row.
 std::int64_t piece_of(std::int64_t n) {
   std::int64_t piece = 64;
   while (piece * piece < n) piece *= 2;
   return piece;
 }
-/// The parts of dy, in the order in which they are added up.
+/// The parts of dy, in the order in which they are added.
 template <class T>
 struct Listed {
   const T* dy;
   const std::int64_t* order;
   std::int64_t n, inner;
-  /// Adds those from `first` to `last` to a sum; `from` is where the element is in the first part of its block.
+  /// Adds an element of parts [first, last) to `sum`; `from` is its offset in the first part of its block.
   __device__ void add(Wide<T>& sum, std::int64_t from, std::int64_t first, std::int64_t last) const {
 #pragma unroll 4
     for (std::int64_t k = first; k < last; ++k) sum = static_cast<Wide<T>>(sum + load(dy + from + order[k] * inner));
   }
 };
-/// sums: `outer` times `by_pieces.by` parts, of which those are written whose pieces are one row's.
+/// `sums` has `outer` times `by_pieces.by` parts. Only the sums of pieces that belong to a single row are written.
 template <class T>
 __global__ void add_pieces(Parts p, Divider by_pieces, std::int64_t piece, Listed<T> parts, const std::uint64_t* keys,
                            Wide<T>* sums) {
@@ -158,7 +158,7 @@ __global__ void add_back(Parts p, Divider by_size, std::int64_t n_pieces, Divide
   for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
     const Spot s(p, by_size, t);
     const std::int64_t from = s.o * parts.n * p.inner + s.i, first = start[s.k], last = start[s.k + 1];
-    // Its own pieces are those from `piece` to `end`.
+    // Pieces [piece, end) belong to this row alone.
     const std::int64_t piece = by_piece(first + by_piece.by - 1), end = by_piece(last);
     const bool cut = piece < end;
     Wide<T> sum = Wide<T>(0);
@@ -171,7 +171,7 @@ __global__ void add_back(Parts p, Divider by_size, std::int64_t n_pieces, Divide
   }
 }
 
-/// `start` and `order` for input 1.
+/// `start` and `order` of Note [Adding back in order], for the indices, input 1.
 class Order {
  public:
   Order(const OpCall& call, std::int64_t size)
@@ -188,7 +188,7 @@ class Order {
   }
   std::int64_t* starts() const { return static_cast<std::int64_t*>(starts_.get()); }
   const std::int64_t* order() const { return places(3); }
-  /// The rows, in that order.
+  /// The sorted keys: position i of order() belongs to row keys()[i].
   const std::uint64_t* keys() const { return list(1); }
 
  private:
@@ -197,7 +197,7 @@ class Order {
   }  // keys, sorted keys, places, sorted places
   std::int64_t* places(int i) const { return static_cast<std::int64_t*>(lists_.get()) + i * n_; }
   void sort(const char* what, std::int64_t size) {
-    const Current now(device_);  // CUB launches by itself
+    const Current now(device_);  // CUB launches on the current device
     int bits = 1;
     while (size >> bits) ++bits;
     auto run = [&](void* memory, std::size_t& bytes) {

@@ -1,4 +1,4 @@
-// ops/indexing.cpp - Tensor::operator[] and operator(): what the user wrote, as an index list and gathers.
+// ops/indexing.cpp - Tensor::operator[] and operator(): indices are turned into an index list and gathers.
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 using Part = IndexList::Part;
 
-/// The parts, and the scalar tensors among them; each of these stands as a whole slice in the list.
+/// The parsed indices. A scalar tensor among them is a whole slice in `list`, and a gather is applied to that axis afterwards.
 struct Expression {
   Ref<IndexList> list = Ref<IndexList>::adopt(new IndexList);
   struct Gathered {
@@ -129,8 +129,8 @@ Tensor evaluate(const Tensor& x, const Expression& e) {
     else whole = whole && list.parts[k].whole();
   }
   Tensor y = whole && e.n_tensors ? x : index(x, Ref<Extra>(e.list.get()));
-  // Axes before the ellipsis are counted from the front, the last first; those behind it from the end, the first first: then
-  // no gather moves an axis that another one counts.
+  // A gather removes its axis. Axes before the ellipsis are counted from the front and gathered last to first; those behind it
+  // are counted from the end and gathered first to last. So no gather renumbers an axis that is gathered later.
   for (int k = e.n_tensors - 1; k >= 0; --k) {
     int axis = 0;
     if (e.tensors[k].part >= ellipsis) continue;
@@ -152,7 +152,7 @@ std::int64_t bound(const Scalar& s) {
   return Access::int_value(s);
 }
 
-/// x[...] answered by an external backend: the tensor and the list of indices.
+/// The indices of x[...], boxed as a list for an external backend.
 struct Indices {
   const Index* const* list;
   int n;

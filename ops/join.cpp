@@ -1,4 +1,4 @@
-// ops/join.cpp - joining tensors along an axis, and cutting them apart again.
+// ops/join.cpp - concatenate, stack and their adjoints, which split a tensor along an axis.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,8 @@
 namespace kassette {
 namespace {
 
-/// Shape and dtype that the inputs from `first` on agree in, leaving `axis` aside (negative: none); dims may be unknown.
+/// Sets *out to the common shape and dtype of the inputs from `first` on; throws if they differ. Sizes along `axis` (INT64_MIN: none)
+/// are not compared. Dims may be unknown.
 void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
   out->rank = -1;
   out->dtype = call.spec(first).dtype;
@@ -38,7 +39,7 @@ void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
   }
 }
 
-/// Elements before and after an axis, as a copy between a tensor and one of its parts sees them.
+/// The products of the sizes before and after an axis: what a copy between a tensor and one of its parts needs.
 struct Cut {
   std::int64_t outer = 1, inner = 1;
   Cut(const TensorSpec& s, int axis) {
@@ -47,10 +48,10 @@ struct Cut {
   }
 };
 
-/// `width` elements out of every `from_width`, into every `to_width`.
+/// Copies `outer` runs of `width` elements, which start `from_width` elements apart in `from` and `to_width` apart in `to`.
 void copy_part(Device device, std::int64_t outer, std::int64_t width, const std::byte* from, std::int64_t from_width,
                std::byte* to, std::int64_t to_width, int size) {
-  constexpr std::int64_t kSmall = 4096;  // bytes; one thread's work, and one of thousands of parts perhaps
+  constexpr std::int64_t kSmall = 4096;  // bytes; too few for threads, and there may be thousands of parts
   if (outer == 1 && device == cpu && width * size <= kSmall) {
     if (width > 0) std::memcpy(to, from, static_cast<std::size_t>(width * size));
     return;
@@ -105,7 +106,7 @@ void split_rule(const OpCall& call, TensorSpec* out) {
   }
 }
 
-/// Parts of the leading axis are where they are already; the rest is copied.
+/// Makes output k. If `outer` is 1, the part is contiguous and shares the storage of the input; otherwise it is copied.
 void part_of(const OpCall& call, int k, std::int64_t outer, std::int64_t width, std::int64_t whole, std::int64_t at) {
   Body& out = *call.out[k];
   int size = out.dtype.size();
@@ -130,7 +131,7 @@ void split_kernel(const OpCall& call) {
   }
 }
 
-/// The cotangents of all outputs; zeros where nothing depends on one.
+/// The cotangents of all outputs; zeros for an output that nothing depends on.
 Tensors cotangents(const VjpContext& r) {
   Tensors parts;
   parts.reserve(r.n_out());
@@ -207,7 +208,7 @@ constinit const OpDef concatenate_op{.name = "concatenate",
                                      .cpu = concatenate_kernel,
                                      .vjp = concatenate_gradient,
                                      .cuda = concatenate_kernel};
-/// The adjoint of concatenate: input 0 is cut into parts shaped as the inputs after it.
+/// The adjoint of concatenate: splits input 0 into parts with the shapes of the inputs after it.
 constinit const OpDef split_like_op{.name = "split_like",
                                     .rule = split_rule,
                                     .cpu = split_kernel,
@@ -246,7 +247,7 @@ Tensor stack(const Tensors& parts, int axis) {
 }
 namespace {
 
-/// More parts than one op can give: of slices, whose adjoint is one pass over x each.
+/// For more parts than an op can have outputs: unstacks slices of kMaxOutputs parts each. The adjoint of each slice is one pass over x.
 Tensors unstack_slices(const Tensor& x, int n, int axis) {
   const Body& b = Access::body(x);
   if (axis < 0 && b.rank < 0)

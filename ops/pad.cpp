@@ -1,4 +1,4 @@
-// ops/pad.cpp - zeros around a tensor.
+// ops/pad.cpp - padding with zeros.
 #include <algorithm>
 
 #include "core/text.h"

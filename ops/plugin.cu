@@ -1,4 +1,4 @@
-// ops/plugin.cu - what libkassette_cuda.so exports: its device and its column of kernels.
+// ops/plugin.cu - the exports of libkassette_cuda.so: its device and its kernels.
 #include <vector>
 
 #include "ops/elementwise.cuh"

@@ -1,5 +1,5 @@
-// ops/probability_losses.cpp - the losses from probabilities, with their adjoints to any order. epsilon of their attributes: probabilities count as
-// between epsilon and 1 - epsilon.
+// ops/probability_losses.cpp - cross entropies of probabilities (not logits), with adjoints of any order. Probabilities are clipped to
+// [epsilon, 1 - epsilon]; epsilon is an attribute.
 #include <cmath>
 
 #include "ops/expr.h"
@@ -9,7 +9,7 @@ namespace kassette {
 namespace {
 
 // ---- kernels -----------------------------------------------------------------------------------------------------------
-/// What probabilities count as between.
+/// The bounds to which probabilities are clipped.
 template <class T>
 struct Between {
   T low, high;
@@ -111,7 +111,7 @@ void probability_rule(const OpCall& call, TensorSpec* out) {
 Tensor is_inside(const Tensor& p, double epsilon) {
   return logical_and(greater_equal(p, epsilon), less_equal(p, 1 - epsilon));
 }
-/// p between the bounds, and of(v): v where p is between them, 0 elsewhere.
+/// q is p clipped to the bounds; of(v) is v where p is within them, 0 elsewhere.
 struct Clipped {
   Tensor q, inside;
   Clipped(const Tensor& p, double epsilon) : q(clip(p, epsilon, 1 - epsilon)), inside(is_inside(p, epsilon)) {}
@@ -125,7 +125,7 @@ void probability_vjp(const VjpContext& r) {
   }
   if (r.wants(1)) r.din(1) = apply1(probability_cross_entropy_grad_op, r.attrs, {r.dy(), r.in(0), r.in(1)});
 }
-/// Of dp = dy * (sum(t) / sum(p) - t / p), t where p / sum(p) is not clipped.
+/// Adjoint of dp = dy * (sum(t) / sum(p) - t / p), with t = 0 where p / sum(p) is clipped.
 void probability_grad_vjp(const VjpContext& r) {
   Tensor u = r.dy(), p = r.in(2);
   std::int64_t code = r.attrs.as<SoftmaxAttrs>().axes, keep = code | kKeepDims;
@@ -140,7 +140,7 @@ void probability_grad_vjp(const VjpContext& r) {
 void sparse_probability_vjp(const VjpContext& r) {
   if (r.wants(1)) r.din(1) = apply1(sparse_probability_grad_op, r.attrs, {r.dy(), r.in(0), r.in(1)});
 }
-/// Of dp = dy * (1 / sum(q) - [class] / q), where p is not clipped.
+/// Adjoint of dp = dy * (1 / sum(q) - one_hot(class) / q), with dp = 0 where p is clipped.
 void sparse_probability_grad_vjp(const VjpContext& r) {
   Tensor p = r.in(2);
   Clipped c(p, r.attrs.as<SoftmaxAttrs>().epsilon);
@@ -157,7 +157,7 @@ void binary_probability_vjp(const VjpContext& r) {
         -(r.dy() * logit(clip(r.in(1), r.attrs.as<SoftmaxAttrs>().epsilon, 1 - r.attrs.as<SoftmaxAttrs>().epsilon)));
   if (r.wants(1)) r.din(1) = apply1(binary_probability_grad_op, r.attrs, {r.dy(), r.in(0), r.in(1)});
 }
-/// Of dp = dy * (q - t) / (q * (1 - q)), where p is not clipped.
+/// Adjoint of dp = dy * (q - t) / (q * (1 - q)), with dp = 0 where p is clipped.
 void binary_probability_grad_vjp(const VjpContext& r) {
   Tensor dy = r.in(0), t = r.in(1);
   Clipped c(r.in(2), r.attrs.as<SoftmaxAttrs>().epsilon);

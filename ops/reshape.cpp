@@ -1,4 +1,4 @@
-// ops/reshape.cpp - ops that keep the elements and their order: the result shares the storage.
+// ops/reshape.cpp - ops that keep the elements and their order: the result shares the storage of the input.
 #include "core/rank.h"
 #include "ops/elementwise.h"
 #include "ops/like.h"
@@ -15,7 +15,7 @@ void share(const OpCall& call) {
 
 void gradient(const VjpContext& r) { r.din(0) = reshape_like(r.dy(), r.in(0)); }
 
-/// The product of the known sizes of `s`; -1 where it does not fit.
+/// Returns the product of the known sizes of `s`, or -1 if it overflows.
 std::int64_t product(const TensorSpec& s) {
   std::int64_t n = 1;
   bool over = false, zero = false;
@@ -108,7 +108,8 @@ void flatten_rule(const OpCall& call, TensorSpec* out) {
   out->dims[kept] = n;
 }
 
-/// The shape of x in numbers that fit; false sends the call through the rule, which says what is wrong.
+/// Sets *out to the shape and dtype of the result if all sizes are numbers that fit x. Otherwise returns false, so that the call
+/// takes the general path: the rule there throws if something is wrong.
 bool shape_in_numbers(const Body& x, const Dims& shape, TensorSpec* out) {
   if (shape.size_ < 0) return false;
   std::int64_t known = 1, n = x.numel();
@@ -128,7 +129,7 @@ bool shape_in_numbers(const Body& x, const Dims& shape, TensorSpec* out) {
   if (infer >= 0) {
     if (known == 0 || n % known) return false;
     out->dims[infer] = n / known;
-  } else if (known != n || n == 0) {  // beside a 0 the rule looks whether the others fit
+  } else if (known != n || n == 0) {  // with a size of 0, the rule checks that the others do not overflow
     return false;
   }
   out->rank = static_cast<std::int8_t>(shape.size_);
@@ -136,7 +137,8 @@ bool shape_in_numbers(const Body& x, const Dims& shape, TensorSpec* out) {
   return true;
 }
 
-/// A concrete tensor that nobody can differentiate: what apply() would make, without a tensor for the shape.
+/// Reshapes a concrete tensor without history as apply() would, but makes no tensor for the shape. Returns an empty Tensor if
+/// shape_in_numbers() returns false.
 Tensor reshape_untracked(const Body& x, const Dims& shape) {
   Tensor out = Access::adopt(TensorImpl::make());
   Body& b = Access::body(out);

@@ -1,4 +1,4 @@
-// ops/reverse.cpp - axes read backwards.
+// ops/reverse.cpp - reversing the order of elements along axes.
 #include "core/rank.h"
 #include "ops/axes.h"
 #include "ops/operand.h"

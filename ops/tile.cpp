@@ -1,4 +1,4 @@
-// ops/tile.cpp - ops whose result holds elements several times; their adjoints sum over the copies.
+// ops/tile.cpp - ops that repeat elements; their adjoints sum over the copies.
 #include <algorithm>
 
 #include "core/convert.h"
@@ -21,8 +21,8 @@ std::int64_t times_dim(const char* op, std::int64_t n, std::int64_t times, const
   return product;
 }
 
-/// Every element of `kept`, summed over all of `copies`; `kept.to` is row-major. In the order of the copies, whatever the
-/// number of threads.
+/// Sums every element of `kept` over all of `copies`, in the order of the copies whatever the number of threads. `kept.to` is
+/// row-major.
 void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) {
   Body& out = *call.out[0];
   if (out.numel() == 0) return;
@@ -77,7 +77,7 @@ void repeat_rule(const OpCall& call, TensorSpec* out) {
   out->dims[axis] = times_dim("repeat_elements", x.dims[axis], call.attrs.as<RepeatAttrs>().times, x);
 }
 
-/// The axes of the smaller tensor as they stand in the repeated one, and the copies of each element.
+/// `kept`: the axes of the smaller tensor, with their strides in the repeated one. `copies`: the copies of each element.
 void repeat_layout(const TensorSpec& small, std::int64_t times, int axis, Strided& kept, Strided& copies) {
   std::int64_t strides[kMaxRank], inner = 1;
   row_strides(small, strides);
@@ -87,7 +87,7 @@ void repeat_layout(const TensorSpec& small, std::int64_t times, int axis, Stride
   copies.push(times, inner, 0);
 }
 
-/// Copies the small tensor to each place that the layouts name.
+/// Copies each element of the small tensor to all places of its copies.
 void unreduce(const OpCall& call, const Strided& kept, const Strided& copies) {
   Strided layout;
   for (int i = 0; i < kept.rank; ++i) layout.push(kept.dims[i], kept.to[i], kept.from[i]);
@@ -208,7 +208,7 @@ constinit const OpDef tile_op{.name = "tile",
                               .saves_in = 2,
                               .host = 2,
                               .cuda = tile_kernel};
-/// Inputs: dy, the factors, and what was tiled.
+/// Inputs: dy, the factors, and the tensor that was tiled (for its shape).
 constinit const OpDef tile_grad_like_op{.name = "tile_grad_like",
                                         .rule = like_rule,
                                         .cpu = tile_grad_kernel,

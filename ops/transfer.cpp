@@ -1,4 +1,4 @@
-// ops/transfer.cpp - the same value on another device.
+// ops/transfer.cpp - Tensor::to, scalars cached on accelerators, and pin_memory.
 #include <kassette/stream.h>
 
 #include <cstring>
@@ -39,7 +39,7 @@ void kernel(const OpCall& call) {
   } else if (bytes == out.dtype.size()) {  // a number
     fill_elements(to, out.data(), 1, call.in[0].data, out.dtype.size());
   } else if (call.attrs.as<TransferAttrs>().non_blocking &&
-             in.storage) {  // a variable's value, which is elsewhere, may be another one by now
+             in.storage) {  // no storage: a variable, whose cell may have another value by now
     Ref<Storage> held = in.storage;
     const Owner keep{[](void* storage) { Ref<Storage>::adopt(static_cast<Storage*>(storage)); }, held.release()};
     device_backend(to).copy_from_host_later(out.data(), call.in[0].data, bytes, keep);
@@ -50,7 +50,7 @@ void kernel(const OpCall& call) {
 
 void gradient(const VjpContext& r) { r.din(0) = r.dy().to(r.node.in()[0].device); }
 
-/// Numbers on accelerators, by the stream that they are made on, dtype and bits. On another stream they might not be there yet.
+/// A cache of scalars on accelerators. The stream is part of the key: a copy made on one may not have arrived when another reads it.
 struct Numbers {
   static constexpr std::size_t kMost = 1024;
   std::mutex mutex;
@@ -71,7 +71,7 @@ Tensor scalar_on(const Body& scalar, Device device) {
   Numbers& n = numbers();
   std::lock_guard<std::mutex> lock(n.mutex);
   auto& held = n.held[backend_of(device).stream()];
-  if (held.size() == Numbers::kMost) held.clear();  // what tensors still use stays with them
+  if (held.size() == Numbers::kMost) held.clear();  // scalars in use are kept alive by their tensors
   Tensor& t = held[{scalar.dtype.code(), bits}];
   if (!t.defined()) t = Access::wrap(scalar).to(device);
   return t;
@@ -86,7 +86,7 @@ void forget_scalars() {
   n.held.clear();
 }
 
-// The kernel runs on the host whichever end is the accelerator, so it fills both columns.
+// The kernel runs on the host whichever end of the copy is the accelerator, so it serves as both cpu and cuda kernel.
 constinit const OpDef to_op{
     .name = "to", .rule = same_rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
 
@@ -95,7 +95,7 @@ Tensor Tensor::to(Device device, ToOptions options) const {
   if (!device.given()) fail<ValueError>("to: no device given; there are 'cpu' and 'cuda:N'");
   if (device == this->device()) return *this;
   if (is_sparse(*this)) return with_values(*this, sparse_part(*this, kValues).to(device, options));
-  backend_of(device);  // an absent device is said here, on symbolic tensors too
+  backend_of(device);  // throws if the device is absent, for symbolic tensors too
   Tensor out = apply1(to_op, TransferAttrs{device, options.non_blocking}, {*this});
   Access::body(out).device = device;
   return out;

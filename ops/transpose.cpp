@@ -6,7 +6,7 @@
 namespace kassette {
 namespace {
 
-/// All axes reversed, whatever their number, or axis i of the output from axis pattern.at[i] of the input.
+/// Axis i of the output is axis pattern.at[i] of the input; or, if `reversed`, all axes are reversed, whatever their number.
 struct PermuteAttrs {
   static constexpr const char* attrs_name = "permute_dimensions";
   bool reversed;
@@ -30,7 +30,7 @@ void rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < out->rank; ++i) out->dims[i] = x.rank < 0 ? kUnknown : x.dims[source_axis(attrs, x.rank, i)];
 }
 
-/// True where no axis longer than 1 passes another: the elements stay where they are.
+/// True if the axes whose size is not 1 keep their order: the elements then stay where they are.
 bool keeps_order(const PermuteAttrs& attrs, const TensorSpec& x) {
   int last = -1;
   for (int i = 0; i < x.rank; ++i) {

@@ -1,5 +1,5 @@
 // ops/unranked.cpp - products of operands whose rank is known only when the function is called: the form of the contraction
-// (Note [Labelled axes]) is found then, from the shapes of x and y.
+// (Note [Labelled axes]) is derived then, from the shapes of x and y.
 #include <utility>
 
 #include "core/text.h"
@@ -9,9 +9,9 @@
 namespace kassette {
 namespace {
 
-/// What takes part in x . y = z. An adjoint multiplies two of the three and gives the other.
+/// The factors and the result of x . y = z. An adjoint multiplies the cotangent of z by a factor to get that of the other factor.
 enum Part : std::uint8_t { kX, kY, kZ };
-/// The inputs are two factors and then x and y, for their shapes alone.
+/// The inputs are two factors, then x and y, of which only the shapes are read.
 constexpr int kShapeOfX = 2, kShapeOfY = 3;
 
 struct Unranked {
@@ -23,7 +23,7 @@ struct Unranked {
   } parts;
 };
 
-/// The contraction of a call whose ranks are known.
+/// Returns the contraction for a call; the ranks of x and y must be known.
 ContractionForm contraction(const OpCall& call) {
   const Unranked& u = call.attrs.as<Unranked>();
   const TensorSpec &x = call.spec(kShapeOfX), &y = call.spec(kShapeOfY);
