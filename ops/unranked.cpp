@@ -9,7 +9,8 @@
 namespace kassette {
 namespace {
 
-/// The factors and the result of x . y = z. An adjoint multiplies the cotangent of z by a factor to get that of the other factor.
+/// The factors and the result of x . y = z. Its adjoints, of any order, multiply tensors shaped like two of them to
+/// get one shaped like the third.
 enum Part : std::uint8_t { kX, kY, kZ };
 /// The inputs are two factors, then x and y, of which only the shapes are read.
 constexpr int kShapeOfX = 2, kShapeOfY = 3;
