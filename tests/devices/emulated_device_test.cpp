@@ -84,6 +84,7 @@ TEST_CASE("the emulated device gives wrong values where a GPU may", "[devices]")
       {"no __syncwarp", "wrong"},
       {"no wait for another stream", "wrong"},
       {"right: a wait for another stream", "right"},
+      {"right: a small number before half of an address", "right"},
       {"right: __syncthreads and __syncwarp", "right"},
       {"no such thing", "there is no such fault"},
   };

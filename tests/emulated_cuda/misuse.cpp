@@ -1,4 +1,6 @@
 // tests/emulated_cuda/misuse.cpp - calls and kernels with one fault each, which the emulated device must detect: emulated_device_test.cpp.
+#include <sys/mman.h>
+
 #include <cstring>
 #include <vector>
 
@@ -38,6 +40,13 @@ struct Pair {
 struct alignas(16) Four {
   float of[4];
 };
+struct Numbers {
+  std::uint32_t low, high;
+  float* at;
+};
+__global__ void set_low(Numbers n) {
+  if (threadIdx.x == 0) n.at[0] = static_cast<float>(n.low);
+}
 __global__ void set_one(float* to, std::int64_t at) {
   if (threadIdx.x == 0) to[at] = 1;
 }
@@ -276,6 +285,15 @@ const Misuse all[] = {
     {"no wait for another stream", [] { return streams_differ(/*waits=*/false); }},
     // Correct code must pass.
     {"right: a wait for another stream", [] { return streams_differ(/*waits=*/true); }},
+    {"right: a small number before half of an address",
+     [] {
+       constexpr std::uint32_t kHigh = 0x2a00;
+       void* page = reinterpret_cast<void*>(std::uintptr_t(kHigh) << 32);
+       if (mmap(page, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != page) return true;
+       Stream s;
+       float* a = device<float>(1);
+       return differs({3}, [&] { return start(s.handle, 1, set_low, Numbers{3, kHigh, a}), host(a, 1, s.handle); });
+     }},
     {"right: __syncthreads and __syncwarp",
      [] {
        Stream s;

@@ -1,4 +1,4 @@
-// tests/emulated_cuda/runtime.cpp - device memory and streams.
+// tests/emulated_cuda/runtime.cpp - device memory and streams, in one piece: running a stream makes memory accessible, under one lock.
 #include "cuda.h"
 #include "cuda_runtime.h"
 #include "draws.h"
