@@ -65,21 +65,21 @@ Tensors DeferredBackward::expand(const Node&) const {
 }
 
 Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Completions* told) {
-  if (!loss.defined()) fail<ValueError>("gradients: the loss is an empty Tensor (an uninitialised variable?)");
+  if (!loss.defined()) fail<ValueError>({"gradients"}, "the loss is an empty Tensor (an uninitialised variable?)");
   const Body& l = Access::body(loss);
-  if (!l.dtype.is_float()) fail<TypeError>("gradients: the loss is ", l.dtype, ", a float dtype is needed");
+  if (!l.dtype.is_float()) fail<TypeError>({"gradients"}, "the loss is ", l.dtype, ", a float dtype is needed");
   for (std::int64_t i = 0; i < xs.size(); ++i) {
     if (!xs[i].defined())
-      fail<ValueError>("gradients: variable ", i, " is an empty Tensor (an uninitialised variable?)");
+      fail<ValueError>({"gradients"}, "variable ", i, " is an empty Tensor (an uninitialised variable?)");
     const Body& x = Access::body(xs[i]);
     if (!x.node)
-      fail<ValueError>("gradients: variable ", i, " of shape ", x.shape(),
+      fail<ValueError>({"gradients"}, "variable ", i, " of shape ", x.shape(),
                        " was not recorded (it is a constant); make it a K::variable or a K::placeholder");
   }
   if (xs.empty()) return Tensors();
   Context& c = context();
   if (xs.size() > kMaxOutputs && c.recording && !l.symbolic() && !c.symbolic)
-    fail<NotImplementedError>("gradients: ", xs.size(), " variables; one call takes at most ", kMaxOutputs);
+    fail<NotImplementedError>({"gradients"}, xs.size(), " variables; one call takes at most ", kMaxOutputs);
   if (!l.node) return std::vector<Tensor>(xs.size());
   if (l.symbolic() || c.symbolic) return backward({loss}, xs, {seed_for(loss)}, SavedValues::retain, told);
   if (c.saved_bytes.get() < fast_path_thresholds.given_up) kept = SavedValues::retain;

@@ -37,9 +37,9 @@ class Branches final : public Procedure {
 }  // namespace
 
 TensorSpec common_spec(const char* what, const TensorSpec& yes, const TensorSpec& no) {
-  if (yes.dtype != no.dtype) fail<TypeError>(what, ": one branch is ", yes.dtype, ", the other ", no.dtype);
+  if (yes.dtype != no.dtype) fail<TypeError>({what}, "one branch is ", yes.dtype, ", the other ", no.dtype);
   if (!yes.compatible(no))
-    fail<ValueError>(what, ": the branches have shapes ", yes, " and ", no, "; they must be equal");
+    fail<ValueError>({what}, "the branches have shapes ", yes, " and ", no, "; they must be equal");
   TensorSpec s = yes;
   s.refine(no);
   return s;
@@ -50,7 +50,7 @@ Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()
   Traced a = trace(what, {}, cpu, as_list(yes)), b = trace(what, {}, cpu, as_list(no));
   const Body &one = a.plan->outputs()[0], &other = b.plan->outputs()[0];
   if (one.device != other.device)
-    fail<DeviceError>(what, ": one branch is on ", one.device, ", the other on ", other.device);
+    fail<DeviceError>({what}, "one branch is on ", one.device, ", the other on ", other.device);
   TensorSpec result = common_spec(what, one, other);
   Tensors in;
   {

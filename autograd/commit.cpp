@@ -32,8 +32,8 @@ class Locks {
   bool locked_ = false;
 };
 
-/// The update as errors name it: "update_add", "function: update 1".
-std::string name_of(const Effect& e) { return e.number < 0 ? e.what : text(e.what, ": update ", e.number); }
+/// Which of the updates of a function it is, for errors.
+std::string which(const Effect& e) { return e.number < 0 ? std::string() : text("update ", e.number, ": "); }
 
 }  // namespace
 
@@ -46,7 +46,7 @@ void Plan::check_increments() const {
     for (std::size_t k = 0; k < i; ++k)
       set = set || (program_.effects[k].cell == e.cell && program_.effects[k].mode == Effect::kSet);
     if (!set)
-      fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec,
+      fail<RuntimeError>({e.what}, which(e), "the variable ", e.cell->spec,
                          " has no value yet; give it one with K::set_value");
   }
 }
@@ -84,7 +84,7 @@ void Plan::prepare_tail(Frame& f) const {
   for (const Effect& e : program_.effects) {
     const Body& value = e.step >= 0 ? f.own[e.slot] : *f.at[e.slot];
     if (!value.same_shape(e.cell->spec))
-      fail<ValueError>(name_of(e), ": the variable has shape ", shape_text(e.cell->spec), ", the value ",
+      fail<ValueError>({e.what}, which(e), "the variable has shape ", shape_text(e.cell->spec), ", the value ",
                        shape_text(value));
   }
   f.commit.replaced.reserve(program_.effects.size());
@@ -117,7 +117,7 @@ void Plan::commit(Frame& f) const {
   locks.lock();
   for (const Effect& e : program_.effects)
     if (e.step >= 0 && !e.cell->value.storage)
-      fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec,
+      fail<RuntimeError>({e.what}, which(e), "the variable ", e.cell->spec,
                          " has no value yet; give it one with K::set_value");
   find_alone(f);
   prepare_tail(f);

@@ -5,7 +5,7 @@
 
 #include "autograd/control.h"
 #include "autograd/backward.h"
-#include "core/text.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -76,8 +76,7 @@ Recording::Recording(const Plan& body, const ScanSignature& arity, const std::ve
   try {
     outs = body.inline_into_tape(in, &keys);
   } catch (const Error&) {  // shapes that do not agree: the error is reported as that of the first step
-    rethrow_edited(
-        [&](const char* message) { return text(message, " (step 1 of ", steps, " of ", body.program().what, ")"); });
+    rethrow_in_step(0, steps, body.program().what);
   }
   results_ = outs;
   dys.resize(outs.size());

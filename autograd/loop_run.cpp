@@ -32,7 +32,7 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
     : program_(std::move(program)), plan_(program_->plan()), call_(call), in_(in), bodies_(program_->maker.size()),
       bounds_(plan_.steps.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()) {
   const LoopProgram& p = *program_;
-  if (!plan_.missing.empty()) fail<ValueError>(plan_.missing);
+  if (!plan_.missing.empty()) fail<ValueError>({plan_.what}, plan_.missing);
   if (call_.segment >= call_.steps) call_.segment = 0;
   for (const auto& [slot, value] : plan_.constants) body(slot) = value;
   int n_in = 0, n_out = 0;
@@ -118,7 +118,7 @@ void LoopRun::bind_step(int k) {
   }
   b.once = s.n_out > 0 && !p.varies[s.out];
   b.kernel = b.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda;
-  if (!b.kernel) fail<NotImplementedError>(s.op->name, ": not available on ", b.device);
+  if (!b.kernel) fail<NotImplementedError>({s.op->name}, "not available on ", b.device);
   if (!b.dynamic) {
     infer({*s.op, s.attrs, arrays_.data() + b.in, s.n_in, results_.data() + b.out, s.n_out, b.device});
     for (int i = 0; i < s.n_out; ++i) b.dynamic = b.dynamic || !results_[b.out + i]->known();
@@ -204,11 +204,12 @@ Tensor LoopRun::outlives(int slot) {
 
 void LoopRun::fail_at(std::int64_t t, const char* direction) {
   if (running_) log_failure(plan_, running_ - plan_.steps.data());
-  const char* function = running_ ? function_name(running_->function) : nullptr;
-  rethrow_edited([&](const char* message) {
-    return text(renamed(message, !function && running_ && names_nobody(message) ? running_->op->name : function),
-                " (step ", t + 1, " of ", call_.steps, " of ", direction, call_.what, ")");
-  });
+  try {
+    if (!running_) throw;
+    rethrow_of_step(running_->function, running_->op->name);
+  } catch (const Error&) {
+    rethrow_in_step(t, call_.steps, text(direction, call_.what));
+  }
 }
 
 Tensors LoopRun::forward(bool for_backward) {

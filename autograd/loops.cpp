@@ -14,6 +14,7 @@
 #include "core/fast_paths.h"
 #include "core/text.h"
 #include "ops/apply.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/random.h"
 
@@ -141,8 +142,7 @@ Tensors Scan::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, 
   try {
     return run_body(*body_, args, step_keys(key, t, steps, *body_));
   } catch (const Error&) {
-    rethrow_edited(
-        [&](const char* message) { return text(message, " (step ", t + 1, " of ", steps, " of ", form_.what, ")"); });
+    rethrow_in_step(t, steps, form_.what);
   }
 }
 
@@ -225,7 +225,7 @@ Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
   const Device device = r.xs.begin()->device();
   for (const Tensor& x : r.xs) {
     const Body& b = Access::body(x);
-    if (b.rank < 0) fail<ValueError>(r.what, ": the rank of the elements is unknown; declare it in the placeholder");
+    if (b.rank < 0) fail<ValueError>({r.what}, "the rank of the elements is unknown; declare it in the placeholder");
     args.push_back(element_spec(b));
   }
   for (const Tensor& t : r.states) args.push_back(Access::body(t));

@@ -84,13 +84,13 @@ std::string input_text(int i, const std::string& name) {
 
 void check_shape(const Body& b, const TensorSpec& declared, int i, const std::string& name) {
   if (!b.compatible(declared))
-    fail<ValueError>("function: ", input_text(i, name), " is ", b.shape(), ", declared ", declared);
+    fail<ValueError>({"function"}, input_text(i, name), " is ", b.shape(), ", declared ", declared);
 }
 
 Tensor cast_feed(const Tensor& arg, DType dtype, int i) {
   const Body& b = Access::body(arg);
   if (b.dtype == dtype) return arg;
-  if (b.symbolic()) fail<TypeError>("function: input ", i, " is ", b.dtype, ", declared ", dtype);
+  if (b.symbolic()) fail<TypeError>({"function"}, "input ", i, " is ", b.dtype, ", declared ", dtype);
   return value_cast(arg, dtype);
 }
 
@@ -100,13 +100,13 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
   if (feed.ignored) return arg;
   if (!arg.defined()) {  // an empty Tensor takes the default
     if (!feed.fallback)
-      fail<ValueError>("function: input ", i, " is an empty Tensor, and the placeholder ", feed.declared,
+      fail<ValueError>({"function"}, "input ", i, " is an empty Tensor, and the placeholder ", feed.declared,
                        " has no default");
     return Access::wrap(plain_body(feed.declared, feed.fallback->device, feed.fallback->load()));
   }
   const Body& b = Access::body(arg);
   if (is_sparse(b))
-    fail<ValueError>("function: ", input_text(i, feed.name), " is sparse ", b.shape(), ", declared dense ",
+    fail<ValueError>({"function"}, input_text(i, feed.name), " is sparse ", b.shape(), ", declared dense ",
                      feed.declared, "; feed K::to_dense(x)");
   check_shape(b, feed.declared, i, feed.name);
   Tensor fed = cast_feed(arg, feed.declared.dtype, i);
@@ -116,11 +116,11 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
 void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const {
   const std::string& name = feeds[kValues].name;
   if (!arg.defined())
-    fail<ValueError>("function: input ", i, " is an empty Tensor, and the sparse placeholder ", port.declared,
+    fail<ValueError>({"function"}, "input ", i, " is an empty Tensor, and the sparse placeholder ", port.declared,
                      " has no default");
   const Body& b = Access::body(arg);
   if (!is_sparse(b))
-    fail<ValueError>("function: ", input_text(i, name), " is dense ", b.shape(), ", declared sparse ", port.declared,
+    fail<ValueError>({"function"}, input_text(i, name), " is dense ", b.shape(), ", declared sparse ", port.declared,
                      "; feed a sparse tensor (K::sparse_coo, K::sparse_csr, K::to_sparse)");
   check_shape(b, port.declared, i, name);
   checked.push_back(sparse_part(arg, kIndices));
@@ -132,7 +132,7 @@ void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& ar
 Tensors Plan::check_feeds(const Tensors& args) const {
   if (args.size() != n_inputs())
     fail<ValueError>(
-        "function: ", args.size(), args.size() == 1 ? " value for " : " values for ", n_inputs(),
+        {"function"}, args.size(), args.size() == 1 ? " value for " : " values for ", n_inputs(),
         n_inputs() == 1 ? " input" : " inputs",
         n_inputs() == 1 && args.size() > 1 ? "; a list is one value in braces of its own, as in f({{1, 2}})" : "");
   Tensors checked;
@@ -165,7 +165,7 @@ Tensors Plan::pack_results(const Tensors& outputs) const {
 }
 
 void Plan::fill(Frame& f, std::span<const Tensor> args) const {
-  if (!program_.missing.empty()) fail<ValueError>(program_.missing);
+  if (!program_.missing.empty()) fail<ValueError>({program_.what}, program_.missing);
   for (const Feed& feed : program_.feeds) f.at[feed.slot] = &f.own[feed.slot];
   for (std::size_t i = 0; i < args.size(); ++i) {
     const Feed& feed = program_.feeds[i];
@@ -182,7 +182,7 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
     Body& own = f.own[leaf.slot];
     Value v = leaf.node->cell->load();
     if (!v.storage)
-      fail<RuntimeError>(program_.what, ": the variable ", static_cast<const TensorSpec&>(leaf.node->cell->spec),
+      fail<RuntimeError>({program_.what}, "the variable ", static_cast<const TensorSpec&>(leaf.node->cell->spec),
                          " has no value yet; give it one with K::set_value");
     put(own, std::move(v));
   };
@@ -234,9 +234,7 @@ void log_failure(const Program& p, int k) {
 /// To be called in a catch block: rethrows with the name of the step's function.
 void Plan::fail_step(int k) const {
   log_failure(program_, k);
-  const char* function = function_name(step(k).function);
-  if (!function) rethrow_for(step(k).op->name);
-  rethrow_attributed(function);
+  rethrow_of_step(step(k).function, step(k).op->name);
 }
 
 bool Plan::reads_splat(const Frame& f, const Step& s) const {
@@ -360,7 +358,7 @@ Tensors connect_step(const Step& s, const Tensors& in) {
 }  // namespace
 
 Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys) const {
-  if (!program_.missing.empty()) fail<ValueError>(program_.missing);
+  if (!program_.missing.empty()) fail<ValueError>({program_.what}, program_.missing);
   std::vector<Tensor> slots(program_.n_slots);
   for (std::size_t i = 0; i < args.size(); ++i) slots[program_.feeds[i].slot] = args[i];
   for (const auto& [slot, body] : program_.constants) slots[slot] = Access::wrap(body);

@@ -68,7 +68,7 @@ class PlanBuilder {
 };
 
 void PlanBuilder::add_input(const Tensor& t, int i) {
-  if (!t.defined()) fail<ValueError>(request_.what, ": input ", i, " is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({request_.what}, "input ", i, " is an empty Tensor (an uninitialised variable?)");
   TensorSpec declared;
   declared.set(Access::body(t));
   bool sparse = is_sparse(t);
@@ -77,7 +77,7 @@ void PlanBuilder::add_input(const Tensor& t, int i) {
   for (int part : {kIndices, kValues, kDenseShape}) {
     const Body& b = fed_part(Access::body(t), part);
     if (!b.node)
-      fail<ValueError>(request_.what, ": input ", i, " is a sparse tensor of shape ", declared,
+      fail<ValueError>({request_.what}, "input ", i, " is a sparse tensor of shape ", declared,
                        " that is not a placeholder; make it with ",
                        "K::placeholder(shape, None, dtype, /*sparse=*/true)");
     add_feed(Access::wrap(b), i);
@@ -107,12 +107,12 @@ void PlanBuilder::add_feed(const Tensor& t, int i) {
   feed.declared.set(b);
   if (!b.node) {
     if (!(b.flags & kPhase))
-      fail<ValueError>(request_.what, ": input ", i, " of shape ", b.shape(),
+      fail<ValueError>({request_.what}, "input ", i, " of shape ", b.shape(),
                        " is a constant; inputs are placeholders or other tensors on the tape");
     feed.ignored = true;  // a frozen learning phase
   } else {
     if (!fed_.insert({{b.node.get(), b.out}, feed.slot}).second)
-      fail<ValueError>(request_.what, ": input ", i, " of shape ", b.shape(), " is listed twice");
+      fail<ValueError>({request_.what}, "input ", i, " of shape ", b.shape(), " is listed twice");
     if ((b.flags & kLeaf) && b.node->cell->value.storage) feed.fallback = b.node->cell;
     if ((b.flags & kLeaf) && b.node->cell->name) feed.name = b.node->cell->name;
     program_.keep.push_back(b.node);
@@ -209,11 +209,9 @@ void PlanBuilder::add_node(Node* n) {
   } else if (cell.value.storage) {
     program_.defaults.push_back({base, Ref<Node>(n)});
   } else if (program_.missing.empty()) {
-    program_.missing =
-        cell.in_body
-            ? text(request_.what, ": a tensor made inside the body of a control-flow function was used outside of it")
-            : text(request_.what, ": the placeholder ", cell.name ? text("'", cell.name, "' ") : std::string(),
-                   cell.spec, " is not fed; list it among the inputs of a K::function");
+    program_.missing = cell.in_body ? "a tensor made inside the body of a control-flow function was used outside of it"
+                                    : text("the placeholder ", cell.name ? text("'", cell.name, "' ") : std::string(),
+                                           cell.spec, " is not fed; list it among the inputs of a K::function");
   }
 }
 
@@ -240,8 +238,8 @@ void PlanBuilder::add_step(Node* n, int base) {
 
 void PlanBuilder::add_effect(Node* n) {
   if (request_.body)
-    fail<ValueError>(request_.what,
-                     ": an update inside a body of control flow; return the new value and update outside");
+    fail<ValueError>({request_.what},
+                     "an update inside a body of control flow; return the new value and update outside");
   program_.effects.push_back(
       {n->in()[0].node->cell, slot_of(n->in()[1]), n->attrs.as<UpdateAttrs>().mode, update_name(n->attrs)});
 }
@@ -287,10 +285,10 @@ void PlanBuilder::add_sums() {
 
 /// Feeds a tensor that is no input with the value that feed_dict has for it.
 void PlanBuilder::add_fixed(const Body& key, const Body& value) {
-  if (!key.node) fail<ValueError>(request_.what, ": a key of feed_dict is a constant; keys are placeholders");
-  if (value.symbolic()) fail<ValueError>(request_.what, ": a value of feed_dict is symbolic");
+  if (!key.node) fail<ValueError>({request_.what}, "a key of feed_dict is a constant; keys are placeholders");
+  if (value.symbolic()) fail<ValueError>({request_.what}, "a value of feed_dict is symbolic");
   if (is_sparse(key) != is_sparse(value))
-    fail<ValueError>(request_.what, ": feed_dict has a ",
+    fail<ValueError>({request_.what}, "feed_dict has a ",
                      is_sparse(value) ? "sparse value for a dense" : "dense value for a sparse", " tensor of shape ",
                      key.shape(), "; K::to_dense and K::to_sparse convert");
   if (is_sparse(key)) {

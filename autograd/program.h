@@ -120,7 +120,7 @@ struct Program {
   bool specialised = false;             // for inputs of certain shapes, see Note [Plans for shapes]
   std::vector<Body> known;              // specialised: shape and device per slot; rank -1 if known only in a call
   const char* what = "function";        // the function that errors name
-  std::string missing;                  // the error to throw if a placeholder is needed and not fed; else empty
+  std::string missing;                  // the error if a placeholder is needed and not fed; else empty
   std::vector<Ref<Node>> keep;          // inputs and leaves, which stay alive with the program
 
   const Step& step(int k) const { return steps[k]; }

@@ -20,7 +20,7 @@ namespace {
 Tensor time_first(const LoopForm& form, const Tensor& x) {
   if (form.axis == 0) return x;
   const Body& b = Access::body(x);
-  if (b.rank < 0) fail<ValueError>(form.what, ": the rank of the elements is unknown; declare it in the placeholder");
+  if (b.rank < 0) fail<ValueError>({form.what}, "the rank of the elements is unknown; declare it in the placeholder");
   std::vector<int> axes{1, 0};
   for (int i = 2; i < b.rank; ++i) axes.push_back(i);
   return permute(x, axes);
@@ -35,8 +35,8 @@ Tensor mask_elements(const LoopForm& form, const Tensor& mask, const Tensor& x) 
 Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, const Operand& before) {
   const int rank = Access::body(fresh).rank;
   if (rank < 0)
-    fail<ValueError>(form.what,
-                     ": the rank of what the step returned is unknown, and a mask is aligned with its leading axes");
+    fail<ValueError>({form.what},
+                     "the rank of what the step returned is unknown, and a mask is aligned with its leading axes");
   Tensor k = rank < 2 ? squeeze(keep, 1) : keep;
   for (int i = 2; i < rank; ++i) k = expand_dims(k, -1);
   return where(k, fresh, before);
@@ -183,7 +183,7 @@ Tensors recur(const Recurrence& r, const StepOf& step) {
   bool symbolic = context().symbolic || (r.mask.defined() && r.mask.symbolic());
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) {
-      if (!t.defined()) fail<ValueError>(r.what, ": an empty Tensor (an uninitialised variable?)");
+      if (!t.defined()) fail<ValueError>({r.what}, "an empty Tensor (an uninitialised variable?)");
       refuse_sparse(r.what, t);
       symbolic = symbolic || t.symbolic();
     }

@@ -21,10 +21,10 @@ std::int64_t samples_of(const LoopForm& form, const TensorSpec& x) {
 
 void check_same(const char* what, const std::string& which, const TensorSpec& before, const TensorSpec& after) {
   if (!before.compatible(after))
-    fail<ValueError>(what, ": the step returned ", which, " of shape ", after, ", it was ", before,
+    fail<ValueError>({what}, "the step returned ", which, " of shape ", after, ", it was ", before,
                      "; the shape must stay the same");
   if (before.dtype != after.dtype)
-    fail<TypeError>(what, ": the step returned ", which, " as ", after.dtype, ", it was ", before.dtype);
+    fail<TypeError>({what}, "the step returned ", which, " as ", after.dtype, ", it was ", before.dtype);
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ void check_state(const char* what, const TensorSpec& before, const TensorSpec& a
 
 void check_rows(const char* what, const std::string& which, const TensorSpec& s, std::int64_t samples) {
   if (s.rank < 0 || (s.rank > 0 && (samples < 0 || s.dims[0] < 0 || s.dims[0] == samples))) return;
-  fail<ValueError>(what, ": ", which, " has shape ", s, ", expected (",
+  fail<ValueError>({what}, which, " has shape ", s, ", expected (",
                    samples < 0 ? std::string("samples") : text(samples), ", ...), a row for each sample");
 }
 
@@ -48,15 +48,15 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
   for (const Tensor& x : xs) {
     const Body& b = Access::body(x);
     if (b.rank < 0) continue;
-    if (b.rank <= form.axis) fail<ValueError>(form.what, ": elements are a scalar; they need an axis to iterate over");
+    if (b.rank <= form.axis) fail<ValueError>({form.what}, "elements are a scalar; they need an axis to iterate over");
     std::int64_t d = b.dims[form.axis];
     if (!fits(n, d)) {
-      if (n == form.length) fail<ValueError>(form.what, ": input_length is ", n, ", the inputs have ", d, " steps");
-      fail<ValueError>(form.what, ": elements of length ", n, " and ", d);
+      if (n == form.length) fail<ValueError>({form.what}, "input_length is ", n, ", the inputs have ", d, " steps");
+      fail<ValueError>({form.what}, "elements of length ", n, " and ", d);
     }
     if (d >= 0) n = d;
     if (form.batched && !fits(samples_of(form, b), samples_of(form, Access::body(xs.begin()[0]))))
-      fail<ValueError>(form.what, ": inputs of shapes ", static_cast<const TensorSpec&>(Access::body(xs.begin()[0])),
+      fail<ValueError>({form.what}, "inputs of shapes ", static_cast<const TensorSpec&>(Access::body(xs.begin()[0])),
                        " and ", static_cast<const TensorSpec&>(b), "; their first two sizes must be equal");
   }
   return n;
@@ -66,11 +66,11 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
                 const TensorSpec& x, bool masked) {
   std::int64_t n = out.size() - form.n_outputs;
   if (n != states.size())
-    fail<ValueError>(form.what, ": the step returned ", n, n == 1 ? " state" : " states", ", it was given ",
+    fail<ValueError>({form.what}, "the step returned ", n, n == 1 ? " state" : " states", ", it was given ",
                      states.size());
   for (std::int64_t i = 0; i < out.size(); ++i) {
     const Tensor& t = out.begin()[i];
-    if (!t.defined()) fail<ValueError>(form.what, ": the function returned an empty Tensor");
+    if (!t.defined()) fail<ValueError>({form.what}, "the function returned an empty Tensor");
     refuse_sparse(form.what, t);
     const Body& b = Access::body(t);
     bool is_state = i >= form.n_outputs;

@@ -28,7 +28,7 @@ Tensor stand_in(const TensorSpec& spec, Device device) {
 Traced trace(const char* what, const std::vector<TensorSpec>& args, Device device,
              const Callable<Tensors(const Tensors&)>& f) {
   Context& c = context();
-  if (c.depth == 255) fail<ValueError>(what, ": control flow nested deeper than 255");
+  if (c.depth == 255) fail<ValueError>({what}, "control flow nested deeper than 255");
   Scoped<bool> on(c.symbolic, true);
   Scoped<std::uint8_t> deeper(c.depth, c.depth + 1);
   Scoped<std::uint8_t> floor(c.floor, args.empty() ? c.depth : c.floor);  // no arguments: a branch
@@ -54,7 +54,7 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
     traced.captures.push_back(Access::wrap(b));
   };
   for (const Tensor& t : out) {
-    if (!t.defined()) fail<ValueError>(what, ": the function returned an empty Tensor");
+    if (!t.defined()) fail<ValueError>({what}, "the function returned an empty Tensor");
     refuse_sparse(what, t);
     look(Access::body(t));
   }

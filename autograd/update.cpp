@@ -15,10 +15,10 @@ namespace {
 void update_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &v = call.spec(1);
   const char* what = update_name(call.attrs);
-  if (x.dtype != v.dtype) fail<TypeError>(what, ": the variable is ", x.dtype, ", the value ", v.dtype);
+  if (x.dtype != v.dtype) fail<TypeError>({what}, "the variable is ", x.dtype, ", the value ", v.dtype);
   if (x.dtype == bool_ && call.attrs.as<UpdateAttrs>().mode != Effect::kSet)
-    fail<TypeError>(what, ": the variable is bool, not a number; K::update sets it");
-  if (!v.compatible(x)) fail<ValueError>(what, ": the variable is ", x, ", the value ", v, "; shapes must be equal");
+    fail<TypeError>({what}, "the variable is bool, not a number; K::update sets it");
+  if (!v.compatible(x)) fail<ValueError>({what}, "the variable is ", x, ", the value ", v, "; shapes must be equal");
   out->set(x);
 }
 
@@ -72,18 +72,18 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average) {
   const Attrs attrs = UpdateAttrs{mode, moving_average};
   const char* what = update_name(attrs);
-  if (!x.defined() || !value.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  if (!x.defined() || !value.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, value);
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
-    fail<TypeError>(what, ": the first argument is not a variable; make it with K::variable");
+    fail<TypeError>({what}, "the first argument is not a variable; make it with K::variable");
   const Body& v = Access::body(value);
-  if (v.device != b.device) fail<DeviceError>(what, ": the variable is on ", b.device, ", the value on ", v.device);
+  if (v.device != b.device) fail<DeviceError>({what}, "the variable is on ", b.device, ", the value on ", v.device);
   Context& c = context();
   if (c.symbolic || v.symbolic()) {
     if (c.depth > 0)
-      fail<ValueError>(what,
-                       ": not allowed inside a body of control flow; return the new value from it and update outside");
+      fail<ValueError>({what},
+                       "not allowed inside a body of control flow; return the new value from it and update outside");
     Scoped<bool> on(c.symbolic, true);
     Tensor op = apply1(update_op, attrs, {x, value});
     if (c.updates) c.updates->push_back(op);
@@ -93,14 +93,14 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
   InputView in[] = {{&b, nullptr}, {&v, nullptr}};
   update_rule(OpCall{update_op, attrs, in, 2, nullptr, 1, b.device}, &checked);
   Value now = read_value(v);
-  if (!now.storage) fail<RuntimeError>(what, ": the value has no value yet; give it one with K::set_value");
+  if (!now.storage) fail<RuntimeError>({what}, "the value has no value yet; give it one with K::set_value");
   Cell& cell = *b.node->cell;
   if (mode == Effect::kSet) {
     cell.store(std::move(now));
     return x;
   }
   if (!cell.load().storage)
-    fail<RuntimeError>(what, ": the variable ", b.shape(), " has no value yet; give it one with K::set_value");
+    fail<RuntimeError>({what}, "the variable ", b.shape(), " has no value yet; give it one with K::set_value");
   const Body increment = plain_body(v, v.device, std::move(now.storage), now.offset);
   attribute_errors(what, [&] { accumulate(cell, increment, mode == Effect::kSubtract); });
   return x;

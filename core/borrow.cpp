@@ -9,16 +9,16 @@ namespace {
 
 /// The TensorSpec of a dtype and a known shape.
 TensorSpec numbers_of(const char* what, DType dtype, const Dims& shape) {
-  if (!dtype.given()) fail<TypeError>(what, ": no dtype was given");
+  if (!dtype.given()) fail<TypeError>({what}, "no dtype was given");
   TensorSpec spec(dtype, {});
-  if (shape.whole_) fail<TypeError>(what, ": the shape is a tensor; it takes numbers");
-  if (shape.size_ < 0) fail<ValueError>(what, ": no shape was given");
+  if (shape.whole_) fail<TypeError>({what}, "the shape is a tensor; it takes numbers");
+  if (shape.size_ < 0) fail<ValueError>({what}, "no shape was given");
   spec.rank = static_cast<std::int8_t>(shape.size_);
   for (int i = 0; i < shape.size_; ++i) {
     const Dim& d = shape.dims_[i];
-    if (d.tensor_) fail<TypeError>(what, ": the shape holds a tensor; it takes numbers");
+    if (d.tensor_) fail<TypeError>({what}, "the shape holds a tensor; it takes numbers");
     if (d.value_ < 0)
-      fail<ValueError>(what, ": a size of the shape is ", d.value_ == Dim::kNoneDim ? "None" : "negative");
+      fail<ValueError>({what}, "a size of the shape is ", d.value_ == Dim::kNoneDim ? "None" : "negative");
     spec.dims[i] = d.value_;
   }
   return spec;
@@ -29,7 +29,7 @@ TensorSpec borrowed_spec(std::int64_t count, DType dtype, const Dims& shape) {
   TensorSpec spec = numbers_of("borrow", dtype, shape);
   std::int64_t bytes = spec.checked_bytes("borrow");
   if (count != detail::kOfShape && bytes != count * dtype.size())
-    fail<ValueError>("borrow: ", count, " elements for the shape ", spec, ", which takes ", spec.numel());
+    fail<ValueError>({"borrow"}, count, " elements for the shape ", spec, ", which takes ", spec.numel());
   return spec;
 }
 
@@ -38,13 +38,13 @@ TensorSpec borrowed_spec(std::int64_t count, DType dtype, const Dims& shape) {
 Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape, BorrowOwner owner) {
   Body b;
   try {
-    if (count < 0 && count != detail::kOfShape) fail<ValueError>("borrow: ", count, " elements");
+    if (count < 0 && count != detail::kOfShape) fail<ValueError>({"borrow"}, count, " elements");
     b.set(borrowed_spec(count, dtype, shape));
-    if (!data && b.numel()) fail<ValueError>("borrow: a null pointer for ", b.numel(), " elements");
+    if (!data && b.numel()) fail<ValueError>({"borrow"}, "a null pointer for ", b.numel(), " elements");
     if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(dtype.size()) != 0)
-      fail<ValueError>("borrow: the address is not aligned for ", dtype, "; from_memory copies");
+      fail<ValueError>({"borrow"}, "the address is not aligned for ", dtype, "; from_memory copies");
     if (count == detail::kOfShape && dtype.is_bool() && !holds_bools(static_cast<const std::byte*>(data), b.numel()))
-      fail<ValueError>("borrow: a byte that is neither 0 nor 1 for bool; from_memory copies");
+      fail<ValueError>({"borrow"}, "a byte that is neither 0 nor 1 for bool; from_memory copies");
     b.device = cpu;
     b.storage = Storage::borrow(data, b.bytes(), {owner.release, owner.state});
   } catch (...) {
@@ -57,17 +57,17 @@ Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Di
 Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides) {
   TensorSpec spec = numbers_of("from_memory", dtype, shape);
   std::int64_t bytes = spec.checked_bytes("from_memory"), apart[kMaxRank] = {};
-  if (strides.whole_) fail<TypeError>("from_memory: the strides are a tensor; they are numbers");
+  if (strides.whole_) fail<TypeError>({"from_memory"}, "the strides are a tensor; they are numbers");
   const bool given = strides.size_ >= 0;
   if (given && strides.size_ != spec.rank)
-    fail<ValueError>("from_memory: ", strides.size_, " strides for the shape ", spec, "; there is one for each axis");
+    fail<ValueError>({"from_memory"}, strides.size_, " strides for the shape ", spec, "; there is one for each axis");
   for (int i = 0; i < strides.size_; ++i) {
     const Dim& d = strides.dims_[i];
     if (d.tensor_ || d.value_ == Dim::kNoneDim)
-      fail<TypeError>("from_memory: a stride is ", d.tensor_ ? "a tensor" : "None", "; it is a number of elements");
+      fail<TypeError>({"from_memory"}, "a stride is ", d.tensor_ ? "a tensor" : "None", "; it is a number of elements");
     apart[i] = d.value_;
   }
-  if (!data && bytes) fail<ValueError>("from_memory: a null pointer for the shape ", spec);
+  if (!data && bytes) fail<ValueError>({"from_memory"}, "a null pointer for the shape ", spec);
   Body b;
   b.set(spec);
   b.device = cpu;
@@ -77,11 +77,11 @@ Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims&
 }
 
 void detail::fail_ragged(int depth, std::int64_t size, std::int64_t first) {
-  fail<ValueError>("array: a nested container is ragged: at depth ", depth + 1, " a size is ", size, ", and ", first,
-                   " before it");
+  fail<ValueError>({"array"}, "a nested container is ragged: at depth ", depth + 1, " a size is ", size, ", and ",
+                   first, " before it");
 }
-void detail::fail_depth() { fail<ValueError>("array: a container nested deeper than ", kMaxRank); }
-void detail::fail_element(std::uint64_t value) { fail<ValueError>("array: ", value, " does not fit int64"); }
+void detail::fail_depth() { fail<ValueError>({"array"}, "a container nested deeper than ", kMaxRank); }
+void detail::fail_element(std::uint64_t value) { fail<ValueError>({"array"}, value, " does not fit int64"); }
 
 Tensor detail::writable_memory(const Shape& shape, DType dtype, void*& data) {
   Body b;

@@ -9,10 +9,10 @@ namespace kassette {
 namespace {
 
 [[noreturn]] void fail_fit(const char* what, const Scalar& s, DType dtype) {
-  if (Access::kind(s) == Scalar::kFloat) fail<ValueError>(what, ": ", Access::float_value(s), " does not fit ", dtype);
+  if (Access::kind(s) == Scalar::kFloat) fail<ValueError>({what}, Access::float_value(s), " does not fit ", dtype);
   if (Access::kind(s) == Scalar::kUint)
-    fail<ValueError>(what, ": ", static_cast<std::uint64_t>(Access::int_value(s)), " does not fit ", dtype);
-  fail<ValueError>(what, ": ", Access::int_value(s), " does not fit ", dtype);
+    fail<ValueError>({what}, static_cast<std::uint64_t>(Access::int_value(s)), " does not fit ", dtype);
+  fail<ValueError>({what}, Access::int_value(s), " does not fit ", dtype);
 }
 
 template <class T>
@@ -21,7 +21,7 @@ T integer_from(const Scalar& s, DType dtype, const char* what) {
   if (Access::kind(s) == Scalar::kFloat) {
     double v = Access::float_value(s);
     if (v != std::floor(v) || std::isinf(v))  // NaN too
-      fail<TypeError>(what, ": ", v, " is not an integer, and ", dtype, " is wanted; K::cast converts");
+      fail<TypeError>({what}, v, " is not an integer, and ", dtype, " is wanted; K::cast converts");
     if (convert_one<T>(v) != v || v >= 9223372036854775808.0) fail_fit(what, s, dtype);
     return static_cast<T>(v);
   }
@@ -87,8 +87,8 @@ bool holds_bools(const std::byte* p, std::int64_t n) {
 
 void write_scalar(void* to, DType dtype, const Scalar& s, const char* what) {
   Scalar::Kind kind = Access::kind(s);
-  if (kind > Scalar::kFloat) fail<TypeError>(what, ": a number was expected");
-  if (kind == Scalar::kNone) fail<TypeError>(what, ": None where a number or tensor is expected");
+  if (kind > Scalar::kFloat) fail<TypeError>({what}, "a number was expected");
+  if (kind == Scalar::kNone) fail<TypeError>({what}, "None where a number or tensor is expected");
   double real = kind == Scalar::kFloat  ? Access::float_value(s)
                 : kind == Scalar::kUint ? static_cast<double>(static_cast<std::uint64_t>(Access::int_value(s)))
                                         : static_cast<double>(Access::int_value(s));

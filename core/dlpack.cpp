@@ -19,7 +19,7 @@ static_assert(sizeof(DLTensor) == 48 && sizeof(DLManagedTensor) == 64 && sizeof(
 // ---- in ----------------------------------------------------------------------------------------------------------------
 
 DType imported_dtype(DLDataType t) {
-  if (t.lanes != 1) fail<TypeError>("from_dlpack: elements of ", t.lanes, " lanes; a tensor's have one");
+  if (t.lanes != 1) fail<TypeError>({"from_dlpack"}, "elements of ", t.lanes, " lanes; a tensor's have one");
   switch (t.code << 8 | t.bits) {
     case kDLBool << 8 | 8: return bool_;
     case kDLUInt << 8 | 8: return uint8;
@@ -36,14 +36,14 @@ DType imported_dtype(DLDataType t) {
   }
   constexpr const char* kNames[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
   std::string name = t.code < std::size(kNames) ? kNames[t.code] : text("type code ", int(t.code), " of bits ");
-  fail<TypeError>("from_dlpack: a tensor has no dtype ", name, int(t.bits));
+  fail<TypeError>({"from_dlpack"}, "a tensor has no dtype ", name, int(t.bits));
 }
 
 Device imported_device(DLDevice d) {
   if (d.device_type == kDLCPU || d.device_type == kDLCUDAHost) return cpu;
   if (d.device_type != kDLCUDA)
-    fail<DeviceError>("from_dlpack: device type ", int(d.device_type), "; it takes CPU (1, 3) and CUDA (2)");
-  if (d.device_id < 0 || d.device_id > 255) fail<DeviceError>("from_dlpack: CUDA device ", d.device_id);
+    fail<DeviceError>({"from_dlpack"}, "device type ", int(d.device_type), "; it takes CPU (1, 3) and CUDA (2)");
+  if (d.device_id < 0 || d.device_id > 255) fail<DeviceError>({"from_dlpack"}, "CUDA device ", d.device_id);
   Device device(Device::kCuda, static_cast<std::uint8_t>(d.device_id));
   backend_of(device);  // throws if it is absent
   return device;
@@ -52,14 +52,14 @@ Device imported_device(DLDevice d) {
 TensorSpec imported_spec(const DLTensor& t) {
   TensorSpec spec(imported_dtype(t.dtype), {});
   const std::int8_t rank = checked_rank("from_dlpack", t.ndim);
-  if (t.ndim && !t.shape) fail<ValueError>("from_dlpack: ", t.ndim, " axes and no shape");
+  if (t.ndim && !t.shape) fail<ValueError>({"from_dlpack"}, t.ndim, " axes and no shape");
   spec.rank = rank;
   for (int i = 0; i < t.ndim; ++i) {
-    if (t.shape[i] < 0) fail<ValueError>("from_dlpack: a size of ", t.shape[i], " along axis ", i);
+    if (t.shape[i] < 0) fail<ValueError>({"from_dlpack"}, "a size of ", t.shape[i], " along axis ", i);
     spec.dims[i] = t.shape[i];
   }
   if (spec.checked_bytes("from_dlpack") && !t.data)
-    fail<ValueError>("from_dlpack: a null pointer for the shape ", spec);
+    fail<ValueError>({"from_dlpack"}, "a null pointer for the shape ", spec);
   return spec;
 }
 
@@ -111,7 +111,7 @@ Tensor imported(M* managed) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(spec.dtype.size()) == 0;
   const bool row_major = empty || is_row_major(t, spec);
   if (!on_cpu && !(row_major && aligned))
-    fail<ValueError>("from_dlpack: ", spec, " ", spec.dtype, " on ", device,
+    fail<ValueError>({"from_dlpack"}, spec, " ", spec.dtype, " on ", device,
                      " is not row-major in one aligned piece; make it contiguous first");
   Body b;
   if (on_cpu && !(row_major && aligned && (!spec.dtype.is_bool() || holds_bools(data, spec.numel())))) {
@@ -158,9 +158,9 @@ struct Exported {
 
 template <class M>
 M* exported(const Tensor& x, void* stream, const char* what) {
-  if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
   const Body& b = Access::body(x);
-  if (is_sparse(b)) fail<ValueError>(what, ": a sparse tensor (K::to_dense)");
+  if (is_sparse(b)) fail<ValueError>({what}, "a sparse tensor (K::to_dense)");
   Value v = concrete_value(b, what);
   if (b.device != cpu && stream) Stream(b.device, stream).wait_for(current_stream(b.device));
   else if (b.device != cpu) synchronize(b.device);  // the consumer may use any stream
@@ -189,14 +189,14 @@ M* exported(const Tensor& x, void* stream, const char* what) {
 }  // namespace
 
 Tensor from_dlpack(DLManagedTensor* managed) {
-  if (!managed) fail<ValueError>("from_dlpack: a null pointer");
+  if (!managed) fail<ValueError>({"from_dlpack"}, "a null pointer");
   return imported(managed);
 }
 Tensor from_dlpack(DLManagedTensorVersioned* managed) {
-  if (!managed) fail<ValueError>("from_dlpack: a null pointer");
+  if (!managed) fail<ValueError>({"from_dlpack"}, "a null pointer");
   // In another major version only the version and the deleter are sure to be at these offsets.
   if (managed->version.major != 1)
-    fail<ValueError>("from_dlpack: DLPack version ", managed->version.major, ".", managed->version.minor,
+    fail<ValueError>({"from_dlpack"}, "DLPack version ", managed->version.major, ".", managed->version.minor,
                      "; it takes 1.x");
   return imported(managed);
 }

@@ -35,8 +35,9 @@ constexpr Words kWords = [] {
 [[noreturn]] __attribute__((noinline, cold)) void fail_unknown(const std::string& name) {
   if (name == "string")
     fail<TypeError>(
+        {},
         "dtype 'string': tensors hold numbers and bools, not text; feed integers instead, ids of words or bytes as uint8");
-  fail<TypeError>("dtype '", name,
+  fail<TypeError>({}, "dtype '", name,
                   "' is unknown; there are bool, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, "
                   "float32, float64");
 }
@@ -67,7 +68,7 @@ Device Device::parse(Name name) {
     long index = std::strtol(t.c_str() + 5, &end, 10);
     if (!*end && index >= 0 && index < 256) return Device(kCuda, static_cast<std::uint8_t>(index));
   }
-  fail<DeviceError>("device '", t, "' is unknown; there are 'cpu' and 'cuda:N'");
+  fail<DeviceError>({}, "device '", t, "' is unknown; there are 'cpu' and 'cuda:N'");
 }
 
 std::ostream& operator<<(std::ostream& os, Device device) {

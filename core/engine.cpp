@@ -45,7 +45,7 @@ const char* kind_name(Value::Kind kind) {
   return kNames[kind];
 }
 [[noreturn]] void fail_kind(Value::Kind kind, const char* wanted) {
-  fail<TypeError>("engine: ", kind_name(kind), " where ", wanted, " is expected");
+  fail<TypeError>({"engine"}, kind_name(kind), " where ", wanted, " is expected");
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ int Value::size() const {
 }
 const Value& Value::operator[](int i) const {
   int n = size();
-  if (i < 0 || i >= n) fail<ValueError>("engine: element ", i, " of a list of ", n);
+  if (i < 0 || i >= n) fail<ValueError>({"engine"}, "element ", i, " of a list of ", n);
   return as<ListObject>(object_)->items[static_cast<std::size_t>(i)];
 }
 Value Value::operator()(std::initializer_list<Value> args) const {
@@ -163,11 +163,11 @@ std::ostream& operator<<(std::ostream& os, const Value& value) {
 }
 
 const Value& Call::operator[](int i) const {
-  if (i < 0 || i >= n_args_) fail<ValueError>(name_, ": argument ", i, " of ", n_args_);
+  if (i < 0 || i >= n_args_) fail<ValueError>({name_}, "argument ", i, " of ", n_args_);
   return args_[i];
 }
 Value Call::native() const {
-  if (!native_) fail<NotImplementedError>(name_, ": not a function of the built-in engine");
+  if (!native_) fail<NotImplementedError>({name_}, "not a function of the built-in engine");
   Native scope;
   try {
     return run_native_(native_);
@@ -229,7 +229,7 @@ const engine::Code* EngineAccess::code(const engine::Value& value) {
 const char* foreign_backend(const Body& b) { return engine::handle_of(b).kind->backend; }
 
 void fail_foreign(const char* what, const Body& b) {
-  fail<ValueError>(what, ": a tensor ", b.shape(), " of the backend '", foreign_backend(b),
+  fail<ValueError>({what}, "a tensor ", b.shape(), " of the backend '", foreign_backend(b),
                    "' is opaque to the built-in engine; use that backend's get_value or eval");
 }
 

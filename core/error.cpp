@@ -3,30 +3,64 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
+
+#include "core/text.h"
 
 namespace kassette {
 namespace {
 
-char* copy_text(const char* text) {
-  std::size_t n = std::strlen(text) + 1;
-  char* p = static_cast<char*>(std::malloc(n));
-  if (p) std::memcpy(p, text, n);
+constexpr int kParts = 3;  // what(), function(), argument()
+
+const char* part(const char* parts, int i) noexcept {
+  if (!parts) return "";
+  for (; i; --i) parts += std::strlen(parts) + 1;
+  return parts;
+}
+
+/// A copy in memory of malloc; null if there is none.
+char* copy_of(const char* parts, std::size_t bytes) noexcept {
+  char* p = static_cast<char*>(std::malloc(bytes));
+  if (p) std::memcpy(p, parts, bytes);
   return p;
+}
+char* copy_of(const char* parts) noexcept {
+  return parts ? copy_of(parts, static_cast<std::size_t>(part(parts, kParts) - parts)) : nullptr;
+}
+
+/// The beginning of a message.
+std::string head(const char* function, const char* argument) {
+  std::string said = function;
+  if (*function) said += ": ";
+  said += argument;
+  if (*argument) said += ' ';
+  return said;
 }
 
 }  // namespace
 
-Error::Error(const char* message) : message_(copy_text(message)) {}
-Error::Error(const Error& other) noexcept : std::exception(other), message_(copy_text(other.what())) {}
+Error::Error(const char* message) : Error("", "", message) {}
+Error::Error(const char* function, const char* argument, const char* message) {
+  std::string joined = head(function, argument);
+  for (const char* words : {message, function, argument}) (joined += words) += '\0';
+  parts_ = copy_of(joined.data(), joined.size());
+}
+Error::Error(const Error& other) noexcept : std::exception(other), parts_(copy_of(other.parts_)) {}
 Error& Error::operator=(const Error& other) noexcept {
   if (this != &other) {
-    std::free(message_);
-    message_ = copy_text(other.what());
+    std::free(parts_);
+    parts_ = copy_of(other.parts_);
   }
   return *this;
 }
-Error::~Error() { std::free(message_); }
-const char* Error::what() const noexcept { return message_ ? message_ : "kassette: out of memory"; }
+Error::~Error() { std::free(parts_); }
+const char* Error::what() const noexcept { return parts_ ? parts_ : "kassette: out of memory"; }
+const char* Error::function() const noexcept { return part(parts_, 1); }
+const char* Error::argument() const noexcept { return part(parts_, 2); }
+
+const char* ErrorAccess::message(const Error& e) {
+  return e.parts_ ? e.parts_ + head(e.function(), e.argument()).size() : e.what();
+}
 
 ValueError::~ValueError() = default;
 TypeError::~TypeError() = default;

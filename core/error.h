@@ -11,13 +11,21 @@ namespace kassette {
 class KASSETTE_API Error : public std::exception {
  public:
   explicit Error(const char* message);
+  /// The message is "function: argument message"; function and argument may be "".
+  Error(const char* function, const char* argument, const char* message);
   Error(const Error& other) noexcept;
   Error& operator=(const Error& other) noexcept;
   ~Error() override;
+  /// The message: one complete line.
   const char* what() const noexcept override;
+  /// The function that the user called, such as "dot"; "" for an error that belongs to none.
+  const char* function() const noexcept;
+  /// The argument at fault by its name in the header, such as "x"; "" where there is none, or more than one.
+  const char* argument() const noexcept;
 
  private:
-  char* message_;
+  friend struct ErrorAccess;
+  char* parts_;  // what(), function() and argument(), each with its 0; null if there was no memory
 };
 
 /// A bad value or shape (Keras' ValueError).

@@ -36,7 +36,7 @@ KeptObject::~KeptObject() {
   delete box_;
 }
 void* KeptObject::object() const {
-  if (!box_) fail<ValueError>("a callable that is None was called");
+  if (!box_) fail<ValueError>({}, "a callable that is None was called");
   return box_->object;
 }
 bool operator==(const KeptObject& a, const KeptObject& b) { return a.box_ == b.box_; }

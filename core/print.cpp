@@ -145,7 +145,7 @@ std::ostream& operator<<(std::ostream& os, const Tensors& list) {
 
 Text array_text(const Tensor& x) { return array_text(x, print_options()); }
 Text array_text(const Tensor& x, const PrintOptions& options) {
-  if (!x.defined()) fail<ValueError>("print: an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail<ValueError>({"print"}, "an empty Tensor (an uninitialised variable?)");
   const Body& b = Access::body(x);
   return Text(is_sparse(b) && !b.symbolic() ? sparse_text(b, options) : dense_text(b, options));
 }
@@ -184,7 +184,7 @@ PrintOptions print_options() {
 }
 void set_print_options(const PrintOptions& o) {
   if (o.precision < 0 || o.threshold < 0 || o.edgeitems < 0 || o.linewidth < 0)
-    fail<ValueError>("set_print_options: ", o, ": a number is negative");
+    fail<ValueError>({"set_print_options"}, o, ": a number is negative");
   std::lock_guard<std::mutex> lock(options_mutex);
   options_in_use = o;
 }

@@ -12,7 +12,7 @@ template <class... Given>
 std::int8_t checked_rank(const char* what, std::int64_t rank, const Given&... given) {
   if (!is_rank(rank)) {
     std::string of = text("", given...);
-    fail<ValueError>(what, ": ", of, of.empty() ? "" : ": ", "rank ", rank, "; a tensor has 0 to ", kMaxRank, " axes");
+    fail<ValueError>({what}, of, of.empty() ? "" : ": ", "rank ", rank, "; a tensor has 0 to ", kMaxRank, " axes");
   }
   return static_cast<std::int8_t>(rank);
 }

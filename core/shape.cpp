@@ -10,7 +10,7 @@ namespace kassette {
 
 Extent::operator std::int64_t() const {
   if (value_ < 0)
-    fail<ValueError>("int_shape: this dimension is unknown until the function is called; use K::shape(x)[i]");
+    fail<ValueError>({"int_shape"}, "this dimension is unknown until the function is called; use K::shape(x)[i]");
   return value_;
 }
 std::ostream& operator<<(std::ostream& os, Extent extent) {
@@ -27,9 +27,9 @@ Shape::Shape(const std::int64_t* dims, int rank) : dims_(), rank_(rank == -1 ? -
   for (int i = 0; i < rank; ++i) dims_[i] = dims[i];
 }
 Extent Shape::operator[](int axis) const {
-  if (rank_ < 0) fail<ValueError>("shape: the rank is unknown until the function is called");
+  if (rank_ < 0) fail<ValueError>({"shape"}, "the rank is unknown until the function is called");
   int i = from_front(axis, rank_);
-  if (i < 0) fail<ValueError>("shape: axis ", axis, " is out of range for ", *this, " of rank ", rank_);
+  if (i < 0) fail<ValueError>({"shape"}, "axis ", axis, " is out of range for ", *this, " of rank ", rank_);
   return Extent(dims_[i]);
 }
 bool Shape::known() const {
@@ -39,7 +39,7 @@ bool Shape::known() const {
   return true;
 }
 std::int64_t Shape::numel() const {
-  if (!known()) fail<ValueError>("shape: ", *this, " has an unknown size; use K::size(x)");
+  if (!known()) fail<ValueError>({"shape"}, *this, " has an unknown size; use K::size(x)");
   std::uint64_t n = 1;  // wraps beside a 0, and gives 0: see TensorSpec::numel
   for (std::int64_t d : *this) n *= static_cast<std::uint64_t>(d);
   return static_cast<std::int64_t>(n);
@@ -79,14 +79,14 @@ int place_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added
   return at;
 }
 void fail_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added) {
-  if (x.rank < 0) fail<ValueError>(op, ": axis ", axis, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
+  if (x.rank < 0) fail<ValueError>({op}, "axis ", axis, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
   int n = x.rank + added;
-  fail<ValueError>(op, ": axis ", axis, " is out of range for ", x, " of rank ", int(x.rank),
+  fail<ValueError>({op}, "axis ", axis, " is out of range for ", x, " of rank ", int(x.rank),
                    added ? text("; it lies between ", -n, " and ", n - 1) : "");
 }
 
 void fail_size(const TensorSpec& spec, const char* what) {
-  fail<ValueError>(what, ": a result of shape ", spec, " and dtype ", spec.dtype, " is too large to address");
+  fail<ValueError>({what}, "a result of shape ", spec, " and dtype ", spec.dtype, " is too large to address");
 }
 
 Dims::Dims(NoneType) : size_(-1), whole_(nullptr) {}
@@ -114,8 +114,8 @@ Axes::Axes(std::initializer_list<int> list) : size_(0), axes_() {
   for (int a : list) push(a);
 }
 void Axes::push(std::int64_t axis) {
-  if (size_ == kMaxRank) fail<ValueError>("axis: more than ", kMaxRank, " axes");
-  if (axis < INT_MIN || axis > INT_MAX) fail<ValueError>("axis: ", axis, " of a tensor of at most ", kMaxRank, " axes");
+  if (size_ == kMaxRank) fail<ValueError>({"axis"}, "more than ", kMaxRank, " axes");
+  if (axis < INT_MIN || axis > INT_MAX) fail<ValueError>({"axis"}, axis, " of a tensor of at most ", kMaxRank, " axes");
   axes_[size_++] = static_cast<int>(axis);
 }
 

@@ -30,7 +30,7 @@ Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& de
 }
 
 void fail_sparse(const char* what, const Body& b) {
-  fail<TypeError>(what, ": the tensor ", shape_text(b), " is sparse; densify it first: K::to_dense(x)");
+  fail<TypeError>({what}, "the tensor ", shape_text(b), " is sparse; densify it first: K::to_dense(x)");
 }
 
 }  // namespace kassette

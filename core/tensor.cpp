@@ -14,7 +14,7 @@ namespace kassette {
 namespace {
 
 const Body& body_of(const Tensor& t, const char* what) {
-  if (!t.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
   return Access::body(t);
 }
 
@@ -41,7 +41,7 @@ Shape Tensor::shape() const { return body_of(*this, "shape").shape(); }
 int Tensor::ndim() const { return body_of(*this, "ndim").rank; }
 std::int64_t Tensor::size() const {
   const Body& b = body_of(*this, "size");
-  if (!b.known()) fail<ValueError>("size: ", b.shape(), " has an unknown size; use K::size(x)");
+  if (!b.known()) fail<ValueError>({"size"}, b.shape(), " has an unknown size; use K::size(x)");
   return b.numel();
 }
 DType Tensor::dtype() const { return body_of(*this, "dtype").dtype; }
@@ -50,8 +50,8 @@ bool Tensor::symbolic() const { return impl_ && impl_->body.symbolic(); }
 
 const void* Tensor::data(DType dtype) const {
   const Body& b = body_of(*this, "data");
-  if (b.dtype != dtype) fail<TypeError>("data: the tensor is ", b.dtype, ", asked for as ", dtype);
-  if (b.device.type() != Device::kCpu) fail<DeviceError>("data: the tensor is on ", b.device, "; use .to(\"cpu\")");
+  if (b.dtype != dtype) fail<TypeError>({"data"}, "the tensor is ", b.dtype, ", asked for as ", dtype);
+  if (b.device.type() != Device::kCpu) fail<DeviceError>({"data"}, "the tensor is on ", b.device, "; use .to(\"cpu\")");
   Value v = concrete_value(b, "data");
   return static_cast<const std::byte*>(v.storage->data) + v.offset;
 }
@@ -85,7 +85,7 @@ Tensor host_copy(const Tensor& x, DType dtype) { return copied_for("to_vector", 
 void Tensor::item(void* value, DType dtype) const {
   const Body& b = body_of(*this, "item");
   if (!b.known() || b.numel() != 1)
-    fail<ValueError>("item: a tensor of shape ", b.shape(), " has not exactly one element");
+    fail<ValueError>({"item"}, "a tensor of shape ", b.shape(), " has not exactly one element");
   Tensor host = copied_for("item", *this, dtype);
   std::memcpy(value, Access::body(host).data(), static_cast<std::size_t>(dtype.size()));
 }
@@ -108,12 +108,12 @@ Value concrete_value(const Body& b, const char* what) {
   if (b.flags & kForeign) fail_foreign(what, b);
   if (is_sparse(b)) fail_sparse(what, b);
   if (b.symbolic())
-    fail<ValueError>(what, ": the tensor ", b.shape(), " is symbolic: it depends on a placeholder or was built in a ",
+    fail<ValueError>({what}, "the tensor ", b.shape(), " is symbolic: it depends on a placeholder or was built in a ",
                      "symbolic scope; K::function or K::eval gives its value");
   if (b.storage) return {b.storage, b.offset};
   Value v = b.flags & kLeaf ? b.node->cell->load() : Value();
   if (!v.storage)
-    fail<RuntimeError>(what, ": the variable ", b.shape(), " has no value yet; give it one with K::set_value");
+    fail<RuntimeError>({what}, "the variable ", b.shape(), " has no value yet; give it one with K::set_value");
   return v;
 }
 
@@ -179,7 +179,7 @@ void Tensors::push_back(Tensor tensor) {
 namespace {
 std::int64_t place(std::int64_t i, std::int64_t n) {
   std::int64_t at = i < 0 ? i + n : i;
-  if (at < 0 || at >= n) fail<ValueError>("Tensors: index ", i, " of a list of ", n);
+  if (at < 0 || at >= n) fail<ValueError>({"Tensors"}, "index ", i, " of a list of ", n);
   return at;
 }
 }  // namespace

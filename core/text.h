@@ -2,8 +2,6 @@
 #pragma once
 #include <sstream>
 #include <string>
-#include <type_traits>
-#include <typeinfo>
 
 #include <kassette/error.h>
 
@@ -34,36 +32,28 @@ std::string text(const Parts&... parts) {
   return os.str();
 }
 
-/// In a catch clause: rethrows one of the library's errors with its message replaced by edit(message), any other exception unchanged.
-template <class F>
-[[noreturn]] void rethrow_edited(F&& edit) {
-  auto again = [&](const auto& e) {
-    using E = std::decay_t<decltype(e)>;
-    if (typeid(e) != typeid(E)) throw;  // a user's own class
-    throw E(edit(e.what()).c_str());
-  };
-  try {
-    throw;
-  } catch (const ValueError& e) {
-    again(e);
-  } catch (const TypeError& e) {
-    again(e);
-  } catch (const DeviceError& e) {
-    again(e);
-  } catch (const MemoryError& e) {
-    again(e);
-  } catch (const RuntimeError& e) {
-    again(e);
-  } catch (const NotImplementedError& e) {
-    again(e);
-  }
-  throw;  // never reached: other exceptions have left the try block
+/// Where an error belongs: a function, and the argument that is wrong. Empty: it belongs to none.
+struct At {
+  At(const char* f = "", const char* a = "") : function(f), argument(a) {}
+  At(const std::string& f, const char* a = "") : At(f.c_str(), a) {}
+  const char *function, *argument;
+};
+
+/// Throws E with the parts joined: fail<ValueError>({"dot"}, a, " x ", b, ": inner dimensions differ") or, where one argument is wrong,
+/// fail<TypeError>({"dot", "x"}, "is ", dtype).
+template <class E, class... Parts>
+[[noreturn]] __attribute__((noinline, cold)) void fail(const At& at, const Parts&... parts) {
+  throw E(at.function, at.argument, text(parts...).c_str());
 }
 
-/// Throws E with the parts joined: fail<ValueError>("dot: ", a, " x ", b, ": inner dimensions differ").
-template <class E, class... Parts>
-[[noreturn]] __attribute__((noinline, cold)) void fail(const Parts&... parts) {
-  throw E(text(parts...).c_str());
-}
+/// What an error is made of, for those that pass it on.
+struct ErrorAccess {
+  /// The message behind the function and the argument.
+  static const char* message(const Error& e);
+  /// Keeps the class of the error.
+  static void set(Error& e, const char* function, const char* argument, const std::string& message) {
+    e = Error(function, argument, message.c_str());
+  }
+};
 
 }  // namespace kassette

@@ -57,13 +57,13 @@ const Transport* load_transport() {
   std::string why;
   void* library = open_beside(kTransportFile, &why);
   if (!library)
-    fail<RuntimeError>("init: this process is one of several ranks, and the library for MPI does not load: ", why,
+    fail<RuntimeError>({"init"}, "this process is one of several ranks, and the library for MPI does not load: ", why,
                        "; install libopenmpi-dev (or libmpich-dev) and build kassette again");
   using Entry = const Transport* (*)();
   auto entry = reinterpret_cast<Entry>(dlsym(library, "kassette_mpi_transport"));
   const Transport* transport = entry ? entry() : nullptr;
   if (!transport || transport->abi != kTransportAbi)
-    fail<RuntimeError>("init: ", kTransportFile, " is of another version of kassette; build or install both together");
+    fail<RuntimeError>({"init"}, kTransportFile, " is of another version of kassette; build or install both together");
   return transport;
 }
 
@@ -137,7 +137,7 @@ RankGroup& all_ranks() {
     const Transport* transport = load_transport();
     char why[512] = "it does not start";
     comm = transport->start(why, sizeof why);
-    if (!comm) fail<RuntimeError>("init: ", why);
+    if (!comm) fail<RuntimeError>({"init"}, why);
     j.transport = transport;
     const char* set = std::getenv("KASSETTE_RANKS_CHECK");
     j.compares = !set || std::strcmp(set, "0") != 0;
@@ -219,7 +219,7 @@ void rethrow_transport_error() {
   try {
     throw;
   } catch (const std::runtime_error& e) {
-    fail<RuntimeError>(e.what());
+    fail<RuntimeError>({}, e.what());
   }
 }
 
@@ -266,7 +266,7 @@ void RankCall::compare(std::uint64_t call) {
   // There may be thousands of ranks: the message shows the first, and the first that differs from it.
   int other = 1;
   while (other + 1 < group_.size && words(other) == words(0)) ++other;
-  fail<RuntimeError>("the ranks' calls differ: rank 0 has ", words(0), ", rank ", other, " has ", words(other),
+  fail<RuntimeError>({}, "the ranks' calls differ: rank 0 has ", words(0), ", rank ", other, " has ", words(other),
                      "; all ranks make the same calls in the same order");
 }
 

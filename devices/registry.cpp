@@ -102,7 +102,7 @@ Backend& backend_of(Device device) {
   if (device.type() == Device::kCuda) {
     const char* why = nullptr;
     if (Backend* backend = cuda_backend(device.index(), &why)) return *backend;
-    fail<DeviceError>(device, " is not available: ", why);
+    fail<DeviceError>({}, device, " is not available: ", why);
   }
   static CpuBackend* backend = new CpuBackend;  // never destroyed: tensors may outlive every static object
   return *backend;

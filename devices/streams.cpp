@@ -16,7 +16,7 @@ namespace kassette {
 namespace {
 
 DeviceBackend* backend_or_cpu(const char* what, Device device) {
-  if (!device.given()) fail<DeviceError>(what, ": no device given; there are 'cpu' and 'cuda:N'");
+  if (!device.given()) fail<DeviceError>({what}, "no device given; there are 'cpu' and 'cuda:N'");
   return device == cpu ? nullptr : &device_backend(device);
 }
 
@@ -30,13 +30,13 @@ int device_count() {
 }
 
 const char* device_name(Device device) {
-  if (!device.given()) fail<DeviceError>("device_name: no device given; there are 'cpu' and 'cuda:N'");
+  if (!device.given()) fail<DeviceError>({"device_name"}, "no device given; there are 'cpu' and 'cuda:N'");
   if (device == cpu) return "cpu";
   const DevicePlugin* library = device_library();
   DeviceFacts facts;
   if (!library || device.index() >= library->count() || !library->describe(device.index(), &facts)) {
     const char* why = device_absent(device);
-    fail<DeviceError>(device, " is not available: ", why ? why : "it does not tell its name");
+    fail<DeviceError>({}, device, " is not available: ", why ? why : "it does not tell its name");
   }
   static std::mutex mutex;
   static auto* names = new std::map<int, std::string>;
@@ -67,7 +67,7 @@ Stream::Stream(Device device, void* native) : device_(device) {
   DeviceBackend* backend = backend_or_cpu("Stream", device);
   if (!backend) return;
   if (!native)
-    fail<ValueError>("Stream: a null pointer is no stream of ", device,
+    fail<ValueError>({"Stream"}, "a null pointer is no stream of ", device,
                      "; CUDA's legacy default stream is cudaStreamLegacy");
   stream_ = &backend->stream_of(native);
 }

@@ -39,7 +39,7 @@ std::string quoted(Name name) { return name.given() ? string_of(name) : "None"; 
 bool is_channels_first(const std::string& text, const char* what, Name given) {
   if (text == kFirst) return true;
   if (text != kLast)
-    fail<ValueError>(what, ": unknown data format '", quoted(given), "'; expected 'channels_first' or 'channels_last'");
+    fail<ValueError>({what}, "unknown data format '", quoted(given), "'; expected 'channels_first' or 'channels_last'");
   return false;
 }
 
@@ -114,14 +114,14 @@ void set_floatx(Name floatx) {
       set_default_float(d);
       return;
     }
-  fail<ValueError>("set_floatx: unknown floatx type '", quoted(floatx),
+  fail<ValueError>({"set_floatx"}, "unknown floatx type '", quoted(floatx),
                    "'; expected 'float16', 'float32' or 'float64'");
 }
 
 Tensor cast_to_floatx(const Operand& x) {
   if (is_tensor_operand(x) && is_foreign(tensor_of(x))) return cast(x, floatx());
   Tensor t = as_tensor(x, DType(), "cast_to_floatx");
-  if (!t.defined()) fail<ValueError>("cast_to_floatx: an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({"cast_to_floatx"}, "an empty Tensor (an uninitialised variable?)");
   return attribute_errors("cast_to_floatx", [&] { return copy_if_variable(kassette::cast(t, default_float())); });
 }
 

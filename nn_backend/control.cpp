@@ -21,7 +21,7 @@ namespace {
 Tensor force(const Branch& b, DType dtype, const char* what) {
   const bool calls = Access::lazy(b) && !Access::returns_number(b);
   Tensor t = calls ? Access::call(b) : as_tensor(Access::lazy(b) ? Access::number(b) : Access::value(b), dtype, what);
-  if (!t.defined()) fail<ValueError>(what, ": a branch is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({what}, "a branch is an empty Tensor (an uninitialised variable?)");
   return t;
 }
 
@@ -38,11 +38,11 @@ Tensor elementwise_switch(const Tensor& condition, const Branch& then_expression
   Tensor yes = force(then_expression, dtype, "switch_"), no = force(else_expression, yes.dtype(), "switch_");
   int rank = condition.ndim(), target = yes.ndim();
   if (rank > target && target >= 0)
-    fail<ValueError>("switch_: the condition has rank ", rank, ", the expressions ", target,
+    fail<ValueError>({"switch_"}, "the condition has rank ", rank, ", the expressions ", target,
                      "; a condition's rank is at most theirs");
   if (rank < 0 || target < 0)
     fail<ValueError>(
-        "switch_: the rank of the ", rank < 0 ? "condition" : "expressions",
+        {"switch_"}, "the rank of the ", rank < 0 ? "condition" : "expressions",
         " is unknown; a condition that is not a scalar is aligned with their leading axes, so it has to be known");
   Tensor c = condition;
   for (int i = rank; i < target; ++i) c = expand_dims(c, -1);  // aligned with the leading axes
@@ -94,14 +94,14 @@ Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, cons
 Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Operand& elements,
             const Operand& initializer, bool reverse, const char* what) {
   Arg elems(elements, DType(), what);
-  if (!elems.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  if (!elems.tensor().defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, elems);
-  if (elems.body().rank == 0) fail<ValueError>(what, ": elems is a scalar; it needs an axis to iterate over");
+  if (elems.body().rank == 0) fail<ValueError>({what}, "elems is a scalar; it needs an axis to iterate over");
   Recurrence request;
   request.what = what;
   request.reverse = reverse;
   if (initializer.is_none()) {
-    if (elems.body().rank > 0 && elems.body().dims[0] == 0) fail<ValueError>(what, ": no elements and no initializer");
+    if (elems.body().rank > 0 && elems.body().dims[0] == 0) fail<ValueError>({what}, "no elements and no initializer");
     attribute_errors(what, [&] {
       request.states.push_back(reverse ? elems.tensor()[-1] : elems.tensor()[0]);
       request.xs.push_back(reverse ? elems.tensor()[kassette::slice(None, -1)] : elems.tensor()[kassette::slice(1)]);
@@ -119,7 +119,7 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   KASSETTE_DISPATCH(switch_, condition, then_expression, else_expression);
   Arg given(condition, bool_, "switch_");
   if (!given.tensor().defined())
-    fail<ValueError>("switch_: the condition is an empty Tensor (an uninitialised variable?)");
+    fail<ValueError>({"switch_"}, "the condition is an empty Tensor (an uninitialised variable?)");
   if (given.body().rank == 0) check_branches(then_expression, else_expression, "switch_");
   bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
   const Tensor truth = attribute_errors("switch_", [&] { return cast(given, bool_); });
@@ -135,8 +135,8 @@ namespace {
 
 Tensor by_phase(const Branch& x, const Branch& alt, const Operand& training, const char* what) {
   Tensor phase = training.is_none() ? learning_phase() : as_tensor(training, int32, what);
-  if (!phase.defined()) fail<ValueError>(what, ": training is an empty Tensor (an uninitialised variable?)");
-  if (phase.ndim() != 0) fail<ValueError>(what, ": training has shape ", phase.shape(), ", expected a scalar");
+  if (!phase.defined()) fail<ValueError>({what}, "training is an empty Tensor (an uninitialised variable?)");
+  if (phase.ndim() != 0) fail<ValueError>({what}, "training has shape ", phase.shape(), ", expected a scalar");
   DType dtype = dtype_of_branches(x, alt);
   bool unset = training.is_none() && phase.symbolic();
   if (!unset && !is_tensor_operand(training)) {  // the phase is known on the host: the other branch is not evaluated
@@ -178,7 +178,7 @@ Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& e
 
 CheckpointScope::CheckpointScope(std::int64_t steps) : old_(kassette::checkpoint_steps()) {
   if (steps < 0)
-    fail<ValueError>("checkpoint_steps: ", steps,
+    fail<ValueError>({"checkpoint_steps"}, steps,
                      " steps; it must be positive, or 0 for the square root of the length");
   set_checkpoint_steps(steps);
 }

@@ -21,7 +21,7 @@ ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name pa
   how.axes = axes;
   how.channels_first = normalize_data_format(data_format) == "channels_first";
   const Padding kind = padding_of(what, padding, causal);
-  if (kind == Padding::causal && how.channels_first) fail<ValueError>(what, ": padding \"causal\" takes channels_last");
+  if (kind == Padding::causal && how.channels_first) fail<ValueError>({what}, "padding \"causal\" takes channels_last");
   std::int64_t stride[3], dilation[3];
   numbers_for(what, "strides", strides, axes, stride);
   numbers_for(what, "dilation_rate", dilation_rate, axes, dilation);
@@ -32,7 +32,7 @@ ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name pa
     dilated |= dilation[i] > 1;
   }
   if (strided && dilated)
-    fail<ValueError>(what, ": strides and dilation_rate are both above 1; one of them has to be 1");
+    fail<ValueError>({what}, "strides and dilation_rate are both above 1; one of them has to be 1");
   return how;
 }
 
@@ -135,7 +135,7 @@ Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& out
 template Tensor conv3d_transpose<0>(const Operand&, const Operand&, const Dims&, const Dims&, Name, Name);
 Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const ConvOptions& o) {
   if (o.dilation_rate.size_ != 1 || o.dilation_rate.dims_[0].tensor_ || o.dilation_rate.dims_[0].value_ != 1)
-    fail<ValueError>("conv3d_transpose: it takes no dilation_rate");
+    fail<ValueError>({"conv3d_transpose"}, "it takes no dilation_rate");
   return conv3d_transpose<0>(x, kernel, output_shape, o.strides, o.padding, o.data_format);
 }
 

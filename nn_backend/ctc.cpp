@@ -19,7 +19,7 @@ namespace kassette {
 template <>
 struct Unbox<backend::CtcDecoded> {
   static backend::CtcDecoded from(const engine::Value& v) {
-    if (v.size() < 2) fail<TypeError>("engine: a list of tensors, the scores behind the paths, is expected");
+    if (v.size() < 2) fail<TypeError>({"engine"}, "a list of tensors, the scores behind the paths, is expected");
     backend::CtcDecoded d;
     for (std::int64_t i = 0; i + 1 < v.size(); ++i) d.decoded.push_back(v[i].as_tensor());
     d.log_prob = v[v.size() - 1].as_tensor();
@@ -40,17 +40,17 @@ namespace {
 /// Labels and lengths, which come in any dtype, floats too, as int64.
 Tensor integers(const Operand& x, const char* what, const char* which) {
   Tensor t = as_tensor(x, int64, what, Fractions::cut);
-  if (!t.defined()) fail<ValueError>(what, ": ", which, " is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({what}, which, " is an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, t);
-  if (t.dtype().is_bool()) fail<TypeError>(what, ": ", which, " is bool, not a number; cast it first (K::cast)");
+  if (t.dtype().is_bool()) fail<TypeError>({what}, which, " is bool, not a number; cast it first (K::cast)");
   return t.dtype() == int64 ? t : cast(t, int64);
 }
 /// Half types as float32.
 Tensor scores(const Operand& x, const char* what) {
   Tensor t = as_tensor(x, DType(), what);
-  if (!t.defined()) fail<ValueError>(what, ": y_pred is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({what}, "y_pred is an empty Tensor (an uninitialised variable?)");
   if (!t.dtype().is_float())
-    fail<TypeError>(what, ": y_pred is ", t.dtype(), ", not a float dtype; cast it first (K::cast)");
+    fail<TypeError>({what}, "y_pred is ", t.dtype(), ", not a float dtype; cast it first (K::cast)");
   return t.dtype().size() < 4 ? cast(t, float32) : t;
 }
 
@@ -69,7 +69,7 @@ Tensor ctc_label_dense_to_sparse(const Operand& labels, const Operand& label_len
   KASSETTE_DISPATCH(ctc_label_dense_to_sparse, labels, label_lengths);
   const char* what = "ctc_label_dense_to_sparse";
   Tensor x = as_tensor(labels, DType(), what);
-  if (!x.defined()) fail<ValueError>(what, ": labels is an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail<ValueError>({what}, "labels is an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, x);
   Tensor lengths = integers(label_lengths, what, "label_lengths");
   return attribute_errors(what, [&] { return kassette::ctc_label_dense_to_sparse(x, lengths); });
@@ -79,9 +79,9 @@ CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool g
                       bool merge_repeated) {
   KASSETTE_DISPATCH(ctc_decode, y_pred, input_length, greedy, beam_width, top_paths, merge_repeated);
   const char* what = "ctc_decode";
-  if (!greedy && beam_width < 1) fail<ValueError>(what, ": beam_width is ", beam_width, "; it must be at least 1");
+  if (!greedy && beam_width < 1) fail<ValueError>({what}, "beam_width is ", beam_width, "; it must be at least 1");
   if (!greedy && (top_paths < 1 || top_paths > beam_width))
-    fail<ValueError>(what, ": top_paths is ", top_paths, "; it must be between 1 and beam_width, ", beam_width);
+    fail<ValueError>({what}, "top_paths is ", top_paths, "; it must be between 1 and beam_width, ", beam_width);
   Tensor y = scores(y_pred, what), steps = integers(input_length, what, "input_length");
   Tensors all = attribute_errors(what, [&] {
     return greedy ? ctc_greedy(y, steps, epsilon())

@@ -36,7 +36,7 @@ namespace {
 RankGroup& group_of(const World& w) { return WorldAccess::group(w); }
 
 void check(const char* what, const Tensor& x) {
-  if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, x);
 }
 void check(const char* what, const Tensors& xs) {
@@ -91,7 +91,7 @@ void all_or_none(RankGroup& group, const char* what, F f) {
     if (group.comm) group.comm->all_gather(why.c_str(), every.data(), sizes.data());
     if (error) std::rethrow_exception(error);
     for (int r = 0; r < group.size; ++r)
-      if (const char* said = every.data() + r * kText; *said) fail<RuntimeError>(what, ": rank ", r, ": ", said);
+      if (const char* said = every.data() + r * kText; *said) fail<RuntimeError>({what}, "rank ", r, ": ", said);
   }
 }
 
@@ -104,7 +104,7 @@ int World::size() const { return group_->size; }
 int World::local_rank() const { return kassette::local_rank(); }
 
 World World::split(int colour, int key) const {
-  if (colour < 0) fail<ValueError>("split: the colour is ", colour, "; it must not be negative");
+  if (colour < 0) fail<ValueError>({"split"}, "the colour is ", colour, "; it must not be negative");
   return WorldAccess::make(split_ranks(*group_, colour, key));
 }
 
@@ -196,7 +196,7 @@ Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reductio
   check("gradients", loss);
   return together("gradients", variables, world, [&](RankGroup& g) {
     if (how != sum && how != mean)
-      fail<ValueError>("gradients: gradients are added or averaged over the ranks, with sum or mean");
+      fail<ValueError>({"gradients"}, "gradients are added or averaged over the ranks, with sum or mean");
     Buckets buckets(variables, how, options, g);
     return buckets.reduce(kassette::gradients(loss, variables, kept, &buckets));
   });
@@ -290,7 +290,7 @@ std::string metadata_of(const NamedTensors& list, const char* key) {
 NamedTensors load_shards(const std::string& file, const std::string& checkpoint, const LoadOptions& options) {
   NamedTensors shards = load_safetensors(file, options);
   if (metadata_of(shards, kCheckpoint) != checkpoint)
-    fail<ValueError>("load: ", in_quotes(file), " is of another checkpoint");
+    fail<ValueError>({"load"}, in_quotes(file), " is of another checkpoint");
   return shards;
 }
 
@@ -320,8 +320,8 @@ void save(Name path, const NamedTensors& tensors, const NamedTensors& shards, co
   all_or_none(group, "save", [&] {
     for (const NamedTensor& t : shards) {
       check("save", t.tensor);
-      if (t.tensor.ndim() == 0) fail<ValueError>("save: ", in_quotes(t.name), " is a scalar, which has no rows");
-      if (tensors.contains(t.name)) fail<ValueError>("save: ", in_quotes(t.name), " is given twice");
+      if (t.tensor.ndim() == 0) fail<ValueError>({"save"}, in_quotes(t.name), " is a scalar, which has no rows");
+      if (tensors.contains(t.name)) fail<ValueError>({"save"}, in_quotes(t.name), " is given twice");
     }
   });
   const std::string checkpoint = new_checkpoint(group);
@@ -350,7 +350,7 @@ NamedTensors load(Name path, const LoadOptions& options, const World& world) {
     const long parts = std::strtol(files.c_str(), nullptr, 10);
     constexpr long kMostFiles = 99999;
     if (parts < 0 || parts > kMostFiles)
-      fail<ValueError>("load: ", in_quotes(file), " says that it has ", in_quotes(files), " files of shards");
+      fail<ValueError>({"load"}, in_quotes(file), " says that it has ", in_quotes(files), " files of shards");
     if (parts == group.size) {
       for (const NamedTensor& t : load_shards(shard_file(file, group.rank, group.size), checkpoint, options))
         loaded.set(t.name, t.tensor);
@@ -367,7 +367,7 @@ NamedTensors load(Name path, const LoadOptions& options, const World& world) {
 }
 
 void set_timeout(double seconds) {
-  if (!(seconds >= 0)) fail<ValueError>("set_timeout: ", seconds, " seconds; it must not be negative");
+  if (!(seconds >= 0)) fail<ValueError>({"set_timeout"}, seconds, " seconds; it must not be negative");
   set_ranks_timeout(seconds);
 }
 

@@ -26,7 +26,7 @@ double number(const Operand& x) {
 /// A bound, which may broadcast to x, not x to it.
 Tensor bound_beside(const Tensor& x, const Operand& operand) {
   Arg bound(operand, x.dtype(), "clip");
-  if (!bound.tensor().defined()) fail<ValueError>("clip: a bound is an empty Tensor (an uninitialised variable?)");
+  if (!bound.tensor().defined()) fail<ValueError>({"clip"}, "a bound is an empty Tensor (an uninitialised variable?)");
   return assert_shape_of(ShapeCheck::bound_of_clip, bound, x);
 }
 
@@ -80,7 +80,7 @@ Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value
   KASSETTE_DISPATCH(clip, x, min_value, max_value);
   constexpr double inf = std::numeric_limits<double>::infinity();
   Arg t(x, DType(), "clip");
-  if (!t.tensor().defined()) fail<ValueError>("clip: argument 1 is an empty Tensor (an uninitialised variable?)");
+  if (!t.tensor().defined()) fail<ValueError>({"clip"}, "argument 1 is an empty Tensor (an uninitialised variable?)");
   bool numbers = (is_number(min_value) || min_value.is_none()) && (is_number(max_value) || max_value.is_none());
   if (!numbers || !t.tensor().dtype().is_float()) {
     bool crossed = is_number(min_value) && is_number(max_value) && number(max_value) < number(min_value);

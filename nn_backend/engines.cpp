@@ -34,7 +34,7 @@ Registry& registry() {
 constexpr const char* kEntry = "kassette_engine";
 
 [[noreturn]] void fail_import(const std::string& name, const std::string& why) {
-  fail<ValueError>("Unable to import backend : ", printable(name), ": ", printable(why));
+  fail<ValueError>({}, "Unable to import backend : ", printable(name), ": ", printable(why));
 }
 
 std::string folder_of(const std::string& file) {
@@ -142,7 +142,7 @@ const ExternalBackend* accept(const std::string& name, const engine::Table& tabl
   for (const char* required : {"placeholder", "variable", "function"})
     if (!backend->find(required)) missing += (missing.empty() ? "" : ", ") + std::string(required);
   if (!missing.empty())
-    fail<ValueError>("Invalid backend. Missing required entry : ", missing, " (backend ", name, ", ", file, ")");
+    fail<ValueError>({}, "Invalid backend. Missing required entry : ", missing, " (backend ", name, ", ", file, ")");
   Registry& r = registry();
   std::lock_guard<std::mutex> lock(r.mutex);
   r.backends.push_back(std::move(backend));
@@ -203,8 +203,8 @@ void register_backend(Name name, Factory factory) {
   std::string n = string_of(name);
   bool taken = n.empty();
   for (const auto& ours : kOurs) taken = taken || n == ours.name;
-  if (taken) fail<ValueError>("register_backend: the name '", n, "' is taken");
-  if (!factory) fail<ValueError>("register_backend: no factory for '", n, "'");
+  if (taken) fail<ValueError>({"register_backend"}, "the name '", n, "' is taken");
+  if (!factory) fail<ValueError>({"register_backend"}, "no factory for '", n, "'");
   Registry& r = registry();
   std::lock_guard<std::mutex> lock(r.mutex);
   r.factories[n] = factory;
@@ -214,7 +214,7 @@ Value call(Name name, std::initializer_list<Value> args) {
   load_configuration();
   const std::string function = string_of(name);
   if (!external_backend())
-    fail<NotImplementedError>(function, ": the built-in engine has no functions other than those of K");
+    fail<NotImplementedError>({function}, "the built-in engine has no functions other than those of K");
   return call_backend(function.c_str(), args.begin(), static_cast<int>(args.size()), nullptr, nullptr);
 }
 

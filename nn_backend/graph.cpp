@@ -44,7 +44,7 @@ namespace {
 
 /// One of our Functions as engine::Code: it takes the list of feeds and returns the list of outputs.
 engine::Value run_function(void* state, const engine::Value* args, int n_args) {
-  if (n_args != 1) fail<ValueError>("engine: a function takes one list of feeds, not ", n_args, " arguments");
+  if (n_args != 1) fail<ValueError>({"engine"}, "a function takes one list of feeds, not ", n_args, " arguments");
   return box((*static_cast<const Function*>(state))(args[0].as_tensors()));
 }
 void release_function(void* state) { delete static_cast<Function*>(state); }
@@ -60,7 +60,7 @@ template <>
 struct Unbox<Function> {
   static Function from(const engine::Value& v) {
     const engine::Code* code = EngineAccess::code(v);
-    if (!code) fail<TypeError>("engine: code is expected");
+    if (!code) fail<TypeError>({"engine"}, "code is expected");
     if (code->run == run_function) return *static_cast<const Function*>(code->state);
     return FunctionAccess::make(Plan::external(v));
   }
@@ -75,7 +75,7 @@ Function& Function::operator=(const Function& other) noexcept {
 Function::~Function() { Ref<Plan>::drop(plan_); }
 
 Tensors Function::operator()(const Tensors& feeds) const {
-  if (!plan_) fail<ValueError>("function: an empty Function (an uninitialised variable?)");
+  if (!plan_) fail<ValueError>({"function"}, "an empty Function (an uninitialised variable?)");
   if (!plan_->code().is_none()) return unbox<Tensors>("function", call_code("function", plan_->code(), {feeds}));
   engine::Native ours;
   Tensors args = plan_->check_feeds(feeds);
@@ -85,13 +85,13 @@ Tensors Function::operator()(const Tensors& feeds) const {
   if (!symbolic && __builtin_expect(shadow != nullptr, 0)) return plan_->pack_results(shadow->call(*plan_, args));
   if (!symbolic) return plan_->pack_results(plan_->run(args));
   if (plan_->has_effects())
-    fail<ValueError>(
-        "function: a symbolic argument connects the function to the tape, but it has updates; feed values");
+    fail<ValueError>({"function"},
+                     "a symbolic argument connects the function to the tape, but it has updates; feed values");
   return plan_->pack_results(plan_->call(args));
 }
 
 Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
-  if (!plan_) fail<ValueError>("function: an empty Function (an uninitialised variable?)");
+  if (!plan_) fail<ValueError>({"function"}, "an empty Function (an uninitialised variable?)");
   Tensors args;
   args.reserve(static_cast<std::int64_t>(feeds.size()));
   int i = 0;
@@ -112,7 +112,7 @@ std::ostream& operator<<(std::ostream& os, const Function& f) {
 }
 
 bool depends_on(const Tensor& y, const Tensor& x) {
-  if (!y.defined() || !x.defined()) fail<ValueError>("depends_on: an empty Tensor (an uninitialised variable?)");
+  if (!y.defined() || !x.defined()) fail<ValueError>({"depends_on"}, "an empty Tensor (an uninitialised variable?)");
   const Body& from = Access::body(x);
   if (y.id() == x.id()) return true;
   if ((from.flags & kPhase) && (!from.node || (from.flags & kLeaf))) return Access::body(y).flags & kPhase;
@@ -153,13 +153,13 @@ bool is_variable_body(const Body& b) { return (b.flags & kLeaf) && b.node->cell-
 
 /// Throws the errors of an update with that pair.
 void check_pair(const SetPair& pair) {
-  std::string what = text("function: update ", pair.number);
   try {
     refuse_sparse("update", pair.value);
     Scoped<bool> on(context().symbolic, true);
     apply1(update_op, Attrs(), {pair.variable, pair.value});
-  } catch (...) {
-    rethrow_attributed(what.c_str());
+  } catch (Error& e) {
+    ErrorAccess::set(e, "function", "", text("update ", pair.number, ": ", ErrorAccess::message(e)));
+    throw;
   }
 }
 
@@ -168,7 +168,7 @@ Tensor beside_variable(const Tensor& variable, const Tensor& value, int number) 
   Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
   Tensor there = number_on(value, variable.device());
   if (there.device() != variable.device())
-    fail<DeviceError>("function: update ", number, ": the variable is on ", variable.device(), ", the value on ",
+    fail<DeviceError>({"function"}, "update ", number, ": the variable is on ", variable.device(), ", the value on ",
                       there.device());
   return there;
 }
@@ -177,10 +177,12 @@ void add_updates(Plan::Request& request, const Updates& updates) {
   int i = 0;
   for (const Update* u = UpdateAccess::begin(updates); u != UpdateAccess::end(updates); ++u, ++i) {
     const Tensor &first = UpdateAccess::first(*u), &second = UpdateAccess::second(*u);
-    if (!first.defined()) fail<ValueError>("function: update ", i, " is an empty Tensor (an uninitialised variable?)");
+    if (!first.defined())
+      fail<ValueError>({"function"}, "update ", i, " is an empty Tensor (an uninitialised variable?)");
     const Body& b = Access::body(first);
     if (second.defined()) {
-      if (!is_variable_body(b)) fail<TypeError>("function: update ", i, ": the first of the pair is not a variable");
+      if (!is_variable_body(b))
+        fail<TypeError>({"function"}, "update ", i, ": the first of the pair is not a variable");
       request.set_pairs.push_back({first, beside_variable(first, second, i), i});
       check_pair(request.set_pairs.back());
       continue;
@@ -188,10 +190,11 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     if (b.node && b.node->op == &update_op) {
       request.update_ops.push_back(first);
     } else if (is_variable_body(b)) {
-      fail<ValueError>("function: update ", i, " already ran when it was made; pass {variable, new_value}, or make it ",
+      fail<ValueError>({"function"}, "update ", i,
+                       " already ran when it was made; pass {variable, new_value}, or make it ",
                        "inside K::symbolic or from something that depends on a placeholder");
     } else {
-      fail<TypeError>("function: update ", i, " of shape ", b.shape(),
+      fail<TypeError>({"function"}, "update ", i, " of shape ", b.shape(),
                       " is not an update op; pass {variable, new_value}");
     }
   }
@@ -200,17 +203,17 @@ void add_updates(Plan::Request& request, const Updates& updates) {
 /// What feed_dict gives for a tensor, held to what that declares as any feed is. A variable stays one: it is read at each call.
 Tensor feed_value(const Tensor& key, const Tensor& value) {
   if (!key.defined() || !value.defined())
-    fail<ValueError>("function: a ", key.defined() ? "value" : "key",
+    fail<ValueError>({"function"}, "a ", key.defined() ? "value" : "key",
                      " of feed_dict is an empty Tensor (an uninitialised variable?)");
   const TensorSpec &declared = Access::body(key), &v = Access::body(value);
   if (!v.compatible(declared))
-    fail<ValueError>("function: feed_dict gives ", v.shape(), ", declared ", declared.shape());
+    fail<ValueError>({"function"}, "feed_dict gives ", v.shape(), ", declared ", declared.shape());
   if (Access::body(value).flags & kLeaf) {
     if (value.device() != key.device())
-      fail<DeviceError>("function: feed_dict gives a variable on ", value.device(),
+      fail<DeviceError>({"function"}, "feed_dict gives a variable on ", value.device(),
                         ", and the tensor that it stands for is on ", key.device());
     if (v.dtype == declared.dtype) return value;
-    fail<TypeError>("function: feed_dict gives a variable of ", v.dtype, ", declared ", declared.dtype);
+    fail<TypeError>({"function"}, "feed_dict gives a variable of ", v.dtype, ", declared ", declared.dtype);
   }
   if (v.dtype == declared.dtype) return value.to(key.device());
   if (is_sparse(value))
@@ -238,9 +241,9 @@ Update::Update(const Tensor& variable, const Operand& value)
     : first_(variable),
       second_(as_tensor(value, variable.defined() ? Access::body(variable).dtype : DType(), "function")) {
   if (!second_.defined())
-    fail<ValueError>(
-        "function: the value of a pair is an empty Tensor (an uninitialised variable, or a gradient of something ",
-        "the loss does not depend on?)");
+    fail<ValueError>({"function"},
+                     "the value of a pair is an empty Tensor (an uninitialised variable, or a gradient of something ",
+                     "the loss does not depend on?)");
 }
 
 Updates::Updates(std::initializer_list<Update> list) : Updates() {
@@ -283,7 +286,8 @@ Function function(const Tensors& inputs, const Tensors& outputs, const Updates& 
   request.outputs = outputs;
   for (const Tensor& t : outputs)
     if (!t.defined())
-      fail<ValueError>("function: an output is an empty Tensor (an uninitialised variable, or a gradient of something ",
+      fail<ValueError>({"function"},
+                       "an output is an empty Tensor (an uninitialised variable, or a gradient of something ",
                        "the loss does not depend on?)");
   add_updates(request, updates);
   return FunctionAccess::make(Plan::build(request, /*keeps_calls=*/true));
@@ -297,9 +301,9 @@ Function function(const Tensors& inputs, const Tensors& outputs, const FunctionO
   request.outputs = outputs;
   request.fetches = options.fetches;
   for (const Tensor& t : outputs)
-    if (!t.defined()) fail<ValueError>("function: an output is an empty Tensor (an uninitialised variable?)");
+    if (!t.defined()) fail<ValueError>({"function"}, "an output is an empty Tensor (an uninitialised variable?)");
   for (const Tensor& t : options.fetches)
-    if (!t.defined()) fail<ValueError>("function: a fetch is an empty Tensor (an uninitialised variable?)");
+    if (!t.defined()) fail<ValueError>({"function"}, "a fetch is an empty Tensor (an uninitialised variable?)");
   add_updates(request, options.updates);
   for (const Update* u = UpdateAccess::begin(options.feed_dict); u != UpdateAccess::end(options.feed_dict); ++u)
     request.feed_dict.push_back(
@@ -312,7 +316,8 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
   Plan::Request request;
   for (const Tensor& like : inputs) {
     if (!like.defined())
-      fail<ValueError>("function: input ", request.inputs.size(), " is an empty Tensor (an uninitialised variable?)");
+      fail<ValueError>({"function"}, "input ", request.inputs.size(),
+                       " is an empty Tensor (an uninitialised variable?)");
     const Body& b = Access::body(like);
     if (is_sparse(b)) request.inputs.push_back(placeholder(b.shape(), None, b.dtype, /*sparse=*/true));
     else request.inputs.push_back(make_leaf(Leaf::placeholder, b, b.device, {}, Name()));
@@ -325,7 +330,7 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
     request.outputs = func(request.inputs);
   }
   for (const Tensor& t : request.outputs)
-    if (!t.defined()) fail<ValueError>("function: the callable returned an empty Tensor");
+    if (!t.defined()) fail<ValueError>({"function"}, "the callable returned an empty Tensor");
   request.update_ops = std::move(updates);
   return FunctionAccess::make(Plan::build(request, /*keeps_calls=*/true));
 }
@@ -397,10 +402,10 @@ Tensor learning_phase() {
 
 void set_learning_phase(Scalar value) {
   KASSETTE_DISPATCH(set_learning_phase, value);
-  if (value.is_none()) fail<ValueError>("set_learning_phase: None; it must be 0 (test) or 1 (train)");
+  if (value.is_none()) fail<ValueError>({"set_learning_phase"}, "None; it must be 0 (test) or 1 (train)");
   double v;
   write_scalar(&v, float64, value, "set_learning_phase");
-  if (v != 0 && v != 1) fail<ValueError>("set_learning_phase: ", v, "; it must be 0 (test) or 1 (train)");
+  if (v != 0 && v != 1) fail<ValueError>({"set_learning_phase"}, v, "; it must be 0 (test) or 1 (train)");
   frozen_phase.store(static_cast<int>(v), std::memory_order_relaxed);
 }
 
@@ -411,7 +416,7 @@ void clear_session() {
 }
 
 LearningPhaseScope::LearningPhaseScope(int value) : old_(context().phase) {
-  if (value != 0 && value != 1) fail<ValueError>("LearningPhaseScope: ", value, "; it must be 0 (test) or 1 (train)");
+  if (value != 0 && value != 1) fail<ValueError>({"LearningPhaseScope"}, value, "; it must be 0 (test) or 1 (train)");
   context().phase = value;
 }
 LearningPhaseScope::~LearningPhaseScope() { context().phase = old_; }
@@ -504,7 +509,7 @@ std::string scoped_name(Name name) {
 }
 
 NameScope::NameScope(Name name) : prefix_(nullptr), old_(context().name_scope) {
-  if (name.size() == 0) fail<ValueError>("name_scope: the name is empty");
+  if (name.size() == 0) fail<ValueError>({"name_scope"}, "the name is empty");
   prefix_ = strdup(text(old_ ? old_ : "", string_of(name), '/').c_str());
   if (!prefix_) throw std::bad_alloc();
   context().name_scope = prefix_;

@@ -20,11 +20,12 @@ bool sparse_operand(const Operand& x) { return is_tensor_operand(x) && is_sparse
 /// What the product of a sparse matrix with a dense matrix or vector asks of the two; an unknown rank is decided at the call.
 void check_sparse(const Body& sparse, const Body& dense, std::int64_t k, std::int64_t of_sparse, bool first) {
   const TensorSpec &s = sparse, &d = dense;
-  auto both = [&] { return first ? text("dot: sparse ", s, " x ", d) : text("dot: ", d, " x sparse ", s); };
+  auto both = [&] { return first ? text("sparse ", s, " x ", d) : text(d, " x sparse ", s); };
   if (s.rank != 2 || d.rank > 2 || d.rank == 0)
-    fail<ValueError>(both(), ": a sparse matrix takes a dense matrix or vector");
+    fail<ValueError>({"dot"}, both(), ": a sparse matrix takes a dense matrix or vector");
   if (differ(k, of_sparse))
-    fail<ValueError>(both(), ": inner dimensions differ, ", first ? of_sparse : k, " against ", first ? k : of_sparse);
+    fail<ValueError>({"dot"}, both(), ": inner dimensions differ, ", first ? of_sparse : k, " against ",
+                     first ? k : of_sparse);
 }
 
 Tensor dot_sparse(const Tensor& x, const Tensor& y) {
@@ -47,10 +48,10 @@ Tensor dot(const Operand& x, const Operand& y) {
   DType dtype = dtype_beside(x, y);
   if (bool first = sparse_operand(x); first || sparse_operand(y)) {
     if (first && sparse_operand(y))
-      fail<NotImplementedError>("dot: both operands are sparse; densify one of them: K::to_dense(y)");
+      fail<NotImplementedError>({"dot"}, "both operands are sparse; densify one of them: K::to_dense(y)");
     Arg a(x, dtype, "dot"), b(y, dtype, "dot");
     if (!a.tensor().defined() || !b.tensor().defined())
-      fail<ValueError>("dot: an empty Tensor (an uninitialised variable?)");
+      fail<ValueError>({"dot"}, "an empty Tensor (an uninitialised variable?)");
     return attribute_errors("dot", [&] { return first ? dot_sparse(a, b) : dot_before_sparse(a, b); });
   }
   return attribute_errors("dot", [&] { return kassette::dot(Arg(x, dtype, "dot"), Arg(y, dtype, "dot")); });
@@ -61,7 +62,7 @@ Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes&
   DType dtype = dtype_beside(x_operand, y_operand);
   Arg x(x_operand, dtype, "batch_dot"), y(y_operand, dtype, "batch_dot");
   if (axes.size_ == 0 || axes.size_ > 2)
-    fail<ValueError>("batch_dot: ", axes.size_,
+    fail<ValueError>({"batch_dot"}, axes.size_,
                      " axes given; it takes one of x and one of y, or one that stands for both");
   bool given = axes.size_ > 0;
   int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : kUsualAxis;

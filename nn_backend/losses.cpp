@@ -18,14 +18,14 @@ namespace {
 
 /// Checks a target that is compared with the output element by element.
 void check_target(const char* what, const Tensor& t, const Tensor& o) {
-  if (!t.defined()) fail<ValueError>(what, ": the target is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({what}, "the target is an empty Tensor (an uninitialised variable?)");
   DType a = Access::body(t).dtype, b = Access::body(o).dtype;
-  if (a != b) fail<TypeError>(what, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+  if (a != b) fail<TypeError>({what}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
 }
 void check_floats(const char* what, const Tensor& x) {
-  if (!x.defined()) fail<ValueError>(what, ": the output is an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail<ValueError>({what}, "the output is an empty Tensor (an uninitialised variable?)");
   DType dtype = Access::body(x).dtype;
-  if (!dtype.is_float()) fail<TypeError>(what, ": output is ", dtype, ", not a float dtype; cast it first (K::cast)");
+  if (!dtype.is_float()) fail<TypeError>({what}, "output is ", dtype, ", not a float dtype; cast it first (K::cast)");
 }
 
 /// Half types as float32: in float16 1 - epsilon is 1.
@@ -45,7 +45,7 @@ Tensor ids_beside(const Tensor& target, const Tensor& z) {
   if (rank >= 0 && i.rank == rank - 1) return ids;
   if (rank > 0 && o.known()) {
     if (i.known() && i.numel() * o.dims[rank - 1] != o.numel())
-      fail<ValueError>("sparse_categorical_crossentropy: ", i.numel(), " class ids ", static_cast<const TensorSpec&>(i),
+      fail<ValueError>({"sparse_categorical_crossentropy"}, i.numel(), " class ids ", static_cast<const TensorSpec&>(i),
                        " for output ", static_cast<const TensorSpec&>(o), ", one for each row of the class axis");
     if (i.known()) return reshape(ids, Shape(o.dims, rank - 1));
   }
@@ -94,7 +94,7 @@ Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& out
   Arg o(output, DType(), what), t(target, int64, what);
   check_floats(what, o);
   if (o.body().rank < 0 && axis != -1)
-    fail<ValueError>(what, ": the axis must be -1 where the rank of output is unknown, not ", axis);
+    fail<ValueError>({what}, "the axis must be -1 where the rank of output is unknown, not ", axis);
   if (axis != -1 || o.body().rank == 0) checked_axes(what, o, axis, /*keepdims=*/false);
   return attribute_errors(what, [&] {
     Tensor z = from_logits ? o.tensor() : wide(o);

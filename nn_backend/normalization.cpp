@@ -18,7 +18,7 @@ namespace kassette {
 template <>
 struct Unbox<backend::NormalizedBatch> {
   static backend::NormalizedBatch from(const engine::Value& v) {
-    if (v.size() != 3) fail<TypeError>("engine: a list of three tensors is expected");
+    if (v.size() != 3) fail<TypeError>({"engine"}, "a list of three tensors is expected");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensor()};
   }
 };
@@ -30,9 +30,9 @@ engine::Value box(const NormalizedBatch& b) { return Tensors{b.normalized, b.mea
 namespace {
 
 void check_float(const Tensor& x, const char* what) {
-  if (!x.defined()) fail<ValueError>(what, ": x is an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail<ValueError>({what}, "x is an empty Tensor (an uninitialised variable?)");
   if (!x.dtype().is_float())
-    fail<TypeError>(what, ": x is ", x.dtype(), ", not a float dtype; cast it first (K::cast)");
+    fail<TypeError>({what}, "x is ", x.dtype(), ", not a float dtype; cast it first (K::cast)");
 }
 
 /// gamma or beta; empty if it is None or an empty Tensor.
@@ -50,21 +50,21 @@ class Parameter {
 
  private:
   static const Operand& some(const Operand& p, const char* name, const char* what) {
-    if (p.is_none()) fail<TypeError>(what, ": ", name, " is None where a number or tensor is expected");
+    if (p.is_none()) fail<TypeError>({what}, name, " is None where a number or tensor is expected");
     return p;
   }
   /// The parameter, cast and reshaped as needed; empty if that is not necessary.
   static Tensor fitted(const Tensor& p, const char* name, const char* what, const Tensor& x, int axis) {
     DType dtype = Access::body(x).dtype;
-    if (!p.defined()) fail<ValueError>(what, ": ", name, " is an empty Tensor (an uninitialised variable?)");
+    if (!p.defined()) fail<ValueError>({what}, name, " is an empty Tensor (an uninitialised variable?)");
     const Body& b = Access::body(p);
     if (b.dtype != dtype)
-      fail<TypeError>(what, ": x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");
+      fail<TypeError>({what}, "x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");
     Tensor t = dtype.size() < 4 ? cast(p, float32) : Tensor();
     int rank = Access::body(x).rank, own = b.rank;
     if (axis == -1 || (rank >= 0 && axis == rank - 1) || own > 1 || own == 0) return t;
     if (rank < 0 || own < 0)
-      fail<ValueError>(what, ": the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ",
+      fail<ValueError>({what}, "the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ",
                        static_cast<const TensorSpec&>(b), " cannot be put along axis ", axis,
                        "; declare it in the placeholder");
     Dims shape(None);

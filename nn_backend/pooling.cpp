@@ -22,17 +22,17 @@ namespace kassette {
 namespace backend {
 
 void numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to) {
-  if (given.whole_) fail<TypeError>(what, ": ", name, " are numbers, not a tensor");
+  if (given.whole_) fail<TypeError>({what}, name, " are numbers, not a tensor");
   if (given.size_ != axes && given.size_ != 1)
-    fail<ValueError>(what, ": ", name, given.size_ < 0 ? " are None" : "", "; expected ", axes,
+    fail<ValueError>({what}, name, given.size_ < 0 ? " are None" : "", "; expected ", axes,
                      axes == 1 ? " number" : " numbers, or one for all axes");
   for (int i = 0; i < axes; ++i) {
     const Dim& d = given.dims_[given.size_ == 1 ? 0 : i];
-    if (d.tensor_) fail<TypeError>(what, ": ", name, " are numbers, not tensors");
+    if (d.tensor_) fail<TypeError>({what}, name, " are numbers, not tensors");
     if (d.value_ == Dim::kNoneDim || d.value_ < 1)
-      fail<ValueError>(what, ": ", name, " hold ", d.value_ == Dim::kNoneDim ? std::string("None") : text(d.value_),
+      fail<ValueError>({what}, name, " hold ", d.value_ == Dim::kNoneDim ? std::string("None") : text(d.value_),
                        "; they are at least 1");
-    if (d.value_ > INT32_MAX) fail<ValueError>(what, ": ", name, " hold ", d.value_, "; they are at most ", INT32_MAX);
+    if (d.value_ > INT32_MAX) fail<ValueError>({what}, name, " hold ", d.value_, "; they are at most ", INT32_MAX);
     to[i] = d.value_;
   }
 }
@@ -44,12 +44,12 @@ Padding padding_of(const char* what, Name padding, bool causal) {
   if (name == "valid") return Padding::valid;
   if (name == "same") return Padding::same;
   if (name == "causal" && causal) return Padding::causal;
-  fail<ValueError>(what, ": padding is ", quoted(padding), "; it is \"valid\"",
+  fail<ValueError>({what}, "padding is ", quoted(padding), "; it is \"valid\"",
                    causal ? ", \"same\" or \"causal\"" : " or \"same\"");
 }
 
 const Tensor& dense(const char* what, const char* name, const Tensor& t) {
-  if (!t.defined()) fail<ValueError>(what, ": ", name, " is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({what}, name, " is an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, t);
   return t;
 }
@@ -69,7 +69,7 @@ Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool
     form.window[i] = {.size = size[i], .stride = stride[i], .dilation = 1, .padding = kind};
   const std::string mode = string_of(pool_mode);
   const bool max = mode == "max";
-  if (!max && mode != "avg") fail<ValueError>(what, ": pool_mode is ", quoted(pool_mode), "; it is \"max\" or \"avg\"");
+  if (!max && mode != "avg") fail<ValueError>({what}, "pool_mode is ", quoted(pool_mode), "; it is \"max\" or \"avg\"");
   Arg x(operand, DType(), what);
   dense(what, "x", x);
   return max ? max_pool(x, form) : avg_pool(x, form);
@@ -77,10 +77,10 @@ Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool
 
 std::int64_t known_size(const char* what, const Body& b, int axis) {
   if (b.rank != 3)
-    fail<ValueError>(what, ": the kernel has shape ", static_cast<const TensorSpec&>(b),
+    fail<ValueError>({what}, "the kernel has shape ", static_cast<const TensorSpec&>(b),
                      "; it takes rank 3: (places, features, output channels)");
   if (b.dims[axis] < 0)
-    fail<ValueError>(what, ": the kernel has shape ", static_cast<const TensorSpec&>(b),
+    fail<ValueError>({what}, "the kernel has shape ", static_cast<const TensorSpec&>(b),
                      "; its sizes have to be known");
   return b.dims[axis];
 }
@@ -107,7 +107,7 @@ std::int64_t extent_of_patches(const char* what, std::int64_t places, std::int64
   std::int64_t extent;
   if (places == 0) return 0;
   if (__builtin_mul_overflow(places - 1, stride, &extent) || __builtin_add_overflow(extent, size, &extent))
-    fail<ValueError>(what, ": ", places, " patches with a stride of ", stride,
+    fail<ValueError>({what}, places, " patches with a stride of ", stride,
                      " take more elements than a tensor can have");
   return extent;
 }
@@ -120,11 +120,11 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   dense(what, "inputs", x);
   const Body &b = x.body(), &k = Access::body(dense(what, "the kernel", w));
   if (!b.dtype.is_float())
-    fail<TypeError>(what, ": inputs are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
+    fail<TypeError>({what}, "inputs are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
   if (b.dtype != k.dtype)
-    fail<TypeError>(what, ": inputs are ", b.dtype, ", the kernel is ", k.dtype, "; cast one of them (K::cast)");
+    fail<TypeError>({what}, "inputs are ", b.dtype, ", the kernel is ", k.dtype, "; cast one of them (K::cast)");
   if (b.rank >= 0 && b.rank != axes + 2)
-    fail<ValueError>(what, ": inputs have shape ", static_cast<const TensorSpec&>(b), "; it takes rank ", axes + 2);
+    fail<ValueError>({what}, "inputs have shape ", static_cast<const TensorSpec&>(b), "; it takes rank ", axes + 2);
   std::int64_t all = 1, taps = 1, extent[2];
   for (int i = 0; i < axes; ++i) {
     all *= places[i], taps *= size[i];
@@ -132,18 +132,18 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   }
   const std::int64_t features = known_size(what, k, 1), filters = known_size(what, k, 2);
   if (known_size(what, k, 0) != all)
-    fail<ValueError>(what, ": the kernel ", static_cast<const TensorSpec&>(k), " has ", k.dims[0],
+    fail<ValueError>({what}, "the kernel ", static_cast<const TensorSpec&>(k), " has ", k.dims[0],
                      " places, and output_shape asks for ", all);
   const int space = channels_first ? 2 : 1, channel_axis = channels_first ? 1 : axes + 1;
   const std::int64_t channels = b.rank < 0 ? kUnknown : b.dims[channel_axis];
   if (features % taps != 0 || (channels >= 0 && features != taps * channels))
-    fail<ValueError>(what, ": inputs ", static_cast<const TensorSpec&>(b), " and a kernel ",
+    fail<ValueError>({what}, "inputs ", static_cast<const TensorSpec&>(b), " and a kernel ",
                      static_cast<const TensorSpec&>(k), ": patches have ", taps,
                      " elements of each channel, the kernel takes ", features, " features");
   for (int i = 0; i < axes && b.rank >= 0; ++i) {
     const std::int64_t n = b.dims[space + i];
     if (n >= 0 && extent[i] > n)
-      fail<ValueError>(what, ": inputs ", static_cast<const TensorSpec&>(b), " have ", n,
+      fail<ValueError>({what}, "inputs ", static_cast<const TensorSpec&>(b), " have ", n,
                        " elements along an axis, and ", places[i], " patches take ", extent[i]);
   }
   // An index ends where x ends, a slice refuses to: unknown sizes are checked when they are known.
@@ -234,10 +234,10 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
     Arg x(x_operand, dtype, what), bias(bias_operand, dtype, what);
     dense(what, "x", x);
     const TensorSpec &s = x.body(), &b = Access::body(dense(what, "the bias", bias));
-    if (b.rank < 0) fail<ValueError>(what, ": the rank of the bias is unknown; declare it in the placeholder");
+    if (b.rank < 0) fail<ValueError>({what}, "the rank of the bias is unknown; declare it in the placeholder");
     Tensor fitted = assert_shape_of(channels_first ? ShapeCheck::bias_first : ShapeCheck::bias_last, bias, x);
     if (!channels_first || s.rank == 2) return x.tensor() + fitted;
-    if (s.rank < 0) fail<ValueError>(what, ": the rank of x is unknown; declare it in the placeholder");
+    if (s.rank < 0) fail<ValueError>({what}, "the rank of x is unknown; declare it in the placeholder");
     if (b.rank == 1) {
       Dims shape(None);
       shape.size_ = s.rank - 1;

@@ -49,14 +49,14 @@ struct Sample {
     return {key, dims, dtype};
   }
   void check_float() const {
-    if (!dtype.is_float()) fail<TypeError>(what, ": ", dtype, " is not a float dtype");
+    if (!dtype.is_float()) fail<TypeError>({what}, dtype, " is not a float dtype");
   }
   /// A parameter as a tensor of the samples' dtype.
   Tensor parameter(const Operand& x, const char* name) const {
     Tensor t = as_tensor(x, dtype, what);
-    if (!t.defined()) fail<ValueError>(what, ": ", name, " is an empty Tensor (an uninitialised variable?)");
+    if (!t.defined()) fail<ValueError>({what}, name, " is an empty Tensor (an uninitialised variable?)");
     if (t.dtype() != dtype)
-      fail<TypeError>(what, ": ", name, " is ", t.dtype(), " and the samples are ", dtype,
+      fail<TypeError>({what}, name, " is ", t.dtype(), " and the samples are ", dtype,
                       "; cast it (K::cast) or give dtype");
     return t;
   }
@@ -96,10 +96,9 @@ std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) 
   bool integral = Access::kind(x) == Scalar::kInt || Access::kind(x) == Scalar::kUint;
   bool zero = Access::kind(x) == Scalar::kFloat && Access::float_value(x) == 0;  // the default of minval
   if (!integral && !zero)
-    fail<TypeError>(s.what, ": ", s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype,
-                    "\")");
+    fail<TypeError>({s.what}, s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype, "\")");
   std::int64_t v = integral ? Access::int_value(x) : 0;
-  if (Access::kind(x) == Scalar::kUint && v < 0) fail<ValueError>(s.what, ": ", name, " does not fit int64");
+  if (Access::kind(x) == Scalar::kUint && v < 0) fail<ValueError>({s.what}, name, " does not fit int64");
   return v;
 }
 std::int64_t checked_low(const Sample& s, const Operand& x) {
@@ -109,14 +108,13 @@ std::int64_t checked_low(const Sample& s, const Operand& x) {
 }
 std::int64_t checked_high(const Sample& s, const Operand& x) {
   if (Access::kind(x) == Scalar::kFloat)
-    fail<TypeError>(s.what, ": ", s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype,
-                    "\")");
+    fail<TypeError>({s.what}, s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype, "\")");
   std::int64_t high = integer_bound(s, x, "maxval");
   if (high != INT64_MIN) scalar_tensor(high - 1, s.dtype, s.what);
   return high;
 }
 void check_order(const Sample& s, std::int64_t low, std::int64_t high) {
-  if (low >= high) fail<ValueError>(s.what, ": minval ", low, " is not below maxval ", high);
+  if (low >= high) fail<ValueError>({s.what}, "minval ", low, " is not below maxval ", high);
 }
 Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval, const Scalar& seed) {
   if (is_tensor_operand(minval) || is_tensor_operand(maxval)) {
@@ -147,7 +145,7 @@ Shape fixed_shape(const Dims& shape, const char* what) {
   if (!dims.symbolic()) return shape_from(dims, default_float(), what).shape();
   Shape known = apply1(broadcast_to_op, {scalar_tensor(0, default_float()), dims}).shape();
   if (!known.known())
-    fail<ValueError>(what, ": shape ", known, " depends on a placeholder; a variable has known sizes");
+    fail<ValueError>({what}, "shape ", known, " depends on a placeholder; a variable has known sizes");
   return known;
 }
 /// A variable holds one draw, also where draws would only be recorded.
@@ -162,7 +160,7 @@ Tensor variable_of(F sample, DType dtype, Name name) {
 void set_random_seed(Scalar seed) {
   KASSETTE_DISPATCH(set_random_seed, seed);
   if (Access::kind(seed) != Scalar::kInt && Access::kind(seed) != Scalar::kUint)
-    fail<TypeError>("set_random_seed: the seed is not an integer");
+    fail<TypeError>({"set_random_seed"}, "the seed is not an integer");
   kassette::set_random_seed(static_cast<std::uint64_t>(Access::int_value(seed)));
 }
 
@@ -201,7 +199,7 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
   Sample s("random_binomial", shape, dtype);
   if (is_number(p)) return attribute_errors(s.what, [&] { return bernoulli(s.draw(seed), number(p, s.what)); });
   Tensor share = as_tensor(p, default_float(), s.what);
-  if (!share.defined()) fail<ValueError>(s.what, ": p is an empty Tensor (an uninitialised variable?)");
+  if (!share.defined()) fail<ValueError>({s.what}, "p is an empty Tensor (an uninitialised variable?)");
   DType result = s.dtype;
   s.dtype = share.dtype();
   s.check_float();
@@ -215,9 +213,9 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   KASSETTE_DISPATCH(dropout, x, level, noise_shape, seed);
   SeedScope scope;
   Arg t(x, DType(), "dropout");
-  if (!(level >= 0 && level < 1)) fail<ValueError>("dropout: level ", level, " is not in [0, 1)");
-  if (!t.tensor().defined()) fail<ValueError>("dropout: x is an empty Tensor (an uninitialised variable?)");
-  if (!t.body().dtype.is_float()) fail<ValueError>("dropout: x is ", t.body().dtype, "; a float dtype is expected");
+  if (!(level >= 0 && level < 1)) fail<ValueError>({"dropout"}, "level ", level, " is not in [0, 1)");
+  if (!t.tensor().defined()) fail<ValueError>({"dropout"}, "x is an empty Tensor (an uninitialised variable?)");
+  if (!t.body().dtype.is_float()) fail<ValueError>({"dropout"}, "x is ", t.body().dtype, "; a float dtype is expected");
   Tensor dims = noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout");
   if (level == 0) return t.tensor();
   Tensor key = key_beside({&t.tensor(), &dims}, seed, "dropout");

@@ -13,7 +13,7 @@ namespace {
 /// bool and integers as floatx.
 Tensor as_floats(const Tensor& x) { return !x.defined() || x.dtype().is_float() ? x : cast(x, default_float()); }
 const Axes& one_axis(const char* what, const Axes& axis) {
-  if (axis.size_ >= 0 && axis.size_ != 1) fail<ValueError>(what, ": takes one axis or None, not ", axis.size_);
+  if (axis.size_ >= 0 && axis.size_ != 1) fail<ValueError>({what}, "takes one axis or None, not ", axis.size_);
   return axis;
 }
 

@@ -19,14 +19,14 @@ namespace kassette {
 template <>
 struct Unbox<backend::Step> {
   static backend::Step from(const engine::Value& v) {
-    if (v.size() != 2) fail<TypeError>("engine: a step returns a list of its output and its states");
+    if (v.size() != 2) fail<TypeError>({"engine"}, "a step returns a list of its output and its states");
     return {v[0].as_tensor(), v[1].as_tensors()};
   }
 };
 template <>
 struct Unbox<backend::RnnResult> {
   static backend::RnnResult from(const engine::Value& v) {
-    if (v.size() != 3) fail<TypeError>("engine: rnn gives a list of last_output, outputs and new_states");
+    if (v.size() != 3) fail<TypeError>({"engine"}, "rnn gives a list of last_output, outputs and new_states");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensors()};
   }
 };
@@ -44,15 +44,14 @@ namespace {
 
 void check_list(const char* what, const Tensors& list, const char* name) {
   for (const Tensor& t : list) {
-    if (!t.defined()) fail<ValueError>(what, ": ", name, " holds an empty Tensor (an uninitialised variable?)");
+    if (!t.defined()) fail<ValueError>({what}, name, " holds an empty Tensor (an uninitialised variable?)");
     refuse_sparse(what, t);
   }
 }
 void check_elements(const char* what, const Tensors& list, bool takes_list, const char* name) {
-  if (list.empty()) fail<ValueError>(what, ": ", name, " is an empty list");
+  if (list.empty()) fail<ValueError>({what}, name, " is an empty list");
   if (list.size() > 1 && !takes_list)
-    fail<TypeError>(what, ": ", list.size(),
-                    " tensors to go through, and a function of one; let it take `const Tensors&`");
+    fail<TypeError>({what}, list.size(), " tensors to go through, and a function of one; let it take `const Tensors&`");
   check_list(what, list, name);
 }
 
@@ -62,7 +61,7 @@ Tensor mask_of(const Operand& given, const LoopForm& form) {
   Tensor mask = as_tensor(given, DType(), form.what);
   refuse_sparse(form.what, mask);
   const Body& b = Access::body(mask);
-  if (b.rank < 0) fail<ValueError>(form.what, ": the rank of the mask is unknown; declare it in the placeholder");
+  if (b.rank < 0) fail<ValueError>({form.what}, "the rank of the mask is unknown; declare it in the placeholder");
   mask = cast(mask, bool_);
   if (b.rank != 3 || (b.dims[2] != 1 && b.dims[2] >= 0)) return mask;  // scan refuses masks of another rank than 2
   return attribute_errors(form.what, [&] { return squeeze(mask, 2); });
@@ -73,14 +72,14 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, LoopForm
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
   Tensor lengths = as_tensor(given, int64, form.what);
   const Body& b = Access::body(lengths);
-  if (!b.dtype.is_integer()) fail<TypeError>(form.what, ": input_length is ", b.dtype, ", expected integers");
+  if (!b.dtype.is_integer()) fail<TypeError>({form.what}, "input_length is ", b.dtype, ", expected integers");
   if (b.rank == 0 && !b.symbolic()) {
     form.length = lengths.item<std::int64_t>();
-    if (form.length < 0) fail<ValueError>(form.what, ": input_length is ", form.length);
+    if (form.length < 0) fail<ValueError>({form.what}, "input_length is ", form.length);
     return Tensor();
   }
   if (b.rank != 1)
-    fail<ValueError>(form.what, ": input_length has shape ", static_cast<const TensorSpec&>(b),
+    fail<ValueError>({form.what}, "input_length has shape ", static_cast<const TensorSpec&>(b),
                      ", expected a number of steps or (samples,)");
   if (masked) return Tensor();
   Tensor samples = expand_dims(cast(lengths, int64), form.axis);
@@ -91,9 +90,9 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, LoopForm
 void check_inputs(const LoopForm& form, const Tensors& inputs) {
   for (const Tensor& x : inputs) {
     const Body& b = Access::body(x);
-    if (b.rank < 0) fail<ValueError>(form.what, ": the rank of the inputs is unknown; declare it in the placeholder");
+    if (b.rank < 0) fail<ValueError>({form.what}, "the rank of the inputs is unknown; declare it in the placeholder");
     if (b.rank < 3)
-      fail<ValueError>(form.what, ": inputs have shape ", static_cast<const TensorSpec&>(b), ", expected ",
+      fail<ValueError>({form.what}, "inputs have shape ", static_cast<const TensorSpec&>(b), ", expected ",
                        form.axis == 1 ? "(samples, time, ...)" : "(time, samples, ...)", " of rank 3 at least");
   }
 }
@@ -118,7 +117,7 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
   r.states = initial_states;
   r.mask = mask_of(mask, r);
   if (r.mask.defined() && initial_states.empty())
-    fail<ValueError>("rnn: a mask needs states to keep, and initial_states is empty");
+    fail<ValueError>({"rnn"}, "a mask needs states to keep, and initial_states is empty");
   Tensor lengths = lengths_mask(input_length, inputs[0], r.mask.defined(), r);
   if (lengths.defined()) r.mask = lengths;
   check_list(r.what, initial_states, "initial_states");
@@ -136,7 +135,7 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
     return out;
   };
   if (unroll && loop_length(r, r.xs) < 1)
-    fail<ValueError>("rnn: unroll needs a known time of at least one step, the inputs have shape ",
+    fail<ValueError>({"rnn"}, "unroll needs a known time of at least one step, the inputs have shape ",
                      static_cast<const TensorSpec&>(Access::body(inputs[0])));
   Tensors out = unroll ? unrolled(r, step) : recur(r, step);
   RnnResult result{out[1], out[0], {}};
@@ -161,7 +160,7 @@ Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name, DType dty
   return recur(r, [&](const Tensors& xs, const Tensors&) {
     Tensor y = fn(xs);
     if (y.defined() && Access::body(y).dtype != wanted)
-      fail<TypeError>("map_fn: the function returned ", Access::body(y).dtype, ", expected ", wanted,
+      fail<TypeError>({"map_fn"}, "the function returned ", Access::body(y).dtype, ", expected ", wanted,
                       dtype.given() ? ", the dtype asked for" : ", the dtype of elems; name the other one as dtype");
     return Tensors(y);
   })[0];

@@ -65,9 +65,9 @@ std::string contents(const std::string& file, int descriptor) {
     else if (n < 0 && errno == EINTR) n = 1;
   int error = errno;
   ::close(descriptor);
-  if (n < 0) fail<RuntimeError>("keras.json: cannot read ", file, ": ", std::strerror(error));
+  if (n < 0) fail<RuntimeError>({}, "keras.json: cannot read ", file, ": ", std::strerror(error));
   if (all.size() > kLongest)
-    fail<RuntimeError>("keras.json: cannot read ", file, ": it has more than ", kLongest, " bytes");
+    fail<RuntimeError>({}, "keras.json: cannot read ", file, ": it has more than ", kLongest, " bytes");
   return all;
 }
 
@@ -145,7 +145,7 @@ std::string word(const std::string& file, const char* field, const Field& value,
     if (value.kind == Field::kText && value.text == w) return w;
     known += text(known.empty() ? "" : " or ", '"', w, '"');
   }
-  fail<AssertionError>(file, ": ", field, " is ", excerpt(value.json), "; it takes ", known);
+  fail<AssertionError>({}, file, ": ", field, " is ", excerpt(value.json), "; it takes ", known);
 }
 
 /// The text with its long integers cut to what fits 64 bits: Python's have no end, and Json would take them for floats. Nobody
@@ -183,13 +183,14 @@ void apply_settings(const std::string& all, const std::string& file, Settings& s
     return;
   }
   if (std::string_view(config.type) != "object")
-    fail<TypeError>(file, ": holds ", config.type, " where an object is expected");
+    fail<TypeError>({}, file, ": holds ", config.type, " where an object is expected");
   if (const Field* floatx = config.find("floatx"))
     s.floatx = DType(Name(word(file, "floatx", *floatx, {"float16", "float32", "float64"})));
   if (const Field* epsilon = config.find("epsilon")) {
     if (epsilon->kind != Field::kFloat) {
       const auto cut = whole.find(epsilon->json);
-      fail<AssertionError>(file, ": epsilon is ", cut == whole.end() ? excerpt(epsilon->json) : excerpt(cut->second),
+      fail<AssertionError>({}, file, ": epsilon is ",
+                           cut == whole.end() ? excerpt(epsilon->json) : excerpt(cut->second),
                            "; it takes a float such as 1e-07 or 1.0");
     }
     s.epsilon = epsilon->number;
@@ -198,12 +199,12 @@ void apply_settings(const std::string& all, const std::string& file, Settings& s
     s.channels_first =
         word(file, "image_data_format", *format, {"channels_last", "channels_first"}) == "channels_first";
   if (const Field* backend = config.find("backend")) {
-    if (backend->kind != Field::kText) fail<TypeError>(file, ": backend is ", backend->type, ", not a name");
+    if (backend->kind != Field::kText) fail<TypeError>({}, file, ": backend is ", backend->type, ", not a name");
     const std::string& name = backend->text;
     // A writer of this file must not choose what code runs: libraries are loaded only from folders that the user has named.
     if (name.find('/') != name.npos || name != printable(name) || name.find('\0') != name.npos ||
         name.size() > kLongestName)
-      fail<ValueError>("Unable to import backend : ", excerpt(name), ": ", file,
+      fail<ValueError>({}, "Unable to import backend : ", excerpt(name), ": ", file,
                        " takes a name, such as my_package.my_module; KERAS_BACKEND takes a path");
     s.backend = name;
     s.source = file;
@@ -226,10 +227,10 @@ Settings read_settings() {
   if (!found.distrust.empty())
     log_warning(text("keras.json: ", shown, " is not read and the defaults are used, because ", found.distrust));
   else if (found.error && found.regular)
-    fail<RuntimeError>("keras.json: cannot read ", shown, ": ", std::strerror(found.error));
+    fail<RuntimeError>({}, "keras.json: cannot read ", shown, ": ", std::strerror(found.error));
   else if (found.error) write_defaults(file);
   else if (found.descriptor < 0)
-    fail<RuntimeError>("keras.json: cannot read ", shown, ": ",
+    fail<RuntimeError>({}, "keras.json: cannot read ", shown, ": ",
                        found.directory ? "Is a directory" : "is not a regular file");
   else apply_settings(contents(shown, found.descriptor), shown, s);
   const char* name = secure_getenv("KERAS_BACKEND");

@@ -48,11 +48,11 @@ Tensor repeat_elements(const Operand& x, int rep, int axis) {
 Tensor repeat(const Operand& x, int n) {
   KASSETTE_DISPATCH(repeat, x, n);
   Arg t(x, DType(), "repeat");
-  if (!t.tensor().defined()) fail<ValueError>("repeat: an empty Tensor (an uninitialised variable?)");
+  if (!t.tensor().defined()) fail<ValueError>({"repeat"}, "an empty Tensor (an uninitialised variable?)");
   if (t.body().rank != 2)
-    fail<AssertionError>("repeat: a tensor of shape ", static_cast<const TensorSpec&>(t.body()),
+    fail<AssertionError>({"repeat"}, "a tensor of shape ", static_cast<const TensorSpec&>(t.body()),
                          "; it must have rank 2");
-  if (n < 1) fail<ValueError>("repeat: n ", n, "; it must be at least 1");
+  if (n < 1) fail<ValueError>({"repeat"}, "n ", n, "; it must be at least 1");
   return attribute_errors("repeat", [&] { return kassette::repeat_elements(kassette::expand_dims(t, 1), n, 1); });
 }
 Tensor tile(const Operand& x, const Dims& n) {

@@ -17,7 +17,7 @@ namespace backend {
 namespace {
 
 Tensor change(const Tensor& x, const Operand& value, Effect::Mode mode, const char* what) {
-  if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
   DType dtype = Access::body(x).dtype;
   Arg v(value, dtype, what);
   return kassette::update(x, v.tensor().defined() ? number_on(v, x.device()) : Tensor(), mode);
@@ -26,7 +26,7 @@ Tensor change(const Tensor& x, const Operand& value, Effect::Mode mode, const ch
 /// An operand as a tensor of that dtype, cast if it has another.
 Tensor in_dtype(const Operand& x, DType dtype, const char* what) {
   Tensor t = as_tensor(x, dtype, what);
-  if (!t.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, t);
   return cast(t, dtype);
 }
@@ -34,7 +34,7 @@ Tensor in_dtype(const Operand& x, DType dtype, const char* what) {
 /// The value of any tensor, without history; of a sparse one dense. `what` is a literal.
 Tensor value_of(const Operand& x, const char* what) {
   Arg t(x, DType(), what);
-  if (!t.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  if (!t.tensor().defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
   if (is_sparse(t.tensor())) return value_of(attribute_errors(what, [&] { return to_dense(t); }), what);
   if (!t.tensor().symbolic()) return attribute_errors(what, [&] { return t.tensor().detach(); });
   Plan::Request request;
@@ -45,15 +45,15 @@ Tensor value_of(const Operand& x, const char* what) {
 
 /// The value as the variable's dtype, checked.
 Value checked_value(const Tensor& x, const Operand& value, const char* what) {
-  if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
-    fail<TypeError>(what, ": the first argument is not a variable; make it with K::variable");
+    fail<TypeError>({what}, "the first argument is not a variable; make it with K::variable");
   Tensor t = as_tensor(value, b.dtype, what, Fractions::cut);
-  if (!t.defined()) fail<ValueError>(what, ": the value is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({what}, "the value is an empty Tensor (an uninitialised variable?)");
   const Body& from = Access::body(t);
   Value now = concrete_value(from, what);
-  if (!from.same_shape(b)) fail<ValueError>(what, ": the variable is ", b.shape(), ", the value ", from.shape());
+  if (!from.same_shape(b)) fail<ValueError>({what}, "the variable is ", b.shape(), ", the value ", from.shape());
   if (from.dtype != b.dtype) t = value_cast(t, b.dtype);
   if (t.device() != b.device) t = t.to(b.device);
   return read_value(Access::body(t));
@@ -89,10 +89,10 @@ Tensor update_sub(const Tensor& x, const Operand& decrement) {
 Tensor moving_average_update(const Tensor& x, const Operand& value, const Operand& momentum) {
   KASSETTE_DISPATCH(moving_average_update, x, value, momentum);
   const char* what = "moving_average_update";
-  if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
   DType dtype = Access::body(x).dtype;
   Tensor target = in_dtype(value, dtype, what), m = in_dtype(momentum, dtype, what);
-  if (m.ndim() > 0) fail<ValueError>(what, ": momentum has shape ", m.shape(), "; it must be a number or a scalar");
+  if (m.ndim() > 0) fail<ValueError>({what}, "momentum has shape ", m.shape(), "; it must be a number or a scalar");
   // A value that turns out smaller is not to be broadcast: this throws at replay too.
   return attribute_errors(what, [&] {
     return kassette::update(x, (x - assert_shape_of(ShapeCheck::moving_average, target, x)) * (1.0 - m),
@@ -134,7 +134,7 @@ void batch_set_value(std::initializer_list<ValuePair> tuples) {
 }
 void batch_set_value(const Tensors& variables, const Tensors& list) {
   if (variables.size() != list.size())
-    fail<ValueError>("batch_set_value: ", variables.size(), " variables, ", list.size(), " values");
+    fail<ValueError>({"batch_set_value"}, variables.size(), " variables, ", list.size(), " values");
   KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(variables, list), Pairs{{}, variables, list});
   std::vector<Value> values;
   for (std::int64_t i = 0; i < list.size(); ++i)

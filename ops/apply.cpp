@@ -94,13 +94,13 @@ class Reading {
 };
 
 [[noreturn]] __attribute__((noinline, cold)) void fail_undefined(const OpDef& op, int i) {
-  fail<ValueError>(op.name, ": argument ", i + 1, " is an empty Tensor (an uninitialised variable?)");
+  fail<ValueError>({op.name}, "argument ", i + 1, " is an empty Tensor (an uninitialised variable?)");
 }
 [[noreturn]] __attribute__((noinline, cold)) void fail_no_value(const OpDef& op, const Body& b) {
   if (b.flags & kLeaf)
-    fail<RuntimeError>(op.name, ": the variable ", static_cast<const TensorSpec&>(b),
+    fail<RuntimeError>({op.name}, "the variable ", static_cast<const TensorSpec&>(b),
                        " has no value yet; give it one with K::set_value");
-  fail<RuntimeError>(op.name, ": the value of an operand ", static_cast<const TensorSpec&>(b), " was not kept");
+  fail<RuntimeError>({op.name}, "the value of an operand ", static_cast<const TensorSpec&>(b), " was not kept");
 }
 
 /// Makes the call after moving rank-0 operands (numbers, learning rates) from the CPU to the device of the others. Throws if any other
@@ -197,7 +197,7 @@ __attribute__((noinline)) Tensor make_output(Context& c) { return Access::adopt(
 }  // namespace
 
 void fail_devices(const char* what, Device a, Device b) {
-  fail<DeviceError>(what, ": one operand is on ", a, ", another on ", b, "; move one with .to(\"", a, "\")");
+  fail<DeviceError>({what}, "one operand is on ", a, ", another on ", b, "; move one with .to(\"", a, "\")");
 }
 
 Value read_value(const Body& b) {
@@ -279,7 +279,7 @@ void infer(const OpCall& call) {
 
 void compute(const OpCall& call) {
   const Kernel kernel = call.device.type() == Device::kCpu ? call.op.cpu : call.op.cuda;
-  if (!kernel) fail<NotImplementedError>(call.op.name, ": not available on ", call.device);
+  if (!kernel) fail<NotImplementedError>({call.op.name}, "not available on ", call.device);
   compute_on(kernel, call, call.op.traits & kView ? 0 : call.n_out, call.device, context());
 }
 
@@ -400,8 +400,7 @@ Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in)
 
 Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
   int n_in = in.size(), n_out = outputs_of(op, attrs);
-  if (n_out > kMaxOutputs)
-    fail<NotImplementedError>(op.name, ": ", n_out, " results; one op has at most ", kMaxOutputs);
+  if (n_out > kMaxOutputs) fail<NotImplementedError>({op.name}, n_out, " results; one op has at most ", kMaxOutputs);
   InlineArray<In, 8> ins(n_in);
   for (int i = 0; i < n_in; ++i) ins[i] = In(in.begin()[i]);
   Tensors out;

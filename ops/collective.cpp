@@ -19,9 +19,9 @@ bool is_linear(Reduction how) { return how == Reduction::sum || how == Reduction
 void check_reduced(const OpCall& call, DType dtype) {
   const Reduction how = reduction_of(call.attrs);
   if (how == Reduction::mean && !dtype.is_float())
-    fail<TypeError>(call.op.name, ": the mean of ", dtype, "; it takes floats (K::cast)");
+    fail<TypeError>({call.op.name}, "the mean of ", dtype, "; it takes floats (K::cast)");
   if (dtype.is_bool() && (how == Reduction::sum || how == Reduction::prod))
-    fail<TypeError>(call.op.name, ": the ", reduction_name(how),
+    fail<TypeError>({call.op.name}, "the ", reduction_name(how),
                     " of bool; it takes numbers (K::cast), or max and min, which are any and all");
 }
 
@@ -45,7 +45,7 @@ void all_gather_rule(const OpCall& call, TensorSpec* out) {
 }
 
 void check_rows(const OpCall& call) {
-  if (call.spec(0).rank == 0) fail<ValueError>(call.op.name, ": a scalar has no rows");
+  if (call.spec(0).rank == 0) fail<ValueError>({call.op.name}, "a scalar has no rows");
 }
 
 void reduce_scatter_rule(const OpCall& call, TensorSpec* out) {
@@ -63,7 +63,7 @@ void all_to_all_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(0));
   const int size = group_of(call.attrs).size;
   if (out->rank > 0 && out->dims[0] % size > 0)
-    fail<ValueError>("all_to_all: ", call.spec(0), " has ", out->dims[0], " rows, which ", size,
+    fail<ValueError>({"all_to_all"}, call.spec(0), " has ", out->dims[0], " rows, which ", size,
                      " ranks do not divide");
 }
 
@@ -144,15 +144,15 @@ void recv_vjp(const VjpContext& r) {
 
 void check_rank(const char* what, int rank, const RankGroup& group) {
   if (rank < 0 || rank >= group.size)
-    fail<ValueError>(what, ": there is no rank ", rank, "; the world has ", group.size,
+    fail<ValueError>({what}, "there is no rank ", rank, "; the world has ", group.size,
                      group.size == 1 ? " rank" : " ranks");
 }
 void check_peer(const char* what, int rank, const RankGroup& group) {
   check_rank(what, rank, group);
-  if (rank == group.rank) fail<ValueError>(what, ": rank ", rank, " is this rank itself");
+  if (rank == group.rank) fail<ValueError>({what}, "rank ", rank, " is this rank itself");
   if (context().depth > 0)
     fail<NotImplementedError>(
-        what, ": inside a loop or a branch of K::switch_, whose steps may be computed again; exchange outside of it");
+        {what}, "inside a loop or a branch of K::switch_, whose steps may be computed again; exchange outside of it");
 }
 
 // Note [Ops of many ranks]

@@ -66,7 +66,7 @@ auto agreed(RankGroup& group, F make) {
   }
   const bool all_made = holds_on_all(group, !error);
   if (error) std::rethrow_exception(error);
-  if (!all_made) fail<RuntimeError>("all_gather: another rank has no memory for the result");
+  if (!all_made) fail<RuntimeError>({"all_gather"}, "another rank has no memory for the result");
   return std::move(*made);
 }
 

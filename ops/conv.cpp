@@ -14,9 +14,9 @@ bool known(std::int64_t n) { return n >= 0; }
 
 void check_floats(const TensorSpec& x, const TensorSpec& w) {
   if (!x.dtype.is_float())
-    fail<TypeError>("convolution: x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
+    fail<TypeError>({"convolution"}, "x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
   if (x.dtype != w.dtype)
-    fail<TypeError>("convolution: x is ", x.dtype, ", the kernel is ", w.dtype,
+    fail<TypeError>({"convolution"}, "x is ", x.dtype, ", the kernel is ", w.dtype,
                     "; cast one of them (K::cast), tensors are not promoted");
 }
 
@@ -24,19 +24,19 @@ void check_floats(const TensorSpec& x, const TensorSpec& w) {
 void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channels, const TensorSpec& x, int of_kernel) {
   if (w.rank < 0) return;
   if (w.rank != how.axes + 2)
-    fail<ValueError>("convolution: the kernel has shape ", w, "; it takes rank ", how.axes + 2,
+    fail<ValueError>({"convolution"}, "the kernel has shape ", w, "; it takes rank ", how.axes + 2,
                      ": (size of each axis..., ",
                      how.depthwise           ? "channels, multiplier)"
                      : of_kernel == how.axes ? "input channels, output channels)"
                                              : "output channels, input channels)");
   for (int i = 0; i < w.rank; ++i)
-    if (w.dims[i] == 0) fail<ValueError>("convolution: the kernel has shape ", w, "; no size of a kernel is 0");
+    if (w.dims[i] == 0) fail<ValueError>({"convolution"}, "the kernel has shape ", w, "; no size of a kernel is 0");
   for (int i = 0; how.pointwise && i < how.axes; ++i)
     if (known(w.dims[i]) && w.dims[i] != 1)
-      fail<ValueError>("convolution: the pointwise kernel has shape ", w, "; its spatial sizes are 1");
-  if (channels == 0) fail<ValueError>("convolution: x has shape ", x, "; it has no channels");
+      fail<ValueError>({"convolution"}, "the pointwise kernel has shape ", w, "; its spatial sizes are 1");
+  if (channels == 0) fail<ValueError>({"convolution"}, "x has shape ", x, "; it has no channels");
   if (differ(w.dims[of_kernel], channels))
-    fail<ValueError>("convolution: x ", x, " has ", channels, " channels, and the kernel ", w, " takes ",
+    fail<ValueError>({"convolution"}, "x ", x, " has ", channels, " channels, and the kernel ", w, " takes ",
                      w.dims[of_kernel]);
 }
 
@@ -46,7 +46,7 @@ WindowAxis column_slice_of(const ConvForm& how, int axis, const TensorSpec& w) {
   window.size = w.dims[axis];
   std::int64_t span;
   if (__builtin_mul_overflow(window.size - 1, window.dilation, &span) || span > kMostBytes)
-    fail<ValueError>("convolution: a kernel of shape ", w, " with dilation ", window.dilation,
+    fail<ValueError>({"convolution"}, "a kernel of shape ", w, " with dilation ", window.dilation,
                      " spans more than can be addressed");
   return window;
 }
@@ -59,7 +59,7 @@ std::int64_t positions(const ConvForm& how, int axis, const TensorSpec& x, const
   else if (window.padding == Padding::valid) return kUnknown;
   if (!known(n)) return kUnknown;
   if (window.padding == Padding::valid && n < window.extent())
-    fail<ValueError>("convolution: x ", x, " is smaller than the kernel ", w,
+    fail<ValueError>({"convolution"}, "x ", x, " is smaller than the kernel ", w,
                      window.dilation > 1 ? " with its dilation" : "", ": ", n, " against ", window.extent(),
                      "; padding \"same\" takes any size");
   return window.positions(n);
@@ -71,7 +71,7 @@ std::int64_t channels_out(const ConvForm& how, const TensorSpec& w, const Tensor
   std::int64_t c = known(w.dims[how.axes]) ? w.dims[how.axes] : channels, m = w.dims[how.axes + 1], out;
   if (!known(c) || !known(m)) return kUnknown;
   if (__builtin_mul_overflow(c, m, &out))
-    fail<ValueError>("convolution: x ", x, " with a kernel ", w, " has more channels than can be addressed");
+    fail<ValueError>({"convolution"}, "x ", x, " with a kernel ", w, " has more channels than can be addressed");
   return out;
 }
 
@@ -97,7 +97,7 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   check_rank("convolution", how, dy, "x");
   const DimValues dims = read_dims(call, 2);
   if (dims.rank >= 0 && dims.rank != how.axes + 2)
-    fail<ValueError>("convolution: output_shape ", dims, " has ", dims.rank, " entries; it takes ", how.axes + 2,
+    fail<ValueError>({"convolution"}, "output_shape ", dims, " has ", dims.rank, " entries; it takes ", how.axes + 2,
                      ", the batch and the channels among them");
   std::int64_t channels = dy.rank < 0 ? kUnknown : dy.dims[how.channel_axis()];
   if (!how.depthwise) check_kernel(how, w, channels, dy, how.axes + 1);
@@ -105,7 +105,7 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   out->rank = static_cast<std::int8_t>(how.axes + 2);
   auto entry = [&](int axis) { return dims.rank < 0 || dims.is_unknown(axis) ? kUnknown : dims.at[axis]; };
   auto refuse = [&](auto... why) {
-    fail<ValueError>("convolution: output_shape ", dims, " for x ", dy, " and a kernel ", w, ": ", why...);
+    fail<ValueError>({"convolution"}, "output_shape ", dims, " for x ", dy, " and a kernel ", w, ": ", why...);
   };
   const std::int64_t batch = dy.rank < 0 ? kUnknown : dy.dims[0];
   if (differ(entry(0), batch)) refuse("the batch is ", batch);
@@ -192,7 +192,7 @@ Attrs window_attrs(const ConvForm& form) { return Attrs(Ref<Extra>::adopt(new Co
 
 void check_rank(const char* op, const ConvForm& form, const TensorSpec& s, const char* which) {
   if (s.rank >= 0 && s.rank != form.axes + 2)
-    fail<ValueError>(op, ": ", which, " has shape ", s, "; it takes rank ", form.axes + 2, ": ",
+    fail<ValueError>({op}, which, " has shape ", s, "; it takes rank ", form.axes + 2, ": ",
                      form.channels_first ? "(batch, channels" : "(batch",
                      form.axes == 1   ? ", steps"
                      : form.axes == 2 ? ", rows, columns"

@@ -18,8 +18,7 @@ namespace {
 
 // ---- rules -------------------------------------------------------------------------------------------------------------
 void check_rank(const TensorSpec& x, int rank, const char* which, const char* axes) {
-  if (x.rank >= 0 && x.rank != rank)
-    fail<ValueError>(kCtcName, ": ", which, " of shape ", x, "; it must be (", axes, ")");
+  if (x.rank >= 0 && x.rank != rank) fail<ValueError>({kCtcName}, which, " of shape ", x, "; it must be (", axes, ")");
 }
 /// Returns the number of samples, kUnknown if no input tells it. Throws ValueError if the inputs differ in it.
 std::int64_t samples(const OpCall& call) {
@@ -30,7 +29,7 @@ std::int64_t samples(const OpCall& call) {
     const TensorSpec& x = call.spec(i);
     if (x.rank < 0 || x.dims[0] < 0) continue;
     if (n >= 0 && n != x.dims[0])
-      fail<ValueError>(kCtcName, ": ", names[from], " ", call.spec(from), " has ", n, " samples, ", names[i], " ", x,
+      fail<ValueError>({kCtcName}, names[from], " ", call.spec(from), " has ", n, " samples, ", names[i], " ", x,
                        " has ", x.dims[0]);
     n = x.dims[0];
     from = i;
@@ -40,17 +39,17 @@ std::int64_t samples(const OpCall& call) {
 std::int64_t check(const OpCall& call) {
   const TensorSpec& y = call.spec(kCtcY);
   if (y.dtype != float32 && y.dtype != float64)
-    fail<TypeError>(kCtcName, ": y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
+    fail<TypeError>({kCtcName}, "y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
   check_rank(y, 3, "y_pred", "samples, time steps, classes");
   check_rank(call.spec(kCtcLabels), 2, "y_true", "samples, labels");
   for (auto [i, name] : {std::pair(kCtcInputLength, "input_length"), std::pair(kCtcLabelLength, "label_length")}) {
     const TensorSpec& x = call.spec(i);
     check_rank(x, 2, name, "samples, 1");
     if (x.rank == 2 && x.dims[1] != kUnknown && x.dims[1] != 1)
-      fail<ValueError>(kCtcName, ": ", name, " of shape ", x, "; it must be (samples, 1)");
+      fail<ValueError>({kCtcName}, name, " of shape ", x, "; it must be (samples, 1)");
   }
   if (y.rank == 3 && y.dims[2] == 0)
-    fail<ValueError>(kCtcName, ": y_pred of shape ", y, " has no classes; the last one is the blank");
+    fail<ValueError>({kCtcName}, "y_pred of shape ", y, " has no classes; the last one is the blank");
   return samples(call);
 }
 void cost_rule(const OpCall& call, TensorSpec* out) {
@@ -207,16 +206,16 @@ void mask_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &labels = call.spec(0), &lengths = call.spec(1);
   const char* name = call.op.name;
   if (labels.rank >= 0 && labels.rank != 2)
-    fail<ValueError>(name, ": labels of shape ", labels, "; they must be (samples, labels)");
+    fail<ValueError>({name}, "labels of shape ", labels, "; they must be (samples, labels)");
   if (lengths.rank >= 0 && lengths.rank != 1)
-    fail<ValueError>(name, ": label_lengths of shape ", lengths, "; they must be (samples,)");
+    fail<ValueError>({name}, "label_lengths of shape ", lengths, "; they must be (samples,)");
   out->dtype = bool_;
   out->rank = 2;
   out->dims[0] = labels.rank < 0 ? kUnknown : labels.dims[0];
   out->dims[1] = labels.rank < 0 ? kUnknown : labels.dims[1];
   if (lengths.rank < 0 || lengths.dims[0] < 0) return;
   if (out->dims[0] >= 0 && out->dims[0] != lengths.dims[0])
-    fail<ValueError>(name, ": labels ", labels, " and ", lengths.dims[0],
+    fail<ValueError>({name}, "labels ", labels, " and ", lengths.dims[0],
                      " label_lengths; there must be one for each sample");
   out->dims[0] = lengths.dims[0];
 }
@@ -241,7 +240,7 @@ void grad_vjp(const VjpContext& r) {
                           {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
 }
 void grad_grad_vjp(const VjpContext& r) {
-  if (r.wants(kCtcY)) fail<NotImplementedError>(kCtcName, ": its gradient can be taken twice, not three times");
+  if (r.wants(kCtcY)) fail<NotImplementedError>({kCtcName}, "its gradient can be taken twice, not three times");
   if (r.wants(kCtcDirection))
     r.din(kCtcDirection) =
         apply1(ctc_batch_cost_grad_grad_op, r.attrs,

@@ -96,7 +96,8 @@ void run_chain(Device device, const ChainView& chain) {
     const ChainCode& c = chain.code[i];
     const Place& from = chain.from[i];
     const std::uintptr_t number = number_of(c.step);
-    if (number == 0) fail<NotImplementedError>("function: an elementwise op of its chain has no kernel on ", device);
+    if (number == 0)
+      fail<NotImplementedError>({"function"}, "an elementwise op of its chain has no kernel on ", device);
     D::Instruction& made = to.code[i];
     made = {.code = static_cast<std::uint8_t>(number & 255), .where = D::kKept, .index = 0, .turned = number > 255};
     if (is_unary(c)) {

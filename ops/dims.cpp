@@ -85,7 +85,7 @@ void shape_rule(const OpCall& call, TensorSpec* out) {
   out->dims[0] = call.spec(0).rank;
 }
 std::int32_t checked(const char* op, std::int64_t n) {
-  if (n > INT32_MAX) fail<ValueError>(op, ": ", n, " does not fit int32");
+  if (n > INT32_MAX) fail<ValueError>({op}, n, " does not fit int32");
   return static_cast<std::int32_t>(n);
 }
 void shape_kernel(const OpCall& call) {
@@ -103,8 +103,8 @@ void size_kernel(const OpCall& call) { *call.out_as<std::int32_t>() = checked("s
 void pack_rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < call.n_in; ++i) {
     const TensorSpec& s = call.spec(i);
-    if (!s.dtype.is_integer()) fail<TypeError>("shape: a size is a tensor of ", s.dtype, "; it must be an integer");
-    if (s.rank > 0) fail<ValueError>("shape: a size is a tensor of shape ", s, "; it must be a scalar");
+    if (!s.dtype.is_integer()) fail<TypeError>({"shape"}, "a size is a tensor of ", s.dtype, "; it must be an integer");
+    if (s.rank > 0) fail<ValueError>({"shape"}, "a size is a tensor of shape ", s, "; it must be a scalar");
   }
   out->dtype = int64;
   out->rank = 1;
@@ -125,11 +125,11 @@ Tensor packed(const Dims& dims, const char* what) {
       sizes.push_back(scalar_tensor(Scalar(d.value_ == Dim::kNoneDim ? std::int64_t(-1) : d.value_), int64, what));
       continue;
     }
-    if (!d.tensor_->defined()) fail<ValueError>(what, ": a size is an empty Tensor (an uninitialised variable?)");
+    if (!d.tensor_->defined()) fail<ValueError>({what}, "a size is an empty Tensor (an uninitialised variable?)");
     const Body& b = Access::body(*d.tensor_);
-    if (!b.dtype.is_integer()) fail<TypeError>(what, ": a size is a tensor of ", b.dtype, "; it must be an integer");
+    if (!b.dtype.is_integer()) fail<TypeError>({what}, "a size is a tensor of ", b.dtype, "; it must be an integer");
     if (b.rank > 0)
-      fail<ValueError>(what, ": a size is a tensor of shape ", static_cast<const TensorSpec&>(b),
+      fail<ValueError>({what}, "a size is a tensor of shape ", static_cast<const TensorSpec&>(b),
                        "; it must be a scalar");
     sizes.push_back(on_host(*d.tensor_));
   }
@@ -150,17 +150,17 @@ Tensor size_of(const Tensor& x) { return apply1(size_op, {x}); }
 Tensor dims_tensor(const Dims& dims, const char* what) {
   if (dims.whole_) {
     const Tensor& t = *dims.whole_;
-    if (!t.defined()) fail<ValueError>(what, ": the shape is an empty Tensor (an uninitialised variable?)");
+    if (!t.defined()) fail<ValueError>({what}, "the shape is an empty Tensor (an uninitialised variable?)");
     const Body& b = Access::body(t);
     if (!b.dtype.is_integer())
-      fail<TypeError>(what, ": the shape is a tensor of ", b.dtype, "; it must be of integers");
+      fail<TypeError>({what}, "the shape is a tensor of ", b.dtype, "; it must be of integers");
     if (b.rank == 0) return attribute_errors(what, [&] { return packed({t}, what); });
     if (b.rank > 1)
-      fail<ValueError>(what, ": the shape is a tensor of shape ", static_cast<const TensorSpec&>(b),
+      fail<ValueError>({what}, "the shape is a tensor of shape ", static_cast<const TensorSpec&>(b),
                        "; it must have one axis");
     return on_host(t);
   }
-  if (dims.size_ < 0) fail<ValueError>(what, ": the shape is None; its rank must be known here");
+  if (dims.size_ < 0) fail<ValueError>({what}, "the shape is None; its rank must be known here");
   for (int i = 0; i < dims.size_; ++i)
     if (dims.dims_[i].tensor_) return attribute_errors(what, [&] { return packed(dims, what); });
   Tensor t = empty_tensor(TensorSpec(int64, {dims.size_}));
@@ -193,7 +193,7 @@ void to_shape(const char* what, const DimValues& v, TensorSpec* out) {
   for (int k = 0; k < v.rank; ++k) {
     if (!v.is_unknown(k) && v.at[k] < 0)
       fail<ValueError>(
-          what, ": shape ", v,
+          {what}, "shape ", v,
           ": sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
     out->dims[k] = v.is_unknown(k) ? kUnknown : v.at[k];
   }
@@ -216,7 +216,7 @@ TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what) {
 DimValues read_dims(const OpCall& call, int i) {
   const InputView& a = call.in[i];
   if (a.body->rank > 1)
-    fail<ValueError>(call.op.name, ": the shape is a tensor of shape ", static_cast<const TensorSpec&>(*a.body),
+    fail<ValueError>({call.op.name}, "the shape is a tensor of shape ", static_cast<const TensorSpec&>(*a.body),
                      "; it must have one axis");
   if (!a.data && !(a.body->known() && a.body->numel() == 0)) return peek(*a.body, 0);
   DimValues v;

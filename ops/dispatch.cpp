@@ -147,9 +147,7 @@ void fail_answer(const char* name, const Boxed& answer) {
   try {
     throw;
   } catch (const Error& e) {
-    std::string_view why = e.what();
-    if (why.substr(0, 8) == "engine: ") why.remove_prefix(8);
-    fail<TypeError>(name, ": the backend '", b ? b->name : "", "' returned ", what, ": ", why);
+    fail<TypeError>({name}, "the backend '", b ? b->name : "", "' returned ", what, ": ", ErrorAccess::message(e));
   }
 }
 
@@ -182,10 +180,10 @@ Boxed guarded(const char* name, F f) {
     throw;
   } catch (const std::exception& e) {
     if (frame.passing == std::current_exception()) throw;
-    fail<RuntimeError>(name, ": the backend '", backend, "' failed: ", first_line(e.what()));
+    fail<RuntimeError>({name}, "the backend '", backend, "' failed: ", first_line(e.what()));
   } catch (...) {
     if (frame.passing == std::current_exception()) throw;
-    fail<RuntimeError>(name, ": the backend '", backend, "' threw something that is not a std::exception");
+    fail<RuntimeError>({name}, "the backend '", backend, "' threw something that is not a std::exception");
   }
 }
 
@@ -195,7 +193,7 @@ Boxed call_backend(const char* name, const Boxed* args, int n_args, EngineAccess
                    const void* native) {
   const ExternalBackend* b = external_backend();
   ExternalBackend::Run run = b ? b->find(name) : nullptr;
-  if (!run) fail<NotImplementedError>(name, ": the backend '", b ? b->name : "", "' does not provide it");
+  if (!run) fail<NotImplementedError>({name}, "the backend '", b ? b->name : "", "' does not provide it");
   return guarded(name, [&] { return run(EngineAccess::call(name, args, n_args, run_native, native)); });
 }
 Boxed call_code(const char* name, const Boxed& code, std::initializer_list<Boxed> args) {
@@ -204,7 +202,7 @@ Boxed call_code(const char* name, const Boxed& code, std::initializer_list<Boxed
 
 Boxed detail::run_callback(Boxed (*run)(const void* f, const Boxed* args), const void* f, int wanted, const Boxed* args,
                            int n_args) {
-  if (n_args != wanted) fail<ValueError>("engine: a callable of ", wanted, " arguments is called with ", n_args);
+  if (n_args != wanted) fail<ValueError>({"engine"}, "a callable of ", wanted, " arguments is called with ", n_args);
   Scoped<bool> outside(context().native, false);
   try {
     return run(f, args);

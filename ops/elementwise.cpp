@@ -219,18 +219,18 @@ void broadcast_spec(const char* op, const TensorSpec& a, const TensorSpec& b, Te
     if (da == db || db == 1) out->dims[i] = da;
     else if (da == 1 || da < 0) out->dims[i] = db;
     else if (db < 0) out->dims[i] = da;
-    else fail<ValueError>(op, ": shapes ", a, " and ", b, " do not broadcast: ", da, " against ", db);
+    else fail<ValueError>({op}, "shapes ", a, " and ", b, " do not broadcast: ", da, " against ", db);
   }
 }
 
 void same_rule(const OpCall& call, TensorSpec* out) { out->set(call.spec(0)); }
 
 void fail_dtypes(const OpDef& op, DType a, DType b) {
-  fail<TypeError>(op.name, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+  fail<TypeError>({op.name}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
 }
 
 void fail_domain(const OpDef& op, DType dtype, Domain domain) {
-  fail<TypeError>(op.name, ": ", dtype, " is not ",
+  fail<TypeError>({op.name}, dtype, " is not ",
                   domain == Domain::floats     ? "a float dtype"
                   : domain == Domain::bools    ? "bool"
                   : domain == Domain::integers ? "an integer dtype"

@@ -1,31 +1,55 @@
-// ops/error_attribution.cpp - which function an error message names.
+// ops/error_attribution.cpp - which function an error names.
 #include "ops/error_attribution.h"
 
-#include <cstring>
-
 #include "core/text.h"
+#include "ops/refusals.h"
 
 namespace kassette {
 
 const char kNamesOrigin[] = "kassette";
 
-bool names_nobody(const char* message) { return std::strncmp(message, "out of memory", 13) == 0; }
+namespace {
 
-std::string renamed(const char* message, const char* what) {
-  if (what && names_nobody(message)) return text(what, ": ", message);
-  std::size_t name = std::strspn(message, "abcdefghijklmnopqrstuvwxyz_0123456789");
-  bool named =
-      what && name > 0 && message[name] == ':' && message[name + 1] == ' ';  // "cuda:0 is ..." names no function
-  return named ? what + std::string(message + name) : message;
+/// Inside a catch: rethrows, after edit(error) if it is an error of the present call.
+template <class F>
+[[noreturn]] void rethrow_edited(F&& edit) {
+  try {
+    throw;
+  } catch (const LateError&) {
+    throw;
+  } catch (Error& e) {
+    edit(e);
+    throw;
+  }
 }
 
+bool names_one(const Error& e) { return *e.function(); }
+bool is_of_allocator(const Error& e) { return !names_one(e) && dynamic_cast<const MemoryError*>(&e); }
+
+}  // namespace
+
 void rethrow_attributed(const char* what) {
-  if (!what) throw;
-  rethrow_edited([what](const char* message) { return renamed(message, what); });
+  rethrow_edited([what](Error& e) {
+    if (names_one(e) || is_of_allocator(e)) ErrorAccess::set(e, what, e.argument(), ErrorAccess::message(e));
+  });
 }
 
 void rethrow_for(const char* op) {
-  rethrow_edited([op](const char* message) { return names_nobody(message) ? renamed(message, op) : message; });
+  rethrow_edited([op](Error& e) {
+    if (is_of_allocator(e)) ErrorAccess::set(e, op, "", ErrorAccess::message(e));
+  });
+}
+
+void rethrow_of_step(std::int32_t function, const char* op) {
+  if (!function) rethrow_for(op);
+  rethrow_attributed(function_name(function));
+}
+
+void rethrow_in_step(std::int64_t t, std::int64_t steps, const std::string& what) {
+  rethrow_edited([&](Error& e) {
+    ErrorAccess::set(e, e.function(), e.argument(),
+                     text(ErrorAccess::message(e), " (step ", t + 1, " of ", steps, " of ", what, ")"));
+  });
 }
 
 const char* function_name(std::int32_t code) {

@@ -1,8 +1,8 @@
 // ops/error_attribution.h - errors name the function that the user called, not an op inside of it: eagerly and when a function runs.
 //
 // Note [Error attribution]
-// An op's errors begin with the op's name. If the user called a function that is composed of several ops, attribute_errors replaces that
-// name by the function's, and while the function runs Context::function says on whose behalf ops are recorded. The node keeps it, a plan's
+// An op's errors name the op: Error::function(). If the user called a function that is composed of several ops, attribute_errors sets the
+// function's name in its place, and while the function runs Context::function says on whose behalf ops are recorded. The node keeps it, a plan's
 // step takes it from the node, and an error of that step names the function as well. If functions are nested the outermost counts: it is
 // the one that the user typed. Names are string literals of this library, so they are stored as the distance from one of them: half
 // of a pointer, for which a node has room.
@@ -14,13 +14,14 @@
 
 namespace kassette {
 
-/// Inside a catch: rethrows the error with `what` in place of the op's name in its message; unchanged if `what` is null.
+/// Inside a catch: rethrows the error with `what` as its function, if it names one. A MemoryError of the allocator, which names none, gets it too.
 [[noreturn]] void rethrow_attributed(const char* what);
-/// Returns that message.
-std::string renamed(const char* message, const char* what);
+/// Inside a catch: rethrows the error of a step of a program, with its function by that code; rethrow_for(op) if that is 0.
+[[noreturn]] void rethrow_of_step(std::int32_t function, const char* op);
 /// Inside a catch: rethrows. A MemoryError without a name, as the allocator throws it, gets the name of `op`.
 [[noreturn]] void rethrow_for(const char* op);
-bool names_nobody(const char* message);
+/// Inside a catch: rethrows the error of step t of a loop, with that at its end: " (step 1 of 4 of rnn)".
+[[noreturn]] void rethrow_in_step(std::int64_t t, std::int64_t steps, const std::string& what);
 
 /// Converts a literal to the number in Context::function, and back. 0 stands for null.
 extern const char kNamesOrigin[];

@@ -28,11 +28,11 @@ bool in_floats(const OpCall& call) {
   return false;
 }
 
-[[noreturn]] void fail_long(double n) { fail<ValueError>("arange: ", n, " elements are too many to address"); }
+[[noreturn]] void fail_long(double n) { fail<ValueError>({"arange"}, n, " elements are too many to address"); }
 
 std::int64_t count_floats(double start, double stop, double step) {
   if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
-    fail<ValueError>("arange: from ", start, " to ", stop, " by ", step, ": the numbers must be finite");
+    fail<ValueError>({"arange"}, "from ", start, " to ", stop, " by ", step, ": the numbers must be finite");
   double n = std::ceil((stop - start) / step);
   if (n > 0x1p56) fail_long(n);
   return n > 0 ? static_cast<std::int64_t>(n) : 0;
@@ -59,13 +59,13 @@ bool fits(std::int64_t v, DType dtype) {
 
 void arange_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.op.placement(call.attrs).dtype;
-  if (out->dtype.is_bool()) fail<TypeError>("arange: bool is not a number");
+  if (out->dtype.is_bool()) fail<TypeError>({"arange"}, "bool is not a number");
   out->rank = 1;
   out->dims[0] = kUnknown;
   for (int i = 0; i < 3; ++i)
     if (call.spec(i).rank > 0)
-      fail<ValueError>("arange: an argument of shape ", call.spec(i), "; they must be scalars");
-  if (call.in[2].data && number<double>(call.in[2]) == 0) fail<ValueError>("arange: a step of 0");
+      fail<ValueError>({"arange"}, "an argument of shape ", call.spec(i), "; they must be scalars");
+  if (call.in[2].data && number<double>(call.in[2]) == 0) fail<ValueError>({"arange"}, "a step of 0");
   for (int i = 0; i < 3; ++i)
     if (!call.in[i].data) return;
   if (in_floats(call)) {
@@ -76,7 +76,7 @@ void arange_rule(const OpCall& call, TensorSpec* out) {
   out->dims[0] = count_integers(start, number<std::int64_t>(call.in[1]), step);
   if (out->dims[0] == 0) return;
   for (std::int64_t v : {start, start + (out->dims[0] - 1) * step})
-    if (!fits(v, out->dtype)) fail<ValueError>("arange: ", v, " does not fit ", out->dtype, "; ask for int64");
+    if (!fits(v, out->dtype)) fail<ValueError>({"arange"}, v, " does not fit ", out->dtype, "; ask for int64");
 }
 
 template <class From>
@@ -104,7 +104,7 @@ struct FillAttrs {
 void eye_rule(const OpCall& call, TensorSpec* out) {
   dims_from(call, 0, out);
   out->dtype = call.op.placement(call.attrs).dtype;
-  if (out->rank >= 0 && out->rank != 2) fail<ValueError>("eye: ", int(out->rank), " sizes; it takes one or two");
+  if (out->rank >= 0 && out->rank != 2) fail<ValueError>({"eye"}, int(out->rank), " sizes; it takes one or two");
 }
 void eye_kernel(const OpCall& call) {
   Body& out = *call.out[0];

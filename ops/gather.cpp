@@ -18,7 +18,7 @@ constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17;
 
 void check_indices(const char* op, const TensorSpec& s) {
   if (s.dtype != int32 && s.dtype != int64)
-    fail<TypeError>(op, ": the indices are ", s.dtype, "; they must be int32 or int64 (K::cast)");
+    fail<TypeError>({op}, "the indices are ", s.dtype, "; they must be int32 or int64 (K::cast)");
 }
 
 void gather_rule(const OpCall& call, TensorSpec* out) {
@@ -27,12 +27,12 @@ void gather_rule(const OpCall& call, TensorSpec* out) {
   const bool one = call.attrs.as<GatherAttrs>().wrap ==
                    Wrap::negative;  // x[i]: the index is a scalar, even if its rank is unknown so far
   if (one && indices.rank > 0)
-    fail<ValueError>("index: a tensor of shape ", indices,
+    fail<ValueError>({"index"}, "a tensor of shape ", indices,
                      "; an index tensor must be an integer scalar; K::gather takes rows");
   const int more = one ? 0 : indices.rank;
   out->dtype = x.dtype;
   out->rank = -1;
-  if (x.rank == 0) fail<ValueError>("gather: a scalar has no axis to select along");
+  if (x.rank == 0) fail<ValueError>({"gather"}, "a scalar has no axis to select along");
   if (x.rank < 0) return;
   int axis = place_axis("gather", call.attrs.as<GatherAttrs>().axis, x);
   if (more < 0) return;
@@ -172,7 +172,8 @@ void gather_grad_gradient(const VjpContext& r) { r.din(0) = apply1(gather_op, r.
 
 void one_hot_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
-  if (!x.dtype.is_integer()) fail<TypeError>("one_hot: the indices are ", x.dtype, "; they must be integers (K::cast)");
+  if (!x.dtype.is_integer())
+    fail<TypeError>({"one_hot"}, "the indices are ", x.dtype, "; they must be integers (K::cast)");
   out->dtype = float32;
   out->rank = x.rank < 0 ? x.rank : checked_rank("one_hot", x.rank + 1, x);
   for (int i = 0; i < x.rank; ++i) out->dims[i] = x.dims[i];
@@ -216,7 +217,7 @@ Tensor gather(const Tensor& x, const Tensor& indices, int axis, Wrap wrap) {
   return apply1(gather_op, GatherAttrs{axis, wrap}, {x, indices});
 }
 Tensor one_hot(const Tensor& indices, std::int64_t classes) {
-  if (classes < 0) fail<ValueError>("one_hot: num_classes ", classes, " is negative");
+  if (classes < 0) fail<ValueError>({"one_hot"}, "num_classes ", classes, " is negative");
   return apply1(one_hot_op, OneHotAttrs{classes}, {indices});
 }
 

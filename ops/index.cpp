@@ -19,7 +19,7 @@ using Part = IndexList::Part;
 const IndexList* list_of(const Attrs& attrs) { return static_cast<const IndexList*>(attrs.extra.get()); }
 
 [[noreturn]] void fail_range(const char* op, std::int64_t i, int axis, const TensorSpec& x) {
-  fail<ValueError>(op, ": ", i, " is out of range for axis ", axis, " of a tensor of shape ", x);
+  fail<ValueError>({op}, i, " is out of range for axis ", axis, " of a tensor of shape ", x);
 }
 
 /// Sets the region's axis to the elements that a slice takes of n; as in Python, bounds are clipped.
@@ -62,14 +62,13 @@ Region resolve(const char* op, const Attrs& attrs, const TensorSpec& x) {
   const IndexList* list = list_of(attrs);
   int axis = 0;
   if (!list) {
-    if (x.rank == 0) fail<ValueError>(op, ": 1 index for a scalar");
+    if (x.rank == 0) fail<ValueError>({op}, "1 index for a scalar");
     place_int(op, attrs.as<IndexAttrs>().at, x, axis++, r);
   } else {
     int taken = 0;
     for (int k = 0; k < list->n; ++k)
       taken += list->parts[k].kind == IndexList::kInt || list->parts[k].kind == IndexList::kSlice;
-    if (taken > x.rank)
-      fail<ValueError>(op, ": ", taken, taken == 1 ? " index" : " indices", " for a tensor of shape ", x);
+    if (taken > x.rank) fail<ValueError>({op}, taken, taken == 1 ? " index" : " indices", " for a tensor of shape ", x);
     for (int k = 0; k < list->n; ++k) {
       const Part& p = list->parts[k];
       if (p.kind == IndexList::kNewAxis) {
@@ -191,10 +190,10 @@ constinit const OpDef index_grad_like_op{.name = "index_grad_like",
                                          .cuda = index_grad_kernel};
 
 void IndexList::push(const Part& part) {
-  if (n == kParts) fail<ValueError>("index: more than ", kParts, " indices");
+  if (n == kParts) fail<ValueError>({"index"}, "more than ", kParts, " indices");
   if (part.kind == kEllipsis)
     for (int i = 0; i < n; ++i)
-      if (parts[i].kind == kEllipsis) fail<ValueError>("index: more than one ellipsis");
+      if (parts[i].kind == kEllipsis) fail<ValueError>({"index"}, "more than one ellipsis");
   parts[n++] = part;
 }
 bool IndexList::equals(const Extra& other) const {

@@ -25,7 +25,7 @@ struct Expression {
 };
 
 [[noreturn]] void fail_text(const char* all, const char* at) {
-  fail<ValueError>("index: '", all, "' is not understood at '", at,
+  fail<ValueError>({"index"}, "'", all, "' is not understood at '", at,
                    "'; it takes 1, 1:5, ::-1, ..., newaxis, with commas between");
 }
 
@@ -54,7 +54,7 @@ class Parser {
       return list_.push(p);
     }
     p.has_stop = number(p.stop);
-    if (accept(":") && number(p.step) && p.step == 0) fail<ValueError>("index: '", text_, "': a step of 0");
+    if (accept(":") && number(p.step) && p.step == 0) fail<ValueError>({"index"}, "'", text_, "': a step of 0");
     list_.push(p);
   }
   bool number(std::int64_t& value) {
@@ -83,14 +83,14 @@ class Parser {
 };
 
 void add_tensor(Expression& e, const Tensor& t) {
-  if (!t.defined()) fail<ValueError>("index: an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({"index"}, "an empty Tensor (an uninitialised variable?)");
   const Body& b = Access::body(t);
   if (!b.dtype.is_integer())
-    fail<TypeError>("index: a tensor of ", b.dtype, "; an index tensor must be an integer scalar");
+    fail<TypeError>({"index"}, "a tensor of ", b.dtype, "; an index tensor must be an integer scalar");
   if (b.rank > 0)
-    fail<ValueError>("index: a tensor of shape ", static_cast<const TensorSpec&>(b),
+    fail<ValueError>({"index"}, "a tensor of shape ", static_cast<const TensorSpec&>(b),
                      "; an index tensor must be an integer scalar; K::gather takes rows");
-  if (e.n_tensors == kMaxRank) fail<ValueError>("index: more than ", kMaxRank, " tensors");
+  if (e.n_tensors == kMaxRank) fail<ValueError>({"index"}, "more than ", kMaxRank, " tensors");
   e.tensors[e.n_tensors++] = {&t, e.list->n};
   e.list->push({});
 }
@@ -148,7 +148,7 @@ Tensor evaluate(const Tensor& x, const Expression& e) {
 
 std::int64_t bound(const Scalar& s) {
   Scalar::Kind kind = Access::kind(s);
-  if (kind != Scalar::kInt && kind != Scalar::kUint) fail<TypeError>("slice: a bound must be an integer or None");
+  if (kind != Scalar::kInt && kind != Scalar::kUint) fail<TypeError>({"slice"}, "a bound must be an integer or None");
   return Access::int_value(s);
 }
 
@@ -173,7 +173,7 @@ Tensor elsewhere(const Tensor& x, std::initializer_list<const Index*> list, F ag
 
 Index slice(Scalar start, Scalar stop, Scalar step) {
   std::int64_t by = step.is_none() ? 1 : bound(step);
-  if (by == 0) fail<ValueError>("slice: a step of 0");
+  if (by == 0) fail<ValueError>({"slice"}, "a step of 0");
   return Index(Index::kSlice, static_cast<std::uint8_t>((start.is_none() ? 0 : 1) | (stop.is_none() ? 0 : 2)),
                start.is_none() ? 0 : bound(start), stop.is_none() ? 0 : bound(stop), by);
 }

@@ -17,7 +17,7 @@ inline IntegerRange integer_range(const OpCall& call) {
   if (call.n_in > 2) {
     low = *call.in[2].as<std::int64_t>();
     high = *call.in[3].as<std::int64_t>();
-    if (low >= high) fail<ValueError>(call.op.name, ": minval ", low, " is not below maxval ", high);
+    if (low >= high) fail<ValueError>({call.op.name}, "minval ", low, " is not below maxval ", high);
   }
   return {static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low)};
 }

@@ -19,7 +19,7 @@ void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
   for (int k = first; k < call.n_in; ++k) {
     const TensorSpec& s = call.spec(k);
     if (s.dtype != out->dtype)
-      fail<TypeError>(call.op.name, ": ", out->dtype, " and ", s.dtype,
+      fail<TypeError>({call.op.name}, out->dtype, " and ", s.dtype,
                       "; cast one of them (K::cast), tensors are not promoted");
     if (s.rank < 0) continue;
     if (out->rank < 0) {
@@ -34,7 +34,7 @@ void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
       else same = s.dims[i] < 0 || s.dims[i] == out->dims[i];
     }
     if (!same)
-      fail<ValueError>(call.op.name, ": shapes ", call.spec(first), " and ", s,
+      fail<ValueError>({call.op.name}, "shapes ", call.spec(first), " and ", s,
                        axis == INT64_MIN ? " differ" : text(" differ elsewhere than along axis ", axis));
   }
 }
@@ -67,7 +67,7 @@ void copy_part(Device device, std::int64_t outer, std::int64_t width, const std:
 void concatenate_rule(const OpCall& call, TensorSpec* out) {
   merge(call, 0, call.attrs.as<AxisAttrs>().axis, out);
   if (out->rank < 0) return;
-  if (out->rank == 0) fail<ValueError>("concatenate: scalars have no axis to join along; K::stack makes one");
+  if (out->rank == 0) fail<ValueError>({"concatenate"}, "scalars have no axis to join along; K::stack makes one");
   int axis = place_axis("concatenate", call.attrs.as<AxisAttrs>().axis, *out);
   std::int64_t n = 0;
   for (int k = 0; k < call.n_in; ++k) {
@@ -178,8 +178,8 @@ void unstack_rule(const OpCall& call, TensorSpec* out) {
   if (x.rank >= 0) {
     int axis = place_axis("unstack", call.attrs.as<SplitAttrs>().axis, x);
     if (x.dims[axis] >= 0 && x.dims[axis] != call.n_out)
-      fail<ValueError>("unstack: axis ", call.attrs.as<SplitAttrs>().axis, " of a tensor of shape ", x, " has size ",
-                       x.dims[axis], ", not ", call.n_out);
+      fail<ValueError>({"unstack"}, "axis ", call.attrs.as<SplitAttrs>().axis, " of a tensor of shape ", x,
+                       " has size ", x.dims[axis], ", not ", call.n_out);
     part.rank = static_cast<std::int8_t>(x.rank - 1);
     for (int i = 0; i < part.rank; ++i) part.dims[i] = x.dims[i < axis ? i : i + 1];
   }
@@ -198,7 +198,7 @@ void unstack_gradient(const VjpContext& r) {
 }
 
 void check_parts(const char* op, const Tensors& parts) {
-  if (parts.empty()) fail<ValueError>(op, ": an empty list; at least one tensor is needed");
+  if (parts.empty()) fail<ValueError>({op}, "an empty list; at least one tensor is needed");
 }
 
 }  // namespace
@@ -251,7 +251,7 @@ namespace {
 Tensors unstack_slices(const Tensor& x, int n, int axis) {
   const Body& b = Access::body(x);
   if (axis < 0 && b.rank < 0)
-    fail<NotImplementedError>("unstack: ", n, " parts along axis ", axis, " of a tensor of unknown rank");
+    fail<NotImplementedError>({"unstack"}, n, " parts along axis ", axis, " of a tensor of unknown rank");
   Tensors parts;
   parts.reserve(n);
   for (int begin = 0; begin < n; begin += kMaxOutputs) {

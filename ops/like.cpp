@@ -19,7 +19,7 @@ void like_rule(const OpCall& call, TensorSpec* out) {
 
 [[noreturn]] __attribute__((noinline, cold)) void fail_like(const char* op, const TensorSpec& small,
                                                             const TensorSpec& large) {
-  fail<ValueError>(op, ": ", small, " does not broadcast to ", large);
+  fail<ValueError>({op}, small, " does not broadcast to ", large);
 }
 
 /// The axes of `large` along which `small` is repeated. Throws ValueError if `small` does not broadcast to `large`.
@@ -174,34 +174,34 @@ constinit const OpDef assert_shape_op{.name = "fitting",
 void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
   if (fits(fit, x, like)) return;
   if (fit == ShapeCheck::bound_of_clip)
-    fail<ValueError>("clip: a bound of shape ", x, " does not broadcast to x of shape ", like);
+    fail<ValueError>({"clip"}, "a bound of shape ", x, " does not broadcast to x of shape ", like);
   if (fit == ShapeCheck::moving_average)
-    fail<ValueError>("moving_average_update: the variable is ", like, ", the value ", x, "; shapes must be equal");
+    fail<ValueError>({"moving_average_update"}, "the variable is ", like, ", the value ", x, "; shapes must be equal");
   if (is_bias(fit)) {
     if (x.rank == 1)
-      fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like,
+      fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like,
                        "; it has one number for each channel");
     if (x.rank != like.rank - 1)
-      fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; it has rank 1 or ",
+      fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like, "; it has rank 1 or ",
                        int(like.rank) - 1);
-    fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; sizes differ");
+    fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like, "; sizes differ");
   }
   if (is_mask(fit))
-    fail<ValueError>("rnn: the mask has shape ", x, ", the inputs ", like, "; a mask is ",
+    fail<ValueError>({"rnn"}, "the mask has shape ", x, ", the inputs ", like, "; a mask is ",
                      fit == ShapeCheck::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");
   if (fit == ShapeCheck::branches)
-    fail<ValueError>("switch_: the branches have shapes ", like, " and ", x, "; they must be equal");
+    fail<ValueError>({"switch_"}, "the branches have shapes ", like, " and ", x, "; they must be equal");
   if (fit == ShapeCheck::state)
-    fail<ValueError>("rnn: the step returned a state of shape ", x, ", it was ", like,
+    fail<ValueError>({"rnn"}, "the step returned a state of shape ", x, ", it was ", like,
                      "; the shape must stay the same");
   if (is_rows(fit))
-    fail<ValueError>("rnn: ", fit == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, ", expected (",
+    fail<ValueError>({"rnn"}, fit == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, ", expected (",
                      like.dims[0], ", ...), a row for each sample");
   const char* what = fit == ShapeCheck::binary_crossentropy ? "binary_crossentropy"
                      : fit == ShapeCheck::class_ids         ? "sparse_categorical_crossentropy"
                                                             : "categorical_crossentropy";
-  fail<ValueError>(what, ": target ", x, " and output ", like, " must have one shape");
+  fail<ValueError>({what}, "target ", x, " and output ", like, " must have one shape");
 }
 
 Tensor assert_shape_of(ShapeCheck fit, const Tensor& x, const Tensor& like) {

@@ -23,7 +23,7 @@ constexpr std::int64_t kAbsent = -2;
 [[noreturn]] __attribute__((noinline, cold)) void fail_sizes(const OpCall& call, const ContractionForm& f, int label,
                                                              std::int64_t a, std::int64_t b) {
   bool batch = std::find(f.out.of, f.out.of + f.out.rank, label) != f.out.of + f.out.rank;
-  fail<ValueError>(kUserNames[static_cast<int>(f.user)], ": ", call.spec(0), " x ", call.spec(1), ": ",
+  fail<ValueError>({kUserNames[static_cast<int>(f.user)]}, call.spec(0), " x ", call.spec(1), ": ",
                    !batch        ? "inner dimensions differ, "
                    : f.broadcast ? "batch axes do not broadcast, "
                                  : "batch sizes differ, ",
@@ -32,8 +32,8 @@ constexpr std::int64_t kAbsent = -2;
 
 void check_dtypes(const OpCall& call, const char* user) {
   DType a = call.spec(0).dtype, b = call.spec(1).dtype;
-  if (a != b) fail<TypeError>(user, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
-  if (a.is_bool()) fail<TypeError>(user, ": bool is not a number; cast it first (K::cast)");
+  if (a != b) fail<TypeError>({user}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+  if (a.is_bool()) fail<TypeError>({user}, "bool is not a number; cast it first (K::cast)");
 }
 
 void rule(const OpCall& call, TensorSpec* out) {
@@ -205,7 +205,7 @@ void vjp(const VjpContext& r) {
 // ---- forms -----------------------------------------------------------------------------------------------------------
 
 int rank_of(const Tensor& x, const char* user, const char* which) {
-  if (!x.defined()) fail<ValueError>(user, ": ", which, " is an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail<ValueError>({user}, which, " is an empty Tensor (an uninitialised variable?)");
   return Access::body(x).rank;
 }
 const TensorSpec& spec_of(const Tensor& x) { return Access::body(x); }
@@ -217,7 +217,7 @@ constinit const OpDef matmul_op{
 
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
   int ra = rank_of(a, "matmul", "the first operand"), rb = rank_of(b, "matmul", "the second operand");
-  if (ra < 2 || rb < 2) fail<ValueError>("matmul: ", spec_of(a), " x ", spec_of(b), ": both need at least two axes");
+  if (ra < 2 || rb < 2) fail<ValueError>({"matmul"}, spec_of(a), " x ", spec_of(b), ": both need at least two axes");
   ContractionForm f;
   f.broadcast = true;
   int batches = std::max(ra, rb) - 2, m = batches, k = batches + 1, n = batches + 2;
@@ -242,7 +242,7 @@ Tensor dot(const Tensor& x, const Tensor& y) {
 
 ContractionForm dot_form(const TensorSpec& x, const TensorSpec& y) {
   int rx = x.rank, ry = y.rank;
-  if (rx < 1 || ry < 1) fail<ValueError>("dot: ", x, " x ", y, ": both need at least one axis; use * for a number");
+  if (rx < 1 || ry < 1) fail<ValueError>({"dot"}, x, " x ", y, ": both need at least one axis; use * for a number");
   (void)checked_rank("dot", rx + ry - 2, x, " x ", y);
   ContractionForm f;
   f.user = User::dot;
@@ -265,11 +265,11 @@ Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis) {
 ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_axis, int y_axis) {
   int rx = x.rank, ry = y.rank;
   if (rx < 2 || ry < 2)
-    fail<ValueError>("batch_dot: ", x, " x ", y, ": both need at least two axes, the batch and another");
+    fail<ValueError>({"batch_dot"}, x, " x ", y, ": both need at least two axes, the batch and another");
   auto summed = [](int axis, const TensorSpec& s, const char* which) {
     int at = place_axis("batch_dot", axis, s);
     if (at == 0)
-      fail<ValueError>("batch_dot: axis ", axis, " of ", which, " is the batch axis, which cannot be summed over");
+      fail<ValueError>({"batch_dot"}, "axis ", axis, " of ", which, " is the batch axis, which cannot be summed over");
     return at;
   };
   x_axis = summed(x_axis, x, "x");

@@ -101,7 +101,7 @@ struct Writer {
     at += n * dtype.size();
   }
   [[noreturn]] void ragged(int depth) {
-    fail<ValueError>(what, ": a nested list is ragged: at depth ", depth + 1, " the sizes differ from ", spec,
+    fail<ValueError>({what}, "a nested list is ragged: at depth ", depth + 1, " the sizes differ from ", spec,
                      " of its first elements");
   }
 };
@@ -124,7 +124,7 @@ Tensor stack_list(const Operand& x, DType dtype, const char* what, Fractions fra
   for (std::int64_t i = 0; i < n; ++i) {
     if (!is_tensor_operand(items(x)[i])) continue;
     if (!tensor_of(items(x)[i]).defined())
-      fail<ValueError>(what, ": a list holds an empty Tensor (an uninitialised variable?)");
+      fail<ValueError>({what}, "a list holds an empty Tensor (an uninitialised variable?)");
     if (!like.given()) like = Access::body(tensor_of(items(x)[i])).dtype;
   }
   for (std::int64_t i = 0; i < n; ++i) parts.push_back(as_tensor(items(x)[i], like, what, fractions));

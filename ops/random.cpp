@@ -61,8 +61,8 @@ std::uint64_t seed_of(const Scalar& seed, const char* what) {
     case Scalar::kNone: return next_seed();
     case Scalar::kInt:
     case Scalar::kUint: return static_cast<std::uint64_t>(Access::int_value(seed));
-    case Scalar::kFloat: fail<TypeError>(what, ": seed ", Access::float_value(seed), " is not an integer");
-    default: fail<TypeError>(what, ": the seed must be an integer or None");
+    case Scalar::kFloat: fail<TypeError>({what}, "seed ", Access::float_value(seed), " is not an integer");
+    default: fail<TypeError>({what}, "the seed must be an integer or None");
   }
 }
 
@@ -97,7 +97,7 @@ void draw_rule(const OpCall& call, TensorSpec* out) {
 }
 void float_draw_rule(const OpCall& call, TensorSpec* out) {
   DType dtype = call.op.placement(call.attrs).dtype;
-  if (!dtype.is_float()) fail<TypeError>(call.op.name, ": ", dtype, " is not a float dtype");
+  if (!dtype.is_float()) fail<TypeError>({call.op.name}, dtype, " is not a float dtype");
   draw_rule(call, out);
 }
 
@@ -105,7 +105,7 @@ void integer_draw_rule(const OpCall& call, TensorSpec* out) {
   draw_rule(call, out);
   for (int i = 2; i < call.n_in; ++i)
     if (call.spec(i).rank > 0)
-      fail<TypeError>(call.op.name, ": ", i == 2 ? "minval" : "maxval", " has shape ", call.spec(i),
+      fail<TypeError>({call.op.name}, i == 2 ? "minval" : "maxval", " has shape ", call.spec(i),
                       "; integer bounds must be scalars");
 }
 
@@ -130,16 +130,16 @@ bool mask_spec(const OpCall& call, TensorSpec& mask) {
     bool none = !given.is_unknown(i) && given.at[i] == -1;
     mask.dims[i] = given.is_unknown(i) ? kUnknown : none ? n : given.at[i];
     if (mask.dims[i] != 1 && differ(mask.dims[i], n))
-      fail<ValueError>("dropout: noise_shape ", given, " does not broadcast to x of shape ", x);
+      fail<ValueError>({"dropout"}, "noise_shape ", given, " does not broadcast to x of shape ", x);
     if (!given.is_unknown(i) && given.at[i] < -1)
-      fail<ValueError>("dropout: noise_shape ", given, ": a size is negative");
+      fail<ValueError>({"dropout"}, "noise_shape ", given, ": a size is negative");
   }
-  if (shift < 0) fail<ValueError>("dropout: noise_shape ", given, " does not broadcast to x of shape ", x);
+  if (shift < 0) fail<ValueError>({"dropout"}, "noise_shape ", given, " does not broadcast to x of shape ", x);
   return true;
 }
 void dropout_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
-  if (!x.dtype.is_float()) fail<ValueError>("dropout: x is ", x.dtype, "; a float dtype is expected");
+  if (!x.dtype.is_float()) fail<ValueError>({"dropout"}, "x is ", x.dtype, "; a float dtype is expected");
   TensorSpec mask;
   mask_spec(call, mask);
   out->set(x);
@@ -450,7 +450,7 @@ void check_bounds(double low, double high, DType dtype) {
   bool finite = std::isfinite(rounded_to(dtype, low)) && std::isfinite(rounded_to(dtype, high)) &&
                 std::isfinite(rounded_to(computed, high - low));
   if (!finite)
-    fail<ValueError>("random_uniform: from ", low, " to ", high, ": bounds and their distance must be finite in ",
+    fail<ValueError>({"random_uniform"}, "from ", low, " to ", high, ": bounds and their distance must be finite in ",
                      dtype);
 }
 Tensor random_uniform(const Draw& draw, double low, double high) {

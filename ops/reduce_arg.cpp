@@ -20,7 +20,7 @@ void arg_rule(const OpCall& call, TensorSpec* out) {
   if (x.rank < 0) return;
   unsigned mask = axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x);
   for (int i = 0; i < x.rank; ++i)
-    if (mask >> i & 1 && x.dims[i] == 0) fail<ValueError>(call.op.name, ": ", x, " has nothing along the axis");
+    if (mask >> i & 1 && x.dims[i] == 0) fail<ValueError>({call.op.name}, x, " has nothing along the axis");
 }
 
 template <class T>
@@ -139,12 +139,13 @@ void logical_kernel(const OpCall& call) {
 // ---- in_top_k ----------------------------------------------------------------------------------------------------------
 void top_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &p = call.spec(0), &t = call.spec(1);
-  if (!p.dtype.is_float()) fail<TypeError>("in_top_k: predictions are ", p.dtype, ", not floats");
-  if (!t.dtype.is_integer()) fail<TypeError>("in_top_k: targets are ", t.dtype, ", not integers");
-  if (p.rank >= 0 && p.rank != 2) fail<ValueError>("in_top_k: predictions have shape ", p, ", not (samples, classes)");
-  if (t.rank >= 0 && t.rank != 1) fail<ValueError>("in_top_k: targets have shape ", t, ", not (samples,)");
+  if (!p.dtype.is_float()) fail<TypeError>({"in_top_k"}, "predictions are ", p.dtype, ", not floats");
+  if (!t.dtype.is_integer()) fail<TypeError>({"in_top_k"}, "targets are ", t.dtype, ", not integers");
+  if (p.rank >= 0 && p.rank != 2)
+    fail<ValueError>({"in_top_k"}, "predictions have shape ", p, ", not (samples, classes)");
+  if (t.rank >= 0 && t.rank != 1) fail<ValueError>({"in_top_k"}, "targets have shape ", t, ", not (samples,)");
   std::int64_t n = p.rank < 0 ? kUnknown : p.dims[0], m = t.rank < 0 ? kUnknown : t.dims[0];
-  if (differ(n, m)) fail<ValueError>("in_top_k: ", n, " rows of predictions, ", m, " targets");
+  if (differ(n, m)) fail<ValueError>({"in_top_k"}, n, " rows of predictions, ", m, " targets");
   out->rank = 1;
   out->dims[0] = n < 0 ? m : n;
   out->dtype = bool_;

@@ -3,46 +3,43 @@
 
 #include <string>
 
-#include <kassette/error.h>
-
 namespace kassette {
 namespace {
 
-/// The message; each {} is replaced by a number.
-const char* words_of(Refusal refusal) {
-  switch (refusal) {
-    case Refusal::none: return "";
-    case Refusal::gather_index: return "gather: index {} is out of range for an axis of size {}";
-    case Refusal::index: return "index: index {} is out of range for an axis of size {}";
-    case Refusal::class_id:
-      return "sparse_categorical_crossentropy: class {} at position {} is out of range for {} classes";
-    case Refusal::power: return "pow: a negative integer power; cast the base to a float dtype (K::cast)";
-    case Refusal::quotient: return "floor_divide: integer division by zero";
-    case Refusal::remainder: return "remainder: integer division by zero";
-    case Refusal::ctc_input_length: return "ctc_batch_cost: input_length {} of sample {}; y_pred has {} time steps";
-    case Refusal::ctc_label_length: return "ctc_batch_cost: label_length {} of sample {} is negative";
-    case Refusal::ctc_too_long:
-      return "ctc_batch_cost: the {} labels of sample {} need as many time steps; its input_length is {}";
-    case Refusal::ctc_label:
-      return "ctc_batch_cost: label {} at position {} of sample {} is negative, within its label_length of {}";
-    case Refusal::ctc_after_end:
-      return "ctc_batch_cost: label {} at position {} of sample {} follows {}, which ends the label: y_pred has {} classes and the blank";
-  }
-  return "";
-}
-
-/// An error of an earlier call. rethrow_edited (core/text.h) only edits the public classes, so it leaves this message alone.
-class LateError final : public ValueError {
- public:
-  using ValueError::ValueError;
+struct Words {
+  const char *function, *message;  // each {} of the message is replaced by a number
 };
+
+Words words_of(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::none: break;
+    case Refusal::gather_index: return {"gather", "index {} is out of range for an axis of size {}"};
+    case Refusal::index: return {"index", "index {} is out of range for an axis of size {}"};
+    case Refusal::class_id:
+      return {"sparse_categorical_crossentropy", "class {} at position {} is out of range for {} classes"};
+    case Refusal::power: return {"pow", "a negative integer power; cast the base to a float dtype (K::cast)"};
+    case Refusal::quotient: return {"floor_divide", "integer division by zero"};
+    case Refusal::remainder: return {"remainder", "integer division by zero"};
+    case Refusal::ctc_input_length: return {"ctc_batch_cost", "input_length {} of sample {}; y_pred has {} time steps"};
+    case Refusal::ctc_label_length: return {"ctc_batch_cost", "label_length {} of sample {} is negative"};
+    case Refusal::ctc_too_long:
+      return {"ctc_batch_cost", "the {} labels of sample {} need as many time steps; its input_length is {}"};
+    case Refusal::ctc_label:
+      return {"ctc_batch_cost", "label {} at position {} of sample {} is negative, within its label_length of {}"};
+    case Refusal::ctc_after_end:
+      return {
+          "ctc_batch_cost",
+          "label {} at position {} of sample {} follows {}, which ends the label: y_pred has {} classes and the blank"};
+  }
+  return {"", ""};
+}
 
 /// The call that throws is not the call at fault, and a stack trace shows the wrong line.
 constexpr const char* kHint = "; KASSETTE_CUDA_SYNC=1 stops at the op itself";
 
-std::string words(Refusal refusal, const std::int64_t* numbers) {
+std::string filled(const char* message, const std::int64_t* numbers) {
   std::string said;
-  for (const char* at = words_of(refusal); *at; ++at) {
+  for (const char* at = message; *at; ++at) {
     if (*at != '{') {
       said += *at;
       continue;
@@ -56,9 +53,10 @@ std::string words(Refusal refusal, const std::int64_t* numbers) {
 }  // namespace
 
 void refuse(Refusal refusal, const std::int64_t* numbers, Said said) {
-  const std::string text = words(refusal, numbers);
-  if (said == Said::later) throw LateError((text + kHint).c_str());
-  throw ValueError(text.c_str());
+  const Words words = words_of(refusal);
+  const std::string message = filled(words.message, numbers);
+  if (said == Said::later) throw LateError(words.function, "", (message + kHint).c_str());
+  throw ValueError(words.function, "", message.c_str());
 }
 
 }  // namespace kassette

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include <kassette/error.h>
+
 namespace kassette {
 
 /// An error message with a place for each of the numbers that are listed here. A CUDA kernel cannot throw: it stores the code and the numbers,
@@ -25,8 +27,14 @@ inline constexpr int kRefusalNumbers = 5;
 /// When the error is thrown: by the call of the op, or by a later one that waits for the device.
 enum class Said : std::uint8_t { at_once, later };
 
-/// Throws ValueError with that message. With Said::later the message adds how to find the call, and attribute_errors (ops/error_attribution.h)
-/// leaves it alone: the function that the user called there only waited.
+/// An error of an earlier call: the function that the user called there only waited, and attribute_errors (ops/error_attribution.h) leaves
+/// it alone.
+class LateError final : public ValueError {
+ public:
+  using ValueError::ValueError;
+};
+
+/// Throws ValueError with that message. With Said::later it is a LateError, and adds how to find the call.
 [[noreturn]] void refuse(Refusal refusal, const std::int64_t* numbers, Said said = Said::at_once);
 
 template <class... Numbers>

@@ -28,8 +28,7 @@ std::int64_t product(const TensorSpec& s) {
 }
 
 [[noreturn]] void fail_count(const char* op, const TensorSpec& x, const DimValues& d) {
-  fail<ValueError>(op, ": ", x, " has ", x.numel(), x.numel() == 1 ? " element" : " elements", ", which do not make ",
-                   d);
+  fail<ValueError>({op}, x, " has ", x.numel(), x.numel() == 1 ? " element" : " elements", ", which do not make ", d);
 }
 
 void reshape_rule(const OpCall& call, TensorSpec* out) {
@@ -43,8 +42,8 @@ void reshape_rule(const OpCall& call, TensorSpec* out) {
     out->dims[i] = d.is_unknown(i) ? kUnknown : d.at[i];
     if (d.is_unknown(i) || d.at[i] >= 0) continue;
     if (d.at[i] != -1)
-      fail<ValueError>("reshape: ", x, " to ", d, ": a size must not be negative, except one -1 to be inferred");
-    if (infer >= 0) fail<ValueError>("reshape: ", x, " to ", d, ": only one size can be inferred");
+      fail<ValueError>({"reshape"}, x, " to ", d, ": a size must not be negative, except one -1 to be inferred");
+    if (infer >= 0) fail<ValueError>({"reshape"}, x, " to ", d, ": only one size can be inferred");
     infer = i;
   }
   if (!known || d.rank < 0 || !x.known()) return;
@@ -55,7 +54,7 @@ void reshape_rule(const OpCall& call, TensorSpec* out) {
   } else if (m > 0 && n % m == 0) {
     out->dims[infer] = n / m;
   } else if (m == 0 && n == 0) {
-    fail<ValueError>("reshape: ", x, " to ", d, ": with no elements, any size fits in place of -1");
+    fail<ValueError>({"reshape"}, x, " to ", d, ": with no elements, any size fits in place of -1");
   } else {
     fail_count("reshape", x, d);
   }
@@ -64,7 +63,7 @@ void reshape_rule(const OpCall& call, TensorSpec* out) {
 void reshape_like_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &like = call.spec(1);
   if (x.known() && like.known() && product(x) != product(like))
-    fail<ValueError>("reshape_like: ", x, " does not have as many elements as ", like);
+    fail<ValueError>({"reshape_like"}, x, " does not have as many elements as ", like);
   out->set(like);
   out->dtype = x.dtype;
 }
@@ -86,7 +85,7 @@ void squeeze_rule(const OpCall& call, TensorSpec* out) {
   if (x.rank < 0) return;
   int axis = place_axis("squeeze", call.attrs.as<AxisAttrs>().axis, x);
   if (x.dims[axis] != 1 && x.dims[axis] >= 0)
-    fail<ValueError>("squeeze: axis ", call.attrs.as<AxisAttrs>().axis, " of a tensor of shape ", x, " has size ",
+    fail<ValueError>({"squeeze"}, "axis ", call.attrs.as<AxisAttrs>().axis, " of a tensor of shape ", x, " has size ",
                      x.dims[axis], ", not 1");
   out->rank = static_cast<std::int8_t>(x.rank - 1);
   for (int i = 0; i < out->rank; ++i) out->dims[i] = x.dims[i < axis ? i : i + 1];

@@ -20,7 +20,7 @@ void reverse_rule(const OpCall& call, TensorSpec* out) {
   const AxisList& axes = call.attrs.as<ReverseAttrs>().axes;
   for (int k = 0; k < axes.size; ++k) {
     int axis = place_axis("reverse", axes.at[k], x);
-    if (seen >> axis & 1) fail<ValueError>("reverse: axis ", axis, " of a tensor of shape ", x, " is listed twice");
+    if (seen >> axis & 1) fail<ValueError>({"reverse"}, "axis ", axis, " of a tensor of shape ", x, " is listed twice");
     seen |= 1u << axis;
   }
 }
@@ -48,7 +48,7 @@ constinit const OpDef reverse_op{
     .name = "reverse", .rule = reverse_rule, .cpu = reverse_kernel, .vjp = reverse_gradient, .cuda = reverse_kernel};
 
 Tensor reverse(const Tensor& x, const Axes& axes) {
-  if (axes.size_ < 0) fail<ValueError>("reverse: the axes are None; list them");
+  if (axes.size_ < 0) fail<ValueError>({"reverse"}, "the axes are None; list them");
   ReverseAttrs attrs{};
   for (int k = 0; k < axes.size_; ++k) {
     if (from_front(axes.axes_[k], kMaxRank) < 0)

@@ -8,7 +8,7 @@ namespace kassette {
 namespace {
 
 [[noreturn]] void fail_bounds(const TensorSpec& x, const DimValues& start, const DimValues& size, const char* why) {
-  fail<ValueError>("slice: start ", start, " and size ", size, " of a tensor of shape ", x, ": ", why);
+  fail<ValueError>({"slice"}, "start ", start, " and size ", size, " of a tensor of shape ", x, ": ", why);
 }
 
 void slice_region(const TensorSpec& x, const DimValues& start, const DimValues& size, Region& r) {

@@ -187,7 +187,7 @@ void sparse_rule(const OpCall& call, TensorSpec* out) {
 }
 void pick_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &ids = call.spec(1);
-  if (ids.dtype != int64) fail<TypeError>(call.op.name, ": classes are ", ids.dtype, ", not int64");
+  if (ids.dtype != int64) fail<TypeError>({call.op.name}, "classes are ", ids.dtype, ", not int64");
   TensorSpec rest;
   reduced_spec(call.op.name, kLastAxis, x, &rest);
   one_shape(call.op.name, ids, rest, out);

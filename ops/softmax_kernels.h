@@ -103,7 +103,7 @@ inline constexpr std::int64_t kLastAxis = 1 << 8;  // as from encode_axes
 
 /// Sets *out to the shape that a and b share, with each size that one of them knows. Throws ValueError if they cannot be equal.
 inline void one_shape(const char* op, const TensorSpec& a, const TensorSpec& b, TensorSpec* out) {
-  if (!a.compatible(b)) fail<ValueError>(op, ": target ", a, " and output ", b, " must have one shape");
+  if (!a.compatible(b)) fail<ValueError>({op}, "target ", a, " and output ", b, " must have one shape");
   out->set(a.rank < 0 ? b : a);
   out->refine(b);
 }
@@ -111,7 +111,7 @@ inline void one_shape(const char* op, const TensorSpec& a, const TensorSpec& b, 
 inline void class_rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Domain::floats);
   const TensorSpec &ids = call.spec(0), &z = call.spec(1);
-  if (ids.dtype != int64) fail<TypeError>(call.op.name, ": classes are ", ids.dtype, ", not int64");
+  if (ids.dtype != int64) fail<TypeError>({call.op.name}, "classes are ", ids.dtype, ", not int64");
   reduced_spec(call.op.name, kLastAxis, z, &out[0]);
   TensorSpec merged;
   one_shape(call.op.name, ids, out[0], &merged);

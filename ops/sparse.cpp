@@ -33,10 +33,10 @@ void coo_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& in = call.spec(0);
   TensorSpec shape = dense_shape(call, 1);
   if (in.rank >= 0 && in.rank != 2)
-    fail<ValueError>("sparse_coo: indices of shape ", in, "; they must be (entries, axes)");
+    fail<ValueError>({"sparse_coo"}, "indices of shape ", in, "; they must be (entries, axes)");
   std::int64_t axes = in.rank < 0 ? kUnknown : in.dims[1];
   if (differ(axes, shape.rank))
-    fail<ValueError>("sparse_coo: indices of shape ", in, " for the dense shape ", shape, ", which has ",
+    fail<ValueError>({"sparse_coo"}, "indices of shape ", in, " for the dense shape ", shape, ", which has ",
                      int(shape.rank), shape.rank == 1 ? " axis" : " axes");
   out->dtype = int64;
   out->rank = 2;
@@ -54,7 +54,7 @@ void coo_kernel(const OpCall& call) {
 /// Input: a dense tensor. Output: the indices of its nonzero elements, in row-major order.
 void nonzero_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
-  if (x.rank == 0) fail<ValueError>("to_sparse: a scalar; a sparse tensor has at least one axis");
+  if (x.rank == 0) fail<ValueError>({"to_sparse"}, "a scalar; a sparse tensor has at least one axis");
   out->dtype = int64;
   out->rank = 2;
   out->dims[0] = kUnknown;
@@ -89,9 +89,9 @@ void nonzero_kernel(const OpCall& call) {
 void check_entries(const OpCall& call, int indices, int values) {
   const TensorSpec &i = call.spec(indices), &v = call.spec(values);
   if (v.rank >= 0 && v.rank != 1)
-    fail<ValueError>(call.op.name, ": values of shape ", v, "; they must be a vector, one for each entry");
+    fail<ValueError>({call.op.name}, "values of shape ", v, "; they must be a vector, one for each entry");
   if (i.rank >= 0 && v.rank >= 0 && differ(i.dims[0], v.dims[0]))
-    fail<ValueError>(call.op.name, ": ", i.dims[0], " indices and ", v.dims[0], " values");
+    fail<ValueError>({call.op.name}, i.dims[0], " indices and ", v.dims[0], " values");
 }
 
 /// Inputs: indices, values, dense shape.
@@ -158,7 +158,7 @@ void gather_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &i = call.spec(0), &x = call.spec(2);
   TensorSpec shape = dense_shape(call, 1);
   if (!x.compatible(shape))
-    fail<ValueError>(call.op.name, ": a tensor of shape ", x, " for entries of the dense shape ", shape);
+    fail<ValueError>({call.op.name}, "a tensor of shape ", x, " for entries of the dense shape ", shape);
   out->dtype = x.dtype;
   out->rank = 1;
   out->dims[0] = i.rank < 0 ? kUnknown : i.dims[0];
@@ -199,7 +199,7 @@ void concatenate_rule(const OpCall& call, TensorSpec* out) {
       else same = s.dims[i] < 0 || s.dims[i] == whole.dims[i];
     }
     if (!same)
-      fail<ValueError>(call.op.name, ": shapes ", dense_shape(call, 1), " and ", s,
+      fail<ValueError>({call.op.name}, "shapes ", dense_shape(call, 1), " and ", s,
                        " differ elsewhere than along axis ", axis);
   }
   out[0] = TensorSpec(int64, {count, whole.rank});
@@ -237,7 +237,7 @@ Tensor handle(const char* what, const Tensor& indices, const Tensor& values, con
   std::int64_t n = 1;
   for (int i = 0; i < spec.rank; ++i)
     if (__builtin_mul_overflow(n, std::max<std::int64_t>(spec.dims[i], 1), &n) || n > (std::int64_t(1) << 60))
-      fail<ValueError>(what, ": the dense shape ", spec, " has more than 2^60 elements");
+      fail<ValueError>({what}, "the dense shape ", spec, " has more than 2^60 elements");
   return make_sparse(indices, values, shape, spec);
 }
 
@@ -269,13 +269,13 @@ constinit const OpDef sparse_concatenate_op{.name = "sparse_concatenate",
 Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& shape) {
   const Body& v = Access::body(values);
   if (v.rank >= 0 && v.rank != 1)
-    fail<ValueError>("sparse_coo: values of shape ", static_cast<const TensorSpec&>(v),
+    fail<ValueError>({"sparse_coo"}, "values of shape ", static_cast<const TensorSpec&>(v),
                      "; they must be a vector, one for each entry");
   const Body& i = Access::body(indices);
   if (!i.dtype.is_integer())
-    fail<TypeError>("sparse_coo: the indices are ", i.dtype, "; they must be integers (K::cast)");
+    fail<TypeError>({"sparse_coo"}, "the indices are ", i.dtype, "; they must be integers (K::cast)");
   if (v.rank == 1 && i.rank == 2 && differ(v.dims[0], i.dims[0]))
-    fail<ValueError>("sparse_coo: ", i.dims[0], " indices and ", v.dims[0], " values");
+    fail<ValueError>({"sparse_coo"}, i.dims[0], " indices and ", v.dims[0], " values");
   return handle("sparse_coo", apply1(sparse_coo_op, {indices.to(cpu), shape}), values, shape);
 }
 

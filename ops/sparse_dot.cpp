@@ -83,21 +83,21 @@ TensorSpec matrix_shape(const OpCall& call, int i) {
   TensorSpec s;
   dims_from(call, i, &s);
   if (s.rank >= 0 && s.rank != 2)
-    fail<ValueError>("dot: a sparse tensor of shape ", s, "; products take matrices (K::to_dense)");
+    fail<ValueError>({"dot"}, "a sparse tensor of shape ", s, "; products take matrices (K::to_dense)");
   if (s.rank < 0) s = TensorSpec(DType(), {kUnknown, kUnknown});
   return s;
 }
 void check_matrix(const OpCall& call, int i) {
   const TensorSpec& s = call.spec(i);
   if (s.rank == 0 || s.rank > 2)
-    fail<ValueError>("dot: a dense operand of shape ", s, "; with a sparse matrix it must be a matrix or a vector");
+    fail<ValueError>({"dot"}, "a dense operand of shape ", s, "; with a sparse matrix it must be a matrix or a vector");
 }
 /// A vector is a matrix of one column.
 std::int64_t dim(const TensorSpec& s, int i) { return s.rank < 0 ? kUnknown : i < s.rank ? s.dims[i] : 1; }
 
 void check_dtypes(DType a, DType b) {
-  if (a != b) fail<TypeError>("dot: ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
-  if (a.is_bool()) fail<TypeError>("dot: bool is not a number; cast it first (K::cast)");
+  if (a != b) fail<TypeError>({"dot"}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+  if (a.is_bool()) fail<TypeError>({"dot"}, "bool is not a number; cast it first (K::cast)");
 }
 
 /// Inputs: indices, values, dense shape, a dense matrix or vector.
@@ -107,12 +107,12 @@ void dot_rule(const OpCall& call, TensorSpec* out) {
   check_matrix(call, 3);
   check_dtypes(values.dtype, x.dtype);
   if (values.rank >= 0 && values.rank != 1)  // its rank may be unknown until a function is called
-    fail<ValueError>("sparse_coo: values of shape ", values, "; they are a list, one for each entry");
+    fail<ValueError>({"sparse_coo"}, "values of shape ", values, "; they are a list, one for each entry");
   if (call.attrs.as<SparseDotAttrs>().transposed) std::swap(a.dims[0], a.dims[1]);
   if (differ(a.dims[1], dim(x, 0)))
-    fail<ValueError>("dot: sparse ", a, " x ", x, ": inner dimensions differ, ", a.dims[1], " against ", x.dims[0]);
+    fail<ValueError>({"dot"}, "sparse ", a, " x ", x, ": inner dimensions differ, ", a.dims[1], " against ", x.dims[0]);
   if (call.spec(0).rank >= 0 && differ(call.spec(0).dims[0], dim(values, 0)))
-    fail<ValueError>("dot: ", call.spec(0).dims[0], " indices and ", values.dims[0], " values");
+    fail<ValueError>({"dot"}, call.spec(0).dims[0], " indices and ", values.dims[0], " values");
   *out = TensorSpec(x.dtype, {a.dims[0], dim(x, 1)});
   if (x.rank != 2) out->rank = x.rank;
 }
@@ -163,7 +163,7 @@ void products_rule(const OpCall& call, TensorSpec* out) {
   check_matrix(call, 3);
   check_dtypes(x.dtype, y.dtype);
   if (differ(a.dims[0], dim(x, 0)) || differ(a.dims[1], dim(y, 0)) || differ(dim(x, 1), dim(y, 1)))
-    fail<ValueError>("dot: ", x, " and ", y, " for entries of the dense shape ", a);
+    fail<ValueError>({"dot"}, x, " and ", y, " for entries of the dense shape ", a);
   *out = TensorSpec(x.dtype, {dim(call.spec(0), 0)});
 }
 void products_kernel(const OpCall& call) {

@@ -48,7 +48,7 @@ SparseIndex::SparseIndex(const char* what, Ref<Storage> memory, std::int64_t off
     if (fell) falls = true;
   });
   if (std::int64_t k = wrong; k < count)
-    fail<ValueError>(what, ": entry ", k, " is at ", place_text(at(k), rank), ", outside of ", shape_text(shape));
+    fail<ValueError>({what}, "entry ", k, " is at ", place_text(at(k), rank), ", outside of ", shape_text(shape));
   rising_ = !falls;
 }
 
@@ -96,7 +96,7 @@ const SparseElements& SparseIndex::elements() const {
 }
 
 SparseElements SparseIndex::grouped() const {
-  if (count_ > UINT32_MAX) fail<ValueError>("to_dense: a sparse tensor of ", count_, " entries; 2^32 is the most");
+  if (count_ > UINT32_MAX) fail<ValueError>({"to_dense"}, "a sparse tensor of ", count_, " entries; 2^32 is the most");
   std::vector<std::int64_t> element(static_cast<std::size_t>(count_));
   std::vector<std::uint32_t> order(element.size());
   for (std::int64_t k = 0; k < count_; ++k) element[static_cast<std::size_t>(k)] = this->element(k);
@@ -177,7 +177,7 @@ SparseView SparseIndex::on(Device device, SparseView::Part part) const {
 SparseLines SparseIndex::sorted(int axis) const {
   const int other = 1 - axis;
   if (count_ > UINT32_MAX || shape_.dims[other] > UINT32_MAX)
-    fail<ValueError>("dot: a sparse matrix of shape ", shape_text(shape_), " with ", count_,
+    fail<ValueError>({"dot"}, "a sparse matrix of shape ", shape_text(shape_), " with ", count_,
                      " entries; 2^32 is the most along an axis and of entries");
   SparseLines l;
   l.n = shape_.dims[axis];

@@ -17,7 +17,7 @@ std::int64_t times_dim(const char* op, std::int64_t n, std::int64_t times, const
   std::int64_t product;
   if (n < 0) return kUnknown;
   if (__builtin_mul_overflow(n, times, &product))
-    fail<ValueError>(op, ": ", n, " elements of ", x, " ", times, " times are too many to address");
+    fail<ValueError>({op}, n, " elements of ", x, " ", times, " times are too many to address");
   return product;
 }
 
@@ -123,11 +123,11 @@ void tile_rule(const OpCall& call, TensorSpec* out) {
   DimValues times = read_dims(call, 1);
   for (int i = 0; i < times.rank; ++i)
     if (!times.is_unknown(i) && times.at[i] < 0)
-      fail<ValueError>("tile: ", x, " by ", times, ": factors must not be negative");
+      fail<ValueError>({"tile"}, x, " by ", times, ": factors must not be negative");
   out->set(x);
   if (x.rank < 0) return;
   if (times.rank > x.rank)
-    fail<NotImplementedError>("tile: ", x, " by ", times, ": more factors than axes; K::expand_dims makes axes");
+    fail<NotImplementedError>({"tile"}, x, " by ", times, ": more factors than axes; K::expand_dims makes axes");
   for (int i = 0; i < x.rank; ++i) {
     int k = times.rank < 0 ? -1 : i - (x.rank - times.rank);
     if (times.rank < 0 || (k >= 0 && times.is_unknown(k))) out->dims[i] = kUnknown;
@@ -172,7 +172,7 @@ void broadcast_to_rule(const OpCall& call, TensorSpec* out) {
     std::int64_t n = x.dims[i], to = out->dims[out->rank - x.rank + i];
     fits = n == 1 || n < 0 || to < 0 || n == to;
   }
-  if (!fits) fail<ValueError>("broadcast_to: ", x, " does not broadcast to ", *out);
+  if (!fits) fail<ValueError>({"broadcast_to"}, x, " does not broadcast to ", *out);
 }
 void broadcast_to_kernel(const OpCall& call) {
   const TensorSpec &x = call.spec(0), &out = *call.out[0];
@@ -225,7 +225,7 @@ constinit const OpDef broadcast_to_op{.name = "broadcast_to",
                                       .cuda = broadcast_to_kernel};
 
 Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis) {
-  if (times < 1) fail<ValueError>("repeat_elements: rep ", times, "; it must be at least 1");
+  if (times < 1) fail<ValueError>({"repeat_elements"}, "rep ", times, "; it must be at least 1");
   return apply1(repeat_op, RepeatAttrs{times, axis}, {x});
 }
 Tensor tile(const Tensor& x, const Dims& times) { return apply1(tile_op, {x, dims_tensor(times, "tile")}); }

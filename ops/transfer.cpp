@@ -91,8 +91,8 @@ constinit const OpDef to_op{
     .name = "to", .rule = same_rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
 
 Tensor Tensor::to(Device device, ToOptions options) const {
-  if (!defined()) fail<ValueError>("to: an empty Tensor (an uninitialised variable?)");
-  if (!device.given()) fail<ValueError>("to: no device given; there are 'cpu' and 'cuda:N'");
+  if (!defined()) fail<ValueError>({"to"}, "an empty Tensor (an uninitialised variable?)");
+  if (!device.given()) fail<ValueError>({"to"}, "no device given; there are 'cpu' and 'cuda:N'");
   if (device == this->device()) return *this;
   if (is_sparse(*this)) return with_values(*this, sparse_part(*this, kValues).to(device, options));
   backend_of(device);  // throws if the device is absent, for symbolic tensors too
@@ -102,10 +102,10 @@ Tensor Tensor::to(Device device, ToOptions options) const {
 }
 
 Tensor pin_memory(const Tensor& x) {
-  if (!x.defined()) fail<ValueError>("pin_memory: an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail<ValueError>({"pin_memory"}, "an empty Tensor (an uninitialised variable?)");
   const Body& b = Access::body(x);
-  if (is_sparse(b)) fail<ValueError>("pin_memory: a sparse tensor (K::to_dense)");
-  if (x.symbolic()) fail<ValueError>("pin_memory: a symbolic tensor, which has no value");
+  if (is_sparse(b)) fail<ValueError>({"pin_memory"}, "a sparse tensor (K::to_dense)");
+  if (x.symbolic()) fail<ValueError>({"pin_memory"}, "a symbolic tensor, which has no value");
   const Device place = context().place == cpu ? Device(Device::kCuda, 0) : context().place;
   if (device_absent(place)) return x;
   const Tensor here = x.device() == cpu ? x : x.to(cpu);
@@ -116,7 +116,7 @@ Tensor pin_memory(const Tensor& x) {
     std::int64_t bytes;
   };
   auto pinned = std::make_unique<Pinned>(Pinned{device_moves().allocate_pinned(bytes), bytes});
-  if (!pinned->data) fail<MemoryError>("pin_memory: ", bytes, " bytes cannot be pinned");
+  if (!pinned->data) fail<MemoryError>({"pin_memory"}, bytes, " bytes cannot be pinned");
   const Value value = concrete_value(Access::body(here), "pin_memory");
   std::memcpy(pinned->data, static_cast<std::byte*>(value.storage->data) + value.offset,
               static_cast<std::size_t>(bytes));

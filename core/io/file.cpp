@@ -27,7 +27,7 @@ constexpr std::size_t kBuffer = 1 << 16;
 }  // namespace
 
 std::string required(const char* what, const char* which, Name name) {
-  if (!name.given()) fail<ValueError>(what, ": no ", which, " was given");
+  if (!name.given()) fail<ValueError>({what}, "no ", which, " was given");
   return string_of(name);
 }
 
@@ -47,7 +47,7 @@ struct InputFile::Mapping {
 InputFile::InputFile(const char* what, Name path, std::int64_t max_bytes)
     : what_(what), shown_(printable(required(what, "path", path))) {
   if (max_bytes < 0)
-    fail<ValueError>(what, ": max_bytes is ", max_bytes, "; 0 stands for 8 times the file's size and at least 1 GiB");
+    fail<ValueError>({what}, "max_bytes is ", max_bytes, "; 0 stands for 8 times the file's size and at least 1 GiB");
   // Opening a pipe would wait for its writer.
   descriptor_ = ::open(string_of(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat status;
@@ -70,7 +70,7 @@ InputFile::~InputFile() {
   ::close(descriptor_);
 }
 
-void InputFile::failed(const std::string& why) const { fail<RuntimeError>(what_, ": ", shown_, ": ", why); }
+void InputFile::failed(const std::string& why) const { fail<RuntimeError>({what_}, shown_, ": ", why); }
 
 void InputFile::claim(std::int64_t bytes) const {
   if (bytes > max_bytes_ - claimed_)
@@ -113,7 +113,7 @@ const std::byte* InputFile::map() const {
     if (size_) {
       void* p = ::mmap(nullptr, m->size, PROT_READ, MAP_PRIVATE, descriptor_, 0);
       if (p == MAP_FAILED && errno == ENOMEM)
-        fail<MemoryError>(what_, ": ", shown_, ": cannot be mapped: ", std::strerror(errno));
+        fail<MemoryError>({what_}, shown_, ": cannot be mapped: ", std::strerror(errno));
       if (p == MAP_FAILED) failed(text("cannot be mapped: ", std::strerror(errno)));
       m->data = p;
     }
@@ -165,7 +165,7 @@ OutputFile::OutputFile(const char* what, Name path, unsigned mode)
     : what_(what), path_(required(what, "path", path)), mode_(mode) {
   struct stat status;
   bool there = ::stat(path_.c_str(), &status) == 0;
-  if (there && S_ISDIR(status.st_mode)) fail<RuntimeError>(what, ": ", printable(path_), ": is a directory");
+  if (there && S_ISDIR(status.st_mode)) fail<RuntimeError>({what}, printable(path_), ": is a directory");
   direct_ = there && !S_ISREG(status.st_mode);
   if (direct_) {
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
@@ -246,12 +246,11 @@ void OutputFile::sync_folder() const {
   bool lost = ::fsync(folder) != 0 && errno == EIO;  // other errors: the file system does not support it
   ::close(folder);
   if (lost)
-    fail<RuntimeError>(what_, ": ", printable(path_),
-                       ": written, but its folder cannot be synced: ", std::strerror(EIO));
+    fail<RuntimeError>({what_}, printable(path_), ": written, but its folder cannot be synced: ", std::strerror(EIO));
 }
 
 void OutputFile::failed(const char* doing) const {
-  fail<RuntimeError>(what_, ": ", printable(path_), ": ", doing, ": ", std::strerror(errno));
+  fail<RuntimeError>({what_}, printable(path_), ": ", doing, ": ", std::strerror(errno));
 }
 
 void OutputFile::put(const char* data, std::int64_t n) {
@@ -315,7 +314,7 @@ Fresh fresh(const TensorSpec& spec) {
 }
 
 Source::Source(const char* what, const Tensor& x) {
-  if (!x.defined()) fail<ValueError>(what, ": the tensor is undefined");
+  if (!x.defined()) fail<ValueError>({what}, "the tensor is undefined");
   const Body& b = Access::body(x);
   Value v = concrete_value(b, what);
   spec_.set(b);

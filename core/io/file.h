@@ -38,7 +38,7 @@ class InputFile {
   /// long text is shortened.
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
-    fail<ValueError>(what_, ": ", shown_, ": ", excerpt(text(parts...)));
+    fail<ValueError>({what_}, shown_, ": ", excerpt(text(parts...)));
   }
   const char* what() const { return what_; }
 

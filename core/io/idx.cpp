@@ -29,7 +29,7 @@ class Stream {
     packed_ = magic == "\x1f\x8b";
     if (!packed_) return;
     std::memset(&z_, 0, sizeof z_);
-    if (inflateInit2(&z_, MAX_WBITS + 16) != Z_OK) fail<RuntimeError>(file.what(), ": zlib could not start");
+    if (inflateInit2(&z_, MAX_WBITS + 16) != Z_OK) fail<RuntimeError>({file.what()}, "zlib could not start");
   }
   ~Stream() {
     if (packed_) inflateEnd(&z_);
@@ -126,11 +126,11 @@ void save_idx(Name path, const Tensor& x) {
   for (const Code& c : kCodes)
     if (c.dtype == spec.dtype) head[2] = static_cast<unsigned char>(c.code);
   if (!head[2])
-    fail<TypeError>("save_idx: the format has no ", spec.dtype,
+    fail<TypeError>({"save_idx"}, "the format has no ", spec.dtype,
                     "; uint8, int8, int16, int32, float32, float64 are possible");
   for (int i = 0; i < spec.rank; ++i)
     if (spec.dims[i] > UINT32_MAX)
-      fail<ValueError>("save_idx: a size of ", spec.dims[i], "; the format has 32 bits for it");
+      fail<ValueError>({"save_idx"}, "a size of ", spec.dims[i], "; the format has 32 bits for it");
   io::OutputFile file("save_idx", path);
   file.write(head, 4);
   for (int i = 0; i < spec.rank; ++i) {

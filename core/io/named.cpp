@@ -34,7 +34,7 @@ struct NamedTensors::Impl {
 namespace {
 
 std::string text_of(Name name) {
-  if (!name.given()) fail<ValueError>("NamedTensors: None is not a name");
+  if (!name.given()) fail<ValueError>({"NamedTensors"}, "None is not a name");
   return string_of(name);
 }
 
@@ -48,7 +48,7 @@ NamedTensors::NamedTensors(std::initializer_list<Item> items) : impl_(nullptr) {
   NamedTensors made;
   for (const Item& item : items) {
     if (made.contains(item.name))
-      fail<ValueError>("NamedTensors: the name '", string_of(item.name), "' is given twice");
+      fail<ValueError>({"NamedTensors"}, "the name '", string_of(item.name), "' is given twice");
     made.set(item.name, item.tensor);
   }
   std::swap(impl_, made.impl_);
@@ -77,11 +77,11 @@ const Tensor& NamedTensors::operator[](Name name) const& {
     }
     there += text(there.empty() ? "" : ", ", "'", excerpt(item.name), "'");
   }
-  fail<ValueError>("NamedTensors: no tensor is called '", excerpt(text_of(name)), "'; there ",
+  fail<ValueError>({"NamedTensors"}, "no tensor is called '", excerpt(text_of(name)), "'; there ",
                    size() == 1 ? "is " : "are ", there.empty() ? "none" : there);
 }
 void NamedTensors::set(Name name, const Tensor& tensor) {
-  if (!tensor.defined()) fail<ValueError>("NamedTensors: '", text_of(name), "' is an undefined tensor");
+  if (!tensor.defined()) fail<ValueError>({"NamedTensors"}, "'", text_of(name), "' is an undefined tensor");
   make().set(text_of(name).c_str(), tensor);
 }
 Tensors NamedTensors::tensors() const {
@@ -113,7 +113,7 @@ void NamedTensors::set_metadata(Name key, Name value) {
 }
 std::int64_t NamedTensors::metadata_size() const { return impl_ ? static_cast<std::int64_t>(impl_->texts.size()) : 0; }
 const char* NamedTensors::metadata_key(std::int64_t i) const {
-  if (i < 0 || i >= metadata_size()) fail<ValueError>("metadata_key: ", i, " of ", metadata_size());
+  if (i < 0 || i >= metadata_size()) fail<ValueError>({"metadata_key"}, i, " of ", metadata_size());
   return impl_->texts[static_cast<std::size_t>(i)].first.c_str();
 }
 

@@ -58,7 +58,7 @@ void save_npz(Name path, const NamedTensors& arrays, const NpzOptions& options) 
   io::ZipWriter zip(file);
   for (const NamedTensor& a : arrays) {
     if (std::string_view(a.name).size() > 65000)
-      fail<ValueError>("save_npz: a name of ", std::string_view(a.name).size(), " bytes");
+      fail<ValueError>({"save_npz"}, "a name of ", std::string_view(a.name).size(), " bytes");
     io::Source source("save_npz", a.tensor);
     zip.add(std::string(a.name) + std::string(kSuffix), io::npy_header_text(source.spec(), false, false), source.data(),
             source.spec().bytes(), options.compress);

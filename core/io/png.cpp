@@ -121,9 +121,9 @@ void put(png_structp png, png_bytep data, std::size_t n) {
     p->out->write(data, static_cast<std::int64_t>(n));
     return;
   } catch (const Error& e) {
-    std::strncpy(p->message, e.what(), kMessage - 1);
+    std::strncpy(p->message, ErrorAccess::message(e), kMessage - 1);
   }
-  png_longjmp(png, 2);
+  png_longjmp(png, 1);
 }
 void flush(png_structp) {}
 
@@ -133,9 +133,9 @@ struct PngWriter {
   ~PngWriter() { png_destroy_write_struct(&png, &info); }
 };
 
-/// Returns 0, 1 for an error of libpng, or 2 for an error of the file.
-int write_rows(PngWriter& w, Picture& p, const std::byte* data) {
-  if (int failed = setjmp(png_jmpbuf(w.png))) return failed;
+/// Returns false, with p.message, if that fails.
+bool write_rows(PngWriter& w, Picture& p, const std::byte* data) {
+  if (setjmp(png_jmpbuf(w.png))) return false;
   png_set_write_fn(w.png, &p, put, flush);
   constexpr int kColors[] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
                              PNG_COLOR_TYPE_RGB_ALPHA};
@@ -147,7 +147,7 @@ int write_rows(PngWriter& w, Picture& p, const std::byte* data) {
   for (std::int64_t y = 0; y < p.height; ++y)
     png_write_row(w.png, reinterpret_cast<png_const_bytep>(data + y * stride));
   png_write_end(w.png, nullptr);
-  return 0;
+  return true;
 }
 
 /// Maps 0 ... 1 to 0 ... 255.
@@ -175,7 +175,7 @@ Tensor load_png(Name path, const LoadLimits& limits) {
   PngReader r;
   r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &p, note, ignore);
   if (r.png) r.info = png_create_info_struct(r.png);
-  if (!r.info) fail<RuntimeError>("load_png: libpng could not start");
+  if (!r.info) fail<RuntimeError>({"load_png"}, "libpng could not start");
   if (!read_header(r, p)) file.refuse(p.message);
   io::Fresh raw = io::fresh(file, TensorSpec(p.bits == 16 ? uint16 : uint8, {p.height, p.width, p.channels}));
   if (!read_rows(r, p, raw.data)) file.refuse(p.message);
@@ -191,28 +191,25 @@ void save_png(Name path, const Tensor& x) {
   p.channels = spec.rank == 3 && spec.dims[2] <= 4 ? static_cast<int>(spec.dims[2]) : spec.rank == 2 ? 1 : 0;
   p.bits = spec.dtype == uint16 ? 16 : 8;
   if (!p.channels || !p.height || !p.width)
-    fail<ValueError>("save_png: a tensor of shape ", spec,
+    fail<ValueError>({"save_png"}, "a tensor of shape ", spec,
                      "; (height, width) or (height, width, 1 to 4) is expected, and not empty");
   if (std::max(p.height, p.width) > kMaxSide)
-    fail<ValueError>("save_png: a picture of ", spec, "; libpng writes up to 1000000 a side");
+    fail<ValueError>({"save_png"}, "a picture of ", spec, "; libpng writes up to 1000000 a side");
   std::vector<std::byte> levels;
   const std::byte* data = source.data();
   if (spec.dtype.is_float() || spec.dtype.is_bool()) {
     levels = gray_levels(source);
     data = levels.data();
   } else if (spec.dtype != uint8 && spec.dtype != uint16) {
-    fail<TypeError>("save_png: ", spec.dtype, "; uint8, uint16, bool and floats from 0 to 1 are possible");
+    fail<TypeError>({"save_png"}, spec.dtype, "; uint8, uint16, bool and floats from 0 to 1 are possible");
   }
   io::OutputFile file("save_png", path);
   p.out = &file;
   PngWriter w;
   w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &p, note, ignore);
   if (w.png) w.info = png_create_info_struct(w.png);
-  if (!w.info) fail<RuntimeError>("save_png: libpng could not start");
-  if (int failed = write_rows(w, p, data)) {
-    if (failed == 2) fail<RuntimeError>(p.message);
-    fail<RuntimeError>("save_png: ", p.message);
-  }
+  if (!w.info) fail<RuntimeError>({"save_png"}, "libpng could not start");
+  if (!write_rows(w, p, data)) fail<RuntimeError>({"save_png"}, p.message);
   file.commit();
 }
 

@@ -185,7 +185,7 @@ std::string quoted(const char* what, const std::string& words) {
   try {
     return nlohmann::json(words).dump();
   } catch (const nlohmann::json::type_error&) {
-    fail<ValueError>(what, ": a name or text is not UTF-8");
+    fail<ValueError>({what}, "a name or text is not UTF-8");
   }
 }
 
@@ -246,7 +246,7 @@ void save_safetensors(Name path, const NamedTensors& tensors) {
   std::vector<std::size_t> order;
   for (const NamedTensor& t : tensors) {
     if (std::string(t.name) == "__metadata__")
-      fail<ValueError>(what, ": '__metadata__' is not a name of a tensor in this format");
+      fail<ValueError>({what}, "'__metadata__' is not a name of a tensor in this format");
     order.push_back(sources.size());
     sources.emplace_back(what, t.tensor);
   }

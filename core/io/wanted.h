@@ -15,7 +15,7 @@ class Wanted {
   /// Null stands for all arrays.
   explicit Wanted(const Names* names) : all_(!names) {
     for (std::int64_t i = 0; names && i < names->size(); ++i) {
-      if (!(*names)[i].given()) fail<ValueError>("load: None is not a name of an array");
+      if (!(*names)[i].given()) fail<ValueError>({"load"}, "None is not a name of an array");
       found_[string_of((*names)[i])] = false;
     }
   }

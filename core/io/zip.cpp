@@ -133,7 +133,7 @@ ZipReader::ZipReader(const InputFile& file, const ZipEntry& entry) : file_(file)
   if (!entry.deflated) return;
   auto stream = std::make_unique<z_stream>();
   std::memset(stream.get(), 0, sizeof(z_stream));
-  if (inflateInit2(stream.get(), -MAX_WBITS) != Z_OK) fail<RuntimeError>(file.what(), ": zlib could not start");
+  if (inflateInit2(stream.get(), -MAX_WBITS) != Z_OK) fail<RuntimeError>({file.what()}, "zlib could not start");
   stream_ = stream.release();
 }
 ZipReader::~ZipReader() {
@@ -228,7 +228,7 @@ std::uint32_t checksum(const std::string& head, const std::byte* data, std::int6
 std::string deflated(const char* what, const std::string& head, const std::byte* data, std::int64_t n) {
   z_stream z{};
   if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    fail<RuntimeError>(what, ": zlib could not start");
+    fail<RuntimeError>({what}, "zlib could not start");
   std::unique_ptr<z_stream, int (*)(z_stream*)> end(&z, deflateEnd);
   std::string out;
   auto feed = [&](const void* from, std::int64_t left, int flush) {

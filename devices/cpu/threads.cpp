@@ -277,7 +277,7 @@ int num_threads() {
 }
 
 void set_num_threads(int n) {
-  if (n < 0 || n > kMaxThreads) fail<ValueError>("set_num_threads: ", n, "; it takes a number from 0 to ", kMaxThreads);
+  if (n < 0 || n > kMaxThreads) fail<ValueError>({"set_num_threads"}, n, "; it takes a number from 0 to ", kMaxThreads);
   use_threads(n ? n : std::min(available_cpus(), kMaxThreads));
 }
 

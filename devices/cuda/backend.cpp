@@ -64,7 +64,7 @@ MemorySource memory_of(CudaBackend* device) {
 
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
-  throw DeviceError((std::string(what) + ": CUDA says: " + cudaGetErrorString(error)).c_str());
+  throw DeviceError(what, "", (std::string("CUDA says: ") + cudaGetErrorString(error)).c_str());
 }
 
 Current::Current(CudaBackend& device) : before_(nullptr), changed_(false) {
@@ -254,7 +254,7 @@ std::string CudaBackend::launched_last() const {
 }
 
 void CudaBackend::fail(cudaError_t error, const char* what) {
-  std::string words = std::string(what) + ": CUDA says: " + cudaGetErrorString(error);
+  std::string words = std::string("CUDA says: ") + cudaGetErrorString(error);
   // Reading the error of a call clears it. The error of a kernel is sticky: every call returns it until the process ends.
   cudaGetLastError();
   const BesideCapture allowed;
@@ -270,7 +270,7 @@ void CudaBackend::fail(cudaError_t error, const char* what) {
     words += (waits_ ? "" : where) + "; " + name + " is lost to this process" +
              (waits_ ? "" : "; KASSETTE_CUDA_SYNC=1 tells which op it was");
   }
-  throw DeviceError(words.c_str());
+  throw DeviceError(what, "", words.c_str());
 }
 void CudaBackend::fail_lost() { throw DeviceError(lost_words_.c_str()); }
 
@@ -280,7 +280,7 @@ void CudaBackend::check(cublasStatus_t status, const char* what) {
   const cudaError_t error =
       cudaStreamQuery(launched_on(current()).handle);  // the product may have met the error of an earlier kernel
   if (error != cudaSuccess && error != cudaErrorNotReady) fail(error, what);
-  throw DeviceError((std::string(what) + ": cuBLAS says: " + cublasGetStatusString(status)).c_str());
+  throw DeviceError(what, "", (std::string("cuBLAS says: ") + cublasGetStatusString(status)).c_str());
 }
 
 // ---- products ----------------------------------------------------------------------------------------------------------

@@ -22,14 +22,14 @@ namespace {
 /// A copy of the elements on the host, without history, which later updates of a variable do not change.
 Tensor drawn(const Operand& x, const char* what) {
   Tensor t = looked_at(x, what);
-  if (is_sparse(t)) fail<ValueError>(what, ": a sparse tensor; K::to_dense(x) first");
+  if (is_sparse(t)) fail<ValueError>({what}, "a sparse tensor; K::to_dense(x) first");
   return host_copy(t, t.dtype());
 }
 
 void check(const char* what, const PictureOptions& o) {
   if (o.width < 0 || o.height < 0 || o.width > 10000 || o.height > 10000)
-    fail<ValueError>(what, ": a picture of ", o.width, " x ", o.height, " characters");
-  if (o.bins < 0 || o.bins > 1000) fail<ValueError>(what, ": ", o.bins, " bins; 1 to 1000");
+    fail<ValueError>({what}, "a picture of ", o.width, " x ", o.height, " characters");
+  if (o.bins < 0 || o.bins > 1000) fail<ValueError>({what}, o.bins, " bins; 1 to 1000");
 }
 
 /// A title with spaces in place of control characters, which would move the cursor or break the line.
@@ -49,15 +49,16 @@ Picture::Picture(Kind kind, Tensor x, Tensor y, const PictureOptions& o)
 Picture plot(const Operand& y, const PictureOptions& options) {
   check("plot", options);
   Tensor ys = drawn(y, "plot");
-  if (ys.ndim() < 1 || ys.ndim() > 2) fail<ValueError>("plot: ", ys.shape(), "; it takes (n,), or (n, k) for k lines");
+  if (ys.ndim() < 1 || ys.ndim() > 2) fail<ValueError>({"plot"}, ys.shape(), "; it takes (n,), or (n, k) for k lines");
   return PictureAccess::make(Picture::kPlot, Tensor(), ys, options);
 }
 Picture plot_over(const Operand& x, const Operand& y, const PictureOptions& options) {
   check("plot", options);
   Tensor xs = drawn(x, "plot"), ys = drawn(y, "plot");
-  if (ys.ndim() < 1 || ys.ndim() > 2) fail<ValueError>("plot: ", ys.shape(), "; it takes (n,), or (n, k) for k lines");
+  if (ys.ndim() < 1 || ys.ndim() > 2) fail<ValueError>({"plot"}, ys.shape(), "; it takes (n,), or (n, k) for k lines");
   if (xs.ndim() != 1 || xs.size() != std::int64_t(ys.shape()[0]))
-    fail<ValueError>("plot: x ", xs.shape(), " and y ", ys.shape(), ": x has one element for each of y's first axis");
+    fail<ValueError>({"plot"}, "x ", xs.shape(), " and y ", ys.shape(),
+                     ": x has one element for each of y's first axis");
   return PictureAccess::make(Picture::kPlot, xs, ys, options);
 }
 Picture hist(const Operand& x, const PictureOptions& options) {
@@ -69,7 +70,7 @@ Picture imshow(const Operand& image, const PictureOptions& options) {
   Tensor x = drawn(image, "imshow");
   Shape s = x.shape();
   bool good = s.rank() == 2 || (s.rank() == 3 && (s[2] == 1 || s[2] == 3 || s[2] == 4));
-  if (!good) fail<ValueError>("imshow: ", s, "; it takes (h, w), (h, w, 1), (h, w, 3) or (h, w, 4)");
+  if (!good) fail<ValueError>({"imshow"}, s, "; it takes (h, w), (h, w, 1), (h, w, 3) or (h, w, 4)");
   return PictureAccess::make(Picture::kImage, x, Tensor(), options);
 }
 
@@ -86,7 +87,7 @@ Tensor Picture::pixels() const {
   if (kind_ == kPlot) return plot_pixels(x_, y_, title_.c_str());
   if (kind_ == kHist) return hist_pixels(x_, bins_, title_.c_str());
   if (kind_ == kImage) return image_pixels(x_);
-  fail<ValueError>("Picture: an empty picture");
+  fail<ValueError>({"Picture"}, "an empty picture");
 }
 void Picture::save(Name path) const { save_png(path, pixels()); }
 

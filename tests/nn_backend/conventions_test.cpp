@@ -211,14 +211,11 @@ TEST_CASE("what is eager runs at the call, what hangs on a placeholder or is sym
 }
 
 TEST_CASE("errors inside a composition take its name, a device keeps its own", "[conventions]") {
-  auto said = [](const char* message) {
-    try {
-      attribute_errors("random_uniform", [message]() -> Tensor { throw DeviceError(message); });
-    } catch (const DeviceError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
+  auto said = [](const DeviceError& error) {
+    return error_of([&] { attribute_errors("random_uniform", [&]() -> Tensor { throw DeviceError(error); }); });
   };
-  CHECK(said("uniform: no room") == "random_uniform: no room");
-  CHECK(said("cuda:0 is not available: there is no driver") == "cuda:0 is not available: there is no driver");
+  CHECK(said(DeviceError("uniform", "", "no room")) == "random_uniform: no room");
+  CHECK(said(DeviceError("cuda:0 is not available: there is no driver")) ==
+        "cuda:0 is not available: there is no driver");
+  CHECK(said(DeviceError("uniform: a text of the user's own")) == "uniform: a text of the user's own");
 }

@@ -1,0 +1,68 @@
+// tests/core/error_test.cpp - errors keep what they are made of: the function and the argument.
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <kassette/backend.h>
+
+#include "tests/catch.h"
+#include "tests/results.h"
+
+using namespace kassette;
+using namespace kassette::test;
+namespace K = kassette::backend;
+
+namespace {
+
+using Parts = std::tuple<std::string, std::string, std::string>;
+
+Parts parts(const Error& e) { return {e.what(), e.function(), e.argument()}; }
+
+template <class F>
+Parts parts_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return parts(e);
+  }
+  return {"no error", "", ""};
+}
+
+}  // namespace
+
+TEST_CASE("an error is composed of a function, an argument and a message", "[errors]") {
+  CHECK(parts(ValueError("pad", "x", "is a scalar")) == Parts("pad: x is a scalar", "pad", "x"));
+  CHECK(parts(ValueError("pad", "", "no room")) == Parts("pad: no room", "pad", ""));
+  CHECK(parts(ValueError("pad: no room")) == Parts("pad: no room", "", ""));
+  CHECK(parts(ValueError("")) == Parts("", "", ""));
+}
+
+TEST_CASE("a copy of an error has its parts", "[errors]") {
+  const TypeError e("slice", "start", "is a list");
+  TypeError copy = e, other("dot", "", "a longer message than the other one");
+  CHECK(parts(copy) == parts(e));
+  copy = other;
+  CHECK(parts(copy) == parts(other));
+  copy = std::as_const(copy);
+  CHECK(parts(copy) == parts(other));
+}
+
+TEST_CASE("an error of an op inside of a function has the function's name and keeps its own class", "[errors]") {
+  Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}});
+  CHECK(parts_of([&] { K::dot(x, x); }) ==
+        Parts("dot: (2, 3) x (2, 3): inner dimensions differ, 3 against 2", "dot", ""));
+  CHECK(std::get<1>(parts_of([&] { K::binary_crossentropy(x, K::constant({1, 2})); })) == "binary_crossentropy");
+  Tensor p = K::placeholder({K::None}), q = K::placeholder({K::None});
+  auto f = K::function({p, q}, {K::binary_crossentropy(p, q)});
+  CHECK(std::get<1>(parts_of([&] { f({{1, 2}, {1, 2, 3}}); })) == "binary_crossentropy");
+}
+
+TEST_CASE("the user's own error in a function's name is no error of that function", "[errors]") {
+  struct Mine : ValueError {
+    using ValueError::ValueError;
+  };
+  Tensor x = K::constant({1, 2});
+  CHECK_THROWS_AS(K::map_fn([](const Tensor&) -> Tensor { throw Mine("add: mine"); }, x), Mine);
+  CHECK(parts_of([&] { K::map_fn([](const Tensor&) -> Tensor { throw Mine("add: mine"); }, x); }) ==
+        Parts("add: mine", "", ""));
+}
