@@ -68,7 +68,7 @@ class PlanBuilder {
 };
 
 void PlanBuilder::add_input(const Tensor& t, int i) {
-  if (!t.defined()) fail<ValueError>({request_.what}, "input ", i, " is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({request_.what}, "input ", i, " is ", kEmptyTensor);
   TensorSpec declared;
   declared.set(Access::body(t));
   bool sparse = is_sparse(t);

@@ -183,7 +183,7 @@ Tensors recur(const Recurrence& r, const StepOf& step) {
   bool symbolic = context().symbolic || (r.mask.defined() && r.mask.symbolic());
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) {
-      if (!t.defined()) fail<ValueError>({r.what}, "an empty Tensor (an uninitialised variable?)");
+      if (!t.defined()) fail_empty({r.what});
       refuse_sparse(r.what, t);
       symbolic = symbolic || t.symbolic();
     }

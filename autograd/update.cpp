@@ -72,7 +72,6 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average) {
   const Attrs attrs = UpdateAttrs{mode, moving_average};
   const char* what = update_name(attrs);
-  if (!x.defined() || !value.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, value);
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)

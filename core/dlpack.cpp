@@ -158,7 +158,7 @@ struct Exported {
 
 template <class M>
 M* exported(const Tensor& x, void* stream, const char* what) {
-  if (!x.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail_empty({what});
   const Body& b = Access::body(x);
   if (is_sparse(b)) fail<ValueError>({what}, "a sparse tensor (K::to_dense)");
   Value v = concrete_value(b, what);

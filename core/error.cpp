@@ -58,6 +58,13 @@ const char* Error::what() const noexcept { return parts_ ? parts_ : "kassette: o
 const char* Error::function() const noexcept { return part(parts_, 1); }
 const char* Error::argument() const noexcept { return part(parts_, 2); }
 
+void fail_empty(const At& at) { fail<ValueError>(at, *at.argument ? "is " : "", kEmptyTensor); }
+void fail_not_float(const At& at, DType dtype) {
+  const bool named = *at.argument;
+  fail<TypeError>(at, named ? "is " : "", dtype, named ? ", not" : " is not",
+                  " a float dtype; cast it first (K::cast)");
+}
+
 const char* ErrorAccess::message(const Error& e) {
   return e.parts_ ? e.parts_ + head(e.function(), e.argument()).size() : e.what();
 }

@@ -145,7 +145,7 @@ std::ostream& operator<<(std::ostream& os, const Tensors& list) {
 
 Text array_text(const Tensor& x) { return array_text(x, print_options()); }
 Text array_text(const Tensor& x, const PrintOptions& options) {
-  if (!x.defined()) fail<ValueError>({"print"}, "an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail_empty({"print"});
   const Body& b = Access::body(x);
   return Text(is_sparse(b) && !b.symbolic() ? sparse_text(b, options) : dense_text(b, options));
 }

@@ -14,7 +14,7 @@ namespace kassette {
 namespace {
 
 const Body& body_of(const Tensor& t, const char* what) {
-  if (!t.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail_empty({what});
   return Access::body(t);
 }
 

@@ -46,6 +46,13 @@ template <class E, class... Parts>
   throw E(at.function, at.argument, text(parts...).c_str());
 }
 
+/// What an empty Tensor is called: most are results of K::gradients for what the loss does not depend on.
+inline constexpr const char kEmptyTensor[] = "an empty Tensor (a gradient that is None, or an uninitialised variable?)";
+/// Throws ValueError: an argument is an empty Tensor.
+[[noreturn]] void fail_empty(const At& at);
+/// Throws TypeError: an argument of that dtype where a float dtype is wanted.
+[[noreturn]] void fail_not_float(const At& at, DType dtype);
+
 /// What an error is made of, for those that pass it on.
 struct ErrorAccess {
   /// The message behind the function and the argument.

@@ -33,9 +33,8 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
   KASSETTE_DISPATCH(relu, operand, alpha, max_value, threshold);
   Arg x(operand, DType(), "relu");
   if (alpha == 0 && max_value.is_none() && threshold == 0) return kassette::relu(x);
-  if (!x.tensor().defined()) fail<ValueError>({"relu"}, "argument 1 is an empty Tensor (an uninitialised variable?)");
-  if (!x.body().dtype.is_float())
-    fail<TypeError>({"relu"}, x.body().dtype, " is not a float dtype; cast it first (K::cast)");
+  if (!x.tensor().defined()) fail_empty({"relu", "x"});
+  if (!x.body().dtype.is_float()) fail_not_float({"relu"}, x.body().dtype);
   if (threshold == 0 && max_value.is_none()) return attribute_errors("relu", [&] { return leaky_relu(x, alpha); });
 
   DType dtype = x.body().dtype;

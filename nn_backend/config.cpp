@@ -121,7 +121,7 @@ void set_floatx(Name floatx) {
 Tensor cast_to_floatx(const Operand& x) {
   if (is_tensor_operand(x) && is_foreign(tensor_of(x))) return cast(x, floatx());
   Tensor t = as_tensor(x, DType(), "cast_to_floatx");
-  if (!t.defined()) fail<ValueError>({"cast_to_floatx"}, "an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail_empty({"cast_to_floatx"});
   return attribute_errors("cast_to_floatx", [&] { return copy_if_variable(kassette::cast(t, default_float())); });
 }
 

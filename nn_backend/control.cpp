@@ -17,11 +17,12 @@ namespace kassette {
 namespace backend {
 namespace {
 
-/// A branch as a tensor: its value, or the result of its callable.
-Tensor force(const Branch& b, DType dtype, const char* what) {
+/// A branch as a tensor: its value, or the result of its callable. `at`: its function, and what that calls it.
+Tensor force(const Branch& b, DType dtype, const At& at) {
   const bool calls = Access::lazy(b) && !Access::returns_number(b);
-  Tensor t = calls ? Access::call(b) : as_tensor(Access::lazy(b) ? Access::number(b) : Access::value(b), dtype, what);
-  if (!t.defined()) fail<ValueError>({what}, "a branch is an empty Tensor (an uninitialised variable?)");
+  Tensor t =
+      calls ? Access::call(b) : as_tensor(Access::lazy(b) ? Access::number(b) : Access::value(b), dtype, at.function);
+  if (!t.defined()) fail_empty(at);
   return t;
 }
 
@@ -33,9 +34,22 @@ DType dtype_of_branches(const Branch& a, const Branch& b) {
   return DType();
 }
 
-Tensor elementwise_switch(const Tensor& condition, const Branch& then_expression, const Branch& else_expression) {
-  DType dtype = dtype_of_branches(then_expression, else_expression);
-  Tensor yes = force(then_expression, dtype, "switch_"), no = force(else_expression, yes.dtype(), "switch_");
+/// The branch that is taken, `value`; a number takes the shape of the tensor that it stands beside.
+Tensor beside(const Tensor& value, const Branch& taken, const Branch& other, const char* what);
+
+/// A function's two branches, and what it calls them.
+struct Branches {
+  const char* what;
+  const Branch &yes, &no;
+  const char *yes_name, *no_name;
+  Tensor force_yes(DType dtype) const { return force(yes, dtype, {what, yes_name}); }
+  Tensor force_no(DType dtype) const { return force(no, dtype, {what, no_name}); }
+  Tensor taken_yes(DType dtype) const { return beside(force_yes(dtype), yes, no, what); }
+  Tensor taken_no(DType dtype) const { return beside(force_no(dtype), no, yes, what); }
+};
+
+Tensor elementwise_switch(const Tensor& condition, const Branches& b) {
+  Tensor yes = b.force_yes(dtype_of_branches(b.yes, b.no)), no = b.force_no(yes.dtype());
   int rank = condition.ndim(), target = yes.ndim();
   if (rank > target && target >= 0)
     fail<ValueError>({"switch_"}, "the condition has rank ", rank, ", the expressions ", target,
@@ -62,39 +76,37 @@ void check_branches(const Branch& a, const Branch& b, const char* what) {
 bool on_tape(const Branch& b) { return is_tensor(b) && Access::body(tensor_of(Access::value(b))).node; }
 
 /// Of two values, both of which are there: which it is may be asked anew.
-Tensor choose_at_replay(const Tensor& condition, const Branch& yes, const Branch& no, const char* what) {
-  DType dtype = dtype_of_branches(yes, no);
-  return attribute_errors(what, [&] {
-    Tensor a = force(yes, dtype, what), b = force(no, dtype, what);
-    return where(condition, a, is_tensor(yes) && is_tensor(no) ? assert_shape_of(ShapeCheck::branches, b, a) : b);
+Tensor choose_at_replay(const Tensor& condition, const Branches& of) {
+  DType dtype = dtype_of_branches(of.yes, of.no);
+  return attribute_errors(of.what, [&] {
+    Tensor a = of.force_yes(dtype), b = of.force_no(dtype);
+    return where(condition, a, is_tensor(of.yes) && is_tensor(of.no) ? assert_shape_of(ShapeCheck::branches, b, a) : b);
   });
 }
 
-/// The branch that is taken, `value`; a number takes the shape of the tensor that it stands beside.
 Tensor beside(const Tensor& value, const Branch& taken, const Branch& other, const char* what) {
   if ((Access::lazy(taken) && !Access::returns_number(taken)) || is_tensor(taken) || !is_tensor(other)) return value;
   return attribute_errors(what, [&] { return broadcast_like(value, tensor_of(Access::value(other))); });
 }
 
-Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, const char* what) {
+Tensor choose(const Tensor& condition, const Branches& of) {
   const Body& c = Access::body(condition);
-  if (c.rank != 0) return elementwise_switch(condition, yes, no);
-  DType dtype = dtype_of_branches(yes, no);
+  if (c.rank != 0) return elementwise_switch(condition, of);
+  DType dtype = dtype_of_branches(of.yes, of.no);
   if (!condition.symbolic() && !(context().symbolic && c.node)) {
     bool taken;
-    attribute_errors(what, [&] { condition.item(&taken, bool_); });
-    return beside(force(taken ? yes : no, dtype, what), taken ? yes : no, taken ? no : yes, what);
+    attribute_errors(of.what, [&] { condition.item(&taken, bool_); });
+    return taken ? of.taken_yes(dtype) : of.taken_no(dtype);
   }
-  if (!Access::lazy(yes) && !Access::lazy(no)) return choose_at_replay(condition, yes, no, what);
+  if (!Access::lazy(of.yes) && !Access::lazy(of.no)) return choose_at_replay(condition, of);
   return branch(
-      what, condition, [&] { return beside(force(yes, dtype, what), yes, no, what); },
-      [&] { return beside(force(no, dtype, what), no, yes, what); });
+      of.what, condition, [&] { return of.taken_yes(dtype); }, [&] { return of.taken_no(dtype); });
 }
 
 Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Operand& elements,
             const Operand& initializer, bool reverse, const char* what) {
   Arg elems(elements, DType(), what);
-  if (!elems.tensor().defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
+  if (!elems.tensor().defined()) fail_empty({what, "elems"});
   refuse_sparse(what, elems);
   if (elems.body().rank == 0) fail<ValueError>({what}, "elems is a scalar; it needs an axis to iterate over");
   Recurrence request;
@@ -108,6 +120,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
     });
   } else {
     request.states.push_back(as_tensor(initializer, elems.body().dtype, what));
+    if (!request.states[0].defined()) fail_empty({what, "initializer"});
     request.xs.push_back(elems);
   }
   return recur(request, [&](const Tensors& xs, const Tensors& states) { return Tensors(fn(states[0], xs[0])); })[0];
@@ -118,51 +131,53 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
 Tensor switch_(const Operand& condition, const Branch& then_expression, const Branch& else_expression) {
   KASSETTE_DISPATCH(switch_, condition, then_expression, else_expression);
   Arg given(condition, bool_, "switch_");
-  if (!given.tensor().defined())
-    fail<ValueError>({"switch_"}, "the condition is an empty Tensor (an uninitialised variable?)");
+  if (!given.tensor().defined()) fail_empty({"switch_", "condition"});
   if (given.body().rank == 0) check_branches(then_expression, else_expression, "switch_");
   bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
+  const Branches of{"switch_", then_expression, else_expression, "then_expression", "else_expression"};
   const Tensor truth = attribute_errors("switch_", [&] { return cast(given, bool_); });
   if (given.body().rank == 0 && tensors &&
       (given.body().node || on_tape(then_expression) || on_tape(else_expression))) {
     // As on placeholders: the gradient of the one that is not taken is zeros (section 3.4), and a function over variables asks anew.
-    return choose_at_replay(truth, then_expression, else_expression, "switch_");
+    return choose_at_replay(truth, of);
   }
-  return choose(truth, then_expression, else_expression, "switch_");
+  return choose(truth, of);
 }
 
 namespace {
 
-Tensor by_phase(const Branch& x, const Branch& alt, const Operand& training, const char* what) {
+/// `of.yes` in training.
+Tensor by_phase(const Branches& of, const Operand& training) {
+  const char* what = of.what;
   Tensor phase = training.is_none() ? learning_phase() : as_tensor(training, int32, what);
-  if (!phase.defined()) fail<ValueError>({what}, "training is an empty Tensor (an uninitialised variable?)");
+  if (!phase.defined()) fail_empty({what, "training"});
   if (phase.ndim() != 0) fail<ValueError>({what}, "training has shape ", phase.shape(), ", expected a scalar");
-  DType dtype = dtype_of_branches(x, alt);
+  DType dtype = dtype_of_branches(of.yes, of.no);
   bool unset = training.is_none() && phase.symbolic();
   if (!unset && !is_tensor_operand(training)) {  // the phase is known on the host: the other branch is not evaluated
     bool taken;
     attribute_errors(what, [&] { cast(phase, bool_).item(&taken, bool_); });
-    return force(taken ? x : alt, dtype, what);
+    return taken ? of.force_yes(dtype) : of.force_no(dtype);
   }
-  check_branches(x, alt, what);
+  check_branches(of.yes, of.no, what);
   if (unset && !context().symbolic) {
-    // Eager: the unset phase is test. If alt turns out symbolic, both branches are traced and the phase may be fed.
-    Tensor test = force(alt, dtype, what);
-    bool symbolic = test.symbolic() || (is_tensor(x) && tensor_of(Access::value(x)).symbolic());
-    if (!symbolic) return beside(test, alt, x, what);
+    // Eager: the unset phase is test. If its branch turns out symbolic, both are traced and the phase may be fed.
+    Tensor test = of.force_no(dtype);
+    bool symbolic = test.symbolic() || (is_tensor(of.yes) && tensor_of(Access::value(of.yes)).symbolic());
+    if (!symbolic) return beside(test, of.no, of.yes, what);
   }
-  return choose(attribute_errors(what, [&] { return cast(phase, bool_); }), x, alt, what);
+  return choose(attribute_errors(what, [&] { return cast(phase, bool_); }), of);
 }
 
 }  // namespace
 
 Tensor in_train_phase(const Branch& x, const Branch& alt, const Operand& training) {
   KASSETTE_DISPATCH(in_train_phase, x, alt, training);
-  return by_phase(x, alt, training, "in_train_phase");
+  return by_phase({"in_train_phase", x, alt, "x", "alt"}, training);
 }
 Tensor in_test_phase(const Branch& x, const Branch& alt, const Operand& training) {
   KASSETTE_DISPATCH(in_test_phase, x, alt, training);
-  return by_phase(alt, x, training, "in_test_phase");
+  return by_phase({"in_test_phase", alt, x, "alt", "x"}, training);
 }
 
 Tensor foldl(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems, const Operand& initializer,

@@ -36,10 +36,11 @@ ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name pa
   return how;
 }
 
-Tensor convolve(const char* what, const Operand& x, const Operand& kernel, const ConvForm& how) {
+Tensor convolve(const char* what, const Operand& x, const Operand& kernel, const ConvForm& how,
+                const char* kernel_name = "kernel") {
   const DType dtype = dtype_beside(x, kernel);
   Arg input(x, dtype, what), weights(kernel, dtype, what);
-  return convolution(dense(what, "x", input), dense(what, "the kernel", weights), how);
+  return convolution(dense(what, "x", input), dense(what, kernel_name, weights), how);
 }
 
 Tensor transposed(const char* what, const Operand& x, const Operand& kernel, const Dims& output_shape,
@@ -47,16 +48,17 @@ Tensor transposed(const char* what, const Operand& x, const Operand& kernel, con
   const DType dtype = dtype_beside(x, kernel);
   Arg input(x, dtype, what), weights(kernel, dtype, what);
   dense(what, "x", input);
-  return convolution_input_gradient(input, dense(what, "the kernel", weights), dims_tensor(output_shape, what), how);
+  return convolution_input_gradient(input, dense(what, "kernel", weights), dims_tensor(output_shape, what), how);
 }
 
 Tensor separable(const char* what, const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
                  ConvForm how) {
+  if (is_tensor_operand(x)) dense(what, "x", tensor_of(x));
   Arg pointwise(pointwise_kernel, is_tensor_operand(x) ? tensor_of(x).dtype() : dtype_beside(x, depthwise_kernel),
                 what);
-  dense(what, "the pointwise kernel", pointwise);
+  dense(what, "pointwise_kernel", pointwise);
   how.depthwise = true;
-  Tensor middle = convolve(what, x, depthwise_kernel, how);
+  Tensor middle = convolve(what, x, depthwise_kernel, how, "depthwise_kernel");
   how.depthwise = false;
   how.pointwise = true;
   for (WindowAxis& w : how.window) w = WindowAxis{};

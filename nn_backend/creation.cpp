@@ -20,7 +20,7 @@ namespace {
 Tensor value_as(const Operand& x, DType dtype, const char* what) {
   if (!dtype.given()) dtype = default_float();
   Tensor t = as_tensor(x, dtype, what);
-  if (!t.defined()) fail<ValueError>({what}, "the value is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({what}, "the value is ", kEmptyTensor);
   // Borrowed memory may be written by its owner, and a variable's by updates.
   const Body& b = Access::body(t);
   bool borrowed = b.storage && b.storage->kind == Storage::kBorrowed;
@@ -167,7 +167,7 @@ Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* 
 }
 Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   Arg like(x, DType(), what);
-  if (!like.tensor().defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
+  if (!like.tensor().defined()) fail_empty({what, "x"});
   refuse_sparse(what, like);
   if (!dtype.given()) dtype = default_float();
   const Body& b = like.body();
@@ -239,7 +239,7 @@ Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DT
 }  // namespace backend
 
 Constraint constraint_of(const Tensor& variable) {
-  if (!variable.defined()) fail<ValueError>({"constraint_of"}, "an empty Tensor (an uninitialised variable?)");
+  if (!variable.defined()) fail_empty({"constraint_of"});
   const Body& b = Access::body(variable);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
     fail<TypeError>({"constraint_of"}, "the argument is not a variable; make it with K::variable");
@@ -248,7 +248,7 @@ Constraint constraint_of(const Tensor& variable) {
 }
 
 Text name_of(const Tensor& x) {
-  if (!x.defined()) fail<ValueError>({"name_of"}, "an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail_empty({"name_of"});
   const Body& handle = Access::body(x);
   const Body& b = is_sparse(handle) ? sparse_part(handle, kValues) : handle;
   return b.flags & kLeaf ? Text(b.node->cell->name) : Text();

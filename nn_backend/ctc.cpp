@@ -40,7 +40,7 @@ namespace {
 /// Labels and lengths, which come in any dtype, floats too, as int64.
 Tensor integers(const Operand& x, const char* what, const char* which) {
   Tensor t = as_tensor(x, int64, what, Fractions::cut);
-  if (!t.defined()) fail<ValueError>({what}, which, " is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail_empty({what, which});
   refuse_sparse(what, t);
   if (t.dtype().is_bool()) fail<TypeError>({what}, which, " is bool, not a number; cast it first (K::cast)");
   return t.dtype() == int64 ? t : cast(t, int64);
@@ -48,9 +48,8 @@ Tensor integers(const Operand& x, const char* what, const char* which) {
 /// Half types as float32.
 Tensor scores(const Operand& x, const char* what) {
   Tensor t = as_tensor(x, DType(), what);
-  if (!t.defined()) fail<ValueError>({what}, "y_pred is an empty Tensor (an uninitialised variable?)");
-  if (!t.dtype().is_float())
-    fail<TypeError>({what}, "y_pred is ", t.dtype(), ", not a float dtype; cast it first (K::cast)");
+  if (!t.defined()) fail_empty({what, "y_pred"});
+  if (!t.dtype().is_float()) fail_not_float({what, "y_pred"}, t.dtype());
   return t.dtype().size() < 4 ? cast(t, float32) : t;
 }
 
@@ -69,7 +68,7 @@ Tensor ctc_label_dense_to_sparse(const Operand& labels, const Operand& label_len
   KASSETTE_DISPATCH(ctc_label_dense_to_sparse, labels, label_lengths);
   const char* what = "ctc_label_dense_to_sparse";
   Tensor x = as_tensor(labels, DType(), what);
-  if (!x.defined()) fail<ValueError>({what}, "labels is an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail_empty({what, "labels"});
   refuse_sparse(what, x);
   Tensor lengths = integers(label_lengths, what, "label_lengths");
   return attribute_errors(what, [&] { return kassette::ctc_label_dense_to_sparse(x, lengths); });

@@ -36,7 +36,7 @@ namespace {
 RankGroup& group_of(const World& w) { return WorldAccess::group(w); }
 
 void check(const char* what, const Tensor& x) {
-  if (!x.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail_empty({what});
   refuse_sparse(what, x);
 }
 void check(const char* what, const Tensors& xs) {

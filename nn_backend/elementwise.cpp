@@ -24,17 +24,18 @@ double number(const Operand& x) {
 }
 
 /// A bound, which may broadcast to x, not x to it.
-Tensor bound_beside(const Tensor& x, const Operand& operand) {
+Tensor bound_beside(const Tensor& x, const Operand& operand, const char* name) {
   Arg bound(operand, x.dtype(), "clip");
-  if (!bound.tensor().defined()) fail<ValueError>({"clip"}, "a bound is an empty Tensor (an uninitialised variable?)");
+  if (!bound.tensor().defined()) fail_empty({"clip", name});
   return assert_shape_of(ShapeCheck::bound_of_clip, bound, x);
 }
 
 /// Bounds one after the other, as they are: for integers and tensors.
 Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high) {
-  if (high.is_none()) return low.is_none() ? copy_if_variable(x) : kassette::maximum(x, bound_beside(x, low));
-  Tensor y = kassette::minimum(x, bound_beside(x, high));
-  return low.is_none() ? y : kassette::maximum(y, bound_beside(x, low));
+  if (high.is_none())
+    return low.is_none() ? copy_if_variable(x) : kassette::maximum(x, bound_beside(x, low, "min_value"));
+  Tensor y = kassette::minimum(x, bound_beside(x, high, "max_value"));
+  return low.is_none() ? y : kassette::maximum(y, bound_beside(x, low, "min_value"));
 }
 
 }  // namespace
@@ -80,7 +81,7 @@ Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value
   KASSETTE_DISPATCH(clip, x, min_value, max_value);
   constexpr double inf = std::numeric_limits<double>::infinity();
   Arg t(x, DType(), "clip");
-  if (!t.tensor().defined()) fail<ValueError>({"clip"}, "argument 1 is an empty Tensor (an uninitialised variable?)");
+  if (!t.tensor().defined()) fail_empty({"clip", "x"});
   bool numbers = (is_number(min_value) || min_value.is_none()) && (is_number(max_value) || max_value.is_none());
   if (!numbers || !t.tensor().dtype().is_float()) {
     bool crossed = is_number(min_value) && is_number(max_value) && number(max_value) < number(min_value);

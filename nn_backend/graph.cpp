@@ -112,7 +112,8 @@ std::ostream& operator<<(std::ostream& os, const Function& f) {
 }
 
 bool depends_on(const Tensor& y, const Tensor& x) {
-  if (!y.defined() || !x.defined()) fail<ValueError>({"depends_on"}, "an empty Tensor (an uninitialised variable?)");
+  if (!y.defined()) fail_empty({"depends_on", "y"});
+  if (!x.defined()) fail_empty({"depends_on", "x"});
   const Body& from = Access::body(x);
   if (y.id() == x.id()) return true;
   if ((from.flags & kPhase) && (!from.node || (from.flags & kLeaf))) return Access::body(y).flags & kPhase;
@@ -177,8 +178,7 @@ void add_updates(Plan::Request& request, const Updates& updates) {
   int i = 0;
   for (const Update* u = UpdateAccess::begin(updates); u != UpdateAccess::end(updates); ++u, ++i) {
     const Tensor &first = UpdateAccess::first(*u), &second = UpdateAccess::second(*u);
-    if (!first.defined())
-      fail<ValueError>({"function"}, "update ", i, " is an empty Tensor (an uninitialised variable?)");
+    if (!first.defined()) fail<ValueError>({"function"}, "update ", i, " is ", kEmptyTensor);
     const Body& b = Access::body(first);
     if (second.defined()) {
       if (!is_variable_body(b))
@@ -203,8 +203,7 @@ void add_updates(Plan::Request& request, const Updates& updates) {
 /// What feed_dict gives for a tensor, held to what that declares as any feed is. A variable stays one: it is read at each call.
 Tensor feed_value(const Tensor& key, const Tensor& value) {
   if (!key.defined() || !value.defined())
-    fail<ValueError>({"function"}, "a ", key.defined() ? "value" : "key",
-                     " of feed_dict is an empty Tensor (an uninitialised variable?)");
+    fail<ValueError>({"function"}, "a ", key.defined() ? "value" : "key", " of feed_dict is ", kEmptyTensor);
   const TensorSpec &declared = Access::body(key), &v = Access::body(value);
   if (!v.compatible(declared))
     fail<ValueError>({"function"}, "feed_dict gives ", v.shape(), ", declared ", declared.shape());
@@ -240,10 +239,7 @@ Update::Update(const Tensor& op) : first_(op) {}
 Update::Update(const Tensor& variable, const Operand& value)
     : first_(variable),
       second_(as_tensor(value, variable.defined() ? Access::body(variable).dtype : DType(), "function")) {
-  if (!second_.defined())
-    fail<ValueError>({"function"},
-                     "the value of a pair is an empty Tensor (an uninitialised variable, or a gradient of something ",
-                     "the loss does not depend on?)");
+  if (!second_.defined()) fail<ValueError>({"function"}, "the value of a pair is ", kEmptyTensor);
 }
 
 Updates::Updates(std::initializer_list<Update> list) : Updates() {
@@ -285,10 +281,7 @@ Function function(const Tensors& inputs, const Tensors& outputs, const Updates& 
   request.inputs = inputs;
   request.outputs = outputs;
   for (const Tensor& t : outputs)
-    if (!t.defined())
-      fail<ValueError>({"function"},
-                       "an output is an empty Tensor (an uninitialised variable, or a gradient of something ",
-                       "the loss does not depend on?)");
+    if (!t.defined()) fail<ValueError>({"function"}, "an output is ", kEmptyTensor);
   add_updates(request, updates);
   return FunctionAccess::make(Plan::build(request, /*keeps_calls=*/true));
 }
@@ -301,9 +294,9 @@ Function function(const Tensors& inputs, const Tensors& outputs, const FunctionO
   request.outputs = outputs;
   request.fetches = options.fetches;
   for (const Tensor& t : outputs)
-    if (!t.defined()) fail<ValueError>({"function"}, "an output is an empty Tensor (an uninitialised variable?)");
+    if (!t.defined()) fail<ValueError>({"function"}, "an output is ", kEmptyTensor);
   for (const Tensor& t : options.fetches)
-    if (!t.defined()) fail<ValueError>({"function"}, "a fetch is an empty Tensor (an uninitialised variable?)");
+    if (!t.defined()) fail<ValueError>({"function"}, "a fetch is ", kEmptyTensor);
   add_updates(request, options.updates);
   for (const Update* u = UpdateAccess::begin(options.feed_dict); u != UpdateAccess::end(options.feed_dict); ++u)
     request.feed_dict.push_back(
@@ -315,9 +308,7 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
   KASSETTE_DISPATCH(function, func, inputs);
   Plan::Request request;
   for (const Tensor& like : inputs) {
-    if (!like.defined())
-      fail<ValueError>({"function"}, "input ", request.inputs.size(),
-                       " is an empty Tensor (an uninitialised variable?)");
+    if (!like.defined()) fail<ValueError>({"function"}, "input ", request.inputs.size(), " is ", kEmptyTensor);
     const Body& b = Access::body(like);
     if (is_sparse(b)) request.inputs.push_back(placeholder(b.shape(), None, b.dtype, /*sparse=*/true));
     else request.inputs.push_back(make_leaf(Leaf::placeholder, b, b.device, {}, Name()));

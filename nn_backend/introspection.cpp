@@ -61,7 +61,7 @@ bool is_keras_tensor(const Operand& x) {
 }
 Tensor mark_keras_tensor(const Tensor& x) {
   KASSETTE_DISPATCH(mark_keras_tensor, x);
-  if (!x.defined()) fail<ValueError>({"mark_keras_tensor"}, "an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail_empty({"mark_keras_tensor"});
   Body b = Access::body(x);
   b.flags |= kLayer;
   return Access::wrap(std::move(b));
@@ -80,7 +80,7 @@ Tensor size(const Operand& x, Name name) {
 Shape int_shape(const Operand& x) {
   KASSETTE_DISPATCH(int_shape, x);
   Arg t(x, DType(), "int_shape");
-  if (!t.tensor().defined()) fail<ValueError>({"int_shape"}, "an empty Tensor (an uninitialised variable?)");
+  if (!t.tensor().defined()) fail_empty({"int_shape"});
   return t.tensor().shape();
 }
 Shape get_variable_shape(const Operand& x) {
@@ -98,13 +98,14 @@ DType dtype(const Operand& x) {
 Tensor cast(const Operand& x, DType dtype) {
   KASSETTE_DISPATCH(cast, x, dtype);
   Arg t(x, DType(), "cast");
-  if (!t.tensor().defined() || t.body().dtype != dtype) return kassette::cast(t, dtype);
+  if (!t.tensor().defined()) fail_empty({"cast", "x"});
+  if (t.body().dtype != dtype) return kassette::cast(t, dtype);
   return attribute_errors("cast", [&] { return copy_if_variable(t); });
 }
 std::int64_t count_params(const Operand& x) {
   KASSETTE_DISPATCH(count_params, x);
   Arg t(x, DType(), "count_params");
-  if (!t.tensor().defined()) fail<ValueError>({"count_params"}, "an empty Tensor (an uninitialised variable?)");
+  if (!t.tensor().defined()) fail_empty({"count_params"});
   if (!t.body().known())
     fail<ValueError>({"count_params"}, static_cast<const TensorSpec&>(t.body()),
                      " has an unknown size; use K::size(x)");

@@ -50,8 +50,8 @@ Tensor dot(const Operand& x, const Operand& y) {
     if (first && sparse_operand(y))
       fail<NotImplementedError>({"dot"}, "both operands are sparse; densify one of them: K::to_dense(y)");
     Arg a(x, dtype, "dot"), b(y, dtype, "dot");
-    if (!a.tensor().defined() || !b.tensor().defined())
-      fail<ValueError>({"dot"}, "an empty Tensor (an uninitialised variable?)");
+    if (!a.tensor().defined()) fail_empty({"dot", "x"});
+    if (!b.tensor().defined()) fail_empty({"dot", "y"});
     return attribute_errors("dot", [&] { return first ? dot_sparse(a, b) : dot_before_sparse(a, b); });
   }
   return attribute_errors("dot", [&] { return kassette::dot(Arg(x, dtype, "dot"), Arg(y, dtype, "dot")); });

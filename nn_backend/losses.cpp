@@ -18,14 +18,14 @@ namespace {
 
 /// Checks a target that is compared with the output element by element.
 void check_target(const char* what, const Tensor& t, const Tensor& o) {
-  if (!t.defined()) fail<ValueError>({what}, "the target is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail_empty({what, "target"});
   DType a = Access::body(t).dtype, b = Access::body(o).dtype;
   if (a != b) fail<TypeError>({what}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
 }
 void check_floats(const char* what, const Tensor& x) {
-  if (!x.defined()) fail<ValueError>({what}, "the output is an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail_empty({what, "output"});
   DType dtype = Access::body(x).dtype;
-  if (!dtype.is_float()) fail<TypeError>({what}, "output is ", dtype, ", not a float dtype; cast it first (K::cast)");
+  if (!dtype.is_float()) fail_not_float({what, "output"}, dtype);
 }
 
 /// Half types as float32: in float16 1 - epsilon is 1.
@@ -33,12 +33,12 @@ Tensor wide(const Tensor& x) { return Access::body(x).dtype.size() < 4 ? cast(x,
 
 /// Float ids, of which NaN becomes one that is out of range: a cast would make class 0 of it.
 Tensor class_ids(const Tensor& target) {
-  return target.defined() && Access::body(target).dtype.is_float() ? where(equal(target, target), target, -1.0)
-                                                                   : target;
+  return Access::body(target).dtype.is_float() ? where(equal(target, target), target, -1.0) : target;
 }
 
 /// Class ids in the shape of z without its last axis: they have it, or another rank and as many elements.
 Tensor ids_beside(const Tensor& target, const Tensor& z) {
+  if (!target.defined()) fail_empty({"sparse_categorical_crossentropy", "target"});
   Tensor ids = cast(class_ids(target), int64);
   const Body &i = Access::body(ids), &o = Access::body(z);
   int rank = o.rank;

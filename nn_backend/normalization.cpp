@@ -30,9 +30,8 @@ engine::Value box(const NormalizedBatch& b) { return Tensors{b.normalized, b.mea
 namespace {
 
 void check_float(const Tensor& x, const char* what) {
-  if (!x.defined()) fail<ValueError>({what}, "x is an empty Tensor (an uninitialised variable?)");
-  if (!x.dtype().is_float())
-    fail<TypeError>({what}, "x is ", x.dtype(), ", not a float dtype; cast it first (K::cast)");
+  if (!x.defined()) fail_empty({what, "x"});
+  if (!x.dtype().is_float()) fail_not_float({what, "x"}, x.dtype());
 }
 
 /// gamma or beta; empty if it is None or an empty Tensor.
@@ -56,7 +55,7 @@ class Parameter {
   /// The parameter, cast and reshaped as needed; empty if that is not necessary.
   static Tensor fitted(const Tensor& p, const char* name, const char* what, const Tensor& x, int axis) {
     DType dtype = Access::body(x).dtype;
-    if (!p.defined()) fail<ValueError>({what}, name, " is an empty Tensor (an uninitialised variable?)");
+    if (!p.defined()) fail_empty({what, name});
     const Body& b = Access::body(p);
     if (b.dtype != dtype)
       fail<TypeError>({what}, "x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");

@@ -49,7 +49,7 @@ Padding padding_of(const char* what, Name padding, bool causal) {
 }
 
 const Tensor& dense(const char* what, const char* name, const Tensor& t) {
-  if (!t.defined()) fail<ValueError>({what}, name, " is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail_empty({what, name});
   refuse_sparse(what, t);
   return t;
 }
@@ -118,7 +118,7 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   const DType dtype = dtype_beside(inputs, kernel);
   Arg x(inputs, dtype, what), w(kernel, dtype, what);
   dense(what, "inputs", x);
-  const Body &b = x.body(), &k = Access::body(dense(what, "the kernel", w));
+  const Body &b = x.body(), &k = Access::body(dense(what, "kernel", w));
   if (!b.dtype.is_float())
     fail<TypeError>({what}, "inputs are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
   if (b.dtype != k.dtype)
@@ -207,7 +207,7 @@ Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& ke
     numbers_for(what, "kernel_size", kernel_size, 1, &size);
     numbers_for(what, "strides", strides, 1, &stride);
     Arg w(kernel, dtype_beside(inputs, kernel), what);
-    const std::int64_t places = known_size(what, Access::body(dense(what, "the kernel", w)), 0);
+    const std::int64_t places = known_size(what, Access::body(dense(what, "kernel", w)), 0);
     return local(what, 1, inputs, w.tensor(), &size, &stride, &places, channels_first);
   });
 }
@@ -233,7 +233,7 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
     const DType dtype = dtype_beside(x_operand, bias_operand);
     Arg x(x_operand, dtype, what), bias(bias_operand, dtype, what);
     dense(what, "x", x);
-    const TensorSpec &s = x.body(), &b = Access::body(dense(what, "the bias", bias));
+    const TensorSpec &s = x.body(), &b = Access::body(dense(what, "bias", bias));
     if (b.rank < 0) fail<ValueError>({what}, "the rank of the bias is unknown; declare it in the placeholder");
     Tensor fitted = assert_shape_of(channels_first ? ShapeCheck::bias_first : ShapeCheck::bias_last, bias, x);
     if (!channels_first || s.rank == 2) return x.tensor() + fitted;

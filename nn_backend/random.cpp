@@ -54,7 +54,7 @@ struct Sample {
   /// A parameter as a tensor of the samples' dtype.
   Tensor parameter(const Operand& x, const char* name) const {
     Tensor t = as_tensor(x, dtype, what);
-    if (!t.defined()) fail<ValueError>({what}, name, " is an empty Tensor (an uninitialised variable?)");
+    if (!t.defined()) fail_empty({what, name});
     if (t.dtype() != dtype)
       fail<TypeError>({what}, name, " is ", t.dtype(), " and the samples are ", dtype,
                       "; cast it (K::cast) or give dtype");
@@ -199,7 +199,7 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
   Sample s("random_binomial", shape, dtype);
   if (is_number(p)) return attribute_errors(s.what, [&] { return bernoulli(s.draw(seed), number(p, s.what)); });
   Tensor share = as_tensor(p, default_float(), s.what);
-  if (!share.defined()) fail<ValueError>({s.what}, "p is an empty Tensor (an uninitialised variable?)");
+  if (!share.defined()) fail_empty({s.what, "p"});
   DType result = s.dtype;
   s.dtype = share.dtype();
   s.check_float();
@@ -214,7 +214,7 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   SeedScope scope;
   Arg t(x, DType(), "dropout");
   if (!(level >= 0 && level < 1)) fail<ValueError>({"dropout"}, "level ", level, " is not in [0, 1)");
-  if (!t.tensor().defined()) fail<ValueError>({"dropout"}, "x is an empty Tensor (an uninitialised variable?)");
+  if (!t.tensor().defined()) fail_empty({"dropout", "x"});
   if (!t.body().dtype.is_float()) fail<ValueError>({"dropout"}, "x is ", t.body().dtype, "; a float dtype is expected");
   Tensor dims = noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout");
   if (level == 0) return t.tensor();

@@ -44,7 +44,7 @@ namespace {
 
 void check_list(const char* what, const Tensors& list, const char* name) {
   for (const Tensor& t : list) {
-    if (!t.defined()) fail<ValueError>({what}, name, " holds an empty Tensor (an uninitialised variable?)");
+    if (!t.defined()) fail<ValueError>({what}, name, " holds ", kEmptyTensor);
     refuse_sparse(what, t);
   }
 }

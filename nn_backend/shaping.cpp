@@ -48,7 +48,7 @@ Tensor repeat_elements(const Operand& x, int rep, int axis) {
 Tensor repeat(const Operand& x, int n) {
   KASSETTE_DISPATCH(repeat, x, n);
   Arg t(x, DType(), "repeat");
-  if (!t.tensor().defined()) fail<ValueError>({"repeat"}, "an empty Tensor (an uninitialised variable?)");
+  if (!t.tensor().defined()) fail_empty({"repeat", "x"});
   if (t.body().rank != 2)
     fail<AssertionError>({"repeat"}, "a tensor of shape ", static_cast<const TensorSpec&>(t.body()),
                          "; it must have rank 2");

@@ -38,14 +38,14 @@ Tensor placed(const Tensor& made, const Operand& from) {
 Tensor values_of(const Operand& x, DType dtype, const char* what) {
   DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
   Tensor values = placed(as_tensor(x, dtype.given() ? dtype : own, what), x);
-  if (!values.defined()) fail<ValueError>({what}, "the values are an empty Tensor (an uninitialised variable?)");
+  if (!values.defined()) fail<ValueError>({what}, "the values are ", kEmptyTensor);
   refuse_sparse(what, values);
   return dtype.given() ? cast(values, dtype) : values;
 }
 
 Tensor integers_of(const Operand& x, const char* what, const char* which) {
   Tensor t = as_tensor(x, int64, what);
-  if (!t.defined()) fail<ValueError>({what}, which, " are an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({what}, which, " are ", kEmptyTensor);
   refuse_sparse(what, t);
   if (!t.dtype().is_integer()) fail<TypeError>({what}, which, " are ", t.dtype(), "; they must be integers (K::cast)");
   return t;
@@ -115,7 +115,7 @@ Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Opera
 Tensor to_sparse(const Operand& x) {
   KASSETTE_DISPATCH(to_sparse, x);
   Arg t(x, DType(), "to_sparse");
-  if (!t.tensor().defined()) fail<ValueError>({"to_sparse"}, "an empty Tensor (an uninitialised variable?)");
+  if (!t.tensor().defined()) fail_empty({"to_sparse"});
   if (kassette::is_sparse(t.tensor())) return t;
   return attribute_errors("to_sparse", [&] { return kassette::to_sparse(placed(t, x)); });
 }
@@ -128,7 +128,7 @@ bool is_sparse(const Operand& tensor) {
 Tensor to_dense(const Operand& tensor) {
   KASSETTE_DISPATCH(to_dense, tensor);
   Arg t(tensor, DType(), "to_dense");
-  if (!t.tensor().defined()) fail<ValueError>({"to_dense"}, "an empty Tensor (an uninitialised variable?)");
+  if (!t.tensor().defined()) fail_empty({"to_dense"});
   if (!kassette::is_sparse(t.tensor())) return t;
   return attribute_errors("to_dense", [&] { return kassette::to_dense(t); });
 }

@@ -16,25 +16,28 @@ namespace kassette {
 namespace backend {
 namespace {
 
-Tensor change(const Tensor& x, const Operand& value, Effect::Mode mode, const char* what) {
-  if (!x.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
+/// `at`: the function, and what it calls the value.
+Tensor change(const Tensor& x, const Operand& value, Effect::Mode mode, const At& at) {
+  const char* what = at.function;
+  if (!x.defined()) fail_empty({what, "x"});
   DType dtype = Access::body(x).dtype;
   Arg v(value, dtype, what);
-  return kassette::update(x, v.tensor().defined() ? number_on(v, x.device()) : Tensor(), mode);
+  if (!v.tensor().defined()) fail_empty(at);
+  return kassette::update(x, number_on(v, x.device()), mode);
 }
 
 /// An operand as a tensor of that dtype, cast if it has another.
-Tensor in_dtype(const Operand& x, DType dtype, const char* what) {
-  Tensor t = as_tensor(x, dtype, what);
-  if (!t.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
-  refuse_sparse(what, t);
+Tensor in_dtype(const Operand& x, DType dtype, const At& at) {
+  Tensor t = as_tensor(x, dtype, at.function);
+  if (!t.defined()) fail_empty(at);
+  refuse_sparse(at.function, t);
   return cast(t, dtype);
 }
 
 /// The value of any tensor, without history; of a sparse one dense. `what` is a literal.
 Tensor value_of(const Operand& x, const char* what) {
   Arg t(x, DType(), what);
-  if (!t.tensor().defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
+  if (!t.tensor().defined()) fail_empty({what});
   if (is_sparse(t.tensor())) return value_of(attribute_errors(what, [&] { return to_dense(t); }), what);
   if (!t.tensor().symbolic()) return attribute_errors(what, [&] { return t.tensor().detach(); });
   Plan::Request request;
@@ -45,12 +48,12 @@ Tensor value_of(const Operand& x, const char* what) {
 
 /// The value as the variable's dtype, checked.
 Value checked_value(const Tensor& x, const Operand& value, const char* what) {
-  if (!x.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail_empty({what});
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
     fail<TypeError>({what}, "the first argument is not a variable; make it with K::variable");
   Tensor t = as_tensor(value, b.dtype, what, Fractions::cut);
-  if (!t.defined()) fail<ValueError>({what}, "the value is an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail<ValueError>({what}, "the value is ", kEmptyTensor);
   const Body& from = Access::body(t);
   Value now = concrete_value(from, what);
   if (!from.same_shape(b)) fail<ValueError>({what}, "the variable is ", b.shape(), ", the value ", from.shape());
@@ -76,22 +79,22 @@ engine::Value box(const Pairs& pairs) {
 
 Tensor update(const Tensor& x, const Operand& new_x) {
   KASSETTE_DISPATCH(update, x, new_x);
-  return change(x, new_x, Effect::kSet, "update");
+  return change(x, new_x, Effect::kSet, {"update", "new_x"});
 }
 Tensor update_add(const Tensor& x, const Operand& increment) {
   KASSETTE_DISPATCH(update_add, x, increment);
-  return change(x, increment, Effect::kAdd, "update_add");
+  return change(x, increment, Effect::kAdd, {"update_add", "increment"});
 }
 Tensor update_sub(const Tensor& x, const Operand& decrement) {
   KASSETTE_DISPATCH(update_sub, x, decrement);
-  return change(x, decrement, Effect::kSubtract, "update_sub");
+  return change(x, decrement, Effect::kSubtract, {"update_sub", "decrement"});
 }
 Tensor moving_average_update(const Tensor& x, const Operand& value, const Operand& momentum) {
   KASSETTE_DISPATCH(moving_average_update, x, value, momentum);
   const char* what = "moving_average_update";
-  if (!x.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail_empty({what, "x"});
   DType dtype = Access::body(x).dtype;
-  Tensor target = in_dtype(value, dtype, what), m = in_dtype(momentum, dtype, what);
+  Tensor target = in_dtype(value, dtype, {what, "value"}), m = in_dtype(momentum, dtype, {what, "momentum"});
   if (m.ndim() > 0) fail<ValueError>({what}, "momentum has shape ", m.shape(), "; it must be a number or a scalar");
   // A value that turns out smaller is not to be broadcast: this throws at replay too.
   return attribute_errors(what, [&] {

@@ -86,7 +86,7 @@ void cast_elements(void* to, DType to_dtype, const void* from, DType from_dtype,
 constinit const OpDef cast_op{.name = "cast", .rule = rule, .cpu = kernel, .vjp = gradient};
 
 Tensor cast(const Tensor& x, DType dtype) {
-  if (!x.defined()) fail<ValueError>({"cast"}, "an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail_empty({"cast"});
   if (!dtype.given()) fail<TypeError>({"cast"}, "no dtype given");
   if (x.dtype() == dtype) return x;
   if (is_sparse(x)) return with_values(x, cast(sparse_part(x, kValues), dtype));

@@ -13,8 +13,7 @@ namespace {
 bool known(std::int64_t n) { return n >= 0; }
 
 void check_floats(const TensorSpec& x, const TensorSpec& w) {
-  if (!x.dtype.is_float())
-    fail<TypeError>({"convolution"}, "x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
+  if (!x.dtype.is_float()) fail_not_float({"convolution", "x"}, x.dtype);
   if (x.dtype != w.dtype)
     fail<TypeError>({"convolution"}, "x is ", x.dtype, ", the kernel is ", w.dtype,
                     "; cast one of them (K::cast), tensors are not promoted");

@@ -38,8 +38,7 @@ std::int64_t samples(const OpCall& call) {
 }
 std::int64_t check(const OpCall& call) {
   const TensorSpec& y = call.spec(kCtcY);
-  if (y.dtype != float32 && y.dtype != float64)
-    fail<TypeError>({kCtcName}, "y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
+  if (y.dtype != float32 && y.dtype != float64) fail_not_float({kCtcName, "y_pred"}, y.dtype);
   check_rank(y, 3, "y_pred", "samples, time steps, classes");
   check_rank(call.spec(kCtcLabels), 2, "y_true", "samples, labels");
   for (auto [i, name] : {std::pair(kCtcInputLength, "input_length"), std::pair(kCtcLabelLength, "label_length")}) {

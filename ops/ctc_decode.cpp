@@ -26,8 +26,7 @@ struct BeamAttrs {
 
 void decode_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &y = call.spec(0), &steps = call.spec(1);
-  if (y.dtype != float32 && y.dtype != float64)
-    fail<TypeError>({kName}, "y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
+  if (y.dtype != float32 && y.dtype != float64) fail_not_float({kName, "y_pred"}, y.dtype);
   if (y.rank >= 0 && y.rank != 3)
     fail<ValueError>({kName}, "y_pred of shape ", y, "; it must be (samples, time steps, classes)");
   if (steps.rank >= 0 && steps.rank != 1)

@@ -125,7 +125,7 @@ Tensor packed(const Dims& dims, const char* what) {
       sizes.push_back(scalar_tensor(Scalar(d.value_ == Dim::kNoneDim ? std::int64_t(-1) : d.value_), int64, what));
       continue;
     }
-    if (!d.tensor_->defined()) fail<ValueError>({what}, "a size is an empty Tensor (an uninitialised variable?)");
+    if (!d.tensor_->defined()) fail<ValueError>({what}, "a size is ", kEmptyTensor);
     const Body& b = Access::body(*d.tensor_);
     if (!b.dtype.is_integer()) fail<TypeError>({what}, "a size is a tensor of ", b.dtype, "; it must be an integer");
     if (b.rank > 0)
@@ -147,20 +147,20 @@ constinit const OpDef pack_op{.name = "pack", .rule = pack_rule, .cpu = pack_ker
 Tensor shape_of(const Tensor& x, DType dtype) { return apply1(shape_op, ShapeAttrs{dtype}, {x}); }
 Tensor size_of(const Tensor& x) { return apply1(size_op, {x}); }
 
-Tensor dims_tensor(const Dims& dims, const char* what) {
+Tensor dims_tensor(const Dims& dims, const char* what, const char* name) {
+  const At at(what, name ? name : "");
+  const char* const is = name ? "is " : "the shape is ";
   if (dims.whole_) {
     const Tensor& t = *dims.whole_;
-    if (!t.defined()) fail<ValueError>({what}, "the shape is an empty Tensor (an uninitialised variable?)");
+    if (!t.defined()) fail<ValueError>(at, is, kEmptyTensor);
     const Body& b = Access::body(t);
-    if (!b.dtype.is_integer())
-      fail<TypeError>({what}, "the shape is a tensor of ", b.dtype, "; it must be of integers");
+    if (!b.dtype.is_integer()) fail<TypeError>(at, is, "a tensor of ", b.dtype, "; it must be of integers");
     if (b.rank == 0) return attribute_errors(what, [&] { return packed({t}, what); });
     if (b.rank > 1)
-      fail<ValueError>({what}, "the shape is a tensor of shape ", static_cast<const TensorSpec&>(b),
-                       "; it must have one axis");
+      fail<ValueError>(at, is, "a tensor of shape ", static_cast<const TensorSpec&>(b), "; it must have one axis");
     return on_host(t);
   }
-  if (dims.size_ < 0) fail<ValueError>({what}, "the shape is None; its rank must be known here");
+  if (dims.size_ < 0) fail<ValueError>(at, is, "None; its rank must be known here");
   for (int i = 0; i < dims.size_; ++i)
     if (dims.dims_[i].tensor_) return attribute_errors(what, [&] { return packed(dims, what); });
   Tensor t = empty_tensor(TensorSpec(int64, {dims.size_}));

@@ -17,7 +17,7 @@ Tensor size_of(const Tensor& x);
 /// Converts a shape argument to the form that ops take, a 1-D integer tensor on the host. Numbers give a concrete int64 tensor; if scalar tensors are
 /// among them they are packed, and the result is symbolic if one of them is. A single 1-D integer tensor is returned itself, on the host. An entry
 /// None becomes -1. Throws in the name of `what`.
-Tensor dims_tensor(const Dims& dims, const char* what);
+Tensor dims_tensor(const Dims& dims, const char* what, const char* name = nullptr);
 
 /// Returns the shape that a concrete tensor from dims_tensor() holds. Throws ValueError in the name of `what` if a size is negative.
 TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what);

@@ -205,7 +205,7 @@ void vjp(const VjpContext& r) {
 // ---- forms -----------------------------------------------------------------------------------------------------------
 
 int rank_of(const Tensor& x, const char* user, const char* which) {
-  if (!x.defined()) fail<ValueError>({user}, which, " is an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail_empty({user, which});
   return Access::body(x).rank;
 }
 const TensorSpec& spec_of(const Tensor& x) { return Access::body(x); }

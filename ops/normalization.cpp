@@ -27,8 +27,7 @@ void check_parameter(const OpCall& call, int i, const char* name, DType dtype, c
   if (!ok) fail<ValueError>({call.op.name}, name, " ", p, " does not broadcast to ", shape, of);
 }
 void check_float(const OpCall& call, const TensorSpec& x) {
-  if (!x.dtype.is_float())
-    fail<TypeError>({call.op.name}, "x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
+  if (!x.dtype.is_float()) fail_not_float({call.op.name, "x"}, x.dtype);
 }
 
 void normalize_rule(const OpCall& call, TensorSpec* out) {

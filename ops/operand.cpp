@@ -123,8 +123,7 @@ Tensor stack_list(const Operand& x, DType dtype, const char* what, Fractions fra
   DType like = dtype;
   for (std::int64_t i = 0; i < n; ++i) {
     if (!is_tensor_operand(items(x)[i])) continue;
-    if (!tensor_of(items(x)[i]).defined())
-      fail<ValueError>({what}, "a list holds an empty Tensor (an uninitialised variable?)");
+    if (!tensor_of(items(x)[i]).defined()) fail<ValueError>({what}, "a list holds ", kEmptyTensor);
     if (!like.given()) like = Access::body(tensor_of(items(x)[i])).dtype;
   }
   for (std::int64_t i = 0; i < n; ++i) parts.push_back(as_tensor(items(x)[i], like, what, fractions));

@@ -18,7 +18,7 @@ constinit PoolLimits pool_limits;
 namespace {
 
 void check_float(const TensorSpec& x) {
-  if (!x.dtype.is_float()) fail<TypeError>({"pool"}, "x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
+  if (!x.dtype.is_float()) fail_not_float({"pool", "x"}, x.dtype);
 }
 
 void rule(const OpCall& call, TensorSpec* out) {

@@ -80,7 +80,7 @@ constinit const OpDef slice_grad_like_op{.name = "slice_grad_like",
                                          .cuda = slice_grad_kernel};
 
 Tensor slice_from(const Tensor& x, const Dims& start, const Dims& size) {
-  return apply1(slice_op, {x, dims_tensor(start, "slice"), dims_tensor(size, "slice")});
+  return apply1(slice_op, {x, dims_tensor(start, "slice", "start"), dims_tensor(size, "slice", "size")});
 }
 
 }  // namespace kassette

@@ -91,7 +91,7 @@ constinit const OpDef to_op{
     .name = "to", .rule = same_rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
 
 Tensor Tensor::to(Device device, ToOptions options) const {
-  if (!defined()) fail<ValueError>({"to"}, "an empty Tensor (an uninitialised variable?)");
+  if (!defined()) fail_empty({"to"});
   if (!device.given()) fail<ValueError>({"to"}, "no device given; there are 'cpu' and 'cuda:N'");
   if (device == this->device()) return *this;
   if (is_sparse(*this)) return with_values(*this, sparse_part(*this, kValues).to(device, options));
@@ -102,7 +102,7 @@ Tensor Tensor::to(Device device, ToOptions options) const {
 }
 
 Tensor pin_memory(const Tensor& x) {
-  if (!x.defined()) fail<ValueError>({"pin_memory"}, "an empty Tensor (an uninitialised variable?)");
+  if (!x.defined()) fail_empty({"pin_memory"});
   const Body& b = Access::body(x);
   if (is_sparse(b)) fail<ValueError>({"pin_memory"}, "a sparse tensor (K::to_dense)");
   if (x.symbolic()) fail<ValueError>({"pin_memory"}, "a symbolic tensor, which has no value");

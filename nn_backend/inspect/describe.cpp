@@ -47,7 +47,7 @@ std::string bars(const Description& d, bool unicode) {
 Tensor looked_at(const Operand& x, const char* what) {
   DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
   Tensor t = as_tensor(x, own, what);
-  if (!t.defined()) fail<ValueError>({what}, "an empty Tensor (an uninitialised variable?)");
+  if (!t.defined()) fail_empty({what});
   return t;
 }
 

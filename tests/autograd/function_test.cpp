@@ -72,7 +72,7 @@ TEST_CASE("a callable is traced once, and what it captures is read at each call"
   CHECK(error_of([&] { K::function([](const Tensors&) { return Tensor(); }, {w}); }) ==
         "function: the callable returned an empty Tensor");
   CHECK(error_of([&] { K::function([](const Tensors& in) { return in[0]; }, {Tensor()}); }) ==
-        "function: input 0 is an empty Tensor (an uninitialised variable?)");
+        "function: input 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("updates and draws in a callable happen at each call, and gradients are those of the call", "[tape]") {

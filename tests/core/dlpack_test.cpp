@@ -150,7 +150,8 @@ TEST_CASE("what cannot be imported is one line, and still belongs to the caller"
   Versioned huge(v.data(), kFloats, {std::int64_t(1) << 40, std::int64_t(1) << 40});
   CHECK_THROWS_AS(from_dlpack(&huge.managed), ValueError);
   CHECK_THROWS_WITH(from_dlpack(static_cast<dl::DLManagedTensor*>(nullptr)), "from_dlpack: a null pointer");
-  CHECK_THROWS_WITH(to_dlpack(Tensor()), "to_dlpack: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(to_dlpack(Tensor()),
+                    "to_dlpack: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_AS(to_dlpack(K::placeholder({2})), ValueError);
   CHECK_THROWS_AS(to_dlpack_versioned(K::to_sparse(K::constant({0, 1}))), ValueError);
 }

@@ -108,7 +108,8 @@ TEST_CASE("what has no elements to show prints what it is", "[print]") {
         "Tensor(shape=(), dtype=int32, device=cpu, symbolic)");
   CHECK(printed(make_leaf(Leaf::variable, TensorSpec(float32, {3}), cpu, {}, "w")) ==
         "Tensor(\"w\", shape=(3,), dtype=float32, device=cpu, no value yet)");
-  CHECK_THROWS_WITH(array_text(Tensor()), "print: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(array_text(Tensor()),
+                    "print: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_AS(array_text(make_leaf(Leaf::placeholder, TensorSpec(float32, {2}), cpu, {}, "x")), ValueError);
 }
 

@@ -172,7 +172,7 @@ TEST_CASE("a pinned tensor is a tensor; a copy of it is made without the host", 
   CHECK(same_bits(x.to("cuda:0", {.non_blocking = true}).to("cpu", {.non_blocking = true}),
                   x));  // not pinned: as without
   CHECK(error_of<ValueError>([] { pin_memory(Tensor()); }) ==
-        "pin_memory: an empty Tensor (an uninitialised variable?)");
+        "pin_memory: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(error_of<ValueError>([] { pin_memory(K::placeholder({2})); }) ==
         "pin_memory: a symbolic tensor, which has no value");
 }

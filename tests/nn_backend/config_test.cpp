@@ -47,7 +47,8 @@ TEST_CASE("cast_to_floatx converts what it is given", "[config]") {
   CHECK(y.dtype() == kassette::float32);
   CHECK(std::vector<float>(y.to_vector<float>()) == std::vector<float>{1, 2});
   CHECK(K::cast_to_floatx(2.5).item<double>() == 2.5);
-  CHECK_THROWS_WITH(K::cast_to_floatx(Tensor()), "cast_to_floatx: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::cast_to_floatx(Tensor()),
+                    "cast_to_floatx: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("the data format is one of two", "[config]") {

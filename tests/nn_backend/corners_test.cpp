@@ -156,14 +156,15 @@ TEST_CASE("where the library of a device is missing, the message says which file
 TEST_CASE("functions and variables refuse what is empty or sparse in their own words") {
   Tensor x = K::placeholder({2}), y = x * 2, v = K::variable({1, 2});
   CHECK(error_of<ValueError>([&] { K::function({x}, {Tensor()}, K::FunctionOptions{.fetches = {y}}); }) ==
-        "function: an output is an empty Tensor (an uninitialised variable?)");
+        "function: an output is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(error_of<ValueError>([&] { K::function({x}, {y}, K::FunctionOptions{.fetches = {Tensor()}}); }) ==
-        "function: a fetch is an empty Tensor (an uninitialised variable?)");
+        "function: a fetch is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(error_of<ValueError>([&] {
           K::function({}, {y}, K::FunctionOptions{.feed_dict = {{Tensor(), v}}});
-        }) == "function: a key of feed_dict is an empty Tensor (an uninitialised variable?)");
+        }) ==
+        "function: a key of feed_dict is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(error_of<ValueError>([&] { K::function({}, {y}, K::FunctionOptions{.feed_dict = {x}}); }) ==
-        "function: a value of feed_dict is an empty Tensor (an uninitialised variable?)");
+        "function: a value of feed_dict is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   Tensor sparse = K::to_sparse(K::constant({1, 2}));
   CHECK(error_of<TypeError>([&] { K::update(v, sparse); }).find("update: ") == 0);
   CHECK(error_of<TypeError>([&] { K::update_add(v, sparse); }).find("update_add: ") == 0);

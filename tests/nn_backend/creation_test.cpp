@@ -56,7 +56,8 @@ TEST_CASE("a placeholder has the declared shape", "[creation]") {
 
 TEST_CASE("a variable of a symbolic tensor is refused", "[creation]") {
   CHECK_THROWS_AS(K::variable(K::placeholder({2})), ValueError);
-  CHECK_THROWS_WITH(K::variable(Tensor()), "variable: the value is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::variable(Tensor()),
+                    "variable: the value is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("constant takes a shape", "[creation]") {
@@ -73,9 +74,10 @@ TEST_CASE("constant takes a shape", "[creation]") {
   CHECK_THROWS_WITH(K::constant({{1, 2}, {3}}),
                     "constant: a nested list is ragged: at depth 2 the sizes differ from (2, 2) of its first elements");
   CHECK_THROWS_WITH(K::constant({K::constant({1, 2}), K::constant({3})}), "constant: shapes (2,) and (1,) differ");
-  CHECK_THROWS_WITH(K::sum({Tensor(), Tensor()}), "sum: a list holds an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::sum({Tensor(), Tensor()}),
+                    "sum: a list holds an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::variable({{1, Tensor()}}),
-                    "variable: a list holds an empty Tensor (an uninitialised variable?)");
+                    "variable: a list holds an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::variable({1.5, 2}, "int32"),
                     "variable: 1.5 is not an integer, and int32 is wanted; K::cast converts");
   CHECK(K::constant({}).shape() == Shape{0});
@@ -193,7 +195,8 @@ TEST_CASE("likes and identities are tensors of what x has at run time, and likes
   Tensor snapshot = K::identity(v);
   K::set_value(v, {{4, 5, 6}});
   CHECK(values(snapshot) == std::vector<double>{1, 2, 3});
-  CHECK_THROWS_WITH(K::zeros_like(Tensor()), "zeros_like: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::zeros_like(Tensor()),
+                    "zeros_like: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_AS(K::identity(Tensor()), ValueError);
 }
 

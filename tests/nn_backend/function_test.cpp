@@ -95,13 +95,14 @@ TEST_CASE("what function refuses, it refuses in one line", "[function]") {
       K::function({K::constant(1)}, {p}),
       "function: input 0 of shape () is a constant; inputs are placeholders or other tensors on the tape");
   CHECK_THROWS_WITH(K::function({p, p}, {p}), "function: input 1 of shape (2,) is listed twice");
-  CHECK_THROWS_WITH(K::function({Tensor()}, {p}), "function: input 0 is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::function({Tensor()}, {p}),
+                    "function: input 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_AS(K::function({p}, {Tensor()}), ValueError);
   CHECK_THROWS_WITH(K::function({p}, {p}, K::FunctionOptions{.fetches = {v, Tensor()}}),
-                    "function: a fetch is an empty Tensor (an uninitialised variable?)");
+                    "function: a fetch is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(
       K::function({p}, {p}, {{v, Tensor()}}),
-      "function: the value of a pair is an empty Tensor (an uninitialised variable, or a gradient of something the loss does not depend on?)");
+      "function: the value of a pair is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::function({p}, {p}, {{K::constant(1), p}}),
                     "function: update 0: the first of the pair is not a variable");
   CHECK_THROWS_WITH(K::function({p}, {p}, {p * 2}),
@@ -173,8 +174,9 @@ TEST_CASE("feed_dict stands for placeholders that are no inputs, a variable in i
                     "function: feed_dict gives a variable of int32, declared float32");
   CHECK_THROWS_WITH(K::function({a}, {a + b}, K::FunctionOptions{.feed_dict = {{K::constant(1), 1}}}),
                     "function: a key of feed_dict is a constant; keys are placeholders");
-  CHECK_THROWS_WITH(K::function({a}, {a + b}, K::FunctionOptions{.feed_dict = {{Tensor(), 1}}}),
-                    "function: a key of feed_dict is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(
+      K::function({a}, {a + b}, K::FunctionOptions{.feed_dict = {{Tensor(), 1}}}),
+      "function: a key of feed_dict is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("a symbolic argument connects a function to the tape", "[function]") {

@@ -126,7 +126,8 @@ TEST_CASE("describe of scalars, empty, bool and symbolic tensors", "[inspect]") 
       "(4,) bool cpu, 4 elements, 4 bytes\nmin False  max True  mean 0.75  std 0.433013\nzeros 1\n0 |-                                      @| 1");
   CHECK(shown(describe(K::placeholder({None, 3}))) == "(None, 3) float32 cpu, symbolic: no elements yet");
   CHECK(shown(describe(K::variable({1, 2}))).find("(2,) float32 cpu, 2 elements") == 0);
-  CHECK_THROWS_WITH(describe(Tensor()), "describe: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(describe(Tensor()),
+                    "describe: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(shown(Description()).size() > 0);
   CHECK(describe(std::vector<std::int16_t>{1, 2}).dtype == int16);
 }

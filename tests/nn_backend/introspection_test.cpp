@@ -42,7 +42,8 @@ TEST_CASE("cast truncates, saturates and keeps; NaN is 0, or true", "[introspect
   CHECK_FALSE(K::is_variable(K::cast(v, "float64")));
   CHECK(K::dtype(v) == "float32");  // not in place
   CHECK_THROWS_WITH(K::cast(v, None), "cast: no dtype given");
-  CHECK_THROWS_WITH(K::cast(Tensor(), "bool"), "cast: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::cast(Tensor(), "bool"),
+                    "cast: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("a variable of (4, 2) has its value, 8 elements and its shape", "[introspection]") {
@@ -64,9 +65,12 @@ TEST_CASE("what is unknown is None", "[introspection]") {
   CHECK(K::int_shape(rows)[0] == None);
   CHECK_THROWS_AS(std::int64_t(K::int_shape(rows)[0]), ValueError);
   CHECK_THROWS_WITH(K::count_params(any), "count_params: (...) has an unknown size; use K::size(x)");
-  CHECK_THROWS_WITH(K::int_shape(Tensor()), "int_shape: an empty Tensor (an uninitialised variable?)");
-  CHECK_THROWS_WITH(K::ndim(Tensor()), "ndim: an empty Tensor (an uninitialised variable?)");
-  CHECK_THROWS_WITH(K::dtype(Tensor()), "dtype: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::int_shape(Tensor()),
+                    "int_shape: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::ndim(Tensor()),
+                    "ndim: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::dtype(Tensor()),
+                    "dtype: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_AS(K::shape(Tensor()), ValueError);
   CHECK_THROWS_AS(K::size(Tensor()), ValueError);
 }
@@ -143,7 +147,8 @@ TEST_CASE("name_of gives back the names of variables and placeholders, with thei
   CHECK(name_of(K::placeholder({2, 3}, K::None, K::None, true, "s")) == "encoder/s");
   CHECK(name_of(K::variable(1)).empty());
   CHECK(name_of(K::constant(1) + 1).empty());
-  CHECK_THROWS_WITH(name_of(Tensor()), "name_of: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(name_of(Tensor()),
+                    "name_of: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("depends_on sees through ops, loops, branches and functions", "[introspection]") {
@@ -174,7 +179,8 @@ TEST_CASE("depends_on sees through ops, loops, branches and functions", "[intros
   auto f = K::function({h, scale}, {h * scale});
   CHECK(depends_on(f({h + 1, scale})[0], scale));
   CHECK(depends_on(K::to_dense(K::placeholder({2, 2}, K::None, K::None, true)) * scale, scale));
-  CHECK_THROWS_WITH(depends_on(y, Tensor()), "depends_on: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(depends_on(y, Tensor()),
+                    "depends_on: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("depends_on the learning phase, where it is a symbol and where it is frozen", "[introspection]") {

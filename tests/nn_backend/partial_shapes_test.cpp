@@ -243,8 +243,10 @@ TEST_CASE("a size that is no scalar integer is refused in the name of the functi
                     "random_normal: the shape is a tensor of float32; it must be of integers");
   CHECK_THROWS_WITH(K::reshape(x, K::placeholder({2, 2}, None, "int32")),
                     "reshape: the shape is a tensor of shape (2, 2); it must have one axis");
-  CHECK_THROWS_WITH(K::tile(x, {Tensor(), 1}), "tile: a size is an empty Tensor (an uninitialised variable?)");
-  CHECK_THROWS_WITH(K::zeros(Tensor()), "zeros: the shape is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::tile(x, {Tensor(), 1}),
+                    "tile: a size is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::zeros(Tensor()),
+                    "zeros: the shape is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::dropout(x, 0.5, {K::placeholder({}, None, "bool"), 3}),
                     "dropout: a size is a tensor of bool; it must be an integer");
   Tensor n = K::placeholder({}, None, "int32");

@@ -99,8 +99,9 @@ TEST_CASE("bad arguments of random functions are errors in one line", "[random]"
   CHECK_THROWS_AS(K::random_normal({1L << 40, 1L << 40}), kassette::ValueError);
   CHECK_THROWS_WITH(K::random_normal({2}, K::constant(1, "float64")),
                     "random_normal: mean is float64 and the samples are float32; cast it (K::cast) or give dtype");
-  CHECK_THROWS_WITH(K::random_uniform({2}, Tensor()),
-                    "random_uniform: minval is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(
+      K::random_uniform({2}, Tensor()),
+      "random_uniform: minval is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::random_uniform({2}, 0, INFINITY),
                     "random_uniform: from 0 to inf: bounds and their distance must be finite in float32");
   CHECK_THROWS_WITH(K::random_uniform({2}, NAN, 1),
@@ -185,7 +186,8 @@ TEST_CASE("dropout refuses what it cannot do", "[dropout]") {
   CHECK_THROWS_WITH(K::dropout(K::constant({1}, "int32"), 0.5), "dropout: x is int32; a float dtype is expected");
   CHECK_THROWS_AS(K::dropout(K::constant({true}, "bool"), 0.5), kassette::ValueError);
   CHECK_THROWS_AS(K::dropout(K::placeholder({2}, K::None, "int64"), 0.5), kassette::ValueError);
-  CHECK_THROWS_WITH(K::dropout(Tensor(), 0.5), "dropout: x is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::dropout(Tensor(), 0.5),
+                    "dropout: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::dropout(x, 0.5, {3, 3}), "dropout: noise_shape (3, 3) does not broadcast to x of shape (2, 3)");
 }
 

@@ -66,9 +66,9 @@ TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symb
     K::rnn(keep, in, {h}, false, K::None, K::None, false, K::ones({4, 1}, "int32"));
   });
   refuses(x, "rnn: inputs is an empty list", [&](const Tensor&) { K::rnn(keep, {}, {h}); });
-  refuses(x, "rnn: initial_states holds an empty Tensor (an uninitialised variable?)",
+  refuses(x, "rnn: initial_states holds an empty Tensor (a gradient that is None, or an uninitialised variable?)",
           [&](const Tensor& in) { K::rnn(keep, in, {Tensor()}); });
-  refuses(x, "rnn: constants holds an empty Tensor (an uninitialised variable?)",
+  refuses(x, "rnn: constants holds an empty Tensor (a gradient that is None, or an uninitialised variable?)",
           [&](const Tensor& in) { K::rnn(keep, in, {h}, false, K::None, {Tensor()}); });
   Tensor any_time = K::placeholder({4, K::None, 5}), any_rank = K::placeholder(K::None);
   CHECK(error_of([&] { K::rnn(keep, any_time, {h}, false, K::None, K::None, true); }) ==

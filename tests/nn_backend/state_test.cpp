@@ -87,8 +87,10 @@ TEST_CASE("updates refuse what is no variable, other shapes and other dtypes, an
                     "update_add: the first argument is not a variable; make it with K::variable");
   CHECK_THROWS_WITH(K::update_sub(x * 1, x),
                     "update_sub: the first argument is not a variable; make it with K::variable");
-  CHECK_THROWS_WITH(K::update(Tensor(), 1), "update: an empty Tensor (an uninitialised variable?)");
-  CHECK_THROWS_WITH(K::update(x, Tensor()), "update: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::update(Tensor(), 1),
+                    "update: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::update(x, Tensor()),
+                    "update: new_x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::update(x, 1), "update: the variable is (2, 3), the value (); shapes must be equal");
   CHECK_THROWS_WITH(K::update_add(x, {1, 2, 3}),
                     "update_add: the variable is (2, 3), the value (3,); shapes must be equal");
@@ -99,7 +101,7 @@ TEST_CASE("updates refuse what is no variable, other shapes and other dtypes, an
   CHECK_THROWS_WITH(K::moving_average_update(x, x, {0.9, 0.9, 0.9}),
                     "moving_average_update: momentum has shape (3,); it must be a number or a scalar");
   CHECK_THROWS_WITH(K::moving_average_update(x, Tensor(), 0.9),
-                    "moving_average_update: an empty Tensor (an uninitialised variable?)");
+                    "moving_average_update: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::update(n, K::constant({1.0, 2.0})), "update: the variable is int32, the value float32");
   CHECK_THROWS_AS(K::update(n, {1.5, 2}), TypeError);
   Tensor b = K::variable({true, false}, "bool");
@@ -133,10 +135,12 @@ TEST_CASE("eval gives the value of whatever there is", "[state]") {
   CHECK(values(read) == Vec{1, 2, 3, 4});  // what was read stays
   CHECK(values(lazy) == Vec(4, 0));
   CHECK_THROWS_WITH(K::eval(p * 2), "eval: the placeholder (2,) is not fed; list it among the inputs of a K::function");
-  CHECK_THROWS_WITH(K::eval(Tensor()), "eval: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::eval(Tensor()),
+                    "eval: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::get_value(p),
                     "get_value: the placeholder (2,) is not fed; list it among the inputs of a K::function");
-  CHECK_THROWS_WITH(K::batch_get_value({Tensor()}), "batch_get_value: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::batch_get_value({Tensor()}),
+                    "batch_get_value: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("get_value takes any tensor, batch_get_value keeps the order", "[state]") {
@@ -164,7 +168,8 @@ TEST_CASE("set_value casts to the variable's dtype and needs its shape", "[state
   CHECK_THROWS_WITH(K::set_value(K::constant({1, 2}), {1, 2}),
                     "set_value: the first argument is not a variable; make it with K::variable");
   CHECK_THROWS_AS(K::set_value(v, K::placeholder({2})), ValueError);
-  CHECK_THROWS_WITH(K::set_value(v, Tensor()), "set_value: the value is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::set_value(v, Tensor()),
+                    "set_value: the value is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(values(v) == Vec{3, 4});
   recorded([&] {
     K::set_value(v, {5, 6});  // at once in every scope

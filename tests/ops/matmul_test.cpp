@@ -295,7 +295,8 @@ TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {
                     "dot: float32 and float64; cast one of them (K::cast), tensors are not promoted");
   CHECK_THROWS_WITH(K::dot(K::zeros({2, 2}, "bool"), K::zeros({2, 2}, "bool")),
                     "dot: bool is not a number; cast it first (K::cast)");
-  CHECK_THROWS_WITH(K::dot(Tensor(), a), "dot: x is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::dot(Tensor(), a),
+                    "dot: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::dot(K::zeros({1, 1, 1, 1, 1}), K::zeros({1, 1, 1, 1, 1, 1})),
                     "dot: (1, 1, 1, 1, 1) x (1, 1, 1, 1, 1, 1): rank 9; a tensor has 0 to 8 axes");
   Tensor x = K::ones({2, 3, 4});
