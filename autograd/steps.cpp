@@ -51,7 +51,7 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
     if (b.rank <= form.axis) fail<ValueError>({form.what}, "elements are a scalar; they need an axis to iterate over");
     std::int64_t d = b.dims[form.axis];
     if (!fits(n, d)) {
-      if (n == form.length) fail<ValueError>({form.what}, "input_length is ", n, ", the inputs have ", d, " steps");
+      if (n == form.length) fail<ValueError>({form.what, "input_length"}, "is ", n, ", the inputs have ", d, " steps");
       fail<ValueError>({form.what}, "elements of length ", n, " and ", d);
     }
     if (d >= 0) n = d;

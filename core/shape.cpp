@@ -29,7 +29,7 @@ Shape::Shape(const std::int64_t* dims, int rank) : dims_(), rank_(rank == -1 ? -
 Extent Shape::operator[](int axis) const {
   if (rank_ < 0) fail<ValueError>({"shape"}, "the rank is unknown until the function is called");
   int i = from_front(axis, rank_);
-  if (i < 0) fail<ValueError>({"shape"}, "axis ", axis, " is out of range for ", *this, " of rank ", rank_);
+  if (i < 0) fail<ValueError>({"shape", "axis"}, axis, " is out of range for ", *this, " of rank ", rank_);
   return Extent(dims_[i]);
 }
 bool Shape::known() const {
@@ -79,9 +79,9 @@ int place_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added
   return at;
 }
 void fail_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added) {
-  if (x.rank < 0) fail<ValueError>({op}, "axis ", axis, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
+  if (x.rank < 0) fail<ValueError>({op, "axis"}, axis, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
   int n = x.rank + added;
-  fail<ValueError>({op}, "axis ", axis, " is out of range for ", x, " of rank ", int(x.rank),
+  fail<ValueError>({op, "axis"}, axis, " is out of range for ", x, " of rank ", int(x.rank),
                    added ? text("; it lies between ", -n, " and ", n - 1) : "");
 }
 

@@ -21,7 +21,8 @@ ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name pa
   how.axes = axes;
   how.channels_first = normalize_data_format(data_format) == "channels_first";
   const Padding kind = padding_of(what, padding, causal);
-  if (kind == Padding::causal && how.channels_first) fail<ValueError>({what}, "padding \"causal\" takes channels_last");
+  if (kind == Padding::causal && how.channels_first)
+    fail<ValueError>({what, "padding"}, "\"causal\" takes channels_last");
   std::int64_t stride[3], dilation[3];
   numbers_for(what, "strides", strides, axes, stride);
   numbers_for(what, "dilation_rate", dilation_rate, axes, dilation);
@@ -148,7 +149,7 @@ Tensor depthwise_conv2d(const Operand& x, const Operand& depthwise_kernel, const
   return attribute_errors("depthwise_conv2d", [&] {
     ConvForm how = convolution_of("depthwise_conv2d", 2, strides, padding, data_format, dilation_rate);
     how.depthwise = true;
-    return convolve("depthwise_conv2d", x, depthwise_kernel, how);
+    return convolve("depthwise_conv2d", x, depthwise_kernel, how, "depthwise_kernel");
   });
 }
 template Tensor depthwise_conv2d<0>(const Operand&, const Operand&, const Dims&, Name, Name, const Dims&);

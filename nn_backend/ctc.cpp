@@ -78,9 +78,9 @@ CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool g
                       bool merge_repeated) {
   KASSETTE_DISPATCH(ctc_decode, y_pred, input_length, greedy, beam_width, top_paths, merge_repeated);
   const char* what = "ctc_decode";
-  if (!greedy && beam_width < 1) fail<ValueError>({what}, "beam_width is ", beam_width, "; it must be at least 1");
+  if (!greedy && beam_width < 1) fail<ValueError>({what, "beam_width"}, "is ", beam_width, "; it must be at least 1");
   if (!greedy && (top_paths < 1 || top_paths > beam_width))
-    fail<ValueError>({what}, "top_paths is ", top_paths, "; it must be between 1 and beam_width, ", beam_width);
+    fail<ValueError>({what, "top_paths"}, "is ", top_paths, "; it must be between 1 and beam_width, ", beam_width);
   Tensor y = scores(y_pred, what), steps = integers(input_length, what, "input_length");
   Tensors all = attribute_errors(what, [&] {
     return greedy ? ctc_greedy(y, steps, epsilon())

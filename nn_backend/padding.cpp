@@ -22,19 +22,19 @@ Tensor padded(const char* what, const Operand& operand, const Operand& amounts, 
   Arg x(operand, DType(), what);
   dense(what, "x", x);
   const TensorSpec& s = x.body();
-  if (s.rank >= 0 && s.rank != axes + 2) fail<ValueError>({what}, "x has shape ", s, "; it takes rank ", axes + 2);
-  if (amounts.is_none()) fail<AssertionError>({what}, "padding is None");
+  if (s.rank >= 0 && s.rank != axes + 2) fail<ValueError>({what, "x"}, "has shape ", s, "; it takes rank ", axes + 2);
+  if (amounts.is_none()) fail<AssertionError>({what, "padding"}, "is None");
   Arg given(amounts, int64, what);
   const Tensor& pairs = dense(what, "padding", given);
   const TensorSpec& p = Access::body(pairs);
   const bool right = axes == 1 ? p.rank == 1 && p.dims[0] == 2 : p.rank == 2 && p.dims[0] == axes && p.dims[1] == 2;
   if (!right)
-    fail<AssertionError>({what}, "padding has shape ", p, "; expected ",
+    fail<AssertionError>({what, "padding"}, "has shape ", p, "; expected ",
                          axes == 1   ? "two numbers"
                          : axes == 2 ? "two pairs"
                                      : "three pairs");
-  if (!p.dtype.is_integer()) fail<TypeError>({what}, "padding is ", p.dtype, "; it is integers");
-  if (Access::body(pairs).symbolic()) fail<ValueError>({what}, "padding depends on a placeholder; it is numbers");
+  if (!p.dtype.is_integer()) fail<TypeError>({what, "padding"}, "is ", p.dtype, "; it is integers");
+  if (Access::body(pairs).symbolic()) fail<ValueError>({what, "padding"}, "depends on a placeholder; it is numbers");
   const Tensor numbers = pairs.device() == cpu ? pairs : pairs.to(cpu);
   const Value value = read_value(Access::body(numbers));
   std::int64_t at[6];
@@ -43,7 +43,7 @@ Tensor padded(const char* what, const Operand& operand, const Operand& amounts, 
   pads.rank = axes + 2;
   for (int i = 0; i < axes; ++i) {
     for (int k = 0; k < 2; ++k)
-      if (at[2 * i + k] < 0) fail<ValueError>({what}, "padding holds ", at[2 * i + k], "; amounts are not negative");
+      if (at[2 * i + k] < 0) fail<ValueError>({what, "padding"}, "holds ", at[2 * i + k], "; amounts are not negative");
     pads.before[first + i] = at[2 * i];
     pads.after[first + i] = at[2 * i + 1];
   }
@@ -55,14 +55,15 @@ int first_axis(const char* what, Name data_format) {
   const std::string name = string_of(data_format);
   if (name == "channels_first") return 2;
   if (name == "channels_last") return 1;
-  fail<ValueError>({what}, "data_format is ", quoted(data_format), "; it is \"channels_last\" or \"channels_first\"");
+  fail<ValueError>({what, "data_format"}, "is ", quoted(data_format),
+                   "; it is \"channels_last\" or \"channels_first\"");
 }
 void check_factors(const char* what, std::initializer_list<int> factors) {
   for (int f : factors)
     if (f < 1) fail<ValueError>({what}, "a factor is ", f, "; it is at least 1");
 }
 void check_rank(const char* what, const TensorSpec& s, int rank) {
-  if (s.rank >= 0 && s.rank != rank) fail<ValueError>({what}, "x has shape ", s, "; it takes rank ", rank);
+  if (s.rank >= 0 && s.rank != rank) fail<ValueError>({what, "x"}, "has shape ", s, "; it takes rank ", rank);
 }
 
 }  // namespace
@@ -96,7 +97,7 @@ Tensor resize_images(const Operand& operand, int height_factor, int width_factor
     const std::string name = string_of(interpolation);
     const bool bilinear = name == "bilinear";
     if (!bilinear && name != "nearest")
-      fail<ValueError>({what}, "interpolation is ", quoted(interpolation), "; it is \"nearest\" or \"bilinear\"");
+      fail<ValueError>({what, "interpolation"}, "is ", quoted(interpolation), "; it is \"nearest\" or \"bilinear\"");
     Arg x(operand, DType(), what);
     check_rank(what, Access::body(dense(what, "x", x)), 4);
     if (bilinear) {

@@ -44,7 +44,7 @@ Padding padding_of(const char* what, Name padding, bool causal) {
   if (name == "valid") return Padding::valid;
   if (name == "same") return Padding::same;
   if (name == "causal" && causal) return Padding::causal;
-  fail<ValueError>({what}, "padding is ", quoted(padding), "; it is \"valid\"",
+  fail<ValueError>({what, "padding"}, "is ", quoted(padding), "; it is \"valid\"",
                    causal ? ", \"same\" or \"causal\"" : " or \"same\"");
 }
 
@@ -69,7 +69,8 @@ Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool
     form.window[i] = {.size = size[i], .stride = stride[i], .dilation = 1, .padding = kind};
   const std::string mode = string_of(pool_mode);
   const bool max = mode == "max";
-  if (!max && mode != "avg") fail<ValueError>({what}, "pool_mode is ", quoted(pool_mode), "; it is \"max\" or \"avg\"");
+  if (!max && mode != "avg")
+    fail<ValueError>({what, "pool_mode"}, "is ", quoted(pool_mode), "; it is \"max\" or \"avg\"");
   Arg x(operand, DType(), what);
   dense(what, "x", x);
   return max ? max_pool(x, form) : avg_pool(x, form);
@@ -120,11 +121,11 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   dense(what, "inputs", x);
   const Body &b = x.body(), &k = Access::body(dense(what, "kernel", w));
   if (!b.dtype.is_float())
-    fail<TypeError>({what}, "inputs are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
+    fail<TypeError>({what, "inputs"}, "are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
   if (b.dtype != k.dtype)
     fail<TypeError>({what}, "inputs are ", b.dtype, ", the kernel is ", k.dtype, "; cast one of them (K::cast)");
   if (b.rank >= 0 && b.rank != axes + 2)
-    fail<ValueError>({what}, "inputs have shape ", static_cast<const TensorSpec&>(b), "; it takes rank ", axes + 2);
+    fail<ValueError>({what, "inputs"}, "have shape ", static_cast<const TensorSpec&>(b), "; it takes rank ", axes + 2);
   std::int64_t all = 1, taps = 1, extent[2];
   for (int i = 0; i < axes; ++i) {
     all *= places[i], taps *= size[i];
@@ -143,7 +144,7 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   for (int i = 0; i < axes && b.rank >= 0; ++i) {
     const std::int64_t n = b.dims[space + i];
     if (n >= 0 && extent[i] > n)
-      fail<ValueError>({what}, "inputs ", static_cast<const TensorSpec&>(b), " have ", n,
+      fail<ValueError>({what, "inputs"}, static_cast<const TensorSpec&>(b), " have ", n,
                        " elements along an axis, and ", places[i], " patches take ", extent[i]);
   }
   // An index ends where x ends, a slice refuses to: unknown sizes are checked when they are known.

@@ -144,8 +144,7 @@ Shape fixed_shape(const Dims& shape, const char* what) {
   Tensor dims = dims_tensor(shape, what);
   if (!dims.symbolic()) return shape_from(dims, default_float(), what).shape();
   Shape known = apply1(broadcast_to_op, {scalar_tensor(0, default_float()), dims}).shape();
-  if (!known.known())
-    fail<ValueError>({what}, "shape ", known, " depends on a placeholder; a variable has known sizes");
+  if (!known.known()) fail<ValueError>({what, "shape"}, known, " depends on a placeholder; a variable has known sizes");
   return known;
 }
 /// A variable holds one draw, also where draws would only be recorded.
@@ -213,9 +212,10 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   KASSETTE_DISPATCH(dropout, x, level, noise_shape, seed);
   SeedScope scope;
   Arg t(x, DType(), "dropout");
-  if (!(level >= 0 && level < 1)) fail<ValueError>({"dropout"}, "level ", level, " is not in [0, 1)");
+  if (!(level >= 0 && level < 1)) fail<ValueError>({"dropout", "level"}, level, " is not in [0, 1)");
   if (!t.tensor().defined()) fail_empty({"dropout", "x"});
-  if (!t.body().dtype.is_float()) fail<ValueError>({"dropout"}, "x is ", t.body().dtype, "; a float dtype is expected");
+  if (!t.body().dtype.is_float())
+    fail<ValueError>({"dropout", "x"}, "is ", t.body().dtype, "; a float dtype is expected");
   Tensor dims = noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout");
   if (level == 0) return t.tensor();
   Tensor key = key_beside({&t.tensor(), &dims}, seed, "dropout");

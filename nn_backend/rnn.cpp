@@ -72,14 +72,14 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, LoopForm
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
   Tensor lengths = as_tensor(given, int64, form.what);
   const Body& b = Access::body(lengths);
-  if (!b.dtype.is_integer()) fail<TypeError>({form.what}, "input_length is ", b.dtype, ", expected integers");
+  if (!b.dtype.is_integer()) fail<TypeError>({form.what, "input_length"}, "is ", b.dtype, ", expected integers");
   if (b.rank == 0 && !b.symbolic()) {
     form.length = lengths.item<std::int64_t>();
-    if (form.length < 0) fail<ValueError>({form.what}, "input_length is ", form.length);
+    if (form.length < 0) fail<ValueError>({form.what, "input_length"}, "is ", form.length);
     return Tensor();
   }
   if (b.rank != 1)
-    fail<ValueError>({form.what}, "input_length has shape ", static_cast<const TensorSpec&>(b),
+    fail<ValueError>({form.what, "input_length"}, "has shape ", static_cast<const TensorSpec&>(b),
                      ", expected a number of steps or (samples,)");
   if (masked) return Tensor();
   Tensor samples = expand_dims(cast(lengths, int64), form.axis);
@@ -92,7 +92,7 @@ void check_inputs(const LoopForm& form, const Tensors& inputs) {
     const Body& b = Access::body(x);
     if (b.rank < 0) fail<ValueError>({form.what}, "the rank of the inputs is unknown; declare it in the placeholder");
     if (b.rank < 3)
-      fail<ValueError>({form.what}, "inputs have shape ", static_cast<const TensorSpec&>(b), ", expected ",
+      fail<ValueError>({form.what, "inputs"}, "have shape ", static_cast<const TensorSpec&>(b), ", expected ",
                        form.axis == 1 ? "(samples, time, ...)" : "(time, samples, ...)", " of rank 3 at least");
   }
 }
@@ -135,7 +135,7 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
     return out;
   };
   if (unroll && loop_length(r, r.xs) < 1)
-    fail<ValueError>({"rnn"}, "unroll needs a known time of at least one step, the inputs have shape ",
+    fail<ValueError>({"rnn", "unroll"}, "needs a known time of at least one step, the inputs have shape ",
                      static_cast<const TensorSpec&>(Access::body(inputs[0])));
   Tensors out = unroll ? unrolled(r, step) : recur(r, step);
   RnnResult result{out[1], out[0], {}};

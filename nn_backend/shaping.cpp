@@ -52,7 +52,7 @@ Tensor repeat(const Operand& x, int n) {
   if (t.body().rank != 2)
     fail<AssertionError>({"repeat"}, "a tensor of shape ", static_cast<const TensorSpec&>(t.body()),
                          "; it must have rank 2");
-  if (n < 1) fail<ValueError>({"repeat"}, "n ", n, "; it must be at least 1");
+  if (n < 1) fail<ValueError>({"repeat", "n"}, n, "; it must be at least 1");
   return attribute_errors("repeat", [&] { return kassette::repeat_elements(kassette::expand_dims(t, 1), n, 1); });
 }
 Tensor tile(const Operand& x, const Dims& n) {

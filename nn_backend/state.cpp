@@ -95,7 +95,7 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
   if (!x.defined()) fail_empty({what, "x"});
   DType dtype = Access::body(x).dtype;
   Tensor target = in_dtype(value, dtype, {what, "value"}), m = in_dtype(momentum, dtype, {what, "momentum"});
-  if (m.ndim() > 0) fail<ValueError>({what}, "momentum has shape ", m.shape(), "; it must be a number or a scalar");
+  if (m.ndim() > 0) fail<ValueError>({what, "momentum"}, "has shape ", m.shape(), "; it must be a number or a scalar");
   // A value that turns out smaller is not to be broadcast: this throws at replay too.
   return attribute_errors(what, [&] {
     return kassette::update(x, (x - assert_shape_of(ShapeCheck::moving_average, target, x)) * (1.0 - m),

@@ -7,7 +7,7 @@ namespace kassette {
 namespace {
 
 [[noreturn]] __attribute__((noinline, cold)) void fail_twice(const char* what, int axis, const TensorSpec& x) {
-  fail<ValueError>({what}, "axis ", axis, " is given twice for ", x);
+  fail<ValueError>({what, "axis"}, axis, " is given twice for ", x);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ std::int64_t check(const OpCall& call) {
       fail<ValueError>({kCtcName}, name, " of shape ", x, "; it must be (samples, 1)");
   }
   if (y.rank == 3 && y.dims[2] == 0)
-    fail<ValueError>({kCtcName}, "y_pred of shape ", y, " has no classes; the last one is the blank");
+    fail<ValueError>({kCtcName, "y_pred"}, "of shape ", y, " has no classes; the last one is the blank");
   return samples(call);
 }
 void cost_rule(const OpCall& call, TensorSpec* out) {
@@ -205,7 +205,7 @@ void mask_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &labels = call.spec(0), &lengths = call.spec(1);
   const char* name = call.op.name;
   if (labels.rank >= 0 && labels.rank != 2)
-    fail<ValueError>({name}, "labels of shape ", labels, "; they must be (samples, labels)");
+    fail<ValueError>({name, "labels"}, "of shape ", labels, "; they must be (samples, labels)");
   if (lengths.rank >= 0 && lengths.rank != 1)
     fail<ValueError>({name}, "label_lengths of shape ", lengths, "; they must be (samples,)");
   out->dtype = bool_;

@@ -28,12 +28,12 @@ void decode_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &y = call.spec(0), &steps = call.spec(1);
   if (y.dtype != float32 && y.dtype != float64) fail_not_float({kName, "y_pred"}, y.dtype);
   if (y.rank >= 0 && y.rank != 3)
-    fail<ValueError>({kName}, "y_pred of shape ", y, "; it must be (samples, time steps, classes)");
+    fail<ValueError>({kName, "y_pred"}, "of shape ", y, "; it must be (samples, time steps, classes)");
   if (steps.rank >= 0 && steps.rank != 1)
-    fail<ValueError>({kName}, "input_length of shape ", steps, "; it must be (samples,)");
-  if (y.rank == 3 && y.dims[1] == 0) fail<ValueError>({kName}, "y_pred of shape ", y, " has no time steps");
+    fail<ValueError>({kName, "input_length"}, "of shape ", steps, "; it must be (samples,)");
+  if (y.rank == 3 && y.dims[1] == 0) fail<ValueError>({kName, "y_pred"}, "of shape ", y, " has no time steps");
   if (y.rank == 3 && y.dims[2] == 0)
-    fail<ValueError>({kName}, "y_pred of shape ", y, " has no classes; the last one is the blank");
+    fail<ValueError>({kName, "y_pred"}, "of shape ", y, " has no classes; the last one is the blank");
   std::int64_t n = y.rank < 0 ? kUnknown : y.dims[0], m = steps.rank < 0 ? kUnknown : steps.dims[0];
   if (differ(n, m)) fail<ValueError>({kName}, "y_pred ", y, " has ", n, " samples, input_length ", steps, " has ", m);
   for (int i = 0; i < call.n_out; ++i) {
@@ -66,7 +66,7 @@ const std::int64_t* checked_steps(const OpCall& call) {
   const auto* steps = call.in[1].as<std::int64_t>();
   for (std::int64_t i = 0; i < y.dims[0]; ++i)
     if (steps[i] < 0 || steps[i] > y.dims[1])
-      fail<ValueError>({kName}, "input_length ", steps[i], " of sample ", i, "; y_pred has ", y.dims[1], " time steps");
+      fail<ValueError>({kName, "input_length"}, steps[i], " of sample ", i, "; y_pred has ", y.dims[1], " time steps");
   return steps;
 }
 /// Calls f(0.f) or f(0.).
@@ -153,9 +153,9 @@ void beam_kernel(const OpCall& call) {
   });
   for (std::int64_t i = 0; i < n; ++i) {  // checked here, so that the error names the first such sample
     const std::int64_t f = found[static_cast<std::size_t>(i)];
-    if (f == 0) fail<ValueError>({kName}, "y_pred of sample ", i, " has a score that is negative or NaN");
+    if (f == 0) fail<ValueError>({kName, "y_pred"}, "of sample ", i, " has a score that is negative or NaN");
     if (f < paths)
-      fail<ValueError>({kName}, "top_paths is ", paths, ", and the beam of sample ", i, " ends with ", f,
+      fail<ValueError>({kName, "top_paths"}, "is ", paths, ", and the beam of sample ", i, " ends with ", f,
                        f == 1 ? " label" : " labels");
   }
   for (std::int64_t p = 0; p < paths; ++p) write_padded(labels[static_cast<std::size_t>(p)], *call.out[p], call.device);

@@ -193,7 +193,7 @@ void to_shape(const char* what, const DimValues& v, TensorSpec* out) {
   for (int k = 0; k < v.rank; ++k) {
     if (!v.is_unknown(k) && v.at[k] < 0)
       fail<ValueError>(
-          {what}, "shape ", v,
+          {what, "shape"}, v,
           ": sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
     out->dims[k] = v.is_unknown(k) ? kUnknown : v.at[k];
   }

@@ -178,8 +178,8 @@ void unstack_rule(const OpCall& call, TensorSpec* out) {
   if (x.rank >= 0) {
     int axis = place_axis("unstack", call.attrs.as<SplitAttrs>().axis, x);
     if (x.dims[axis] >= 0 && x.dims[axis] != call.n_out)
-      fail<ValueError>({"unstack"}, "axis ", call.attrs.as<SplitAttrs>().axis, " of a tensor of shape ", x,
-                       " has size ", x.dims[axis], ", not ", call.n_out);
+      fail<ValueError>({"unstack", "axis"}, call.attrs.as<SplitAttrs>().axis, " of a tensor of shape ", x, " has size ",
+                       x.dims[axis], ", not ", call.n_out);
     part.rank = static_cast<std::int8_t>(x.rank - 1);
     for (int i = 0; i < part.rank; ++i) part.dims[i] = x.dims[i < axis ? i : i + 1];
   }

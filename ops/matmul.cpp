@@ -269,7 +269,7 @@ ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_a
   auto summed = [](int axis, const TensorSpec& s, const char* which) {
     int at = place_axis("batch_dot", axis, s);
     if (at == 0)
-      fail<ValueError>({"batch_dot"}, "axis ", axis, " of ", which, " is the batch axis, which cannot be summed over");
+      fail<ValueError>({"batch_dot", "axis"}, axis, " of ", which, " is the batch axis, which cannot be summed over");
     return at;
   };
   x_axis = summed(x_axis, x, "x");

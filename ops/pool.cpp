@@ -34,7 +34,7 @@ void rule(const OpCall& call, TensorSpec* out) {
     const WindowAxis& w = form.window[i];
     const std::int64_t n = x.rank < 0 ? kUnknown : x.dims[form.space_axis(i)];
     if (n >= 0 && w.padding == Padding::valid && n < w.size)
-      fail<ValueError>({"pool"}, "x ", x, " is smaller than the window: ", n, " against ", w.size,
+      fail<ValueError>({"pool", "x"}, x, " is smaller than the window: ", n, " against ", w.size,
                        "; padding \"same\" takes any size");
     out->dims[form.space_axis(i)] = n < 0 ? kUnknown : w.positions(n);
   }

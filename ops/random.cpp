@@ -61,7 +61,7 @@ std::uint64_t seed_of(const Scalar& seed, const char* what) {
     case Scalar::kNone: return next_seed();
     case Scalar::kInt:
     case Scalar::kUint: return static_cast<std::uint64_t>(Access::int_value(seed));
-    case Scalar::kFloat: fail<TypeError>({what}, "seed ", Access::float_value(seed), " is not an integer");
+    case Scalar::kFloat: fail<TypeError>({what, "seed"}, Access::float_value(seed), " is not an integer");
     default: fail<TypeError>({what}, "the seed must be an integer or None");
   }
 }
@@ -130,16 +130,16 @@ bool mask_spec(const OpCall& call, TensorSpec& mask) {
     bool none = !given.is_unknown(i) && given.at[i] == -1;
     mask.dims[i] = given.is_unknown(i) ? kUnknown : none ? n : given.at[i];
     if (mask.dims[i] != 1 && differ(mask.dims[i], n))
-      fail<ValueError>({"dropout"}, "noise_shape ", given, " does not broadcast to x of shape ", x);
+      fail<ValueError>({"dropout", "noise_shape"}, given, " does not broadcast to x of shape ", x);
     if (!given.is_unknown(i) && given.at[i] < -1)
-      fail<ValueError>({"dropout"}, "noise_shape ", given, ": a size is negative");
+      fail<ValueError>({"dropout", "noise_shape"}, given, ": a size is negative");
   }
-  if (shift < 0) fail<ValueError>({"dropout"}, "noise_shape ", given, " does not broadcast to x of shape ", x);
+  if (shift < 0) fail<ValueError>({"dropout", "noise_shape"}, given, " does not broadcast to x of shape ", x);
   return true;
 }
 void dropout_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
-  if (!x.dtype.is_float()) fail<ValueError>({"dropout"}, "x is ", x.dtype, "; a float dtype is expected");
+  if (!x.dtype.is_float()) fail<ValueError>({"dropout", "x"}, "is ", x.dtype, "; a float dtype is expected");
   TensorSpec mask;
   mask_spec(call, mask);
   out->set(x);

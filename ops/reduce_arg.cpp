@@ -139,11 +139,11 @@ void logical_kernel(const OpCall& call) {
 // ---- in_top_k ----------------------------------------------------------------------------------------------------------
 void top_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &p = call.spec(0), &t = call.spec(1);
-  if (!p.dtype.is_float()) fail<TypeError>({"in_top_k"}, "predictions are ", p.dtype, ", not floats");
-  if (!t.dtype.is_integer()) fail<TypeError>({"in_top_k"}, "targets are ", t.dtype, ", not integers");
+  if (!p.dtype.is_float()) fail<TypeError>({"in_top_k", "predictions"}, "are ", p.dtype, ", not floats");
+  if (!t.dtype.is_integer()) fail<TypeError>({"in_top_k", "targets"}, "are ", t.dtype, ", not integers");
   if (p.rank >= 0 && p.rank != 2)
-    fail<ValueError>({"in_top_k"}, "predictions have shape ", p, ", not (samples, classes)");
-  if (t.rank >= 0 && t.rank != 1) fail<ValueError>({"in_top_k"}, "targets have shape ", t, ", not (samples,)");
+    fail<ValueError>({"in_top_k", "predictions"}, "have shape ", p, ", not (samples, classes)");
+  if (t.rank >= 0 && t.rank != 1) fail<ValueError>({"in_top_k", "targets"}, "have shape ", t, ", not (samples,)");
   std::int64_t n = p.rank < 0 ? kUnknown : p.dims[0], m = t.rank < 0 ? kUnknown : t.dims[0];
   if (differ(n, m)) fail<ValueError>({"in_top_k"}, n, " rows of predictions, ", m, " targets");
   out->rank = 1;

@@ -18,9 +18,9 @@ void rule(const OpCall& call, TensorSpec* out) {
   const ResizeAttrs& how = attrs_of(call.attrs);
   const TensorSpec& x = call.spec(0);
   if (x.dtype != float32 && x.dtype != float64)
-    fail<TypeError>({"resize_bilinear"}, "x is ", x.dtype, "; it is float32 or float64");
+    fail<TypeError>({"resize_bilinear", "x"}, "is ", x.dtype, "; it is float32 or float64");
   if (x.rank >= 0 && x.rank != 4)
-    fail<ValueError>({"resize_bilinear"}, "x has shape ", x, "; it takes images of rank 4");
+    fail<ValueError>({"resize_bilinear", "x"}, "has shape ", x, "; it takes images of rank 4");
   const int rows = how.channels_first ? 2 : 1;
   out->rank = 4;
   out->dtype = x.dtype;
@@ -28,7 +28,7 @@ void rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < 2; ++i) {
     std::int64_t& n = out->dims[rows + i];
     if (n >= 0 && __builtin_mul_overflow(n, i == 0 ? how.rows : how.columns, &n))
-      fail<ValueError>({"resize_bilinear"}, "x ", x, " enlarged by ", how.rows, " and ", how.columns,
+      fail<ValueError>({"resize_bilinear", "x"}, x, " enlarged by ", how.rows, " and ", how.columns,
                        " is too large to address");
   }
 }

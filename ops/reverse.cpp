@@ -20,7 +20,7 @@ void reverse_rule(const OpCall& call, TensorSpec* out) {
   const AxisList& axes = call.attrs.as<ReverseAttrs>().axes;
   for (int k = 0; k < axes.size; ++k) {
     int axis = place_axis("reverse", axes.at[k], x);
-    if (seen >> axis & 1) fail<ValueError>({"reverse"}, "axis ", axis, " of a tensor of shape ", x, " is listed twice");
+    if (seen >> axis & 1) fail<ValueError>({"reverse", "axis"}, axis, " of a tensor of shape ", x, " is listed twice");
     seen |= 1u << axis;
   }
 }

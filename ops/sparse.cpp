@@ -33,10 +33,10 @@ void coo_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& in = call.spec(0);
   TensorSpec shape = dense_shape(call, 1);
   if (in.rank >= 0 && in.rank != 2)
-    fail<ValueError>({"sparse_coo"}, "indices of shape ", in, "; they must be (entries, axes)");
+    fail<ValueError>({"sparse_coo", "indices"}, "of shape ", in, "; they must be (entries, axes)");
   std::int64_t axes = in.rank < 0 ? kUnknown : in.dims[1];
   if (differ(axes, shape.rank))
-    fail<ValueError>({"sparse_coo"}, "indices of shape ", in, " for the dense shape ", shape, ", which has ",
+    fail<ValueError>({"sparse_coo", "indices"}, "of shape ", in, " for the dense shape ", shape, ", which has ",
                      int(shape.rank), shape.rank == 1 ? " axis" : " axes");
   out->dtype = int64;
   out->rank = 2;
@@ -89,7 +89,7 @@ void nonzero_kernel(const OpCall& call) {
 void check_entries(const OpCall& call, int indices, int values) {
   const TensorSpec &i = call.spec(indices), &v = call.spec(values);
   if (v.rank >= 0 && v.rank != 1)
-    fail<ValueError>({call.op.name}, "values of shape ", v, "; they must be a vector, one for each entry");
+    fail<ValueError>({call.op.name, "values"}, "of shape ", v, "; they must be a vector, one for each entry");
   if (i.rank >= 0 && v.rank >= 0 && differ(i.dims[0], v.dims[0]))
     fail<ValueError>({call.op.name}, i.dims[0], " indices and ", v.dims[0], " values");
 }
@@ -269,7 +269,7 @@ constinit const OpDef sparse_concatenate_op{.name = "sparse_concatenate",
 Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& shape) {
   const Body& v = Access::body(values);
   if (v.rank >= 0 && v.rank != 1)
-    fail<ValueError>({"sparse_coo"}, "values of shape ", static_cast<const TensorSpec&>(v),
+    fail<ValueError>({"sparse_coo", "values"}, "of shape ", static_cast<const TensorSpec&>(v),
                      "; they must be a vector, one for each entry");
   const Body& i = Access::body(indices);
   if (!i.dtype.is_integer())

@@ -77,7 +77,7 @@ void gradient(const VjpContext& r) { r.din(0) = apply1(permute_op, inverse(r.att
 [[noreturn]] void fail_pattern(const Axes& pattern) {
   std::string axes;
   for (int i = 0; i < pattern.size_; ++i) axes += text(i ? ", " : "", pattern.axes_[i]);
-  fail<ValueError>({"permute_dimensions"}, "pattern (", axes, ") is not a permutation of the axes 0 to ",
+  fail<ValueError>({"permute_dimensions", "pattern"}, "(", axes, ") is not a permutation of the axes 0 to ",
                    pattern.size_ - 1);
 }
 
