@@ -229,7 +229,7 @@ void Plan::release_dead(Frame& f, const Step& s) const {
 /// A step throws the error that an eager call would; the log adds which step of the plan it was.
 void log_failure(const Program& p, int k) {
   if (log_enabled(LogLevel::debug))
-    log_debug(text(p.what, ": step ", k + 1, " of ", p.steps.size(), ", ", p.step(k).op->name, ", failed"));
+    log_debug(text(p.what, ": step ", k, " of ", p.steps.size(), ", ", p.step(k).op->name, ", failed"));
 }
 /// To be called in a catch block: rethrows with the name of the step's function.
 void Plan::fail_step(int k) const {

@@ -94,7 +94,7 @@ class Reading {
 };
 
 [[noreturn]] __attribute__((noinline, cold)) void fail_undefined(const OpDef& op, int i) {
-  fail<ValueError>({op.name}, "argument ", i + 1, " is ", kEmptyTensor);
+  fail_empty({op.name, text("argument ", i).c_str()});
 }
 [[noreturn]] __attribute__((noinline, cold)) void fail_no_value(const OpDef& op, const Body& b) {
   if (b.flags & kLeaf)

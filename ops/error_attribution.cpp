@@ -48,7 +48,7 @@ void rethrow_of_step(std::int32_t function, const char* op) {
 void rethrow_in_step(std::int64_t t, std::int64_t steps, const std::string& what) {
   rethrow_edited([&](Error& e) {
     ErrorAccess::set(e, e.function(), e.argument(),
-                     text(ErrorAccess::message(e), " (step ", t + 1, " of ", steps, " of ", what, ")"));
+                     text(ErrorAccess::message(e), " (step ", t, " of ", steps, " of ", what, ")"));
   });
 }
 

@@ -91,7 +91,7 @@ TEST_CASE("after a call that failed in a loop, and after its variable has change
     f({bad});
     FAIL("5 is out of range");
   } catch (const kassette::ValueError& e) {
-    CHECK(std::string(e.what()).find("(step 2 of 3 of foldl)") != std::string::npos);
+    CHECK(std::string(e.what()).find("(step 1 of 3 of foldl)") != std::string::npos);
   }
   CHECK(all_values(f({good})) == expected);
   Tensor before = K::eval(table);

@@ -100,8 +100,9 @@ TEST_CASE("updates refuse what is no variable, other shapes and other dtypes, an
                     "moving_average_update: the variable is (2, 3), the value (3,); shapes must be equal");
   CHECK_THROWS_WITH(K::moving_average_update(x, x, {0.9, 0.9, 0.9}),
                     "moving_average_update: momentum has shape (3,); it must be a number or a scalar");
-  CHECK_THROWS_WITH(K::moving_average_update(x, Tensor(), 0.9),
-                    "moving_average_update: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+  CHECK_THROWS_WITH(
+      K::moving_average_update(x, Tensor(), 0.9),
+      "moving_average_update: value is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::update(n, K::constant({1.0, 2.0})), "update: the variable is int32, the value float32");
   CHECK_THROWS_AS(K::update(n, {1.5, 2}), TypeError);
   Tensor b = K::variable({true, false}, "bool");

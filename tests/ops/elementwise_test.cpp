@@ -115,7 +115,7 @@ TEST_CASE("two dtypes, bool arithmetic and fractions beside integers are refused
   CHECK(error_of([&] { i * 0.5; }) == "multiply: 0.5 is not an integer, and int32 is wanted; K::cast converts");
   CHECK(error_of([&] { x + tensor({1, 2, 3}); }) == "add: shapes (2,) and (3,) do not broadcast: 2 against 3");
   CHECK(error_of([&] { x + Tensor(); }) ==
-        "add: argument 2 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+        "add: argument 1 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("half types compute in float32 and round once, at every CPU level", "[elementwise]") {

@@ -1,7 +1,7 @@
 // tests/sweeps/wrong_argument_test.cpp - one argument of a K function is wrong, and the error names that one.
+#include <algorithm>
 #include <map>
 #include <regex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -57,77 +57,114 @@ std::multimap<std::string, Names> parameters() {
   return all;
 }
 
-/// Arguments that messages leave unnamed so far, or call by another word than the header. Each that is mended leaves this list.
-const std::set<std::string> kUnnamed{"clip min_value",
-                                     "clip max_value",
-                                     "sparse_categorical_crossentropy target",
-                                     "depthwise_conv2d depthwise_kernel",
-                                     "separable_conv2d x",
-                                     "separable_conv2d depthwise_kernel",
-                                     "separable_conv2d pointwise_kernel",
-                                     "separable_conv1d x",
-                                     "separable_conv1d depthwise_kernel",
-                                     "separable_conv1d pointwise_kernel",
-                                     "switch_ then_expression",
-                                     "switch_ else_expression",
-                                     "foldl elems",
-                                     "foldl initializer",
-                                     "foldr elems",
-                                     "foldr initializer",
-                                     "cast x",
-                                     "zeros_like x",
-                                     "ones_like x",
-                                     "repeat x",
-                                     "slice start",
-                                     "slice size",
-                                     "dot x",
-                                     "dot y"};
+struct Said {
+  std::string message = "no error", function, argument;
+};
 
-/// Whether a message says which argument it is about: by name as a word that something is said of, or "argument 2", counted from 1.
-bool names_it(const std::string& message, const std::string& name, std::size_t position) {
-  const std::string said = message.substr(std::min(message.size(), message.find(':')));
-  return std::regex_search(said, std::regex("\\b" + name + "\\b[^:,;]* (is|has|are|holds|must|of|takes)\\b")) ||
-         std::regex_search(said, std::regex("\\b(argument|input|operand) " + std::to_string(position + 1) + "\\b"));
+template <class F>
+Said said_by(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return {e.what(), e.function(), e.argument()};
+  }
+  return {};
 }
 
-}  // namespace
+/// Whether an error says which argument it is about: by name, as a word that something is said of, or "argument 1", counted from 0.
+bool names_it(const Said& said, const std::string& name, std::size_t position) {
+  if (!said.argument.empty()) return said.argument == name || said.argument == "argument " + std::to_string(position);
+  const std::string rest = said.message.substr(std::min(said.message.size(), said.message.find(':')));
+  return std::regex_search(rest, std::regex("\\b" + name + "\\b[^:,;]* (is|has|are|holds|must|of|takes)\\b"));
+}
 
-TEST_CASE("an argument that is an empty Tensor is named where there are several", "[sweep][bad]") {
+/// A sample of a K function of several arguments: which of its tensors is which argument.
+struct KCall {
+  const Sample* sample;
+  Names names;                         // the arguments, by the header
+  std::vector<std::ptrdiff_t> places;  // of each tensor among them; -1: it is no argument as it is
+};
+
+std::vector<KCall> calls() {
   const auto declared = parameters();
-  std::set<std::string> unnamed;
-  int named = 0;
+  std::vector<KCall> all;
   for (const Sample& s : op_samples()) {
     if (!s.traits.k) continue;
     const std::string expression = s.expression, opening = "K::" + std::string(s.name) + "(";
     const std::size_t at = expression.find(opening);
     if (at == std::string::npos) continue;
     const Names given = arguments(expression, at + opening.size());
-    Names names;
+    KCall one{&s, {}, {}};
     const auto [from, to] = declared.equal_range(s.name);
     for (auto it = from; it != to; ++it)
-      if (it->second.size() >= given.size() && (names.empty() || it->second.size() < names.size())) names = it->second;
-    if (names.size() < 2) continue;
-    const Shapes shapes = cases_of(s)[0];
-    const DType dtype = dtypes_of(s.takes).front();
-    for (std::size_t i = 0; i < shapes.size() && i < 4; ++i) {
+      if (it->second.size() >= given.size() && (one.names.empty() || it->second.size() < one.names.size()))
+        one.names = it->second;
+    if (one.names.size() < 2) continue;
+    for (std::size_t i = 0; i < cases_of(s)[0].size() && i < 4; ++i) {
       const auto position = std::find(given.begin(), given.end(), std::string(1, "xyzw"[i]));
-      if (position == given.end() || s.in[i].optional) continue;
-      const std::size_t p = static_cast<std::size_t>(position - given.begin());
-      Tensors in = make_inputs(s, shapes, dtype);
+      one.places.push_back(position == given.end() ? -1 : position - given.begin());
+    }
+    all.push_back(one);
+  }
+  return all;
+}
+
+/// A tensor of another dtype than x has: an integer one for floats, else float32.
+Tensor other_dtype(const Tensor& x) { return backend::cast(x, x.dtype().is_float() ? "int32" : "float32"); }
+/// x with three axes more.
+Tensor other_rank(const Tensor& x) {
+  Tensor more = x;
+  for (int i = 0; i < 3; ++i) more = backend::expand_dims(more, 0);
+  return backend::repeat_elements(more, 3, 0);
+}
+
+}  // namespace
+
+TEST_CASE("an argument that is an empty Tensor is named where there are several", "[sweep][bad]") {
+  int named = 0;
+  for (const KCall& c : calls()) {
+    const Sample& s = *c.sample;
+    for (std::size_t i = 0; i < c.places.size(); ++i) {
+      if (c.places[i] < 0 || s.in[i].optional) continue;
+      const std::size_t p = static_cast<std::size_t>(c.places[i]);
+      Tensors in = make_inputs(s, cases_of(s)[0], dtypes_of(s.takes).front());
       in[static_cast<std::int64_t>(i)] = Tensor();
-      const std::string message = error_of([&] { call(s, in); });
-      INFO(message << "\n  of " << expression << ", where " << names[p] << " is an empty Tensor");
-      CHECK(message != "no error");
-      if (message.rfind(std::string(s.name) + ":", 0) != 0) continue;  // a call among the arguments has refused it
-      const std::string which = std::string(s.name) + " " + names[p];
-      if (names_it(message, names[p], p)) {
-        ++named;
-      } else {
-        unnamed.insert(which);
-        CHECK(kUnnamed.count(which) == 1);
+      const Said said = said_by([&] { call(s, in); });
+      INFO(said.message << "\n  of " << s.expression << ", where " << c.names[p] << " is an empty Tensor");
+      CHECK(said.message != "no error");
+      if (said.function != s.name) continue;  // a call among the arguments has refused it
+      CHECK(names_it(said, c.names[p], p));
+      ++named;
+    }
+  }
+  CHECK(named > 100);
+}
+
+TEST_CASE("an error about a dtype or a rank shows the argument that is wrong, and names no other", "[sweep][bad]") {
+  int refused = 0;
+  for (const KCall& c : calls()) {
+    const Sample& s = *c.sample;
+    if (std::count_if(c.places.begin(), c.places.end(), [](auto p) { return p >= 0; }) < 2) continue;
+    for (std::size_t i = 0; i < c.places.size(); ++i) {
+      if (c.places[i] < 0) continue;
+      const std::size_t p = static_cast<std::size_t>(c.places[i]);
+      for (auto* wrong : {other_dtype, other_rank}) {
+        Tensors in = make_inputs(s, cases_of(s)[0], dtypes_of(s.takes).front());
+        Tensor& given = in[static_cast<std::int64_t>(i)];
+        if (!given.defined() || (wrong == other_rank && given.ndim() > 5)) continue;
+        std::string shown;
+        const Said said = said_by([&] {
+          given = wrong(given);
+          shown = wrong == other_dtype ? printed(given.dtype()) : printed(given.shape());
+          call(s, in);
+        });
+        if (said.message == "no error" || said.function != s.name) continue;
+        INFO(said.message << "\n  of " << s.expression << ", where " << c.names[p] << " is " << shown);
+        CHECK((names_it(said, c.names[p], p) || said.message.find(shown) != std::string::npos));
+        CHECK((said.argument.empty() || names_it(said, c.names[p], p)));
+        ++refused;
       }
     }
   }
-  CHECK(unnamed == kUnnamed);
-  CHECK(named > 100);
+  CHECK(refused > 50);
 }
