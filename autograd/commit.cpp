@@ -45,9 +45,7 @@ void Plan::check_increments() const {
     bool set = false;
     for (std::size_t k = 0; k < i; ++k)
       set = set || (program_.effects[k].cell == e.cell && program_.effects[k].mode == Effect::kSet);
-    if (!set)
-      fail<RuntimeError>({e.what}, which(e), "the variable ", e.cell->spec,
-                         " has no value yet; give it one with K::set_value");
+    if (!set) fail_unset({e.what}, *e.cell, which(e));
   }
 }
 
@@ -116,9 +114,7 @@ void Plan::commit(Frame& f) const {
     if (e.step >= 0) locks.add(e.cell.get());
   locks.lock();
   for (const Effect& e : program_.effects)
-    if (e.step >= 0 && !e.cell->value.storage)
-      fail<RuntimeError>({e.what}, which(e), "the variable ", e.cell->spec,
-                         " has no value yet; give it one with K::set_value");
+    if (e.step >= 0 && !e.cell->value.storage) fail_unset({e.what}, *e.cell, which(e));
   find_alone(f);
   prepare_tail(f);
   std::vector<Ref<Storage>> room;  // for increments that are no steps, in case they cannot be made in place

@@ -181,9 +181,7 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
   auto load = [&](const LeafSlot& leaf) {
     Body& own = f.own[leaf.slot];
     Value v = leaf.node->cell->load();
-    if (!v.storage)
-      fail<RuntimeError>({program_.what}, "the variable ", static_cast<const TensorSpec&>(leaf.node->cell->spec),
-                         " has no value yet; give it one with K::set_value");
+    if (!v.storage) fail_unset({program_.what}, *leaf.node->cell);
     put(own, std::move(v));
   };
   for (const LeafSlot& leaf : program_.variables) {

@@ -210,8 +210,8 @@ void PlanBuilder::add_node(Node* n) {
     program_.defaults.push_back({base, Ref<Node>(n)});
   } else if (program_.missing.empty()) {
     program_.missing = cell.in_body ? "a tensor made inside the body of a control-flow function was used outside of it"
-                                    : text("the placeholder ", cell.name ? text("'", cell.name, "' ") : std::string(),
-                                           cell.spec, " is not fed; list it among the inputs of a K::function");
+                                    : text("the placeholder ", leaf_text(cell),
+                                           " is not fed; list it among the inputs of a K::function");
   }
 }
 

@@ -98,8 +98,7 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
     cell.store(std::move(now));
     return x;
   }
-  if (!cell.load().storage)
-    fail<RuntimeError>({what}, "the variable ", b.shape(), " has no value yet; give it one with K::set_value");
+  if (!cell.load().storage) fail_unset({what}, cell);
   const Body increment = plain_body(v, v.device, std::move(now.storage), now.offset);
   attribute_errors(what, [&] { accumulate(cell, increment, mode == Effect::kSubtract); });
   return x;

@@ -1,4 +1,4 @@
-// core/error.cpp - key functions of the exception classes.
+// core/error.cpp - the exception classes, and what many functions refuse.
 #include <kassette/error.h>
 
 #include <cstdlib>
@@ -63,6 +63,12 @@ void fail_not_float(const At& at, DType dtype) {
   const bool named = *at.argument;
   fail<TypeError>(at, named ? "is " : "", dtype, named ? ", not" : " is not",
                   " a float dtype; cast it first (K::cast)");
+}
+
+std::string leaf_text(const Cell& leaf) { return text(leaf.name ? text('\'', leaf.name, "' ") : "", leaf.spec); }
+void fail_unset(const At& at, const Cell& variable, const std::string& which) {
+  fail<RuntimeError>(at, which, "the variable ", leaf_text(variable),
+                     " has no value yet; give it one with K::set_value");
 }
 
 const char* ErrorAccess::message(const Error& e) {

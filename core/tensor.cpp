@@ -111,9 +111,9 @@ Value concrete_value(const Body& b, const char* what) {
     fail<ValueError>({what}, "the tensor ", b.shape(), " is symbolic: it depends on a placeholder or was built in a ",
                      "symbolic scope; K::function or K::eval gives its value");
   if (b.storage) return {b.storage, b.offset};
-  Value v = b.flags & kLeaf ? b.node->cell->load() : Value();
-  if (!v.storage)
-    fail<RuntimeError>({what}, "the variable ", b.shape(), " has no value yet; give it one with K::set_value");
+  if (!(b.flags & kLeaf)) fail<RuntimeError>({what}, "the value of the tensor ", b.shape(), " was not kept");
+  Value v = b.node->cell->load();
+  if (!v.storage) fail_unset({what}, *b.node->cell);
   return v;
 }
 

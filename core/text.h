@@ -53,6 +53,11 @@ inline constexpr const char kEmptyTensor[] = "an empty Tensor (a gradient that i
 /// Throws TypeError: an argument of that dtype where a float dtype is wanted.
 [[noreturn]] void fail_not_float(const At& at, DType dtype);
 
+/// A variable or a placeholder for messages: "'w' (2, 3)", or its shape alone.
+std::string leaf_text(const Cell& leaf);
+/// Throws RuntimeError: a variable without a value. `which`: "update 1: ", or nothing.
+[[noreturn]] void fail_unset(const At& at, const Cell& variable, const std::string& which = std::string());
+
 /// What an error is made of, for those that pass it on.
 struct ErrorAccess {
   /// The message behind the function and the argument.

@@ -97,9 +97,7 @@ class Reading {
   fail_empty({op.name, text("argument ", i).c_str()});
 }
 [[noreturn]] __attribute__((noinline, cold)) void fail_no_value(const OpDef& op, const Body& b) {
-  if (b.flags & kLeaf)
-    fail<RuntimeError>({op.name}, "the variable ", static_cast<const TensorSpec&>(b),
-                       " has no value yet; give it one with K::set_value");
+  if (b.flags & kLeaf) fail_unset({op.name}, *b.node->cell);
   fail<RuntimeError>({op.name}, "the value of an operand ", static_cast<const TensorSpec&>(b), " was not kept");
 }
 

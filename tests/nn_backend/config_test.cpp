@@ -113,7 +113,7 @@ TEST_CASE("under manual initialisation a variable has no value until it is given
     CHECK_THROWS_AS(K::update_add(t, {1, 1}), kassette::RuntimeError);
     CHECK_THROWS_AS(K::variable(t), kassette::RuntimeError);
   }
-  CHECK_THROWS_WITH(v + 1, "add: the variable (2,) has no value yet; give it one with K::set_value");
+  CHECK_THROWS_WITH(v + 1, "add: the variable 'v' (2,) has no value yet; give it one with K::set_value");
   Tensor x = K::placeholder({2});
   auto f = K::function({x}, {x * v});
   auto g = K::function({}, {v});
