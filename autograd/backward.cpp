@@ -67,7 +67,7 @@ Tensors DeferredBackward::expand(const Node&) const {
 Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Completions* told) {
   if (!loss.defined()) fail_empty({"gradients", "loss"});
   const Body& l = Access::body(loss);
-  if (!l.dtype.is_float()) fail<TypeError>({"gradients"}, "the loss is ", l.dtype, ", a float dtype is needed");
+  if (!l.dtype.is_float()) fail_not_float({"gradients", "loss"}, l.dtype);
   for (std::int64_t i = 0; i < xs.size(); ++i) {
     if (!xs[i].defined()) fail<ValueError>({"gradients"}, "variable ", i, " is ", kEmptyTensor);
     const Body& x = Access::body(xs[i]);

@@ -39,7 +39,7 @@ void check_state(const char* what, const TensorSpec& before, const TensorSpec& a
 
 void check_rows(const char* what, const std::string& which, const TensorSpec& s, std::int64_t samples) {
   if (s.rank < 0 || (s.rank > 0 && (samples < 0 || s.dims[0] < 0 || s.dims[0] == samples))) return;
-  fail<ValueError>({what}, which, " has shape ", s, ", expected (",
+  fail<ValueError>({what}, which, " has shape ", s, "; it must be (",
                    samples < 0 ? std::string("samples") : text(samples), ", ...), a row for each sample");
 }
 

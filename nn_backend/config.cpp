@@ -39,7 +39,8 @@ std::string quoted(Name name) { return name.given() ? string_of(name) : "None"; 
 bool is_channels_first(const std::string& text, const char* what, Name given) {
   if (text == kFirst) return true;
   if (text != kLast)
-    fail<ValueError>({what}, "unknown data format '", quoted(given), "'; expected 'channels_first' or 'channels_last'");
+    fail<ValueError>({what}, "unknown data format '", quoted(given),
+                     "'; it must be 'channels_first' or 'channels_last'");
   return false;
 }
 
@@ -115,7 +116,7 @@ void set_floatx(Name floatx) {
       return;
     }
   fail<ValueError>({"set_floatx"}, "unknown floatx type '", quoted(floatx),
-                   "'; expected 'float16', 'float32' or 'float64'");
+                   "'; it must be 'float16', 'float32' or 'float64'");
 }
 
 Tensor cast_to_floatx(const Operand& x) {

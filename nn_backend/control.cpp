@@ -151,7 +151,7 @@ Tensor by_phase(const Branches& of, const Operand& training) {
   const char* what = of.what;
   Tensor phase = training.is_none() ? learning_phase() : as_tensor(training, int32, what);
   if (!phase.defined()) fail_empty({what, "training"});
-  if (phase.ndim() != 0) fail<ValueError>({what, "training"}, "has shape ", phase.shape(), ", expected a scalar");
+  if (phase.ndim() != 0) fail<ValueError>({what, "training"}, "has shape ", phase.shape(), "; it must be a scalar");
   DType dtype = dtype_of_branches(of.yes, of.no);
   bool unset = training.is_none() && phase.symbolic();
   if (!unset && !is_tensor_operand(training)) {  // the phase is known on the host: the other branch is not evaluated

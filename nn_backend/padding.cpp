@@ -29,7 +29,7 @@ Tensor padded(const char* what, const Operand& operand, const Operand& amounts, 
   const TensorSpec& p = Access::body(pairs);
   const bool right = axes == 1 ? p.rank == 1 && p.dims[0] == 2 : p.rank == 2 && p.dims[0] == axes && p.dims[1] == 2;
   if (!right)
-    fail<AssertionError>({what, "padding"}, "has shape ", p, "; expected ",
+    fail<AssertionError>({what, "padding"}, "has shape ", p, "; it must be ",
                          axes == 1   ? "two numbers"
                          : axes == 2 ? "two pairs"
                                      : "three pairs");

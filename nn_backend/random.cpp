@@ -215,7 +215,7 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   if (!(level >= 0 && level < 1)) fail<ValueError>({"dropout", "level"}, level, " is not in [0, 1)");
   if (!t.tensor().defined()) fail_empty({"dropout", "x"});
   if (!t.body().dtype.is_float())
-    fail<ValueError>({"dropout", "x"}, "is ", t.body().dtype, "; a float dtype is expected");
+    fail<ValueError>({"dropout", "x"}, "is ", t.body().dtype, "; it must be a float dtype");
   Tensor dims = noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout");
   if (level == 0) return t.tensor();
   Tensor key = key_beside({&t.tensor(), &dims}, seed, "dropout");

@@ -72,7 +72,7 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, LoopForm
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
   Tensor lengths = as_tensor(given, int64, form.what);
   const Body& b = Access::body(lengths);
-  if (!b.dtype.is_integer()) fail<TypeError>({form.what, "input_length"}, "is ", b.dtype, ", expected integers");
+  if (!b.dtype.is_integer()) fail<TypeError>({form.what, "input_length"}, "is ", b.dtype, "; it must be integers");
   if (b.rank == 0 && !b.symbolic()) {
     form.length = lengths.item<std::int64_t>();
     if (form.length < 0) fail<ValueError>({form.what, "input_length"}, "is ", form.length);
@@ -80,7 +80,7 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, LoopForm
   }
   if (b.rank != 1)
     fail<ValueError>({form.what, "input_length"}, "has shape ", static_cast<const TensorSpec&>(b),
-                     ", expected a number of steps or (samples,)");
+                     "; it must be a number of steps or (samples,)");
   if (masked) return Tensor();
   Tensor samples = expand_dims(cast(lengths, int64), form.axis);
   Tensor steps = arange(scalar_tensor(0, int64), shape_of(x, int64)[form.axis], scalar_tensor(1, int64), int64);
@@ -92,7 +92,7 @@ void check_inputs(const LoopForm& form, const Tensors& inputs) {
     const Body& b = Access::body(x);
     if (b.rank < 0) fail<ValueError>({form.what}, "the rank of the inputs is unknown; declare it in the placeholder");
     if (b.rank < 3)
-      fail<ValueError>({form.what, "inputs"}, "have shape ", static_cast<const TensorSpec&>(b), ", expected ",
+      fail<ValueError>({form.what, "inputs"}, "have shape ", static_cast<const TensorSpec&>(b), "; they must be ",
                        form.axis == 1 ? "(samples, time, ...)" : "(time, samples, ...)", " of rank 3 at least");
   }
 }
@@ -160,7 +160,7 @@ Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name, DType dty
   return recur(r, [&](const Tensors& xs, const Tensors&) {
     Tensor y = fn(xs);
     if (y.defined() && Access::body(y).dtype != wanted)
-      fail<TypeError>({"map_fn"}, "the function returned ", Access::body(y).dtype, ", expected ", wanted,
+      fail<TypeError>({"map_fn"}, "the function returned ", Access::body(y).dtype, "; it must be ", wanted,
                       dtype.given() ? ", the dtype asked for" : ", the dtype of elems; name the other one as dtype");
     return Tensors(y);
   })[0];

@@ -196,7 +196,7 @@ void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
     fail<ValueError>({"rnn"}, "the step returned a state of shape ", x, ", it was ", like,
                      "; the shape must stay the same");
   if (is_rows(fit))
-    fail<ValueError>({"rnn"}, fit == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, ", expected (",
+    fail<ValueError>({"rnn"}, fit == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, "; it must be (",
                      like.dims[0], ", ...), a row for each sample");
   const char* what = fit == ShapeCheck::binary_crossentropy ? "binary_crossentropy"
                      : fit == ShapeCheck::class_ids         ? "sparse_categorical_crossentropy"

@@ -139,7 +139,7 @@ bool mask_spec(const OpCall& call, TensorSpec& mask) {
 }
 void dropout_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
-  if (!x.dtype.is_float()) fail<ValueError>({"dropout", "x"}, "is ", x.dtype, "; a float dtype is expected");
+  if (!x.dtype.is_float()) fail<ValueError>({"dropout", "x"}, "is ", x.dtype, "; it must be a float dtype");
   TensorSpec mask;
   mask_spec(call, mask);
   out->set(x);

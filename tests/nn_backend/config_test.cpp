@@ -37,7 +37,7 @@ TEST_CASE("a bad floatx is a ValueError and changes nothing", "[config]") {
   CHECK_THROWS_AS(K::set_floatx(""), kassette::ValueError);
   CHECK_THROWS_AS(K::set_floatx(K::None), kassette::ValueError);
   CHECK_THROWS_WITH(K::set_floatx("beerfloat"),
-                    "set_floatx: unknown floatx type 'beerfloat'; expected 'float16', 'float32' or 'float64'");
+                    "set_floatx: unknown floatx type 'beerfloat'; it must be 'float16', 'float32' or 'float64'");
   CHECK(K::floatx() == "float32");
 }
 
@@ -60,12 +60,12 @@ TEST_CASE("the data format is one of two", "[config]") {
   CHECK(K::normalize_data_format("Channels_LAST") == "channels_last");
   CHECK_THROWS_WITH(
       K::set_image_data_format("Channels_last"),
-      "set_image_data_format: unknown data format 'Channels_last'; expected 'channels_first' or 'channels_last'");
+      "set_image_data_format: unknown data format 'Channels_last'; it must be 'channels_first' or 'channels_last'");
   CHECK_THROWS_WITH(K::set_image_data_format("th"),
-                    "set_image_data_format: unknown data format 'th'; expected 'channels_first' or 'channels_last'");
+                    "set_image_data_format: unknown data format 'th'; it must be 'channels_first' or 'channels_last'");
   CHECK_THROWS_WITH(
       K::normalize_data_format("middle"),
-      "normalize_data_format: unknown data format 'middle'; expected 'channels_first' or 'channels_last'");
+      "normalize_data_format: unknown data format 'middle'; it must be 'channels_first' or 'channels_last'");
   CHECK(K::image_data_format() == "channels_first");
 }
 

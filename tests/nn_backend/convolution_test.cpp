@@ -231,7 +231,7 @@ TEST_CASE("zeros around sequences, images and volumes", "[conv]") {
   CHECK_THROWS_WITH(K::temporal_padding(line({1, 2}), Tensor()),
                     Catch::Contains("temporal_padding: padding is an empty Tensor"));
   CHECK_THROWS_WITH(K::spatial_2d_padding(image(2, 2), {1, 1}),
-                    "spatial_2d_padding: padding has shape (2,); expected two pairs");
+                    "spatial_2d_padding: padding has shape (2,); it must be two pairs");
   CHECK_THROWS_AS(K::spatial_2d_padding(image(2, 2), {{1, 1}, {1, 1}}, "channels_middle"), ValueError);
 }
 

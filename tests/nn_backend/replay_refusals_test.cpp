@@ -92,7 +92,7 @@ TEST_CASE("a step of rnn that loses rows is refused when the number of samples i
               .outputs;
         };
         const std::string said =
-            "rnn: an output has shape (" + std::to_string(rows) + ", 2), expected (3, ...), a row for each sample";
+            "rnn: an output has shape (" + std::to_string(rows) + ", 2); it must be (3, ...), a row for each sample";
         CHECK(error_of<kassette::ValueError>([&] { run(x, s); }) == said);
         Tensor in = K::placeholder({K::None, K::None, 2}), state = K::placeholder({K::None, 2});
         Tensor y = run(in, state);
@@ -136,7 +136,7 @@ TEST_CASE("an unrolled step that gives other shapes is refused when they are kno
   CHECK(g({x, s, s})[0].shape() == Shape{3, 2, 2});
   CHECK(error_of<kassette::ValueError>([&] {
           g({x, s, one});
-        }) == "rnn: an output has shape (1, 2), expected (3, ...), a row for each sample");
+        }) == "rnn: an output has shape (1, 2); it must be (3, ...), a row for each sample");
   // A mask takes states by rows, too.
   auto keep = [&](const Tensor& e, const Tensors& states) { return K::Step{e, states}; };
   Tensor mask = K::placeholder({K::None, 2});
@@ -145,11 +145,11 @@ TEST_CASE("an unrolled step that gives other shapes is refused when they are kno
   CHECK(h({x, s, K::ones({3, 2})})[0].shape() == Shape{3, 2});
   CHECK(error_of<kassette::ValueError>([&] {
           h({x, one, K::ones({3, 2})});
-        }) == "rnn: a state has shape (1, 2), expected (3, ...), a row for each sample");
+        }) == "rnn: a state has shape (1, 2); it must be (3, ...), a row for each sample");
   Tensor seen = K::ones({3, 2});
   o.mask = seen;
   CHECK(error_of<kassette::ValueError>([&] { K::rnn(keep, x, {one}, o); }) ==
-        "rnn: state 0 has shape (1, 2), expected (3, ...), a row for each sample");
+        "rnn: state 0 has shape (1, 2); it must be (3, ...), a row for each sample");
 }
 
 TEST_CASE("branches of two shapes are refused, at once and when a function learns the shapes", "[bad][phase]") {

@@ -33,9 +33,9 @@ void refuses(const Tensor& x, const std::string& message, const std::function<vo
 
 TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symbolic in the same words", "[rnn][bad]") {
   Tensor x = K::ones({4, 6, 5}), h = K::zeros({4, 5});
-  refuses(K::ones({4, 6}), "rnn: inputs have shape (4, 6), expected (samples, time, ...) of rank 3 at least",
+  refuses(K::ones({4, 6}), "rnn: inputs have shape (4, 6); they must be (samples, time, ...) of rank 3 at least",
           [&](const Tensor& in) { K::rnn(keep, in, {h}); });
-  refuses(K::ones({4, 6}), "rnn: inputs have shape (4, 6), expected (time, samples, ...) of rank 3 at least",
+  refuses(K::ones({4, 6}), "rnn: inputs have shape (4, 6); they must be (time, samples, ...) of rank 3 at least",
           [&](const Tensor& in) { K::rnn(keep, in, {h}, false, K::None, K::None, false, K::None, true); });
   for (const Tensor& mask :
        {K::ones({4}), K::ones({4, 5}), K::ones({6, 4}), K::ones({4, 6, 2}), K::ones({4, 6, 1, 1})}) {
@@ -59,10 +59,10 @@ TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symb
           [&](const Tensor& in) { K::rnn(keep, in, {h}, false, K::None, K::None, false, 5); });
   refuses(x, "rnn: input_length is -1",
           [&](const Tensor& in) { K::rnn(keep, in, {h}, false, K::None, K::None, false, -1); });
-  refuses(x, "rnn: input_length is float32, expected integers", [&](const Tensor& in) {
+  refuses(x, "rnn: input_length is float32; it must be integers", [&](const Tensor& in) {
     K::rnn(keep, in, {h}, false, K::None, K::None, false, K::constant({1.0, 1.0, 1.0, 1.0}));
   });
-  refuses(x, "rnn: input_length has shape (4, 1), expected a number of steps or (samples,)", [&](const Tensor& in) {
+  refuses(x, "rnn: input_length has shape (4, 1); it must be a number of steps or (samples,)", [&](const Tensor& in) {
     K::rnn(keep, in, {h}, false, K::None, K::None, false, K::ones({4, 1}, "int32"));
   });
   refuses(x, "rnn: inputs is an empty list", [&](const Tensor&) { K::rnn(keep, {}, {h}); });
@@ -131,11 +131,11 @@ TEST_CASE("rnn refuses states and outputs that do not stay what they were, eager
   refuses(x, "rnn: the step returned state 0 as float64, it was float32", step([](const Tensor& t, const Tensors& s) {
             return K::Step{t, {K::cast(s[0], "float64")}};
           }));
-  refuses(x, "rnn: an output has shape (), expected (2, ...), a row for each sample",
+  refuses(x, "rnn: an output has shape (); it must be (2, ...), a row for each sample",
           step([](const Tensor& t, const Tensors& s) {
             return K::Step{K::sum(t), s};
           }));
-  refuses(x, "rnn: an output has shape (3, 2), expected (2, ...), a row for each sample",
+  refuses(x, "rnn: an output has shape (3, 2); it must be (2, ...), a row for each sample",
           step([](const Tensor&, const Tensors& s) {
             return K::Step{K::ones({3, 2}), s};
           }));
@@ -148,7 +148,7 @@ TEST_CASE("rnn refuses states and outputs that do not stay what they were, eager
   // A state that is no row for each sample goes without a mask, and not with one.
   auto counting = [](const Tensor& t, const Tensors& s) { return K::Step{t, {s[0] + 1}}; };
   CHECK(number(K::rnn(counting, x, {K::constant(0)}).new_states[0]) == 3);
-  refuses(x, "rnn: state 0 has shape (), expected (2, ...), a row for each sample", [&](const Tensor& in) {
+  refuses(x, "rnn: state 0 has shape (); it must be (2, ...), a row for each sample", [&](const Tensor& in) {
     K::rnn(counting, in, {K::constant(0)}, false, K::ones({2, 3}));
   });
   // What changes from step to step is seen only where steps are run one by one.
@@ -233,7 +233,8 @@ TEST_CASE("map_fn and folds refuse what they cannot go through, eager and symbol
   auto same = [](const Tensor& t) { return t; };
   refuses(one, "map_fn: elements are a scalar; they need an axis to iterate over",
           [&](const Tensor& in) { K::map_fn(same, in); });
-  refuses(x, "map_fn: the function returned float64, expected float32, the dtype of elems; name the other one as dtype",
+  refuses(x,
+          "map_fn: the function returned float64; it must be float32, the dtype of elems; name the other one as dtype",
           [](const Tensor& in) { K::map_fn([](const Tensor& t) { return K::cast(t, "float64"); }, in); });
   refuses(x, "map_fn: the function returned float32, expected int32, the dtype asked for",
           [&](const Tensor& in) { K::map_fn(same, in, K::None, "int32"); });
