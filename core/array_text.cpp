@@ -27,7 +27,7 @@ struct Shown {
           cut[i] = true;
           spec.dims[i] = 2 * edge;
         }
-    bytes.resize(static_cast<std::size_t>(spec.bytes()));
+    bytes.resize(spec.bytes());
     if (bytes.empty()) return;
     source_ = static_cast<const std::byte*>(v.storage->data) + v.offset;
     backend_ = b.device.type() == Device::kCpu ? nullptr : &backend_of(b.device);
@@ -117,14 +117,14 @@ class FloatFormat {
   }
   std::string operator()(std::int64_t i) const {
     double v = float_at(shown_, i);
-    std::size_t width = static_cast<std::size_t>(left_ + right_ + 1);
+    const std::size_t width = left_ + right_ + 1;
     if (!std::isfinite(v)) {
       std::string s = scalar_text(v, dtype_);
       return std::string(width - s.size(), ' ') + s;
     }
     std::string s = scientific_ ? scientific_text(v, dtype_, {precision_, /*exact_digits=*/true, exponent_})
                                 : positional_text(v, dtype_, precision_);
-    s.insert(0, static_cast<std::size_t>(left_) - s.find('.'), ' ');
+    s.insert(0, left_ - s.find('.'), ' ');
     if (!scientific_) s.resize(width, ' ');
     return s;
   }
@@ -215,8 +215,8 @@ class Layout {
       ++column_;
       return;
     }
-    out_.append(static_cast<std::size_t>(axes_left - 1), '\n');
-    out_.append(static_cast<std::size_t>(axis + 1), ' ');
+    out_.append(axes_left - 1, '\n');
+    out_.append(axis + 1, ' ');
   }
   /// Breaks the line first if the word would exceed the line width, unless that gains nothing.
   void word(int axis, const std::string& s) {
@@ -224,7 +224,7 @@ class Layout {
     if (column_ + static_cast<int>(s.size()) > linewidth_ - axis - 1 && column_ > indent) {
       while (out_.back() == ' ') out_.pop_back();
       out_ += '\n';
-      out_.append(static_cast<std::size_t>(indent), ' ');
+      out_.append(indent, ' ');
       column_ = indent;
     }
     out_ += s;

@@ -104,7 +104,7 @@ std::string scientific_text(double value, DType dtype, const Scientific& form) {
   if (d.count - 1 == form.precision || (d.count - 1 < form.precision && !form.exact_digits)) {
     s += d.digits[0];
     s += '.';
-    s.append(d.digits + 1, static_cast<std::size_t>(d.count - 1));
+    s.append(d.digits + 1, d.count - 1);
   } else {
     // More digits than `precision` are rounded; fewer are extended by the digits of the exact value, not by zeros.
     std::string digits = exact_text(value, std::chars_format::scientific, form.precision);
@@ -117,7 +117,7 @@ std::string scientific_text(double value, DType dtype, const Scientific& form) {
   }
   s += exponent < 0 ? "e-" : "e+";
   std::string power = std::to_string(std::abs(exponent));
-  s.append(static_cast<std::size_t>(std::max<int>(0, form.exponent_digits - static_cast<int>(power.size()))), '0');
+  s.append(std::max<int>(0, form.exponent_digits - static_cast<int>(power.size())), '0');
   return s + power;
 }
 

@@ -137,7 +137,7 @@ int Value::size() const {
 const Value& Value::operator[](int i) const {
   int n = size();
   if (i < 0 || i >= n) fail<ValueError>({"engine"}, "element ", i, " of a list of ", n);
-  return as<ListObject>(object_)->items[static_cast<std::size_t>(i)];
+  return as<ListObject>(object_)->items[i];
 }
 Value Value::operator()(std::initializer_list<Value> args) const {
   if (kind_ != kCode) fail_kind(kind_, "code");

@@ -292,7 +292,7 @@ struct Access {
   static std::int64_t step(const Index& i) { return i.step_; }
   static const void* pointer(const Index& i) { return i.pointer_; }
   static std::string text(const Index& i) {
-    return std::string(i.pointer_ ? static_cast<const char*>(i.pointer_) : "", static_cast<std::size_t>(i.stop_));
+    return std::string(i.pointer_ ? static_cast<const char*>(i.pointer_) : "", i.stop_);
   }
 
   static bool lazy(const Branch& b);

@@ -123,12 +123,12 @@ namespace {
 
 // Every call makes lists, so their blocks are pooled.
 Tensor* list_block(std::int64_t n) {
-  std::size_t bytes = sizeof(Tensor) * static_cast<std::size_t>(n);
+  std::size_t bytes = sizeof(Tensor) * n;
   return static_cast<Tensor*>(bytes <= kMaxPooled ? pool_allocate(context(), bytes) : list_memory(bytes));
 }
 void free_list_block(Tensor* data, std::int64_t n) {
   if (!data) return;
-  std::size_t bytes = sizeof(Tensor) * static_cast<std::size_t>(n);
+  std::size_t bytes = sizeof(Tensor) * n;
   if (bytes <= kMaxPooled) pool_free(context(), data, bytes);
   else free_list_memory(data, bytes);
 }

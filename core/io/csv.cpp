@@ -69,7 +69,7 @@ class Reader {
       const std::size_t old = text.size();
       // For a longer line the buffer is doubled, so that the search for its end is linear.
       const std::int64_t n = std::min(file_.size() - at, std::max(kPart, static_cast<std::int64_t>(old)));
-      text.resize(old + static_cast<std::size_t>(n));
+      text.resize(old + n);
       file_.read(at, text.data() + old, n);
       if (at == 0 && text.compare(0, 3, "\xef\xbb\xbf") == 0) text.erase(0, 3);  // a byte order mark
       at += n;
@@ -146,7 +146,7 @@ class Reader {
     const std::int64_t bytes = n_parsed_ * options_.dtype.size();
     if (!n_parsed_) return;
     file_.claim(bytes);
-    blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes)), bytes});
+    blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(bytes), bytes});
     convert(blocks_.back().data.get(), options_.dtype, parsed_, dtype_of(static_cast<const T*>(nullptr)), n_parsed_);
     n_parsed_ = 0;
   }

@@ -83,8 +83,7 @@ void InputFile::claim(std::int64_t bytes) const {
 std::int64_t InputFile::read_some(std::int64_t offset, void* to, std::int64_t n) const noexcept {
   std::int64_t done = 0;
   while (done < n) {
-    ssize_t got =
-        ::pread(descriptor_, static_cast<char*>(to) + done, static_cast<std::size_t>(n - done), offset + done);
+    ssize_t got = ::pread(descriptor_, static_cast<char*>(to) + done, n - done, offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return -1;
     if (got == 0) break;
@@ -100,7 +99,7 @@ void InputFile::read(std::int64_t offset, void* to, std::int64_t n) const {
 }
 
 std::string InputFile::read(std::int64_t offset, std::int64_t n) const {
-  std::string s(static_cast<std::size_t>(n), '\0');
+  std::string s(n, '\0');
   read(offset, s.data(), n);
   return s;
 }
@@ -108,7 +107,7 @@ std::string InputFile::read(std::int64_t offset, std::int64_t n) const {
 const std::byte* InputFile::map() const {
   if (!mapping_) {
     auto m = std::make_unique<Mapping>();
-    m->size = static_cast<std::size_t>(size_);
+    m->size = size_;
     m->data = nullptr;
     if (size_) {
       void* p = ::mmap(nullptr, m->size, PROT_READ, MAP_PRIVATE, descriptor_, 0);
@@ -255,7 +254,7 @@ void OutputFile::failed(const char* doing) const {
 
 void OutputFile::put(const char* data, std::int64_t n) {
   while (n > 0) {
-    ssize_t done = ::write(descriptor_, data, static_cast<std::size_t>(n));
+    ssize_t done = ::write(descriptor_, data, n);
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) failed("cannot be written");
     data += done;
@@ -272,7 +271,7 @@ void OutputFile::write(const void* data, std::int64_t n) {
   written_ += n;
   if (buffer_.size() + static_cast<std::size_t>(n) > kBuffer) flush();
   if (static_cast<std::size_t>(n) >= kBuffer) put(static_cast<const char*>(data), n);
-  else if (n) buffer_.append(static_cast<const char*>(data), static_cast<std::size_t>(n));
+  else if (n) buffer_.append(static_cast<const char*>(data), n);
 }
 
 void OutputFile::commit(Existing existing) {

@@ -114,7 +114,7 @@ void NamedTensors::set_metadata(Name key, Name value) {
 std::int64_t NamedTensors::metadata_size() const { return impl_ ? static_cast<std::int64_t>(impl_->texts.size()) : 0; }
 const char* NamedTensors::metadata_key(std::int64_t i) const {
   if (i < 0 || i >= metadata_size()) fail<ValueError>({"metadata_key"}, i, " of ", metadata_size());
-  return impl_->texts[static_cast<std::size_t>(i)].first.c_str();
+  return impl_->texts[i].first.c_str();
 }
 
 std::ostream& operator<<(std::ostream& os, const NamedTensors& list) {

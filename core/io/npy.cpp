@@ -55,7 +55,7 @@ class Literal {
     auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), v);
     if (error == std::errc::result_out_of_range) file_.refuse(where_, "a size of the header is out of range");
     if (error != std::errc()) bad();
-    at_ = static_cast<std::size_t>(end - text_.data());
+    at_ = end - text_.data();
     if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // written by Python 2
     return v;
   }

@@ -52,7 +52,7 @@ void take(png_structp png, png_bytep to, std::size_t n) {
       if (got == 0) png_error(png, "the file is cut short");
       p->at += got;
       p->next = 0;
-      p->filled = static_cast<std::size_t>(got);
+      p->filled = got;
     }
     std::size_t part = std::min(n, p->filled - p->next);
     std::memcpy(to, p->buffer + p->next, part);
@@ -152,7 +152,7 @@ bool write_rows(PngWriter& w, Picture& p, const std::byte* data) {
 
 /// Maps 0 ... 1 to 0 ... 255.
 std::vector<std::byte> gray_levels(const io::Source& source) {
-  std::vector<std::byte> out(static_cast<std::size_t>(source.spec().numel()));
+  std::vector<std::byte> out(source.spec().numel());
   dispatch(source.spec().dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     auto* from = reinterpret_cast<const T*>(source.data());

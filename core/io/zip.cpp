@@ -96,7 +96,7 @@ std::vector<ZipEntry> zip_entries(const InputFile& file) {
     std::int64_t next = at + kCentralSize + name + extra + comment;
     if (next > dir.size) file.refuse("a damaged zip file: entry ", i, " of its directory");
     ZipEntry e;
-    e.name = d.substr(static_cast<std::size_t>(at + kCentralSize), static_cast<std::size_t>(name));
+    e.name = d.substr(at + kCentralSize, name);
     e.crc = u32(d, at + 16);
     e.packed = u32(d, at + 20);
     e.size = u32(d, at + 24);
@@ -148,7 +148,7 @@ void ZipReader::inflate(std::byte* to, std::int64_t n) {
   while (stream_->avail_out) {
     if (!stream_->avail_in) {
       std::int64_t left = entry_.data + entry_.packed - at_;
-      input_.resize(static_cast<std::size_t>(std::min(left, kChunk)));
+      input_.resize(std::min(left, kChunk));
       file_.read(at_, input_.data(), static_cast<std::int64_t>(input_.size()));
       at_ += static_cast<std::int64_t>(input_.size());
       stream_->next_in = reinterpret_cast<Bytef*>(input_.data());
@@ -178,7 +178,7 @@ void ZipReader::read(void* to, std::int64_t n) {
   }
 }
 std::string ZipReader::read(std::int64_t n) {
-  std::string s(static_cast<std::size_t>(n), '\0');
+  std::string s(n, '\0');
   read(s.data(), n);
   return s;
 }
@@ -274,7 +274,7 @@ void ZipWriter::add(const std::string& name, const std::string& head, const std:
     // An extra field with an unused id, as padding that aligns the data.
     std::int64_t at = w.header + kLocalSize + static_cast<std::int64_t>(name.size() + extra.bytes().size()) + 4;
     std::int64_t fill = (64 - at % 64) % 64;
-    extra.u16(0xd935).u16(fill).raw(std::string(static_cast<std::size_t>(fill), '\0'));
+    extra.u16(0xd935).u16(fill).raw(std::string(fill, '\0'));
   }
   Record local;
   local.u32(kLocal).u16(kVersion).u16(kUtf8).u16(deflate ? 8 : 0).u16(0).u16(kDosDate).u32(w.entry.crc);
