@@ -89,7 +89,7 @@ bool BlockCache::drop_oldest(const SizeClass* but) noexcept {
     const auto may_go = std::find_if(c.free.begin(), c.free.end(), [](const Free& f) { return f.stream >= 0; });
     if (may_go == c.free.end()) continue;
     oldest = &c;
-    place = static_cast<std::size_t>(may_go - c.free.begin());
+    place = may_go - c.free.begin();
   }
   if (oldest) give_back(*oldest, place);
   return oldest;

@@ -68,7 +68,7 @@ Card card_of(Device device, const DeviceTransport*& transport) {
 
 template <class T>
 std::vector<T> of_all_ranks(RankGroup& group, const T& mine) {
-  std::vector<T> all(static_cast<std::size_t>(group.size));
+  std::vector<T> all(group.size);
   const std::vector<std::int64_t> sizes(all.size(), sizeof(T));
   group.comm->all_gather(&mine, all.data(), sizes.data());
   return all;

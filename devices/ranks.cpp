@@ -156,7 +156,7 @@ RankGroup& rank_group(int id) {
   if (id == 0) return all_ranks();
   Job& j = job();
   std::lock_guard<std::mutex> lock(j.mutex);
-  return j.groups[static_cast<std::size_t>(id)];
+  return j.groups[id];
 }
 
 RankGroup* split_ranks(RankGroup& group, int colour, int key) {
@@ -259,8 +259,8 @@ void RankCall::compare(std::uint64_t call) {
   constexpr std::int64_t kText = 240;
   char mine[kText] = {};
   std::strncpy(mine, describe_().c_str(), kText - 1);
-  std::string every(static_cast<std::size_t>(kText * group_.size), '\0');
-  const std::vector<std::int64_t> sizes(static_cast<std::size_t>(group_.size), kText);
+  std::string every(kText * group_.size, '\0');
+  const std::vector<std::int64_t> sizes(group_.size, kText);
   group_.comm->all_gather(mine, every.data(), sizes.data());
   auto words = [&](int r) { return std::string(every.data() + r * kText); };
   // There may be thousands of ranks: the message shows the first, and the first that differs from it.

@@ -35,7 +35,7 @@ void check(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw std::runtime_error(std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
+  throw std::runtime_error(std::string(call) + ": " + std::string(text, length));
 }
 
 MPI_Datatype type_of(DType dtype) {
@@ -199,8 +199,7 @@ class MpiCommunicator final : public Communicator {
   void send(const void* header, std::int64_t header_bytes, const void* data, std::int64_t bytes, int to,
             void (*release)(void*), void* state) override {
     clear_sent();
-    sent_.push_back(
-        {{}, std::string(static_cast<const char*>(header), static_cast<std::size_t>(header_bytes)), release, state});
+    sent_.push_back({{}, std::string(static_cast<const char*>(header), header_bytes), release, state});
     Sent& s = sent_.back();
     auto start = [&](const void* from, int n) {
       s.requests.emplace_back();
@@ -239,7 +238,7 @@ class MpiCommunicator final : public Communicator {
         total += sizes[r];
       }
     }
-    int count(int r) const { return counts[static_cast<std::size_t>(r)]; }
+    int count(int r) const { return counts[r]; }
   };
 
   /// A message that is being sent.
