@@ -38,14 +38,14 @@ void BeamSearch::step(const double* log_q) {
   advance_members(log_q);
   extend_members(log_q);
   // Drop the members that are not kept, and assign places in the beam, best first.
-  for (const Member& m : beam_) prefixes_[static_cast<std::size_t>(m.prefix)].place = -1;
+  for (const Member& m : beam_) prefixes_[m.prefix].place = -1;
   std::sort(kept_.begin(), kept_.end(), kBetter);
   next_.clear();
   for (const Candidate& c : kept_) {
-    const Member& from = beam_[static_cast<std::size_t>(c.member)];
+    const Member& from = beam_[c.member];
     if (c.symbol < 0) next_.push_back(from);
     else next_.push_back({child(from.prefix, c.symbol), {kZero, c.total, c.total}, {}});
-    prefixes_[static_cast<std::size_t>(next_.back().prefix)].place = static_cast<std::int32_t>(next_.size() - 1);
+    prefixes_[next_.back().prefix].place = static_cast<std::int32_t>(next_.size() - 1);
   }
   beam_.swap(next_);
 }
@@ -59,17 +59,17 @@ void BeamSearch::advance_members(const double* log_q) {
   kept_.clear();
   for (Member& m : beam_) m.old = m.now;
   for (std::int32_t i = 0; i < n; ++i) {
-    Member& m = beam_[static_cast<std::size_t>(i)];
-    const Prefix& p = prefixes_[static_cast<std::size_t>(m.prefix)];
+    Member& m = beam_[i];
+    const Prefix& p = prefixes_[m.prefix];
     m.now.label = kZero;
     if (p.parent >= 0) {
       double label = m.old.label;
-      const Prefix& parent = prefixes_[static_cast<std::size_t>(p.parent)];
+      const Prefix& parent = prefixes_[p.parent];
       if (parent.place >= 0) {
-        const PrefixScores& s = beam_[static_cast<std::size_t>(parent.place)].old;
+        const PrefixScores& s = beam_[parent.place].old;
         label = log_sum(label, p.symbol == parent.symbol ? s.blank : s.total);
-        next_child_[static_cast<std::size_t>(i)] = first_child_[static_cast<std::size_t>(parent.place)];
-        first_child_[static_cast<std::size_t>(parent.place)] = i;
+        next_child_[i] = first_child_[parent.place];
+        first_child_[parent.place] = i;
       }
       m.now.label = label + log_q[p.symbol];
     }
@@ -84,7 +84,7 @@ void BeamSearch::offer(const Candidate& c) {
   if (full()) {
     if (!(c.total > kept_.front().total)) return;
     std::pop_heap(kept_.begin(), kept_.end(), kBetter);
-    if (kept_.back().symbol < 0) fate_[static_cast<std::size_t>(kept_.back().member)] = Fate::gone;
+    if (kept_.back().symbol < 0) fate_[kept_.back().member] = Fate::gone;
     kept_.back() = c;
     std::push_heap(kept_.begin(), kept_.end(), kBetter);
     return;
@@ -96,26 +96,23 @@ void BeamSearch::offer(const Candidate& c) {
 /// Offers each member, best first, extended by each symbol. As in TensorFlow, a member that has been dropped is still extended, unless its parent
 /// is extended after it was dropped.
 void BeamSearch::extend_members(const double* log_q) {
-  child_of_.assign(static_cast<std::size_t>(classes_), -1);
+  child_of_.assign(classes_, -1);
   fate_.assign(beam_.size(), Fate::stays);
   if (full()) std::make_heap(kept_.begin(), kept_.end(), kBetter);
   const auto n = static_cast<std::int32_t>(beam_.size()), symbols = static_cast<std::int32_t>(classes_ - 1);
   for (std::int32_t i = 0; i < n; ++i) {
-    const Member& m = beam_[static_cast<std::size_t>(i)];
+    const Member& m = beam_[i];
     if (!(m.old.total > kZero) || (full() && !(m.old.total > kept_.front().total))) return;
-    if (fate_[static_cast<std::size_t>(i)] == Fate::passed) continue;
+    if (fate_[i] == Fate::passed) continue;
     auto each_child = [&](auto f) {
-      for (std::int32_t c = first_child_[static_cast<std::size_t>(i)]; c >= 0;
-           c = next_child_[static_cast<std::size_t>(c)])
-        f(child_of_[static_cast<std::size_t>(
-              prefixes_[static_cast<std::size_t>(beam_[static_cast<std::size_t>(c)].prefix)].symbol)],
-          c);
+      for (std::int32_t c = first_child_[i]; c >= 0; c = next_child_[c])
+        f(child_of_[prefixes_[beam_[c].prefix].symbol], c);
     };
     each_child([](std::int32_t& at, std::int32_t c) { at = c; });
-    const std::int32_t last = prefixes_[static_cast<std::size_t>(m.prefix)].symbol;
+    const std::int32_t last = prefixes_[m.prefix].symbol;
     for (std::int32_t k = 0; k < symbols; ++k) {
-      if (const std::int32_t c = child_of_[static_cast<std::size_t>(k)]; c >= 0) {
-        Fate& fate = fate_[static_cast<std::size_t>(c)];
+      if (const std::int32_t c = child_of_[k]; c >= 0) {
+        Fate& fate = fate_[c];
         if (fate == Fate::gone) fate = Fate::passed;
         continue;
       }
@@ -130,7 +127,7 @@ std::size_t BeamSearch::find(std::int32_t parent, std::int32_t symbol) const {
   const std::size_t mask = index_.size() - 1;
   std::size_t at = mixed(parent, symbol) & mask;
   while (index_[at] >= 0) {
-    const Prefix& p = prefixes_[static_cast<std::size_t>(index_[at])];
+    const Prefix& p = prefixes_[index_[at]];
     if (p.parent == parent && p.symbol == symbol) break;
     at = (at + 1) & mask;
   }
@@ -156,8 +153,7 @@ std::vector<BeamPath> BeamSearch::best(std::int64_t paths) const {
   for (const Member& m : beam_) {
     if (static_cast<std::int64_t>(out.size()) == paths) break;
     BeamPath path{{}, m.now.total};
-    for (std::int32_t p = m.prefix; p > 0; p = prefixes_[static_cast<std::size_t>(p)].parent)
-      path.label.push_back(prefixes_[static_cast<std::size_t>(p)].symbol);
+    for (std::int32_t p = m.prefix; p > 0; p = prefixes_[p].parent) path.label.push_back(prefixes_[p].symbol);
     std::reverse(path.label.begin(), path.label.end());
     out.push_back(std::move(path));
   }

@@ -59,7 +59,7 @@ Combine combine_of(Reduction how) {
 
 std::vector<std::int64_t> gathered_bytes(const OpCall& call, RankGroup& group) {
   const TensorSpec& in = call.spec(0);
-  std::vector<std::int64_t> bytes(static_cast<std::size_t>(group.size), in.bytes());
+  std::vector<std::int64_t> bytes(group.size, in.bytes());
   if (in.rank == 0) return bytes;
   std::vector<std::int64_t> rows(bytes.size());
   const std::vector<std::int64_t> one(bytes.size(), sizeof(std::int64_t));
@@ -76,14 +76,14 @@ std::vector<std::int64_t> gathered_bytes(const OpCall& call, RankGroup& group) {
 
 std::vector<std::int64_t> scattered_counts(const OpCall& call, RankGroup& group) {
   const TensorSpec &in = call.spec(0), &out = *call.out[0];
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(group.size));
+  std::vector<std::int64_t> counts(group.size);
   if (call.n_in > 1) {
     const std::vector<std::int64_t> one(counts.size(), sizeof(std::int64_t));
     group.comm->all_gather(&out.dims[0], counts.data(), one.data());
   } else {
     for (int r = 0; r < group.size; ++r) {
       const Rows rows = rows_of(in.dims[0], r, group.size);
-      counts[static_cast<std::size_t>(r)] = rows.end - rows.begin;
+      counts[r] = rows.end - rows.begin;
     }
   }
   std::int64_t row = 1;

@@ -126,7 +126,7 @@ class Lists {
  public:
   /// `wire` returns the dtype in which elements of a dtype are exchanged.
   Lists(const OpCall& call, DType (*wire)(DType)) {
-    items_.reserve(static_cast<std::size_t>(call.n_in));
+    items_.reserve(call.n_in);
     for (int i = 0; i < call.n_in; ++i)
       items_.push_back({HostInput(call, i), HostOutput(call, i), call.spec(i).numel(), call.spec(i).dtype,
                         call.spec(i).numel() == 0});
@@ -287,7 +287,7 @@ void all_to_all_kernel(const OpCall& call) {
   const HostInput from = prepared(call, [&] { return HostInput(call, 0, Where::anywhere); });
   HostOutput to = prepared(call, [&] { return HostOutput(call, 0, Where::anywhere); });
   together(call, [&](RankGroup& group) {
-    const std::vector<std::int64_t> parts(static_cast<std::size_t>(group.size), call.spec(0).bytes() / group.size);
+    const std::vector<std::int64_t> parts(group.size, call.spec(0).bytes() / group.size);
     group.comm->all_to_all(from.data(), parts.data(), to.data(), parts.data());
     to.finish();
   });

@@ -137,7 +137,7 @@ void correlate(const Line* along, Images x, Images y, std::int64_t images, const
       parallel_for(n_panels * n_blocks, std::max<std::int64_t>(1, (1 << 15) * n_blocks / panel_size),
                    [&](std::int64_t begin, std::int64_t end) {
                      for (std::int64_t i = begin; i < end; ++i) {
-                       const Block& block = blocks[static_cast<std::size_t>(i % n_blocks)];
+                       const Block& block = blocks[i % n_blocks];
                        pack(block, first_panel + i / n_blocks,
                             packed.get() + i / n_blocks * panel_size + block.before * width);
                      }

@@ -75,8 +75,7 @@ void sum_kernel(const Block& kernel, Images x, Images dy, std::int64_t images, T
               const std::int64_t m = window.length * piece / pieces, rows = window.length * (piece + 1) / pieces - m;
               for (std::int64_t column = first_column; column < last_column; column += loop.columns)
                 for (std::int64_t a = 0; a < n[0]; ++a)
-                  loop.kernel_gradient({.a = slab.data() + window.offsets[static_cast<std::size_t>(r)] + m +
-                                             a * line[0].step * stride[0],
+                  loop.kernel_gradient({.a = slab.data() + window.offsets[r] + m + a * line[0].step * stride[0],
                                         .b = slopes.data() + (column - first_column) + a * of_dy[0],
                                         .a_step = line[2].step * stride[2],
                                         .b_step = of_dy[2],

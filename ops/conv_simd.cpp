@@ -258,8 +258,8 @@ struct GradientLoop {
   static void run(const KernelGradientTile<T>& t) { kernel_gradient_tile<T, kM, kV>(t); }
 };
 template <class T>
-std::size_t loop_index(std::int64_t rows, std::int64_t columns) {
-  return static_cast<std::size_t>((rows - 1) * kVectors + (columns - 1) / Vec<T>::kWidth);
+std::int64_t loop_index(std::int64_t rows, std::int64_t columns) {
+  return (rows - 1) * kVectors + (columns - 1) / Vec<T>::kWidth;
 }
 template <class T>
 void run_tile(const ConvTile<T>& t, std::int64_t pixels) {
@@ -279,7 +279,7 @@ constexpr std::array<std::array<void (*)(const ConvTile<T>&), kDots>, kDotColumn
 template <class T>
 void run_dots(const ConvTile<T>& t, std::int64_t pixels) {
   static constexpr auto loops = all_dot_loops<T>(std::make_integer_sequence<int, kDotColumns>());
-  loops[static_cast<std::size_t>(t.columns - 1)][static_cast<std::size_t>(pixels - 1)](t);
+  loops[t.columns - 1][pixels - 1](t);
 }
 template <class T>
 void run_kernel_gradient(const KernelGradientTile<T>& t, std::int64_t rows) {

@@ -168,7 +168,7 @@ struct Stretches {
 
   Stretches(const Line* line, const std::int64_t* stride, std::int64_t channels, bool joined)
       : length(joined ? line[2].taps * channels : channels) {
-    offsets.reserve(static_cast<std::size_t>(line[0].taps * line[1].taps * (joined ? 1 : line[2].taps)));
+    offsets.reserve(line[0].taps * line[1].taps * (joined ? 1 : line[2].taps));
     for (std::int64_t a = 0; a < line[0].taps; ++a)
       for (std::int64_t b = 0; b < line[1].taps; ++b)
         for (std::int64_t c = 0; c < (joined ? 1 : line[2].taps); ++c)

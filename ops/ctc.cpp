@@ -69,12 +69,12 @@ struct Labels {
   std::vector<std::int64_t> ids, first, slot, seen;
   std::vector<double> skip;
   explicit Labels(const std::int64_t* begin, std::int64_t n, std::int64_t classes) : ids(begin, begin + n) {
-    skip.resize(static_cast<std::size_t>(ctc_width(n) + 8));
-    std::vector<std::int64_t> at(static_cast<std::size_t>(classes), -1);
+    skip.resize(ctc_width(n) + 8);
+    std::vector<std::int64_t> at(classes, -1);
     for (std::size_t i = 0; i < ids.size(); ++i) {
       if (i > 0 && ids[i] != ids[i - 1]) skip[i] = 1;
       first.push_back(i == 0 ? 0 : first.back() + (skip[i] != 0 ? 1 : 2));
-      std::int64_t& slot_of = at[static_cast<std::size_t>(ids[i])];
+      std::int64_t& slot_of = at[ids[i]];
       if (slot_of < 0) {
         slot_of = static_cast<std::int64_t>(seen.size());
         seen.push_back(ids[i]);
@@ -88,19 +88,19 @@ struct Labels {
 class Batch {
  public:
   explicit Batch(const OpCall& call)
-      : call_(call), labels_(call.in[kCtcLabels].as<std::int64_t>()), counts_(static_cast<std::size_t>(y().dims[0])) {
+      : call_(call), labels_(call.in[kCtcLabels].as<std::int64_t>()), counts_(y().dims[0]) {
     const auto *input_length = call.in[kCtcInputLength].as<std::int64_t>(),
                *label_length = call.in[kCtcLabelLength].as<std::int64_t>();
     const CtcSizes sizes{y().dims[1], y().dims[2], call.spec(kCtcLabels).dims[1]};
     for (std::int64_t i = 0; i < y().dims[0]; ++i) {
-      CtcCounts& c = counts_[static_cast<std::size_t>(i)];
+      CtcCounts& c = counts_[i];
       c = ctc_counts(sizes, i, labels_ + i * sizes.width, input_length[i], label_length[i]);
       if (c.refusal != Refusal::none) refuse(c.refusal, c.numbers);
     }
   }
   const TensorSpec& y() const { return call_.spec(kCtcY); }
-  std::int64_t steps(std::int64_t i) const { return counts_[static_cast<std::size_t>(i)].steps; }
-  std::int64_t length(std::int64_t i) const { return counts_[static_cast<std::size_t>(i)].labels; }
+  std::int64_t steps(std::int64_t i) const { return counts_[i].steps; }
+  std::int64_t length(std::int64_t i) const { return counts_[i].labels; }
 
   /// Calls f(index, sample) for each sample that has time steps, on several threads.
   template <class T, class F>
@@ -141,9 +141,9 @@ template <class T>
 double loss_of(const CtcSample<T>& s) {
   if (s.slack() < 0) return std::numeric_limits<double>::infinity();
   double loss = 0;
-  std::vector<double> scratch(static_cast<std::size_t>(ctc_loss_scratch(s.length)));
+  std::vector<double> scratch(ctc_loss_scratch(s.length));
   if (is_positive(s) && loops<T>().loss(s, scratch.data(), &loss)) return loss;
-  scratch.resize(static_cast<std::size_t>(ctc_gradient_scratch(s.length, s.steps)));
+  scratch.resize(ctc_gradient_scratch(s.length, s.steps));
   if (is_positive(s) && loops<T>().gradient(s, scratch.data(), &loss, nullptr)) return loss;
   return ctc_in_log_space<T>(s, nullptr);
 }
@@ -151,7 +151,7 @@ template <class T>
 void gradient_of(const CtcSample<T>& s, T* g) {
   if (s.slack() < 0) return loops<T>().uniform(s, g);
   double loss;
-  std::vector<double> scratch(static_cast<std::size_t>(ctc_gradient_scratch(s.length, s.steps)));
+  std::vector<double> scratch(ctc_gradient_scratch(s.length, s.steps));
   if (is_positive(s) && loops<T>().gradient(s, scratch.data(), &loss, g)) return;
   ctc_in_log_space(s, g);
 }

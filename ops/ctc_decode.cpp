@@ -94,15 +94,15 @@ double read_greedily(const T* y, std::int64_t steps, std::int64_t classes, T eps
 void greedy_kernel(const OpCall& call) {
   const TensorSpec& y = call.spec(0);
   const auto* steps = checked_steps(call);
-  std::vector<Label> labels(static_cast<std::size_t>(y.dims[0]));
+  std::vector<Label> labels(y.dims[0]);
   with_dtype(y.dtype, [&](auto zero) {
     using T = decltype(zero);
     const std::int64_t all = y.dims[1] * y.dims[2];
     parallel_for(y.dims[0], std::max<std::int64_t>(1, (1 << 14) / all), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
-        call.out_as<T>(1)[i] = static_cast<T>(-read_greedily(call.in[0].as<T>() + i * all, steps[i], y.dims[2],
-                                                             static_cast<T>(call.attrs.as<CtcAttrs>().epsilon),
-                                                             &labels[static_cast<std::size_t>(i)]));
+        call.out_as<T>(1)[i] =
+            static_cast<T>(-read_greedily(call.in[0].as<T>() + i * all, steps[i], y.dims[2],
+                                          static_cast<T>(call.attrs.as<CtcAttrs>().epsilon), &labels[i]));
     });
   });
   write_padded(labels, *call.out[0], call.device);
@@ -113,13 +113,13 @@ template <class T>
 std::vector<BeamPath> search(const T* y, std::int64_t steps, std::int64_t classes, double epsilon, std::int64_t width,
                              std::int64_t paths) {
   BeamSearch beam(classes, width);
-  std::vector<double> log_q(static_cast<std::size_t>(classes));
+  std::vector<double> log_q(classes);
   for (std::int64_t t = 0; t < steps; ++t, y += classes) {
     double sum = 0;
     for (std::int64_t k = 0; k < classes; ++k) sum += static_cast<double>(y[k]) + epsilon;
     const double log_sum = std::log(sum);
     for (std::int64_t k = 0; k < classes; ++k) {
-      double& l = log_q[static_cast<std::size_t>(k)];
+      double& l = log_q[k];
       l = std::log(static_cast<double>(y[k]) + epsilon) - log_sum;
       if (l != l) return {};
     }
@@ -132,33 +132,32 @@ void beam_kernel(const OpCall& call) {
   const auto* steps = checked_steps(call);
   const BeamAttrs& attrs = call.attrs.as<BeamAttrs>();
   const std::int64_t n = y.dims[0], paths = call.n_out - 1, all = y.dims[1] * y.dims[2];
-  std::vector<std::vector<Label>> labels(static_cast<std::size_t>(paths),
-                                         std::vector<Label>(static_cast<std::size_t>(n)));
-  std::vector<std::int64_t> found(static_cast<std::size_t>(n));
+  std::vector<std::vector<Label>> labels(paths, std::vector<Label>(n));
+  std::vector<std::int64_t> found(n);
   with_dtype(y.dtype, [&](auto zero) {
     using T = decltype(zero);
     parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         auto best = search(call.in[0].as<T>() + i * all, steps[i], y.dims[2], attrs.epsilon, attrs.width, paths);
-        found[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(best.size());
-        for (std::int64_t p = 0; p < found[static_cast<std::size_t>(i)]; ++p) {
-          BeamPath& path = best[static_cast<std::size_t>(p)];
+        found[i] = static_cast<std::int64_t>(best.size());
+        for (std::int64_t p = 0; p < found[i]; ++p) {
+          BeamPath& path = best[p];
           if (attrs.merge_repeated)
             path.label.erase(std::unique(path.label.begin(), path.label.end()), path.label.end());
-          labels[static_cast<std::size_t>(p)][static_cast<std::size_t>(i)] = std::move(path.label);
+          labels[p][i] = std::move(path.label);
           call.out_as<T>(call.n_out - 1)[i * paths + p] = static_cast<T>(path.log_probability);
         }
       }
     });
   });
   for (std::int64_t i = 0; i < n; ++i) {  // checked here, so that the error names the first such sample
-    const std::int64_t f = found[static_cast<std::size_t>(i)];
+    const std::int64_t f = found[i];
     if (f == 0) fail<ValueError>({kName, "y_pred"}, "of sample ", i, " has a score that is negative or NaN");
     if (f < paths)
       fail<ValueError>({kName, "top_paths"}, "is ", paths, ", and the beam of sample ", i, " ends with ", f,
                        f == 1 ? " label" : " labels");
   }
-  for (std::int64_t p = 0; p < paths; ++p) write_padded(labels[static_cast<std::size_t>(p)], *call.out[p], call.device);
+  for (std::int64_t p = 0; p < paths; ++p) write_padded(labels[p], *call.out[p], call.device);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ void run_on_host(const OpCall& call) {
   std::vector<std::byte> held[2];
   InputView in[2];
   for (int i = 0; i < 2; ++i) {
-    held[i].resize(static_cast<std::size_t>(call.spec(i).bytes()));
+    held[i].resize(call.spec(i).bytes());
     if (!held[i].empty()) device.copy_to_host(held[i].data(), call.in[i].data, call.spec(i).bytes());
     in[i] = {call.in[i].body, held[i].data()};
   }
@@ -25,7 +25,7 @@ void run_on_host(const OpCall& call) {
   call.op.cpu(OpCall{call.op, call.attrs, in, call.n_in, call.out, call.n_out, cpu});
   for (int i = 0; i < call.n_out; ++i) {
     Body& out = *call.out[i];
-    std::vector<std::byte> made(static_cast<std::size_t>(out.bytes()));
+    std::vector<std::byte> made(out.bytes());
     if (!made.empty()) std::memcpy(made.data(), out.data(), made.size());
     host_services().allocate_output(out, call.device);
     if (!made.empty()) device.copy_from_host(out.data(), made.data(), out.bytes());

@@ -19,7 +19,7 @@ class Lattice {
  public:
   /// v: the direction of the derivatives; null for none.
   Lattice(const CtcSample<T>& s, const T* v) : s_(s), v_(v), n_(2 * s.length + 1) {
-    inverse_.reserve(static_cast<std::size_t>(s.steps));
+    inverse_.reserve(s.steps);
     for (std::int64_t t = 0; t < s.steps; ++t) {
       double total = 0;
       for (std::int64_t k = 0; k < s.classes; ++k) {
@@ -36,10 +36,10 @@ class Lattice {
   /// Calls write(t, row) for the steps t from the last one to the first; `row` is the gradient at t or, if there is a direction, its derivative.
   template <class Write>
   void gradients(Write write) {
-    std::vector<Log> beta(static_cast<std::size_t>(n_));
-    std::vector<double> g(static_cast<std::size_t>(s_.classes)), slope(g.size());
+    std::vector<Log> beta(n_);
+    std::vector<double> g(s_.classes), slope(g.size());
     for (std::int64_t t = s_.steps - 1; t >= 0; --t) {
-      const double inverse = inverse_[static_cast<std::size_t>(t)];
+      const double inverse = inverse_[t];
       double fall = 0;  // the derivative of log(inverse)
       if (v_)
         for (std::int64_t k = 0; k < s_.classes; ++k) fall -= static_cast<double>(v_[t * s_.classes + k]) * inverse;
@@ -48,10 +48,10 @@ class Lattice {
       if (has_path()) {
         step_beta(t, beta);
         for (std::int64_t u = 0; u < n_; ++u) {
-          const Log path = product(alpha_[static_cast<std::size_t>(t * n_ + u)], beta[static_cast<std::size_t>(u)]);
+          const Log path = product(alpha_[t * n_ + u], beta[u]);
           if (path.value == kZero) continue;
           const double share = std::exp(path.value - total_.value) * inverse;
-          const auto k = static_cast<std::size_t>(class_of(u));
+          const std::int64_t k = class_of(u);
           g[k] -= share;
           slope[k] -= share * (path.slope - total_.slope);
         }
@@ -69,40 +69,35 @@ class Lattice {
   Log emission(std::int64_t t, std::int64_t u) const {
     const std::int64_t k = class_of(u);
     const double z = at(t, k);
-    return {std::log(z) + std::log(inverse_[static_cast<std::size_t>(t)]),
-            v_ ? static_cast<double>(v_[t * s_.classes + k]) / z : 0};
+    return {std::log(z) + std::log(inverse_[t]), v_ ? static_cast<double>(v_[t * s_.classes + k]) / z : 0};
   }
   /// Computes alpha without the factor q of its own step, so that nothing has to be divided by a q of 0.
   void fill_alpha() {
-    alpha_.resize(static_cast<std::size_t>(s_.steps * n_));
-    std::vector<Log> before(static_cast<std::size_t>(n_));  // alpha times q
+    alpha_.resize(s_.steps * n_);
+    std::vector<Log> before(n_);  // alpha times q
     for (std::int64_t t = 0; t < s_.steps; ++t) {
       Log* here = alpha_.data() + t * n_;
       for (std::int64_t u = 0; u < n_; ++u) {
-        const auto i = static_cast<std::size_t>(u);
         if (t == 0) here[u] = u < 2 ? Log{0, 0} : Log();
-        else here[u] = sum(before[i], u > 0 ? before[i - 1] : Log(), skips_to(u) ? before[i - 2] : Log());
+        else here[u] = sum(before[u], u > 0 ? before[u - 1] : Log(), skips_to(u) ? before[u - 2] : Log());
       }
-      for (std::int64_t u = 0; u < n_; ++u) before[static_cast<std::size_t>(u)] = product(here[u], emission(t, u));
+      for (std::int64_t u = 0; u < n_; ++u) before[u] = product(here[u], emission(t, u));
     }
-    const auto end = static_cast<std::size_t>(n_ - 1);
-    total_ = sum(before[end], n_ > 1 ? before[end - 1] : Log(), Log());
+    total_ = sum(before[n_ - 1], n_ > 1 ? before[n_ - 2] : Log(), Log());
   }
   /// Turns beta of the step after t into beta of step t, without the factor q of its own step.
   void step_beta(std::int64_t t, std::vector<Log>& beta) const {
-    const auto n = static_cast<std::size_t>(n_);
     if (t == s_.steps - 1) {
-      beta[n - 1] = {0, 0};
-      if (n > 1) beta[n - 2] = {0, 0};
+      beta[n_ - 1] = {0, 0};
+      if (n_ > 1) beta[n_ - 2] = {0, 0};
       return;
     }
     for (std::int64_t u = 0; u < n_; ++u) {
-      Log& b = beta[static_cast<std::size_t>(u)];
+      Log& b = beta[u];
       b = product(b, emission(t + 1, u));
     };
-    for (std::size_t u = 0; u < n; ++u)
-      beta[u] = sum(beta[u], u + 1 < n ? beta[u + 1] : Log(),
-                    u + 2 < n && skips_to(static_cast<std::int64_t>(u) + 2) ? beta[u + 2] : Log());
+    for (std::int64_t u = 0; u < n_; ++u)
+      beta[u] = sum(beta[u], u + 1 < n_ ? beta[u + 1] : Log(), u + 2 < n_ && skips_to(u + 2) ? beta[u + 2] : Log());
   }
 
   const CtcSample<T>& s_;
@@ -116,8 +111,7 @@ class Lattice {
 template <class T>
 void write_rows(Lattice<T>& lattice, const CtcSample<T>& s, T* out) {
   lattice.gradients([&](std::int64_t t, const std::vector<double>& row) {
-    for (std::int64_t k = 0; k < s.classes; ++k)
-      out[t * s.classes + k] = static_cast<T>(row[static_cast<std::size_t>(k)]);
+    for (std::int64_t k = 0; k < s.classes; ++k) out[t * s.classes + k] = static_cast<T>(row[k]);
   });
 }
 

@@ -124,7 +124,7 @@ void add_range(const T* dy, const Indices& at, T* to, std::int64_t inner, std::i
   std::int64_t n = at.size();
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
     std::int64_t count = (last - first) * inner;
-    auto sum = std::make_unique<float[]>(static_cast<std::size_t>(count));
+    auto sum = std::make_unique<float[]>(count);
     for (std::int64_t k = 0; k < n; ++k) {
       std::int64_t row = at[k];
       if (row < first || row >= last) continue;

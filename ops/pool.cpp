@@ -252,8 +252,7 @@ void pool(const ConvShape& s, const Side (&sides)[kSides], F f) {
                          [&](const PoolWindow<T>& w, std::int64_t origin, std::int64_t result) {
                            T* at[kSides];
                            for (int k = 0; k < kSides; ++k)
-                             at[k] = sides[k].windows ? images[static_cast<std::size_t>(k)].at(0) + origin
-                                                      : images[static_cast<std::size_t>(k)].at(result);
+                             at[k] = sides[k].windows ? images[k].at(0) + origin : images[k].at(result);
                            f(w, at);
                          });
           for (Image<T>& image : images) image.end(tile);

@@ -39,7 +39,7 @@ struct Groups {
     for (int i = 0; i < x.rank; ++i) {
       if (!(mask >> i & 1)) continue;
       std::vector<std::int64_t> next;
-      next.reserve(at.size() * static_cast<std::size_t>(x.dims[i]));
+      next.reserve(at.size() * x.dims[i]);
       for (std::int64_t o : at)
         for (std::int64_t c = 0; c < x.dims[i]; ++c) next.push_back(o + c * stride[i]);
       at = std::move(next);
@@ -108,8 +108,8 @@ void scan(const OpCall& call, const TensorSpec& x, State start, Visit visit) {
       State state[kBlock];
       for (std::int64_t k = 0; k < width; ++k) state[k] = start;
       for (std::int64_t i = 0; i < n; ++i) {
-        std::int64_t here = g.step[static_cast<std::size_t>(reverse ? n - 1 - i : i)];
-        std::int64_t before = i == 0 ? 0 : here - g.step[static_cast<std::size_t>(reverse ? n - i : i - 1)];
+        std::int64_t here = g.step[reverse ? n - 1 - i : i];
+        std::int64_t before = i == 0 ? 0 : here - g.step[reverse ? n - i : i - 1];
         for (std::int64_t k = 0; k < width; ++k) {
           std::int64_t at = base[k] + here;
           visit(state[k], at, i == 0 ? -1 : at - before);

@@ -296,9 +296,9 @@ Tensor with_known_dims(const TensorSpec& known, const Tensor& shape) {
   if (!shape.symbolic() || known.rank < 0) return shape;
   Dims dims = None;
   dims.size_ = known.rank;
-  std::vector<Tensor> unknown(static_cast<std::size_t>(known.rank));
+  std::vector<Tensor> unknown(known.rank);
   for (int i = 0; i < known.rank; ++i) {
-    Tensor& size = unknown[static_cast<std::size_t>(i)];
+    Tensor& size = unknown[i];
     if (known.dims[i] < 0) size = shape[i];
     dims.dims_[i] = known.dims[i] < 0 ? Dim(size) : Dim(known.dims[i]);
   }

@@ -97,9 +97,9 @@ const SparseElements& SparseIndex::elements() const {
 
 SparseElements SparseIndex::grouped() const {
   if (count_ > UINT32_MAX) fail<ValueError>({"to_dense"}, "a sparse tensor of ", count_, " entries; 2^32 is the most");
-  std::vector<std::int64_t> element(static_cast<std::size_t>(count_));
+  std::vector<std::int64_t> element(count_);
   std::vector<std::uint32_t> order(element.size());
-  for (std::int64_t k = 0; k < count_; ++k) element[static_cast<std::size_t>(k)] = this->element(k);
+  for (std::int64_t k = 0; k < count_; ++k) element[k] = this->element(k);
   std::iota(order.begin(), order.end(), 0u);
   if (!std::is_sorted(element.begin(), element.end()))
     std::stable_sort(order.begin(), order.end(),
