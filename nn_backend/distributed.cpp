@@ -86,8 +86,8 @@ void all_or_none(RankGroup& group, const char* what, F f) {
   if (!all_well) {
     constexpr std::int64_t kText = 480;
     why.resize(kText - 1);
-    std::string every(static_cast<std::size_t>(kText * group.size), '\0');
-    const std::vector<std::int64_t> sizes(static_cast<std::size_t>(group.size), kText);
+    std::string every(kText * group.size, '\0');
+    const std::vector<std::int64_t> sizes(group.size, kText);
     if (group.comm) group.comm->all_gather(why.c_str(), every.data(), sizes.data());
     if (error) std::rethrow_exception(error);
     for (int r = 0; r < group.size; ++r)
@@ -157,8 +157,7 @@ class Buckets final : public Completions {
       Tensors xs;
       for (std::int64_t i : bucket.members) xs.push_back(gradients[i]);
       const Tensors results = all_reduce_wait(bucket.token, xs, how_, group_);
-      for (std::int64_t k = 0; k < xs.size(); ++k)
-        gradients.begin()[bucket.members[static_cast<std::size_t>(k)]] = results[k];
+      for (std::int64_t k = 0; k < xs.size(); ++k) gradients.begin()[bucket.members[k]] = results[k];
     }
     return gradients;
   }

@@ -59,7 +59,7 @@ std::vector<Folder> search_path() {
   }
   char program[4096];
   ssize_t n = ::readlink("/proc/self/exe", program, sizeof program);
-  if (n > 0) folders.push_back({folder_of(std::string(program, static_cast<std::size_t>(n))), true});
+  if (n > 0) folders.push_back({folder_of(std::string(program, n)), true});
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&backend::load_backend), &info) && info.dli_fname) {
     folders.push_back({folder_of(info.dli_fname), true});

@@ -259,8 +259,7 @@ Updates& Updates::operator=(Updates other) noexcept {
 void Updates::push_back(const Update& update) {
   Update added(update);              // a copy, as `update` may be in this list
   if ((size_ & (size_ - 1)) == 0) {  // full: there is room for a power of two
-    auto* grown =
-        static_cast<Update*>(::operator new(sizeof(Update) * static_cast<std::size_t>(size_ ? 2 * size_ : 1)));
+    auto* grown = static_cast<Update*>(::operator new(sizeof(Update) * (size_ ? 2 * size_ : 1)));
     for (std::int64_t i = 0; i < size_; ++i) {
       new (grown + i) Update(std::move(data_[i]));
       data_[i].~Update();

@@ -150,7 +150,7 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   // An index ends where x ends, a slice refuses to: unknown sizes are checked when they are known.
   Tensor covered = x.tensor();
   if (!b.known()) {
-    std::vector<std::int64_t> count(static_cast<std::size_t>(axes + 2), -1);
+    std::vector<std::int64_t> count(axes + 2, -1);
     std::copy_n(extent, axes, count.begin() + space);
     covered = slice_from(covered, std::vector<std::int64_t>(count.size(), 0), count);
   }

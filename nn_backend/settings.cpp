@@ -61,7 +61,7 @@ std::string contents(const std::string& file, int descriptor) {
   char part[4096];
   ssize_t n = 1;
   while (n > 0 && all.size() <= kLongest)
-    if ((n = ::read(descriptor, part, sizeof part)) > 0) all.append(part, static_cast<std::size_t>(n));
+    if ((n = ::read(descriptor, part, sizeof part)) > 0) all.append(part, n);
     else if (n < 0 && errno == EINTR) n = 1;
   int error = errno;
   ::close(descriptor);

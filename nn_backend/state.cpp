@@ -142,8 +142,7 @@ void batch_set_value(const Tensors& variables, const Tensors& list) {
   std::vector<Value> values;
   for (std::int64_t i = 0; i < list.size(); ++i)
     values.push_back(checked_value(variables[i], list[i], "batch_set_value"));
-  for (std::int64_t i = 0; i < list.size(); ++i)
-    Access::body(variables[i]).node->cell->store(std::move(values[static_cast<std::size_t>(i)]));
+  for (std::int64_t i = 0; i < list.size(); ++i) Access::body(variables[i]).node->cell->store(std::move(values[i]));
 }
 
 }  // namespace backend

@@ -125,7 +125,7 @@ Found look_up(const std::string& path, bool open) {
       char target[PATH_MAX];
       ssize_t n = ::readlinkat(next.get(), "", target, sizeof target);
       if (n <= 0 || n == static_cast<ssize_t>(sizeof target) || ++links > 40) return fail_with(n < 0 ? errno : ELOOP);
-      rest = std::string(target, static_cast<std::size_t>(n)) + rest;
+      rest = std::string(target, n) + rest;
       if (target[0] == '/') {
         at = "/";
         folder.reset(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -64,7 +64,7 @@ std::string with_axes(int rows, int columns, Range x, Range y, bool unicode,
   s += std::string(width, ' ') + (unicode ? "└" + repeated("─", columns) : "+" + repeated("-", columns)) + '\n';
   std::string left = label(x.low), right = label(x.high);
   int gap = std::max(1, columns - static_cast<int>(left.size() + right.size()));
-  return s + std::string(width + 1, ' ') + left + std::string(static_cast<std::size_t>(gap), ' ') + right + '\n';
+  return s + std::string(width + 1, ' ') + left + std::string(gap, ' ') + right + '\n';
 }
 
 Tensor with_axes(Range x, Range y, const char* title, const std::function<void(PixelCanvas&, const PlotBox&)>& draw) {

@@ -45,10 +45,8 @@ std::string hist_text(const Tensor& x, int bins, const PlotFrame& frame) {
     std::string s;
     for (int i = 0; i < columns; ++i) {
       // If there are more bars than columns, a column shows the largest of its bars.
-      std::size_t begin = static_cast<std::size_t>(std::int64_t(i) * bins / columns),
-                  end = static_cast<std::size_t>(std::int64_t(i + 1) * bins / columns);
-      std::int64_t n = *std::max_element(bars.counts.begin() + static_cast<std::ptrdiff_t>(begin),
-                                         bars.counts.begin() + static_cast<std::ptrdiff_t>(std::max(end, begin + 1)));
+      std::int64_t begin = std::int64_t(i) * bins / columns, end = std::int64_t(i + 1) * bins / columns;
+      std::int64_t n = *std::max_element(bars.counts.begin() + begin, bars.counts.begin() + std::max(end, begin + 1));
       auto eighths =
           n ? std::max(1, static_cast<int>(8.0 * frame.height * static_cast<double>(n) / bars.y.high + 0.5)) : 0;
       int here = std::clamp(eighths - 8 * (frame.height - 1 - r), 0, 8);
@@ -69,7 +67,7 @@ Tensor hist_pixels(const Tensor& x, int bins, const char* title) {
   return with_axes(bars.x, bars.y, title, [&](PixelCanvas& c, const PlotBox& box) {
     int width = box.right - box.left, height = box.bottom - box.top;
     for (int i = 0; i < bins; ++i) {
-      std::int64_t n = bars.counts[static_cast<std::size_t>(i)];
+      std::int64_t n = bars.counts[i];
       int from = box.left + width * i / bins, to = box.left + width * (i + 1) / bins;
       int tall = n ? std::max(1, static_cast<int>(height * static_cast<double>(n) / bars.y.high)) : 0;
       c.fill(from, box.bottom - tall, to > from + 2 ? to - 1 : std::max(to, from + 1), box.bottom, line_color(0));

@@ -45,7 +45,7 @@ void DotCanvas::dot(int x, int y, int line) {
   if (x < 0 || y < 0 || x >= width() || y >= height()) return;
   // Braille counts its dots down the columns, with the fourth row added later.
   constexpr std::uint8_t kBits[4][2] = {{1, 8}, {2, 16}, {4, 32}, {64, 128}};
-  Cell& cell = cells_[static_cast<std::size_t>(y / 4 * columns_ + x / 2)];
+  Cell& cell = cells_[y / 4 * columns_ + x / 2];
   cell.dots |= kBits[y % 4][x % 2];
   cell.line = static_cast<std::uint8_t>(line);
 }

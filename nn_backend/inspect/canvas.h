@@ -42,7 +42,7 @@ void draw_line(int x0, int y0, int x1, int y1, F&& dot) {
 /// A canvas of characters with 2 x 4 dots each, shown in braille, or in ASCII as far as that goes.
 class DotCanvas {
  public:
-  DotCanvas(int columns, int rows) : columns_(columns), rows_(rows), cells_(static_cast<std::size_t>(columns * rows)) {}
+  DotCanvas(int columns, int rows) : columns_(columns), rows_(rows), cells_(columns * rows) {}
   int width() const { return 2 * columns_; }
   int height() const { return 4 * rows_; }
   void dot(int x, int y, int line);

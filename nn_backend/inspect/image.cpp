@@ -16,7 +16,7 @@ std::uint8_t level(double share) { return share > 0 ? static_cast<std::uint8_t>(
 struct Shrunk {
   int width, height;
   std::vector<Rgb> pixels;
-  Rgb at(int y, int x) const { return y < height ? pixels[static_cast<std::size_t>(y * width + x)] : Rgb{0, 0, 0}; }
+  Rgb at(int y, int x) const { return y < height ? pixels[y * width + x] : Rgb{0, 0, 0}; }
 };
 Shrunk shrunk(const std::uint8_t* rgb, std::int64_t h, std::int64_t w, int most_rows, int most_columns) {
   double by = std::max({1.0, static_cast<double>(w) / most_columns, static_cast<double>(h) / most_rows});

@@ -64,7 +64,7 @@ Lines lines_of(const Tensor& x, const Tensor& y) {
       if (!x.defined() && n > 8 * kStretches) line = thinned(data + j, n, k);
       else
         for (std::int64_t i = 0; i < n; ++i) {
-          line.x.push_back(x.defined() ? xs[static_cast<std::size_t>(i)] : static_cast<double>(i));
+          line.x.push_back(x.defined() ? xs[i] : static_cast<double>(i));
           line.y.push_back(convert_one<double>(data[i * k + j]));
         }
       all.lines.push_back(std::move(line));

@@ -58,8 +58,7 @@ std::string progress_text(const std::string& name, std::int64_t done, std::int64
     bar += kParts[eighths % 8];
     ++used;
   }
-  return head + (unicode ? "▕" : "[") + bar + std::string(static_cast<std::size_t>(room - used), ' ') +
-         (unicode ? "▏" : "]") + tail;
+  return head + (unicode ? "▕" : "[") + bar + std::string(room - used, ' ') + (unicode ? "▏" : "]") + tail;
 }
 
 struct ProgressBar::State {

@@ -117,12 +117,11 @@ void for_chunks(const T* data, std::int64_t n, F f) {
 
 Summary summarize(const TensorSpec& spec, const std::byte* data) {
   std::int64_t n = spec.numel(), chunk = chunk_of(n);
-  std::vector<Summary> parts(static_cast<std::size_t>((n + chunk - 1) / chunk));
+  std::vector<Summary> parts((n + chunk - 1) / chunk);
   dispatch(spec.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    for_chunks(reinterpret_cast<const T*>(data), n, [&](std::int64_t c, const T* p, std::int64_t count) {
-      parts[static_cast<std::size_t>(c)] = summarize_chunk(p, count);
-    });
+    for_chunks(reinterpret_cast<const T*>(data), n,
+               [&](std::int64_t c, const T* p, std::int64_t count) { parts[c] = summarize_chunk(p, count); });
   });
   Summary whole;
   for (const Summary& s : parts) join(whole, s);
@@ -131,8 +130,7 @@ Summary summarize(const TensorSpec& spec, const std::byte* data) {
 
 std::vector<std::int64_t> count_bins(const TensorSpec& spec, const std::byte* data, double low, double high, int n) {
   std::int64_t elements = spec.numel(), chunk = chunk_of(elements);
-  auto width = static_cast<std::size_t>(n);
-  std::vector<std::int64_t> parts(static_cast<std::size_t>((elements + chunk - 1) / chunk) * width), bins(width);
+  std::vector<std::int64_t> parts((elements + chunk - 1) / chunk * n), bins(n);
   // Halved if the range would overflow a double.
   const double unit = std::isfinite(high - low) ? 1 : 0.5, start = low * unit, range = high * unit - start;
   const double scale = range > 0 ? n / range : 0, bias = range > 0 ? 0 : n / 2;
@@ -142,7 +140,7 @@ std::vector<std::int64_t> count_bins(const TensorSpec& spec, const std::byte* da
     for_chunks(reinterpret_cast<const T*>(data), elements, [&](std::int64_t c, const T* p, std::int64_t count) {
       // Four counters per bin: neighbouring elements are often in one bin, and increments of one counter would wait for each other.
       constexpr std::int64_t kBlock = 1024;
-      const std::size_t stride = width + 1;  // one more for elements that are not finite
+      const std::int64_t stride = std::int64_t(n) + 1;  // one more for elements that are not finite
       std::vector<std::int64_t> counts(4 * stride);
       std::int64_t *first = counts.data(), *second = first + stride, *third = second + stride, *fourth = third + stride;
       as_numbers(p, count, [&](const auto* numbers, std::int64_t m) {
@@ -160,11 +158,11 @@ std::vector<std::int64_t> count_bins(const TensorSpec& spec, const std::byte* da
           for (; i < k; ++i) ++first[part[i]];
         }
       });
-      std::int64_t* to = parts.data() + static_cast<std::size_t>(c) * width;
-      for (std::size_t i = 0; i < width; ++i) to[i] = first[i] + second[i] + third[i] + fourth[i];
+      std::int64_t* to = parts.data() + c * n;
+      for (int i = 0; i < n; ++i) to[i] = first[i] + second[i] + third[i] + fourth[i];
     });
   });
-  for (std::size_t i = 0; i < parts.size(); ++i) bins[i % width] += parts[i];
+  for (std::size_t i = 0; i < parts.size(); ++i) bins[i % n] += parts[i];
   return bins;
 }
 

@@ -85,7 +85,7 @@ Timing detail::timed(Callable<Device()> call, const TimeitOptions& o) {
   std::vector<double> times;
   MemoryStats before = memory_stats();
   std::int64_t nodes = live_nodes(), most = o.runs ? o.runs : 1000, least = o.runs ? o.runs : 5;
-  times.reserve(static_cast<std::size_t>(most));
+  times.reserve(most);
   for (auto start = Clock::now(); t.runs < most && (t.runs < least || seconds_since(start) < o.seconds); ++t.runs)
     times.push_back(run(call, t.loops) / static_cast<double>(t.loops));
   MemoryStats after = memory_stats();
