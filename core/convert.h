@@ -18,7 +18,7 @@ Value concrete_value(const Body& b, const char* what);
 template <class To, class From>
 inline To convert_one(From v) {
   if constexpr (std::is_same_v<From, To>) return v;
-  else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) return convert_one<To>(to_float(v));
+  else if constexpr (kIsHalf<From>) return convert_one<To>(to_float(v));
   else if constexpr (std::is_same_v<To, bool>) return v != From(0);
   else if constexpr (std::is_same_v<To, Half>) return to_half(static_cast<float>(v));
   else if constexpr (std::is_same_v<To, BFloat16>) return to_bfloat16(static_cast<float>(v));

@@ -65,7 +65,7 @@ std::string exact_text(double value, std::chars_format format, int precision) {
 
 Decimal shortest_decimal(double value, DType dtype) {
   if (value == 0) return {{'0'}, 1, 0};
-  if (dtype == float16 || dtype == bfloat16) return shortest_half(value, dtype);
+  if (is_half(dtype)) return shortest_half(value, dtype);
   char text[64];
   auto form = std::chars_format::scientific;
   char* end = dtype == float32 ? std::to_chars(text, text + sizeof text, static_cast<float>(value), form).ptr

@@ -2,10 +2,16 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include <kassette/dtype.h>
 
 namespace kassette {
+
+/// Whether elements of a type are stored as such and computed in float32.
+constexpr bool is_half(DType dtype) { return dtype == float16 || dtype == bfloat16; }
+template <class T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
 inline float to_float(Half h) {
   std::uint32_t bits = h.bits;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/half.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
@@ -20,7 +21,6 @@ void rule(const OpCall& call, TensorSpec* out) {
 }
 
 bool is_wide(DType dtype) { return dtype == float32 || dtype == float64; }
-bool is_half(DType dtype) { return dtype == float16 || dtype == bfloat16; }
 
 /// Returns the loop between two different dtypes, neither of them a half type.
 CastLoop wide_loop(DType to, DType from) {
@@ -31,15 +31,6 @@ CastLoop wide_loop(DType to, DType from) {
   return is_wide(from) && is_wide(to) ? casts.to_other
          : is_wide(from)              ? casts.to[number(to)]
                                       : casts.from[number(from)];
-}
-
-void half_to_float(float* to, const void* from, DType dtype, std::int64_t n) {
-  const HalfTable& table = KASSETTE_PICK(half_table);
-  (dtype == float16 ? table.from_half : table.from_bfloat)(from, to, n);
-}
-void float_to_half(void* to, DType dtype, const float* from, std::int64_t n) {
-  const HalfTable& table = KASSETTE_PICK(half_table);
-  (dtype == float16 ? table.to_half : table.to_bfloat)(from, to, n);
 }
 
 /// Casts between two different dtypes. Casts to and from half types go through float32, as in core/convert.h.
@@ -81,6 +72,15 @@ void cast_elements(void* to, DType to_dtype, const void* from, DType from_dtype,
     if (to_dtype == from_dtype) std::memcpy(o, i, static_cast<std::size_t>((end - begin) * to_dtype.size()));
     else run(o, to_dtype, i, from_dtype, end - begin);
   });
+}
+
+void half_to_float(float* to, const void* from, DType dtype, std::int64_t n) {
+  const HalfTable& table = KASSETTE_PICK(half_table);
+  (dtype == float16 ? table.from_half : table.from_bfloat)(from, to, n);
+}
+void float_to_half(void* to, DType dtype, const float* from, std::int64_t n) {
+  const HalfTable& table = KASSETTE_PICK(half_table);
+  (dtype == float16 ? table.to_half : table.to_bfloat)(from, to, n);
 }
 
 constinit const OpDef cast_op{.name = "cast", .rule = rule, .cpu = kernel, .vjp = gradient};

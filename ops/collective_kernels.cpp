@@ -105,7 +105,7 @@ void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
 }
 
 /// Half types are combined as float32.
-DType combined_dtype(DType dtype) { return dtype == float16 || dtype == bfloat16 ? float32 : dtype; }
+DType combined_dtype(DType dtype) { return is_half(dtype) ? float32 : dtype; }
 
 void divide(std::byte* data, DType dtype, std::int64_t n, int by) {
   auto each = [&](auto* p) {

@@ -5,7 +5,7 @@
 
 #include "core/text.h"
 #include "devices/cpu/threads.h"
-#include "ops/half.h"
+#include "ops/cast.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -51,24 +51,16 @@ struct Runner {
           in[i] = p;
           continue;
         }
-        widen(p, buffer[i], one ? 1 : m);
+        half_to_float(buffer[i], p, half, one ? 1 : m);
         in[i] = buffer[i];
       }
       if (half_out) {
         loops->by[r.mask](in, buffer[kMaxArity], m, call.attrs);
-        narrow(buffer[kMaxArity], r.out + at * out_size, m);
+        float_to_half(r.out + at * out_size, half, buffer[kMaxArity], m);
       } else {
         loops->by[r.mask](in, r.out + at * out_size, m, call.attrs);
       }
     }
-  }
-  void widen(const std::byte* from, float* to, std::int64_t n) const {
-    const HalfTable& table = KASSETTE_PICK(half_table);
-    (half == float16 ? table.from_half : table.from_bfloat)(from, to, n);
-  }
-  void narrow(const float* from, std::byte* to, std::int64_t n) const {
-    const HalfTable& table = KASSETTE_PICK(half_table);
-    (half == float16 ? table.to_half : table.to_bfloat)(from, to, n);
   }
 };
 

@@ -111,18 +111,12 @@ void gather_grad_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
-template <class T>
-T narrow(float v) {
-  if constexpr (std::is_same_v<T, Half>) return to_half(v);
-  else return to_bfloat16(v);
-}
-
 /// Sets rows [first, last) of one outer block to the sums of the parts of dy whose index is that row. Adds in the order of the
 /// indices, so that the bits do not depend on how the rows are divided among threads.
 template <class T>
 void add_range(const T* dy, const Indices& at, T* to, std::int64_t inner, std::int64_t first, std::int64_t last) {
   std::int64_t n = at.size();
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+  if constexpr (kIsHalf<T>) {
     std::int64_t count = (last - first) * inner;
     auto sum = std::make_unique<float[]>(count);
     for (std::int64_t k = 0; k < n; ++k) {
@@ -130,7 +124,7 @@ void add_range(const T* dy, const Indices& at, T* to, std::int64_t inner, std::i
       if (row < first || row >= last) continue;
       for (std::int64_t i = 0; i < inner; ++i) sum[(row - first) * inner + i] += to_float(dy[k * inner + i]);
     }
-    for (std::int64_t i = 0; i < count; ++i) to[first * inner + i] = narrow<T>(sum[i]);
+    for (std::int64_t i = 0; i < count; ++i) to[first * inner + i] = convert_one<T>(sum[i]);
   } else {
     std::memset(to + first * inner, 0, static_cast<std::size_t>((last - first) * inner) * sizeof(T));
     for (std::int64_t k = 0; k < n; ++k) {

@@ -331,8 +331,7 @@ void dropout_kernel(const OpCall& call) {
   }
   dispatch(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half> ||
-                  std::is_same_v<T, BFloat16>) {
+    if constexpr (std::is_floating_point_v<T> || kIsHalf<T>) {
       if (broadcast) drop_broadcast(key, out, mask, form, call.in[0].as<T>(), call.out_as<T>());
       else drop_each(key, n, form, call.in[0].as<T>(), call.out_as<T>());
     }

@@ -132,7 +132,7 @@ void to_dense_kernel(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(null)>;
     const T* values = call.in[1].as<T>();
     T* to = call.out_as<T>();
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    if constexpr (kIsHalf<T>) {
       scatter_half(index.elements(), values, to);
     } else if (!index.rising()) {
       scatter(index, values, to, 0, index.count());

@@ -64,7 +64,7 @@ void with_loops(const OpCall& call, const int* inputs, F f) {
   auto in = [&](int i) { return call.in[inputs[i]].data; };
   dispatch(out.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    if constexpr (kIsHalf<T>) {
       std::int64_t n = call.spec(inputs[0]).numel(), m = call.spec(inputs[1]).numel();
       Scratch<float> a(n), b(m), to(out.numel());
       cast_elements(a.get(), float32, in(0), out.dtype, n);

@@ -31,8 +31,7 @@ void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) 
   for (int i = 0; i < copies.rank; ++i) n_copies *= copies.dims[i];
   dispatch(out.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    constexpr bool kHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-    using Sum = std::conditional_t<kHalf, float, std::conditional_t<std::is_same_v<T, bool>, int, T>>;
+    using Sum = std::conditional_t<kIsHalf<T>, float, std::conditional_t<std::is_same_v<T, bool>, int, T>>;
     const T* from = call.in[0].as<T>();
     T* to = call.out_as<T>();
     constexpr std::int64_t kBlock = 256;
@@ -57,7 +56,7 @@ void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) 
             rest /= copies.dims[i];
           }
           for (std::int64_t j = 0; j < n; ++j) {
-            if constexpr (kHalf) sum[j] += to_float(from[offset + j * stride]);
+            if constexpr (kIsHalf<T>) sum[j] += to_float(from[offset + j * stride]);
             else sum[j] = static_cast<Sum>(sum[j] + from[offset + j * stride]);
           }
         }

@@ -182,7 +182,7 @@ template <class T>
 void print(std::string& out, T v) {
   if constexpr (std::is_same_v<T, bool>) {
     out += v ? '1' : '0';
-  } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+  } else if constexpr (kIsHalf<T>) {
     print(out, to_float(v));
   } else {
     char digits[40];
