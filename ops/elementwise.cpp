@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/cast.h"
+#include "ops/coalesce.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -73,30 +74,10 @@ struct Walk {
 
   Walk(const OpCall& call, int arity) {
     const TensorSpec& out = *call.out[0];
-    std::int64_t step[kMaxArity], stride[kMaxArity][kMaxRank];
-    for (int k = 0; k < arity; ++k) {
-      const TensorSpec& s = call.spec(k);
-      step[k] = 1;
-      for (int i = out.rank - 1; i >= 0; --i) {
-        int j = i - (out.rank - s.rank);
-        std::int64_t d = j >= 0 ? s.dims[j] : 1;
-        stride[k][i] = d == 1 ? 0 : step[k];
-        step[k] *= d;
-      }
-    }
-    for (int i = 0; i < out.rank; ++i) {
-      if (out.dims[i] == 1) continue;
-      bool joins = rank > 0;
-      for (int k = 0; joins && k < arity; ++k) joins = strides[k][rank - 1] == stride[k][i] * out.dims[i];
-      if (joins) {
-        dims[rank - 1] *= out.dims[i];
-        for (int k = 0; k < arity; ++k) strides[k][rank - 1] = stride[k][i];
-      } else {
-        dims[rank] = out.dims[i];
-        for (int k = 0; k < arity; ++k) strides[k][rank] = stride[k][i];
-        ++rank;
-      }
-    }
+    std::int64_t stride[kMaxArity][kMaxRank];
+    for (int k = 0; k < arity; ++k) broadcast_strides(call.spec(k), out, stride[k]);
+    for (int i = 0; i < out.rank; ++i)
+      push_coalesced(rank, dims, out.dims[i], arity, [&](int k) { return Along{strides[k], stride[k][i]}; });
   }
 };
 

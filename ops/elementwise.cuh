@@ -5,6 +5,7 @@
 
 #include "devices/cuda/element.cuh"
 #include "devices/cuda/launch.cuh"
+#include "ops/coalesce.h"
 #include "ops/math.h"
 #include "ops/moving.cuh"
 #include "ops/op.h"
@@ -83,12 +84,8 @@ struct Operands {
 template <int kArity>
 void push_axis(Operands& o, std::int64_t n, const std::int64_t (&stride)[kArity]) {
   if (n == 1) return;
-  bool joins = o.rank > 0;
-  for (int k = 0; joins && k < kArity; ++k) joins = o.strides[k][o.rank - 1] == stride[k] * n;
-  if (!joins) o.dims[o.rank++] = 1;
-  o.dims[o.rank - 1] *= n;
+  push_coalesced(o.rank, o.dims, n, kArity, [&](int k) { return Along{o.strides[k], stride[k]}; });
   o.by[o.rank - 1] = Divider(o.dims[o.rank - 1]);
-  for (int k = 0; k < kArity; ++k) o.strides[k][o.rank - 1] = stride[k];
 }
 
 /// Returns the layout of operands of these shapes, broadcast to `out`; pointers are null.
@@ -97,16 +94,7 @@ Operands broadcast(const TensorSpec* const (&specs)[kArity], const TensorSpec& o
   Operands o{};
   o.n = out.numel();
   std::int64_t strides[kArity][kMaxRank];
-  for (int k = 0; k < kArity; ++k) {
-    const TensorSpec& s = *specs[k];
-    std::int64_t step = 1;
-    for (int i = out.rank - 1; i >= 0; --i) {
-      int j = i - (out.rank - s.rank);
-      std::int64_t d = j >= 0 ? s.dims[j] : 1;
-      strides[k][i] = d == 1 ? 0 : step;
-      step *= d;
-    }
-  }
+  for (int k = 0; k < kArity; ++k) broadcast_strides(*specs[k], out, strides[k]);
   for (int i = 0; i < out.rank; ++i) {
     std::int64_t stride[kArity];
     for (int k = 0; k < kArity; ++k) stride[k] = strides[k][i];

@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/cast.h"
+#include "ops/coalesce.h"
 #include "ops/dims.h"
 #include "ops/integer_range.h"
 #include "ops/random_attrs.h"
@@ -290,11 +291,8 @@ void drop_broadcast(const RandomKey& key, const TensorSpec& spec, const TensorSp
   for_words(key, mask.numel(), [&](std::int64_t at, const std::uint32_t* words, std::int64_t m) {
     for (std::int64_t i = 0; i < m; ++i) keep[at + i] = words[i] < form.below;
   });
-  std::int64_t stride[kMaxRank] = {}, step = 1;
-  for (int i = mask.rank - 1; i >= 0; --i) {
-    if (mask.dims[i] != 1) stride[i + spec.rank - mask.rank] = step;
-    step *= mask.dims[i];
-  }
+  std::int64_t stride[kMaxRank];
+  broadcast_strides(mask, spec, stride);
   int last = spec.rank - 1;
   std::int64_t inner = spec.dims[last], rows = spec.numel() / inner;
   parallel_for(rows, std::max<std::int64_t>(1, kGrain / inner), [&](std::int64_t begin, std::int64_t end) {

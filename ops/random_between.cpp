@@ -7,6 +7,7 @@
 #include "devices/cpu/threads.h"
 #include "ops/between.h"
 #include "ops/cast.h"
+#include "ops/coalesce.h"
 #include "ops/dims.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
@@ -43,12 +44,8 @@ template <class C>
 class Spread {
  public:
   Spread(const C* data, const TensorSpec& spec, const TensorSpec& out) : data_(data), out_(out) {
-    std::int64_t step = 1;
-    for (int i = spec.rank - 1; i >= 0; --i) {
-      if (spec.dims[i] != 1) stride_[i + out.rank - spec.rank] = step;
-      step *= spec.dims[i];
-    }
-    whole_ = step == out.numel();
+    broadcast_strides(spec, out, stride_);
+    whole_ = spec.numel() == out.numel();
   }
   /// The elements for [at, at + n) of the output: a pointer into the operand, or to `room` with a copy.
   const C* read(std::int64_t at, std::int64_t n, C* room) const {
@@ -72,7 +69,7 @@ class Spread {
  private:
   const C* data_;
   const TensorSpec& out_;
-  std::int64_t stride_[kMaxRank] = {};
+  std::int64_t stride_[kMaxRank];
   bool whole_;
 };
 

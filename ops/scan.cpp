@@ -8,6 +8,7 @@
 #include "ops/expr.h"
 #include "ops/fold.h"
 #include "ops/scan_attrs.h"
+#include "ops/strided.h"
 
 namespace kassette {
 namespace {
@@ -26,11 +27,8 @@ namespace {
 struct Groups {
   std::vector<std::int64_t> base, step;
   Groups(const TensorSpec& x, unsigned mask) {
-    std::int64_t stride[kMaxRank], s = 1;
-    for (int i = x.rank - 1; i >= 0; --i) {
-      stride[i] = s;
-      s *= x.dims[i];
-    }
+    std::int64_t stride[kMaxRank];
+    row_strides(x, stride);
     base = offsets(x, stride, ~mask);
     step = offsets(x, stride, mask);
   }

@@ -11,14 +11,15 @@
 
 #include "devices/cpu/threads.h"
 #include "devices/plugin.h"
+#include "ops/coalesce.h"
 
 namespace kassette {
 namespace {
 
 constexpr std::int64_t kGrainBytes = 3 << 16;  // bytes that are worth another thread
 
-/// Drops axes of size 1, sorts the rest by descending stride of writing, and merges neighbours.
-Strided simplified(const Strided& l) {
+/// Drops axes of size 1, sorts the rest by descending stride of writing, and joins neighbours where both strides allow it.
+Strided coalesced(const Strided& l) {
   Strided s;
   for (int i = 0; i < l.rank; ++i)
     if (l.dims[i] != 1) s.push(l.dims[i], l.from[i], l.to[i]);
@@ -29,16 +30,10 @@ Strided simplified(const Strided& l) {
       std::swap(s.to[j - 1], s.to[j]);
     }
   Strided out;
-  for (int i = 0; i < s.rank; ++i) {
-    int k = out.rank - 1;
-    if (k >= 0 && out.from[k] == s.from[i] * s.dims[i] && out.to[k] == s.to[i] * s.dims[i]) {
-      out.dims[k] *= s.dims[i];
-      out.from[k] = s.from[i];
-      out.to[k] = s.to[i];
-    } else {
-      out.push(s.dims[i], s.from[i], s.to[i]);
-    }
-  }
+  for (int i = 0; i < s.rank; ++i)
+    push_coalesced(out.rank, out.dims, s.dims[i], 2, [&](int k) {
+      return k == 0 ? Along{out.from, s.from[i]} : Along{out.to, s.to[i]};
+    });
   if (out.rank == 0) out.push(1, 1, 1);
   return out;
 }
@@ -309,7 +304,7 @@ void copy_strided(Device device, const Strided& layout, const std::byte* from, s
   if (device.type() == Device::kCpu) return copy_strided(layout, from, to, size);
   for (int i = 0; i < layout.rank; ++i)
     if (layout.dims[i] == 0) return;
-  device_moves().copy_strided(device, simplified(layout), from, to, size);
+  device_moves().copy_strided(device, coalesced(layout), from, to, size);
 }
 void zero_bytes(Device device, std::byte* to, std::int64_t n) {
   if (device.type() == Device::kCpu) zero_bytes(to, n);
@@ -325,7 +320,7 @@ void fill_elements(Device device, std::byte* to, std::int64_t n, const void* ele
 void copy_strided(const Strided& layout, const std::byte* from, std::byte* to, int size) {
   for (int i = 0; i < layout.rank; ++i)
     if (layout.dims[i] == 0) return;
-  Strided s = simplified(layout);
+  Strided s = coalesced(layout);
   switch (size) {
     case 1: copy_elements<std::uint8_t>(s, from, to); break;
     case 2: copy_elements<std::uint16_t>(s, from, to); break;

@@ -39,8 +39,9 @@ void zero_bytes(Device device, std::byte* to, std::int64_t n);
 void fill_elements(Device device, std::byte* to, std::int64_t n, const void* element, int size);
 
 struct DeviceMoves;
-/// The functions of the device library, which fills them in before its devices are visible. Layouts are simplified before copy_strided of a
-/// device is called: no axis of size 0 or 1 (except in a copy of one element), axes sorted by descending stride of writing, neighbours merged.
+/// The functions of the device library, which fills them in before its devices are visible. copy_strided of a device gets coalesced layouts:
+/// no axis of size 0 or 1 (except in a copy of one element), axes sorted by descending stride of writing, neighbours joined where both strides
+/// allow it.
 DeviceMoves& device_moves();
 
 }  // namespace kassette

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "ops/axes.h"
+#include "ops/coalesce.h"
 #include "ops/elementwise.cuh"
 
 namespace kassette::cuda {
@@ -18,7 +19,7 @@ inline unsigned mask_of(std::int64_t code, const TensorSpec& x) {
   return mask;
 }
 
-/// Some axes of a tensor: maps a row-major number over these axes to an offset in elements. Neighbouring axes are merged if strides allow.
+/// Some axes of a tensor: maps a row-major number over these axes to an offset in elements. Neighbouring axes are joined if strides allow.
 struct Walk {
   int rank = 0;
   // Zeros: stale bytes of a kernel's argument may look like a host pointer, which the emulated device refuses.
@@ -27,13 +28,7 @@ struct Walk {
   void push(std::int64_t size, std::int64_t stride) {
     n *= size;
     if (size == 1) return;
-    if (rank > 0 && strides[rank - 1] == stride * size) {
-      dims[rank - 1] *= size;
-      strides[rank - 1] = stride;
-    } else {
-      dims[rank] = size;
-      strides[rank++] = stride;
-    }
+    push_coalesced(rank, dims, size, 1, [&](int) { return Along{strides, stride}; });
     by[rank - 1] = Divider(dims[rank - 1]);
   }
   /// True if elements along the last axis are adjacent in memory.
