@@ -53,7 +53,7 @@ bool BackwardPass::add_leaf(const Body& b, std::int64_t& more) {
   if (!v.storage) {
     if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable) return false;
     v = b.node->cell->load();
-    if (v.version != b.offset) return false;
+    if (v.version != b.version) return false;
     more += v.storage->bytes;
   }
   for (const Tensor& t : leaves_) {

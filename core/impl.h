@@ -114,8 +114,10 @@ struct Body : TensorSpec {
   std::uint8_t flags = 0;
   std::uint8_t level = 0;  // depth of the innermost control-flow body whose placeholders or draws it depends on
   std::uint16_t out = 0;   // index among the outputs of the node
-  std::int64_t offset =
-      0;  // bytes into the storage; in a node's input that is a variable whose value was not saved: the version of that value
+  union {
+    std::int64_t offset = 0;  // bytes into the storage
+    std::int64_t version;     // in a node's input without storage: that of the value that was read, if it is a variable
+  };
   Ref<Storage> storage;  // null: symbolic, a variable (the value is in its cell), or a value that was not saved
   Ref<Node> node;        // null: no history
 
@@ -283,6 +285,8 @@ struct Access {
   static double float_value(const Scalar& s) { return s.float_; }
   static const void* pointer(const Scalar& s) { return s.pointer_; }
   static std::size_t count(const Scalar& s) { return s.count_; }
+  /// The tensor that ArrayOf makes of another library's array; it may share that array's memory.
+  static Tensor make_array(const Scalar& s) { return s.make_(s.pointer_); }
   static DType dtype(const Scalar& s) { return s.dtype_; }
 
   static Index::Kind kind(const Index& i) { return i.kind_; }

@@ -45,9 +45,14 @@ class KASSETTE_API Scalar {
  protected:
   constexpr Scalar(Kind kind, DType dtype, std::size_t count, const void* pointer)
       : kind_(kind), dtype_(dtype), count_(count), pointer_(pointer) {}
+  constexpr Scalar(DType dtype, Tensor (*make)(const void*), const void* array)
+      : kind_(kShaped), dtype_(dtype), make_(make), pointer_(array) {}
   Kind kind_;
   DType dtype_;
-  std::size_t count_;  // kShaped: the address of ArrayOf::tensor
+  union {
+    std::size_t count_;            // kList, kArray
+    Tensor (*make_)(const void*);  // kShaped: ArrayOf::tensor
+  };
   union {
     std::int64_t int_;
     double float_;
@@ -85,8 +90,7 @@ class KASSETTE_API Operand : public Scalar, private Arithmetic {
   Operand(const C& c) : Scalar(kArray, dtype_of(c.data()), c.size(), c.data()) {}
   template <class C, class = decltype(ArrayOf<C>::tensor(nullptr))>
   Operand(const C& c)
-      : Scalar(kShaped, ArrayOf<C>::dtype(), reinterpret_cast<std::size_t>(&ArrayOf<C>::tensor),
-               __builtin_addressof(c)) {}  // xtensor overloads &
+      : Scalar(ArrayOf<C>::dtype(), &ArrayOf<C>::tensor, __builtin_addressof(c)) {}  // xtensor overloads &
   Operand(std::initializer_list<Operand> items);
   /// A list that is put together while the program runs: a std::vector<Operand>, which has to outlive the call.
   template <class C, std::enable_if_t<detail::IsListOf<C, Operand>::value, int> = 0>

@@ -171,7 +171,8 @@ inline __attribute__((always_inline)) void record(const OpCall& call, const Sour
     bool keeps = has_bit(op.saves_in, i) || (!maker && c.replays);
     // A loop body captures values from here, and a loop that runs eagerly (Note [Checkpoints]) reads them.
     if (!keeps && c.depth > b.level) keeps = !(b.flags & kLeaf);
-    saved += fill(in + i, b, keeps ? from[i].storage : nullptr, keeps ? from[i].offset : from[i].version, maker);
+    saved += fill(in + i, b, keeps ? from[i].storage : nullptr, from[i].offset, maker);
+    if (!keeps) in[i].version = from[i].version;
   }
   for (int i = 0; i < n_out; ++i) {
     Body& b = *out[i];

@@ -108,7 +108,7 @@ struct Writer {
 
 /// Copies an array, with a conversion to `dtype`: the tensor that ArrayOf makes may share the memory of the user's array.
 Tensor shaped_array(const Operand& x, DType dtype, const char* what, Fractions fractions) {
-  Tensor array = attribute_errors(what, [&] { return foreign_array(x); });
+  Tensor array = attribute_errors(what, [&] { return Access::make_array(x); });
   const Body& b = Access::body(array);
   TensorSpec spec = b;
   spec.dtype = dtype;
@@ -141,11 +141,6 @@ DType default_float() {
   return DType(static_cast<DType::Code>(code));
 }
 void set_default_float(DType dtype) { floatx_code.store(dtype.code(), std::memory_order_relaxed); }
-
-Tensor foreign_array(const Operand& x) {
-  auto make = reinterpret_cast<Tensor (*)(const void*)>(Access::count(x));
-  return make(Access::pointer(x));
-}
 
 Tensor empty_tensor(const TensorSpec& spec, const char* what, Device device) {
   TensorImpl* impl = TensorImpl::make();

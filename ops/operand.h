@@ -18,9 +18,6 @@ Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions frac
 inline bool is_tensor_operand(const Operand& x) { return Access::kind(x) == Scalar::kTensor; }
 inline const Tensor& tensor_of(const Operand& x) { return *static_cast<const Tensor*>(Access::pointer(x)); }
 
-/// The tensor that ArrayOf makes of another library's array; it may share that array's memory.
-Tensor foreign_array(const Operand& x);
-
 /// A tensor argument: borrowed if the operand is a tensor, else converted and owned.
 class Arg {
  public:
