@@ -11,12 +11,6 @@
 namespace kassette {
 namespace {
 
-/// The output has the shape of input 1 and the dtype of input 0.
-void like_rule(const OpCall& call, TensorSpec* out) {
-  out->set(call.spec(1));
-  out->dtype = call.spec(0).dtype;
-}
-
 [[noreturn]] __attribute__((noinline, cold)) void fail_like(const char* op, const TensorSpec& small,
                                                             const TensorSpec& large) {
   fail<ValueError>({op}, small, " does not broadcast to ", large);
@@ -33,6 +27,18 @@ unsigned repeated_axes(const char* op, const TensorSpec& small, const TensorSpec
     mask |= 1u << (lead + i);
   }
   return mask;
+}
+
+/// The output has the shape of input 1 and the dtype of input 0. `small` and `large` are the shapes of which one broadcasts to the other.
+void like_rule(const OpCall& call, TensorSpec* out, const TensorSpec& small, const TensorSpec& large) {
+  if (small.known() && large.known() && small.numel() != large.numel()) repeated_axes(call.op.name, small, large);
+  out->set(call.spec(1));
+  out->dtype = call.spec(0).dtype;
+}
+void broadcast_like_rule(const OpCall& call, TensorSpec* out) { like_rule(call, out, call.spec(0), call.spec(1)); }
+void sum_to_like_rule(const OpCall& call, TensorSpec* out) {
+  check_domain(call, Domain::numbers);
+  like_rule(call, out, call.spec(1), call.spec(0));
 }
 
 /// If the shapes differ only in axes of size 1, lets the output share the input's storage, and returns true.
@@ -144,7 +150,7 @@ void share_kernel(const OpCall& call) {
 }  // namespace
 
 constinit const OpDef broadcast_like_op{.name = "broadcast_like",
-                                        .rule = like_rule,
+                                        .rule = broadcast_like_rule,
                                         .cpu = broadcast_like_kernel,
                                         .vjp = [](const VjpContext& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); },
                                         .shape_only = 2,
@@ -152,11 +158,7 @@ constinit const OpDef broadcast_like_op{.name = "broadcast_like",
                                         .pattern = Pattern::alias,
                                         .repeated = broadcast_like_element};
 constinit const OpDef sum_to_like_op{.name = "sum_to_like",
-                                     .rule =
-                                         [](const OpCall& call, TensorSpec* out) {
-                                           check_domain(call, Domain::numbers);
-                                           like_rule(call, out);
-                                         },
+                                     .rule = sum_to_like_rule,
                                      .cpu = sum_to_like_kernel,
                                      .vjp = [](const VjpContext& r) { r.din(0) = broadcast_like(r.dy(), r.in(0)); },
                                      .shape_only = 2,

@@ -3,8 +3,6 @@
 #include <iterator>
 #include <limits>
 
-#include <kassette/error.h>
-
 #include "ops/fold.cuh"
 
 namespace kassette::cuda {
@@ -40,15 +38,10 @@ void run_sum_to_like(const OpCall& call) {
     host_services().share_input(call, 0);
     return;
   }
-  int lead = x.rank - like.rank;
-  bool fits = lead >= 0;
-  unsigned mask = fits ? (1u << lead) - 1 : 0;
-  for (int i = 0; fits && i < like.rank; ++i) {
-    if (like.dims[i] == x.dims[lead + i]) continue;
-    fits = like.dims[i] == 1;
-    mask |= 1u << (lead + i);
-  }
-  if (!fits) throw ValueError("sum_to_like: the shapes do not broadcast");
+  const int lead = x.rank - like.rank;
+  unsigned mask = (1u << lead) - 1;
+  for (int i = 0; i < like.rank; ++i)
+    if (like.dims[i] != x.dims[lead + i]) mask |= 1u << (lead + i);
   host_services().allocate_output(*call.out[0], call.device);
   for_dtype<Domain::numbers>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;

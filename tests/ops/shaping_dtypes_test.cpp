@@ -4,8 +4,10 @@
 #include <functional>
 #include <vector>
 
+#include "ops/like.h"
 #include "ops/shaping.h"
 #include "tests/catch.h"
+#include "tests/devices/devices.h"
 #include "tests/ops/levels.h"
 #include "tests/results.h"
 
@@ -169,6 +171,24 @@ TEST_CASE("sizes that do not fit are refused", "[shaping]") {
   CHECK_THROWS_WITH(broadcast_to(K::constant({1, 2, 3}), {2, 4}), "broadcast_to: (3,) does not broadcast to (2, 4)");
   CHECK_THROWS_WITH(K::reshape(x, K::constant(std::vector<int>(9, 1), "int32")),
                     "reshape: rank 9; a tensor has 0 to 8 axes");
+}
+
+TEST_CASE("what does not broadcast is refused by the rule: in the same words by calls, by functions and on a device",
+          "[shaping]") {
+  const char *widened = "broadcast_like: (3,) does not broadcast to (2, 4)",
+             *summed = "sum_to_like: (3,) does not broadcast to (2, 4)";
+  for (const char* device : {"cpu", "cuda:0"}) {
+    if (!has_device(device)) continue;
+    Tensor small = K::ones({3}).to(device), large = K::ones({2, 4}).to(device);
+    CHECK_THROWS_WITH(broadcast_like(small, large), widened);
+    CHECK_THROWS_WITH(sum_to_like(large, small), summed);
+    Tensor x = K::placeholder({None}), y = K::placeholder({None, None});
+    CHECK_THROWS_WITH(K::function({x, y}, {broadcast_like(x, y)})({small, large}), widened);
+    CHECK_THROWS_WITH(K::function({x, y}, {sum_to_like(y, x)})({small, large}), summed);
+  }
+  Tensor x = K::placeholder({3}), y = K::placeholder({2, 4});
+  CHECK_THROWS_WITH(broadcast_like(x, y), widened);
+  CHECK_THROWS_WITH(sum_to_like(y, x), summed);
 }
 
 TEST_CASE("a transposed tensor that is larger than the caches has every element where it belongs", "[shaping]") {
