@@ -103,10 +103,9 @@ bool fits(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
   if (fit == ShapeCheck::bound_of_clip) {
     if (x.rank > like.rank) return false;
   } else if (is_rows(fit)) {
-    return x.rank > 0 && (like.rank == 0 || x.dims[0] == like.dims[0] || x.dims[0] < 0 || like.dims[0] < 0);
+    return x.rank > 0 && (like.rank == 0 || !differ(x.dims[0], like.dims[0]));
   } else if (is_mask(fit)) {
-    auto same = [&](int i) { return x.dims[i] == like.dims[i] || x.dims[i] < 0 || like.dims[i] < 0; };
-    return x.rank == 2 && like.rank >= 2 && same(0) && same(1);
+    return x.rank == 2 && like.rank >= 2 && !differ(x.dims[0], like.dims[0]) && !differ(x.dims[1], like.dims[1]);
   } else if (x.rank != like.rank) {
     return fit == ShapeCheck::class_ids;
   }
