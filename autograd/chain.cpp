@@ -131,7 +131,7 @@ void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t a
   table_.run[d_](code + n_fetch_, 0, 1);
   for (int i = n_fetch_; i < n_code_ - 1; ++i) {
     if (program[i].moves && program[i].step == table_.store[d_])
-      std::memcpy(program[i].operand + at * element_, code[i].operand, static_cast<std::size_t>(n * element_));
+      std::memcpy(program[i].operand + at * element_, code[i].operand, n * element_);
   }
 }
 

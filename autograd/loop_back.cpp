@@ -119,7 +119,7 @@ void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
   Storage& to = *dx_[i];
   auto* data = static_cast<std::byte*>(to.data);
   if (to.device == cpu) {
-    if (bytes) std::memset(data + begin * bytes, 0, static_cast<std::size_t>((end - begin) * bytes));
+    if (bytes) std::memset(data + begin * bytes, 0, (end - begin) * bytes);
     return;
   }
   Tensor zeros = zeros_of(detached(x));

@@ -64,7 +64,7 @@ struct Storage {
   }
   static Ref<Storage> allocate_small(Context& c, std::int64_t bytes, Device device) {
     std::size_t header = header_bytes(bytes);
-    void* block = pool_allocate(c, header + static_cast<std::size_t>(bytes));
+    void* block = pool_allocate(c, header + bytes);
     c.live_bytes.add(bytes);
     return Ref<Storage>::adopt(new (block) Storage{1, device, kPooled, bytes, static_cast<char*>(block) + header});
   }
@@ -81,7 +81,7 @@ struct Storage {
   static void free_small(Context& c, Storage* s) noexcept {
     std::int64_t bytes = s->bytes;
     c.live_bytes.add(-bytes);
-    pool_free(c, s, header_bytes(bytes) + static_cast<std::size_t>(bytes));
+    pool_free(c, s, header_bytes(bytes) + bytes);
   }
 };
 static_assert(sizeof(Storage) == 32);
