@@ -9,6 +9,20 @@
 
 namespace kassette {
 
+namespace {
+
+const ChainTable& table_for(Device device, std::int64_t at_once) {
+  if (device != cpu) return device_chain_table();
+  const ChainTables& tables = KASSETTE_PICK(chain_tables);
+  return at_once < fast_path_thresholds.long_chunks ? tables.usual : tables.large;
+}
+
+}  // namespace
+
+Chain::Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once)
+    : device_(device), table_(table_for(device, at_once)), d_(dtype == float64), element_(dtype.size()), shape_(shape) {
+}
+
 ChainCode& Chain::add(ChainStep instruction, const Place& p) {
   ChainCode& c = *new (&code_[n_code_]) ChainCode;
   from_[n_code_++] = p;
@@ -44,6 +58,7 @@ void Chain::call(const OpDef& op, const Attrs& attrs, const Place& pair) {
 }
 
 void Chain::unary(const OpDef& op, const Attrs& attrs) {
+  ++n_unary_;
   if (ChainStep instruction = unary_step(table_, d_, op)) add(instruction, {.chunk = 0}).params = params_of(attrs);
   else call(op, attrs, new_chunk());
 }
@@ -70,7 +85,10 @@ void Chain::start(ChainCode* code, std::byte* chunks) const {
   for (int i = 0; i < n_code_; ++i)
     if (!code[i].operand) code[i].operand = chunks + from_[i].chunk * table_.chunk_bytes;
   code[n_code_ - 1].operand = reinterpret_cast<std::byte*>(code);
-  for (int i = 0; i < n_ones_; ++i) table_.repeat[d_](chunks + ones_[i].chunk * table_.chunk_bytes, ones_[i].from);
+  static constexpr double zero = 0;  // as a float32 too
+  for (int i = 0; i < n_ones_; ++i)
+    table_.repeat[d_](chunks + ones_[i].chunk * table_.chunk_bytes,
+                      ones_[i].from == kZero ? &zero : static_cast<const void*>(ones_[i].from));
 }
 
 void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block) {

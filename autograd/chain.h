@@ -28,15 +28,16 @@ class Chain {
  public:
   static constexpr int kMaxSteps = DeviceChain::kMostSteps;
 
-  Chain(DType dtype, const ChainShape& shape, const ChainTable& table = KASSETTE_PICK(chain_tables).usual)
-      : table_(table), d_(dtype == float64), element_(dtype.size()), shape_(shape) {}
+  /// `at_once`: the elements that one thread runs through on the CPU, by which the chunks are chosen.
+  Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once);
 
   static Place memory(std::byte* base, std::int64_t skip = 0) { return {.base = base, .skip = skip}; }
   static Place of_source(int source, std::int64_t first = 0, std::int64_t skip = 0) {
     return {.source = source, .first = first, .skip = skip};
   }
   Place new_chunk() { return {.chunk = n_chunks_++}; }
-  /// A chunk filled with one element, which is read from `one` or, if that is not -1, from `source`.
+  static constexpr const std::byte* kZero = nullptr;
+  /// A chunk filled with one element, which is read from `one` (kZero: 0) or, if that is not -1, from `source`.
   Place repeated(const std::byte* one, int source = -1);
 
   /// True if the operands are large enough to be prefetched.
@@ -60,14 +61,16 @@ class Chain {
   void finish();
   /// True if another step fits.
   bool has_room() const {
+    if (device_ != cpu) return DeviceChain::has_room(n_code_, n_moving_ + n_ones_, n_unary_, n_chunks_ - n_ones_);
     return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxSteps;
   }
   int length() const { return n_code_; }
   const ChainShape& shape() const { return shape_; }
 
-  /// Enqueues the whole chain on an accelerator; its table must be device_chain_table().
-  void run_on(Device device) const {
-    run_chain(device, {d_, shape_, code_.begin(), from_.begin(), n_code_, ones_.begin(), n_ones_});
+  Device device() const { return device_; }
+  /// Enqueues the whole chain on its device, an accelerator.
+  void enqueue() const {
+    run_chain(device_, {d_, shape_, code_.begin(), from_.begin(), n_code_, ones_.begin(), n_ones_});
   }
   /// Runs elements [begin, end) of a chain of one row.
   void run(std::int64_t begin, std::int64_t end) const;
@@ -112,10 +115,11 @@ class Chain {
   void start(ChainCode* code, std::byte* chunks) const;
   void run_rest(const ChainCode* code, std::byte* chunks, std::int64_t at, std::int64_t n) const;
 
+  const Device device_;
   const ChainTable& table_;
   const int d_, element_;
   const ChainShape shape_;
-  int n_code_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
+  int n_code_ = 0, n_unary_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
   Unmade<ChainCode, kMaxCode> code_;
   Unmade<Place, kMaxCode> from_;
   Unmade<ChainOne, 2 * kMaxSteps> ones_;

@@ -15,12 +15,6 @@ namespace {
 /// The fewest elements that are worth a thread: a multiple of 64, since non-temporal stores begin at a cache line.
 std::int64_t part_of(const Chain& chain) { return (fast_path_thresholds.chain_part / chain.length() / 64 + 1) * 64; }
 
-const ChainTable& table_for(Device device, std::int64_t n) {
-  if (device != cpu) return device_chain_table();
-  const ChainTables& tables = KASSETTE_PICK(chain_tables);
-  return n < fast_path_thresholds.long_chunks ? tables.usual : tables.large;
-}
-
 }  // namespace
 
 /// Infers shape and device of the only output of a step.
@@ -232,11 +226,11 @@ void Plan::run_fused(Frame& f, const FusionGroup& group) const {
                                        : FastPath::chain);
   const Body& first = f.own[step(group.begin).out];
   const DType dtype = first.dtype;
-  Chain chain(dtype, {.rows = group.n / group.width, .width = group.width}, table_for(first.device, group.n));
+  Chain chain(dtype, {.rows = group.n / group.width, .width = group.width}, first.device, group.n);
   fetch_operands(chain, f, group);
   add_steps(chain, f, group);
   chain.finish();
-  if (first.device != cpu) return chain.run_on(first.device);
+  if (first.device != cpu) return chain.enqueue();
   if (!group.sums) {
     parallel_for(group.n, part_of(chain), [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
     return;

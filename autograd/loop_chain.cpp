@@ -6,12 +6,6 @@
 #include "core/fast_paths.h"
 
 namespace kassette {
-namespace {
-
-constexpr float kZero32 = 0;
-constexpr double kZero64 = 0;
-
-}  // namespace
 
 LoopChains::LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain,
                        std::vector<char> rooted, const std::vector<LoopGroup>& groups)
@@ -32,7 +26,8 @@ std::vector<LoopGroup> LoopChains::find(std::vector<std::unique_ptr<LoopChain>>&
     while ((end = extend(begin)) > begin + 1) {
       std::ptrdiff_t bad = unfit(begin, end);
       if (bad < 0) {
-        auto to = std::unique_ptr<LoopChain>(new LoopChain{Chain(dtype_, shape_), items_[begin].step, {}});
+        auto to = std::unique_ptr<LoopChain>(
+            new LoopChain{Chain(dtype_, shape_, device_, shape_.width), items_[begin].step, {}});
         bad = emit(begin, end, *to);
         if (bad < 0) {
           chains.push_back(std::move(to));
@@ -75,27 +70,33 @@ std::size_t LoopChains::extend(std::size_t begin) {
         if (shape_.rows == 1) shape_ = {.rows = shape_.width / n, .width = n};
         else if (shape_.width != n) same = std::min(same, i);
       }
-  bool small = shape_.width * dtype_.size() < fast_path_thresholds.loop_chain_row ||
-               shape_.numel() * dtype_.size() < fast_path_thresholds.loop_chain;
-  if (small) same = begin;
+  if (is_small(shape_.rows, shape_.width)) same = begin;
   clear(same, end);
   return same;
+}
+
+/// True if a chain of that shape costs more than it saves. On an accelerator it saves launches, whatever its size.
+bool LoopChains::is_small(std::int64_t rows, std::int64_t width) const {
+  const FastPathThresholds& t = fast_path_thresholds;
+  return device_ == cpu && (width * dtype_.size() < t.loop_chain_row || rows * width * dtype_.size() < t.loop_chain);
 }
 
 bool LoopChains::takes(std::size_t i) {
   const Step& s = at(i);
   if (!plain_[items_[i].step] || s.n_out != 1) return false;
   const Body& out = body(s.out);
-  if ((out.dtype != float32 && out.dtype != float64) || (dtype_.given() && out.dtype != dtype_) || out.numel() == 0)
+  if ((out.dtype != float32 && out.dtype != float64) || out.numel() == 0 ||
+      (dtype_.given() && (out.dtype != dtype_ || out.device != device_)))
     return false;
   const ChainShape before = shape_;
+  dtype_ = out.dtype;
+  device_ = out.device;
   const bool windows = s.op->pattern == Pattern::slice || s.op->pattern == Pattern::embed;
   const bool taken = windows ? takes_window(s) : s.fusible && takes_elements(s);
   if (!taken) {
     shape_ = before;
     return false;
   }
-  dtype_ = out.dtype;
   slot(s.out).step = items_[i].step;
   return true;
 }
@@ -106,7 +107,7 @@ bool LoopChains::takes_elements(const Step& s) {
   for (int i = 0; i < s.n_in; ++i) {
     int q = in(s, i);
     const Body& b = body(q);
-    if (b.dtype != body(s.out).dtype) return false;
+    if (b.dtype != dtype_ || b.device != device_) return false;
     embedded += slot(q).role == kEmbedded;
     if (b.numel() == n) continue;
     if (slot(q).role != kOutside || (b.numel() != 1 && !repeats_rows(b, body(s.out)))) return false;
@@ -131,9 +132,7 @@ bool LoopChains::takes_elements(const Step& s) {
 bool LoopChains::fits(const ColumnSlice& w) {
   if (w.width == w.whole || w.width == 0 || w.rows == 0) return false;
   if (shape_.rows) return w.rows == shape_.rows && w.width == shape_.width;
-  if (w.width * dtype_.size() < fast_path_thresholds.loop_chain_row ||
-      w.rows * w.width * dtype_.size() < fast_path_thresholds.loop_chain)
-    return false;
+  if (is_small(w.rows, w.width)) return false;
   for (int s : early_) {
     std::int64_t n = body(s).numel();
     if (n % w.rows) return false;
@@ -153,7 +152,6 @@ bool LoopChains::takes_window(const Step& s) {
   ColumnSlice w;
   if (role == kEmbedded || (slices && role == kSlice) || !column_slice_of(s.attrs, body(slices ? from : s.out), &w))
     return false;
-  if (!dtype_.given()) dtype_ = body(s.out).dtype;
   if (!fits(w) || (slices ? role == kElements && !wide(from) : body(from).numel() != shape_.numel())) return false;
   slot(s.out).role = slices ? kSlice : kEmbedded;
   slot(s.out).windows = {w};
@@ -204,33 +202,26 @@ Place LoopChains::place(int s, LoopChain& to, std::int64_t first, std::int64_t w
 
 /// Loads or computes columns [first, first + width) of slot s into registers.
 void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
-  if (!to.chain.has_room()) {
-    full_ = true;
-    return;
-  }
   std::int64_t whole = slot(s).role == kOutside ? 0 : body(s).numel() / shape_.rows;
   const Step& by = plan_.step(slot(s).step);
   auto outside = [&](int i) { return slot(in(by, i)).role == kOutside; };
   auto operand = [&](int i) { return place(in(by, i), to, body(in(by, i)).numel() == 1 ? 0 : first, whole); };
-  auto bring = [&](int i) {
-    if (outside(i)) to.chain.load(operand(i));
-    else slice_of(in(by, i), first, to);
+  auto bring = [&](int i) {  // false: there is no room for it and what follows
+    if (!outside(i)) slice_of(in(by, i), first, to);
+    full_ = full_ || !to.chain.has_room();
+    if (!full_ && outside(i)) to.chain.load(operand(i));
+    return !full_;
   };
   if (by.n_in == 1) {
-    bring(0);
-    to.chain.unary(*by.op, by.attrs);
+    if (bring(0)) to.chain.unary(*by.op, by.attrs);
   } else if (outside(1)) {
-    bring(0);
-    to.chain.binary(*by.op, by.attrs, operand(1), /*turned=*/false);
+    if (bring(0)) to.chain.binary(*by.op, by.attrs, operand(1), /*turned=*/false);
   } else if (outside(0)) {
-    bring(1);
-    to.chain.binary(*by.op, by.attrs, operand(0), /*turned=*/true);
-  } else {
-    bring(1);
-    Place second = to.chain.new_chunk();
+    if (bring(1)) to.chain.binary(*by.op, by.attrs, operand(0), /*turned=*/true);
+  } else if (bring(1)) {
+    const Place second = to.chain.new_chunk();
     to.chain.store(second);
-    bring(0);
-    to.chain.binary(*by.op, by.attrs, second, /*turned=*/false);
+    if (bring(0)) to.chain.binary(*by.op, by.attrs, second, /*turned=*/false);
   }
 }
 
@@ -250,11 +241,7 @@ int LoopChains::sum_of(int s, std::size_t begin, std::size_t end) {
 bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
   const ColumnSlice& w = slot(s.out).windows.front();
   const bool sums = slot(whole).windows.size() > 1;
-  if (sums) {
-    auto* zero =
-        dtype_ == float64 ? reinterpret_cast<const std::byte*>(&kZero64) : reinterpret_cast<const std::byte*>(&kZero32);
-    to.chain.binary(add_op(), s.attrs, to.chain.repeated(zero), /*turned=*/false);
-  }
+  if (sums) to.chain.binary(add_op(), s.attrs, to.chain.repeated(Chain::kZero), /*turned=*/false);
   to.chain.store(Chain::of_source(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
   return !sums;
 }

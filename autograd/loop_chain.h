@@ -56,6 +56,7 @@ class LoopChains {
   const Step& at(std::size_t i) const { return plan_.step(items_[i].step); }
   int in(const Step& s, int i) const { return plan_.input(s, i); }
   bool reads(const Step& s, int i) const { return !has_bit(s.op->shape_only, i); }
+  bool is_small(std::int64_t rows, std::int64_t width) const;
   bool wide(int s) const { return shape_.rows && body(s).numel() != shape_.numel(); }
   bool stays(int s) { return rooted_[s] || totals_[s] > slot(s).uses; }
 
@@ -84,6 +85,7 @@ class LoopChains {
   std::vector<int> early_;    // results of elementwise steps that came before the first slice gave the chain's shape
   ChainShape shape_{.rows = 0, .width = 0};
   DType dtype_;
+  Device device_;
   bool full_ = false;
 };
 

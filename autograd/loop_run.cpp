@@ -72,10 +72,11 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
   of.plain.assign(bounds_.size(), 0);
   for (const LoopGroup& group : groups) {
     const Bound& b = bounds_[group.step];
-    of.plain[group.step] = b.device == cpu && !b.dynamic && !b.once && !b.silent;
+    of.plain[group.step] = may_take(FastPath::loop_chain) && !b.dynamic && !b.once && !b.silent;
     if (b.once || !b.silent) (b.once ? of.once : of.each).push_back(group);
   }
   of.specs.assign(bodies_.begin(), bodies_.end());
+  for (const Body& b : bodies_) of.devices.push_back(b.device);
   if (std::unique_ptr<Schedule> kept = may_take(FastPath::schedule_reused) ? p.schedules.take(of) : nullptr) {
     count_taken(FastPath::schedule_reused);
     return kept;
@@ -358,6 +359,7 @@ void LoopRun::execute(LoopChain& c) {
   c.chain.place_sources([&](int slot) { return body(slot).data(); });
   const ChainShape& shape = c.chain.shape();
   count_taken(shape.rows > 1 ? FastPath::loop_chain_of_rows : FastPath::loop_chain);
+  if (c.chain.device() != cpu) return c.chain.enqueue();
   std::int64_t part = std::max<std::int64_t>(1, fast_path_thresholds.loop_chain_part / c.chain.length());
   if (shape.rows == 1)
     parallel_for(shape.width, part, [&](std::int64_t begin, std::int64_t end) { c.chain.run(begin, end); });

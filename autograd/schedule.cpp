@@ -1,15 +1,7 @@
 // autograd/schedule.cpp - the order in which a loop runs its steps and chains, kept from run to run.
 #include "autograd/schedule.h"
 
-#include <algorithm>
-
 namespace kassette {
-
-bool ScheduleKey::operator==(const ScheduleKey& other) const {
-  auto same = [](const TensorSpec& a, const TensorSpec& b) { return a.dtype == b.dtype && a.same_shape(b); };
-  return once == other.once && each == other.each && plain == other.plain &&
-         std::equal(specs.begin(), specs.end(), other.specs.begin(), other.specs.end(), same);
-}
 
 std::unique_ptr<Schedule> ScheduleCache::take(const ScheduleKey& wanted) {
   std::lock_guard<std::mutex> lock(mutex_);

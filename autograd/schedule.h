@@ -8,12 +8,13 @@
 
 namespace kassette {
 
-/// What a schedule depends on: the steps to run, and the shapes of the slots.
+/// What a schedule depends on: the steps to run, and the shapes and devices of the slots.
 struct ScheduleKey {
   std::vector<LoopGroup> once, each;  // loop-invariant steps, run in the first step alone; steps run in each
-  std::vector<char> plain;            // per step of the plan: may be fused (in `each`, shapes known, on the CPU)
+  std::vector<char> plain;            // per step of the plan: may be fused (in `each`, shapes known)
   std::vector<TensorSpec> specs;      // per slot
-  bool operator==(const ScheduleKey& other) const;
+  std::vector<Device> devices;        // per slot
+  bool operator==(const ScheduleKey&) const = default;
 };
 
 /// A list of steps as it is run: `groups` in order, and the chains that they refer to.

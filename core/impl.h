@@ -66,6 +66,7 @@ struct TensorSpec {
   }
   /// The slow path of checked_bytes(): 0 for an empty tensor whose other sizes fit; throws otherwise.
   std::int64_t checked_empty(const char* what) const;
+  bool operator==(const TensorSpec& o) const { return dtype == o.dtype && same_shape(o); }
   bool same_shape(const TensorSpec& o) const {
     if (rank != o.rank) return false;
     for (int i = 0; i < rank; ++i)

@@ -58,7 +58,8 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
       if (code.where == DeviceChain::kKept) {
         for (int j = 0; j < kEach; ++j) to[j] = kept[code.index][j];
       } else if (code.where == DeviceChain::kOne) {
-        for (T& v : to) v = *reinterpret_cast<const T*>(c.operands[code.index].base);
+        const auto* one = reinterpret_cast<const T*>(c.operands[code.index].base);
+        for (T& v : to) v = one ? *one : T(0);
       } else if (whole) {
         const auto* from = reinterpret_cast<const Packed<T>*>(place(c.operands[code.index], first));
         for (int u = 0; u < kEach / kPack<T>; ++u) {

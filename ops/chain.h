@@ -13,7 +13,7 @@ namespace kassette {
 // which processors predict, and the loads of later chunks run ahead of it. Ops that take long enough by themselves have no instruction: their
 // loop runs on a chunk in memory. The values are bit for bit those of the loops.
 // On a device the program is data that one kernel interprets (ops/chain.cu). There an operand may also be a row that repeats, such as the
-// bias after a matrix product.
+// bias after a matrix product, or the columns of a matrix, as a gate of a recurrent cell is.
 constexpr std::int64_t kMaxChunkBytes = 512;
 
 /// Ops that compute their value in few instructions and so get an instruction of their own; for the others the loops are called.
@@ -47,7 +47,7 @@ struct Place {
   std::int64_t skip = 0;   // bytes between the end of a row and the start of the next; negative to read a row again
 };
 
-/// A chunk filled with one element, which is read from memory or from a source.
+/// A chunk filled with one element, which is read from memory (0 where `from` is null) or from a source.
 struct ChainOne {
   const std::byte* from;
   int source, chunk;

@@ -12,7 +12,7 @@ struct DeviceChain {
   enum Where : std::uint8_t {
     kKept,    // an intermediate value of the element, stored by an earlier instruction
     kMemory,  // in memory, one number for each element
-    kOne      // in memory, one number for all elements
+    kOne      // in memory, one number for all elements; 0 where its address is null
   };
   struct Instruction {
     std::uint8_t code;
@@ -27,6 +27,13 @@ struct DeviceChain {
   static constexpr int kMostSteps = 32, kMostCode = 112, kMostOperands = 100, kMostParams = kMostSteps,
                        kMostKept = kMostSteps;
   static_assert(3 * kMostSteps <= kMostCode && 3 * kMostSteps <= kMostOperands);  // a step: a load, the op, a store
+
+  /// True if a step (a load, an op of a second operand, a store) may follow so many instructions, operands in memory, unary ops and
+  /// intermediate values.
+  static constexpr bool has_room(int n_code, int n_operands, int n_unary, int n_kept) {
+    return n_code + 5 < kMostCode && n_operands + 5 < kMostOperands && n_unary + 1 < kMostParams &&
+           n_kept + 2 < kMostKept;
+  }
 
   bool is_double;
   int n_code, n_kept;

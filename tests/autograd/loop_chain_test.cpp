@@ -7,9 +7,12 @@
 #include <functional>
 #include <vector>
 
+#include "core/fast_paths.h"
 #include "tests/catch.h"
+#include "tests/devices/devices.h"
 #include "tests/ops/levels.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 #include "tests/worst.h"
 
 namespace K = kassette::backend;
@@ -240,4 +243,60 @@ TEST_CASE("chains of a loop take a constant, a number that changes and a last ro
   Tensors eager = K::gradients(loss(), {x, start});
   Tensors compiled = K::symbolic([&] { return K::function({}, K::gradients(loss(), {x, start})); })()({});
   for (int i = 0; i < 2; ++i) CHECK(values(compiled[i]) == values(eager[i]));
+}
+
+TEST_CASE("a chain of a loop that has no room for all ops of its slices leaves some out", "[loops]") {
+  // Each of the four slices computes all of these; half of them are calls, which take more instructions.
+  Inputs in(float32);
+  for (int ops : {10, 40, 70, 130}) {
+    auto cell = [&](const Tensor& x, const Tensors& s, const Weights& p) {
+      Tensor z = x + K::dot(s[0], p.w);
+      for (int k = 0; k < ops; ++k) z = k % 2 ? K::sin(z) : K::maximum(p.b, z) * 0.75;
+      return lstm(z, s);
+    };
+    INFO(ops << " ops");
+    Tensors eager(loss_of(cell, in, false)), g = K::gradients(eager[0], in.all());
+    Tensors compiled = K::symbolic([&] {
+      Tensor loss = loss_of(cell, in, false);
+      Tensors results(loss), dx = K::gradients(loss, in.all());
+      for (const Tensor& t : dx)
+        if (t.defined()) results.push_back(t);
+      return K::function({}, results);
+    })()({});
+    for (const Tensor& t : g)
+      if (t.defined()) eager.push_back(t);
+    REQUIRE(compiled.size() == eager.size());
+    for (std::int64_t i = 0; i < eager.size(); ++i) CHECK(values(compiled[i]) == values(eager[i]));
+  }
+}
+
+TEST_CASE("on a device the elementwise steps of a loop run as chains too, with the bits of the steps one by one",
+          "[device][loops]") {
+  if (!has_device("cuda:0")) return;
+  DeviceScope scope("cuda:0");
+  const SettingsScope restore;
+  fast_path_counts.on = true;
+  auto chains = [] { return times_taken(FastPath::loop_chain) + times_taken(FastPath::loop_chain_of_rows); };
+  for (DType dtype : {float32, float64}) {
+    Inputs in(dtype, 3, 2);
+    for (const auto& c : kCells) {
+      INFO(c.name << ", " << dtype);
+      auto run = [&](bool fused) {
+        fast_path_thresholds.off = fused ? 0 : std::uint64_t(1) << static_cast<int>(FastPath::loop_chain);
+        Function f = K::symbolic([&] {
+          Tensor loss = loss_of(c.cell, in, false);
+          Tensors results(loss);
+          for (const Tensor& t : K::gradients(loss, in.all())) results.push_back(t.defined() ? t : K::constant(0.0));
+          return K::function({}, results);
+        })();
+        std::vector<std::vector<double>> got;
+        const std::int64_t before = chains();
+        for (const Tensor& t : f({})) got.push_back(values(t.to("cpu")));
+        CHECK((chains() - before >= 2 * 3) == fused);  // in each step, forward and backward
+        return got;
+      };
+      const auto fused = run(true);
+      CHECK(fused == run(false));
+    }
+  }
 }
