@@ -86,6 +86,17 @@ std::string distrust(int descriptor, const struct stat& s, const std::string& sh
   return "";
 }
 
+/// Opens a regular file that was found; returns errno, or 0. It is checked again: only the user and root can have replaced it since.
+int open_file(int folder, const std::string& name, const std::string& shown, Found& found) {
+  Descriptor file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat s;
+  if (file.get() < 0 || ::fstat(file.get(), &s) != 0) return errno;
+  found.distrust = distrust(file.get(), s, shown);
+  found.regular = S_ISREG(s.st_mode);
+  if (found.distrust.empty() && found.regular) found.descriptor = file.release();
+  return 0;
+}
+
 }  // namespace
 
 Found look_up(const std::string& path, bool open) {
@@ -138,12 +149,7 @@ Found look_up(const std::string& path, bool open) {
     if (!found.directory) {
       if (!last) return fail_with(ENOTDIR);
       if (!found.regular || !open) return found;
-      // The same file as the one that was checked: only the user and root can have replaced it since.
-      Descriptor file(::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-      if (file.get() < 0 || ::fstat(file.get(), &s) != 0) return fail_with(errno);
-      found.distrust = distrust(file.get(), s, shown);
-      found.regular = S_ISREG(s.st_mode);
-      if (found.distrust.empty() && found.regular) found.descriptor = file.release();
+      found.error = open_file(folder.get(), name, shown, found);
       return found;
     }
     at = name == ".." ? at.substr(0, std::max<std::size_t>(at.rfind('/'), 1)) : where;

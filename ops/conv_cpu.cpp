@@ -89,115 +89,179 @@ void join_axes(Line* line, Images& x, Images& y, std::int64_t& images) {
   images = 1;
 }
 
+namespace {
+
+/// A correlation: the channels of the results are cut into panels, the sum of a result into blocks, and the results into tiles.
 template <class T>
-void correlate(const Line* along, Images x, Images y, std::int64_t images, const Weights& w, const Finish<T>& finish) {
-  Line line[3] = {along[0], along[1], along[2]};
-  join_axes(line, x, y, images);
-  const ConvLoops<T>& loop = loops<T>();
-  constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
-  const std::int64_t taps = line[0].taps * line[1].taps * line[2].taps, c_in = x.channels, c_out = y.channels,
-                     vector = loop.columns / 2;
-  // True if the taps of a row are contiguous wherever a tile reads them; they are not if x is a view of some of an image's channels.
-  const bool neighbours = line[2].tap_step == 1 && (!x.channels_last() || x.stride[2] == c_in);
-  const std::int64_t run = neighbours ? line[2].taps * c_in : c_in;
-  const double most_elements = static_cast<double>(conv_limits.slab_bytes / kItem);
-  const bool dots = dot_products(c_out, taps * c_in, run, vector, kItem) &&
-                    blocks_of(line, c_in, taps * c_in, most_elements).size() == 1;
-  const auto tile = dots ? loop.dot_products : loop.tile;
-  const std::int64_t width = dots ? c_out : loop.columns, rows = dots ? loop.dots / c_out : loop.rows;
-  // The blocks are so small that the weights of one panel stay in a cache.
-  const std::vector<Block> blocks =
-      blocks_of(line, c_in, dots ? taps * c_in : conv_limits.panel_bytes / (width * kItem), most_elements);
-  const auto n_blocks = static_cast<std::int64_t>(blocks.size());
-  const Block largest = largest_of(blocks);
-  // Panels are packed once, before all tiles. If a single panel takes too much memory, each tile packs the blocks of its panels itself.
-  const std::int64_t panels = ceil_div(c_out, width),
-                     panel_size = (dots ? taps * c_in / run * round_up(run, vector) : taps * c_in) * width;
-  const bool before = dots || panel_size * kItem <= conv_limits.packed_bytes;
-  const std::int64_t panels_at_once =
-      before ? std::clamp<std::int64_t>(conv_limits.packed_bytes / (panel_size * kItem), 1, panels) : panels;
-  const std::int64_t most_columns =
-      Results<T>::direct(y) ? c_out : std::min(c_out, 16 * width);  // in a buffer for results
-  const Tiling tiles = cut(largest.line, images, largest.channels * kItem,
-                           Results<T>::direct(y) ? 0 : most_columns * kItem, rows, conv_limits.tiles);
-  const std::int64_t tile_points = tiles.size[0] * tiles.size[1] * tiles.size[2];
-  Scratch<T> packed(before ? panels_at_once * panel_size : 0);
-  if (dots)
-    as_wide(w.dtype, panel_size, packed.get(),
-            [&](auto* raw) { copy_dots(line, w, c_in, c_out, neighbours, vector, raw); });
-  auto pack = [&](const Block& block, std::int64_t panel, T* to) {
-    const std::int64_t column = panel * width;
-    pack_panel(block.line, w.from(block.channel * w.in + column * w.out), block.channels,
-               std::min(width, c_out - column), width, to);
+class Correlation {
+ public:
+  Correlation(const Line* along, const Images& x, const Images& y, std::int64_t images, const Weights& w,
+              const Finish<T>& finish)
+      : line_{along[0], along[1], along[2]}, x_(x), y_(y), w_(w), finish_(finish) {
+    join_axes(line_, x_, y_, images);
+    choose_loop();
+    panels_ = ceil_div(y_.channels, width_);
+    panel_size_ = dots_ ? products_ / run_ * round_up(run_, loop_.columns / 2) * width_ : products_ * width_;
+    packed_before_ = dots_ || panel_size_ * kItem <= conv_limits.packed_bytes;
+    const bool direct = Results<T>::direct(y_);
+    most_columns_ = direct ? y_.channels : std::min(y_.channels, 16 * width_);  // in a buffer for results
+    largest_ = largest_of(blocks_);
+    tiles_ = cut(largest_.line, images, largest_.channels * kItem, direct ? 0 : most_columns_ * kItem, rows_,
+                 conv_limits.tiles);
+  }
+
+  /// Panels are packed once, before all tiles. If a single panel takes too much memory, each tile packs the blocks of its panels itself.
+  void run() {
+    const std::int64_t at_once =
+        packed_before_ ? std::clamp<std::int64_t>(conv_limits.packed_bytes / (panel_size_ * kItem), 1, panels_)
+                       : panels_;
+    const Scratch<T> packed(packed_before_ ? at_once * panel_size_ : 0);
+    packed_ = packed.get();
+    if (dots_)
+      as_wide(w_.dtype, panel_size_, packed_,
+              [&](auto* raw) { copy_dots(line_, w_, x_.channels, y_.channels, neighbours_, loop_.columns / 2, raw); });
+    for (std::int64_t first = 0; first < panels_; first += at_once) {
+      const std::int64_t n = std::min(at_once, panels_ - first);
+      if (packed_before_ && !dots_) pack_panels(first, n);
+      run_panels(first, n);
+    }
+  }
+
+ private:
+  static constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
+
+  /// The results of one tile in some of the panels that are packed.
+  struct Part {
+    std::int64_t image, first[3], n[3];  // the tile
+    std::int64_t panel, panels;          // from the first packed one on
+    std::int64_t column, columns;        // the channels of the results
   };
 
-  for (std::int64_t first_panel = 0; first_panel < panels; first_panel += panels_at_once) {
-    const std::int64_t n_panels = std::min(panels_at_once, panels - first_panel);
-    if (before && !dots)
-      parallel_for(n_panels * n_blocks, std::max<std::int64_t>(1, (1 << 15) * n_blocks / panel_size),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     for (std::int64_t i = begin; i < end; ++i) {
-                       const Block& block = blocks[i % n_blocks];
-                       pack(block, first_panel + i / n_blocks,
-                            packed.get() + i / n_blocks * panel_size + block.before * width);
-                     }
-                   });
-
-    // If there are few tiles, the columns are divided among threads too.
-    const std::int64_t groups = std::min(
-        n_panels, std::max(ceil_div(conv_limits.tiles / 2, tiles.count()), ceil_div(n_panels * width, most_columns)));
-    const std::int64_t products = std::max<std::int64_t>(1, tile_points * panel_size * n_panels / groups);
-    parallel_for(
-        tiles.count() * groups, std::max<std::int64_t>(1, conv_limits.grain / products),
-        [&](std::int64_t begin, std::int64_t end) {
-          Slab<T> slab(x, 1, 1);
-          Results<T> results(y, tile_points, std::min(c_out, (ceil_div(n_panels, groups)) * width));
-          Scratch<T> own(before ? 0 : largest.products() * width);
-          for (std::int64_t i = begin; i < end; ++i) {
-            std::int64_t first[3], n[3];
-            const std::int64_t image = tiles.place(i / groups, first, n), group = i % groups;
-            const std::int64_t panel_begin = n_panels * group / groups, panel_end = n_panels * (group + 1) / groups;
-            const std::int64_t column = (first_panel + panel_begin) * width,
-                               columns = std::min(c_out, (first_panel + panel_end) * width) - column;
-            results.begin(output_box(line, image, first, n, column, columns));
-            for (const Block& block : blocks) {
-              slab.read(input_box(block.line, image, first, n, block.channel, block.channels));
-              const std::int64_t* stride = slab.stride();
-              const Stretches window(block.line, stride, block.channels, neighbours && stride[2] == block.channels);
-              ConvTile<T> t{.a = nullptr,
-                            .a_step = line[2].step * stride[2],
-                            .offsets = window.offsets.data(),
-                            .runs = window.count(),
-                            .run = window.length,
-                            .b = own.get(),
-                            .out = nullptr,
-                            .out_step = results.step(),
-                            .columns = 0,
-                            .add = block.before > 0};
-              const std::int64_t pieces = ceil_div(n[2], rows);
-              for (std::int64_t panel = panel_begin; panel < panel_end; ++panel) {
-                const std::int64_t at = (panel - panel_begin) * width;
-                if (before) t.b = packed.get() + panel * panel_size + block.before * width;
-                else pack(block, panel, own.get());
-                t.columns = std::min(width, columns - at);
-                if (&block == &blocks.back()) {
-                  t.bias = finish.bias ? finish.bias + column + at : nullptr;
-                  t.relu = finish.relu;
-                }
-                for (std::int64_t a = 0; a < n[0]; ++a)
-                  for (std::int64_t b = 0; b < n[1]; ++b)
-                    for (std::int64_t piece = 0; piece < pieces; ++piece) {
-                      const std::int64_t p = n[2] * piece / pieces, pixels = n[2] * (piece + 1) / pieces - p;
-                      t.a = slab.data() + a * line[0].step * stride[0] + b * line[1].step * stride[1] + p * t.a_step;
-                      t.out = results.row(a, b) + p * t.out_step + at;
-                      tile(t, pixels);
-                    }
-              }
-            }
-            results.end();
-          }
-        });
+  /// Chooses the loop for a tile, and the blocks: so small that the weights of one panel stay in a cache.
+  void choose_loop() {
+    const std::int64_t c_in = x_.channels, c_out = y_.channels;
+    products_ = line_[0].taps * line_[1].taps * line_[2].taps * c_in;
+    // True if the taps of a row are contiguous wherever a tile reads them; they are not if x is a view of some of an image's channels.
+    neighbours_ = line_[2].tap_step == 1 && (!x_.channels_last() || x_.stride[2] == c_in);
+    run_ = neighbours_ ? line_[2].taps * c_in : c_in;
+    const double most_elements = static_cast<double>(conv_limits.slab_bytes / kItem);
+    dots_ = dot_products(c_out, products_, run_, loop_.columns / 2, kItem) &&
+            blocks_of(line_, c_in, products_, most_elements).size() == 1;
+    tile_ = dots_ ? loop_.dot_products : loop_.tile;
+    width_ = dots_ ? c_out : loop_.columns;
+    rows_ = dots_ ? loop_.dots / c_out : loop_.rows;
+    blocks_ = blocks_of(line_, c_in, dots_ ? products_ : conv_limits.panel_bytes / (width_ * kItem), most_elements);
   }
+
+  void pack(const Block& block, std::int64_t panel, T* to) const {
+    const std::int64_t column = panel * width_;
+    pack_panel(block.line, w_.from(block.channel * w_.in + column * w_.out), block.channels,
+               std::min(width_, y_.channels - column), width_, to);
+  }
+  /// Where the weights of a block begin, in the panel at this position among the packed ones.
+  T* packed(const Block& block, std::int64_t at) const { return packed_ + at * panel_size_ + block.before * width_; }
+
+  void pack_panels(std::int64_t first, std::int64_t n) const {
+    const auto n_blocks = static_cast<std::int64_t>(blocks_.size());
+    parallel_for(n * n_blocks, std::max<std::int64_t>(1, (1 << 15) * n_blocks / panel_size_),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i) {
+                     const Block& block = blocks_.data()[i % n_blocks];
+                     pack(block, first + i / n_blocks, packed(block, i / n_blocks));
+                   }
+                 });
+  }
+
+  /// Computes the results of n panels. If there are few tiles, the panels are divided among threads too.
+  void run_panels(std::int64_t first_panel, std::int64_t n) const {
+    const std::int64_t groups =
+        std::min(n, std::max(ceil_div(conv_limits.tiles / 2, tiles_.count()), ceil_div(n * width_, most_columns_)));
+    const std::int64_t points = tiles_.size[0] * tiles_.size[1] * tiles_.size[2],
+                       products = std::max<std::int64_t>(1, points * panel_size_ * n / groups);
+    parallel_for(tiles_.count() * groups, std::max<std::int64_t>(1, conv_limits.grain / products),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   Slab<T> slab(x_, 1, 1);
+                   Results<T> results(y_, points, std::min(y_.channels, ceil_div(n, groups) * width_));
+                   const Scratch<T> own(packed_before_ ? 0 : largest_.products() * width_);
+                   for (std::int64_t i = begin; i < end; ++i) {
+                     const std::int64_t group = i % groups;
+                     Part part;
+                     part.image = tiles_.place(i / groups, part.first, part.n);
+                     part.panel = n * group / groups;
+                     part.panels = n * (group + 1) / groups - part.panel;
+                     part.column = (first_panel + part.panel) * width_;
+                     part.columns = std::min(y_.channels, part.column + part.panels * width_) - part.column;
+                     run_part(part, slab, results, own.get());
+                   }
+                 });
+  }
+
+  void run_part(const Part& part, Slab<T>& slab, Results<T>& results, T* own) const {
+    results.begin(output_box(line_, part.image, part.first, part.n, part.column, part.columns));
+    for (const Block& block : blocks_) {
+      slab.read(input_box(block.line, part.image, part.first, part.n, block.channel, block.channels));
+      add_block(part, block, slab, results, own);
+    }
+    results.end();
+  }
+
+  /// Adds the products of a block to the results; after the last block, the bias too.
+  void add_block(const Part& part, const Block& block, const Slab<T>& slab, const Results<T>& results, T* own) const {
+    const std::int64_t* stride = slab.stride();
+    const Stretches window(block.line, stride, block.channels, neighbours_ && stride[2] == block.channels);
+    ConvTile<T> t{.a = nullptr,
+                  .a_step = line_[2].step * stride[2],
+                  .offsets = window.offsets.data(),
+                  .runs = window.count(),
+                  .run = window.length,
+                  .b = own,
+                  .out = nullptr,
+                  .out_step = results.step(),
+                  .columns = 0,
+                  .add = block.before > 0};
+    const std::int64_t pieces = ceil_div(part.n[2], rows_);
+    for (std::int64_t panel = 0; panel < part.panels; ++panel) {
+      const std::int64_t at = panel * width_;
+      if (packed_before_) t.b = packed(block, part.panel + panel);
+      else pack(block, part.column / width_ + panel, own);
+      t.columns = std::min(width_, part.columns - at);
+      if (&block == &blocks_.back()) {
+        t.bias = finish_.bias ? finish_.bias + part.column + at : nullptr;
+        t.relu = finish_.relu;
+      }
+      for (std::int64_t a = 0; a < part.n[0]; ++a)
+        for (std::int64_t b = 0; b < part.n[1]; ++b)
+          for (std::int64_t piece = 0; piece < pieces; ++piece) {
+            const std::int64_t p = part.n[2] * piece / pieces, pixels = part.n[2] * (piece + 1) / pieces - p;
+            t.a = slab.data() + a * line_[0].step * stride[0] + b * line_[1].step * stride[1] + p * t.a_step;
+            t.out = results.row(a, b) + p * t.out_step + at;
+            tile_(t, pixels);
+          }
+    }
+  }
+
+  const ConvLoops<T>& loop_ = loops<T>();
+  Line line_[3];
+  Images x_, y_;
+  const Weights w_;
+  const Finish<T> finish_;
+  std::int64_t products_ = 0, run_ = 0;  // of a result; of a stretch of contiguous elements of its window
+  bool neighbours_ = false, dots_ = false;
+  decltype(ConvLoops<T>::tile) tile_ = nullptr;
+  std::int64_t width_ = 0, rows_ = 0;  // the columns of a panel; the results of a line that the loop computes at once
+  std::vector<Block> blocks_;
+  Block largest_{};
+  std::int64_t panels_ = 0, panel_size_ = 0, most_columns_ = 0;
+  bool packed_before_ = false;
+  Tiling tiles_{};
+  T* packed_ = nullptr;
+};
+
+}  // namespace
+
+template <class T>
+void correlate(const Line* along, Images x, Images y, std::int64_t images, const Weights& w, const Finish<T>& finish) {
+  Correlation<T>(along, x, y, images, w, finish).run();
 }
 
 template void correlate(const Line*, Images, Images, std::int64_t, const Weights&, const Finish<float>&);

@@ -24,77 +24,114 @@ Division divide(std::int64_t sums, std::int64_t read, std::int64_t panels) {
   return d;
 }
 
-/// Computes a kernel gradient, (taps, channels of x, channels of dy).
+/// A kernel gradient, (taps, channels of x, channels of dy), which is summed in `to`.
 template <class T>
-void sum_kernel(const Block& kernel, Images x, Images dy, std::int64_t images, T* to) {
-  Line line[3] = {kernel.line[0], kernel.line[1], kernel.line[2]};
-  for (Line& l : line) l.weight_start = 0;
-  join_axes(line, x, dy, images);
-  const ConvLoops<T>& loop = loops<T>();
-  constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
-  const std::int64_t c_in = x.channels, c_out = dy.channels, taps = line[0].taps * line[1].taps * line[2].taps,
-                     size = taps * c_in * c_out;
-  const std::int64_t panels = ceil_div(c_out, loop.columns), vector = loop.columns / 2;
-  Division d = divide(size, images * x.size[0] * x.size[1] * x.size[2] * c_in, panels);
-  d.parts = std::min(d.parts, most_parts<T>(size));
-  const bool copied = !Slab<T>(dy, 1, vector).direct() || c_out % vector != 0;  // dy, to whole vectors of channels
-  if (copied) d.groups = std::clamp(ceil_div(c_out * kItem, conv_limits.slab_bytes), d.groups, panels);
-  const std::int64_t most = conv_limits.slab_bytes / kItem;
-  const std::vector<Block> blocks = blocks_of(line, c_in, most, static_cast<double>(most));
-  const Block largest = largest_of(blocks);
-  const Tiling tiles = cut(largest.line, images, largest.channels * kItem,
-                           copied ? ceil_div(panels, d.groups) * loop.columns * kItem : 0, 8, d.parts);
-  d.parts = std::min(d.parts, tiles.count());
-  const Partials<T> partials(to, d.parts, size);
-  parallel_for(d.parts * d.groups, 1, [&](std::int64_t begin, std::int64_t end) {
-    Slab<T> slab(x, 1, 1), slopes(dy, 1, vector);
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t part = i / d.groups, group = i % d.groups;
-      const std::int64_t first_column = panels * group / d.groups * loop.columns,
-                         last_column = std::min(c_out, panels * (group + 1) / d.groups * loop.columns);
-      T* sum = partials.of(part);
-      for (std::int64_t row = 0; row < taps * c_in; ++row)
-        std::fill(sum + row * c_out + first_column, sum + row * c_out + last_column, T(0));
-      for (std::int64_t tile = tiles.count() * part / d.parts; tile < tiles.count() * (part + 1) / d.parts; ++tile) {
-        std::int64_t first[3], n[3];
-        const std::int64_t image = tiles.place(tile, first, n);
-        slopes.read(output_box(line, image, first, n, first_column, last_column - first_column));
-        const std::int64_t* of_dy = slopes.stride();
-        for (const Block& block : blocks) {
-          slab.read(input_box(block.line, image, first, n, block.channel, block.channels));
-          const std::int64_t* stride = slab.stride();
-          const bool joined = line[2].tap_step == 1 && blocks.size() == 1 && stride[2] == c_in;
-          const Stretches window(block.line, stride, block.channels, joined);
-          const std::int64_t pieces = ceil_div(window.length, loop.rows), taps_apart = joined ? 1 : block.line[2].taps;
-          for (std::int64_t r = 0; r < window.count(); ++r) {
-            const std::int64_t tap = (block.line[0].weight(r / taps_apart / block.line[1].taps) * line[1].taps +
-                                      block.line[1].weight(r / taps_apart % block.line[1].taps)) *
-                                         line[2].taps +
-                                     block.line[2].weight(r % taps_apart);
-            for (std::int64_t piece = 0; piece < pieces; ++piece) {
-              const std::int64_t m = window.length * piece / pieces, rows = window.length * (piece + 1) / pieces - m;
-              for (std::int64_t column = first_column; column < last_column; column += loop.columns)
-                for (std::int64_t a = 0; a < n[0]; ++a)
-                  loop.kernel_gradient({.a = slab.data() + window.offsets[r] + m + a * line[0].step * stride[0],
-                                        .b = slopes.data() + (column - first_column) + a * of_dy[0],
-                                        .a_step = line[2].step * stride[2],
-                                        .b_step = of_dy[2],
-                                        .a_line = line[1].step * stride[1],
-                                        .b_line = of_dy[1],
-                                        .lines = n[1],
-                                        .pixels = n[2],
-                                        .out = sum + (tap * c_in + block.channel + m) * c_out + column,
-                                        .out_step = c_out,
-                                        .columns = std::min<std::int64_t>(loop.columns, last_column - column)},
-                                       rows);
-            }
-          }
-        }
+class KernelGradient {
+ public:
+  KernelGradient(const Block& kernel, const Images& x, const Images& dy, std::int64_t images, T* to)
+      : line_{kernel.line[0], kernel.line[1], kernel.line[2]}, x_(x), dy_(dy), to_(to) {
+    for (Line& l : line_) l.weight_start = 0;
+    join_axes(line_, x_, dy_, images);
+    taps_ = line_[0].taps * line_[1].taps * line_[2].taps;
+    panels_ = ceil_div(dy_.channels, loop_.columns);
+    const std::int64_t c_in = x_.channels, most = conv_limits.slab_bytes / kItem;
+    d_ = divide(size(), images * x_.size[0] * x_.size[1] * x_.size[2] * c_in, panels_);
+    d_.parts = std::min(d_.parts, most_parts<T>(size()));
+    const bool copied = !Slab<T>(dy_, 1, vector_).direct() || dy_.channels % vector_ != 0;  // dy, to whole vectors
+    if (copied) d_.groups = std::clamp(ceil_div(dy_.channels * kItem, conv_limits.slab_bytes), d_.groups, panels_);
+    blocks_ = blocks_of(line_, c_in, most, static_cast<double>(most));
+    const Block largest = largest_of(blocks_);
+    tiles_ = cut(largest.line, images, largest.channels * kItem,
+                 copied ? ceil_div(panels_, d_.groups) * loop_.columns * kItem : 0, 8, d_.parts);
+    d_.parts = std::min(d_.parts, tiles_.count());
+  }
+
+  void run() const {
+    const Partials<T> partials(to_, d_.parts, size());
+    parallel_for(d_.parts * d_.groups, 1, [&](std::int64_t begin, std::int64_t end) {
+      Slab<T> slab(x_, 1, 1), slopes(dy_, 1, vector_);
+      for (std::int64_t i = begin; i < end; ++i)
+        sum_part(i / d_.groups, columns_of(i % d_.groups), slab, slopes, partials.of(i / d_.groups));
+    });
+    partials.add();
+  }
+
+ private:
+  static constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
+  struct Columns {
+    std::int64_t first, end;
+  };
+
+  std::int64_t size() const { return taps_ * x_.channels * dy_.channels; }
+  Columns columns_of(std::int64_t group) const {
+    return {panels_ * group / d_.groups * loop_.columns,
+            std::min(dy_.channels, panels_ * (group + 1) / d_.groups * loop_.columns)};
+  }
+
+  /// Sets these columns of `sum` to their sums over a part of the pixels.
+  void sum_part(std::int64_t part, const Columns& columns, Slab<T>& slab, Slab<T>& slopes, T* sum) const {
+    const std::int64_t c_out = dy_.channels;
+    for (std::int64_t row = 0; row < taps_ * x_.channels; ++row)
+      std::fill(sum + row * c_out + columns.first, sum + row * c_out + columns.end, T(0));
+    for (std::int64_t tile = tiles_.count() * part / d_.parts; tile < tiles_.count() * (part + 1) / d_.parts; ++tile) {
+      std::int64_t first[3], n[3];
+      const std::int64_t image = tiles_.place(tile, first, n);
+      slopes.read(output_box(line_, image, first, n, columns.first, columns.end - columns.first));
+      for (const Block& block : blocks_) {
+        slab.read(input_box(block.line, image, first, n, block.channel, block.channels));
+        add_block(block, n, columns, slab, slopes, sum);
       }
     }
-  });
-  partials.add();
-}
+  }
+
+  /// Adds the sums of a block over a tile of n results.
+  void add_block(const Block& block, const std::int64_t* n, const Columns& columns, const Slab<T>& slab,
+                 const Slab<T>& slopes, T* sum) const {
+    const std::int64_t c_out = dy_.channels, *stride = slab.stride(), *of_dy = slopes.stride();
+    const bool joined = line_[2].tap_step == 1 && blocks_.size() == 1 && stride[2] == x_.channels;
+    const Stretches window(block.line, stride, block.channels, joined);
+    const std::int64_t pieces = ceil_div(window.length, loop_.rows);
+    for (std::int64_t r = 0; r < window.count(); ++r) {
+      const std::int64_t row = tap_of(block, joined, r) * x_.channels + block.channel;
+      for (std::int64_t piece = 0; piece < pieces; ++piece) {
+        const std::int64_t m = window.length * piece / pieces, rows = window.length * (piece + 1) / pieces - m;
+        for (std::int64_t column = columns.first; column < columns.end; column += loop_.columns)
+          for (std::int64_t a = 0; a < n[0]; ++a)
+            loop_.kernel_gradient({.a = slab.data() + window.offsets.data()[r] + m + a * line_[0].step * stride[0],
+                                   .b = slopes.data() + (column - columns.first) + a * of_dy[0],
+                                   .a_step = line_[2].step * stride[2],
+                                   .b_step = of_dy[2],
+                                   .a_line = line_[1].step * stride[1],
+                                   .b_line = of_dy[1],
+                                   .lines = n[1],
+                                   .pixels = n[2],
+                                   .out = sum + (row + m) * c_out + column,
+                                   .out_step = c_out,
+                                   .columns = std::min<std::int64_t>(loop_.columns, columns.end - column)},
+                                  rows);
+      }
+    }
+  }
+
+  /// The tap with which stretch r of a window begins. If `joined`, a stretch is a row of taps.
+  std::int64_t tap_of(const Block& block, bool joined, std::int64_t r) const {
+    const std::int64_t row = r / (joined ? 1 : block.line[2].taps);
+    return (block.line[0].weight(row / block.line[1].taps) * line_[1].taps +
+            block.line[1].weight(row % block.line[1].taps)) *
+               line_[2].taps +
+           block.line[2].weight(joined ? 0 : r % block.line[2].taps);
+  }
+
+  const ConvLoops<T>& loop_ = loops<T>();
+  const std::int64_t vector_ = loop_.columns / 2;
+  Line line_[3];
+  Images x_, dy_;
+  T* const to_;
+  std::int64_t taps_ = 0, panels_ = 0;
+  Division d_{};
+  std::vector<Block> blocks_;
+  Tiling tiles_{};
+};
 
 }  // namespace
 
@@ -111,7 +148,7 @@ void kernel_gradient(const Line* line, const Images& x, const Images& dy, std::i
   for (std::int64_t first = 0; first < c_out; first += at_once)
     for (const Block& block : blocks) {
       const std::int64_t n = std::min(at_once, c_out - first);
-      sum_kernel(block, x.part(block.channel, block.channels), dy.part(first, n), images, sums.get());
+      KernelGradient<T>(block, x.part(block.channel, block.channels), dy.part(first, n), images, sums.get()).run();
       sums.write(block, first, n);
     }
 }
