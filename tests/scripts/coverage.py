@@ -2,10 +2,15 @@
 """tests/scripts/coverage.py SOURCE BUILD - the lines and branches that gcov counted in a build of tests/scripts/coverage.sh.
 
 A line counts if some object has code for it, and is reached if one of them ran it: a template's line once, a kernel's line once for all CPU
-levels. A branch is one way out of a condition. Left out are the ways that only an exception takes, with the ordinary way beside them: g++
+levels, a function of a header once for the CPU and the emulated device. The objects of the tests are read too: of an inline function that
+several objects have, the linker keeps the first one's, and the others' counters stay 0. A branch is one way out of a condition. Left out are the ways that only an exception takes, with the ordinary way beside them: g++
 gives each call that may throw such a pair. The same condition in several instantiations of a template counts once: the ways that any of them took.
+So it does where a line is inlined: gcov lists the copies of it in one function behind each other. A line has two ways for each if, for, while,
+case, &&, || and ? in its text, or fewer where most functions say so, and two where there are none, as in a macro. Of a function that lists a
+multiple, each so many-th belong together; one whose number is no multiple, because constants decided some conditions there, says nothing.
 """
 import collections
+import concurrent.futures
 import json
 import re
 import subprocess
@@ -14,9 +19,10 @@ from pathlib import Path
 
 source, build = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 FOLDERS = ("core", "ops", "autograd")
+CONDITION = re.compile(r"\b(?:if|for|while|case)\b|&&|\|\||\?")
 
-lines = collections.defaultdict(lambda: collections.defaultdict(int))                            # file -> line -> runs
-branches = collections.defaultdict(lambda: collections.defaultdict(dict))                        # file -> line -> (how many, which) -> runs
+lines = collections.defaultdict(lambda: collections.defaultdict(int))       # file -> line -> runs
+branches = collections.defaultdict(lambda: collections.defaultdict(list))    # file -> line -> the runs of each way, a list for each function
 
 
 def decisions(of_line):
@@ -46,35 +52,53 @@ def read(data):
             number = line["line_number"]
             lines[name][number] += line["count"]
             ways = decisions(line["branches"])
-            for i, count in enumerate(ways):
-                key = (len(ways), i)
-                branches[name][number][key] = branches[name][number].get(key, 0) + count
+            if ways:
+                branches[name][number].append(ways)
+
+
+def folded(functions, text):
+    """How often each way of a line was taken."""
+    numbers = collections.Counter(map(len, functions))
+    n = max(numbers, key=lambda k: (numbers[k], -k))
+    if "switch" in text:
+        n = min(numbers)
+    else:
+        n = min(n, 2 * max(1, len(CONDITION.findall(text.split("//")[0]))))
+    return [sum(ways[i] for f in functions if len(f) % n == 0 for ways in [f[k:k + n] for k in range(0, len(f), n)]) for i in range(n)]
+
+
+def gcov(objects):
+    return subprocess.run(["gcov", "--json-format", "--branch-probabilities", "--stdout", *objects], cwd=build, capture_output=True, text=True).stdout
 
 
 def main():
-    objects = [str(p) for p in build.rglob("*.gcno") if "/tests/" not in str(p.relative_to(build)) or "kassette_emulated_cuda" in str(p)]
-    for i in range(0, len(objects), 8):
-        done = subprocess.run(["gcov", "--json-format", "--branch-probabilities", "--stdout", *objects[i:i + 8]], cwd=build, capture_output=True, text=True)
-        for text in done.stdout.splitlines():
-            if text.startswith("{"):
-                read(json.loads(text))
+    objects = sorted(str(p) for p in build.rglob("*.gcno"))
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for said in pool.map(gcov, ([name] for name in objects)):
+            for text in said.splitlines():
+                if text.startswith("{"):
+                    read(json.loads(text))
+
+    texts = {name: (source / name).read_text().splitlines() for name in lines}
+    taken = {name: {number: folded(functions, texts[name][number - 1]) for number, functions in of.items()} for name, of in branches.items()}
 
     def count(name):
         of = lines[name]
-        ways = [n for at in branches[name].values() for n in at.values()]
+        ways = [n for at in taken.get(name, {}).values() for n in at]
         return len(of), sum(n > 0 for n in of.values()), len(ways), sum(n > 0 for n in ways)
 
     table = {name: count(name) for name in lines}
     uncovered = open(build / "uncovered.txt", "w")
     for name in sorted(table):
-        text = (source / name).read_text().splitlines()
+        text = texts[name]
         for number in sorted(lines[name]):
             if lines[name][number] == 0:
                 print(f"{name}:{number}: {text[number - 1].strip()}", file=uncovered)
             else:
-                for (of, which), n in sorted(branches[name].get(number, {}).items()):
+                ways = taken.get(name, {}).get(number, [])
+                for i, n in enumerate(ways):
                     if n == 0:
-                        print(f"{name}:{number}: way {which + 1} of {of}: {text[number - 1].strip()}", file=uncovered)
+                        print(f"{name}:{number}: way {i + 1} of {len(ways)}: {text[number - 1].strip()}", file=uncovered)
 
     def show(title, names):
         a, b, c, d = (sum(table[n][i] for n in names) for i in range(4))
