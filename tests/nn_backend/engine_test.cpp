@@ -265,3 +265,37 @@ TEST_CASE("boxed values are what they were made from", "[engine]") {
   a = 1;
   CHECK(printed(b) == "['deep']");
 }
+
+TEST_CASE("a boxed value of another kind than the one that is asked for is a TypeError that names both", "[engine]") {
+  using engine::Value;
+  const Value code = engine::Code{run_words, nullptr, nullptr};
+  auto refused = [](const char* words, auto&& f) {
+    CHECK(kassette::test::error_of<kassette::TypeError>(f) == std::string("engine: ") + words + " is expected");
+  };
+  refused("None where a bool", [] { Value().as_bool(); });
+  refused("a float where an int", [] { Value(2.5).as_int(); });
+  refused("a list where a float", [] { Value::list({1}).as_float(); });
+  refused("an int where text", [] { Value(1).as_text(); });
+  refused("a bool where a tensor", [] { Value(true).as_tensor(); });
+  refused("code where a list of tensors", [&] { code.as_tensors(); });
+  refused("an int where a tensor", [] { Value::list({1}).as_tensors(); });
+  refused("a tensor where a list", [] { Value(K::ones({2})).size(); });
+  refused("text where a list", [] { Value("x")[0]; });
+  refused("a list where code", [] { Value::list({1})({1}); });
+  CHECK_THROWS_WITH(Value::list({1, 2})[-1], "engine: element -1 of a list of 2");
+}
+
+TEST_CASE("a boxed value is read as what it can stand for, and prints as what it is", "[engine]") {
+  using engine::Value;
+  CHECK(Value(2).as_bool());
+  CHECK_FALSE(Value(false).as_bool());
+  CHECK(Value(true).as_int() == 1);
+  CHECK(Value(true).as_float() == 1);
+  CHECK(Value(2.5).as_float() == 2.5);
+  CHECK(Value().as_text() == nullptr);
+  CHECK_FALSE(Value().as_tensor().defined());
+  CHECK(Value(K::ones({2})).as_tensors().size() == 1);
+  CHECK(Value(Tensors{K::ones({2}), Tensor()}).size() == 2);
+  CHECK(printed(Value(K::ones({2}))) == printed(K::ones({2})));
+  CHECK(printed(Value(engine::Code{run_words, nullptr, nullptr})) == "<code>");
+}
