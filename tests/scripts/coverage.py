@@ -5,9 +5,10 @@ A line counts if some object has code for it, and is reached if one of them ran 
 levels, a function of a header once for the CPU and the emulated device. The objects of the tests are read too: of an inline function that
 several objects have, the linker keeps the first one's, and the others' counters stay 0. A branch is one way out of a condition. Left out are the ways that only an exception takes, with the ordinary way beside them: g++
 gives each call that may throw such a pair. The same condition in several instantiations of a template counts once: the ways that any of them took.
-So it does where a line is inlined: gcov lists the copies of it in one function behind each other. A line has two ways for each if, for, while,
-case, &&, || and ? in its text, or fewer where most functions say so, and two where there are none, as in a macro. Of a function that lists a
-multiple, each so many-th belong together; one whose number is no multiple, because constants decided some conditions there, says nothing.
+So it does where a line is inlined: gcov lists the copies of it in one function behind each other. A line has as many ways as most functions say, or
+the largest part of that number that its text allows: two for each if, for, while, case, &&, || and ?, and two for the end of a chain of && or ||.
+Of a function that lists a multiple, each so many-th belong together; one whose number is no multiple, because constants decided some conditions
+there, says nothing.
 """
 import collections
 import concurrent.futures
@@ -59,11 +60,11 @@ def read(data):
 def folded(functions, text):
     """How often each way of a line was taken."""
     numbers = collections.Counter(map(len, functions))
-    n = max(numbers, key=lambda k: (numbers[k], -k))
-    if "switch" in text:
-        n = min(numbers)
-    else:
-        n = min(n, 2 * max(1, len(CONDITION.findall(text.split("//")[0]))))
+    n = min(numbers) if "switch" in text else max(numbers, key=lambda k: (numbers[k], -k))
+    if n % 2 == 0 and "switch" not in text:
+        found = CONDITION.findall(text.split("//")[0])
+        most = 2 * max(1, len(found) + ("&&" in found or "||" in found))
+        n = max(k for k in range(2, most + 1, 2) if n % k == 0)
     return [sum(ways[i] for f in functions if len(f) % n == 0 for ways in [f[k:k + n] for k in range(0, len(f), n)]) for i in range(n)]
 
 
