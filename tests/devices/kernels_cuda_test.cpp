@@ -301,6 +301,29 @@ TEST_CASE("a transpose on a device is the CPU's, of tiles that are cut and of mo
         "transpose", whole(shape, uint8, 251), [](const Tensor& x) { return K::transpose(x); }, true);
 }
 
+TEST_CASE("images of several blocks of threads are pooled, enlarged and convolved on a device as on the CPU",
+          "[device]") {
+  if (!has_device("cuda:0")) return;
+  for (const char* format : {"channels_last", "channels_first"}) {
+    const bool last = std::string(format) == "channels_last";
+    const Tensor x = whole(last ? Shape{2, 11, 13, 3} : Shape{2, 3, 11, 13}, float32),
+                 w = whole({3, 2, 3, 2}, float32, 5);
+    auto check = [&](const std::string& what, auto f) {
+      same_on_device(what, x, f, false);
+      auto gradient = [&](const Tensor& t) {
+        Tensor v = K::variable(t, float32);
+        return K::gradients(K::sum(K::square(f(v))), v)[0];
+      };
+      same_on_device("the gradient of " + what, x, gradient, false);
+    };
+    for (const char* mode : {"max", "avg"})
+      check(mode, [&](const Tensor& t) { return K::pool2d(t, {3, 2}, {2, 1}, "same", format, mode); });
+    check("resize_images", [&](const Tensor& t) { return K::resize_images(t, 3, 2, format, "bilinear"); });
+    check("depthwise_conv2d",
+          [&](const Tensor& t) { return K::depthwise_conv2d(t, w.to(t.device()), 2, "same", format); });
+  }
+}
+
 TEST_CASE("ctc_decode on a device gives the CPU's labels and scores, there", "[ctc][device]") {
   if (!has_device("cuda:0")) return;
   for (DType dtype : {float32, float64}) {

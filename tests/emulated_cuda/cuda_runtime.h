@@ -17,7 +17,8 @@
 //            ends the process.
 //   Blocks   Blocks run one after the other, in a random order for each launch, with __shared__ memory poisoned before each. Threads also run one
 //            after the other, on fibers, each up to a barrier: lanes in a random order for each launch, and a warp as far ahead of the others as
-//            barriers allow.
+//            barriers allow. Some launches get fewer blocks along x than they ask for: the host bounds that number, and each of our kernels
+//            loops over the rest.
 // Random choices come from EMULATED_CUDA_SEED, by default 1; with 0 the order is that of the numbers, and streams run as late as possible.
 #pragma once
 #include <algorithm>

@@ -221,6 +221,8 @@ void emulated_run_grid(const void* kernel, dim3 grid, dim3 block, const std::fun
   if (block.x == 0 || block.x > kMaxThreads || block.y != 1 || block.z != 1 || grid.x == 0 || grid.y == 0 ||
       grid.y > 65535 || grid.z != 1)
     emulated_die("a launch that CUDA would refuse, or that has more axes than ours");
+  const unsigned fewer = draws.below(3);
+  if (fewer) grid.x = fewer == 1 ? 1 : 1 + draws.below(grid.x);
   gridDim = grid;
   blockDim = block;
   body = &thread;

@@ -81,6 +81,14 @@ __global__ void reverse_warp(float* to) {
 __global__ void chain_blocks(float* to) {
   if (threadIdx.x == 0) to[blockIdx.x] = blockIdx.x ? to[blockIdx.x - 1] + 1 : 0;
 }
+template <bool kLoops>
+__global__ void set_all(float* to, unsigned n) {
+  unsigned i = blockIdx.x * kThreads + threadIdx.x;
+  do {
+    if (i < n) to[i] = 1;
+    i += gridDim.x * kThreads;
+  } while (kLoops && i < n);
+}
 /// True if one of kTries runs returns something other than `wanted`.
 template <class F>
 bool differs(const std::vector<float>& wanted, F run) {
@@ -108,6 +116,18 @@ bool streams_differ(bool waits) {
     if (waits) cudaStreamWaitEvent(second.handle, done);
     start(second.handle, 1, copy_one, static_cast<const float*>(a), 0, b);
     return host(b, 1, second.handle);
+  });
+}
+
+/// A launch of as many threads as there are elements. True if an element is not set.
+template <bool kLoops>
+bool blocks_miss() {
+  constexpr unsigned kBlocks = 3, kElements = kBlocks * kThreads - 1;
+  Stream s;
+  float* a = device<float>(kElements);
+  return differs(std::vector<float>(kElements, 1), [&] {
+    cudaMemsetAsync(a, 0, kElements * sizeof *a, s.handle);
+    return start(s.handle, kBlocks, set_all<kLoops>, a, kElements), host(a, kElements, s.handle);
   });
 }
 
@@ -282,9 +302,11 @@ const Misuse all[] = {
          return start(s.handle, 8, chain_blocks, a), host(a, 8, s.handle);
        });
      }},
+    {"no loop over the blocks", [] { return blocks_miss<false>(); }},
     {"no wait for another stream", [] { return streams_differ(/*waits=*/false); }},
     // Correct code must pass.
     {"right: a wait for another stream", [] { return streams_differ(/*waits=*/true); }},
+    {"right: a loop over the blocks", [] { return blocks_miss<true>(); }},
     {"right: a small number before half of an address",
      [] {
        constexpr std::uint32_t kHigh = 0x2a00;
