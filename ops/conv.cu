@@ -12,13 +12,14 @@ namespace {
 
 template <class T>
 __global__ void convolve_each(Geometry g, const T* x, const T* w, T* y) {
-  const std::int64_t n = g.batch * g.out_points() * g.c_out, multiplier = g.c_out / g.c_in;
+  const std::int64_t n = g.batch * g.out_points() * g.c_out;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, g.out_points(), g.c_out, g.channels_first);
+    const Place p(t, g.by_out.points, g.by_out.channels, g.channels_first);
+    const std::int64_t own = g.by_multiplier(p.channel);  // the input channel, if depthwise
     Wide<T> sum = Wide<T>(0);
     g.each_under(p.point, [&](std::int64_t tap, std::int64_t at) {
       if (g.depthwise) {
-        sum = sum + load(x + g.x_at(p.image, at, p.channel / multiplier)) * load(w + g.w_at(tap, 0, p.channel));
+        sum = sum + load(x + g.x_at(p.image, at, own)) * load(w + g.w_at(tap, 0, p.channel));
         return;
       }
       const T *from = x + g.x_at(p.image, at, 0), *by = w + g.w_at(tap, 0, p.channel);
@@ -30,9 +31,9 @@ __global__ void convolve_each(Geometry g, const T* x, const T* w, T* y) {
 
 template <class T>
 __global__ void input_gradient_each(Geometry g, const T* dy, const T* w, T* dx) {
-  const std::int64_t n = g.batch * g.in_points() * g.c_in, filters = g.depthwise ? g.c_out / g.c_in : g.c_out;
+  const std::int64_t n = g.batch * g.in_points() * g.c_in, filters = g.depthwise ? g.by_multiplier.by : g.c_out;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, g.in_points(), g.c_in, g.channels_first);
+    const Place p(t, g.by_in.points, g.by_in.channels, g.channels_first);
     const std::int64_t first = g.depthwise ? p.channel * filters : 0;
     Wide<T> sum = Wide<T>(0);
     g.each_over(p.point, [&](std::int64_t tap, std::int64_t at) {
@@ -50,8 +51,9 @@ class Cursor {
     for (int d = 2; d >= 0; --d) {
       shift_[d] = tap % g.window[d].size * g.window[d].dilation - g.before[d];
       tap /= g.window[d].size;
-      p_[d] = start % g.out[d];
-      start /= g.out[d];
+      const std::int64_t rest = g.by_out.axis[d](start);
+      p_[d] = start - rest * g.out[d];
+      start = rest;
     }
     image_ = start;
   }
@@ -71,7 +73,7 @@ class Cursor {
   KASSETTE_FN std::int64_t under() const {
     std::int64_t at = 0;
     for (int d = 0; d < 3; ++d) {
-      const std::int64_t i = p_[d] * g_.window[d].stride + shift_[d];
+      const std::int64_t i = p_[d] * g_.window[d].stride.by + shift_[d];
       if (i < 0 || i >= g_.in[d]) return -1;
       at = at * g_.in[d] + i;
     }
@@ -86,13 +88,14 @@ class Cursor {
 /// The sums of the kernel gradient over each of `parts` parts of all points, (part, weight). A team computes each sum. If channels are last a team
 /// is one thread, and neighbouring threads read neighbouring channels; if they are first it is a warp, whose threads read neighbouring points.
 template <class Team, class T, class Out>
-__global__ void kernel_gradient_parts(Geometry g, std::int64_t parts, const T* x, const T* dy, Out* to) {
-  const std::int64_t block = g.depthwise ? g.c_out : g.c_in * g.c_out, n = g.taps() * block,
-                     multiplier = g.c_out / g.c_in, points = g.batch * g.out_points();
-  for (std::int64_t o = Team::first(); o < n * parts; o += Team::step()) {
-    const std::int64_t part = o / n, t = o % n, tap = t / block, f = t % g.c_out,
-                       c = g.depthwise ? f / multiplier : t % block / g.c_out;
-    const std::int64_t first = points * part / parts + Team::rank(), last = points * (part + 1) / parts;
+__global__ void kernel_gradient_parts(Geometry g, Divider by_weights, Divider by_parts, const T* x, const T* dy,
+                                      Out* to) {
+  const std::int64_t points = g.batch * g.out_points();
+  for (std::int64_t o = Team::first(); o < by_weights.by * by_parts.by; o += Team::step()) {
+    const std::int64_t part = by_weights(o), weight = o - part * by_weights.by, row = g.by_out.channels(weight),
+                       f = weight - row * g.c_out, tap = g.depthwise ? row : g.by_in.channels(row),
+                       c = g.depthwise ? g.by_multiplier(f) : row - tap * g.c_in;
+    const std::int64_t first = by_parts(points * part) + Team::rank(), last = by_parts(points * (part + 1));
     Wide<T> sum = Wide<T>(0);
     Cursor cursor(g, tap, first);
     for (std::int64_t p = first; p < last; p += Team::kSize, cursor.advance(Team::kSize)) {
@@ -123,8 +126,8 @@ void kernel_gradient(const OpCall& call, const ConvShape& s) {
   const Scratch partial(device, parts > 1 ? parts * n * static_cast<std::int64_t>(sizeof(Wide<T>)) : 0);
   auto sum = [&](auto* to) {
     launch(call.op.name, device, blocks_for(parts * n * Team::kSize),
-           kernel_gradient_parts<Team, T, std::remove_pointer_t<decltype(to)>>, Geometry(s), parts, call.in[0].as<T>(),
-           call.in[1].as<T>(), to);
+           kernel_gradient_parts<Team, T, std::remove_pointer_t<decltype(to)>>, Geometry(s), Divider(n), Divider(parts),
+           call.in[0].as<T>(), call.in[1].as<T>(), to);
   };
   if (parts == 1) return sum(call.out_as<T>());
   sum(static_cast<Wide<T>*>(partial.get()));

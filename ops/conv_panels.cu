@@ -47,6 +47,9 @@ struct Images {
 
 struct Lines {
   Line of[3];
+  Divider by_results[3];
+  Lines(const Line& a, const Line& b, const Line& c)
+      : of{a, b, c}, by_results{Divider(a.results), Divider(b.results), Divider(c.results)} {}
   KASSETTE_FN std::int64_t taps() const { return of[0].taps * of[1].taps * of[2].taps; }
   KASSETTE_FN std::int64_t results() const { return of[0].results * of[1].results * of[2].results; }
   bool apart() const { return of[0].out_step > 1 || of[1].out_step > 1 || of[2].out_step > 1; }
@@ -89,20 +92,21 @@ void with_width(const Images& x, const void* other, int item, F f) {
 
 /// Gathers a panel. A thread gathers one channel of one point, so that neighbouring threads read and write neighbouring elements.
 template <class E>
-__global__ void gather_panel(Lines lines, Images x, Part part, E* panel) {
+__global__ void gather_panel(Lines lines, Images x, Part part, Divider by_points, Divider by_channels, E* panel) {
   const Line* line = lines.of;
   const std::int64_t n = part.images * part.points * x.channels, taps = lines.taps(),
                      step = x.channels_first ? 1 : x.channels,
                      tap_step = x.channels_first ? x.channels * part.points : x.channels;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, part.points, x.channels, x.channels_first);
+    const Place p(t, by_points, by_channels, x.channels_first);
     const E* from = reinterpret_cast<const E*>(x.data) + x.at(part.image + p.image, 0, p.channel);
     E* to = panel + (x.channels_first ? (p.image * taps * x.channels + p.channel) * part.points + p.point
                                       : (p.image * part.points + p.point) * taps * x.channels + p.channel);
     std::int64_t low[3], point = part.point + p.point;
     for (int d = 2; d >= 0; --d) {
-      low[d] = line[d].low(point % line[d].results);
-      point /= line[d].results;
+      const std::int64_t rest = lines.by_results[d](point);
+      low[d] = line[d].low(point - rest * line[d].results);
+      point = rest;
     }
     for (std::int64_t a = 0, i = low[0]; a < line[0].taps; ++a, i += line[0].tap_step)
       for (std::int64_t b = 0, j = low[1]; b < line[1].taps; ++b, j += line[1].tap_step) {
@@ -131,17 +135,18 @@ __global__ void pack_kernel(Lines lines, std::int64_t sizes1, std::int64_t sizes
 
 /// Copies the results of a part, `count` channels from `first` on, to their places in y.
 template <class E>
-__global__ void put_results(Lines lines, Images y, Part part, std::int64_t first, std::int64_t count,
-                            const E* results) {
+__global__ void put_results(Lines lines, Images y, Part part, Divider by_points, std::int64_t first,
+                            Divider by_channels, const E* results) {
   const Line* line = lines.of;
-  const std::int64_t n = part.images * part.points * count;
+  const std::int64_t n = part.images * part.points * by_channels.by;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, part.points, count, y.channels_first);
+    const Place p(t, by_points, by_channels, y.channels_first);
     std::int64_t at = 0, scale = 1, point = part.point + p.point;
     for (int d = 2; d >= 0; --d) {
-      at += (line[d].out_start + point % line[d].results * line[d].out_step) * scale;
+      const std::int64_t rest = lines.by_results[d](point);
+      at += (line[d].out_start + (point - rest * line[d].results) * line[d].out_step) * scale;
       scale *= y.size[d];
-      point /= line[d].results;
+      point = rest;
     }
     reinterpret_cast<E*>(y.data)[y.at(part.image + p.image, at, first + p.channel)] = results[t];
   }
@@ -176,7 +181,7 @@ class Panels {
       Images x = x_;
       x.channels /= lanes;
       launch(name_, device_, blocks_for(part.rows() * x.channels), gather_panel<E>, lines_, x, part,
-             static_cast<E*>(memory_->get()));
+             Divider(part.points), Divider(x.channels), static_cast<E*>(memory_->get()));
     });
     return static_cast<const std::byte*>(memory_->get());
   }
@@ -247,17 +252,16 @@ void correlate(const OpCall& call, CudaBackend& device, const Lines& lines, cons
       if (!apart) return;
       for_size(item, [&](auto* null) {
         using E = std::remove_pointer_t<decltype(null)>;
-        launch(call.op.name, device, blocks_for(part.rows() * count), put_results<E>, lines, y, part, first, count,
-               static_cast<const E*>(results.get()));
+        launch(call.op.name, device, blocks_for(part.rows() * count), put_results<E>, lines, y, part,
+               Divider(part.points), first, Divider(count), static_cast<const E*>(results.get()));
       });
     });
   }
 }
 
 Lines forward_lines(const ConvShape& s) {
-  Lines lines;
-  for (int d = 0; d < 3; ++d) lines.of[d] = forward_line(s.window[d], s.in[d], s.out[d]);
-  return lines;
+  auto line = [&](int d) { return forward_line(s.window[d], s.in[d], s.out[d]); };
+  return Lines(line(0), line(1), line(2));
 }
 
 /// Computes the results of the input gradient with one remainder modulo the strides.
@@ -310,8 +314,8 @@ void input_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   for (std::int64_t a = 0; a < w[0].stride; ++a)
     for (std::int64_t b = 0; b < w[1].stride; ++b)
       for (std::int64_t c = 0; c < w[2].stride; ++c) {
-        const Lines lines{
-            {backward_line(w[0], s.in[0], a), backward_line(w[1], s.in[1], b), backward_line(w[2], s.in[2], c)}};
+        const Lines lines(backward_line(w[0], s.in[0], a), backward_line(w[1], s.in[1], b),
+                          backward_line(w[2], s.in[2], c));
         if (lines.taps() > 0 && lines.results() > 0) correlate_back(call, device, s, lines);
       }
 }

@@ -14,9 +14,6 @@ void for_size(int size, F f) {
   else f(static_cast<std::uint64_t*>(nullptr));
 }
 
-/// Returns the layout with zeros for unused axes. Kernel arguments must not have uninitialised bytes: the emulated device would take an old
-/// pointer in them for a pointer to host memory.
-Strided whole(const Strided& layout);
 /// As in ops/strided.h; no size is 0.
 void copy_strided(CudaBackend& device, const Strided& layout, const void* from, void* to, int size);
 /// DeviceMoves::fill (devices/plugin.h); `count` is not 0.

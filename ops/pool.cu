@@ -66,11 +66,11 @@ struct MeanSpread {
   }
 };
 
-/// Sets each of n elements, of images with `points` points, to f(its place).
+/// Sets each of n elements to f(its place).
 template <class T, class F>
-__global__ void fill_each(F f, std::int64_t n, std::int64_t points, T* to) {
+__global__ void fill_each(F f, std::int64_t n, Divider by_points, T* to) {
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step())
-    store(to + t, f(Place(t, points, f.g.c_in, f.g.channels_first)));
+    store(to + t, f(Place(t, by_points, f.g.by_in.channels, f.g.channels_first)));
 }
 /// Sets the elements of the output to F<T>{geometry, inputs...}(place), with the geometry between `windows` and `results`.
 template <template <class> class F, class... In>
@@ -78,9 +78,10 @@ void fill_output(const OpCall& call, const TensorSpec& windows, const TensorSpec
   with_floats(call, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     const Geometry g(ConvShape(call.attrs, windows, results));
-    const std::int64_t n = call.out[0]->numel(), points = &results == call.out[0] ? g.out_points() : g.in_points();
+    const std::int64_t n = call.out[0]->numel();
     launch(call.op.name, device_of(call.device), blocks_for(n), fill_each<T, F<T>>,
-           F<T>{g, call.in[inputs].template as<T>()...}, n, points, call.out_as<T>());
+           F<T>{g, call.in[inputs].template as<T>()...}, n, (&results == call.out[0] ? g.by_out : g.by_in).points,
+           call.out_as<T>());
   });
 }
 

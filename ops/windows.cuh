@@ -5,16 +5,32 @@
 
 namespace kassette::cuda {
 
+/// Dividers by the sizes of an image, or of its results, and the number of its channels.
+struct ImageDividers {
+  Divider axis[3], points, channels;
+  ImageDividers(const std::int64_t (&size)[3], std::int64_t channels_)
+      : axis{Divider(size[0]), Divider(size[1]), Divider(size[2])}, points(size[0] * size[1] * size[2]),
+        channels(channels_) {}
+};
+
 /// A ConvShape in the form that direct kernels take: a trivially copyable argument. A point is the row-major number of a pixel (or voxel).
 struct Geometry {
-  WindowAxis window[3];
+  /// An axis of the window. Unlike WindowAxis it has no padding bytes: see emulated_without_padding.
+  struct Axis {
+    std::int64_t size, dilation;
+    Divider stride;
+  };
+  Axis window[3];
   std::int64_t batch, c_in, c_out, in[3], out[3], before[3];
+  ImageDividers by_in, by_out;
+  Divider by_multiplier;
   bool channels_first, depthwise;
 
   explicit Geometry(const ConvShape& s)
-      : batch(s.batch), c_in(s.c_in), c_out(s.c_out), channels_first(s.channels_first), depthwise(s.depthwise) {
+      : batch(s.batch), c_in(s.c_in), c_out(s.c_out), by_in(s.in, s.c_in), by_out(s.out, s.c_out),
+        by_multiplier(s.c_out / s.c_in), channels_first(s.channels_first), depthwise(s.depthwise) {
     for (int d = 0; d < 3; ++d) {
-      window[d] = s.window[d];
+      window[d] = {s.window[d].size, s.window[d].dilation, Divider(s.window[d].stride)};
       in[d] = s.in[d];
       out[d] = s.out[d];
       before[d] = s.window[d].before(s.in[d]);
@@ -42,8 +58,9 @@ struct Geometry {
   KASSETTE_FN void each_under(std::int64_t point, F f) const {
     std::int64_t low[3];
     for (int d = 2; d >= 0; --d) {
-      low[d] = point % out[d] * window[d].stride - before[d];
-      point /= out[d];
+      const std::int64_t rest = by_out.axis[d](point);
+      low[d] = (point - rest * out[d]) * window[d].stride.by - before[d];
+      point = rest;
     }
     for (std::int64_t a = 0, i = low[0]; a < window[0].size; ++a, i += window[0].dilation) {
       if (i < 0 || i >= in[0]) continue;
@@ -59,8 +76,9 @@ struct Geometry {
   KASSETTE_FN void each_over(std::int64_t point, F f) const {
     std::int64_t high[3];
     for (int d = 2; d >= 0; --d) {
-      high[d] = point % in[d] + before[d];
-      point /= in[d];
+      const std::int64_t rest = by_in.axis[d](point);
+      high[d] = point - rest * in[d] + before[d];
+      point = rest;
     }
     for (std::int64_t a = window[0].size - 1; a >= 0; --a) {
       const std::int64_t i = over(0, high[0] - a * window[0].dilation);
@@ -75,14 +93,14 @@ struct Geometry {
       }
     }
   }
-  /// The number of elements of x, without padding, that the window at a point of the results covers.
+  /// The number of elements of x, without padding, that the window at a point of the results covers. It is not dilated.
   KASSETTE_FN std::int64_t shown(std::int64_t point) const {
     std::int64_t n = 1;
     for (int d = 2; d >= 0; --d) {
-      const std::int64_t low = point % out[d] * window[d].stride - before[d], dilation = window[d].dilation;
-      const std::int64_t first = low < 0 ? ceil_div(-low, dilation) : 0, fit = (in[d] - low - 1) / dilation + 1;
-      n *= (fit < window[d].size ? fit : window[d].size) - first;
-      point /= out[d];
+      const std::int64_t rest = by_out.axis[d](point);
+      const std::int64_t low = (point - rest * out[d]) * window[d].stride.by - before[d], fit = in[d] - low;
+      n *= (fit < window[d].size ? fit : window[d].size) - (low < 0 ? -low : 0);
+      point = rest;
     }
     return n;
   }
@@ -91,19 +109,24 @@ struct Geometry {
   /// The position along axis d whose window begins `distance` elements after that of position 0; -1 if there is none.
   KASSETTE_FN std::int64_t over(int d, std::int64_t distance) const {
     if (distance < 0) return -1;
-    const std::int64_t p = distance / window[d].stride;
-    return p * window[d].stride == distance && p < out[d] ? p : -1;
+    const std::int64_t p = window[d].stride(distance);
+    return p * window[d].stride.by == distance && p < out[d] ? p : -1;
   }
 };
 
 /// The image, point and channel of element t of a tensor of images.
 struct Place {
   std::int64_t image, point, channel;
-  KASSETTE_FN Place(std::int64_t t, std::int64_t points, std::int64_t channels, bool channels_first) {
-    image = t / (points * channels);
-    const std::int64_t inner = t - image * points * channels;
-    point = channels_first ? inner % points : inner / channels;
-    channel = channels_first ? inner / points : inner % channels;
+  KASSETTE_FN Place(std::int64_t t, const Divider& points, const Divider& channels, bool channels_first) {
+    const std::int64_t outer = channels_first ? points(t) : channels(t);
+    image = channels_first ? channels(outer) : points(outer);
+    if (channels_first) {
+      point = t - outer * points.by;
+      channel = outer - image * channels.by;
+    } else {
+      channel = t - outer * channels.by;
+      point = outer - image * points.by;
+    }
   }
 };
 
