@@ -7,28 +7,26 @@
 namespace kassette::cuda {
 namespace {
 
-template <class Op, class T>
+template <class Op>
 struct Each {
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
-    Wide<T> a = load(o.operand<T>(0) + at[0]), b = load(o.operand<T>(1) + at[1]);
-    o.result<bool>()[i] = Op::value(a, b);
+  template <class V>
+  __device__ bool operator()(V a, V b) const {
+    return Op::value(a, b);
   }
 };
 struct Not {
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
-    o.result<bool>()[i] = !o.operand<bool>(0)[at[0]];
-  }
+  __device__ bool operator()(bool a) const { return !a; }
 };
 
 template <class Op>
 void run(const OpCall& call) {
   for_dtype<Op::takes>(call.spec(1).dtype,
-                       [&](auto* p) { launch_each<2>(call, Each<Op, std::remove_pointer_t<decltype(p)>>{}); });
+                       [&](auto* p) { launch_values<std::remove_pointer_t<decltype(p)>, 2, bool>(call, Each<Op>{}); });
 }
 
 template <class... Ops>
 constexpr std::array<PluginKernel, sizeof...(Ops) + 1> table(OpList<Ops...>) {
-  return {{{Ops::name, run<Ops>}..., {"logical_not", [](const OpCall& call) { launch_each<1>(call, Not{}); }}}};
+  return {{{Ops::name, run<Ops>}..., {"logical_not", [](const OpCall& call) { launch_values<bool, 1>(call, Not{}); }}}};
 }
 const auto kernels = table(CompareOps{});
 

@@ -163,31 +163,32 @@ void launch_each(const OpCall& call, F f) {
   launch_each<kArity>(call, f, operands_of<kArity>(call));
 }
 
-// ---- values of one dtype ------------------------------------------------------------------------------------------------
-/// Stores f(an element of each operand); operands and result have elements of T, and f computes in Wide<T>.
-template <class T, int kArity, class F>
+// ---- operands of one dtype ----------------------------------------------------------------------------------------------
+/// Stores f(an element of each operand). Operands have elements of T, which f takes as Wide<T>; the result has elements of R.
+template <class T, int kArity, class F, class R>
 struct Valued {
   F f;
-  __device__ Wide<T> value(const Wide<T> (&x)[kArity]) const {
-    if constexpr (kArity == 1) return static_cast<Wide<T>>(f(x[0]));
-    else return static_cast<Wide<T>>(f(x[0], x[1]));
+  __device__ Wide<R> value(const Wide<T> (&x)[kArity]) const {
+    if constexpr (kArity == 1) return static_cast<Wide<R>>(f(x[0]));
+    else return static_cast<Wide<R>>(f(x[0], x[1]));
   }
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[kArity], std::int64_t i) const {
     Wide<T> x[kArity];
 #pragma unroll
     for (int k = 0; k < kArity; ++k) x[k] = load(o.operand<T>(k) + at[k]);
-    store(o.result<T>() + i, value(x));
+    store(o.result<R>() + i, value(x));
   }
 };
 
 /// Changes `o` to count packs along the last axis. If that is the only axis, `rest` elements are left after the last pack. Returns false,
 /// with `o` unusable, if packs are not aligned or do not fill the last axis.
-template <class T, int kArity>
+template <class T, class R, int kArity>
 bool count_in_packs(Operands& o, std::int64_t& rest) {
   const int last = o.rank - 1;
   std::int64_t& n = o.dims[last];
   rest = o.rank == 1 ? n % kPack<T> : 0;
-  bool fits = (n - rest) % kPack<T> == 0 && n > rest && packs_at(static_cast<const T*>(o.out));
+  bool fits = (n - rest) % kPack<T> == 0 && n > rest &&
+              reinterpret_cast<std::uintptr_t>(o.out) % alignof(Packed<R, kPack<T>>) == 0;
   for (int k = 0; k < kArity; ++k) {
     std::int64_t& stride = o.strides[k][last];
     // An operand with n elements along the last axis has multiples of n as its other strides, so its packs stay aligned.
@@ -200,14 +201,15 @@ bool count_in_packs(Operands& o, std::int64_t& rest) {
   return fits;
 }
 /// Runs Valued a pack at a time: element by element, each thread would have transactions of two bytes.
-template <class T, int kArity, class F>
-__global__ void run_packs(Valued<T, kArity, F> f, Operands o, std::int64_t rest) {
+template <class T, int kArity, class F, class R>
+__global__ void run_packs(Valued<T, kArity, F, R> f, Operands o, std::int64_t rest) {
   const std::int64_t first = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x,
                      step = std::int64_t(gridDim.x) * blockDim.x;
   for (std::int64_t i = first; i < o.n; i += step) {
     std::int64_t at[kArity];
     locate<kArity>(o, i, at);
-    Packed<T> in[kArity], out;
+    Packed<T> in[kArity];
+    Packed<R, kPack<T>> out;
 #pragma unroll
     for (int k = 0; k < kArity; ++k) {
       const T* from = o.operand<T>(k) + at[k];
@@ -225,7 +227,7 @@ __global__ void run_packs(Valued<T, kArity, F> f, Operands o, std::int64_t rest)
       for (int k = 0; k < kArity; ++k) x[k] = load(&in[k].v[e]);
       store(&out.v[e], f.value(x));
     }
-    reinterpret_cast<Packed<T>*>(o.out)[i] = out;
+    reinterpret_cast<Packed<R, kPack<T>>*>(o.out)[i] = out;
   }
   for (std::int64_t i = o.n * kPack<T> + first; i < o.n * kPack<T> + rest; i += step) {
     std::int64_t at[kArity];
@@ -235,17 +237,18 @@ __global__ void run_packs(Valued<T, kArity, F> f, Operands o, std::int64_t rest)
   }
 }
 
-/// Stores f(an element of each of the first kArity inputs) in output 0. All have elements of T; f takes and returns Wide<T>.
-template <class T, int kArity, class F>
+/// Stores f(an element of each of the first kArity inputs) in output 0. Inputs have elements of T, which f takes as Wide<T>; the output has
+/// elements of R.
+template <class T, int kArity, class R = T, class F>
 void launch_values(const OpCall& call, F f) {
   const Operands o = operands_of<kArity>(call);
-  const Valued<T, kArity, F> valued{f};
-  if constexpr (!std::is_same_v<T, Wide<T>>) {
+  const Valued<T, kArity, F, R> valued{f};
+  if constexpr (!std::is_same_v<T, Wide<T>> || !std::is_same_v<R, Wide<R>>) {
     Operands packs = o;
     std::int64_t rest;
-    if (count_in_packs<T, kArity>(packs, rest))
-      return launch(call.op.name, device_of(call.device), blocks_for(packs.n), run_packs<T, kArity, F>, valued, packs,
-                    rest);
+    if (count_in_packs<T, R, kArity>(packs, rest))
+      return launch(call.op.name, device_of(call.device), blocks_for(packs.n), run_packs<T, kArity, F, R>, valued,
+                    packs, rest);
   }
   launch_each<kArity>(call, valued, o);
 }

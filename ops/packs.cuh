@@ -12,10 +12,10 @@ template <class T>
 inline constexpr int kPack = sizeof(T) >= 16  ? 1
                              : sizeof(T) == 1 ? 8
                                               : 16 / static_cast<int>(sizeof(T));
-/// A pack, aligned such that it is one load.
-template <class T>
-struct alignas(kPack<T> == 1 ? alignof(T) : sizeof(T) * kPack<T>) Packed {
-  T v[kPack<T>];
+/// A pack, aligned such that it is one load; or the results of a pack of another type.
+template <class T, int n = kPack<T>>
+struct alignas(n == 1 ? alignof(T) : sizeof(T) * n) Packed {
+  T v[n];
 };
 /// True if a pack at any multiple of its size from x is aligned.
 template <class T>

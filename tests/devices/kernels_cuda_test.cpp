@@ -350,7 +350,7 @@ TEST_CASE("ctc_decode on a device gives the CPU's labels and scores, there", "[c
 }
 
 TEST_CASE(
-    "elementwise ops of half types read and write packs with the CPU's bits, whatever is repeated and wherever tensors begin",
+    "elementwise ops, comparisons and casts of half types read and write packs with the CPU's bits, whatever is repeated and wherever tensors begin",
     "[device]") {
   if (!has_device("cuda:0")) return;
   const std::vector<std::pair<Shape, Shape>> shapes{{{1}, {1}},        {{7}, {7}},
@@ -369,6 +369,12 @@ TEST_CASE(
         const Tensor &a = turned ? y : x, &b = turned ? x : y;
         CHECK(same_bits((there(a) - there(b)).to("cpu"), a - b));
         CHECK(same_bits(K::maximum(there(a), there(b)).to("cpu"), K::maximum(a, b)));
+        CHECK(same_bits(K::greater(there(a), there(b)).to("cpu"), K::greater(a, b)));
+      }
+      for (DType other : {float16, bfloat16, float32, float64, int32}) {
+        const Tensor from = whole(first, other, 91);
+        CHECK(same_bits(K::cast(there(x), other).to("cpu"), K::cast(x, other)));
+        CHECK(same_bits(K::cast(there(from), dtype).to("cpu"), K::cast(from, dtype)));
       }
       CHECK(same_bits(K::relu(there(x), 0.25).to("cpu"), K::relu(x, 0.25)));
     }
@@ -378,5 +384,7 @@ TEST_CASE(
       auto behind = [&](const Tensor& t) { return t(slice(first, 900)); };
       CHECK(same_bits((behind(there(x)) * behind(there(y))).to("cpu"), behind(x) * behind(y)));
       CHECK(same_bits(K::abs(behind(there(x))).to("cpu"), K::abs(behind(x))));
+      CHECK(same_bits(K::less(behind(there(x)), behind(there(y))).to("cpu"), K::less(behind(x), behind(y))));
+      CHECK(same_bits(K::cast(behind(there(x)), float32).to("cpu"), K::cast(behind(x), float32)));
     }
 }
