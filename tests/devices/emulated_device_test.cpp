@@ -78,6 +78,7 @@ TEST_CASE("the emulated device gives wrong values where a GPU may", "[devices]")
   const Case cases[] = {
       {"device memory that nobody has set", "wrong"},
       {"shared memory that nobody has set", "wrong"},
+      {"a variable of a thread that nobody has set", "wrong"},
       {"a value on the host before its copy was waited for", "wrong"},
       {"a buffer of the host that changes before its copy ran", "wrong"},
       {"no __syncthreads", "wrong"},

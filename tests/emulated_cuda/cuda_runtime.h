@@ -229,8 +229,10 @@ struct EmulatedLaunch {
   void run(dim3 grid, dim3 block, const std::function<void()>& thread) const;
 };
 
-// Padding between the members of a struct may hold an old pointer, and is cleared in a copy: GCC 12 clears other bytes than those of the padding
-// behind an array of structs. Padding behind the last member, where C++ may place other members, cannot be cleared, and is not checked.
+// Padding between the members of a struct may hold an old pointer, and is cleared in a copy. Padding behind the last member, where C++ may place
+// other members, cannot be cleared, and is not checked. GCC 12 clears the wrong bytes if a struct has an array of structs that end in padding:
+// the upper half of d[0].b in struct { short a; struct { long b, c; short e; char f; } d[3]; int g; }. With -ftrivial-auto-var-init=pattern it does
+// so by itself, in each temporary that is made by braces, so arguments of kernels have no such arrays (Geometry::Axis in ops/windows.cuh).
 template <class P>
 P emulated_without_padding(P argument) {
 #if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)

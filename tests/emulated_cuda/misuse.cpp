@@ -64,6 +64,11 @@ __global__ void sum_unset(float* to) {
   sums[threadIdx.x] += 1;
   to[threadIdx.x] = sums[threadIdx.x];
 }
+__global__ void set_from_unset(float* to, int set) {
+  float of[2];
+  of[set] = 1;
+  if (threadIdx.x == 0) to[0] = of[0];
+}
 template <bool kWaits>
 __global__ void reverse_block(float* to) {
   __shared__ float all[kThreads];
@@ -278,6 +283,12 @@ const Misuse all[] = {
        float* a = device<float>(kThreads);
        return differs(std::vector<float>(kThreads, 1),
                       [&] { return start(s.handle, 2, sum_unset, a), host(a, kThreads, s.handle); });
+     }},
+    {"a variable of a thread that nobody has set",
+     [] {
+       Stream s;
+       float* a = device<float>(1);
+       return differs({0}, [&] { return start(s.handle, 1, set_from_unset, a, 1), host(a, 1, s.handle); });
      }},
     {"no __syncthreads",
      [] {
