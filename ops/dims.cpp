@@ -157,7 +157,8 @@ Tensor dims_tensor(const Dims& dims, const char* what, const char* name) {
     if (!b.dtype.is_integer()) fail<TypeError>(at, is, "a tensor of ", b.dtype, "; it must be of integers");
     if (b.rank == 0) return attribute_errors(what, [&] { return packed({t}, what); });
     if (b.rank > 1)
-      fail<ValueError>(at, is, "a tensor of shape ", static_cast<const TensorSpec&>(b), "; it must have one axis");
+      fail<ValueError>({what}, "the shape is a tensor of shape ", static_cast<const TensorSpec&>(b),
+                       "; it must have one axis");
     return on_host(t);
   }
   if (dims.size_ < 0) fail<ValueError>(at, is, "None; its rank must be known here");

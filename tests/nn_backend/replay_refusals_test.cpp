@@ -114,7 +114,7 @@ TEST_CASE("a step of rnn that loses rows is refused when the number of samples i
                  .outputs;
   auto f = K::function({in, state, n}, {y});
   CHECK(f({x, s, 1})[0].shape() == Shape{3, 2, 2});
-  CHECK(error_of<kassette::ValueError>([&] { f({x, s, 2}); }).substr(0, 33) == "rnn: an output has shape (6, 2), ");
+  CHECK(error_of<kassette::ValueError>([&] { f({x, s, 2}); }).substr(0, 33) == "rnn: an output has shape (6, 2); ");
 }
 
 TEST_CASE("an unrolled step that gives other shapes is refused when they are known", "[bad][rnn]") {

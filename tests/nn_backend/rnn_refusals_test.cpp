@@ -236,7 +236,7 @@ TEST_CASE("map_fn and folds refuse what they cannot go through, eager and symbol
   refuses(x,
           "map_fn: the function returned float64; it must be float32, the dtype of elems; name the other one as dtype",
           [](const Tensor& in) { K::map_fn([](const Tensor& t) { return K::cast(t, "float64"); }, in); });
-  refuses(x, "map_fn: the function returned float32, expected int32, the dtype asked for",
+  refuses(x, "map_fn: the function returned float32; it must be int32, the dtype asked for",
           [&](const Tensor& in) { K::map_fn(same, in, K::None, "int32"); });
   refuses(x, "map_fn: the function returned an empty Tensor",
           [](const Tensor& in) { K::map_fn([](const Tensor&) { return Tensor(); }, in); });
