@@ -50,10 +50,12 @@ def wrapped(signature):
     return "\n".join(lines)
 
 
-def index_of(source):
-    """The lines of tests/data/parity.tsv: number, function, group, Keras' signature, note."""
-    lines = (source / "tests/data/parity.tsv").read_text().splitlines()[1:]
-    return [line.split("\t") for line in lines]
+def index_of(source, found):
+    """Number, function, group, Keras' signature, note: the lines of tests/data/parity.tsv, then the functions that are not in it."""
+    lines = [line.split("\t") for line in (source / "tests/data/parity.tsv").read_text().splitlines()[1:]]
+    listed = {line[1] for line in lines}
+    return lines + [["-", f.name, "Beside the index", "", ""] for header in found for f in header.functions
+                    if f.in_backend() and f.name.rstrip("_") not in listed]
 
 
 def keras_line(name, index):
@@ -159,7 +161,8 @@ def main():
     for name in ROOT:
         text = (source / f"{name}.md").read_text()
         (pages / f"{name}.md").write_text(text.replace("](docs/README.md)", "](reference/index.md)").replace("](docs/", "]("))
-    index, found = index_of(source), headers.read_headers(source)
+    found = headers.read_headers(source)
+    index = index_of(source, found)
     found = [header for header in found if (source / f"docs/api/{header.name}.md").exists()]
     examples = {header.name: (source / f"docs/api/{header.name}.md").read_text() for header in found}
     includes = reached(source)

@@ -183,43 +183,23 @@ Reach reach(const char* name, R (*f)(A...)) {
 // clang-format off
 const std::vector<Reach>& functions() {
   static const std::vector<Reach> list{
-      REACH(get_uid), REACH(reset_uids), REACH(clear_session), REACH(learning_phase), REACH(set_learning_phase), REACH(manual_variable_initialization),
-      REACH(variable), REACH(constant), REACH(placeholder), REACH(zeros), REACH(ones), REACH(eye), REACH(zeros_like),
-      REACH(ones_like), REACH(identity), REACH(arange), REACH(random_uniform_variable), REACH(random_normal_variable),
-      REACH(is_variable), REACH(is_placeholder), REACH(is_tensor), REACH(is_keras_tensor), REACH(mark_keras_tensor), REACH(shape), REACH(size),
-      REACH(int_shape), REACH(get_variable_shape), REACH(ndim), REACH(dtype), REACH(cast), REACH(count_params),
-      REACH(sparse_coo), REACH(sparse_csr), REACH(to_sparse), REACH(is_sparse), REACH(to_dense), REACH(sparse_parts),
-      REACH(update), REACH(update_add), REACH(update_sub), REACH(moving_average_update),
-      REACH(eval), REACH(get_value), REACH(batch_get_value), REACH(set_value),
+#include "k_functions.inc"  // those that the headers declare once; tests/CMakeLists.txt writes it
       reach("batch_set_value", static_cast<void (*)(std::initializer_list<K::ValuePair>)>(&K::batch_set_value)),
       // Two lists are pairs to a backend, as Keras has them.
       {"batch_set_value", [] { K::batch_set_value(Given<Tensors>::value(0), Given<Tensors>::value(1)); },
        {"[[1000 () int32 cpu, 1002 () int32 cpu], [1001 () int32 cpu, 1003 () int32 cpu]]"}},
-      REACH(dot), REACH(batch_dot), REACH(transpose), REACH(gather),
-      REACH(max), REACH(min), REACH(sum), REACH(prod), REACH(mean), REACH(var), REACH(std), REACH(any), REACH(all),
-      REACH(argmax), REACH(argmin), REACH(logsumexp), REACH(cumsum), REACH(cumprod),
-      REACH(square), REACH(abs), REACH(sqrt), REACH(exp), REACH(log), REACH(round), REACH(sign), REACH(pow), REACH(clip),
-      REACH(maximum), REACH(minimum), REACH(sin), REACH(cos),
-      REACH(equal), REACH(not_equal), REACH(greater), REACH(greater_equal), REACH(less), REACH(less_equal),
-      REACH(normalize_batch_in_training), REACH(batch_normalization), REACH(l2_normalize), REACH(concatenate), REACH(stack), REACH(reshape), REACH(permute_dimensions),
-      REACH(repeat_elements), REACH(repeat), REACH(tile), REACH(flatten), REACH(batch_flatten), REACH(expand_dims),
-      REACH(squeeze), REACH(reverse), REACH(slice), REACH(one_hot),
       reach("function", static_cast<Function (*)(const Tensors&, const Tensors&, const K::Updates&)>(&K::function)),
       reach("function", static_cast<Function (*)(const Tensors&, const Tensors&, const K::FunctionOptions&)>(&K::function)),
       reach("function", static_cast<Function (*)(kassette::Callable<Tensors(const Tensors&)>, const Tensors&)>(&K::function)),
       reach("gradients", static_cast<Tensors (*)(const Tensor&, const Tensors&)>(&K::gradients)),
-      reach("gradients", static_cast<Tensors (*)(Tensor&&, const Tensors&)>(&K::gradients)), reach("stop_gradient", static_cast<Tensor (*)(const Tensor&)>(&K::stop_gradient)),
+      reach("gradients", static_cast<Tensors (*)(Tensor&&, const Tensors&)>(&K::gradients)),
+      reach("stop_gradient", static_cast<Tensor (*)(const Tensor&)>(&K::stop_gradient)),
       reach("stop_gradient", static_cast<Tensors (*)(const Tensors&)>(&K::stop_gradient)),
-      REACH(switch_), REACH(in_train_phase), REACH(in_test_phase), REACH(foldl), REACH(foldr), REACH(map_fn),
       reach("rnn", static_cast<K::RnnResult (*)(K::StepFn, const Tensors&, const Tensors&, bool, const Operand&, const Tensors&, bool, const Operand&, bool, bool)>(&K::rnn)),
-      reach("conv1d", &K::conv1d<0>), reach("conv2d", &K::conv2d<0>), reach("conv3d", &K::conv3d<0>), reach("conv2d_transpose", &K::conv2d_transpose<0>), reach("conv3d_transpose", &K::conv3d_transpose<0>), reach("depthwise_conv2d", &K::depthwise_conv2d<0>),
-      reach("separable_conv1d", &K::separable_conv1d<0>), reach("separable_conv2d", &K::separable_conv2d<0>), REACH(pool2d), REACH(pool3d), REACH(local_conv1d), REACH(local_conv2d), REACH(bias_add),
-      REACH(temporal_padding), REACH(spatial_2d_padding), REACH(spatial_3d_padding), REACH(resize_images), REACH(resize_volumes),
-      REACH(relu), REACH(elu), REACH(softmax), REACH(softplus), REACH(softsign), REACH(sigmoid), REACH(hard_sigmoid),
-      REACH(tanh), REACH(categorical_crossentropy), REACH(sparse_categorical_crossentropy), REACH(binary_crossentropy),
-      REACH(ctc_label_dense_to_sparse), REACH(ctc_batch_cost), REACH(ctc_decode),
-      REACH(in_top_k), REACH(dropout), REACH(random_normal), REACH(random_uniform), REACH(random_binomial),
-      REACH(truncated_normal), REACH(set_random_seed), REACH(print_tensor)};
+      reach("conv1d", &K::conv1d<0>), reach("conv2d", &K::conv2d<0>), reach("conv3d", &K::conv3d<0>),
+      reach("conv2d_transpose", &K::conv2d_transpose<0>), reach("conv3d_transpose", &K::conv3d_transpose<0>),
+      reach("depthwise_conv2d", &K::depthwise_conv2d<0>), reach("separable_conv1d", &K::separable_conv1d<0>),
+      reach("separable_conv2d", &K::separable_conv2d<0>)};
   return list;
 }
 // clang-format on
@@ -235,6 +215,7 @@ const std::set<std::string> kOurs{
 TEST_CASE("every K function reaches an external backend, with all its arguments in their order", "[engine]") {
   std::set<std::string> seen;
   for (const Reach& f : functions()) {
+    if (kOurs.count(f.name)) continue;
     Recorder recorder;
     try {
       f.call();
@@ -246,7 +227,7 @@ TEST_CASE("every K function reaches an external backend, with all its arguments 
     seen.insert(f.name);
   }
   for (const std::string& name : declared_functions()) {
-    INFO("K::" << name << " is not tried: add REACH(" << name << ") to tests/nn_backend/dispatch_test.cpp");
+    INFO("K::" << name << " is overloaded: add a reach() of each to the list above");
     CHECK((seen.count(name) || kOurs.count(name)));
   }
 }
