@@ -60,6 +60,10 @@ Tensor log(const Operand& x) {
   KASSETTE_DISPATCH(log, x);
   return kassette::log(Arg(x, DType(), "log"));
 }
+Tensor log1p(const Operand& x) {
+  KASSETTE_DISPATCH(log1p, x);
+  return kassette::log1p(Arg(x, DType(), "log1p"));
+}
 Tensor round(const Operand& x) {
   KASSETTE_DISPATCH(round, x);
   Arg t(x, DType(), "round");

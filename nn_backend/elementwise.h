@@ -19,6 +19,8 @@ KASSETTE_API Tensor sqrt(const Operand& x);
 KASSETTE_API Tensor exp(const Operand& x);
 /// The natural logarithm of floats: -inf at 0, NaN below.
 KASSETTE_API Tensor log(const Operand& x);
+/// log(1 + x) of floats, exact near 0, where 1 + x would round: -inf at -1, NaN below.
+KASSETTE_API Tensor log1p(const Operand& x);
 /// The nearest integer, ties to even; integers as they are. Cuts gradients.
 KASSETTE_API Tensor round(const Operand& x);
 /// -1, 0 or 1; NaN stays. Its gradient is 0.

@@ -70,6 +70,7 @@ constexpr Sample kOpSamples[] = {
     {"sqrt", kOne, CALL(K::sqrt(x)), {kPositive}},
     {"exp", kOne, CALL(K::exp(x)), {kReal}},
     {"log", kOne, CALL(K::log(x)), {kPositive}},
+    {"log1p", kOne, CALL(K::log1p(x)), {{-0.6, 2}}},
     {"round", kOne, CALL(K::round(x)), {kReal}, kNumbers, kNone},
     {"sign", kOne, CALL(K::sign(x)), {kReal}, kNumbers},
     {"sin", kOne, CALL(K::sin(x)), {kReal}},
@@ -314,7 +315,6 @@ constexpr Sample kOpSamples[] = {
 
     // ---- ops that adjoints are made of
     {"expm1", kOne, CALL(kassette::expm1(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
-    {"log1p", kOne, CALL(kassette::log1p(x)), {{-0.6, 2}}, kFloats, kSecond, 1, "", {.k = false}},
     {"leaky_relu", kOne, CALL(kassette::leaky_relu(x, 0.2)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
     {"bent_relu", kOne, CALL(kassette::general_relu(x, 0, 1.3, -0.75)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
     {"logit", kOne, CALL(kassette::logit(x)), {kUnit}, kFloats, kSecond, 4, "", {.k = false}},

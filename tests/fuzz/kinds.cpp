@@ -64,6 +64,7 @@ std::vector<Kind> make_kinds() {
       UNARY(sqrt),
       UNARY(exp),
       UNARY(log),
+      UNARY(log1p),
       UNARY(round),
       UNARY(sign),
       UNARY(sin),

@@ -59,6 +59,27 @@ TEST_CASE("sqrt, abs and log at their singular points", "[elementwise][gradients
   CHECK(gradient([](const Tensor& x) { return K::log(x); }, {0, 2}) == List{kInf, .5});
 }
 
+TEST_CASE("the derivatives of log1p are 1 / (1 + x) and -1 / (1 + x)^2, in a function as well",
+          "[elementwise][gradients]") {
+  const List at{0, 1e-10, .5, -.5, 3};
+  List first, second;
+  for (double x : at) {
+    first.push_back(1 / (1 + x));
+    second.push_back(-1 / ((1 + x) * (1 + x)));
+  }
+  Tensor x = K::variable(at, "float64");
+  Tensor slope = K::gradients(K::log1p(x), {x})[0], bend = K::gradients(slope, {x})[0];
+  check_close(values(slope), first, 4e-15, 0);
+  check_close(values(bend), second, 4e-15, 0);
+  // A chain of elementwise ops, fused where a function runs: exp(log1p(x)) is 1 + x.
+  Tensor in = K::placeholder({None}, None, "float64");
+  Tensor y = K::exp(K::log1p(in));
+  Tensors out = K::function({in}, {y, K::gradients(y, {in})[0]})({x});
+  check_close(values(out[0]), {1, 1 + 1e-10, 1.5, .5, 4}, 4e-15, 0);
+  check_close(values(out[1]), {1, 1, 1, 1, 1}, 4e-15, 0);
+  CHECK(gradient([](const Tensor& t) { return K::log1p(t); }, {-1, kInf}) == List{kInf, 0});
+}
+
 TEST_CASE("a zero cotangent stays zero beside inf", "[elementwise][gradients]") {
   Tensor off = K::constant({0.0, 1.0}, "float64");
   CHECK(gradient([&](const Tensor& x) { return K::exp(x) * off; }, {1000, 0}) == List{0, 1});

@@ -108,6 +108,26 @@ TEST_CASE("log is -inf at 0 and NaN below", "[elementwise]") {
   CHECK(v[3] == kInf);
 }
 
+TEST_CASE("log1p keeps its digits near 0, is -inf at -1 and NaN below", "[elementwise]") {
+  // np.log1p([1e-10, -1e-10, 0.5, -0.5, 1e10, -1 + 2**-53]) in float64; -0.0 and inf are their own.
+  const List x{1e-10, -1e-10, .5, -.5, 1e10, -1 + 0x1p-53};
+  test::check_close(values(K::log1p(floats(x))),
+                    {9.999999999500001e-11, -1.00000000005e-10, .4054651081081644, -.6931471805599453,
+                     23.025850930040455, -36.7368005696771},
+                    1e-15, 0);
+  List edge = values(K::log1p(floats({0, -0.0, -1, kInf, -2, -kInf, kNan})));
+  CHECK((edge[0] == 0 && edge[1] == 0 && std::signbit(edge[1]) && edge[2] == -kInf && edge[3] == kInf));
+  for (std::size_t i : {4u, 5u, 6u}) CHECK(std::isnan(edge[i]));
+  // np.log1p(np.float32([1e-7, -1e-7, 3e-5, 2, -0.75]))
+  test::check_close(values(K::log1p(K::constant({1e-7, -1e-7, 3e-5, 2., -.75}, float32))),
+                    {9.9999994e-08, -1.0000001e-07, 2.9999550e-05, 1.0986123, -1.3862944}, 2e-7, 0);
+  // np.log1p(x).astype(np.float16) of these numbers of float16: 0.001, -0.5, 3, 6e-5, 65504
+  CHECK(values(K::log1p(K::constant({1.00040436e-03, -.5, 3., 6.00218773e-05, 65504.}, float16))) ==
+        values(K::constant({9.99450684e-04, -6.93359375e-01, 1.38671875, 6.00218773e-05, 11.09375}, float16)));
+  CHECK(error_of([] { K::log1p(K::constant({1}, int32)); }) ==
+        "log1p: int32 is not a float dtype; cast it first (K::cast)");
+}
+
 TEST_CASE("round takes ties to even and leaves integers alone", "[elementwise]") {
   CHECK(values(K::round(floats({-2.5, -1.5, -.5, .5, 1.5, 2.5}))) == List{-2, -2, 0, 0, 2, 2});
   CHECK(std::signbit(K::round(floats({-.5})).item<double>()));
