@@ -3,6 +3,7 @@
 
 #include "core/text.h"
 #include "ops/dispatch.h"
+#include "ops/error_attribution.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
@@ -12,6 +13,14 @@ namespace {
 
 /// bool and integers as floatx.
 Tensor as_floats(const Tensor& x) { return !x.defined() || x.dtype().is_float() ? x : cast(x, default_float()); }
+/// The mean without NaN. Halves are widened: their sums may overflow, and they do not count beyond 2048.
+Tensor mean_of_numbers(const Tensor& x, const Axes& axis, bool keepdims) {
+  if (!x.defined() || !x.dtype().is_float()) return kassette::mean(as_floats(x), axis, keepdims);
+  if (x.dtype() == float16 || x.dtype() == bfloat16)
+    return cast(mean_of_numbers(cast(x, float32), axis, keepdims), x.dtype());
+  const Tensor there = equal(x, x);
+  return kassette::sum(where(there, x, 0.0), axis, keepdims) / kassette::sum(cast(there, x.dtype()), axis, keepdims);
+}
 const Axes& one_axis(const char* what, const Axes& axis) {
   if (axis.size_ >= 0 && axis.size_ != 1) fail<ValueError>({what}, "takes one axis or None, not ", axis.size_);
   return axis;
@@ -38,6 +47,11 @@ Tensor min(const Operand& x, const Axes& axis, bool keepdims) {
 Tensor mean(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(mean, x, axis, keepdims);
   return kassette::mean(as_floats(Arg(x, DType(), "mean")), axis, keepdims);
+}
+Tensor nanmean(const Operand& x, const Axes& axis, bool keepdims) {
+  KASSETTE_DISPATCH(nanmean, x, axis, keepdims);
+  Arg t(x, DType(), "nanmean");
+  return attribute_errors("nanmean", [&] { return mean_of_numbers(t, axis, keepdims); });
 }
 Tensor var(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(var, x, axis, keepdims);

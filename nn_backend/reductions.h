@@ -17,6 +17,8 @@ KASSETTE_API Tensor max(const Operand& x, const Axes& axis = None, bool keepdims
 KASSETTE_API Tensor min(const Operand& x, const Axes& axis = None, bool keepdims = false);
 /// The arithmetic mean; bool and integers are cast to floatx first. Of nothing: NaN.
 KASSETTE_API Tensor mean(const Operand& x, const Axes& axis = None, bool keepdims = false);
+/// The mean of the elements that are not NaN, and NaN where there are none. NaN elements have a gradient of 0. Bool and integers as mean.
+KASSETTE_API Tensor nanmean(const Operand& x, const Axes& axis = None, bool keepdims = false);
 /// The product over axes; integers wrap. Of nothing: 1. Throws TypeError on bool.
 KASSETTE_API Tensor prod(const Operand& x, const Axes& axis = None, bool keepdims = false);
 /// The mean of the squared deviations from the mean (divided by n, not n - 1); bool and integers are cast to floatx first. Of

@@ -122,6 +122,8 @@ constexpr Sample kOpSamples[] = {
     {"sum", kOne, CALL(K::sum(x, {})), {kReal}, kNumbers},
     {"mean", kReduce, CALL(K::mean(x)), {kReal}, kAnything, kSecond, 4},
     {"mean", kReduce3, CALL(K::mean(x, {1, -1}, true)), {kReal}, kAnything, kSecond, 4, "() | (3)"},
+    {"nanmean", kReduce, CALL(K::nanmean(x)), {kReal}, kAnything, kSecond, 4},
+    {"nanmean", kReduce3, CALL(K::nanmean(x, {1, -1}, true)), {kReal}, kAnything, kSecond, 4, "() | (3)"},
     {"max", kReduce, CALL(K::max(x)), {kReal}, kNumbers},
     {"max", kReduce3, CALL(K::max(x, 1)), {kReal}, kNumbers, kSecond, 1, "(3)"},
     {"min", kReduce, CALL(K::min(x, 0, true)), {kReal}, kNumbers, kSecond, 1, "()"},

@@ -97,6 +97,7 @@ std::vector<Kind> make_kinds() {
       REDUCE(max),
       REDUCE(min),
       REDUCE(mean),
+      REDUCE(nanmean),
       REDUCE(var),
       REDUCE(std),
       REDUCE(any),

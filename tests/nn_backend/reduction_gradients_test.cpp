@@ -82,6 +82,23 @@ void check_extremes_of_nan(Device device) {
   }
 }
 
+/// The mean is of n numbers, so each has the cotangent / n, and a NaN has 0: algebra.
+void check_gradient_of_nanmean(Device device) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  DeviceScope scope(device);
+  for (auto dtype : {float16, bfloat16, float32, float64}) {
+    INFO(device << ' ' << dtype);
+    Tensor x = K::variable(K::constant({1., nan, 3., nan, nan, nan, 5., 4., nan}, dtype, {3, 3}), dtype);
+    Tensor y = K::nanmean(x, -1);
+    CHECK(values(K::sum(K::cast(K::not_equal(y, y), "int32"))) == List{1});
+    CHECK(values(K::gradients(K::sum(y * K::constant({4, 8, 16}, dtype)), {x})[0]) == List{2, 0, 2, 0, 0, 0, 8, 8, 0});
+    // Of the square of a mean m of n: d2/dx2 summed over the row is 2 m' = 2 / n for each of its numbers.
+    Tensor slope = K::gradients(K::sum(K::square(y)), {x})[0];
+    CHECK(values(slope(0)) == List{2, 0, 2});
+    CHECK(values(K::gradients(K::sum(slope(0)), {x})[0]) == List{1, 0, 1, 0, 0, 0, 0, 0, 0});
+  }
+}
+
 }  // namespace
 
 TEST_CASE("reductions have gradients of every order over every kind of axes", "[reduce_grad]") {
@@ -91,8 +108,9 @@ TEST_CASE("reductions have gradients of every order over every kind of axes", "[
     const char* name;
     Tensor (*f)(const Operand&, const Axes&, bool);
   };
-  const Case cases[] = {{"sum", K::sum}, {"mean", K::mean}, {"prod", K::prod}, {"max", K::max},
-                        {"min", K::min}, {"var", K::var},   {"std", K::std},   {"logsumexp", K::logsumexp}};
+  const Case cases[] = {{"sum", K::sum},        {"mean", K::mean}, {"prod", K::prod}, {"max", K::max},
+                        {"min", K::min},        {"var", K::var},   {"std", K::std},   {"logsumexp", K::logsumexp},
+                        {"nanmean", K::nanmean}};
   for (const Case& c : cases) {
     check_orders(
         c.name, [&](const Tensor& t) { return c.f(t, None, false); }, x, shape);
@@ -201,6 +219,11 @@ TEST_CASE("an extreme that is NaN has NaN as the gradient of its whole group", "
 }
 TEST_CASE("an extreme that is NaN has that gradient on a device, too", "[reduce_grad][device]") {
   if (has_device("cuda:0")) check_extremes_of_nan("cuda:0");
+}
+
+TEST_CASE("the gradient of nanmean goes to what is not NaN", "[reduce_grad]") { check_gradient_of_nanmean(cpu); }
+TEST_CASE("the gradient of nanmean goes there on a device, too", "[reduce_grad][device]") {
+  if (has_device("cuda:0")) check_gradient_of_nanmean("cuda:0");
 }
 
 TEST_CASE("the gradients of var and std of halves are those of the unrounded mean", "[reduce_grad]") {

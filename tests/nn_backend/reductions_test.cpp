@@ -171,6 +171,57 @@ TEST_CASE("means of bool and integers are floatx", "[reduce]") {
   CHECK(K::std(K::constant({1, 3}, "int64")).dtype() == float32);
 }
 
+TEST_CASE("nanmean is the mean of what is not NaN", "[reduce]") {
+  const double nan = std::nan("");
+  // x = np.array([[1, nan, 3, 5], [nan, nan, nan, nan], [-2, nan, 7, nan]]).reshape(3, 2, 2); np.nanmean(x, axis).
+  const List x{1, nan, 3, 5, nan, nan, nan, nan, -2, nan, 7, nan};
+  struct Case {
+    Axes axis;
+    List mean;
+    Shape kept;
+  };
+  const Case cases[] = {{None, {2.8}, {1, 1, 1}},
+                        {0, {-.5, nan, 5, 5}, {1, 2, 2}},
+                        {-2, {2, 5, nan, nan, 2.5, nan}, {3, 1, 2}},
+                        {2, {1, 4, nan, nan, -2, 7}, {3, 2, 1}},
+                        {{0, -1}, {-.5, 5}, {1, 2, 1}},
+                        {{1, 2}, {3, nan, 2.5}, {3, 1, 1}},
+                        {{}, x, {3, 2, 2}}};
+  const auto same = [](const Tensor& y, const List& mean) {
+    const List got = values(y);
+    const double epsilon = y.dtype() == bfloat16 ? 4e-3 : y.dtype() == float16 ? 5e-4 : 2e-7;
+    REQUIRE(got.size() == mean.size());
+    for (std::size_t i = 0; i < got.size(); ++i)
+      CHECK((std::isnan(mean[i]) ? std::isnan(got[i]) : got[i] == Approx(mean[i]).epsilon(epsilon)));
+  };
+  for (DType dtype : {float16, bfloat16, float32, float64})
+    for (const Case& c : cases) {
+      INFO(dtype << " case " << &c - cases);
+      Tensor y = K::nanmean(shaped(x, dtype, {3, 2, 2}), c.axis),
+             kept = K::nanmean(shaped(x, dtype, {3, 2, 2}), c.axis, true);
+      CHECK(y.dtype() == dtype);
+      same(y, c.mean);
+      same(kept, c.mean);
+      CHECK(kept.shape() == c.kept);
+      Tensor in = K::placeholder(None, None, dtype);
+      same(K::function({in}, {K::nanmean(in, c.axis)})({shaped(x, dtype, {3, 2, 2})})[0], c.mean);
+    }
+  CHECK(std::isnan(number(K::nanmean(shaped(List{}, float32, {0})))));
+  CHECK(number(K::nanmean(K::constant({1, std::numeric_limits<double>::infinity(), nan}))) == INFINITY);
+}
+
+TEST_CASE("nanmean of numbers without NaN is their mean, of any dtype", "[reduce]") {
+  for (DType dtype : {bool_, uint8, int8, int32, int64, float32, float64}) {
+    INFO(dtype);
+    Tensor x = K::cast(counted({3, 5}), dtype);
+    CHECK(K::nanmean(x, 1).dtype() == K::mean(x, 1).dtype());
+    check_close(values(K::nanmean(x, 1)), values(K::mean(x, 1)), dtype.is_float() ? 2e-7 : 0, 0);
+  }
+  // 70000 halves are more than float16 counts to, and their sum is more than it holds.
+  for (DType dtype : {float16, bfloat16}) CHECK(number(K::nanmean(K::ones({70000}, dtype) * 2.0)) == 2);
+  CHECK(error_of([] { K::nanmean({1.0, 2.0}, 1); }) == "nanmean: axis 1 is out of range for (2,) of rank 1");
+}
+
 TEST_CASE("running sums and products", "[reduce]") {
   Tensor x = K::constant({{1, 2}, {3, 4}});
   CHECK(values(K::cumprod(x)) == List{1, 2, 3, 8});
@@ -232,10 +283,11 @@ TEST_CASE("reductions have the same bits for any number of threads", "[reduce]")
     for (int axis = -1; axis < shape.rank(); ++axis) {
       Axes axes = axis < 0 ? Axes(None) : Axes(axis);
       set_num_threads(1);
-      List one = values(K::sum(x, axes)), mean = values(K::mean(x, axes));
+      List one = values(K::sum(x, axes)), mean = values(K::mean(x, axes)), numbers = values(K::nanmean(x, axes));
       set_num_threads(2);
       CHECK(values(K::sum(x, axes)) == one);
       CHECK(values(K::mean(x, axes)) == mean);
+      CHECK(values(K::nanmean(x, axes)) == numbers);
     }
   }
 }
