@@ -293,6 +293,31 @@ TEST_CASE("running sums are the CPU's on a device along every axis", "[scan][dev
       }
 }
 
+TEST_CASE("the second derivative of a running product is the CPU's on a device, and what algebra says",
+          "[scan][device]") {
+  if (!has_device("cuda:0")) return;
+  auto second = [](const Tensor& at, int axis) {
+    const Tensor x = K::variable(at, at.dtype());
+    const Tensor first = K::gradients(K::sum(K::cumprod(x, axis)), {x})[0];
+    return K::gradients(K::sum(first), {x})[0];
+  };
+  for (DType dtype : {float32, float64})
+    for (std::int64_t n : {1, 2, 33, 257, 1025}) {
+      for (const Shape& shape : {Shape{n}, Shape{2, n}, Shape{n, 3}}) {
+        const int axis = shape.rank() == 2 && shape[0] == 2 && n != 2 ? 1 : 0;
+        // Of 1 and -1: sums of whole numbers below 2^24, exact in any order.
+        const Tensor signs = K::cast(whole(shape, int32, 3) > 0, dtype) * 2 - 1;
+        same_on_device(
+            "cumprod", signs, [&](const Tensor& t) { return second(t, axis); }, true);
+      }
+      // Of ones: d^2 / (dx_j dx_k) of the sum of products up to i is 1 where i reaches both j and k, and j is not k.
+      std::vector<double> expected;
+      for (std::int64_t k = 0; k < n; ++k)
+        expected.push_back(static_cast<double>(k * (n - k) + (n - k) * (n - k - 1) / 2));
+      CHECK(values(second(there(K::ones({n}, dtype)), 0)) == expected);
+    }
+}
+
 TEST_CASE("a transpose on a device is the CPU's, of tiles that are cut and of more than there are blocks",
           "[shaping][device]") {
   if (!has_device("cuda:0")) return;
@@ -322,6 +347,22 @@ TEST_CASE("images of several blocks of threads are pooled, enlarged and convolve
     check("depthwise_conv2d",
           [&](const Tensor& t) { return K::depthwise_conv2d(t, w.to(t.device()), 2, "same", format); });
   }
+}
+
+TEST_CASE("the second derivative of ctc_batch_cost is the CPU's on a device", "[ctc][device]") {
+  if (!has_device("cuda:0")) return;
+  for (DType dtype : {float32, float64})
+    same_on_device(
+        "ctc_batch_cost", K::softmax(whole({3, 9, 5}, dtype, 11) * 0.25),
+        [&](const Tensor& at) {
+          auto beside = [&](const Tensor& t) { return t.to(at.device()); };
+          const Tensor y = K::variable(at, dtype), labels = K::constant({{0, 1, 3}, {2, 2, 0}, {1, 0, 0}}, int32);
+          const Tensor cost = K::ctc_batch_cost(beside(labels), y, beside(K::constant({{9}, {7}, {4}}, int32)),
+                                                beside(K::constant({{3}, {2}, {1}}, int32)));
+          const Tensor first = K::gradients(K::sum(cost), {y})[0];
+          return K::gradients(K::sum(K::square(first)), {y})[0];
+        },
+        false);
 }
 
 TEST_CASE("ctc_decode on a device gives the CPU's labels and scores, there", "[ctc][device]") {
