@@ -335,6 +335,13 @@ TEST_CASE("a backend gets every argument by its value, in the order of the speci
   CHECK(asked_by([&] { K::concatenate({x, y}, 1); }) == "concatenate([" + xs + ", " + ys + "], 1)");
   CHECK(asked_by([&] { K::gradients(x, {y, z}); }) == "gradients(" + xs + ", [" + ys + ", " + zs + "])");
   CHECK(asked_by([&] { K::switch_(x, y, z); }) == "switch_(" + xs + ", " + ys + ", " + zs + ")");
+  CHECK(asked_by([&] {
+          K::switch_(
+              x, [&] { return y; }, [&] { return z; });
+        }) == "switch_(" + xs + ", code, code)");
+  CHECK(asked_by([&] { x[y]; }) == "index(" + xs + ", [" + ys + "])");
+  CHECK(asked_by([&] { K::dropout(x, 0.5, K::None, 0x8000000000000000u); }) ==
+        "dropout(" + xs + ", 0.5, None, 9.22337e+18)");
   CHECK(asked_by([&] { K::in_train_phase(x, y, true); }) == "in_train_phase(" + xs + ", " + ys + ", True)");
   CHECK(asked_by([&] { K::categorical_crossentropy(x, y, true, 1); }) ==
         "categorical_crossentropy(" + xs + ", " + ys + ", True, 1)");
