@@ -47,17 +47,4 @@ KASSETTE_FN PhiloxWords random_block(const RandomKey& key, std::uint64_t block) 
 inline constexpr int kGroupBlocks = 16;
 inline constexpr int kGroupWords = 64;
 
-/// Word number i of a draw.
-KASSETTE_FN std::uint32_t random_word(const RandomKey& key, std::int64_t i) {
-  std::uint64_t u = static_cast<std::uint64_t>(i);
-  return random_block(key, u / kGroupWords * kGroupBlocks + u % kGroupBlocks).w[u / kGroupBlocks % 4];
-}
-/// 64-bit number i of a draw.
-KASSETTE_FN std::uint64_t random_word64(const RandomKey& key, std::int64_t i) {
-  std::uint64_t u = static_cast<std::uint64_t>(i);
-  PhiloxWords b = random_block(key, u / 32 * kGroupBlocks + u % kGroupBlocks);
-  unsigned k = u / kGroupBlocks % 2 * 2;
-  return std::uint64_t(b.w[k]) << 32 | b.w[k + 1];
-}
-
 }  // namespace kassette

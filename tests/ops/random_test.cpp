@@ -35,6 +35,18 @@ std::vector<std::uint8_t> bytes_of(const Tensor& t) {
   auto* p = reinterpret_cast<const std::uint8_t*>(b.data());
   return {p, p + b.bytes()};
 }
+/// Word number i of a draw, by Note [Order of random words].
+std::uint32_t random_word(const RandomKey& key, std::int64_t i) {
+  std::uint64_t u = static_cast<std::uint64_t>(i);
+  return random_block(key, u / kGroupWords * kGroupBlocks + u % kGroupBlocks).w[u / kGroupBlocks % 4];
+}
+/// 64-bit number i of a draw.
+std::uint64_t random_word64(const RandomKey& key, std::int64_t i) {
+  std::uint64_t u = static_cast<std::uint64_t>(i);
+  PhiloxWords b = random_block(key, u / 32 * kGroupBlocks + u % kGroupBlocks);
+  unsigned k = u / kGroupBlocks % 2 * 2;
+  return std::uint64_t(b.w[k]) << 32 | b.w[k + 1];
+}
 Tensor dims_of(std::initializer_list<Dim> dims) { return dims_tensor(Dims(dims), "test"); }
 
 struct Moments {
