@@ -30,7 +30,6 @@ class Procedure : public Extra {
   /// to record the ops instead.
   virtual bool run_for(const Tensors& /*in*/, const VjpSignature& /*by*/, Residuals& /*tape*/) const { return false; }
   virtual const ResidualCall* as_residual_call() const { return nullptr; }
-  bool equals(const Extra& other) const override { return this == &other; }
 };
 inline const Procedure& procedure(const Extra& e) { return static_cast<const Procedure&>(e); }
 

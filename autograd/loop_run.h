@@ -32,7 +32,6 @@ class LoopRun final : public Extra {
   /// `in`: key, elements, states, captures, without history.
   LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in);
   ~LoopRun() override;
-  bool equals(const Extra& other) const override { return this == &other; }
   /// Returns the stacked outputs, then the last states. `for_backward`: keeps residuals for backward().
   Tensors forward(bool for_backward);
   /// Returns the cotangents of elements, states and captures, each empty if it has none. `dys`: per output, empty if it has none. To be called once.

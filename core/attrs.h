@@ -17,7 +17,6 @@ namespace kassette {
 struct Extra {
   std::atomic<std::int32_t> count{1};
   virtual ~Extra() = default;
-  virtual bool equals(const Extra& other) const = 0;
   static void destroy(Extra* e) noexcept { delete e; }
   static void* operator new(std::size_t bytes);  // pooled: one is made with every gradients()
   static void operator delete(void* p, std::size_t bytes) noexcept;
@@ -86,7 +85,7 @@ class Attrs {
   template <class T, std::size_t = sizeof(T::attrs_name)>
   __attribute__((always_inline)) Attrs(const T& t, Ref<Extra> e = {}) : extra(std::move(e)) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(Attrs));
-    // Field by field: padding stays 0, so that equal attributes have equal bytes.
+    // Field by field: the tag may lie in the padding at the end of a struct.
     attrs::each_field(
         t, [&]<class F>(const F& field) __attribute__((always_inline)) {
           static_assert(std::has_unique_object_representations_v<F> || std::is_floating_point_v<F>,
@@ -106,10 +105,6 @@ class Attrs {
     std::memcpy(&have, bytes_ + kTag, sizeof have);
     if (have != 0 && have != tag) __builtin_trap();  // the attributes of another op
     return *reinterpret_cast<const T*>(bytes_);
-  }
-  bool operator==(const Attrs& o) const {
-    return std::memcmp(bytes_, o.bytes_, kBytes) == 0 &&
-           (extra == o.extra || (extra && o.extra && extra->equals(*o.extra)));
   }
 
  private:

@@ -104,10 +104,6 @@ void declare(const Dims& shape, const Scalar& ndim, TensorSpec& spec) {
 struct HeldConstraint final : Extra {
   explicit HeldConstraint(const Constraint& c) : constraint(c) {}
   Constraint constraint;
-  bool equals(const Extra& other) const override {
-    auto* o = dynamic_cast<const HeldConstraint*>(&other);
-    return o && o->constraint == constraint;
-  }
 };
 
 }  // namespace

@@ -181,12 +181,6 @@ constinit const OpDef convolution_kernel_gradient_op{.name = "convolution_kernel
 
 constinit DeviceConvLimits device_conv_limits;
 
-bool ConvAttrs::equals(const Extra& other) const {
-  auto* o = dynamic_cast<const ConvAttrs*>(&other);
-  return o && o->axes == axes && o->channels_first == channels_first && o->depthwise == depthwise &&
-         o->pointwise == pointwise && std::equal(window, window + axes, o->window);
-}
-
 Attrs window_attrs(const ConvForm& form) { return Attrs(Ref<Extra>::adopt(new ConvAttrs(form))); }
 
 void check_rank(const char* op, const ConvForm& form, const TensorSpec& s, const char* which) {

@@ -24,7 +24,6 @@ struct ConvForm {
 /// A ConvForm as the attributes of an op.
 struct ConvAttrs final : Extra, ConvForm {
   explicit ConvAttrs(const ConvForm& form) : ConvForm(form) {}
-  bool equals(const Extra& other) const override;
 };
 Attrs window_attrs(const ConvForm& form);
 inline const ConvForm& form_of(const Attrs& attrs) { return static_cast<const ConvAttrs&>(*attrs.extra); }

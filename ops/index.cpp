@@ -196,10 +196,6 @@ void IndexList::push(const Part& part) {
       if (parts[i].kind == kEllipsis) fail<ValueError>({"index"}, "more than one ellipsis");
   parts[n++] = part;
 }
-bool IndexList::equals(const Extra& other) const {
-  auto* o = dynamic_cast<const IndexList*>(&other);
-  return o && o->n == n && std::equal(parts, parts + n, o->parts);
-}
 
 bool index_dims(const Attrs& attrs, const DimValues& from, DimValues& to) {
   Region r = resolve("index", attrs, TensorSpec(int64, {from.rank}));

@@ -14,7 +14,6 @@ struct IndexList : Extra {
     Kind kind = kSlice;
     bool has_start = false, has_stop = false;
     std::int64_t start = 0, stop = 0, step = 1;
-    bool operator==(const Part&) const = default;
     bool whole() const { return kind == kSlice && !has_start && !has_stop && step == 1; }
   };
   static constexpr int kParts = 2 * kMaxRank + 1;
@@ -22,7 +21,6 @@ struct IndexList : Extra {
   Part parts[kParts];
 
   void push(const Part& part);
-  bool equals(const Extra& other) const override;
 };
 
 /// An index that takes all of every axis but one, and a contiguous range of that one. In memory these are `width` elements from `first` on

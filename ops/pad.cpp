@@ -1,6 +1,4 @@
 // ops/pad.cpp - padding with zeros.
-#include <algorithm>
-
 #include "core/text.h"
 #include "ops/index.h"
 #include "ops/operand.h"
@@ -12,11 +10,6 @@ namespace {
 
 struct Amounts : Extra, Pads {
   explicit Amounts(const Pads& pads) : Pads(pads) {}
-  bool equals(const Extra& other) const override {
-    auto* o = dynamic_cast<const Amounts*>(&other);
-    return o && o->rank == rank && std::equal(before, before + rank, o->before) &&
-           std::equal(after, after + rank, o->after);
-  }
 };
 const Amounts& amounts_of(const Attrs& attrs) { return static_cast<const Amounts&>(*attrs.extra); }
 

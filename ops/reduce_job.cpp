@@ -107,7 +107,6 @@ struct Begun final : Extra {
     std::lock_guard<std::mutex> lock(mutex);
     return std::move(job);
   }
-  bool equals(const Extra& other) const override { return this == &other; }
 };
 
 /// The last n_out inputs are reduced; a token may be in front of them.

@@ -155,11 +155,6 @@ constinit const OpDef resize_bilinear_op{.name = "resize_bilinear", .rule = rule
 constinit const OpDef resize_bilinear_gradient_op{
     .name = "resize_bilinear_gradient", .rule = gradient_rule, .cpu = gradient_kernel, .vjp = gradient_vjp};
 
-bool ResizeAttrs::equals(const Extra& other) const {
-  auto* o = dynamic_cast<const ResizeAttrs*>(&other);
-  return o && o->rows == rows && o->columns == columns && o->channels_first == channels_first;
-}
-
 Tensor resize_bilinear(const Tensor& x, std::int64_t rows, std::int64_t columns, bool channels_first) {
   auto* how = new ResizeAttrs;
   const Attrs attrs(Ref<Extra>::adopt(how));

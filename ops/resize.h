@@ -15,7 +15,6 @@ extern const OpDef resize_bilinear_op, resize_bilinear_gradient_op;
 struct ResizeAttrs final : Extra {
   std::int64_t rows = 1, columns = 1;
   bool channels_first = false;
-  bool equals(const Extra& other) const override;
 };
 /// The shape of the small images as (outer, rows, columns, inner), for either layout, and the factors.
 struct ResizeShape {

@@ -19,7 +19,6 @@ struct WindowAxis {
   std::int64_t size = 1, stride = 1, dilation = 1;
   Padding padding = Padding::valid;
 
-  bool operator==(const WindowAxis&) const = default;
   /// Elements from the first tap to the last.
   constexpr std::int64_t extent() const { return (size - 1) * dilation + 1; }
   /// The number of positions over n elements; 0 if the window does not fit.
