@@ -115,36 +115,37 @@ void Plan::run_group(Frame& f, const FusionGroup& group) const {
   (call.device == cpu ? s.op->cpu : s.op->cuda)(call);
 }
 
-/// Runs step k (an op that has with_bias), step k + 1 if it adds a bias to k's result, and a relu behind it, as one kernel. Returns the number of
-/// steps that it ran, or 0 if it did nothing. Results that are skipped have their shape, which adjoints read.
+/// Runs step k (an op that takes a bias), step k + 1 if it adds one to k's result, and on the CPU a relu behind it, as one kernel. Returns the
+/// number of steps that it ran, or 0 if it did nothing. Results that are skipped have their shape, which adjoints read.
 int Plan::run_with_bias(Frame& f, int k, int end) const {
   const Step& product = step(k);
-  if (!may_take(FastPath::with_bias) || !product.op->with_bias || product.need != 2 || k + 1 >= end) return 0;
+  const OpDef& op = *product.op;
+  if (!may_take(FastPath::with_bias) || !(op.with_bias || op.cuda_with_bias) || product.need != 2 || k + 1 >= end)
+    return 0;
   const Step& sum = step(k + 1);
   if (sum.op->pattern != Pattern::add || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
   if (other == product.out) return 0;
   const Body& row = *f.at[other];
   Body &made = f.own[product.out], &summed = f.own[sum.out];
-  if (row.device != cpu || !row.storage || is_splat(row) || summed.storage) return 0;
-  for (int i = 0; i + 1 < row.rank; ++i)
-    if (row.dims[i] != 1) return 0;
+  const Step* next = k + 2 < end ? &step(k + 2) : nullptr;
+  // On a device the sum and an elementwise step behind it are one kernel already: a chain.
+  const bool on_cpu = row.device == cpu,
+             takes = on_cpu ? op.with_bias != nullptr : op.cuda_with_bias && !(next && next->fusible);
+  if (!takes || !row.storage || is_splat(row) || summed.storage) return 0;
   Body* out = &summed;
   const OpCall call = call_of(f, product, &out);
-  if (call.device != cpu) return 0;
-  if (!product.known) product.op->rule(call, &made);
+  if (call.device != row.device) return 0;
+  if (!product.known) op.rule(call, &made);
   // The sum must have the product's shape: nothing infers its shape here.
-  if (row.rank > made.rank ||
-      (row.rank > 0 && row.dims[row.rank - 1] != 1 && row.dims[row.rank - 1] != made.dims[made.rank - 1]))
-    return 0;
+  if (row.rank > made.rank || !repeats_rows(row, made)) return 0;
   summed.set(made);
-  made.device = summed.device = cpu;
-  const Step* next = k + 2 < end ? &step(k + 2) : nullptr;
+  made.device = summed.device = row.device;
   const bool relu = next && next->op->pattern == Pattern::relu && next->need == 2 && !next->tail &&
                     input(*next, 0) == sum.out && !stays(sum.out, k + 3) && !f.own[next->out].storage;
   if (relu) *(out = &f.own[next->out]) = plain_body(made, cpu);
   out->offset = 0;
-  if (!product.op->with_bias(call, row, relu)) return 0;
+  if (!(on_cpu ? op.with_bias(call, row, relu) : op.cuda_with_bias(call, row))) return 0;
   count_taken(relu ? FastPath::onto_row_relu : FastPath::with_bias);
   return 2 + relu;
 }

@@ -67,7 +67,7 @@ if(cuda_sources AND KASSETTE_CUDA_FOUND)
   set_target_properties(kassette_cuda PROPERTIES
     BUILD_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}"
     INSTALL_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}")
-  target_link_libraries(kassette_cuda PRIVATE kassette CUDA::cublas CUDA::cudart_static)
+  target_link_libraries(kassette_cuda PRIVATE kassette CUDA::cublas CUDA::cublasLt CUDA::cudart_static)
 endif()
 
 get_property(nccl_sources GLOBAL PROPERTY KASSETTE_NCCL_SOURCES)

@@ -6,7 +6,7 @@
 
 namespace kassette {
 
-/// The optimizations that give the same bits as the general path.
+/// The optimizations that give the same bits as the general path, but for with_bias on a GPU: cuBLASLt may pick another kernel than cuBLAS.
 enum class FastPath : std::uint8_t {
   chain,               // consecutive elementwise steps of a function run as one pass over memory
   chain_of_update,     // a chain among the steps that compute updates

@@ -75,10 +75,11 @@ struct DeviceFacts {
   int major, minor;     // its compute capability
 };
 
-/// A kernel of the device library, by the name of its op.
+/// A kernel of the device library, by the name of its op; with_bias is OpDef::cuda_with_bias.
 struct PluginKernel {
   const char* op;
   void (*run)(const OpCall& call);
+  bool (*with_bias)(const OpCall& call, const Body& row) = nullptr;
 };
 
 /// Numbers that go with a refusal (ops/refusals.h).
@@ -133,7 +134,7 @@ struct DevicePlugin {
 
 /// Changes with the size of the structs that both sides use. Increment the first number if a meaning changes and no size does.
 inline constexpr std::uint64_t kPluginAbi =
-    8 + 16 * (sizeof(Body) +
+    9 + 16 * (sizeof(Body) +
               512 * (sizeof(Storage) +
                      512 * (sizeof(Attrs) +
                             512 * (sizeof(TensorSpec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));

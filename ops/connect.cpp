@@ -54,6 +54,7 @@ bool connect_plugin(const DevicePlugin& plugin, HostServices* services) {
     for (const OpDef* row : rows)
       if (!std::strcmp(row->name, kernel.op)) {
         row->cuda = kernel.run;
+        row->cuda_with_bias = kernel.with_bias;
         known = true;
       }
     if (!known)

@@ -34,13 +34,6 @@ cudaDataType type_of(DType dtype) {
   return dtype == float64 ? CUDA_R_64F : dtype == float16 ? CUDA_R_16F : dtype == bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/// TF32 multiplies float32 on tensor cores, with 10 of the 23 bits of the mantissa; used only if the user allows it.
-cublasComputeType_t compute_type(DType dtype) {
-  if (dtype == float64) return CUBLAS_COMPUTE_64F;
-  const bool tf32 = dtype == float32 && host_services().allow_tf32->load(std::memory_order_relaxed);
-  return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-}
-
 /// The innermost repeats go to cuBLAS as one batch; the others are a loop.
 void multiply_floats(const OpCall& call, CudaBackend& device, const ContractionPlan& plan) {
   const BatchStrides& r = plan.repeats;
@@ -98,9 +91,15 @@ void run(const OpCall& call) {
   });
 }
 
-const PluginKernel kernels[] = {{"matmul", run}};
+const PluginKernel kernels[] = {{"matmul", run, multiply_with_bias}};
 
 }  // namespace
+
+cublasComputeType_t compute_type(DType dtype) {
+  if (dtype == float64) return CUBLAS_COMPUTE_64F;
+  const bool tf32 = dtype == float32 && host_services().allow_tf32->load(std::memory_order_relaxed);
+  return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
 
 // cuBLAS puts the products of a call on one axis of a grid, and some versions failed beyond its limit of 65,535 (PyTorch's issue 45724).
 constexpr std::int64_t kMostProducts = 63 << 10;

@@ -161,7 +161,10 @@ struct OpDef {
   bool (*with_bias)(const OpCall& call, const Body& row, bool relu) = nullptr;
   /// For ops that broadcast input 0: if it has one element, writes the element that all of `out` have.
   void (*repeated)(const OpCall& call, const TensorSpec& out, std::byte* element) = nullptr;
-  mutable Kernel cuda = nullptr;  // set by the CUDA library before its device is visible
+  // The CUDA library sets these before its device is visible.
+  mutable Kernel cuda = nullptr;
+  /// with_bias on a CUDA device, without relu. Products that another library computes may differ in the last bits from those of `cuda`.
+  mutable bool (*cuda_with_bias)(const OpCall& call, const Body& row) = nullptr;
 };
 inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
 inline int outputs_of(const OpDef& op, const Attrs& attrs) { return op.n_out ? op.n_out : op.outputs(attrs); }

@@ -2,6 +2,7 @@
 #pragma once
 #include "devices/cpu/blas.h"
 #include "devices/cuda/cuda.h"
+#include "ops/op.h"
 
 namespace kassette::cuda {
 
@@ -18,5 +19,12 @@ struct BlasProduct {
 
 /// Enqueues the products. Errors name `what`.
 void multiply(const char* what, CudaBackend& device, const BlasProduct& product);
+
+/// TF32 multiplies float32 on tensor cores, with 10 of the 23 bits of the mantissa; used only if the user allows it.
+cublasComputeType_t compute_type(DType dtype);
+
+/// OpDef::cuda_with_bias of matmul: for one product of float32 matrices that need no copy. Half types are left to the separate ops, which round
+/// twice. Defined in ops/matmul_bias.cu.
+bool multiply_with_bias(const OpCall& call, const Body& row);
 
 }  // namespace kassette::cuda

@@ -13,7 +13,6 @@
 namespace kassette::cuda {
 namespace {
 
-constexpr std::int64_t kBlasWorkspace = std::int64_t(32) << 20;  // what cuBLAS asks for on compute 9.0
 constexpr int kMaxDevices = 256;
 constexpr int kMostCaptured = 1 << 14;  // in one graph
 constexpr std::int64_t kMostStaged = std::int64_t(16) << 20, kMostStagedTogether = std::int64_t(256) << 20;  // bytes

@@ -100,6 +100,9 @@ class CudaBackend final : public DeviceBackend {
   }
   /// The cuBLAS handle of the current stream, with its own workspace; made at first use. Hold the lock while enqueuing.
   cublasHandle_t blas(std::unique_lock<std::mutex>* lock);
+  static constexpr std::int64_t kBlasWorkspace = std::int64_t(32) << 20;  // what cuBLAS asks for on compute 9.0
+  /// The workspace of that handle, kBlasWorkspace bytes.
+  void* blas_workspace() { return launched_on(current()).blas_workspace; }
 
  private:
   /// Memory to release once an event has passed.

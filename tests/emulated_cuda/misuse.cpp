@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cuda_runtime.h"
+#include "cublasLt.h"
 
 namespace {
 
@@ -136,6 +136,33 @@ bool blocks_miss() {
   });
 }
 
+/// A product of 4 x 4 matrices and a bias, of whose addresses is said that they are multiples of `aligned` bytes.
+void multiply_with_bias(const float* a, const float* bias, std::uint32_t aligned) {
+  Stream s;
+  cublasHandle_t handle;
+  cublasCreate(&handle);
+  cublasSetStream(handle, s.handle);
+  const auto lt = reinterpret_cast<cublasLtHandle_t>(handle);
+  cublasLtMatmulDescOpaque_t form;
+  cublasLtMatrixLayoutOpaque_t four;
+  cublasLtMatmulPreferenceOpaque_t limits;
+  cublasLtMatmulHeuristicResult_t best;
+  int found = 0;
+  const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+  const float one = 1, zero = 0;
+  cublasLtMatmulDescInit(&form, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  cublasLtMatmulDescSetAttribute(&form, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+  cublasLtMatmulDescSetAttribute(&form, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+  cublasLtMatrixLayoutInit(&four, CUDA_R_32F, 4, 4, 4);
+  cublasLtMatmulPreferenceInit(&limits);
+  cublasLtMatmulPreferenceSetAttribute(&limits, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &aligned, sizeof aligned);
+  cublasLtMatmulAlgoGetHeuristic(lt, &form, &four, &four, &four, &four, &limits, 1, &best, &found);
+  float* to = device<float>(16);
+  cublasLtMatmul(lt, &form, &one, a, &four, device<float>(16), &four, &zero, to, &four, to, &four, &best.algo,
+                 device<float>(16), 64, s.handle);
+  cudaStreamSynchronize(s.handle);
+}
+
 /// A named fault. Names that begin with "right" are correct code.
 struct Misuse {
   const char* name;
@@ -226,6 +253,16 @@ const Misuse all[] = {
        cudaMemcpyAsync(here, device<float>(7), sizeof here, cudaMemcpyDeviceToHost, s.handle);
        return false;
      }},
+    {"a bias of the host",
+     [] {
+       alignas(256) static float here[4];
+       multiply_with_bias(device<float>(16), here, 256);
+       return false;
+     }},
+    {"a matrix less aligned than was said",
+     [] { return multiply_with_bias(device<float>(17) + 1, device<float>(4), 16), false; }},
+    {"right: a matrix as aligned as was said",
+     [] { return multiply_with_bias(device<float>(17) + 1, device<float>(4), 4), false; }},
     {"a copy the wrong way",
      [] {
        Stream s;

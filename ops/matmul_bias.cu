@@ -1,0 +1,113 @@
+// ops/matmul_bias.cu - products with a bias on CUDA, by cuBLASLt, which adds the bias as it stores the sums.
+#include <cublasLt.h>
+
+#include <algorithm>
+
+#include "ops/contraction.h"
+#include "ops/product.cuh"
+
+namespace kassette::cuda {
+namespace {
+
+/// Tells that a product needs an operand rearranged, and does nothing.
+class NoRearranger final : public Rearranger {
+ public:
+  const std::byte* copy(const Strided&, const std::byte* from, std::int64_t, int) override {
+    asked = true;
+    return from;
+  }
+  bool asked = false;
+};
+
+/// The largest power of two up to 256 that divides an address.
+std::uint32_t alignment_of(const void* data) {
+  const auto at = reinterpret_cast<std::uintptr_t>(data);
+  return static_cast<std::uint32_t>(std::min<std::uintptr_t>(256, at & (~at + 1)));
+}
+
+/// What cuBLASLt is told of a product and its bias, and the algorithm that it picks. Column-major as in multiply(): the result is out^T = b^T a^T,
+/// and the bias is added to each of its columns. A relu is not asked for: cuBLASLt's is max(x, 0), of which it does not say that it keeps NaN, as
+/// ours does. The members own nothing.
+class BiasedProduct {
+ public:
+  BiasedProduct(const char* what, CudaBackend& device, const ContractionPlan& plan, const std::byte* row)
+      : what_(what), device_(device), plan_(plan) {
+    const GemmShape& p = plan.product;
+    check(cublasLtMatmulDescInit(&form_, compute_type(float32), CUDA_R_32F));
+    set(CUBLASLT_MATMUL_DESC_TRANSA, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, row);
+    check(cublasLtMatrixLayoutInit(&left_, CUDA_R_32F, p.tb ? p.k : p.n, p.tb ? p.n : p.k, p.ldb));
+    check(cublasLtMatrixLayoutInit(&right_, CUDA_R_32F, p.ta ? p.m : p.k, p.ta ? p.k : p.m, p.lda));
+    check(cublasLtMatrixLayoutInit(&result_, CUDA_R_32F, p.n, p.m, p.ldo));
+    check(cublasLtMatmulPreferenceInit(&limits_));
+    limit(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{CudaBackend::kBlasWorkspace});
+    limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(plan.b));
+    limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(plan.a));
+    // The result has new memory, which is aligned. The bias is loaded as the result is stored, and has no limit of its own.
+    limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(row));
+  }
+  BiasedProduct(const BiasedProduct&) = delete;
+  BiasedProduct& operator=(const BiasedProduct&) = delete;
+
+  /// Returns false if cuBLASLt has none for this product on this GPU.
+  bool find_algorithm(cublasLtHandle_t blas) {
+    int found = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(blas, &form_, &left_, &right_, &result_, &result_, &limits_, 1, &best_, &found);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+    check(status);
+    return found == 1 && best_.state == CUBLAS_STATUS_SUCCESS;
+  }
+
+  void enqueue(cublasLtHandle_t blas, std::byte* out) {
+    const float scale = 1, keep = 0;
+    check(cublasLtMatmul(blas, &form_, &scale, plan_.b, &left_, plan_.a, &right_, &keep, out, &result_, out, &result_,
+                         &best_.algo, device_.blas_workspace(), CudaBackend::kBlasWorkspace, device_.current().handle));
+    device_.launched(what_);
+  }
+
+ private:
+  void check(cublasStatus_t status) { device_.check(status, what_); }
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, T value) {
+    check(cublasLtMatmulDescSetAttribute(&form_, attribute, &value, sizeof value));
+  }
+  template <class T>
+  void limit(cublasLtMatmulPreferenceAttributes_t attribute, T value) {
+    check(cublasLtMatmulPreferenceSetAttribute(&limits_, attribute, &value, sizeof value));
+  }
+
+  const char* what_;
+  CudaBackend& device_;
+  const ContractionPlan& plan_;
+  cublasLtMatmulDescOpaque_t form_;
+  cublasLtMatrixLayoutOpaque_t left_, right_, result_;
+  cublasLtMatmulPreferenceOpaque_t limits_;
+  cublasLtMatmulHeuristicResult_t best_;
+};
+
+}  // namespace
+
+bool multiply_with_bias(const OpCall& call, const Body& row) {
+  Body& out = *call.out[0];
+  if (out.dtype != float32 || row.dtype != float32 || out.numel() == 0 || call.spec(0).numel() == 0) return false;
+  NoRearranger as_they_are;
+  const ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), as_they_are);
+  const GemmShape& p = plan.product;
+  if (as_they_are.asked || plan.repeats.count != 1 || p.ldo != p.n || row.numel() != p.n) return false;
+
+  CudaBackend& device = device_of(call.device);
+  Current current(device);
+  std::unique_lock<std::mutex> lock;
+  // By the manual of cuBLAS its handle may stand for one of cuBLASLt.
+  const auto blas = reinterpret_cast<cublasLtHandle_t>(device.blas(&lock));
+  BiasedProduct product(call.op.name, device, plan, row.data());
+  if (!product.find_algorithm(blas)) return false;
+  host_services().allocate_output(out, call.device);
+  product.enqueue(blas, out.data());
+  return true;
+}
+
+}  // namespace kassette::cuda
