@@ -86,9 +86,18 @@ void forget_scalars() {
   n.held.clear();
 }
 
-// The kernel runs on the host whichever end of the copy is the accelerator, so it serves as both cpu and cuda kernel.
-constinit const OpDef to_op{
-    .name = "to", .rule = same_rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
+Placement placement(const Attrs& attrs) { return {DType(), attrs.as<TransferAttrs>().device}; }
+
+// The kernel runs on the host whichever end of the copy is the accelerator, so it serves as both cpu and cuda kernel. Functions find chains by
+// the devices of values before any kernel runs, so the device of the result is given by `placement`, not by the input.
+constinit const OpDef to_op{.name = "to",
+                            .rule = same_rule,
+                            .cpu = kernel,
+                            .vjp = gradient,
+                            .traits = kView,
+                            .anywhere = true,
+                            .placement = placement,
+                            .cuda = kernel};
 
 Tensor Tensor::to(Device device, ToOptions options) const {
   if (!defined()) fail_empty({"to"});
@@ -96,9 +105,7 @@ Tensor Tensor::to(Device device, ToOptions options) const {
   if (device == this->device()) return *this;
   if (is_sparse(*this)) return with_values(*this, sparse_part(*this, kValues).to(device, options));
   backend_of(device);  // throws if the device is absent, for symbolic tensors too
-  Tensor out = apply1(to_op, TransferAttrs{device, options.non_blocking}, {*this});
-  Access::body(out).device = device;
-  return out;
+  return apply1(to_op, TransferAttrs{device, options.non_blocking}, {*this});
 }
 
 Tensor pin_memory(const Tensor& x) {

@@ -279,6 +279,49 @@ TEST_CASE("a loop in a function is part of its graph", "[device][graph]") {
   });
 }
 
+TEST_CASE("a function over two devices has the values that it has on one", "[device][graph]") {
+  if (!has_device("cuda:0")) return;
+  // The first layer is on one device, the second on another: values go over, and their gradients come back.
+  auto trained = [](const char* first, const char* second) {
+    auto number_on = [](const char* device, const Shape& shape, int seed) {
+      return K::variable(K::random_uniform(shape, -0.5, 0.5, "float64", seed).to(device), float64);
+    };
+    Tensor x = K::placeholder({3, 5}, None, float64), w = number_on(first, {5, 4}, 1), v = number_on(second, {4, 2}, 2),
+           steps = K::variable(K::zeros({}, "float64").to(second), float64);
+    Tensor hidden = K::tanh(K::dot(x.to(first), w) * 2.0),
+           out = K::sigmoid(K::dot(hidden.to(second), v) - steps * 0.01);
+    Tensor loss = K::mean(K::square(out - 0.25));
+    Tensors g = K::gradients(loss, {w, v});
+    K::Updates updates;
+    updates.push_back({w, w - 0.5 * g[0]});
+    updates.push_back({v, v - 0.5 * g[1]});
+    updates.push_back({steps, steps + 1.0});
+    Function f = K::function({x}, {loss, hidden}, updates);
+    std::vector<double> seen;
+    auto see = [&](const Tensor& t) {
+      for (double number : K::eval(t).to(cpu).to_vector<double>()) seen.push_back(number);
+    };
+    for (int k = 0; k < 12; ++k) {
+      const Tensors results = f({K::random_uniform({3, 5}, -1, 1, "float64", 300 + k)});
+      CHECK(results[0].device() == Device(second));
+      CHECK(results[1].device() == Device(first));
+      for (const Tensor& t : Tensors{results[0], results[1], w, v, steps}) see(t);
+    }
+    return seen;
+  };
+  const std::vector<double> wanted = trained("cpu", "cpu");
+  std::vector<std::pair<const char*, const char*>> pairs{{"cuda:0", "cpu"}, {"cpu", "cuda:0"}};
+  if (!device_absent(Device("cuda:1"))) pairs.insert(pairs.end(), {{"cuda:0", "cuda:1"}, {"cuda:1", "cuda:0"}});
+  for (const auto& pair : pairs) {
+    const char *first = pair.first, *second = pair.second;
+    INFO(first << " and " << second);
+    const auto alone = with_graphs(false, [&] { return trained(first, second); });
+    CHECK(alone == with_graphs(true, [&] { return trained(first, second); }));
+    REQUIRE(alone.size() == wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(alone[i] == Approx(wanted[i]).epsilon(1e-12));
+  }
+}
+
 TEST_CASE("a function that goes while its graph waits to run has run", "[device][graph]") {
   if (!has_device("cuda:0")) return;
   DeviceScope scope("cuda:0");
