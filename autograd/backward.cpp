@@ -81,7 +81,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Compl
     fail<NotImplementedError>({"gradients"}, xs.size(), " variables; one call takes at most ", kMaxOutputs);
   if (!l.node) return std::vector<Tensor>(xs.size());
   if (l.symbolic() || c.symbolic) return backward({loss}, xs, {seed_for(loss)}, SavedValues::retain, told);
-  if (c.saved_bytes.get() < fast_path_thresholds.given_up) kept = SavedValues::retain;
+  if (c.saved_bytes.get() < fast_path_thresholds.released) kept = SavedValues::retain;
   Tensors raw, leaves, before;
   if (__builtin_expect(shadow != nullptr, 0)) before = shadow->before_pass(loss, xs, seed_for(loss));
   {

@@ -146,7 +146,7 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
   if (relu) *(out = &f.own[next->out]) = plain_body(made, cpu);
   out->offset = 0;
   if (!(on_cpu ? op.with_bias(call, row, relu) : op.cuda_with_bias(call, row))) return 0;
-  count_taken(relu ? FastPath::onto_row_relu : FastPath::with_bias);
+  count_taken(relu ? FastPath::with_bias_relu : FastPath::with_bias);
   return 2 + relu;
 }
 

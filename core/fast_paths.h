@@ -13,7 +13,7 @@ enum class FastPath : std::uint8_t {
   chain_summed,        // a chain fused with the sum or mean of its result
   repeated,            // a result kept as a splat
   with_bias,           // a matrix product or convolution that starts from its bias
-  onto_row_relu,       // with_bias, with a relu fused behind it
+  with_bias_relu,      // with_bias, with a relu fused behind it
   updated_in_place,    // a step writes into the memory of the variable that it updates
   accumulated,         // an op of an adjoint that adds to a cotangent directly
   added_in_place,      // a cotangent added into the memory of the sum
@@ -53,8 +53,8 @@ inline constexpr const char* kFastPathNames[kFastPaths] = {"chain",
                                                            "chain_of_update",
                                                            "chain_summed",
                                                            "repeated",
-                                                           "onto_row",
-                                                           "onto_row_relu",
+                                                           "with_bias",
+                                                           "with_bias_relu",
                                                            "updated_in_place",
                                                            "accumulated",
                                                            "added_in_place",
@@ -81,7 +81,7 @@ struct FastPathThresholds {
   std::int64_t loop_chain_row = 256, loop_chain = 1024;  // bytes below which a chain in a loop costs more than it saves
   std::int64_t loop_chain_part = 1 << 16;                // as chain_part, for a chain in a loop
   std::int64_t function_node = 64;  // steps of a function from which a call of it is recorded as one node
-  std::int64_t given_up = 1 << 20;  // saved bytes of a thread from which they are released: Note [Rematerialization]
+  std::int64_t released = 1 << 20;  // saved bytes of a thread from which they are released: Note [Rematerialization]
   std::uint64_t off = 0;            // a bit for each fast path that is switched off
 };
 inline constinit FastPathThresholds fast_path_thresholds;

@@ -34,9 +34,7 @@ std::string text(const Parts&... parts) {
 
 /// Where an error belongs: a function, and the argument that is wrong. Empty: it belongs to none.
 struct At {
-  At(const char* f = "", const char* a = "") : function(f), argument(a) {}
-  At(const std::string& f, const char* a = "") : At(f.c_str(), a) {}
-  const char *function, *argument;
+  const char *function = "", *argument = "";
 };
 
 /// Throws E with the parts joined: fail<ValueError>({"dot"}, a, " x ", b, ": inner dimensions differ") or, where one argument is wrong,

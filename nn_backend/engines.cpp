@@ -214,7 +214,7 @@ Value call(Name name, std::initializer_list<Value> args) {
   load_configuration();
   const std::string function = string_of(name);
   if (!external_backend())
-    fail<NotImplementedError>({function}, "the built-in engine has no functions other than those of K");
+    fail<NotImplementedError>({function.c_str()}, "the built-in engine has no functions other than those of K");
   return call_backend(function.c_str(), args.begin(), static_cast<int>(args.size()), nullptr, nullptr);
 }
 

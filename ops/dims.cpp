@@ -148,7 +148,7 @@ Tensor shape_of(const Tensor& x, DType dtype) { return apply1(shape_op, ShapeAtt
 Tensor size_of(const Tensor& x) { return apply1(size_op, {x}); }
 
 Tensor dims_tensor(const Dims& dims, const char* what, const char* name) {
-  const At at(what, name ? name : "");
+  const At at{what, name ? name : ""};
   const char* const is = name ? "is " : "the shape is ";
   if (dims.whole_) {
     const Tensor& t = *dims.whole_;

@@ -253,27 +253,10 @@ void launch_values(const OpCall& call, F f) {
   launch_each<kArity>(call, valued, o);
 }
 
-/// The kernels of a family of ops, with the ops' names.
+/// The kernels of a family of ops, with the ops' names. NAME.cu returns its family's from NAME_kernels(), which plugin.cu declares.
 struct Kernels {
   const PluginKernel* first;
   int n;
 };
-Kernels unary_kernels();
-Kernels binary_kernels();
-Kernels compare_kernels();
-Kernels conv_kernels();
-Kernels pool_kernels();
-Kernels resize_kernels();
-Kernels reduce_kernels();
-Kernels moving_kernels();  // where, cast, broadcasting, ranges
-Kernels matmul_kernels();
-Kernels softmax_kernels();
-Kernels ctc_kernels();
-Kernels ctc_decode_kernels();
-Kernels scan_kernels();
-Kernels gather_kernels();  // gather, one_hot, and sums over copies
-Kernels random_kernels();
-Kernels normalization_kernels();
-Kernels sparse_kernels();
 
 }  // namespace kassette::cuda

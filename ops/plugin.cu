@@ -5,17 +5,22 @@
 #include "ops/device_chain.h"
 #include "ops/moving.cuh"
 
+/// The families of ops: each has a file of that name.
+#define KASSETTE_FAMILIES(OF) \
+  OF(unary), OF(binary), OF(compare), OF(reduce), OF(moving), OF(matmul), OF(softmax), OF(ctc), OF(ctc_decode), \
+      OF(scan), OF(gather), OF(random), OF(normalization), OF(sparse), OF(conv), OF(pool), OF(resize)
+#define KASSETTE_KERNELS_OF(family) family##_kernels()
+
 namespace kassette::cuda {
+
+Kernels KASSETTE_FAMILIES(KASSETTE_KERNELS_OF);  // declares unary_kernels() and so on
+
 namespace {
 
 const std::vector<PluginKernel>& kernels() {
   static const auto* all = [] {
     auto* list = new std::vector<PluginKernel>;
-    for (const Kernels& k :
-         {unary_kernels(), binary_kernels(), compare_kernels(), reduce_kernels(), moving_kernels(), matmul_kernels(),
-          softmax_kernels(), ctc_kernels(), ctc_decode_kernels(), scan_kernels(), gather_kernels(), random_kernels(),
-          normalization_kernels(), sparse_kernels(), conv_kernels(), pool_kernels(), resize_kernels()})
-      list->insert(list->end(), k.first, k.first + k.n);
+    for (const Kernels& k : {KASSETTE_FAMILIES(KASSETTE_KERNELS_OF)}) list->insert(list->end(), k.first, k.first + k.n);
     return list;
   }();
   return *all;

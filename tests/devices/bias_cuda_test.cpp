@@ -61,7 +61,7 @@ Run run(const Layer& layer, const Tensors& in, bool allowed = true) {
   CountedPaths counting;
   Tensor result = f(in)[0];
   const std::int64_t taken = times_taken(FastPath::with_bias);
-  CHECK(times_taken(FastPath::onto_row_relu) == 0);
+  CHECK(times_taken(FastPath::with_bias_relu) == 0);
   f(in);  // the program for these shapes
   CHECK(times_taken(FastPath::with_bias) == 2 * taken);
   CHECK(same_bits(f(in)[0].to("cpu"), result.to("cpu")));

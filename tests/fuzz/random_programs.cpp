@@ -95,14 +95,14 @@ constexpr const char *kRefused = "no memory", *kNoMemoryToSayIt = "kassette: out
 /// How deep: values, gradients, second gradients.
 enum Depth : int { kValues, kFirst, kSecond };
 
-/// `given_up`: nobody but the pass holds the loss, and the weights change before it, perhaps, and before its gradients are differentiated.
-Outcome eagerly(const Program& p, const Tensors& values, Depth depth, bool expanded, bool given_up = false) {
+/// `released`: nobody but the pass holds the loss, and the weights change before it, perhaps, and before its gradients are differentiated.
+Outcome eagerly(const Program& p, const Tensors& values, Depth depth, bool expanded, bool released = false) {
   return outcome_of([&](Outcome& o) {
     K::LearningPhaseScope train(1);
     Tensors xs = variables_of(p, values), changed;
-    Tensors results = play(p, xs, {}, given_up ? nullptr : &changed);
+    Tensors results = play(p, xs, {}, released ? nullptr : &changed);
     o.results = evaluated(results);
-    if (given_up) {
+    if (released) {
       Tensor loss = loss_of(p, results);
       results = Tensors();
       auto change = [&] {
@@ -351,7 +351,7 @@ struct Setting {
 FastPathThresholds thresholds_at(std::int64_t all, std::uint64_t off) {
   FastPathThresholds t;
   for (std::int64_t* one : {&t.chain_part, &t.long_chunks, &t.fetched, &t.loop_chain_row, &t.loop_chain,
-                            &t.loop_chain_part, &t.function_node, &t.given_up})
+                            &t.loop_chain_part, &t.function_node, &t.released})
     *one = all;
   t.off = off;
   return t;
