@@ -1,7 +1,9 @@
 // nn_backend/reductions.cpp - reductions over axes.
 #include <kassette/backend/reductions.h>
 
+#include "core/half.h"
 #include "core/text.h"
+#include "ops/axes.h"
 #include "ops/dispatch.h"
 #include "ops/error_attribution.h"
 #include "ops/expr.h"
@@ -15,11 +17,12 @@ namespace {
 Tensor as_floats(const Tensor& x) { return !x.defined() || x.dtype().is_float() ? x : cast(x, default_float()); }
 /// The mean without NaN. Halves are widened: their sums may overflow, and they do not count beyond 2048.
 Tensor mean_of_numbers(const Tensor& x, const Axes& axis, bool keepdims) {
-  if (!x.defined() || !x.dtype().is_float()) return kassette::mean(as_floats(x), axis, keepdims);
-  if (x.dtype() == float16 || x.dtype() == bfloat16)
-    return cast(mean_of_numbers(cast(x, float32), axis, keepdims), x.dtype());
-  const Tensor there = equal(x, x);
-  return kassette::sum(where(there, x, 0.0), axis, keepdims) / kassette::sum(cast(there, x.dtype()), axis, keepdims);
+  const DType dtype = x.defined() ? Access::body(x).dtype : DType();
+  if (!dtype.is_float()) return kassette::mean(as_floats(x), axis, keepdims);
+  if (is_half(dtype)) return cast(mean_of_numbers(cast(x, float32), axis, keepdims), dtype);
+  const Tensor there = cast(equal(x, x), dtype);
+  const std::int64_t code = encode_axes("nanmean", x, axis, keepdims);
+  return sum_by(where_positive(x, there), code) / sum_by(there, code);
 }
 const Axes& one_axis(const char* what, const Axes& axis) {
   if (axis.size_ >= 0 && axis.size_ != 1) fail<ValueError>({what}, "takes one axis or None, not ", axis.size_);
