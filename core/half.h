@@ -8,7 +8,7 @@
 
 namespace kassette {
 
-/// Whether elements of a type are stored as such and computed in float32.
+/// True for float16 and bfloat16, which are stored in 16 bits and computed in float32.
 constexpr bool is_half(DType dtype) { return dtype == float16 || dtype == bfloat16; }
 template <class T>
 inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;

@@ -46,17 +46,17 @@ template <class E, class... Parts>
 
 /// What an empty Tensor is called: most are results of K::gradients for what the loss does not depend on.
 inline constexpr const char kEmptyTensor[] = "an empty Tensor (a gradient that is None, or an uninitialised variable?)";
-/// Throws ValueError: an argument is an empty Tensor.
+/// Throws the ValueError for an argument that is an empty Tensor.
 [[noreturn]] void fail_empty(const At& at);
-/// Throws TypeError: an argument of that dtype where a float dtype is wanted.
+/// Throws the TypeError for an argument of that dtype where a float dtype is needed.
 [[noreturn]] void fail_not_float(const At& at, DType dtype);
 
 /// A variable or a placeholder for messages: "'w' (2, 3)", or its shape alone.
 std::string leaf_text(const Cell& leaf);
-/// Throws RuntimeError: a variable without a value. `which`: "update 1: ", or nothing.
+/// Throws the RuntimeError for a variable that has no value. `which`: the update that reads it, "update 1: ", or empty.
 [[noreturn]] void fail_unset(const At& at, const Cell& variable, const std::string& which = std::string());
 
-/// What an error is made of, for those that pass it on.
+/// Reads and replaces the parts of an Error, for code that rethrows it under another name.
 struct ErrorAccess {
   /// The message behind the function and the argument.
   static const char* message(const Error& e);

@@ -113,7 +113,7 @@ class KernelGradient {
     }
   }
 
-  /// The tap with which stretch r of a window begins. If `joined`, a stretch is a row of taps.
+  /// The index of the first tap in stretch r of a window (see Stretches). If `joined`, a stretch is a row of taps.
   std::int64_t tap_of(const Block& block, bool joined, std::int64_t r) const {
     const std::int64_t row = r / (joined ? 1 : block.line[2].taps);
     return (block.line[0].weight(row / block.line[1].taps) * line_[1].taps +

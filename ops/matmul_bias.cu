@@ -9,7 +9,7 @@
 namespace kassette::cuda {
 namespace {
 
-/// Tells that a product needs an operand rearranged, and does nothing.
+/// Copies nothing; records whether the product needs a copy of an operand with other strides.
 class NoRearranger final : public Rearranger {
  public:
   const std::byte* copy(const Strided&, const std::byte* from, std::int64_t, int) override {
@@ -25,7 +25,7 @@ std::uint32_t alignment_of(const void* data) {
   return static_cast<std::uint32_t>(std::min<std::uintptr_t>(256, at & (~at + 1)));
 }
 
-/// What cuBLASLt is told of a product and its bias, and the algorithm that it picks. Column-major as in multiply(): the result is out^T = b^T a^T,
+/// A product with a bias in the terms of cuBLASLt: descriptor, layouts, limits, algorithm. Column-major as in multiply(): out^T = b^T a^T,
 /// and the bias is added to each of its columns. A relu is not asked for: cuBLASLt's is max(x, 0), of which it does not say that it keeps NaN, as
 /// ours does. The members own nothing.
 class BiasedProduct {
@@ -51,7 +51,7 @@ class BiasedProduct {
   BiasedProduct(const BiasedProduct&) = delete;
   BiasedProduct& operator=(const BiasedProduct&) = delete;
 
-  /// Returns false if cuBLASLt has none for this product on this GPU.
+  /// Asks cuBLASLt for an algorithm; returns false if it has none for this product on this GPU.
   bool find_algorithm(cublasLtHandle_t blas) {
     int found = 0;
     const cublasStatus_t status =

@@ -143,7 +143,7 @@ bool for_floats(DType dtype, F f) {
 }
 void run_cast(const OpCall& call) {
   const DType from = call.spec(0).dtype, to = call.out[0]->dtype;
-  // A half type to or from float32, or to the other one: by packs.
+  // Casts between float16, bfloat16 and float32 read and write packs.
   bool done = false;
   for_floats(from, [&](auto* p) {
     done = for_floats(to, [&](auto* q) {

@@ -82,7 +82,7 @@ void check_extremes_of_nan(Device device) {
   }
 }
 
-/// The mean is of n numbers, so each has the cotangent / n, and a NaN has 0: algebra.
+/// By algebra: in a mean of n numbers each gets the cotangent / n, and a NaN, which is not counted, gets 0.
 void check_gradient_of_nanmean(Device device) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   DeviceScope scope(device);
