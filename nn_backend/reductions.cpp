@@ -4,6 +4,7 @@
 #include "core/half.h"
 #include "core/text.h"
 #include "ops/axes.h"
+#include "ops/cast.h"
 #include "ops/dispatch.h"
 #include "ops/error_attribution.h"
 #include "ops/expr.h"
@@ -20,7 +21,7 @@ Tensor mean_of_numbers(const Tensor& x, const Axes& axis, bool keepdims) {
   const DType dtype = x.defined() ? Access::body(x).dtype : DType();
   if (!dtype.is_float()) return kassette::mean(as_floats(x), axis, keepdims);
   if (is_half(dtype)) return cast(mean_of_numbers(cast(x, float32), axis, keepdims), dtype);
-  const Tensor there = cast(equal(x, x), dtype);
+  const Tensor there = apply1(cast_op, CastAttrs{dtype}, {equal(x, x)});
   const std::int64_t code = encode_axes("nanmean", x, axis, keepdims);
   return sum_by(where_positive(x, there), code) / sum_by(there, code);
 }
