@@ -297,6 +297,18 @@ TEST_CASE("on a device the elementwise steps of a loop run as chains too, with t
       };
       const auto fused = run(true);
       CHECK(fused == run(false));
+      DeviceScope host("cpu");  // whose steps are compared with eager ones above
+      const Inputs there(dtype, 3, 2);
+      const Tensor loss = loss_of(c.cell, there, false);
+      const Tensors dx = K::gradients(loss, there.all());
+      for (std::size_t i = 0; i < fused.size(); ++i) {
+        const Tensor expected = i == 0 ? loss : dx[static_cast<std::int64_t>(i) - 1];
+        if (!expected.defined()) continue;
+        const std::vector<double> wanted = values(expected);
+        double largest = 0;
+        for (double v : wanted) largest = std::max(largest, std::abs(v));
+        check_close(fused[i], wanted, 0, (dtype == float32 ? 1e-5 : 1e-13) * largest);
+      }
     }
   }
 }
