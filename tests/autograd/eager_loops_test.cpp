@@ -1,4 +1,4 @@
-// tests/autograd/eager_loops_test.cpp - plain loops: of no steps, with steps that read values, and what thousands of them leave.
+// tests/autograd/eager_loops_test.cpp - plain loops: of no steps, of many, with steps that read values, and what thousands of them leave.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 
@@ -13,6 +13,7 @@
 using kassette::Shape;
 using kassette::Tensor;
 using kassette::Tensors;
+using kassette::test::number;
 using kassette::test::values;
 namespace K = kassette::backend;
 using Vec = std::vector<double>;
@@ -137,4 +138,98 @@ TEST_CASE("a loop that is one node at once has values where its step computes so
       kassette::test::check_close(values(y), expected, 1e-13);
       kassette::test::check_close(values(g), slope, 1e-13);
     }
+}
+
+TEST_CASE("an eager loop of a hundred thousand steps has the gradients of its formula, first and second",
+          "[loops][serial]") {
+  constexpr std::int64_t n = 100003;  // more than one op can cut x into
+  Tensor x = K::variable(kassette::test::f64(kassette::test::numbers(n, 4), {n}), "float64"),
+         w = K::variable(0.5, "float64");
+  Vec before = values(x);
+  double sum = 0, squares = 0;
+  for (double v : before) sum += v, squares += v * v;
+  for (bool right : {false, true}) {
+    auto step = [&](const Tensor& a, const Tensor& e) { return a + w * K::square(e); };
+    Tensor zero = K::constant(0.0, "float64"), y = right ? K::foldr(step, x, zero) : K::foldl(step, x, zero);
+    CHECK(number(y) == Approx(0.5 * squares));
+    Tensors g = K::gradients(y, {w, x});
+    CHECK(number(g[0]) == Approx(squares));
+    kassette::test::check_close(values(g[1]), before, 1e-12);  // 2 w x
+    CHECK(number(K::gradients(K::sum(g[1]), {w})[0]) == Approx(2 * sum));
+  }
+}
+
+TEST_CASE("an eager loop goes over its elements as they were when it began", "[loops]") {
+  for (std::int64_t n : {5, 70001}) {
+    Tensor x = K::variable(K::ones({n, 2}, "float64"), "float64");
+    bool first = true;
+    Tensor y = K::foldl(
+        [&](const Tensor& a, const Tensor& e) {
+          if (std::exchange(first, false)) K::update(x, K::zeros({n, 2}, "float64"));
+          return a + e;
+        },
+        x, K::zeros({2}, "float64"));
+    CHECK(values(y) == Vec{static_cast<double>(n), static_cast<double>(n)});
+    CHECK(values(x)[0] == 0);
+  }
+}
+
+TEST_CASE("an eager loop of no steps has the gradients that a function says, zeros", "[loops]") {
+  // What tf.function makes of it, too; TensorFlow's eager loops say None (section 2.13.2: what is connected has a gradient).
+  using Loss = std::function<Tensor(const Tensor& x, const Tensor& w, const Tensor& s)>;
+  auto rnn = [](const Tensor& x, const Tensor& w, const Tensor& s, const kassette::backend::RnnOptions& options) {
+    auto r = K::rnn(
+        [&](const Tensor& e, const Tensors& h) {
+          return K::Step{e * w, {h[0] * w + K::dropout(e, 0.5)}};
+        },
+        K::reshape(x, {1, 0, 2}), {K::expand_dims(s, 0)}, options);
+    return K::sum(K::square(r.last_output)) + K::sum(r.outputs) + K::sum(K::square(r.new_states[0]));
+  };
+  Tensor mask = K::zeros({1, 0}, "bool");
+  const Loss losses[] = {
+      [](const Tensor& x, const Tensor& w, const Tensor& s) {
+        return K::sum(K::square(K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, s)));
+      },
+      [](const Tensor& x, const Tensor& w, const Tensor& s) {
+        return K::sum(K::square(K::foldr([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, s)));
+      },
+      [](const Tensor& x, const Tensor& w, const Tensor& s) {
+        return K::sum(K::map_fn([&](const Tensor& e) { return K::square(e * w); }, x)) + K::sum(K::square(s));
+      },
+      [&](const Tensor& x, const Tensor& w, const Tensor& s) { return rnn(x, w, s, {}); },
+      [&](const Tensor& x, const Tensor& w, const Tensor& s) { return rnn(x, w, s, {.mask = mask}); },
+      [&](const Tensor& x, const Tensor& w, const Tensor& s) {
+        return rnn(x, w, s, {.mask = mask, .zero_output_for_mask = true});
+      }};
+  for (const Loss& loss : losses) {
+    Tensor x = K::variable(K::zeros({0, 2}, "float64"), "float64"), w = K::variable({1, 2}, "float64"),
+           s = K::variable({3, 4}, "float64");
+    Tensors g = K::gradients(loss(x, w, s), {x, w, s});
+    REQUIRE(g[0].defined());
+    REQUIRE(g[1].defined());
+    CHECK(g[0].shape() == kassette::Shape{0, 2});
+    CHECK(values(g[1]) == Vec{0, 0});
+    CHECK(values(g[2]) == Vec{6, 8});
+    CHECK(values(K::gradients(K::sum(K::square(g[2])), {s})[0]) == Vec{24, 32});
+    Tensor px = K::placeholder({K::None, 2}, K::None, "float64"), ps = K::placeholder({2}, K::None, "float64");
+    Tensors f = K::function({px, ps}, K::gradients(loss(px, w, ps), {px, w, ps}))(
+        {K::zeros({0, 2}, "float64"), K::constant({3, 4}, "float64")});
+    for (int i = 0; i < 3; ++i) CHECK(values(f[i]) == values(g[i]));
+  }
+}
+
+TEST_CASE("an eager loop of no steps whose step asks for values is the states as they came", "[loops]") {
+  Tensor w = K::variable({1, 2}, "float64"), s = K::variable({3, 4}, "float64");
+  auto step = [&](const Tensor& a, const Tensor& e) { return e.to_vector<double>()[0] > 0 ? a * w : a; };
+  Tensor y = K::foldl(step, K::zeros({0, 2}, "float64"), s * 2.0);
+  CHECK(values(y) == Vec{6, 8});
+  Tensors g = K::gradients(K::sum(y), {w, s});
+  CHECK_FALSE(g[0].defined());
+  CHECK(values(g[1]) == Vec{2, 2});
+  CHECK(values(K::foldl(step, K::ones({2, 2}, "float64"), s)) == Vec{3, 16});
+  std::vector<Tensor> one_a_step;
+  int i = 0;
+  CHECK(
+      values(K::foldl([&](const Tensor& a, const Tensor&) { return a * one_a_step.at(static_cast<std::size_t>(i++)); },
+                      K::zeros({0, 2}, "float64"), s)) == Vec{3, 4});
 }

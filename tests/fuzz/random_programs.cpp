@@ -2,6 +2,7 @@
 // What one way gives another gives to the bit, the sign of zero apart; second gradients are within 1e-10 of the largest, and some
 // gradients are held against finite differences. A finding is printed with the seed of its program: `kassette_random_programs 0 SEED 1`
 // plays that one again, and only that; with a text behind it, a smaller program is looked for that has a finding with that text.
+// One piece: each way of playing a program is compared with the others.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/print.h>
