@@ -158,9 +158,8 @@ void check_pair(const SetPair& pair) {
     refuse_sparse("update", pair.value);
     Scoped<bool> on(context().symbolic, true);
     apply1(update_op, Attrs(), {pair.variable, pair.value});
-  } catch (Error& e) {
-    ErrorAccess::set(e, "function", "", text("update ", pair.number, ": ", ErrorAccess::message(e)));
-    throw;
+  } catch (...) {
+    rethrow_attributed("function", text("update ", pair.number, ": "));
   }
 }
 

@@ -28,9 +28,12 @@ bool is_of_allocator(const Error& e) { return !names_one(e) && dynamic_cast<cons
 
 }  // namespace
 
-void rethrow_attributed(const char* what) {
-  rethrow_edited([what](Error& e) {
-    if (names_one(e) || is_of_allocator(e)) ErrorAccess::set(e, what, e.argument(), ErrorAccess::message(e));
+void rethrow_attributed(const char* what, const std::string& part) {
+  rethrow_edited([&](Error& e) {
+    if (!names_one(e) && !is_of_allocator(e)) return;
+    const std::string argument = e.argument(), message = ErrorAccess::message(e);
+    if (part.empty()) ErrorAccess::set(e, what, argument.c_str(), message);
+    else ErrorAccess::set(e, what, "", text(part, argument, argument.empty() ? "" : " ", message));
   });
 }
 

@@ -15,7 +15,8 @@
 namespace kassette {
 
 /// Inside a catch: rethrows the error with `what` as its function, if it names one. A MemoryError of the allocator, which names none, gets it too.
-[[noreturn]] void rethrow_attributed(const char* what);
+/// `part` says which part of the call it is about, "update 1: ", and begins the message; the error then names no argument.
+[[noreturn]] void rethrow_attributed(const char* what, const std::string& part = std::string());
 /// Inside a catch: rethrows the error of a step of a program, with its function by that code; rethrow_for(op) if that is 0.
 [[noreturn]] void rethrow_of_step(std::int32_t function, const char* op);
 /// Inside a catch: rethrows. A MemoryError without a name, as the allocator throws it, gets the name of `op`.
