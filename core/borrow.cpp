@@ -57,14 +57,15 @@ Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Di
 Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides) {
   TensorSpec spec = numbers_of("from_memory", dtype, shape);
   std::int64_t bytes = spec.checked_bytes("from_memory"), apart[kMaxRank] = {};
-  if (strides.whole_) fail<TypeError>({"from_memory"}, "the strides are a tensor; they are numbers");
+  if (strides.whole_) fail<TypeError>({"from_memory"}, "the strides are a tensor; they must be numbers");
   const bool given = strides.size_ >= 0;
   if (given && strides.size_ != spec.rank)
     fail<ValueError>({"from_memory"}, strides.size_, " strides for the shape ", spec, "; there is one for each axis");
   for (int i = 0; i < strides.size_; ++i) {
     const Dim& d = strides.dims_[i];
     if (d.tensor_ || d.value_ == Dim::kNoneDim)
-      fail<TypeError>({"from_memory"}, "a stride is ", d.tensor_ ? "a tensor" : "None", "; it is a number of elements");
+      fail<TypeError>({"from_memory"}, "a stride is ", d.tensor_ ? "a tensor" : "None",
+                      "; it must be a number of elements");
     apart[i] = d.value_;
   }
   if (!data && bytes) fail<ValueError>({"from_memory"}, "a null pointer for the shape ", spec);

@@ -33,8 +33,9 @@ Tensor padded(const char* what, const Operand& operand, const Operand& amounts, 
                          axes == 1   ? "two numbers"
                          : axes == 2 ? "two pairs"
                                      : "three pairs");
-  if (!p.dtype.is_integer()) fail<TypeError>({what, "padding"}, "is ", p.dtype, "; it is integers");
-  if (Access::body(pairs).symbolic()) fail<ValueError>({what, "padding"}, "depends on a placeholder; it is numbers");
+  if (!p.dtype.is_integer()) fail<TypeError>({what, "padding"}, "is ", p.dtype, "; it must be integers");
+  if (Access::body(pairs).symbolic())
+    fail<ValueError>({what, "padding"}, "depends on a placeholder; it must be numbers");
   const Tensor numbers = pairs.device() == cpu ? pairs : pairs.to(cpu);
   const Value value = read_value(Access::body(numbers));
   std::int64_t at[6];
@@ -56,11 +57,11 @@ int first_axis(const char* what, Name data_format) {
   if (name == "channels_first") return 2;
   if (name == "channels_last") return 1;
   fail<ValueError>({what, "data_format"}, "is ", quoted(data_format),
-                   "; it is \"channels_last\" or \"channels_first\"");
+                   "; it must be \"channels_last\" or \"channels_first\"");
 }
 void check_factors(const char* what, std::initializer_list<int> factors) {
   for (int f : factors)
-    if (f < 1) fail<ValueError>({what}, "a factor is ", f, "; it is at least 1");
+    if (f < 1) fail<ValueError>({what}, "a factor is ", f, "; it must be at least 1");
 }
 void check_rank(const char* what, const TensorSpec& s, int rank) {
   if (s.rank >= 0 && s.rank != rank) fail<ValueError>({what, "x"}, "has shape ", s, "; it takes rank ", rank);
@@ -97,7 +98,8 @@ Tensor resize_images(const Operand& operand, int height_factor, int width_factor
     const std::string name = string_of(interpolation);
     const bool bilinear = name == "bilinear";
     if (!bilinear && name != "nearest")
-      fail<ValueError>({what, "interpolation"}, "is ", quoted(interpolation), "; it is \"nearest\" or \"bilinear\"");
+      fail<ValueError>({what, "interpolation"}, "is ", quoted(interpolation),
+                       "; it must be \"nearest\" or \"bilinear\"");
     Arg x(operand, DType(), what);
     check_rank(what, Access::body(dense(what, "x", x)), 4);
     if (bilinear) {

@@ -31,8 +31,8 @@ void numbers_for(const char* what, const char* name, const Dims& given, int axes
     if (d.tensor_) fail<TypeError>({what}, name, " are numbers, not tensors");
     if (d.value_ == Dim::kNoneDim || d.value_ < 1)
       fail<ValueError>({what}, name, " hold ", d.value_ == Dim::kNoneDim ? std::string("None") : text(d.value_),
-                       "; they are at least 1");
-    if (d.value_ > INT32_MAX) fail<ValueError>({what}, name, " hold ", d.value_, "; they are at most ", INT32_MAX);
+                       "; they must be at least 1");
+    if (d.value_ > INT32_MAX) fail<ValueError>({what}, name, " hold ", d.value_, "; they must be at most ", INT32_MAX);
     to[i] = d.value_;
   }
 }
@@ -44,7 +44,7 @@ Padding padding_of(const char* what, Name padding, bool causal) {
   if (name == "valid") return Padding::valid;
   if (name == "same") return Padding::same;
   if (name == "causal" && causal) return Padding::causal;
-  fail<ValueError>({what, "padding"}, "is ", quoted(padding), "; it is \"valid\"",
+  fail<ValueError>({what, "padding"}, "is ", quoted(padding), "; it must be \"valid\"",
                    causal ? ", \"same\" or \"causal\"" : " or \"same\"");
 }
 
@@ -70,7 +70,7 @@ Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool
   const std::string mode = string_of(pool_mode);
   const bool max = mode == "max";
   if (!max && mode != "avg")
-    fail<ValueError>({what, "pool_mode"}, "is ", quoted(pool_mode), "; it is \"max\" or \"avg\"");
+    fail<ValueError>({what, "pool_mode"}, "is ", quoted(pool_mode), "; it must be \"max\" or \"avg\"");
   Arg x(operand, DType(), what);
   dense(what, "x", x);
   return max ? max_pool(x, form) : avg_pool(x, form);

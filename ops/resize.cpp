@@ -18,7 +18,7 @@ void rule(const OpCall& call, TensorSpec* out) {
   const ResizeAttrs& how = attrs_of(call.attrs);
   const TensorSpec& x = call.spec(0);
   if (x.dtype != float32 && x.dtype != float64)
-    fail<TypeError>({"resize_bilinear", "x"}, "is ", x.dtype, "; it is float32 or float64");
+    fail<TypeError>({"resize_bilinear", "x"}, "is ", x.dtype, "; it must be float32 or float64");
   if (x.rank >= 0 && x.rank != 4)
     fail<ValueError>({"resize_bilinear", "x"}, "has shape ", x, "; it takes images of rank 4");
   const int rows = how.channels_first ? 2 : 1;

@@ -107,7 +107,7 @@ void dot_rule(const OpCall& call, TensorSpec* out) {
   check_matrix(call, 3);
   check_dtypes(values.dtype, x.dtype);
   if (values.rank >= 0 && values.rank != 1)  // its rank may be unknown until a function is called
-    fail<ValueError>({"sparse_coo", "values"}, "of shape ", values, "; they are a list, one for each entry");
+    fail<ValueError>({"sparse_coo", "values"}, "of shape ", values, "; they must be a list, one for each entry");
   if (call.attrs.as<SparseDotAttrs>().transposed) std::swap(a.dims[0], a.dims[1]);
   if (differ(a.dims[1], dim(x, 0)))
     fail<ValueError>({"dot"}, "sparse ", a, " x ", x, ": inner dimensions differ, ", a.dims[1], " against ", x.dims[0]);

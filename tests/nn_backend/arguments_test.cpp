@@ -348,7 +348,7 @@ TEST_CASE("arrays whose dtype is known at run time", "[arguments]") {
   CHECK_THROWS_WITH(from_memory(memory, None, {2}), "from_memory: no dtype was given");
   CHECK_THROWS_WITH(from_memory(nullptr, dtype, {2}), "from_memory: a null pointer for the shape (2,)");
   CHECK_THROWS_WITH(from_memory(memory, dtype, {2}, {None}),
-                    "from_memory: a stride is None; it is a number of elements");
+                    "from_memory: a stride is None; it must be a number of elements");
 
   int released = 0;
   {

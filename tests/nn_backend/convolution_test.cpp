@@ -287,16 +287,19 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
   CHECK(refused([&] {
           K::conv2d(x, K::ones({3, 3, 2, 4}));
         }) == "conv2d: x (2, 5, 6, 3) has 3 channels, and the kernel (3, 3, 2, 4) takes 2");
-  CHECK(refused([&] { K::conv2d(x, w, 0); }) == "conv2d: strides hold 0; they are at least 1");
-  CHECK(refused([&] { K::conv2d(x, w, {1, -2}); }) == "conv2d: strides hold -2; they are at least 1");
-  CHECK(refused([&] { K::conv2d(x, w, 1, "same", None, 0); }) == "conv2d: dilation_rate hold 0; they are at least 1");
+  CHECK(refused([&] { K::conv2d(x, w, 0); }) == "conv2d: strides hold 0; they must be at least 1");
+  CHECK(refused([&] { K::conv2d(x, w, {1, -2}); }) == "conv2d: strides hold -2; they must be at least 1");
+  CHECK(refused([&] { K::conv2d(x, w, 1, "same", None, 0); }) ==
+        "conv2d: dilation_rate hold 0; they must be at least 1");
   CHECK(refused([&] { K::conv2d(x, w, 2, "same", None, 2); }) ==
         "conv2d: strides and dilation_rate are both above 1; one of them has to be 1");
   CHECK(refused([&] {
           K::conv2d_transpose(x, K::ones({3, 3, 4, 3}), {2, 10, 12, 4}, 2, "same", None, 2);
         }) == "conv2d_transpose: strides and dilation_rate are both above 1; one of them has to be 1");
-  CHECK(refused([&] { K::conv2d(x, w, 1, "full"); }) == "conv2d: padding is \"full\"; it is \"valid\" or \"same\"");
-  CHECK(refused([&] { K::conv2d(x, w, 1, "causal"); }) == "conv2d: padding is \"causal\"; it is \"valid\" or \"same\"");
+  CHECK(refused([&] { K::conv2d(x, w, 1, "full"); }) ==
+        "conv2d: padding is \"full\"; it must be \"valid\" or \"same\"");
+  CHECK(refused([&] { K::conv2d(x, w, 1, "causal"); }) ==
+        "conv2d: padding is \"causal\"; it must be \"valid\" or \"same\"");
   CHECK(refused([&] {
           K::conv1d(K::ones({2, 5, 3}), K::ones({2, 3, 4}), 1, "causal", "channels_first");
         }) == "conv1d: padding \"causal\" takes channels_last");
@@ -324,18 +327,19 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
         }) == "separable_conv2d: the pointwise kernel has shape (1, 2, 3, 4); its spatial sizes are 1");
   for (const char* format : {"channels_middle", ""})
     CHECK(refused([&] { K::conv2d(x, w, 1, "same", std::string(format)); }).find("conv2d: ") == 0);
-  CHECK(refused([&] { K::pool2d(x, 2, 1, "twice"); }) == "pool2d: padding is \"twice\"; it is \"valid\" or \"same\"");
+  CHECK(refused([&] { K::pool2d(x, 2, 1, "twice"); }) ==
+        "pool2d: padding is \"twice\"; it must be \"valid\" or \"same\"");
   CHECK(refused([&] { K::pool2d(x, 2, 1, "same", None, "median"); }) ==
-        "pool2d: pool_mode is \"median\"; it is \"max\" or \"avg\"");
+        "pool2d: pool_mode is \"median\"; it must be \"max\" or \"avg\"");
   CHECK(refused([&] { K::pool2d(x, 6); }) ==
         "pool2d: x (2, 5, 6, 3) is smaller than the window: 5 against 6; padding \"same\" takes any size");
   CHECK(refused([&] { K::resize_images(x, 2, 2, None); }) ==
-        "resize_images: data_format is None; it is \"channels_last\" or \"channels_first\"");
+        "resize_images: data_format is None; it must be \"channels_last\" or \"channels_first\"");
   CHECK(refused([&] {
           K::temporal_padding(K::ones({2, 2, 3}), {1, INT64_MAX});
         }) == "temporal_padding: amounts of 1 and 9223372036854775807 make axis 1 too large to address");
   CHECK(refused([&] { K::resize_images(x, 0, 2, "channels_last"); }) ==
-        "resize_images: a factor is 0; it is at least 1");
+        "resize_images: a factor is 0; it must be at least 1");
   CHECK(refused([&] {
           K::resize_images(x, 1 << 30, 1 << 30, "channels_last", "bilinear");
         }).find("too large to address") != std::string::npos);

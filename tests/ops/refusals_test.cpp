@@ -18,18 +18,6 @@ using namespace kassette;
 using kassette::test::error_of;
 using kassette::test::values;
 
-TEST_CASE("errors are copied with their messages", "[errors]") {
-  const ValueError one("one");
-  ValueError copy(one), other("two");
-  CHECK(std::string(copy.what()) == "one");
-  copy = other;
-  CHECK(std::string(copy.what()) == "two");
-  const ValueError& self = copy;
-  copy = self;
-  CHECK(std::string(copy.what()) == "two");
-  CHECK(std::string(one.what()) == "one");
-}
-
 TEST_CASE("an op on integers that needs floats names the dtype and the remedy", "[errors]") {
   const Tensor ints = K::zeros({2, 3, 4}, "int32"), lengths = K::ones({2}, "int32");
   CHECK(error_of<TypeError>([&] {
@@ -37,7 +25,7 @@ TEST_CASE("an op on integers that needs floats names the dtype and the remedy", 
         }) == "ctc_batch_cost: y_pred is int32, not a float dtype; cast it first (K::cast)");
   CHECK(error_of<TypeError>([] {
           resize_bilinear(K::zeros({1, 2, 3, 1}, "int32"), 2, 2, false);
-        }) == "resize_bilinear: x is int32; it is float32 or float64");
+        }) == "resize_bilinear: x is int32; it must be float32 or float64");
   CHECK(error_of<TypeError>([] {
           sparse_coo(K::zeros({2, 1}), K::ones({2}), K::constant({3}, "int64"));
         }) == "sparse_coo: the indices are float32; they must be integers (K::cast)");
