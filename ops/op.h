@@ -147,7 +147,7 @@ struct OpDef {
   std::uint32_t host = 0;        // inputs that are on the CPU on any device
   std::uint8_t traits = kPlain;
   std::uint8_t n_out = 1;  // 0: see `outputs`
-  bool anywhere = false;   // inputs may be on any devices, and the rule sets the devices of the outputs
+  bool anywhere = false;   // inputs may be on any devices; the rule, or `placement`, sets the outputs' devices
   int (*outputs)(const Attrs& attrs) = nullptr;  // the number of outputs if n_out is 0
   Placement (*placement)(const Attrs& attrs) =
       nullptr;  // dtype and device of the output, if only the attributes determine them

@@ -15,7 +15,7 @@ struct ImageDividers {
 
 /// A ConvShape in the form that direct kernels take: a trivially copyable argument. A point is the row-major number of a pixel (or voxel).
 struct Geometry {
-  /// An axis of the window. Unlike WindowAxis it has no padding bytes: see emulated_without_padding.
+  /// An axis of the window. Unlike WindowAxis it has no padding bytes (the reason is in tests/emulated_cuda/cuda_runtime.h).
   struct Axis {
     std::int64_t size, dilation;
     Divider stride;
