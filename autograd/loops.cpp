@@ -12,6 +12,7 @@
 #include "autograd/steps.h"
 #include "core/convert.h"
 #include "core/fast_paths.h"
+#include "core/rank.h"
 #include "core/text.h"
 #include "ops/apply.h"
 #include "ops/error_attribution.h"
@@ -225,7 +226,7 @@ Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
   const Device device = r.xs.begin()->device();
   for (const Tensor& x : r.xs) {
     const Body& b = Access::body(x);
-    if (b.rank < 0) fail<ValueError>({r.what}, "the rank of the elements is unknown; declare it in the placeholder");
+    if (b.rank < 0) fail_unknown_rank({r.what, "elems"});
     args.push_back(element_spec(b));
   }
   for (const Tensor& t : r.states) args.push_back(Access::body(t));

@@ -6,6 +6,7 @@
 #include "autograd/checkpoint.h"
 #include "autograd/steps.h"
 #include "core/convert.h"
+#include "core/rank.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/apply.h"
@@ -20,7 +21,7 @@ namespace {
 Tensor time_first(const LoopForm& form, const Tensor& x) {
   if (form.axis == 0) return x;
   const Body& b = Access::body(x);
-  if (b.rank < 0) fail<ValueError>({form.what}, "the rank of the elements is unknown; declare it in the placeholder");
+  if (b.rank < 0) fail_unknown_rank({form.what, "inputs"});
   std::vector<int> axes{1, 0};
   for (int i = 2; i < b.rank; ++i) axes.push_back(i);
   return permute(x, axes);

@@ -78,8 +78,8 @@ Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims&
 }
 
 void detail::fail_ragged(int depth, std::int64_t size, std::int64_t first) {
-  fail<ValueError>({"array"}, "a nested container is ragged: at depth ", depth + 1, " a size is ", size, ", and ",
-                   first, " before it");
+  fail<ValueError>({"array"}, "a nested container is ragged: along axis ", depth, " a size is ", size, ", and ", first,
+                   " before it");
 }
 void detail::fail_depth() { fail<ValueError>({"array"}, "a container nested deeper than ", kMaxRank); }
 void detail::fail_element(std::uint64_t value) { fail<ValueError>({"array"}, value, " does not fit int64"); }

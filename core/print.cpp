@@ -184,7 +184,7 @@ PrintOptions print_options() {
 }
 void set_print_options(const PrintOptions& o) {
   if (o.precision < 0 || o.threshold < 0 || o.edgeitems < 0 || o.linewidth < 0)
-    fail<ValueError>({"set_print_options"}, o, ": a number is negative");
+    fail<ValueError>({"set_print_options"}, o, ": numbers must not be negative");
   std::lock_guard<std::mutex> lock(options_mutex);
   options_in_use = o;
 }

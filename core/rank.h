@@ -17,6 +17,16 @@ std::int8_t checked_rank(const char* what, std::int64_t rank, const Given&... gi
   return static_cast<std::int8_t>(rank);
 }
 
+/// Throws ValueError if an argument has another rank: "conv2d: x of shape (5, 6, 3) must have rank 4: (batch, rows, columns, channels)", where
+/// `form` are the parts of the text behind the rank. An unknown rank is accepted.
+template <class... Form>
+void check_rank(const At& at, const TensorSpec& given, int rank, const Form&... form) {
+  if (given.rank >= 0 && given.rank != rank)
+    fail<ValueError>(at, "of shape ", given, " must have rank ", rank, form...);
+}
+/// Throws ValueError for an argument whose rank must be known.
+[[noreturn]] void fail_unknown_rank(const At& at);
+
 /// `axis` counted from the front; -1 if it is outside [-rank, rank).
 constexpr int from_front(std::int64_t axis, int rank) {
   return axis < -rank || axis >= rank ? -1 : static_cast<int>(axis < 0 ? axis + rank : axis);

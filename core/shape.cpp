@@ -78,6 +78,7 @@ int place_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added
   if (at < 0) fail_axis(op, axis, x, added);
   return at;
 }
+void fail_unknown_rank(const At& at) { fail<ValueError>(at, "of unknown rank; declare the rank in the placeholder"); }
 void fail_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added) {
   if (x.rank < 0) fail<ValueError>({op, "axis"}, axis, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
   int n = x.rank + added;

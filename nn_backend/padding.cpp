@@ -4,6 +4,7 @@
 #include <kassette/backend/config.h>
 
 #include "core/convert.h"
+#include "core/rank.h"
 #include "core/text.h"
 #include "nn_backend/windows.h"
 #include "ops/dispatch.h"
@@ -22,7 +23,7 @@ Tensor padded(const char* what, const Operand& operand, const Operand& amounts, 
   Arg x(operand, DType(), what);
   dense(what, "x", x);
   const TensorSpec& s = x.body();
-  if (s.rank >= 0 && s.rank != axes + 2) fail<ValueError>({what, "x"}, "has shape ", s, "; it takes rank ", axes + 2);
+  check_rank({what, "x"}, s, axes + 2);
   if (amounts.is_none()) fail<AssertionError>({what, "padding"}, "is None");
   Arg given(amounts, int64, what);
   const Tensor& pairs = dense(what, "padding", given);
@@ -44,7 +45,8 @@ Tensor padded(const char* what, const Operand& operand, const Operand& amounts, 
   pads.rank = axes + 2;
   for (int i = 0; i < axes; ++i) {
     for (int k = 0; k < 2; ++k)
-      if (at[2 * i + k] < 0) fail<ValueError>({what, "padding"}, "holds ", at[2 * i + k], "; amounts are not negative");
+      if (at[2 * i + k] < 0)
+        fail<ValueError>({what, "padding"}, "holds ", at[2 * i + k], "; amounts must not be negative");
     pads.before[first + i] = at[2 * i];
     pads.after[first + i] = at[2 * i + 1];
   }
@@ -62,9 +64,6 @@ int first_axis(const char* what, Name data_format) {
 void check_factors(const char* what, std::initializer_list<int> factors) {
   for (int f : factors)
     if (f < 1) fail<ValueError>({what}, "a factor is ", f, "; it must be at least 1");
-}
-void check_rank(const char* what, const TensorSpec& s, int rank) {
-  if (s.rank >= 0 && s.rank != rank) fail<ValueError>({what, "x"}, "has shape ", s, "; it takes rank ", rank);
 }
 
 }  // namespace
@@ -101,13 +100,13 @@ Tensor resize_images(const Operand& operand, int height_factor, int width_factor
       fail<ValueError>({what, "interpolation"}, "is ", quoted(interpolation),
                        "; it must be \"nearest\" or \"bilinear\"");
     Arg x(operand, DType(), what);
-    check_rank(what, Access::body(dense(what, "x", x)), 4);
+    check_rank({what, "x"}, Access::body(dense(what, "x", x)), 4);
     if (bilinear) {
       const DType d = x.body().dtype;
       return resize_bilinear(d == float32 || d == float64 ? x.tensor() : cast(x, float32), height_factor, width_factor,
                              axis == 2);
     }
-    if (x.body().rank < 0) fail<ValueError>({what}, "the rank of x is unknown; declare it in the placeholder");
+    if (x.body().rank < 0) fail_unknown_rank({what, "x"});
     return kassette::repeat_elements(kassette::repeat_elements(x, width_factor, axis + 1), height_factor, axis);
   });
 }
@@ -118,8 +117,8 @@ Tensor resize_volumes(const Operand& operand, int depth_factor, int height_facto
     const int axis = first_axis(what, data_format);
     check_factors(what, {depth_factor, height_factor, width_factor});
     Arg x(operand, DType(), what);
-    check_rank(what, Access::body(dense(what, "x", x)), 5);
-    if (x.body().rank < 0) fail<ValueError>({what}, "the rank of x is unknown; declare it in the placeholder");
+    check_rank({what, "x"}, Access::body(dense(what, "x", x)), 5);
+    if (x.body().rank < 0) fail_unknown_rank({what, "x"});
     Tensor wide =
         kassette::repeat_elements(kassette::repeat_elements(x, width_factor, axis + 2), height_factor, axis + 1);
     return kassette::repeat_elements(wide, depth_factor, axis);

@@ -6,6 +6,7 @@
 #include <kassette/backend/config.h>
 #include <kassette/backend/convolution.h>
 
+#include "core/rank.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/windows.h"
@@ -77,9 +78,8 @@ Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool
 }
 
 std::int64_t known_size(const char* what, const Body& b, int axis) {
-  if (b.rank != 3)
-    fail<ValueError>({what}, "the kernel has shape ", static_cast<const TensorSpec&>(b),
-                     "; it takes rank 3: (places, features, output channels)");
+  if (b.rank < 0) fail_unknown_rank({what, "kernel"});
+  check_rank({what, "kernel"}, b, 3, ": (places, features, output channels)");
   if (b.dims[axis] < 0)
     fail<ValueError>({what}, "the kernel has shape ", static_cast<const TensorSpec&>(b),
                      "; its sizes have to be known");
@@ -124,8 +124,7 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
     fail<TypeError>({what, "inputs"}, "are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
   if (b.dtype != k.dtype)
     fail<TypeError>({what}, "inputs are ", b.dtype, ", the kernel is ", k.dtype, "; cast one of them (K::cast)");
-  if (b.rank >= 0 && b.rank != axes + 2)
-    fail<ValueError>({what, "inputs"}, "have shape ", static_cast<const TensorSpec&>(b), "; it takes rank ", axes + 2);
+  check_rank({what, "inputs"}, b, axes + 2);
   std::int64_t all = 1, taps = 1, extent[2];
   for (int i = 0; i < axes; ++i) {
     all *= places[i], taps *= size[i];
@@ -235,10 +234,10 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
     Arg x(x_operand, dtype, what), bias(bias_operand, dtype, what);
     dense(what, "x", x);
     const TensorSpec &s = x.body(), &b = Access::body(dense(what, "bias", bias));
-    if (b.rank < 0) fail<ValueError>({what}, "the rank of the bias is unknown; declare it in the placeholder");
+    if (b.rank < 0) fail_unknown_rank({what, "bias"});
     Tensor fitted = assert_shape_of(channels_first ? ShapeCheck::bias_first : ShapeCheck::bias_last, bias, x);
     if (!channels_first || s.rank == 2) return x.tensor() + fitted;
-    if (s.rank < 0) fail<ValueError>({what}, "the rank of x is unknown; declare it in the placeholder");
+    if (s.rank < 0) fail_unknown_rank({what, "x"});
     if (b.rank == 1) {
       Dims shape(None);
       shape.size_ = s.rank - 1;

@@ -5,6 +5,7 @@
 
 #include "autograd/steps.h"
 #include "core/convert.h"
+#include "core/rank.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/dims.h"
@@ -61,7 +62,7 @@ Tensor mask_of(const Operand& given, const LoopForm& form) {
   Tensor mask = as_tensor(given, DType(), form.what);
   refuse_sparse(form.what, mask);
   const Body& b = Access::body(mask);
-  if (b.rank < 0) fail<ValueError>({form.what}, "the rank of the mask is unknown; declare it in the placeholder");
+  if (b.rank < 0) fail_unknown_rank({form.what, "mask"});
   mask = cast(mask, bool_);
   if (b.rank != 3 || (b.dims[2] != 1 && b.dims[2] >= 0)) return mask;  // scan refuses masks of another rank than 2
   return attribute_errors(form.what, [&] { return squeeze(mask, 2); });
@@ -90,7 +91,7 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, LoopForm
 void check_inputs(const LoopForm& form, const Tensors& inputs) {
   for (const Tensor& x : inputs) {
     const Body& b = Access::body(x);
-    if (b.rank < 0) fail<ValueError>({form.what}, "the rank of the inputs is unknown; declare it in the placeholder");
+    if (b.rank < 0) fail_unknown_rank({form.what, "inputs"});
     if (b.rank < 3)
       fail<ValueError>({form.what, "inputs"}, "have shape ", static_cast<const TensorSpec&>(b), "; they must be ",
                        form.axis == 1 ? "(samples, time, ...)" : "(time, samples, ...)", " of rank 3 at least");

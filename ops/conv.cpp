@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/rank.h"
 #include "core/text.h"
 #include "ops/conv_kernels.h"
 #include "ops/dims.h"
@@ -21,13 +22,11 @@ void check_floats(const TensorSpec& x, const TensorSpec& w) {
 
 /// Checks a kernel's rank, that none of its sizes is 0, and that its axis `of_kernel` fits the `channels` of its input x.
 void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channels, const TensorSpec& x, int of_kernel) {
+  check_rank({"convolution", "kernel"}, w, how.axes + 2, ": (size of each axis..., ",
+             how.depthwise           ? "channels, multiplier)"
+             : of_kernel == how.axes ? "input channels, output channels)"
+                                     : "output channels, input channels)");
   if (w.rank < 0) return;
-  if (w.rank != how.axes + 2)
-    fail<ValueError>({"convolution"}, "the kernel has shape ", w, "; it takes rank ", how.axes + 2,
-                     ": (size of each axis..., ",
-                     how.depthwise           ? "channels, multiplier)"
-                     : of_kernel == how.axes ? "input channels, output channels)"
-                                             : "output channels, input channels)");
   for (int i = 0; i < w.rank; ++i)
     if (w.dims[i] == 0) fail<ValueError>({"convolution"}, "the kernel has shape ", w, "; no size of a kernel is 0");
   for (int i = 0; how.pointwise && i < how.axes; ++i)
@@ -184,13 +183,11 @@ constinit DeviceConvLimits device_conv_limits;
 Attrs window_attrs(const ConvForm& form) { return Attrs(Ref<Extra>::adopt(new ConvAttrs(form))); }
 
 void check_rank(const char* op, const ConvForm& form, const TensorSpec& s, const char* which) {
-  if (s.rank >= 0 && s.rank != form.axes + 2)
-    fail<ValueError>({op}, which, " has shape ", s, "; it takes rank ", form.axes + 2, ": ",
-                     form.channels_first ? "(batch, channels" : "(batch",
-                     form.axes == 1   ? ", steps"
-                     : form.axes == 2 ? ", rows, columns"
-                                      : ", depth, rows, columns",
-                     form.channels_first ? ")" : ", channels)");
+  check_rank({op, which}, s, form.axes + 2, ": ", form.channels_first ? "(batch, channels" : "(batch",
+             form.axes == 1   ? ", steps"
+             : form.axes == 2 ? ", rows, columns"
+                              : ", depth, rows, columns",
+             form.channels_first ? ")" : ", channels)");
 }
 
 Tensor convolution(const Tensor& x, const Tensor& w, const ConvForm& how) {

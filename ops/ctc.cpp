@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/rank.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/ctc_batch.h"
@@ -17,9 +18,6 @@ namespace kassette {
 namespace {
 
 // ---- rules -------------------------------------------------------------------------------------------------------------
-void check_rank(const TensorSpec& x, int rank, const char* which, const char* axes) {
-  if (x.rank >= 0 && x.rank != rank) fail<ValueError>({kCtcName}, which, " of shape ", x, "; it must be (", axes, ")");
-}
 /// Returns the number of samples, kUnknown if no input tells it. Throws ValueError if the inputs differ in it.
 std::int64_t samples(const OpCall& call) {
   constexpr const char* names[] = {"y_true", "y_pred", "input_length", "label_length"};
@@ -39,13 +37,13 @@ std::int64_t samples(const OpCall& call) {
 std::int64_t check(const OpCall& call) {
   const TensorSpec& y = call.spec(kCtcY);
   if (y.dtype != float32 && y.dtype != float64) fail_not_float({kCtcName, "y_pred"}, y.dtype);
-  check_rank(y, 3, "y_pred", "samples, time steps, classes");
-  check_rank(call.spec(kCtcLabels), 2, "y_true", "samples, labels");
+  check_rank({kCtcName, "y_pred"}, y, 3, ": (samples, time steps, classes)");
+  check_rank({kCtcName, "y_true"}, call.spec(kCtcLabels), 2, ": (samples, labels)");
   for (auto [i, name] : {std::pair(kCtcInputLength, "input_length"), std::pair(kCtcLabelLength, "label_length")}) {
     const TensorSpec& x = call.spec(i);
-    check_rank(x, 2, name, "samples, 1");
+    check_rank({kCtcName, name}, x, 2, ": (samples, 1)");
     if (x.rank == 2 && x.dims[1] != kUnknown && x.dims[1] != 1)
-      fail<ValueError>({kCtcName}, name, " of shape ", x, "; it must be (samples, 1)");
+      fail<ValueError>({kCtcName, name}, "of shape ", x, " must be (samples, 1)");
   }
   if (y.rank == 3 && y.dims[2] == 0)
     fail<ValueError>({kCtcName, "y_pred"}, "of shape ", y, " has no classes; the last one is the blank");
@@ -204,10 +202,8 @@ void grad_grad_kernel(const OpCall& call) {
 void mask_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &labels = call.spec(0), &lengths = call.spec(1);
   const char* name = call.op.name;
-  if (labels.rank >= 0 && labels.rank != 2)
-    fail<ValueError>({name, "labels"}, "of shape ", labels, "; they must be (samples, labels)");
-  if (lengths.rank >= 0 && lengths.rank != 1)
-    fail<ValueError>({name}, "label_lengths of shape ", lengths, "; they must be (samples,)");
+  check_rank({name, "labels"}, labels, 2, ": (samples, labels)");
+  check_rank({name, "label_lengths"}, lengths, 1, ": (samples,)");
   out->dtype = bool_;
   out->rank = 2;
   out->dims[0] = labels.rank < 0 ? kUnknown : labels.dims[0];

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/rank.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/beam_search.h"
@@ -27,10 +28,8 @@ struct BeamAttrs {
 void decode_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &y = call.spec(0), &steps = call.spec(1);
   if (y.dtype != float32 && y.dtype != float64) fail_not_float({kName, "y_pred"}, y.dtype);
-  if (y.rank >= 0 && y.rank != 3)
-    fail<ValueError>({kName, "y_pred"}, "of shape ", y, "; it must be (samples, time steps, classes)");
-  if (steps.rank >= 0 && steps.rank != 1)
-    fail<ValueError>({kName, "input_length"}, "of shape ", steps, "; it must be (samples,)");
+  check_rank({kName, "y_pred"}, y, 3, ": (samples, time steps, classes)");
+  check_rank({kName, "input_length"}, steps, 1, ": (samples,)");
   if (y.rank == 3 && y.dims[1] == 0) fail<ValueError>({kName, "y_pred"}, "of shape ", y, " has no time steps");
   if (y.rank == 3 && y.dims[2] == 0)
     fail<ValueError>({kName, "y_pred"}, "of shape ", y, " has no classes; the last one is the blank");

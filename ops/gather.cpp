@@ -211,7 +211,7 @@ Tensor gather(const Tensor& x, const Tensor& indices, int axis, Wrap wrap) {
   return apply1(gather_op, GatherAttrs{axis, wrap}, {x, indices});
 }
 Tensor one_hot(const Tensor& indices, std::int64_t classes) {
-  if (classes < 0) fail<ValueError>({"one_hot", "num_classes"}, classes, " is negative");
+  if (classes < 0) fail<ValueError>({"one_hot", "num_classes"}, "is ", classes, "; it must not be negative");
   return apply1(one_hot_op, OneHotAttrs{classes}, {indices});
 }
 

@@ -101,7 +101,7 @@ struct Writer {
     at += n * dtype.size();
   }
   [[noreturn]] void ragged(int depth) {
-    fail<ValueError>({what}, "a nested list is ragged: at depth ", depth + 1, " the sizes differ from ", spec,
+    fail<ValueError>({what}, "a nested list is ragged: along axis ", depth, " the sizes differ from ", spec,
                      " of its first elements");
   }
 };

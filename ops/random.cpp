@@ -133,7 +133,7 @@ bool mask_spec(const OpCall& call, TensorSpec& mask) {
     if (mask.dims[i] != 1 && differ(mask.dims[i], n))
       fail<ValueError>({"dropout", "noise_shape"}, given, " does not broadcast to x of shape ", x);
     if (!given.is_unknown(i) && given.at[i] < -1)
-      fail<ValueError>({"dropout", "noise_shape"}, given, ": a size is negative");
+      fail<ValueError>({"dropout", "noise_shape"}, given, ": sizes must not be negative, except -1 for that of x");
   }
   if (shift < 0) fail<ValueError>({"dropout", "noise_shape"}, given, " does not broadcast to x of shape ", x);
   return true;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/rank.h"
 #include "core/text.h"
 #include "ops/cast.h"
 #include "ops/elementwise.h"
@@ -141,9 +142,8 @@ void top_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &p = call.spec(0), &t = call.spec(1);
   if (!p.dtype.is_float()) fail<TypeError>({"in_top_k", "predictions"}, "are ", p.dtype, ", not floats");
   if (!t.dtype.is_integer()) fail<TypeError>({"in_top_k", "targets"}, "are ", t.dtype, ", not integers");
-  if (p.rank >= 0 && p.rank != 2)
-    fail<ValueError>({"in_top_k", "predictions"}, "have shape ", p, ", not (samples, classes)");
-  if (t.rank >= 0 && t.rank != 1) fail<ValueError>({"in_top_k", "targets"}, "have shape ", t, ", not (samples,)");
+  check_rank({"in_top_k", "predictions"}, p, 2, ": (samples, classes)");
+  check_rank({"in_top_k", "targets"}, t, 1, ": (samples,)");
   std::int64_t n = p.rank < 0 ? kUnknown : p.dims[0], m = t.rank < 0 ? kUnknown : t.dims[0];
   if (differ(n, m)) fail<ValueError>({"in_top_k"}, n, " rows of predictions, ", m, " targets");
   out->rank = 1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/rank.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/fold.h"
@@ -19,8 +20,7 @@ void rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
   if (x.dtype != float32 && x.dtype != float64)
     fail<TypeError>({"resize_bilinear", "x"}, "is ", x.dtype, "; it must be float32 or float64");
-  if (x.rank >= 0 && x.rank != 4)
-    fail<ValueError>({"resize_bilinear", "x"}, "has shape ", x, "; it takes images of rank 4");
+  check_rank({"resize_bilinear", "x"}, x, 4);
   const int rows = how.channels_first ? 2 : 1;
   out->rank = 4;
   out->dtype = x.dtype;

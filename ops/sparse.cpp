@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/convert.h"
+#include "core/rank.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/cast.h"
@@ -32,8 +33,7 @@ TensorSpec dense_shape(const OpCall& call, int i) {
 void coo_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& in = call.spec(0);
   TensorSpec shape = dense_shape(call, 1);
-  if (in.rank >= 0 && in.rank != 2)
-    fail<ValueError>({"sparse_coo", "indices"}, "of shape ", in, "; they must be (entries, axes)");
+  check_rank({"sparse_coo", "indices"}, in, 2, ": (entries, axes)");
   std::int64_t axes = in.rank < 0 ? kUnknown : in.dims[1];
   if (differ(axes, shape.rank))
     fail<ValueError>({"sparse_coo", "indices"}, "of shape ", in, " for the dense shape ", shape, ", which has ",
@@ -88,8 +88,7 @@ void nonzero_kernel(const OpCall& call) {
 
 void check_entries(const OpCall& call, int indices, int values) {
   const TensorSpec &i = call.spec(indices), &v = call.spec(values);
-  if (v.rank >= 0 && v.rank != 1)
-    fail<ValueError>({call.op.name, "values"}, "of shape ", v, "; they must be a vector, one for each entry");
+  check_rank({call.op.name, "values"}, v, 1, ": (entries,)");
   if (i.rank >= 0 && v.rank >= 0 && differ(i.dims[0], v.dims[0]))
     fail<ValueError>({call.op.name}, i.dims[0], " indices and ", v.dims[0], " values");
 }
@@ -268,9 +267,7 @@ constinit const OpDef sparse_concatenate_op{.name = "sparse_concatenate",
 
 Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& shape) {
   const Body& v = Access::body(values);
-  if (v.rank >= 0 && v.rank != 1)
-    fail<ValueError>({"sparse_coo", "values"}, "of shape ", static_cast<const TensorSpec&>(v),
-                     "; they must be a vector, one for each entry");
+  check_rank({"sparse_coo", "values"}, v, 1, ": (entries,)");
   const Body& i = Access::body(indices);
   if (!i.dtype.is_integer())
     fail<TypeError>({"sparse_coo"}, "the indices are ", i.dtype, "; they must be integers (K::cast)");

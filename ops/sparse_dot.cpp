@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "core/convert.h"
+#include "core/rank.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/cast.h"
@@ -106,8 +107,7 @@ void dot_rule(const OpCall& call, TensorSpec* out) {
   TensorSpec a = matrix_shape(call, 2);
   check_matrix(call, 3);
   check_dtypes(values.dtype, x.dtype);
-  if (values.rank >= 0 && values.rank != 1)  // its rank may be unknown until a function is called
-    fail<ValueError>({"sparse_coo", "values"}, "of shape ", values, "; they must be a list, one for each entry");
+  check_rank({"sparse_coo", "values"}, values, 1, ": (entries,)");  // unknown, maybe, until a function is called
   if (call.attrs.as<SparseDotAttrs>().transposed) std::swap(a.dims[0], a.dims[1]);
   if (differ(a.dims[1], dim(x, 0)))
     fail<ValueError>({"dot"}, "sparse ", a, " x ", x, ": inner dimensions differ, ", a.dims[1], " against ", x.dims[0]);

@@ -150,7 +150,7 @@ TEST_CASE("print options hold for all that is printed", "[print]") {
   o.precision = -1;
   CHECK_THROWS_WITH(set_print_options(o),
                     "set_print_options: PrintOptions(precision=-1, sci_mode=always, details=false, threshold=1000, "
-                    "edgeitems=3, linewidth=75): a number is negative");
+                    "edgeitems=3, linewidth=75): numbers must not be negative");
   CHECK(print_options().precision == 8);
 }
 

@@ -269,9 +269,9 @@ TEST_CASE("nested containers are arrays", "[arguments]") {
   CHECK(K::constant(std::vector<std::vector<double>>{{}, {}}).shape() == Shape{2, 0});
   CHECK(values(K::constant({rows, rows})[1][1]) == Vec{4, 5, 6});
   CHECK_THROWS_WITH(K::constant(std::vector<std::vector<double>>{{1, 2}, {3}}),
-                    "constant: a nested container is ragged: at depth 2 a size is 1, and 2 before it");
+                    "constant: a nested container is ragged: along axis 1 a size is 1, and 2 before it");
   CHECK_THROWS_WITH(K::zeros({2}) + std::vector<std::vector<double>>({{}, {3}}),
-                    "add: a nested container is ragged: at depth 2 a size is 1, and 0 before it");
+                    "add: a nested container is ragged: along axis 1 a size is 1, and 0 before it");
   CHECK_THROWS_AS(K::constant(std::vector<std::vector<double>>{{0.5}}, "int32"), TypeError);
   std::vector<
       std::vector<std::vector<std::vector<std::vector<std::vector<std::vector<std::vector<std::vector<int>>>>>>>>>

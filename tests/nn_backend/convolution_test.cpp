@@ -305,7 +305,7 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
         }) == "conv1d: padding \"causal\" takes channels_last");
   CHECK(refused([&] {
           K::conv2d(K::ones({5, 6, 3}), w);
-        }) == "conv2d: x has shape (5, 6, 3); it takes rank 4: (batch, rows, columns, channels)");
+        }) == "conv2d: x of shape (5, 6, 3) must have rank 4: (batch, rows, columns, channels)");
   CHECK(refused([&] {
           K::conv2d(K::ones({2, 5, 6, 0}), K::ones({3, 3, 0, 4}));
         }) == "conv2d: the kernel has shape (3, 3, 0, 4); no size of a kernel is 0");

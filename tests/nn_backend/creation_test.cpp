@@ -71,8 +71,9 @@ TEST_CASE("constant takes a shape", "[creation]") {
       "constant: shape (-1, 2): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
   CHECK_THROWS_WITH(K::constant(1, None, {K::shape(K::placeholder({K::None}))[0]}),
                     "constant: the shape depends on a placeholder; K::zeros and K::ones take such a shape");
-  CHECK_THROWS_WITH(K::constant({{1, 2}, {3}}),
-                    "constant: a nested list is ragged: at depth 2 the sizes differ from (2, 2) of its first elements");
+  CHECK_THROWS_WITH(
+      K::constant({{1, 2}, {3}}),
+      "constant: a nested list is ragged: along axis 1 the sizes differ from (2, 2) of its first elements");
   CHECK_THROWS_WITH(K::constant({K::constant({1, 2}), K::constant({3})}), "constant: shapes (2,) and (1,) differ");
   CHECK_THROWS_WITH(K::sum({Tensor(), Tensor()}),
                     "sum: a list holds an empty Tensor (a gradient that is None, or an uninitialised variable?)");

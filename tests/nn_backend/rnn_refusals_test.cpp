@@ -76,9 +76,9 @@ TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symb
   refuses(K::ones({4, 0, 5}), "rnn: unroll needs a known time of at least one step, the inputs have shape (4, 0, 5)",
           [&](const Tensor& in) { K::rnn(keep, in, {h}, false, K::None, K::None, true); });
   CHECK(error_of([&] { K::rnn(keep, any_rank, {h}); }) ==
-        "rnn: the rank of the inputs is unknown; declare it in the placeholder");
+        "rnn: inputs of unknown rank; declare the rank in the placeholder");
   CHECK(error_of([&] { K::rnn(keep, x, {h}, false, any_rank); }) ==
-        "rnn: the rank of the mask is unknown; declare it in the placeholder");
+        "rnn: mask of unknown rank; declare the rank in the placeholder");
   // At replay.
   auto f = K::function({any_time}, {K::rnn(keep, any_time, {h}, false, K::None, K::None, false, 6).outputs});
   CHECK(error_of([&] { f({K::ones({4, 5, 5})}); }) == "rnn: input_length is 6, the inputs have 5 steps");

@@ -255,7 +255,7 @@ TEST_CASE("one_hot is float32 and ignores indices out of range", "[shaping]") {
   CHECK(K::int_shape(K::one_hot(K::placeholder({K::None}, None, "int32"), 4)) == Shape{-1, 4});
   CHECK_THROWS_WITH(K::one_hot(K::constant({1.0}), 2),
                     "one_hot: the indices are float32; they must be integers (K::cast)");
-  CHECK_THROWS_WITH(K::one_hot({1}, -2), "one_hot: num_classes -2 is negative");
+  CHECK_THROWS_WITH(K::one_hot({1}, -2), "one_hot: num_classes is -2; it must not be negative");
 }
 
 TEST_CASE("gather selects rows", "[shaping]") {

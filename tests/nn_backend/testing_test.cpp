@@ -80,7 +80,7 @@ TEST_CASE("arrays of other libraries are compared as they are", "[testing]") {
   CHECK(report(x[0], std::vector<int>{1, 2}) == "shape (3,), expected (2,)");
   CHECK(error_of<ValueError>([&] {
           compare(std::vector<std::vector<int>>{{1}, {1, 2}}, x);
-        }) == "array: a nested container is ragged: at depth 2 a size is 2, and 1 before it");
+        }) == "array: a nested container is ragged: along axis 1 a size is 2, and 1 before it");
   // 0.1 as a float is what a float tensor holds of it.
   CHECK(compare(K::constant({0.1}), {0.1}, {.rtol = 0, .atol = 0}));
   CHECK(compare(K::constant({0.1}), 0.1, {.rtol = 0, .atol = 0}));

@@ -41,7 +41,7 @@ TEST_CASE("sizes that nothing can have are refused by the function that was give
         }) == "pad: amounts must not be negative; K::slice removes elements");
   CHECK(error_of<ValueError>([] {
           K::dropout(K::ones({2, 3}), 0.5, {2, -2});
-        }) == "dropout: noise_shape (2, -2): a size is negative");
+        }) == "dropout: noise_shape (2, -2): sizes must not be negative, except -1 for that of x");
   CHECK(error_of<ValueError>([] {
           const std::int64_t most = std::numeric_limits<std::int64_t>::max();
           resize_bilinear(K::zeros({1, 2, 3, 1}), most, 1, false);
