@@ -137,7 +137,8 @@ static_assert(sizeof(Body) == 96, "nodes hold bodies by value");
 struct TensorImpl {
   std::atomic<std::int32_t> count{1};
   Body body;
-  static TensorImpl* make(Context& c) {
+  /// Inlined, for each op calls it.
+  __attribute__((always_inline)) static TensorImpl* make(Context& c) {
     c.live_tensors.add(1);
     return new (pool_allocate(c, sizeof(TensorImpl))) TensorImpl;
   }
