@@ -185,7 +185,8 @@ void other_loops() {
     Lstm net;
     Tensor x = K::placeholder({32, 50, 64}), mask = K::placeholder({50, 32}, K::None, "bool");
     Tensors g = K::gradients(K::sum(net.outputs(x, mask)), {net.kernel, net.recurrent, net.bias});
-    Tensor lengths = K::arange(32) * 49 / 31 + 1, keep = K::expand_dims(K::arange(50), 1) < K::expand_dims(lengths, 0);
+    Tensor lengths = K::cast(K::arange(32) * 49 / 31 + 1, "int32"),
+           keep = K::expand_dims(K::arange(50), 1) < K::expand_dims(lengths, 0);
     return [feed = K::eval(net.x), keep = K::eval(keep), f = K::function({x, mask}, g)] {
       Tensors out = f({feed, keep});
     };
