@@ -22,11 +22,13 @@ void check_floats(const TensorSpec& x, const TensorSpec& w) {
 
 /// Checks a kernel's rank, that none of its sizes is 0, and that its axis `of_kernel` fits the `channels` of its input x.
 void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channels, const TensorSpec& x, int of_kernel) {
-  check_rank({"convolution", "kernel"}, w, how.axes + 2, ": (size of each axis..., ",
-             how.depthwise           ? "channels, multiplier)"
-             : of_kernel == how.axes ? "input channels, output channels)"
-                                     : "output channels, input channels)");
   if (w.rank < 0) return;
+  if (w.rank != how.axes + 2)
+    fail<ValueError>({"convolution"}, "the kernel of shape ", w, " must have rank ", how.axes + 2,
+                     ": (size of each axis..., ",
+                     how.depthwise           ? "channels, multiplier)"
+                     : of_kernel == how.axes ? "input channels, output channels)"
+                                             : "output channels, input channels)");
   for (int i = 0; i < w.rank; ++i)
     if (w.dims[i] == 0) fail<ValueError>({"convolution"}, "the kernel has shape ", w, "; no size of a kernel is 0");
   for (int i = 0; how.pointwise && i < how.axes; ++i)
