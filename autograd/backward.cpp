@@ -14,7 +14,7 @@
 #include "ops/operand.h"
 #include "ops/shaping.h"
 
-namespace kassette {
+namespace kassette::autograd {
 namespace {
 
 /// The arguments of a backward pass that ran unrecorded. If its results are differentiated or become part of a plan, the pass runs again,
@@ -120,4 +120,4 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Compl
   return raw;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

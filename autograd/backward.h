@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// What a backward pass does with saved values. `retain`: keeps them for further passes. `rematerialize`: releases those that can be computed
 /// again from the rest, see Note [Rematerialization]. `free`: releases each after its last use; no further pass is possible.
@@ -27,4 +27,4 @@ Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Sav
 Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved = SavedValues::retain,
                   Completions* told = nullptr);
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -15,7 +15,7 @@
 #include "ops/operand.h"
 #include "ops/shaping.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 // Note [Order of a backward pass]
 // Nodes are handled from the newest to the oldest, by sequence number. So every consumer comes before its producers, and cotangents are
@@ -333,4 +333,4 @@ Tensors BackwardPass::run(const Tensor* ys, const Tensor* seeds, std::int64_t n)
   return results;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -9,7 +9,7 @@
 #include "autograd/backward.h"
 #include "core/large_blocks.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// One reverse-mode pass: a depth-first search from the ys to the wanted xs, then each node's adjoint (its vector-Jacobian product), newest node
 /// first. The cotangents of each output of a node are accumulated.
@@ -111,4 +111,4 @@ inline Tensor* BackwardPass::slot_of(const Body& to) {
   return &cotangents_[entries_[i].first + to.out];
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

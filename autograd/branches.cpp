@@ -3,7 +3,7 @@
 #include "core/convert.h"
 #include "core/text.h"
 
-namespace kassette {
+namespace kassette::autograd {
 namespace {
 
 /// Inputs: key, condition, captures of yes, captures of no.
@@ -63,4 +63,4 @@ Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()
   return call_node(Ref<Extra>::adopt(new Branches(std::move(a), std::move(b), result)), in)[0];
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

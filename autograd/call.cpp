@@ -10,7 +10,7 @@
 #include "ops/expr.h"
 #include "ops/operand.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// The adjoint of another procedure: (in..., dy...) -> cotangents of its wanted inputs.
 class VjpProcedure final : public Procedure {
@@ -48,7 +48,7 @@ class VjpProcedure final : public Procedure {
 
 namespace {
 
-const Procedure& procedure(const Attrs& attrs) { return procedure(*attrs.extra); }
+const Procedure& procedure(const Attrs& attrs) { return autograd::procedure(*attrs.extra); }
 
 /// The op of an input of a recorded body: each input has a node of its own, even if one tensor is passed twice.
 constinit const OpDef argument_op{.name = "argument", .rule = nullptr, .cpu = nullptr};
@@ -130,7 +130,7 @@ Residuals VjpProcedure::record_own(const Tensors& in, const std::vector<char>* a
   std::vector<char> wanted(n_in_, 0);
   for (int i : wanted_) wanted[i] = 1;
   for (std::size_t i = 0; also && i < wanted.size(); ++i) wanted[i] = wanted[i] || (*also)[i];
-  return kassette::record(of(), own_inputs(in), wanted, nullptr);
+  return autograd::record(of(), own_inputs(in), wanted, nullptr);
 }
 
 Tensors VjpProcedure::run_backward(Residuals residuals, const Tensors& in, bool consume) const {
@@ -244,7 +244,7 @@ constinit const OpDef call_op{.name = "call",
                               .cuda = call_kernel};
 
 Tensors call_now(Ref<Extra> procedure, const Tensors& in) {
-  const ListAttrs attrs{kassette::procedure(*procedure).n_out()};
+  const ListAttrs attrs{autograd::procedure(*procedure).n_out()};
   return apply_all(call_op, {attrs, std::move(procedure)}, in);
 }
 
@@ -253,4 +253,4 @@ Tensors call_node(Ref<Extra> procedure, const Tensors& in) {
   return call_now(std::move(procedure), in);
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -7,7 +7,7 @@
 
 #include "core/fast_paths.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 namespace {
 
@@ -153,4 +153,4 @@ void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t a
   }
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

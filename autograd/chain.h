@@ -6,7 +6,7 @@
 #include "autograd/program.h"
 #include "ops/device_chain_view.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// Uninitialised memory for n objects of type T. A chain uses few of them, and most chains are built anew at each call.
 template <class T, int n>
@@ -125,4 +125,4 @@ class Chain {
   Unmade<ChainOne, 2 * kMaxSteps> ones_;
 };
 
-}  // namespace kassette
+}  // namespace kassette::autograd

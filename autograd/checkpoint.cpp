@@ -5,7 +5,7 @@
 
 #include "core/context.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 static_assert(ScopeState().checkpoint_steps == kNoCheckpoints);
 
@@ -17,4 +17,4 @@ std::int64_t segment_of(std::int64_t checkpoint, std::int64_t steps) {
   return checkpoint > 0 ? checkpoint : static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(steps))));
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace kassette {
+namespace kassette::autograd {
 
 // Note [Checkpoints]
 // A loop saves the residuals of every step for its backward pass. With checkpoints it saves only the states before every n-th
@@ -18,4 +18,4 @@ void set_checkpoint_steps(std::int64_t steps);
 /// LoopCall::segment for a setting: the steps per segment, or 0 without checkpoints.
 std::int64_t segment_of(std::int64_t checkpoint, std::int64_t steps);
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "ops/device_graph.h"
 
-namespace kassette {
+namespace kassette::autograd {
 namespace {
 
 /// Locks several cells, always in the order of their addresses, so that two calls cannot deadlock.
@@ -132,4 +132,4 @@ void Plan::commit(Frame& f) const {
   }
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -9,7 +9,7 @@
 #include "autograd/plan.h"
 #include "autograd/residuals.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 class VjpProcedure;
 class ResidualCall;
@@ -108,4 +108,4 @@ TensorSpec common_spec(const char* what, const TensorSpec& yes, const TensorSpec
 /// The result of the branch that a scalar condition picks; the other branch is not run.
 Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()>& yes, const Callable<Tensor()>& no);
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// The op of a deferred node; attrs.extra is its Deferred.
 extern const OpDef deferred_op;
@@ -24,4 +24,4 @@ struct Deferred : Extra {
 inline const Deferred& deferred(const Attrs& attrs) { return static_cast<const Deferred&>(*attrs.extra); }
 inline Tensors expand(const Node& n) { return deferred(n.attrs).expand(n); }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -4,7 +4,7 @@
 
 #include "autograd/plan.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// The state of one call of a plan: a value per slot, and scratch memory. A plan reuses one from call to call; a thread has it for itself.
 struct Frame {
@@ -26,4 +26,4 @@ struct Frame {
   bool leaves_set = false;
 };
 
-}  // namespace kassette
+}  // namespace kassette::autograd

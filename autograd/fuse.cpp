@@ -9,7 +9,7 @@
 #include "ops/apply.h"
 #include "ops/fold.h"
 
-namespace kassette {
+namespace kassette::autograd {
 namespace {
 
 /// The fewest elements that are worth a thread: a multiple of 64, since non-temporal stores begin at a cache line.
@@ -248,4 +248,4 @@ void Plan::run_fused(Frame& f, const FusionGroup& group) const {
   else run(0.);
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -9,7 +9,7 @@
 #include "ops/expr.h"
 #include "ops/operand.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// Points the slots at the elements, keys and residuals of step t. `begin`: the first step whose residuals are kept.
 void LoopRun::restore(std::int64_t t, std::int64_t begin) {
@@ -221,4 +221,4 @@ std::int64_t LoopRun::recompute_segment(std::int64_t t) {
   return begin;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

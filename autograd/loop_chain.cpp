@@ -5,7 +5,7 @@
 
 #include "core/fast_paths.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 LoopChains::LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain,
                        std::vector<char> rooted, const std::vector<LoopGroup>& groups)
@@ -301,4 +301,4 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
   return -1;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

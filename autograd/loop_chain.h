@@ -7,7 +7,7 @@
 #include "autograd/plan.h"
 #include "ops/index.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 // Note [Windows]
 // A recurrent cell slices one product into its gates; the adjoint of the slices is a sum of gates that are padded with zeros. A
@@ -89,4 +89,4 @@ class LoopChains {
   bool full_ = false;
 };
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -8,7 +8,7 @@
 #include "ops/error_attribution.h"
 #include "ops/operand.h"
 
-namespace kassette {
+namespace kassette::autograd {
 namespace {
 
 constexpr int kMaxVariants = 8;
@@ -243,4 +243,4 @@ void LoopProgram::find_varying() {
   }
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -5,7 +5,7 @@
 #include "autograd/schedule.h"
 #include "autograd/plan.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 // Note [Loops]
 // A loop on concrete tensors does not run its body as a function runs, which would allocate a frame and results at each step.
@@ -73,4 +73,4 @@ class LoopProgram {
   Ref<Plan> plan_;
 };
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -16,7 +16,7 @@
 #include "ops/operand.h"
 #include "ops/random.h"
 
-namespace kassette {
+namespace kassette::autograd {
 namespace {
 
 std::vector<LoopGroup> items_of(const std::vector<int>& steps) {
@@ -441,4 +441,4 @@ void LoopRun::check_shapes() {
     if (!dynamic_[states_[i].from]) check_state(call_.what, body(states_[i].to), body(states_[i].from), i);
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -6,7 +6,7 @@
 #include "autograd/loop_chain.h"
 #include "autograd/loop_program.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// The options of one run of a loop.
 struct LoopCall {
@@ -125,4 +125,4 @@ class LoopRun final : public Extra {
   const Step* running_ = nullptr;  // the step that errors name
 };
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -19,7 +19,7 @@
 #include "ops/operand.h"
 #include "ops/random.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 namespace {
 
@@ -246,4 +246,4 @@ Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
   return symbolic ? call_node(std::move(scan), in) : call_now(std::move(scan), in);
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -6,7 +6,7 @@
 #include "autograd/plan.h"
 #include "core/fast_paths.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 // Note [Nested functions]
 // A function called with symbolic tensors records its steps on the tape (Plan::inline_into_tape). In a chain of n functions that each call the
@@ -169,4 +169,4 @@ void Plan::destroy(Plan* p) noexcept {
   c.destroying_plans = false;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

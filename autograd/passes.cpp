@@ -5,7 +5,7 @@
 
 #include "autograd/control.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// A rule reads the values of inputs on the host (a shape to reshape to), so those values are needed even if only the output's shape is.
 bool reads_shape(const Step& s, int i) {
@@ -158,4 +158,4 @@ void find_differentiable(Program& p) {
   for (const Feed& f : p.feeds) p.differentiable.push_back(reach[f.slot]);
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -5,7 +5,7 @@
 
 #include "autograd/program.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// True if step s reads only the shape of its input i.
 bool reads_shape(const Step& s, int i);
@@ -31,4 +31,4 @@ void find_differentiable(Program& p);
 /// The program for inputs of these shapes, made from one that has been through all passes: Note [Plans for shapes].
 Program specialise(const Program& program, const std::vector<Body>& inputs);
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -19,7 +19,7 @@
 #include "ops/error_attribution.h"
 #include "ops/reduce.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 Frame::Frame(const Program& p) : at(p.n_slots), own(p.n_slots) {
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = &own[i];
@@ -397,4 +397,4 @@ Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys
   return results;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -12,7 +12,7 @@
 #include "autograd/shaped_plans.h"
 #include "ops/device_graph.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// A variable and its new value: entry `number` of a function's list of updates.
 struct SetPair {
@@ -132,4 +132,4 @@ class Plan {
   mutable std::atomic<Frame*> spare_{nullptr};
 };
 
-}  // namespace kassette
+}  // namespace kassette::autograd

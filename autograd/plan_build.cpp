@@ -11,7 +11,7 @@
 #include "core/text.h"
 #include "ops/elementwise.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 class PlanBuilder {
  public:
@@ -364,4 +364,4 @@ Ref<Plan> Plan::build(const Request& request, bool keeps_calls) {
   return plan;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

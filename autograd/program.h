@@ -9,7 +9,7 @@
 #include "ops/op.h"
 #include "ops/random.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// A tensor without history. Without `bytes`: shape, dtype and device alone.
 inline Body plain_body(const TensorSpec& spec, Device device, Ref<Storage> bytes = {}, std::int64_t offset = 0) {
@@ -144,4 +144,4 @@ struct Program {
 /// Logs, at debug level, which step failed.
 void log_failure(const Program& program, int k);
 
-}  // namespace kassette
+}  // namespace kassette::autograd

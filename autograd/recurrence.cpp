@@ -14,7 +14,7 @@
 #include "ops/operand.h"
 #include "ops/random.h"
 
-namespace kassette {
+namespace kassette::autograd {
 namespace {
 
 /// Swaps axes 0 and 1 if time is axis 1: a node iterates over axis 0.
@@ -196,4 +196,4 @@ Tensors recur(const Recurrence& r, const StepOf& step) {
   return out.empty() ? unrolled(r, step) : out;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

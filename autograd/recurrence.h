@@ -4,7 +4,7 @@
 
 #include "autograd/control.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// The options of a loop.
 struct LoopForm {
@@ -43,4 +43,4 @@ void check_rows(const char* what, const std::string& which, const TensorSpec& s,
 /// Stacks a loop's outputs; errors name the loop.
 Tensor stack_for(const char* what, const Tensors& list, int axis = 0);
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -3,7 +3,7 @@
 
 #include "autograd/program.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 // Note [Rematerialization]
 // Gradients have a history of their own (Note [Lazy backward]), so the segment that an eager pass went through stays alive, saved values
@@ -79,4 +79,4 @@ void BackwardPass::release(Node& n) {
   context().saved_bytes.add(-bytes);
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -4,7 +4,7 @@
 
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 // Note [Residuals]
 // The adjoint of a `call` node is a `call` of a VjpProcedure on the same inputs and the cotangents. By itself it runs the body with recording on
@@ -36,4 +36,4 @@ struct VjpSignature {
   int n_in = 0;
 };
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -7,7 +7,7 @@
 #include "autograd/passes.h"
 #include "core/fast_paths.h"
 
-namespace kassette {
+namespace kassette::autograd {
 namespace {
 
 /// Identifies the run of a body: its procedure and the slots of its inputs.
@@ -143,4 +143,4 @@ void find_residuals(Program& p) {
   find_takers(p);
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -1,7 +1,7 @@
 // autograd/schedule.cpp - the order in which a loop runs its steps and chains, kept from run to run.
 #include "autograd/schedule.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 std::unique_ptr<Schedule> ScheduleCache::take(const ScheduleKey& wanted) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -22,4 +22,4 @@ void ScheduleCache::keep(std::unique_ptr<Schedule> a) noexcept {
   next_ = (next_ + 1) % kMost;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

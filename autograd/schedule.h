@@ -6,7 +6,7 @@
 
 #include "autograd/loop_chain.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// What a schedule depends on: the steps to run, and the shapes and devices of the slots.
 struct ScheduleKey {
@@ -38,4 +38,4 @@ class ScheduleCache {
   std::size_t next_ = 0;  // the one to replace if all places are taken
 };
 
-}  // namespace kassette
+}  // namespace kassette::autograd

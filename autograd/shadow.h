@@ -2,7 +2,7 @@
 #pragma once
 #include <kassette/api.h>
 
-namespace kassette {
+namespace kassette::autograd {
 
 class Plan;
 
@@ -22,4 +22,4 @@ class Shadow {
 };
 inline constinit Shadow* shadow = nullptr;
 
-}  // namespace kassette
+}  // namespace kassette::autograd

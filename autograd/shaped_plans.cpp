@@ -8,7 +8,7 @@
 #include "autograd/passes.h"
 #include "autograd/plan.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 struct ShapedPlans::Entry {
   std::vector<Body> inputs;
@@ -63,4 +63,4 @@ Ref<Plan> ShapedPlans::find(const Plan& plan, std::span<const Tensor> args) {
   return e.plan;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -6,7 +6,7 @@
 
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 class Plan;
 
@@ -30,4 +30,4 @@ class ShapedPlans {
   int calls_ = 2;            // the plan of an entry is made at this call
 };
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -6,7 +6,7 @@
 #include "autograd/passes.h"
 #include "ops/apply.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 // Note [Plans for shapes]
 // A plan for a batch of any size runs every rule at every call, and its gradients have many steps that would undo a broadcasting but find
@@ -108,4 +108,4 @@ Program specialise(const Program& program, const std::vector<Body>& inputs) {
   return p;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -4,7 +4,7 @@
 #include "core/fast_paths.h"
 #include "ops/repeat.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 bool run_as_splat(const OpCall& call, Body& out) {
   if (!may_take(FastPath::repeated) || call.device != cpu || call.spec(0).numel() != 1 || out.numel() <= 1)
@@ -24,4 +24,4 @@ void write_out(Body& b) {
   b.storage = std::move(whole);
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

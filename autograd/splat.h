@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 // Note [Splats]
 // The gradient of sum(x) with respect to x is one number in the shape of x. If only elementwise steps read it, it is stored as a
@@ -16,4 +16,4 @@ bool run_as_splat(const OpCall& call, Body& out);
 /// Materializes a splat: stores every element.
 void write_out(Body& b);
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -10,7 +10,7 @@
 #include "ops/error_attribution.h"
 #include "ops/operand.h"
 
-namespace kassette {
+namespace kassette::autograd {
 namespace {
 
 bool fits(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || a == b; }
@@ -155,4 +155,4 @@ Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,
   return found;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

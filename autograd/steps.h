@@ -3,7 +3,7 @@
 #include "autograd/recurrence.h"
 #include "ops/like.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// The check that a mask's shape agrees with that of the elements.
 inline ShapeCheck mask_shape_check(const LoopForm& form) {
@@ -21,4 +21,4 @@ void assert_step_shapes(const LoopForm& form, Tensors& out, const Tensors& state
 Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,
                   const Callable<Tensors(const Tensors& xs, const Tensors& states, std::int64_t t)>& step);
 
-}  // namespace kassette
+}  // namespace kassette::autograd

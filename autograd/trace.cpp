@@ -10,7 +10,7 @@
 #include "ops/operand.h"
 #include "ops/random.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 // Note [Levels]
 // A tensor's level is the depth of the body whose placeholders or draws it depends on. While a body is traced, a tensor of
@@ -98,4 +98,4 @@ Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, cons
 
 Tensor no_key(const char* what) { return scalar_tensor(Scalar(0), int64, what); }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

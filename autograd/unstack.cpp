@@ -8,7 +8,7 @@
 #include "ops/expr.h"
 #include "ops/error_attribution.h"
 
-namespace kassette {
+namespace kassette::autograd {
 namespace {
 
 // Up to kMaxOutputs elements are made by one op, whose adjoint is one pass. Beyond that, foldl over a million elements with its
@@ -48,4 +48,4 @@ void LazyUnstack::load(std::int64_t i) {
   parts_ = attribute_errors(what_, [&] { return unstack(run, Access::body(run).dims[0], axis_); });
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

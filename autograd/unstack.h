@@ -2,7 +2,7 @@
 #pragma once
 #include "core/impl.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 /// The shape of an element of x along an axis; the shape of n such elements stacked.
 TensorSpec element_spec(const TensorSpec& x, int axis = 0);
@@ -29,4 +29,4 @@ class LazyUnstack {
   Tensors parts_;  // the elements from begin_ on: those of one slice, or all
 };
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -9,7 +9,7 @@
 #include "ops/binary.h"
 #include "ops/error_attribution.h"
 
-namespace kassette {
+namespace kassette::autograd {
 namespace {
 
 void update_rule(const OpCall& call, TensorSpec* out) {
@@ -104,4 +104,4 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
   return x;
 }
 
-}  // namespace kassette
+}  // namespace kassette::autograd

@@ -2,7 +2,7 @@
 #pragma once
 #include "autograd/plan.h"
 
-namespace kassette {
+namespace kassette::autograd {
 
 extern const OpDef update_op;
 struct UpdateAttrs {
@@ -24,4 +24,4 @@ const OpDef& op_of(Effect::Mode mode);
 /// cell <- cell +- increment: in place if nothing else refers to its bytes, else into `room`, or into new memory if that is null. Shapes must agree.
 void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> room = {});
 
-}  // namespace kassette
+}  // namespace kassette::autograd

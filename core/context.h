@@ -10,8 +10,10 @@ namespace kassette {
 
 struct Node;
 class AfterUpdates;
-class Plan;
 class Tensors;
+namespace autograd {
+class Plan;
+}
 namespace testing {
 class Random;
 }
@@ -67,7 +69,7 @@ struct Context : ScopeState {
   bool destroying = false;  // Node::destroy is on the stack: further dead nodes are queued in `dying`
   Node* dying = nullptr;
   bool destroying_plans = false;  // likewise for Plan::destroy
-  Plan* dying_plans = nullptr;
+  autograd::Plan* dying_plans = nullptr;
 
   Counter live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
   int growing = 0;                // how many calls of gradients in a row have each found more nodes than the one before

@@ -70,7 +70,7 @@ bool is_tensor(const Branch& b) {
 /// Two tensors are held against each other whichever of them is taken; a number fits any.
 void check_branches(const Branch& a, const Branch& b, const char* what) {
   if (is_tensor(a) && is_tensor(b))
-    common_spec(what, Access::body(tensor_of(Access::value(a))), Access::body(tensor_of(Access::value(b))));
+    autograd::common_spec(what, Access::body(tensor_of(Access::value(a))), Access::body(tensor_of(Access::value(b))));
 }
 
 bool on_tape(const Branch& b) { return is_tensor(b) && Access::body(tensor_of(Access::value(b))).node; }
@@ -99,7 +99,7 @@ Tensor choose(const Tensor& condition, const Branches& of) {
     return taken ? of.taken_yes(dtype) : of.taken_no(dtype);
   }
   if (!Access::lazy(of.yes) && !Access::lazy(of.no)) return choose_at_replay(condition, of);
-  return branch(
+  return autograd::branch(
       of.what, condition, [&] { return of.taken_yes(dtype); }, [&] { return of.taken_no(dtype); });
 }
 
@@ -109,7 +109,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
   if (!elems.tensor().defined()) fail_empty({what, "elems"});
   refuse_sparse(what, elems);
   if (elems.body().rank == 0) fail<ValueError>({what, "elems"}, "is a scalar; it needs an axis to iterate over");
-  Recurrence request;
+  autograd::Recurrence request;
   request.what = what;
   request.reverse = reverse;
   if (initializer.is_none()) {
@@ -123,7 +123,8 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
     if (!request.states[0].defined()) fail_empty({what, "initializer"});
     request.xs.push_back(elems);
   }
-  return recur(request, [&](const Tensors& xs, const Tensors& states) { return Tensors(fn(states[0], xs[0])); })[0];
+  return autograd::recur(request,
+                         [&](const Tensors& xs, const Tensors& states) { return Tensors(fn(states[0], xs[0])); })[0];
 }
 
 }  // namespace
@@ -191,13 +192,13 @@ Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& e
   return fold(fn, elems, initializer, true, "foldr");
 }
 
-CheckpointScope::CheckpointScope(std::int64_t steps) : old_(kassette::checkpoint_steps()) {
+CheckpointScope::CheckpointScope(std::int64_t steps) : old_(autograd::checkpoint_steps()) {
   if (steps < 0)
     fail<ValueError>({"checkpoint_steps"}, steps,
                      " steps; it must be positive, or 0 for the square root of the length");
-  set_checkpoint_steps(steps);
+  autograd::set_checkpoint_steps(steps);
 }
-CheckpointScope::~CheckpointScope() { set_checkpoint_steps(old_); }
+CheckpointScope::~CheckpointScope() { autograd::set_checkpoint_steps(old_); }
 
 }  // namespace backend
 }  // namespace kassette

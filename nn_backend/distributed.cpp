@@ -127,7 +127,7 @@ Tensors all_reduce(const Tensors& xs, Reduction how, const World& world) {
 namespace {
 
 /// Collects gradients as they become complete, and reduces them in messages of a given size.
-class Buckets final : public Completions {
+class Buckets final : public autograd::Completions {
  public:
   Buckets(const Tensors& variables, Reduction how, const GradientOptions& options, RankGroup& group)
       : variables_(variables), how_(static_cast<kassette::Reduction>(how)), options_(options), group_(group) {}
@@ -191,13 +191,13 @@ class Buckets final : public Completions {
 };
 
 Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options,
-                          const World& world, SavedValues kept) {
+                          const World& world, autograd::SavedValues kept) {
   check("gradients", loss);
   return together("gradients", variables, world, [&](RankGroup& g) {
     if (how != sum && how != mean)
       fail<ValueError>({"gradients"}, "gradients are added or averaged over the ranks, with sum or mean");
     Buckets buckets(variables, how, options, g);
-    return buckets.reduce(kassette::gradients(loss, variables, kept, &buckets));
+    return buckets.reduce(autograd::gradients(loss, variables, kept, &buckets));
   });
 }
 
@@ -205,14 +205,14 @@ Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reductio
 
 Tensors gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options,
                   const World& world) {
-  return reduced_gradients(loss, variables, how, options, world, SavedValues::retain);
+  return reduced_gradients(loss, variables, how, options, world, autograd::SavedValues::retain);
 }
 Tensors gradients(Tensor&& loss, const Tensors& variables, Reduction how, const GradientOptions& options,
                   const World& world) {
   const Tensor last = std::move(loss);
   const bool alone = last.defined() && Access::impl(last)->count.load(std::memory_order_acquire) == 1;
   return reduced_gradients(last, variables, how, options, world,
-                           alone ? SavedValues::rematerialize : SavedValues::retain);
+                           alone ? autograd::SavedValues::rematerialize : autograd::SavedValues::retain);
 }
 
 Tensor broadcast(const Tensor& x, int root, const World& world) { return broadcast(Tensors(x), root, world)[0]; }

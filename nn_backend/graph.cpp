@@ -28,6 +28,7 @@
 #include "ops/stop.h"
 
 namespace kassette {
+using namespace autograd;
 
 struct FunctionAccess {
   static Function make(Ref<Plan> plan) {
@@ -331,10 +332,10 @@ Tensors gradients_of(const Tensor& loss, const Tensors& variables, SavedValues k
   refuse_sparse("gradients", loss);
   bool sparse = false;
   for (const Tensor& t : variables) sparse = sparse || is_sparse(t);
-  if (!sparse) return kassette::gradients(loss, variables, kept);
+  if (!sparse) return autograd::gradients(loss, variables, kept);
   Tensors dense;
   for (const Tensor& t : variables) dense.push_back(is_sparse(t) ? sparse_part(t, kValues) : t);
-  Tensors g = kassette::gradients(loss, dense, kept);
+  Tensors g = autograd::gradients(loss, dense, kept);
   for (std::int64_t i = 0; i < g.size(); ++i)
     if (is_sparse(variables[i]) && g[i].defined()) g[i] = with_values(variables[i], g[i]);
   return g;

@@ -5,7 +5,9 @@
 
 namespace kassette {
 
+namespace autograd {
 class Plan;
+}
 
 /// A segment of the tape that can be played again: what K::function returns. Copies share it; threads may call it at once.
 class KASSETTE_API Function {
@@ -24,7 +26,7 @@ class KASSETTE_API Function {
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Function& f);
 
  private:
-  Plan* plan_;
+  autograd::Plan* plan_;
   friend struct FunctionAccess;
 };
 

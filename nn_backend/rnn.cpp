@@ -57,7 +57,7 @@ void check_elements(const char* what, const Tensors& list, bool takes_list, cons
 }
 
 /// The mask as bool of rank 2; empty if there is none.
-Tensor mask_of(const Operand& given, const LoopForm& form) {
+Tensor mask_of(const Operand& given, const autograd::LoopForm& form) {
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
   Tensor mask = as_tensor(given, DType(), form.what);
   refuse_sparse(form.what, mask);
@@ -69,7 +69,7 @@ Tensor mask_of(const Operand& given, const LoopForm& form) {
 }
 
 /// input_length: a number is that of the steps; integers say of each sample how many are its own.
-Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, LoopForm& form) {
+Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, autograd::LoopForm& form) {
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
   Tensor lengths = as_tensor(given, int64, form.what);
   const Body& b = Access::body(lengths);
@@ -88,7 +88,7 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, LoopForm
   return less(expand_dims(steps, 1 - form.axis), samples);
 }
 
-void check_inputs(const LoopForm& form, const Tensors& inputs) {
+void check_inputs(const autograd::LoopForm& form, const Tensors& inputs) {
   for (const Tensor& x : inputs) {
     const Body& b = Access::body(x);
     if (b.rank < 0) fail_unknown_rank({form.what, "inputs"});
@@ -105,7 +105,7 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
               bool zero_output_for_mask) {
   KASSETTE_DISPATCH(rnn, step_function, inputs, initial_states, go_backwards, mask, constants, unroll, input_length,
                     time_major, zero_output_for_mask);
-  Recurrence r;
+  autograd::Recurrence r;
   r.what = "rnn";
   r.n_outputs = 1;
   r.axis = time_major ? 0 : 1;
@@ -135,10 +135,10 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
     for (Tensor& t : s.states) out.push_back(std::move(t));
     return out;
   };
-  if (unroll && loop_length(r, r.xs) < 1)
+  if (unroll && autograd::loop_length(r, r.xs) < 1)
     fail<ValueError>({"rnn", "unroll"}, "needs a known time of at least one step, the inputs have shape ",
                      static_cast<const TensorSpec&>(Access::body(inputs[0])));
-  Tensors out = unroll ? unrolled(r, step) : recur(r, step);
+  Tensors out = unroll ? autograd::unrolled(r, step) : autograd::recur(r, step);
   RnnResult result{out[1], out[0], {}};
   result.new_states.reserve(out.size() - 2);
   for (std::int64_t i = 2; i < out.size(); ++i) result.new_states.push_back(out[i]);
@@ -152,13 +152,13 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
 
 Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name, DType dtype) {
   KASSETTE_DISPATCH(map_fn, fn, elems, name, dtype);
-  Recurrence r;
+  autograd::Recurrence r;
   r.what = "map_fn";
   r.n_outputs = 1;
   check_elements(r.what, elems, fn.takes_list(), "elems");
   r.xs = elems;
   DType wanted = dtype.given() ? dtype : Access::body(elems[0]).dtype;
-  return recur(r, [&](const Tensors& xs, const Tensors&) {
+  return autograd::recur(r, [&](const Tensors& xs, const Tensors&) {
     Tensor y = fn(xs);
     if (y.defined() && Access::body(y).dtype != wanted)
       fail<TypeError>({"map_fn"}, "the function returned ", Access::body(y).dtype, "; it must be ", wanted,

@@ -17,13 +17,13 @@ namespace backend {
 namespace {
 
 /// `at`: the function, and what it calls the value.
-Tensor change(const Tensor& x, const Operand& value, Effect::Mode mode, const At& at) {
+Tensor change(const Tensor& x, const Operand& value, autograd::Effect::Mode mode, const At& at) {
   const char* what = at.function;
   if (!x.defined()) fail_empty({what, "x"});
   DType dtype = Access::body(x).dtype;
   Arg v(value, dtype, what);
   if (!v.tensor().defined()) fail_empty(at);
-  return kassette::update(x, number_on(v, x.device()), mode);
+  return autograd::update(x, number_on(v, x.device()), mode);
 }
 
 /// An operand as a tensor of that dtype, cast if it has another.
@@ -40,10 +40,10 @@ Tensor value_of(const Operand& x, const char* what) {
   if (!t.tensor().defined()) fail_empty({what});
   if (is_sparse(t.tensor())) return value_of(attribute_errors(what, [&] { return to_dense(t); }), what);
   if (!t.tensor().symbolic()) return attribute_errors(what, [&] { return t.tensor().detach(); });
-  Plan::Request request;
+  autograd::Plan::Request request;
   request.outputs = Tensors(t.tensor());
   request.what = what;
-  return Plan::build(request)->run({})[0];
+  return autograd::Plan::build(request)->run({})[0];
 }
 
 /// The value as the variable's dtype, checked.
@@ -79,15 +79,15 @@ engine::Value box(const Pairs& pairs) {
 
 Tensor update(const Tensor& x, const Operand& new_x) {
   KASSETTE_DISPATCH(update, x, new_x);
-  return change(x, new_x, Effect::kSet, {"update", "new_x"});
+  return change(x, new_x, autograd::Effect::kSet, {"update", "new_x"});
 }
 Tensor update_add(const Tensor& x, const Operand& increment) {
   KASSETTE_DISPATCH(update_add, x, increment);
-  return change(x, increment, Effect::kAdd, {"update_add", "increment"});
+  return change(x, increment, autograd::Effect::kAdd, {"update_add", "increment"});
 }
 Tensor update_sub(const Tensor& x, const Operand& decrement) {
   KASSETTE_DISPATCH(update_sub, x, decrement);
-  return change(x, decrement, Effect::kSubtract, {"update_sub", "decrement"});
+  return change(x, decrement, autograd::Effect::kSubtract, {"update_sub", "decrement"});
 }
 Tensor moving_average_update(const Tensor& x, const Operand& value, const Operand& momentum) {
   KASSETTE_DISPATCH(moving_average_update, x, value, momentum);
@@ -98,8 +98,8 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
   if (m.ndim() > 0) fail<ValueError>({what, "momentum"}, "has shape ", m.shape(), "; it must be a number or a scalar");
   // A value that turns out smaller is not to be broadcast: this throws at replay too.
   return attribute_errors(what, [&] {
-    return kassette::update(x, (x - assert_shape_of(ShapeCheck::moving_average, target, x)) * (1.0 - m),
-                            Effect::kSubtract, /*moving_average=*/true);
+    return autograd::update(x, (x - assert_shape_of(ShapeCheck::moving_average, target, x)) * (1.0 - m),
+                            autograd::Effect::kSubtract, /*moving_average=*/true);
   });
 }
 

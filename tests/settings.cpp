@@ -67,7 +67,7 @@ Settings Settings::now() {
   s.log = log_level();
   s.allow_tf32 = kassette::allow_tf32();
   s.memory_limit = memory_stats().limit;
-  s.checkpoint_steps = kassette::checkpoint_steps();
+  s.checkpoint_steps = kassette::autograd::checkpoint_steps();
   s.print = print_options();
   s.fast_paths = fast_path_thresholds;
   s.counts_fast_paths = fast_path_counts.on;
@@ -93,7 +93,7 @@ void Settings::restore() const {
   set_log_level(log);
   set_allow_tf32(allow_tf32);
   if (memory_stats().limit != memory_limit) set_memory_limit(memory_limit);
-  set_checkpoint_steps(checkpoint_steps);
+  autograd::set_checkpoint_steps(checkpoint_steps);
   set_print_options(print);
   fast_path_thresholds = fast_paths;
   fast_path_counts.on = counts_fast_paths;

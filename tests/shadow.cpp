@@ -28,6 +28,7 @@
 #include "tests/catch.h"
 
 namespace kassette::test {
+using namespace autograd;
 namespace {
 
 const char* const kWays[] = {"calls of functions", "loops", "backward passes"};

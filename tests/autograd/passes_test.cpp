@@ -14,10 +14,8 @@
 #include "tests/catch.h"
 
 using kassette::Body;
-using kassette::Effect;
 using kassette::OpDef;
-using kassette::Program;
-using kassette::Step;
+using namespace kassette::autograd;
 using Slots = std::vector<int>;
 
 namespace {
@@ -74,11 +72,11 @@ TEST_CASE("reads_shape: by the op, and of a step of which the shape alone is nee
   Program p = feeds(2);
   append(p, kassette::broadcast_like_op, {0, 1});
   append(p, negative(), {0});
-  p.step(0).need = p.step(1).need = kassette::kValue;
+  p.step(0).need = p.step(1).need = kValue;
   CHECK_FALSE(reads_shape(p.step(0), 0));
   CHECK(reads_shape(p.step(0), 1));
   CHECK_FALSE(reads_shape(p.step(1), 0));
-  p.step(1).need = kassette::kShape;
+  p.step(1).need = kShape;
   CHECK(reads_shape(p.step(1), 0));
 }
 
@@ -88,10 +86,10 @@ TEST_CASE("find_needs: what only shapes are read of needs no value, what nobody 
             wide = append(p, kassette::broadcast_like_op, {1, like}), unused = append(p, add(), {wide, a});
   set_outputs(p, {wide});
   find_needs(p);
-  CHECK(p.step(0).need == kassette::kShape);  // of a shape only, through the shape of `like`
-  CHECK(p.step(1).need == kassette::kShape);
-  CHECK(p.step(2).need == kassette::kValue);
-  CHECK(p.step(3).need == kassette::kNothing);
+  CHECK(p.step(0).need == kShape);  // of a shape only, through the shape of `like`
+  CHECK(p.step(1).need == kShape);
+  CHECK(p.step(2).need == kValue);
+  CHECK(p.step(3).need == kNothing);
   CHECK(p.step(3).out == unused);
 }
 
@@ -135,7 +133,7 @@ TEST_CASE("find_in_place: a set goes into its variable where no later step reads
     kassette::Tensor v = kassette::backend::variable({1, 2, 3, 4}), w = kassette::backend::variable({1, 2, 3, 4});
     Program p;
     for (const kassette::Tensor& t : {v, w}) {
-      kassette::LeafSlot leaf{};
+      LeafSlot leaf{};
       leaf.slot = p.n_slots++;
       leaf.node = kassette::Access::body(t).node;
       p.variables.push_back(leaf);
@@ -174,22 +172,22 @@ TEST_CASE("find_reach: through adjoints, and not through shapes", "[passes]") {
   append(p, negative(), {2});
   set_outputs(p, {sum});
   find_differentiable(p);
-  CHECK(p.differentiable == std::vector<kassette::Outputs>{1, 0, 0});
+  CHECK(p.differentiable == std::vector<Outputs>{1, 0, 0});
 }
 
 namespace {
 
 /// A body that does nothing, for passes that look at who runs it and its backward pass.
-class Nothing final : public kassette::Procedure {
+class Nothing final : public Procedure {
  public:
   kassette::Tensors run(const kassette::Tensors& in) const override { return in; }
   void specs(const kassette::OpCall&, kassette::TensorSpec*) const override {}
   int n_out() const override { return 1; }
-  bool differentiable(int, kassette::Outputs) const override { return true; }
+  bool differentiable(int, Outputs) const override { return true; }
 };
 
 int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std::initializer_list<int> ins) {
-  const int out = append(p, kassette::call_op, ins);
+  const int out = append(p, call_op, ins);
   ++p.n_slots;  // room for a tape
   p.steps.back().attrs = {kassette::ListAttrs{1}, procedure};
   p.first_tail = static_cast<int>(p.steps.size());

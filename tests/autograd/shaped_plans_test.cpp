@@ -19,7 +19,6 @@ namespace K = kassette::backend;
 using kassette::Access;
 using kassette::Body;
 using kassette::Function;
-using kassette::Plan;
 using kassette::Ref;
 using kassette::Tensor;
 using kassette::Tensors;
@@ -28,6 +27,7 @@ using kassette::test::f64;
 using kassette::test::numbers;
 using kassette::test::values;
 using kassette::test::var64;
+using namespace kassette::autograd;
 using Numbers = std::vector<double>;
 
 namespace {
@@ -53,9 +53,9 @@ std::vector<Body> shapes_of(const Tensors& args) {
   return shapes;
 }
 
-std::vector<std::string> ops_of(const kassette::Program& p) {
+std::vector<std::string> ops_of(const Program& p) {
   std::vector<std::string> names;
-  for (const kassette::Step& s : p.steps) names.push_back(s.op->name);
+  for (const Step& s : p.steps) names.push_back(s.op->name);
   return names;
 }
 
@@ -79,19 +79,19 @@ TEST_CASE("a program for known shapes is that of a function that knew them", "[s
   const Perceptron net;
   const Ref<Plan> any = net.plan(-1), known = net.plan(5);
   const auto shapes = shapes_of({filled({5, 3}, 1), filled({5, 2}, 2)});
-  const kassette::Program special = specialise(any->program(), shapes);
+  const Program special = specialise(any->program(), shapes);
   std::vector<std::string> ops = ops_of(special), expected = ops_of(specialise(known->program(), shapes));
   const auto spread = std::find(ops.begin(), ops.end(), "spread");
   CHECK(spread == ops.begin());  // not between the difference and its product with that
   std::sort(ops.begin(), ops.end()), std::sort(expected.begin(), expected.end());
   CHECK(ops == expected);
   CHECK(special.steps.size() < any->program().steps.size());
-  CHECK(std::all_of(special.steps.begin(), special.steps.end(), [](const kassette::Step& s) { return s.known; }));
+  CHECK(std::all_of(special.steps.begin(), special.steps.end(), [](const Step& s) { return s.known; }));
 }
 
 TEST_CASE("a plan for shapes is there from the second call on, and the last four are kept", "[shaped_plans]") {
   const Ref<Plan> plan = Perceptron().plan(-1);
-  kassette::ShapedPlans kept;
+  ShapedPlans kept;
   auto find = [&](std::int64_t batch) {
     const Tensors args{filled({batch, 3}, 1), filled({batch, 2}, 2)};
     return kept.find(*plan, args);
@@ -113,7 +113,7 @@ TEST_CASE("a plan for shapes is there from the second call on, and the last four
 
 TEST_CASE("arguments of another dtype or an undefined one are other arguments", "[shaped_plans]") {
   const Ref<Plan> plan = Perceptron().plan(-1);
-  kassette::ShapedPlans kept;
+  ShapedPlans kept;
   auto find = [&](const Tensor& x) {
     const Tensors args{x, filled({2, 2}, 1)};
     return static_cast<bool>(kept.find(*plan, args));

@@ -257,12 +257,12 @@ TEST_CASE("after a jump out of a line its scopes are over", "[repl]") {
   const auto report = [] { return testing::compare(K::ones({1}), K::zeros({1})).report; };
   CHECK(shown(named()).find("\"outer/inner/x\"") != std::string::npos);
   CHECK(report().find("KASSETTE_TEST_SEED=7") != std::string::npos);
-  CHECK(kassette::checkpoint_steps() == 3);
+  CHECK(autograd::checkpoint_steps() == 3);
   repl::return_to_scopes();  // no destructor has run
   CHECK(shown(named()).find("\"outer/x\"") != std::string::npos);
   CHECK(report().find("KASSETTE_TEST_SEED=7") == std::string::npos);
   CHECK(report().find("KASSETTE_TEST_SEED=5") != std::string::npos);
-  CHECK(kassette::checkpoint_steps() == kNoCheckpoints);
+  CHECK(autograd::checkpoint_steps() == autograd::kNoCheckpoints);
   delete random, delete checkpoints, delete scope;
 }
 
