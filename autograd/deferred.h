@@ -3,6 +3,7 @@
 #include "ops/op.h"
 
 namespace kassette::autograd {
+using namespace ops;
 
 /// The op of a deferred node; attrs.extra is its Deferred.
 extern const OpDef deferred_op;

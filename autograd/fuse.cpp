@@ -20,7 +20,7 @@ std::int64_t part_of(const Chain& chain) { return (fast_path_thresholds.chain_pa
 /// Infers shape and device of the only output of a step.
 void Plan::infer(Frame& f, const Step& s) const {
   Body* out = &f.own[s.out];
-  if (!s.known) kassette::infer(call_of(f, s, &out));
+  if (!s.known) ops::infer(call_of(f, s, &out));
 }
 
 /// The group that begins at `begin`. Afterwards its slots have their shapes, and if it is not fused, splats among its inputs are materialized.

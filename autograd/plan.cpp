@@ -212,7 +212,7 @@ void Plan::run_step(Frame& f, const Step& s) const {
     outs[i] = &f.own[s.out + i];
     outs[i]->device = call.device;
   }
-  if (!s.known) kassette::infer(call);
+  if (!s.known) ops::infer(call);
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) known = known && outs[i]->known();
   if (s.need == 1 && known) return;

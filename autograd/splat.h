@@ -3,6 +3,7 @@
 #include "ops/op.h"
 
 namespace kassette::autograd {
+using namespace ops;
 
 // Note [Splats]
 // The gradient of sum(x) with respect to x is one number in the shape of x. If only elementwise steps read it, it is stored as a

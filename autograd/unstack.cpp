@@ -9,6 +9,7 @@
 #include "ops/error_attribution.h"
 
 namespace kassette::autograd {
+using namespace ops;
 namespace {
 
 // Up to kMaxOutputs elements are made by one op, whose adjoint is one pass. Beyond that, foldl over a million elements with its

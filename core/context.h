@@ -9,10 +9,12 @@
 namespace kassette {
 
 struct Node;
-class AfterUpdates;
 class Tensors;
 namespace autograd {
 class Plan;
+}
+namespace ops {
+class AfterUpdates;
 }
 namespace testing {
 class Random;
@@ -50,13 +52,13 @@ struct ScopeState {
   std::uint8_t floor = 0;  // depth of the innermost branch: the least level of symbolic results recorded in it
   std::int32_t function =
       0;  // the K function that errors of recorded ops are attributed to: Note [Error attribution], ops/error_attribution.h
-  Device place = cpu;                   // where new tensors are made (DeviceScope)
-  const AfterUpdates* after = nullptr;  // inside control_dependencies
-  int phase = -1;                       // the learning phase set by a scope, 0 or 1; -1: no such scope
-  void* engine_frame = nullptr;         // the innermost call into an external backend
-  Tensors* updates = nullptr;           // update ops of the callable that K::function is tracing
-  const char* name_scope = nullptr;     // "outer/inner/": the prefix of names
-  testing::Random* randoms = nullptr;   // list of the live testing::Random objects, innermost first
+  Device place = cpu;                        // where new tensors are made (DeviceScope)
+  const ops::AfterUpdates* after = nullptr;  // inside control_dependencies
+  int phase = -1;                            // the learning phase set by a scope, 0 or 1; -1: no such scope
+  void* engine_frame = nullptr;              // the innermost call into an external backend
+  Tensors* updates = nullptr;                // update ops of the callable that K::function is tracing
+  const char* name_scope = nullptr;          // "outer/inner/": the prefix of names
+  testing::Random* randoms = nullptr;        // list of the live testing::Random objects, innermost first
   std::int64_t checkpoint_steps =
       -1;                        // steps between the checkpoints of a loop: Note [Checkpoints], autograd/checkpoint.h
   std::uint64_t loop_steps = 1;  // product of the lengths of the enclosing eager loops

@@ -26,7 +26,7 @@ Tensor Access::wrap(Body body) {
 
 static_assert(sizeof(Node) == 96, "three pooled blocks a recorded op, and no more bytes than that takes");
 
-Node* Node::make(const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept) {
+Node* Node::make(const ops::OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept) {
   Node* n = make_raw(context(), op, Attrs(), n_in, n_out, n_kept);
   for (Body *b = n->in(), *end = b + n_in + n_kept; b != end; ++b) new (b) Body;
   return n;

@@ -16,7 +16,9 @@
 namespace kassette {
 
 class Branch;
+namespace ops {
 struct OpDef;
+}
 struct Node;
 struct Cell;
 
@@ -159,8 +161,8 @@ struct Node {
   std::int32_t
       function;  // the K function that recorded it: Note [Error attribution], ops/error_attribution.h; 0: the user called the op itself
   union {
-    const OpDef* op;   // null: a leaf, or the holder of the parts of a sparse tensor
-    Node* next_dying;  // the next node in the queue of Node::destroy; op is no longer needed there
+    const ops::OpDef* op;  // null: a leaf, or the holder of the parts of a sparse tensor
+    Node* next_dying;      // the next node in the queue of Node::destroy; op is no longer needed there
   };
   Attrs attrs;
   Ref<Cell> cell;          // leaves only
@@ -169,7 +171,7 @@ struct Node {
   std::atomic<std::uint64_t> claim{
       0};  // id of the backward pass that is visiting this node, and the node's index there; 0: none
 
-  Node(const OpDef* row, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept,
+  Node(const ops::OpDef* row, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept,
        std::int32_t caller)
       : n_in(ins), n_out(outs), n_kept(kept), function(caller), op(row), attrs(with) {}
   Body* in() { return reinterpret_cast<Body*>(this + 1); }
@@ -178,9 +180,9 @@ struct Node {
   const Body* out() const { return in() + n_in; }
   std::size_t bytes() const { return sizeof(Node) + (n_in + n_kept) * sizeof(Body); }
 
-  static Node* make(const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept);
+  static Node* make(const ops::OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept);
   /// make() with the bodies left uninitialized; the caller constructs them before anything else uses the node.
-  static Node* make_raw(Context& c, const OpDef* op, const Attrs& attrs, std::uint32_t n_in, std::uint16_t n_out,
+  static Node* make_raw(Context& c, const ops::OpDef* op, const Attrs& attrs, std::uint32_t n_in, std::uint16_t n_out,
                         std::uint16_t n_kept) {
     std::size_t bytes = sizeof(Node) + (n_in + n_kept) * sizeof(Body);
     void* block = __builtin_expect(bytes <= kMaxPooled, 1) ? pool_allocate(c, bytes) : ::operator new(bytes);

@@ -7,11 +7,13 @@
 
 namespace kassette {
 
+namespace ops {
 struct OpCall;            // ops/op.h
 struct Strided;           // ops/strided.h
 struct SparseView;        // ops/sparse_view.h
 struct DeviceConvLimits;  // ops/conv.h
 struct DeviceChain;       // ops/device_chain.h
+}  // namespace ops
 
 struct DeviceStream;  // devices/cuda/cuda.h
 struct DeviceGraph;   // devices/cuda/graph.cpp
@@ -78,8 +80,8 @@ struct DeviceFacts {
 /// A kernel of the device library, by the name of its op; with_bias is OpDef::cuda_with_bias.
 struct PluginKernel {
   const char* op;
-  void (*run)(const OpCall& call);
-  bool (*with_bias)(const OpCall& call, const Body& row) = nullptr;
+  void (*run)(const ops::OpCall& call);
+  bool (*with_bias)(const ops::OpCall& call, const Body& row) = nullptr;
 };
 
 /// Numbers that go with a refusal (ops/refusals.h).
@@ -90,12 +92,12 @@ struct HostServices {
   /// Allocates the storage of an output, for ops whose kernel does that itself.
   void (*allocate_output)(Body& out, Device device);
   /// Makes output 0 share the storage of an input.
-  void (*share_input)(const OpCall& call, int i);
+  void (*share_input)(const ops::OpCall& call, int i);
   /// Calls use(state, view) with the part `part` (SparseView::Part) of the indices in input 0, in memory of the call's device;
   /// `dense_shape` is the number of the input with the dense shape. The view stays valid until the kernels that `use` enqueues have run.
-  void (*with_sparse_index)(const OpCall& call, int dense_shape, int part,
-                            void (*use)(void* state, const SparseView& view), void* state);
-  const DeviceConvLimits* convolution;
+  void (*with_sparse_index)(const ops::OpCall& call, int dense_shape, int part,
+                            void (*use)(void* state, const ops::SparseView& view), void* state);
+  const ops::DeviceConvLimits* convolution;
   /// Whether products of float32 may be computed in TF32.
   const std::atomic<bool>* allow_tf32;
   /// Throws the error that a kernel has reported: a Refusal (ops/refusals.h) and its numbers. `late`: the op was called earlier, and is
@@ -105,13 +107,13 @@ struct HostServices {
 
 /// The device's part of kernels that are otherwise the same on every device (ops/strided.h, ops/tile.cpp). They only enqueue.
 struct DeviceMoves {
-  void (*copy_strided)(Device device, const Strided& layout, const void* from, void* to, int size);
+  void (*copy_strided)(Device device, const ops::Strided& layout, const void* from, void* to, int size);
   void (*zero)(Device device, void* to, std::int64_t bytes);
   /// Sets `count` elements of `size` bytes (1, 2, 4 or 8) to the low bytes of `bits`, which is passed as a kernel argument: no copy from the host.
   void (*fill)(Device device, void* to, std::int64_t count, std::uint64_t bits, int size);
   /// Output 0: every element of `kept` in input 0, summed over all of `copies`.
-  void (*sum_copies)(const OpCall& call, const Strided& kept, const Strided& copies);
-  void (*run_chain)(Device device, const DeviceChain& chain);
+  void (*sum_copies)(const ops::OpCall& call, const ops::Strided& kept, const ops::Strided& copies);
+  void (*run_chain)(Device device, const ops::DeviceChain& chain);
   /// Pinned host memory, from a cache; null if there is none left.
   void* (*allocate_pinned)(std::int64_t bytes);
   void (*release_pinned)(void* data, std::int64_t bytes);
@@ -139,9 +141,11 @@ inline constexpr std::uint64_t kPluginAbi =
                      512 * (sizeof(Attrs) +
                             512 * (sizeof(TensorSpec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));
 
+namespace ops {
 /// Registers the device library's kernels with their ops and fills in the services. Returns false, and does nothing, if the library was built
 /// for other ops. Defined in ops/connect.cpp.
 bool connect_plugin(const DevicePlugin& plugin, HostServices* services);
+}  // namespace ops
 
 /// The backend of a CUDA device. Throws DeviceError with the reason if the device is absent.
 DeviceBackend& device_backend(Device device);

@@ -71,7 +71,7 @@ void load_plugin(Cuda& c) {
   using Entry = const DevicePlugin* (*)();
   auto entry = reinterpret_cast<Entry>(dlsym(library, "kassette_cuda_plugin"));
   const DevicePlugin* plugin = entry ? entry() : nullptr;
-  if (!plugin || plugin->abi != kPluginAbi || !connect_plugin(*plugin, &c.services)) {
+  if (!plugin || plugin->abi != kPluginAbi || !ops::connect_plugin(*plugin, &c.services)) {
     c.absent = std::string(kPluginFile) + " is of another version of kassette; build or install both together";
     return;
   }

@@ -15,6 +15,7 @@
 #include "ops/unary.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 
 namespace {
@@ -32,7 +33,7 @@ double in_dtype(double v, DType dtype) {
 Tensor relu(const Operand& operand, double alpha, Scalar max_value, double threshold) {
   KASSETTE_DISPATCH(relu, operand, alpha, max_value, threshold);
   Arg x(operand, DType(), "relu");
-  if (alpha == 0 && max_value.is_none() && threshold == 0) return kassette::relu(x);
+  if (alpha == 0 && max_value.is_none() && threshold == 0) return ops::relu(x);
   if (!x.tensor().defined()) fail_empty({"relu", "x"});
   if (!x.body().dtype.is_float()) fail_not_float({"relu"}, x.body().dtype);
   if (threshold == 0 && max_value.is_none()) return attribute_errors("relu", [&] { return leaky_relu(x, alpha); });
@@ -48,11 +49,11 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
 }
 Tensor elu(const Operand& x, double alpha) {
   KASSETTE_DISPATCH(elu, x, alpha);
-  return kassette::elu(Arg(x, DType(), "elu"), alpha);
+  return ops::elu(Arg(x, DType(), "elu"), alpha);
 }
 Tensor softplus(const Operand& x) {
   KASSETTE_DISPATCH(softplus, x);
-  return kassette::softplus(Arg(x, DType(), "softplus"));
+  return ops::softplus(Arg(x, DType(), "softplus"));
 }
 Tensor softsign(const Operand& x) {
   KASSETTE_DISPATCH(softsign, x);
@@ -60,15 +61,15 @@ Tensor softsign(const Operand& x) {
 }
 Tensor sigmoid(const Operand& x) {
   KASSETTE_DISPATCH(sigmoid, x);
-  return kassette::sigmoid(Arg(x, DType(), "sigmoid"));
+  return ops::sigmoid(Arg(x, DType(), "sigmoid"));
 }
 Tensor hard_sigmoid(const Operand& x) {
   KASSETTE_DISPATCH(hard_sigmoid, x);
-  return kassette::hard_sigmoid(Arg(x, DType(), "hard_sigmoid"));
+  return ops::hard_sigmoid(Arg(x, DType(), "hard_sigmoid"));
 }
 Tensor tanh(const Operand& x) {
   KASSETTE_DISPATCH(tanh, x);
-  return kassette::tanh(Arg(x, DType(), "tanh"));
+  return ops::tanh(Arg(x, DType(), "tanh"));
 }
 
 }  // namespace backend

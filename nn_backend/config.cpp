@@ -20,6 +20,7 @@
 #include "ops/operand.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 namespace {
 
@@ -73,7 +74,7 @@ void ensure_loaded() {
 }  // namespace
 }  // namespace backend
 
-void load_configuration() {
+void ops::load_configuration() {
   if (engine_in_use.load(std::memory_order_acquire) != Engine::unset) return;
   backend::Loading& l = backend::loading();
   std::lock_guard<std::recursive_mutex> lock(l.mutex);
@@ -123,7 +124,7 @@ Tensor cast_to_floatx(const Operand& x) {
   if (is_tensor_operand(x) && is_foreign(tensor_of(x))) return cast(x, floatx());
   Tensor t = as_tensor(x, DType(), "cast_to_floatx");
   if (!t.defined()) fail_empty({"cast_to_floatx"});
-  return attribute_errors("cast_to_floatx", [&] { return copy_if_variable(kassette::cast(t, default_float())); });
+  return attribute_errors("cast_to_floatx", [&] { return copy_if_variable(ops::cast(t, default_float())); });
 }
 
 Text image_data_format() {

@@ -12,6 +12,7 @@
 #include "ops/operand.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 namespace {
 

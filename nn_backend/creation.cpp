@@ -13,6 +13,7 @@
 #include "ops/sparse.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 namespace {
 
@@ -197,10 +198,10 @@ Tensor ones(const Dims& shape, DType dtype, Name name) {
 Tensor eye(const Dims& size, DType dtype, Name name) {
   KASSETTE_DISPATCH(eye, size, dtype, name);
   if (!dtype.given()) dtype = default_float();
-  if (size.size_ == 1) return as_variable(kassette::eye({size.dims_[0], size.dims_[0]}, dtype), name);
+  if (size.size_ == 1) return as_variable(ops::eye({size.dims_[0], size.dims_[0]}, dtype), name);
   if (size.whole_ && size.whole_->defined() && size.whole_->ndim() == 0)
-    return as_variable(kassette::eye({*size.whole_, *size.whole_}, dtype), name);
-  return as_variable(kassette::eye(size, dtype), name);
+    return as_variable(ops::eye({*size.whole_, *size.whole_}, dtype), name);
+  return as_variable(ops::eye(size, dtype), name);
 }
 
 Tensor zeros_like(const Operand& x, DType dtype, Name name) {
@@ -214,8 +215,8 @@ Tensor ones_like(const Operand& x, DType dtype, Name name) {
 Tensor identity(const Operand& x, Name name) {
   KASSETTE_DISPATCH(identity, x, name);
   Arg t(x, DType(), "identity");
-  if (is_sparse(t.tensor())) return with_values(t, kassette::identity(sparse_part(t, kValues)));
-  return kassette::identity(t);
+  if (is_sparse(t.tensor())) return with_values(t, ops::identity(sparse_part(t, kValues)));
+  return ops::identity(t);
 }
 
 Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DType dtype) {
@@ -229,7 +230,7 @@ Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DT
   }
   bool floats = false;
   for (const Tensor* t : {&from, &to, &by}) floats |= t->defined() && t->dtype().is_float();
-  return kassette::arange(from, to, by, dtype.given() ? dtype : floats ? float32 : int32);
+  return ops::arange(from, to, by, dtype.given() ? dtype : floats ? float32 : int32);
 }
 
 }  // namespace backend

@@ -14,10 +14,11 @@
 #include "ops/operand.h"
 
 namespace kassette {
+using namespace ops;
 
 /// Between backends a CtcDecoded is the list of its paths and then the scores.
 template <>
-struct Unbox<backend::CtcDecoded> {
+struct ops::Unbox<backend::CtcDecoded> {
   static backend::CtcDecoded from(const engine::Value& v) {
     if (v.size() < 2) fail<TypeError>({"engine"}, "a list of tensors, the scores behind the paths, is expected");
     backend::CtcDecoded d;
@@ -60,8 +61,8 @@ Tensor ctc_batch_cost(const Operand& y_true, const Operand& y_pred, const Operan
   KASSETTE_DISPATCH(ctc_batch_cost, y_true, y_pred, input_length, label_length);
   const char* what = "ctc_batch_cost";
   Tensor y = scores(y_pred, what);
-  return kassette::ctc_batch_cost(integers(y_true, what, "y_true"), y, integers(input_length, what, "input_length"),
-                                  integers(label_length, what, "label_length"), epsilon());
+  return ops::ctc_batch_cost(integers(y_true, what, "y_true"), y, integers(input_length, what, "input_length"),
+                             integers(label_length, what, "label_length"), epsilon());
 }
 
 Tensor ctc_label_dense_to_sparse(const Operand& labels, const Operand& label_lengths) {
@@ -71,7 +72,7 @@ Tensor ctc_label_dense_to_sparse(const Operand& labels, const Operand& label_len
   if (!x.defined()) fail_empty({what, "labels"});
   refuse_sparse(what, x);
   Tensor lengths = integers(label_lengths, what, "label_lengths");
-  return attribute_errors(what, [&] { return kassette::ctc_label_dense_to_sparse(x, lengths); });
+  return attribute_errors(what, [&] { return ops::ctc_label_dense_to_sparse(x, lengths); });
 }
 
 CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool greedy, int beam_width, int top_paths,

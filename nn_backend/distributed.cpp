@@ -24,6 +24,7 @@
 #include "ops/shaping.h"
 
 namespace kassette {
+using namespace ops;
 namespace distributed {
 
 struct WorldAccess {
@@ -121,7 +122,7 @@ std::ostream& operator<<(std::ostream& os, const World& world) {
 Tensor all_reduce(const Tensor& x, Reduction how, const World& world) { return all_reduce(Tensors(x), how, world)[0]; }
 Tensors all_reduce(const Tensors& xs, Reduction how, const World& world) {
   return together("all_reduce", xs, world,
-                  [&](RankGroup& g) { return kassette::all_reduce(xs, static_cast<kassette::Reduction>(how), g); });
+                  [&](RankGroup& g) { return ops::all_reduce(xs, static_cast<ops::Reduction>(how), g); });
 }
 
 namespace {
@@ -130,7 +131,7 @@ namespace {
 class Buckets final : public autograd::Completions {
  public:
   Buckets(const Tensors& variables, Reduction how, const GradientOptions& options, RankGroup& group)
-      : variables_(variables), how_(static_cast<kassette::Reduction>(how)), options_(options), group_(group) {}
+      : variables_(variables), how_(static_cast<ops::Reduction>(how)), options_(options), group_(group) {}
 
   void complete(std::int64_t i, const Tensor& g) override {
     const Body &x = Access::body(variables_[i]), &b = Access::body(g);
@@ -180,7 +181,7 @@ class Buckets final : public autograd::Completions {
   }
 
   const Tensors& variables_;
-  kassette::Reduction how_;
+  ops::Reduction how_;
   const GradientOptions& options_;
   RankGroup& group_;
   std::vector<std::int64_t> members_;
@@ -218,7 +219,7 @@ Tensors gradients(Tensor&& loss, const Tensors& variables, Reduction how, const 
 Tensor broadcast(const Tensor& x, int root, const World& world) { return broadcast(Tensors(x), root, world)[0]; }
 Tensors broadcast(const Tensors& xs, int root, const World& world) {
   return together("broadcast", xs, world, [&](RankGroup& g) {
-    Tensors values = kassette::broadcast(xs, root, g);
+    Tensors values = ops::broadcast(xs, root, g);
     for (std::int64_t i = 0; i < xs.size(); ++i)
       if (is_variable_tensor(xs[i])) values.begin()[i] = backend::update(xs[i], values[i]);
     return values;
@@ -226,30 +227,30 @@ Tensors broadcast(const Tensors& xs, int root, const World& world) {
 }
 
 Tensor all_gather(const Tensor& x, const World& world) {
-  return together("all_gather", x, world, [&](RankGroup& g) { return kassette::all_gather(x, g); });
+  return together("all_gather", x, world, [&](RankGroup& g) { return ops::all_gather(x, g); });
 }
 
 Tensor reduce_scatter(const Tensor& x, Reduction how, const World& world) {
   return together("reduce_scatter", x, world,
-                  [&](RankGroup& g) { return kassette::reduce_scatter(x, static_cast<kassette::Reduction>(how), g); });
+                  [&](RankGroup& g) { return ops::reduce_scatter(x, static_cast<ops::Reduction>(how), g); });
 }
 
 Tensor all_to_all(const Tensor& x, const World& world) {
-  return together("all_to_all", x, world, [&](RankGroup& g) { return kassette::all_to_all(x, g); });
+  return together("all_to_all", x, world, [&](RankGroup& g) { return ops::all_to_all(x, g); });
 }
 
 Tensor send(const Tensor& x, int to, const World& world) {
   check("send", x);
-  return kassette::send(x, to, group_of(world));
+  return ops::send(x, to, group_of(world));
 }
 Tensor recv(const Tensor& like, int from, const World& world) {
   check("recv", like);
-  return kassette::recv(like, from, group_of(world));
+  return ops::recv(like, from, group_of(world));
 }
 
 Tensor shard(const Tensor& x, const World& world) {
   check("shard", x);
-  return kassette::shard(x, group_of(world));
+  return ops::shard(x, group_of(world));
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include "ops/operand.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 namespace {
 
@@ -32,54 +33,53 @@ Tensor bound_beside(const Tensor& x, const Operand& operand, const char* name) {
 
 /// Bounds one after the other, as they are: for integers and tensors.
 Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high) {
-  if (high.is_none())
-    return low.is_none() ? copy_if_variable(x) : kassette::maximum(x, bound_beside(x, low, "min_value"));
-  Tensor y = kassette::minimum(x, bound_beside(x, high, "max_value"));
-  return low.is_none() ? y : kassette::maximum(y, bound_beside(x, low, "min_value"));
+  if (high.is_none()) return low.is_none() ? copy_if_variable(x) : ops::maximum(x, bound_beside(x, low, "min_value"));
+  Tensor y = ops::minimum(x, bound_beside(x, high, "max_value"));
+  return low.is_none() ? y : ops::maximum(y, bound_beside(x, low, "min_value"));
 }
 
 }  // namespace
 
 Tensor square(const Operand& x) {
   KASSETTE_DISPATCH(square, x);
-  return kassette::square(Arg(x, DType(), "square"));
+  return ops::square(Arg(x, DType(), "square"));
 }
 Tensor abs(const Operand& x) {
   KASSETTE_DISPATCH(abs, x);
-  return kassette::abs(Arg(x, DType(), "abs"));
+  return ops::abs(Arg(x, DType(), "abs"));
 }
 Tensor sqrt(const Operand& x) {
   KASSETTE_DISPATCH(sqrt, x);
-  return kassette::sqrt(Arg(x, DType(), "sqrt"));
+  return ops::sqrt(Arg(x, DType(), "sqrt"));
 }
 Tensor exp(const Operand& x) {
   KASSETTE_DISPATCH(exp, x);
-  return kassette::exp(Arg(x, DType(), "exp"));
+  return ops::exp(Arg(x, DType(), "exp"));
 }
 Tensor log(const Operand& x) {
   KASSETTE_DISPATCH(log, x);
-  return kassette::log(Arg(x, DType(), "log"));
+  return ops::log(Arg(x, DType(), "log"));
 }
 Tensor log1p(const Operand& x) {
   KASSETTE_DISPATCH(log1p, x);
-  return kassette::log1p(Arg(x, DType(), "log1p"));
+  return ops::log1p(Arg(x, DType(), "log1p"));
 }
 Tensor round(const Operand& x) {
   KASSETTE_DISPATCH(round, x);
   Arg t(x, DType(), "round");
-  if (!t.tensor().defined() || !t.tensor().dtype().is_integer()) return kassette::round(t);
+  if (!t.tensor().defined() || !t.tensor().dtype().is_integer()) return ops::round(t);
   return attribute_errors("round", [&] { return copy_if_variable(t); });
 }
 Tensor sign(const Operand& x) {
   KASSETTE_DISPATCH(sign, x);
-  return kassette::sign(Arg(x, DType(), "sign"));
+  return ops::sign(Arg(x, DType(), "sign"));
 }
 Tensor pow(const Operand& x, const Operand& a) {
   KASSETTE_DISPATCH(pow, x, a);
   // x * x has the bits and the gradients of pow(x, 2), and takes a fraction of its time.
   if (is_number(a) && number(a) == 2 && is_tensor_operand(x))
-    return attribute_errors("pow", [&] { return kassette::square(tensor_of(x)); });
-  return kassette::pow(x, a);
+    return attribute_errors("pow", [&] { return ops::square(tensor_of(x)); });
+  return ops::pow(x, a);
 }
 Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value) {
   KASSETTE_DISPATCH(clip, x, min_value, max_value);
@@ -94,23 +94,23 @@ Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value
   double low = min_value.is_none() ? -inf : number(min_value), high = max_value.is_none() ? inf : number(max_value);
   if (std::isnan(low) || std::isnan(high))  // which no comparison finds
     return attribute_errors("clip", [&] { return clip_by_tensors(t, min_value, max_value); });
-  return kassette::clip(t, low, high < low ? low : high);
+  return ops::clip(t, low, high < low ? low : high);
 }
 Tensor maximum(const Operand& x, const Operand& y) {
   KASSETTE_DISPATCH(maximum, x, y);
-  return kassette::maximum(x, y);
+  return ops::maximum(x, y);
 }
 Tensor minimum(const Operand& x, const Operand& y) {
   KASSETTE_DISPATCH(minimum, x, y);
-  return kassette::minimum(x, y);
+  return ops::minimum(x, y);
 }
 Tensor sin(const Operand& x) {
   KASSETTE_DISPATCH(sin, x);
-  return kassette::sin(Arg(x, DType(), "sin"));
+  return ops::sin(Arg(x, DType(), "sin"));
 }
 Tensor cos(const Operand& x) {
   KASSETTE_DISPATCH(cos, x);
-  return kassette::cos(Arg(x, DType(), "cos"));
+  return ops::cos(Arg(x, DType(), "cos"));
 }
 
 }  // namespace backend

@@ -17,6 +17,7 @@
 #include "nn_backend/trust.h"
 
 namespace kassette {
+using namespace ops;
 namespace {
 
 /// Factories registered by the program, and all backends that were in use: threads may still be inside them. Never freed: they may be

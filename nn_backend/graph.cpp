@@ -28,6 +28,7 @@
 #include "ops/stop.h"
 
 namespace kassette {
+using namespace ops;
 using namespace autograd;
 
 struct FunctionAccess {
@@ -58,7 +59,7 @@ engine::Value box(const Function& f) {
   return engine::Code{run_function, release_function, new Function(f)};
 }
 template <>
-struct Unbox<Function> {
+struct ops::Unbox<Function> {
   static Function from(const engine::Value& v) {
     const engine::Code* code = EngineAccess::code(v);
     if (!code) fail<TypeError>({"engine"}, "code is expected");
@@ -356,8 +357,8 @@ Tensors gradients(Tensor&& loss, const Tensors& variables) {
 
 Tensor stop_gradient(const Tensor& variables) {
   KASSETTE_DISPATCH(stop_gradient, variables);
-  if (is_sparse(variables)) return with_values(variables, kassette::stop_gradient(sparse_part(variables, kValues)));
-  return kassette::stop_gradient(variables);
+  if (is_sparse(variables)) return with_values(variables, ops::stop_gradient(sparse_part(variables, kValues)));
+  return ops::stop_gradient(variables);
 }
 Tensors stop_gradient(const Tensors& variables) {
   KASSETTE_DISPATCH(stop_gradient, variables);

@@ -12,6 +12,7 @@
 #include "ops/sparse.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 namespace {
 
@@ -70,12 +71,12 @@ Tensor mark_keras_tensor(const Tensor& x) {
 Tensor shape(const Operand& x) {
   KASSETTE_DISPATCH(shape, x);
   Arg t(x, DType(), "shape");
-  return is_sparse(t.tensor()) ? kassette::cast(sparse_part(t, kDenseShape), int32) : shape_of(t, int32);
+  return is_sparse(t.tensor()) ? ops::cast(sparse_part(t, kDenseShape), int32) : shape_of(t, int32);
 }
 Tensor size(const Operand& x, Name name) {
   KASSETTE_DISPATCH(size, x, name);
   Arg t(x, DType(), "size");
-  return is_sparse(t.tensor()) ? kassette::cast(prod(sparse_part(t, kDenseShape)), int32) : size_of(t);
+  return is_sparse(t.tensor()) ? ops::cast(prod(sparse_part(t, kDenseShape)), int32) : size_of(t);
 }
 Shape int_shape(const Operand& x) {
   KASSETTE_DISPATCH(int_shape, x);
@@ -99,7 +100,7 @@ Tensor cast(const Operand& x, DType dtype) {
   KASSETTE_DISPATCH(cast, x, dtype);
   Arg t(x, DType(), "cast");
   if (!t.tensor().defined()) fail_empty({"cast", "x"});
-  if (t.body().dtype != dtype) return kassette::cast(t, dtype);
+  if (t.body().dtype != dtype) return ops::cast(t, dtype);
   return attribute_errors("cast", [&] { return copy_if_variable(t); });
 }
 std::int64_t count_params(const Operand& x) {

@@ -11,6 +11,7 @@
 #include "ops/sparse.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 
 namespace {
@@ -54,7 +55,7 @@ Tensor dot(const Operand& x, const Operand& y) {
     if (!b.tensor().defined()) fail_empty({"dot", "y"});
     return attribute_errors("dot", [&] { return first ? dot_sparse(a, b) : dot_before_sparse(a, b); });
   }
-  return attribute_errors("dot", [&] { return kassette::dot(Arg(x, dtype, "dot"), Arg(y, dtype, "dot")); });
+  return attribute_errors("dot", [&] { return ops::dot(Arg(x, dtype, "dot"), Arg(y, dtype, "dot")); });
 }
 
 Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes& axes) {
@@ -66,7 +67,7 @@ Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes&
                      " axes given; it takes one of x and one of y, or one that stands for both");
   bool given = axes.size_ > 0;
   int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : kUsualAxis;
-  return attribute_errors("batch_dot", [&] { return kassette::batch_dot(x, y, of_x, of_y); });
+  return attribute_errors("batch_dot", [&] { return ops::batch_dot(x, y, of_x, of_y); });
 }
 
 }  // namespace backend

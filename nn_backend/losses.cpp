@@ -13,6 +13,7 @@
 #include "ops/shaping.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 namespace {
 
@@ -49,7 +50,7 @@ Tensor ids_beside(const Tensor& target, const Tensor& z) {
                        " for output ", static_cast<const TensorSpec&>(o), ", one for each row of the class axis");
     if (i.known()) return reshape(ids, Shape(o.dims, rank - 1));
   }
-  Tensor rest = kassette::max(z, -1);  // for its shape alone
+  Tensor rest = ops::max(z, -1);  // for its shape alone
   return reshape_like(assert_shape_of(ShapeCheck::class_ids, ids, rest), rest);
 }
 
@@ -119,7 +120,7 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
 
 Tensor in_top_k(const Operand& predictions, const Operand& targets, int k) {
   KASSETTE_DISPATCH(in_top_k, predictions, targets, k);
-  return kassette::in_top_k(Arg(predictions, DType(), "in_top_k"), Arg(targets, int64, "in_top_k"), k);
+  return ops::in_top_k(Arg(predictions, DType(), "in_top_k"), Arg(targets, int64, "in_top_k"), k);
 }
 
 }  // namespace backend

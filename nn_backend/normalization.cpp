@@ -13,10 +13,11 @@
 #include "ops/operand.h"
 
 namespace kassette {
+using namespace ops;
 
 /// Between backends a NormalizedBatch is the list of its three.
 template <>
-struct Unbox<backend::NormalizedBatch> {
+struct ops::Unbox<backend::NormalizedBatch> {
   static backend::NormalizedBatch from(const engine::Value& v) {
     if (v.size() != 3) fail<TypeError>({"engine"}, "a list of three tensors is expected");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensor()};

@@ -15,6 +15,7 @@
 #include "ops/shaping.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 namespace {
 
@@ -107,7 +108,7 @@ Tensor resize_images(const Operand& operand, int height_factor, int width_factor
                              axis == 2);
     }
     if (x.body().rank < 0) fail_unknown_rank({what, "x"});
-    return kassette::repeat_elements(kassette::repeat_elements(x, width_factor, axis + 1), height_factor, axis);
+    return ops::repeat_elements(ops::repeat_elements(x, width_factor, axis + 1), height_factor, axis);
   });
 }
 Tensor resize_volumes(const Operand& operand, int depth_factor, int height_factor, int width_factor, Name data_format) {
@@ -119,9 +120,8 @@ Tensor resize_volumes(const Operand& operand, int depth_factor, int height_facto
     Arg x(operand, DType(), what);
     check_rank({what, "x"}, Access::body(dense(what, "x", x)), 5);
     if (x.body().rank < 0) fail_unknown_rank({what, "x"});
-    Tensor wide =
-        kassette::repeat_elements(kassette::repeat_elements(x, width_factor, axis + 2), height_factor, axis + 1);
-    return kassette::repeat_elements(wide, depth_factor, axis);
+    Tensor wide = ops::repeat_elements(ops::repeat_elements(x, width_factor, axis + 2), height_factor, axis + 1);
+    return ops::repeat_elements(wide, depth_factor, axis);
   });
 }
 

@@ -20,6 +20,7 @@
 #include "ops/shaping.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 
 void numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to) {
@@ -159,7 +160,7 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
     for (at[1] = 0; at[1] < (axes > 1 ? size[1] : 1); ++at[1])
       parts.push_back(under_tap(covered, space, axes, at, stride, places));
   // (batch, places..., taps, channels), or channels before space and taps last.
-  Tensor patches = kassette::stack(parts, channels_first ? axes + 2 : axes + 1);
+  Tensor patches = ops::stack(parts, channels_first ? axes + 2 : axes + 1);
   if (channels_first) {
     if (axes == 1)
       patches = permute(patches, {2, 0, 3, 1});        // features are positions first: one axis has no other order
@@ -172,14 +173,14 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   const Tensor size_now = known_batch ? Tensor() : shape_of(x, int64)[0];
   const Dim batch = known_batch ? Dim(b.dims[0]) : Dim(size_now);
   const Tensor features_now = channels < 0 ? shape_of(x, int64)[channel_axis] * taps : Tensor();
-  patches = kassette::reshape(patches, {all, batch, channels < 0 ? Dim(features_now) : Dim(features)});
+  patches = ops::reshape(patches, {all, batch, channels < 0 ? Dim(features_now) : Dim(features)});
   Tensor y = matmul(patches, w);  // (places, batch, filters)
   if (channels_first) {
     y = permute(y, {1, 2, 0});
-    return axes == 1 ? y : kassette::reshape(y, {batch, filters, places[0], places[1]});
+    return axes == 1 ? y : ops::reshape(y, {batch, filters, places[0], places[1]});
   }
   y = permute(y, {1, 0, 2});
-  return axes == 1 ? y : kassette::reshape(y, {batch, places[0], places[1], filters});
+  return axes == 1 ? y : ops::reshape(y, {batch, places[0], places[1], filters});
 }
 
 }  // namespace
@@ -243,7 +244,7 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
       shape.size_ = s.rank - 1;
       shape.dims_[0] = Dim(-1);
       for (int i = 1; i < shape.size_; ++i) shape.dims_[i] = Dim(1);
-      return x.tensor() + kassette::reshape(fitted, shape);
+      return x.tensor() + ops::reshape(fitted, shape);
     }
     // Stored as (space..., channels) whatever the format.
     Dims shape(None);
@@ -254,7 +255,7 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
       if (b.dims[from] < 0) now[i] = shape_of(bias, int64)[from];
       shape.dims_[i] = b.dims[from] < 0 ? Dim(now[i]) : Dim(b.dims[from]);
     }
-    return x.tensor() + kassette::reshape(fitted, shape);
+    return x.tensor() + ops::reshape(fitted, shape);
   });
 }
 

@@ -18,6 +18,7 @@
 #include "ops/stop.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 namespace {
 
@@ -160,18 +161,18 @@ void set_random_seed(Scalar seed) {
   KASSETTE_DISPATCH(set_random_seed, seed);
   if (Access::kind(seed) != Scalar::kInt && Access::kind(seed) != Scalar::kUint)
     fail<TypeError>({"set_random_seed"}, "the seed is not an integer");
-  kassette::set_random_seed(static_cast<std::uint64_t>(Access::int_value(seed)));
+  ops::set_random_seed(static_cast<std::uint64_t>(Access::int_value(seed)));
 }
 
 Tensor random_normal(const Dims& shape, const Operand& mean, const Operand& stddev, DType dtype, Scalar seed) {
   KASSETTE_DISPATCH(random_normal, shape, mean, stddev, dtype, seed);
   SeedScope scope;
-  return normal("random_normal", kassette::random_normal, shape, mean, stddev, dtype, seed);
+  return normal("random_normal", ops::random_normal, shape, mean, stddev, dtype, seed);
 }
 Tensor truncated_normal(const Dims& shape, const Operand& mean, const Operand& stddev, DType dtype, Scalar seed) {
   KASSETTE_DISPATCH(truncated_normal, shape, mean, stddev, dtype, seed);
   SeedScope scope;
-  return normal("truncated_normal", kassette::truncated_normal, shape, mean, stddev, dtype, seed);
+  return normal("truncated_normal", ops::truncated_normal, shape, mean, stddev, dtype, seed);
 }
 
 Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& maxval, DType dtype, Scalar seed) {
@@ -183,7 +184,7 @@ Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& m
   if (is_number(minval) && is_number(maxval)) {
     double low = number(minval, s.what), high = number(maxval, s.what);
     check_bounds(low, high, s.dtype);
-    return kassette::random_uniform(s.draw(seed), low, high);
+    return ops::random_uniform(s.draw(seed), low, high);
   }
   Tensor low = s.parameter(minval, "minval"), high = s.parameter(maxval, "maxval");
   return attribute_errors(s.what, [&] {
@@ -203,8 +204,8 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
   s.dtype = share.dtype();
   s.check_float();
   if (s.dtype.size() < 4) share = cast(share, s.dtype = float32);  // a rounded number is below p too rarely
-  auto hits = [&](const Tensor& u) { return kassette::cast(kassette::less(u, share), result); };
-  Tensor u = kassette::random_uniform(s.draw(seed));
+  auto hits = [&](const Tensor& u) { return ops::cast(ops::less(u, share), result); };
+  Tensor u = ops::random_uniform(s.draw(seed));
   return attribute_errors(s.what, [&] { return has_history(share) ? hits(u) : still_drawn(u, hits); });
 }
 
@@ -219,7 +220,7 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   Tensor dims = noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout");
   if (level == 0) return t.tensor();
   Tensor key = key_beside({&t.tensor(), &dims}, seed, "dropout");
-  return kassette::dropout(t, key, dims, level);
+  return ops::dropout(t, key, dims, level);
 }
 
 Tensor random_uniform_variable(const Dims& shape, double low, double high, DType dtype, Name name, Scalar seed) {

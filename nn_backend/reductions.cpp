@@ -11,6 +11,7 @@
 #include "ops/operand.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 namespace {
 
@@ -19,7 +20,7 @@ Tensor as_floats(const Tensor& x) { return !x.defined() || x.dtype().is_float() 
 /// The mean without NaN. Halves are widened: their sums may overflow, and they do not count beyond 2048.
 Tensor mean_of_numbers(const Tensor& x, const Axes& axis, bool keepdims) {
   const DType dtype = x.defined() ? Access::body(x).dtype : DType();
-  if (!dtype.is_float()) return kassette::mean(as_floats(x), axis, keepdims);
+  if (!dtype.is_float()) return ops::mean(as_floats(x), axis, keepdims);
   if (is_half(dtype)) return cast(mean_of_numbers(cast(x, float32), axis, keepdims), dtype);
   const Tensor there = apply1(cast_op, CastAttrs{dtype}, {equal(x, x)});
   const std::int64_t code = encode_axes("nanmean", x, axis, keepdims);
@@ -34,23 +35,23 @@ const Axes& one_axis(const char* what, const Axes& axis) {
 
 Tensor sum(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(sum, x, axis, keepdims);
-  return kassette::sum(Arg(x, DType(), "sum"), axis, keepdims);
+  return ops::sum(Arg(x, DType(), "sum"), axis, keepdims);
 }
 Tensor prod(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(prod, x, axis, keepdims);
-  return kassette::prod(Arg(x, DType(), "prod"), axis, keepdims);
+  return ops::prod(Arg(x, DType(), "prod"), axis, keepdims);
 }
 Tensor max(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(max, x, axis, keepdims);
-  return kassette::max(Arg(x, DType(), "max"), axis, keepdims);
+  return ops::max(Arg(x, DType(), "max"), axis, keepdims);
 }
 Tensor min(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(min, x, axis, keepdims);
-  return kassette::min(Arg(x, DType(), "min"), axis, keepdims);
+  return ops::min(Arg(x, DType(), "min"), axis, keepdims);
 }
 Tensor mean(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(mean, x, axis, keepdims);
-  return kassette::mean(as_floats(Arg(x, DType(), "mean")), axis, keepdims);
+  return ops::mean(as_floats(Arg(x, DType(), "mean")), axis, keepdims);
 }
 Tensor nanmean(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(nanmean, x, axis, keepdims);
@@ -59,7 +60,7 @@ Tensor nanmean(const Operand& x, const Axes& axis, bool keepdims) {
 }
 Tensor var(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(var, x, axis, keepdims);
-  return kassette::var(as_floats(Arg(x, DType(), "var")), axis, keepdims);
+  return ops::var(as_floats(Arg(x, DType(), "var")), axis, keepdims);
 }
 Tensor std(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(std, x, axis, keepdims);
@@ -75,23 +76,23 @@ Tensor all(const Operand& x, const Axes& axis, bool keepdims) {
 }
 Tensor argmax(const Operand& x, const Axes& axis) {
   KASSETTE_DISPATCH(argmax, x, axis);
-  return kassette::argmax(Arg(x, DType(), "argmax"), one_axis("argmax", axis));
+  return ops::argmax(Arg(x, DType(), "argmax"), one_axis("argmax", axis));
 }
 Tensor argmin(const Operand& x, const Axes& axis) {
   KASSETTE_DISPATCH(argmin, x, axis);
-  return kassette::argmin(Arg(x, DType(), "argmin"), one_axis("argmin", axis));
+  return ops::argmin(Arg(x, DType(), "argmin"), one_axis("argmin", axis));
 }
 Tensor logsumexp(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(logsumexp, x, axis, keepdims);
-  return kassette::logsumexp(Arg(x, DType(), "logsumexp"), axis, keepdims);
+  return ops::logsumexp(Arg(x, DType(), "logsumexp"), axis, keepdims);
 }
 Tensor cumsum(const Operand& x, int axis) {
   KASSETTE_DISPATCH(cumsum, x, axis);
-  return kassette::cumsum(Arg(x, DType(), "cumsum"), axis);
+  return ops::cumsum(Arg(x, DType(), "cumsum"), axis);
 }
 Tensor cumprod(const Operand& x, int axis) {
   KASSETTE_DISPATCH(cumprod, x, axis);
-  return kassette::cumprod(Arg(x, DType(), "cumprod"), axis);
+  return ops::cumprod(Arg(x, DType(), "cumprod"), axis);
 }
 
 }  // namespace backend

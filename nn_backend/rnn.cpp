@@ -15,17 +15,18 @@
 #include "ops/operand.h"
 
 namespace kassette {
+using namespace ops;
 
 /// Between backends a Step is the list of its output and its states, an RnnResult that of its three.
 template <>
-struct Unbox<backend::Step> {
+struct ops::Unbox<backend::Step> {
   static backend::Step from(const engine::Value& v) {
     if (v.size() != 2) fail<TypeError>({"engine"}, "a step returns a list of its output and its states");
     return {v[0].as_tensor(), v[1].as_tensors()};
   }
 };
 template <>
-struct Unbox<backend::RnnResult> {
+struct ops::Unbox<backend::RnnResult> {
   static backend::RnnResult from(const engine::Value& v) {
     if (v.size() != 3) fail<TypeError>({"engine"}, "rnn gives a list of last_output, outputs and new_states");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensors()};
@@ -38,7 +39,7 @@ engine::Value box(const Step& s) { return engine::Value::list({s.output, s.state
 engine::Value box(const RnnResult& r) { return engine::Value::list({r.last_output, r.outputs, r.new_states}); }
 template <class R, class... A>
 engine::Value box(const ElementFn<R(A...)>& f) {
-  return kassette::detail::box_code<ElementFn<R(A...)>, Tensors, A...>(f);
+  return ops::detail::box_code<ElementFn<R(A...)>, Tensors, A...>(f);
 }
 
 namespace {

@@ -9,27 +9,28 @@
 #include "ops/sparse.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 
 Tensor concatenate(const Tensors& tensors, int axis) {
   KASSETTE_DISPATCH(concatenate, tensors, axis);
   std::int64_t sparse = 0;
   for (const Tensor& t : tensors) sparse += is_sparse(t);
-  if (sparse == 0) return kassette::concatenate(tensors, axis);
+  if (sparse == 0) return ops::concatenate(tensors, axis);
   return attribute_errors("concatenate", [&] {
     if (sparse == tensors.size()) return sparse_concatenate(tensors, axis);
     Tensors dense;
     for (const Tensor& t : tensors) dense.push_back(is_sparse(t) ? to_dense(t) : t);
-    return kassette::concatenate(dense, axis);
+    return ops::concatenate(dense, axis);
   });
 }
 Tensor stack(const Tensors& x, int axis) {
   KASSETTE_DISPATCH(stack, x, axis);
-  return kassette::stack(x, axis);
+  return ops::stack(x, axis);
 }
 Tensor reshape(const Operand& x, const Dims& shape) {
   KASSETTE_DISPATCH(reshape, x, shape);
-  return kassette::reshape(Arg(x, DType(), "reshape"), shape);
+  return ops::reshape(Arg(x, DType(), "reshape"), shape);
 }
 Tensor permute_dimensions(const Operand& x, const Axes& pattern) {
   KASSETTE_DISPATCH(permute_dimensions, x, pattern);
@@ -38,12 +39,11 @@ Tensor permute_dimensions(const Operand& x, const Axes& pattern) {
 Tensor transpose(const Operand& x) {
   KASSETTE_DISPATCH(transpose, x);
   Arg t(x, DType(), "transpose");
-  return attribute_errors("transpose",
-                          [&] { return is_sparse(t.tensor()) ? sparse_transpose(t) : kassette::transpose(t); });
+  return attribute_errors("transpose", [&] { return is_sparse(t.tensor()) ? sparse_transpose(t) : ops::transpose(t); });
 }
 Tensor repeat_elements(const Operand& x, int rep, int axis) {
   KASSETTE_DISPATCH(repeat_elements, x, rep, axis);
-  return kassette::repeat_elements(Arg(x, DType(), "repeat_elements"), rep, axis);
+  return ops::repeat_elements(Arg(x, DType(), "repeat_elements"), rep, axis);
 }
 Tensor repeat(const Operand& x, int n) {
   KASSETTE_DISPATCH(repeat, x, n);
@@ -53,31 +53,31 @@ Tensor repeat(const Operand& x, int n) {
     fail<AssertionError>({"repeat"}, "a tensor of shape ", static_cast<const TensorSpec&>(t.body()),
                          "; it must have rank 2");
   if (n < 1) fail<ValueError>({"repeat", "n"}, n, "; it must be at least 1");
-  return attribute_errors("repeat", [&] { return kassette::repeat_elements(kassette::expand_dims(t, 1), n, 1); });
+  return attribute_errors("repeat", [&] { return ops::repeat_elements(ops::expand_dims(t, 1), n, 1); });
 }
 Tensor tile(const Operand& x, const Dims& n) {
   KASSETTE_DISPATCH(tile, x, n);
-  return kassette::tile(Arg(x, DType(), "tile"), n);
+  return ops::tile(Arg(x, DType(), "tile"), n);
 }
 Tensor flatten(const Operand& x) {
   KASSETTE_DISPATCH(flatten, x);
-  return kassette::flatten(Arg(x, DType(), "flatten"), 0);
+  return ops::flatten(Arg(x, DType(), "flatten"), 0);
 }
 Tensor batch_flatten(const Operand& x) {
   KASSETTE_DISPATCH(batch_flatten, x);
-  return attribute_errors("batch_flatten", [&] { return kassette::flatten(Arg(x, DType(), "batch_flatten"), 1); });
+  return attribute_errors("batch_flatten", [&] { return ops::flatten(Arg(x, DType(), "batch_flatten"), 1); });
 }
 Tensor expand_dims(const Operand& x, int axis) {
   KASSETTE_DISPATCH(expand_dims, x, axis);
-  return kassette::expand_dims(Arg(x, DType(), "expand_dims"), axis);
+  return ops::expand_dims(Arg(x, DType(), "expand_dims"), axis);
 }
 Tensor squeeze(const Operand& x, int axis) {
   KASSETTE_DISPATCH(squeeze, x, axis);
-  return kassette::squeeze(Arg(x, DType(), "squeeze"), axis);
+  return ops::squeeze(Arg(x, DType(), "squeeze"), axis);
 }
 Tensor reverse(const Operand& x, const Axes& axes) {
   KASSETTE_DISPATCH(reverse, x, axes);
-  return kassette::reverse(Arg(x, DType(), "reverse"), axes);
+  return ops::reverse(Arg(x, DType(), "reverse"), axes);
 }
 Tensor slice(const Operand& x, const Dims& start, const Dims& size) {
   KASSETTE_DISPATCH(slice, x, start, size);
@@ -85,12 +85,12 @@ Tensor slice(const Operand& x, const Dims& start, const Dims& size) {
 }
 Tensor one_hot(const Operand& indices, int num_classes) {
   KASSETTE_DISPATCH(one_hot, indices, num_classes);
-  return kassette::one_hot(Arg(indices, int32, "one_hot"), num_classes);
+  return ops::one_hot(Arg(indices, int32, "one_hot"), num_classes);
 }
 Tensor gather(const Operand& reference, const Operand& indices) {
   KASSETTE_DISPATCH(gather, reference, indices);
   Arg x(reference, DType(), "gather"), at(indices, int32, "gather");
-  return kassette::gather(x, at);
+  return ops::gather(x, at);
 }
 
 }  // namespace backend

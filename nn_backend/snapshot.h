@@ -9,7 +9,7 @@ namespace backend {
 /// x, or, if it is a variable, its current value: the result of a K function is never a variable that a later update changes.
 inline Tensor copy_if_variable(const Tensor& x) {
   const Body& b = Access::body(x);
-  return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable ? kassette::identity(x) : x;
+  return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable ? ops::identity(x) : x;
 }
 
 }  // namespace backend

@@ -6,11 +6,12 @@
 #include "ops/operand.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 
 Tensor softmax(const Operand& x, int axis) {
   KASSETTE_DISPATCH(softmax, x, axis);
-  return kassette::softmax(Arg(x, DType(), "softmax"), axis);
+  return ops::softmax(Arg(x, DType(), "softmax"), axis);
 }
 
 }  // namespace backend

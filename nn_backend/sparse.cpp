@@ -13,10 +13,11 @@
 #include "ops/sparse.h"
 
 namespace kassette {
+using namespace ops;
 
 /// Between backends the parts are a list of three.
 template <>
-struct Unbox<backend::SparseParts> {
+struct ops::Unbox<backend::SparseParts> {
   static backend::SparseParts from(const engine::Value& v) {
     if (v.size() != 3) fail<TypeError>({"engine"}, "a list of three tensors is expected");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensor()};
@@ -81,7 +82,7 @@ Tensor sparse_coo(const Operand& indices, const Operand& values, const Dims& den
   KASSETTE_DISPATCH(sparse_coo, indices, values, dense_shape, dtype);
   Tensor shape = checked_shape(dense_shape, "sparse_coo"), v = values_of(values, dtype, "sparse_coo");
   Tensor at = integers_of(indices, "sparse_coo", "the indices");
-  return attribute_errors("sparse_coo", [&] { return kassette::sparse_coo(paired(at, shape), v, shape); });
+  return attribute_errors("sparse_coo", [&] { return ops::sparse_coo(paired(at, shape), v, shape); });
 }
 
 Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Operand& values, const Dims& dense_shape,
@@ -109,7 +110,7 @@ Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Opera
       to[2 * k] = r;
       to[2 * k + 1] = column[k];
     }
-  return attribute_errors(what, [&] { return kassette::sparse_coo(indices, v, shape); });
+  return attribute_errors(what, [&] { return ops::sparse_coo(indices, v, shape); });
 }
 
 Tensor to_sparse(const Operand& x) {
@@ -117,7 +118,7 @@ Tensor to_sparse(const Operand& x) {
   Arg t(x, DType(), "to_sparse");
   if (!t.tensor().defined()) fail_empty({"to_sparse"});
   if (kassette::is_sparse(t.tensor())) return t;
-  return attribute_errors("to_sparse", [&] { return kassette::to_sparse(placed(t, x)); });
+  return attribute_errors("to_sparse", [&] { return ops::to_sparse(placed(t, x)); });
 }
 
 bool is_sparse(const Operand& tensor) {
@@ -130,7 +131,7 @@ Tensor to_dense(const Operand& tensor) {
   Arg t(tensor, DType(), "to_dense");
   if (!t.tensor().defined()) fail_empty({"to_dense"});
   if (!kassette::is_sparse(t.tensor())) return t;
-  return attribute_errors("to_dense", [&] { return kassette::to_dense(t); });
+  return attribute_errors("to_dense", [&] { return ops::to_dense(t); });
 }
 
 SparseParts sparse_parts(const Tensor& x) {

@@ -13,6 +13,7 @@
 #include "ops/sparse.h"
 
 namespace kassette {
+using namespace ops;
 namespace backend {
 namespace {
 
@@ -69,7 +70,7 @@ struct Pairs {
 };
 engine::Value box(const Pairs& pairs) {
   std::vector<engine::Value> items;
-  for (const ValuePair& p : pairs.tuples) items.push_back(engine::Value::list({p.variable, kassette::box(p.value)}));
+  for (const ValuePair& p : pairs.tuples) items.push_back(engine::Value::list({p.variable, ops::box(p.value)}));
   for (std::int64_t i = 0; i < pairs.variables.size(); ++i)
     items.push_back(engine::Value::list({pairs.variables[i], pairs.values[i]}));
   return engine::Value::list(items.data(), static_cast<int>(items.size()));
@@ -109,7 +110,7 @@ Tensor eval(const Operand& x) {
 }
 Tensor print_tensor(const Operand& x, Name message) {
   KASSETTE_DISPATCH(print_tensor, x, message);
-  return kassette::print_tensor(Arg(x, DType(), "print_tensor"), string_of(message));
+  return ops::print_tensor(Arg(x, DType(), "print_tensor"), string_of(message));
 }
 Tensor get_value(const Operand& x) {
   KASSETTE_DISPATCH(get_value, x);

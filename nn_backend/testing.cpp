@@ -19,6 +19,7 @@
 #include "ops/operand.h"
 
 namespace kassette {
+using namespace ops;
 namespace testing {
 
 struct ArrayAccess {

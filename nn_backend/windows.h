@@ -15,7 +15,7 @@ void numbers_for(const char* what, const char* name, const Dims& given, int axes
 /// A name as messages show it: quoted, or None.
 std::string quoted(Name name);
 /// The padding of that name. Throws ValueError for an unknown one, and for "causal" unless `causal`.
-Padding padding_of(const char* what, Name padding, bool causal);
+ops::Padding padding_of(const char* what, Name padding, bool causal);
 /// Returns t. Throws if it is an empty or a sparse Tensor.
 const Tensor& dense(const char* what, const char* name, const Tensor& t);
 

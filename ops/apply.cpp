@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 /// An input and the value read from it.
@@ -422,4 +422,4 @@ Tensor VjpContext::out(int i) const {
   return Access::wrap(std::move(b));
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

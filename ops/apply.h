@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Properties of all inputs together.
 struct Seen {
@@ -28,4 +28,4 @@ void infer(const OpCall& call);
 /// Allocates the outputs and runs the kernel.
 void compute(const OpCall& call);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -3,7 +3,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 Tensor abs(const Tensor& x);
 Tensor sign(const Tensor& x);
@@ -63,4 +63,4 @@ Tensor cast(const Tensor& x, DType dtype);
 /// The concrete value of x as dtype, without history. It is converted on x's device, so that the host does not wait for an accelerator.
 Tensor value_cast(const Tensor& x, DType dtype);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -3,7 +3,7 @@
 
 #include "core/rank.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 [[noreturn]] __attribute__((noinline, cold)) void fail_twice(const char* what, int axis, const TensorSpec& x) {
@@ -90,4 +90,4 @@ std::int64_t CoalescedAxes::marked_product() const {
   return p;
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

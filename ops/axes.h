@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Axes and keepdims encoded as one number, also if the rank is unknown: bit i for axis i, bit 8 + i for axis -1 - i, and the flags below.
 /// Throws in the name of `what` if an axis fits no rank or is given twice.
@@ -52,4 +52,4 @@ struct CoalescedAxes {
   std::int64_t marked_product() const;
 };
 
-}  // namespace kassette
+}  // namespace kassette::ops

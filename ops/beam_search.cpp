@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr double kZero = -std::numeric_limits<double>::infinity();  // log 0
@@ -160,4 +160,4 @@ std::vector<BeamPath> BeamSearch::best(std::int64_t paths) const {
   return out;
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

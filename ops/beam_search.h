@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace kassette {
+namespace kassette::ops {
 
 /// A decoded label, and the log of the probability that the search found for it.
 struct BeamPath {
@@ -60,4 +60,4 @@ class BeamSearch {
   std::vector<Fate> fate_;                                 // of each member, in the current step
 };
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -4,7 +4,7 @@
 
 #include "ops/math.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Constants of a float dtype: machine epsilon (of_one) and the smallest positive normal number (least).
 template <class T>
@@ -48,4 +48,4 @@ KASSETTE_FN C within(C y, C last, C low, C high) {
   return (((y >= high) & (low < high)) ? inside : y) + C(0);  // no -0
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -6,7 +6,7 @@
 #include "ops/dispatch.h"
 #include "ops/operand.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 template <class Op, class T, int kMask>
@@ -96,6 +96,22 @@ bool is_plain_one(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
+Tensor pow(const Operand& a, const Operand& b) { return binary<Pow>(a, b); }
+Tensor maximum(const Operand& a, const Operand& b) { return binary<Maximum>(a, b); }
+Tensor minimum(const Operand& a, const Operand& b) { return binary<Minimum>(a, b); }
+Tensor mul_no_nan(const Operand& a, const Operand& b) {
+  if (is_tensor_operand(a) && is_tensor_operand(b) && is_plain_one(tensor_of(a), tensor_of(b)))
+    return tensor_of(b).detach();
+  return binary<MulNoNan>(a, b);
+}
+Tensor div_no_nan(const Operand& a, const Operand& b) { return binary<DivNoNan>(a, b); }
+Tensor where_positive(const Operand& a, const Operand& b) { return binary<WherePositive>(a, b); }
+
+}  // namespace kassette::ops
+
+namespace kassette {
+using namespace ops;
+
 Tensor operator+(const Operand& a, const Operand& b) {
   return own_engine() ? binary<Add>(a, b) : perhaps_elsewhere<Add>(a, b, operator+);
 }
@@ -122,15 +138,5 @@ Tensor floor_divide(const Operand& a, const Operand& b) {
   KASSETTE_ROUTE(FloorDivide::name, floor_divide(a, b), a, b);
   return binary<FloorDivide>(a, b);
 }
-Tensor pow(const Operand& a, const Operand& b) { return binary<Pow>(a, b); }
-Tensor maximum(const Operand& a, const Operand& b) { return binary<Maximum>(a, b); }
-Tensor minimum(const Operand& a, const Operand& b) { return binary<Minimum>(a, b); }
-Tensor mul_no_nan(const Operand& a, const Operand& b) {
-  if (is_tensor_operand(a) && is_tensor_operand(b) && is_plain_one(tensor_of(a), tensor_of(b)))
-    return tensor_of(b).detach();
-  return binary<MulNoNan>(a, b);
-}
-Tensor div_no_nan(const Operand& a, const Operand& b) { return binary<DivNoNan>(a, b); }
-Tensor where_positive(const Operand& a, const Operand& b) { return binary<WherePositive>(a, b); }
 
 }  // namespace kassette

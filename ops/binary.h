@@ -6,7 +6,7 @@
 #include "ops/binary_ops.h"
 #include "ops/elementwise.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The loops of one CPU level, in the order of BinaryOps.
 struct BinaryTable {
@@ -31,4 +31,4 @@ Tensor binary(const Operand& x, const Operand& y) {
   return apply_beside(binary_op<Op>(), x, y);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

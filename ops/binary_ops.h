@@ -4,7 +4,7 @@
 #include "ops/refusals.h"
 #include "ops/unary_ops.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 #ifdef KASSETTE_DEVICE_CODE
 #define KASSETTE_GRADIENTS(da, db)
@@ -170,4 +170,4 @@ struct Remainder {
 using BinaryOps = OpList<Add, Subtract, Multiply, Divide, MulNoNan, DivNoNan, WherePositive, Maximum, Minimum, Pow,
                          FloorDivide, Remainder>;
 
-}  // namespace kassette
+}  // namespace kassette::ops

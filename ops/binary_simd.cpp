@@ -3,7 +3,7 @@
 
 #include "ops/binary.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 template <class Op, class T>
@@ -18,4 +18,4 @@ constexpr BinaryTable make_table(OpList<Ops...>) {
 
 constinit const BinaryTable KASSETTE_LEVEL_NAME(binary_table) = make_table(BinaryOps{});
 
-}  // namespace kassette
+}  // namespace kassette::ops

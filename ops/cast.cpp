@@ -12,7 +12,7 @@
 #include "ops/expr.h"
 #include "ops/half.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 void rule(const OpCall& call, TensorSpec* out) {
@@ -97,4 +97,4 @@ Tensor value_cast(const Tensor& x, DType dtype) {
   return x.device() == cpu ? host_copy(x, dtype) : cast(x.detach(), dtype);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

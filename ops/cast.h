@@ -3,7 +3,7 @@
 #include "devices/cpu/level.h"
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 struct CastAttrs {
   static constexpr const char* attrs_name = "cast";
@@ -30,4 +30,4 @@ void cast_elements(void* to, DType to_dtype, const void* from, DType from_dtype,
 void half_to_float(float* to, const void* from, DType dtype, std::int64_t n);
 void float_to_half(void* to, DType dtype, const float* from, std::int64_t n);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -7,7 +7,7 @@
 #include "ops/cast.h"
 #include "ops/math.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 /// convert_one() of core/convert.h without branches, so that the compiler vectorizes the loop.
@@ -90,4 +90,4 @@ constexpr CastTable table(Types<To...> types) {
 
 constinit const CastTable KASSETTE_LEVEL_NAME(cast_table) = table(Numbers{});
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -3,7 +3,7 @@
 #include "ops/binary.h"
 #include "ops/unary.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 // Note [Chains]
 // Running one loop per op over blocks in the first-level cache costs a load and a store per op, and stalls on memory at the start of every
@@ -85,4 +85,4 @@ struct ChainTables {
 };
 KASSETTE_LEVEL_TABLES(ChainTables, chain_tables)
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -3,7 +3,7 @@
 
 #include "ops/chain.h"
 
-namespace kassette {
+namespace kassette::ops {
 inline namespace KASSETTE_LEVEL {
 namespace {
 
@@ -162,4 +162,4 @@ const ChainTable table = {
 
 const ChainTables KASSETTE_LEVEL_NAME(chain_tables) = {table<Short>, table<Long>};
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -2,7 +2,7 @@
 #pragma once
 #include "core/impl.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Writes the stride, in elements, of an array of shape x along each axis of `out`, to which it broadcasts: 0 where it repeats.
 inline void broadcast_strides(const TensorSpec& x, const TensorSpec& out, std::int64_t* strides) {
@@ -37,4 +37,4 @@ void push_coalesced(int& rank, std::int64_t* dims, std::int64_t n, int arrays, A
   for (int k = 0; k < arrays; ++k) at(k).strides[last] = at(k).next;
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

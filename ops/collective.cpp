@@ -9,7 +9,7 @@
 #include "ops/error_attribution.h"
 #include "ops/region.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 bool is_linear(Reduction how) { return how == Reduction::sum || how == Reduction::mean; }
@@ -316,4 +316,4 @@ Rows rows_of(std::int64_t n, int rank, int size) {
   return {begin, begin + each + (rank < more)};
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

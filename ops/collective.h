@@ -3,7 +3,7 @@
 #include "devices/ranks.h"
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// How all_reduce and reduce_scatter combine elements; `mean` takes float dtypes only.
 enum class Reduction : std::uint8_t { sum, mean, max, min, prod };
@@ -34,4 +34,4 @@ Rows rows_of(std::int64_t n, int rank, int size);
 extern const OpDef all_reduce_op, all_reduce_nonlinear_op, broadcast_op, reduce_op, all_gather_op, reduce_scatter_op,
     reduce_scatter_nonlinear_op, shard_op, unshard_like_op, all_to_all_op, send_op, recv_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

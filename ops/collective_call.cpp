@@ -5,7 +5,7 @@
 
 #include "core/text.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 void mix(std::uint64_t& hash, std::uint64_t value) {
@@ -92,4 +92,4 @@ std::vector<std::int64_t> scattered_counts(const OpCall& call, RankGroup& group)
   return counts;
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "ops/collective_parts.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// A hash that is equal on all ranks if their calls match. If `rows_differ`, the sizes of the first axis may differ.
 std::uint64_t number_of(const OpCall& call, bool rows_differ);
@@ -70,4 +70,4 @@ auto agreed(RankGroup& group, F make) {
   return std::move(*made);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -16,7 +16,7 @@
 #include "ops/collective_call.h"
 #include "ops/device_graph.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ) {
   if (call.device == cpu) return nullptr;
@@ -122,4 +122,4 @@ void direct_all_to_all(const OpCall& call, DeviceCommunicator& comm) {
   });
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

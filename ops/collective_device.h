@@ -3,7 +3,7 @@
 #include "devices/device_transport.h"
 #include "ops/collective_parts.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Returns the communicator for a call on GPU tensors; null if the data has to go through host memory. The first such call of a group sets the
 /// communicator up, together with the other ranks. Throws on all ranks if this rank's tensors are on another GPU than the group's.
@@ -16,4 +16,4 @@ void direct_all_gather(const OpCall& call, DeviceCommunicator& comm);
 void direct_reduce_scatter(const OpCall& call, DeviceCommunicator& comm);
 void direct_all_to_all(const OpCall& call, DeviceCommunicator& comm);
 
-}  // namespace kassette
+}  // namespace kassette::ops

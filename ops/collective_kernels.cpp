@@ -11,7 +11,7 @@
 #include "ops/collective_device.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 /// In a group of one rank, makes each output share the storage of its input and returns true.
@@ -379,4 +379,4 @@ void recv_kernel(const OpCall& call) {
   to.finish();
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

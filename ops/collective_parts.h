@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/collective.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 const char* reduction_name(Reduction how);
 
@@ -47,4 +47,4 @@ void all_to_all_kernel(const OpCall& call);
 void send_kernel(const OpCall& call);
 void recv_kernel(const OpCall& call);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -4,7 +4,7 @@
 #include "ops/dispatch.h"
 #include "ops/operand.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 template <class Op>
@@ -80,6 +80,11 @@ Tensor greater_equal(const Operand& a, const Operand& b) { return compare<Greate
 Tensor logical_and(const Operand& a, const Operand& b) { return compare<LogicalAnd>(a, b); }
 Tensor logical_or(const Operand& a, const Operand& b) { return compare<LogicalOr>(a, b); }
 Tensor logical_not(const Tensor& a) { return apply1(logical_not_op, {a}); }
+
+}  // namespace kassette::ops
+
+namespace kassette {
+using namespace ops;
 
 Tensor operator<(const Operand& a, const Operand& b) {
   KASSETTE_ROUTE(Less::name, a < b, a, b);

@@ -6,7 +6,7 @@
 #include "ops/compare_ops.h"
 #include "ops/elementwise.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The loops of one CPU level, in the order of CompareOps.
 struct CompareTable {
@@ -29,4 +29,4 @@ static void compare_loop(const void* const* in, void* out, std::int64_t n, const
   for (std::int64_t i = 0; i < n; ++i) o[i] = Op::value(kMask & 1 ? one_a : a[i], kMask & 2 ? one_b : b[i]);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -3,7 +3,7 @@
 #pragma once
 #include "ops/unary_ops.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 #define KASSETTE_COMPARISON(Name, text, kinds, expression) \
   struct Name { \
@@ -26,4 +26,4 @@ KASSETTE_COMPARISON(LogicalOr, "logical_or", bools, a | b)
 
 using CompareOps = OpList<Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, LogicalAnd, LogicalOr>;
 
-}  // namespace kassette
+}  // namespace kassette::ops

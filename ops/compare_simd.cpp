@@ -1,7 +1,7 @@
 // ops/compare_simd.cpp - comparisons of floats; compiled once per CPU level. The compiler makes vectors of the loops.
 #include "ops/compare.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 template <class Op, class T>
@@ -19,4 +19,4 @@ constexpr CompareTable make_table(OpList<Ops...>) {
 
 constinit const CompareTable KASSETTE_LEVEL_NAME(compare_table) = make_table(CompareOps{});
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -14,7 +14,7 @@
 #include "ops/sparse_index.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 void share_input(const OpCall& call, int i) {
@@ -64,4 +64,4 @@ bool connect_plugin(const DevicePlugin& plugin, HostServices* services) {
   return true;
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 /// An operand with its strides by label; 0 if it does not have the label or is broadcast along it.
@@ -157,4 +157,4 @@ ContractionPlan plan_contraction(const OpCall& call, const std::byte* a_data, co
   return p;
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

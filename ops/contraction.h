@@ -6,7 +6,7 @@
 #include "ops/op.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 // Note [Labelled axes]
 // Every axis of a, b and the result carries a label, as in einsum. A label in all three is a batch axis, a label in a and b is summed over, and
@@ -75,4 +75,4 @@ struct ContractionPlan {
 ContractionPlan plan_contraction(const OpCall& call, const std::byte* a, const std::byte* b, int item,
                                  Rearranger& rearranger);
 
-}  // namespace kassette
+}  // namespace kassette::ops

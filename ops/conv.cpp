@@ -8,7 +8,7 @@
 #include "ops/conv_kernels.h"
 #include "ops/dims.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 bool known(std::int64_t n) { return n >= 0; }
@@ -200,4 +200,4 @@ Tensor convolution_input_gradient(const Tensor& dy, const Tensor& w, const Tenso
   return apply1(convolution_input_gradient_op, window_attrs(how), {dy, w, dims});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -7,7 +7,7 @@
 #include "ops/op.h"
 #include "ops/window.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The geometry of a convolution or of pooling, and the data format. The window sizes are set for pooling only: a convolution takes them from
 /// its kernel.
@@ -87,4 +87,4 @@ extern DeviceConvLimits device_conv_limits;
 /// Inputs: x, w; for the input gradient dy, w, shape of x; for the kernel gradient x, dy, w (of which only the shape is read).
 extern const OpDef convolution_op, convolution_input_gradient_op, convolution_kernel_gradient_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -6,7 +6,7 @@
 #include "ops/cast.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 Images::Images(const std::byte* bytes, DType type, const std::int64_t* sizes, std::int64_t n_channels,
                bool channels_first)
@@ -100,4 +100,4 @@ template void read_box(const Images&, const Box&, std::int64_t, std::int64_t, do
 template void write_box(const Images&, const Box&, std::int64_t, const float*, void*);
 template void write_box(const Images&, const Box&, std::int64_t, const double*, void*);
 
-}  // namespace kassette
+}  // namespace kassette::ops

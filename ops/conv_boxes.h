@@ -5,7 +5,7 @@
 
 #include "ops/conv.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// A view of a tensor of images with five axes: batch, three spatial axes, channels. Strides are in elements.
 struct Images {
@@ -50,4 +50,4 @@ void read_box(const Images& x, const Box& box, std::int64_t repeat, std::int64_t
 template <class T>
 void write_box(const Images& y, const Box& box, std::int64_t point_stride, const T* from, void* spare);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -6,7 +6,7 @@
 #include "ops/cast.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 constinit ConvLimits conv_limits;
 
@@ -376,4 +376,4 @@ void run_convolution_kernel_gradient(const OpCall& call) {
   else kernel_gradient_of<float>(call);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

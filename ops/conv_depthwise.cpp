@@ -1,7 +1,7 @@
 // ops/conv_depthwise.cpp - depthwise convolution on the CPU, and the gradient of its kernel: a correlation of each channel by itself.
 #include "ops/conv_sums.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr std::int64_t kMostTaps = 1 << 16;  // in a block: each thread keeps a list of them
@@ -194,4 +194,4 @@ template void kernel_gradient_depthwise<float>(const Line*, const Images&, const
 template void kernel_gradient_depthwise<double>(const Line*, const Images&, const Images&, std::int64_t, std::int64_t,
                                                 const Weights&);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -7,7 +7,7 @@
 
 #include "ops/conv_sums.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 struct Division {
@@ -156,4 +156,4 @@ void kernel_gradient(const Line* line, const Images& x, const Images& dy, std::i
 template void kernel_gradient<float>(const Line*, const Images&, const Images&, std::int64_t, const Weights&);
 template void kernel_gradient<double>(const Line*, const Images&, const Images&, std::int64_t, const Weights&);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -4,7 +4,7 @@
 
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Limits of the kernels' buffers, and how finely they divide the work. Only tests change them: they lower them so that small tensors are cut
 /// into as many pieces as large ones.
@@ -26,4 +26,4 @@ bool convolve_with_bias(const OpCall& call, const Body& row, bool relu);
 void run_convolution_input_gradient(const OpCall& call);
 void run_convolution_kernel_gradient(const OpCall& call);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -4,7 +4,7 @@
 
 #include "devices/cpu/level.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Computes the results of neighbouring windows, one per pixel i, for `columns` output channels j: out[i][j] = sum over k of a_i[k] * b[k][j].
 ///
@@ -85,4 +85,4 @@ struct ConvTable {
 };
 KASSETTE_LEVEL_TABLES(ConvTable, conv_table)
 
-}  // namespace kassette
+}  // namespace kassette::ops

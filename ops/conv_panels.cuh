@@ -4,6 +4,7 @@
 #include "ops/op.h"
 
 namespace kassette::cuda {
+using namespace ops;
 
 /// True if a convolution should be computed by panels. Its results have `columns` channels and are sums of `sums` products each.
 bool by_panels(const ConvShape& s, std::int64_t sums, std::int64_t columns);

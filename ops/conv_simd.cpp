@@ -8,7 +8,7 @@
 #include "ops/conv_loops.h"
 #include "ops/unary.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 // A tile has two vectors of columns, and as many rows as leave registers for these two and for the number that they are multiplied by.
@@ -302,4 +302,4 @@ constexpr ConvLoops<T> all_loops{kRows,
 
 constinit const ConvTable KASSETTE_LEVEL_NAME(conv_table) = {all_loops<float>, all_loops<double>};
 
-}  // namespace kassette
+}  // namespace kassette::ops

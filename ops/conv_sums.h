@@ -4,7 +4,7 @@
 #include "ops/cast.h"
 #include "ops/conv_tiles.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The most parts into which the pixels may be divided if each part has `sums` sums of its own: conv_limits.partial_bytes bounds their memory.
 template <class T>
@@ -63,4 +63,4 @@ class KernelSums {
   Scratch<T> buffer_;
 };
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -17,7 +17,7 @@
 #include "ops/fold.h"
 #include "ops/window.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 template <class T>
 const ConvLoops<T>& loops() {
@@ -412,4 +412,4 @@ template <class T>
 void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images,
                                std::int64_t repeat, const Weights& to);
 
-}  // namespace kassette
+}  // namespace kassette::ops

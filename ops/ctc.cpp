@@ -14,7 +14,7 @@
 #include "ops/expr.h"
 #include "ops/sparse.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 // ---- rules -------------------------------------------------------------------------------------------------------------
@@ -266,4 +266,4 @@ Tensor ctc_batch_cost(const Tensor& labels, const Tensor& y, const Tensor& input
   return apply1(ctc_batch_cost_op, CtcAttrs{epsilon}, {labels, y, input_length, label_length});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Returns -log of the probability of each sample's labels, (samples, 1). labels: int64 (samples, length). y: float32 or float64 (samples, steps,
 /// classes), the blank last; probabilities are y + epsilon, normalised. Both lengths: int64 (samples, 1). Twice differentiable with respect to y.
@@ -26,4 +26,4 @@ Tensors ctc_beam_search(const Tensor& y, const Tensor& input_length, const BeamO
 extern const OpDef ctc_greedy_op, ctc_beam_op;
 extern const OpDef ctc_batch_cost_op, ctc_batch_cost_grad_op, ctc_batch_cost_grad_grad_op, ctc_label_mask_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

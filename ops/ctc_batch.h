@@ -4,7 +4,7 @@
 #include "ops/op.h"
 #include "ops/refusals.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Indices of the inputs of the loss and of its gradients. Only the second derivative has a direction.
 inline constexpr int kCtcLabels = 0, kCtcY = 1, kCtcInputLength = 2, kCtcLabelLength = 3, kCtcDirection = 4;
@@ -44,4 +44,4 @@ KASSETTE_FN CtcCounts ctc_counts(const CtcSizes& sizes, std::int64_t i, const st
   return {input_length, n, Refusal::none, {}};
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

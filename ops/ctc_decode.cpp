@@ -10,7 +10,7 @@
 #include "ops/ctc.h"
 #include "ops/ctc_batch.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 // Inputs: y (samples, steps, classes), input_length (samples,) int64. Outputs: the paths, int64 (samples, longest), then
@@ -176,4 +176,4 @@ Tensors ctc_beam_search(const Tensor& y, const Tensor& input_length, const BeamO
   return apply_all(ctc_beam_op, attrs, {y, input_length});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

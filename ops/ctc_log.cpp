@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr double kZero = -std::numeric_limits<double>::infinity();  // log 0
@@ -133,4 +133,4 @@ template double ctc_in_log_space(const CtcSample<double>&, double*);
 template void ctc_second_derivative(const CtcSample<float>&, const float*, float*);
 template void ctc_second_derivative(const CtcSample<double>&, const double*, double*);
 
-}  // namespace kassette
+}  // namespace kassette::ops

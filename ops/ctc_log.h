@@ -3,7 +3,7 @@
 #include "ops/ctc_loops.h"
 #include "ops/math.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The log of a probability and its directional derivative: a dual number. Used by CUDA too. product() and sum() below return the log of the product
 /// and of the sum of the probabilities.
@@ -28,4 +28,4 @@ double ctc_in_log_space(const CtcSample<T>& s, T* g);
 template <class T>
 void ctc_second_derivative(const CtcSample<T>& s, const T* v, T* out);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -4,7 +4,7 @@
 
 #include "devices/cpu/level.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// One sample. Its states are the labels with a blank before, between and after them: state 2 i is blank i, state 2 i + 1 is label i. A path starts
 /// in one of the first two states and ends in one of the last two. In each step it stays, goes to the next state, or skips a blank between two
@@ -63,4 +63,4 @@ struct CtcTable {
 };
 KASSETTE_LEVEL_TABLES(CtcTable, ctc_table)
 
-}  // namespace kassette
+}  // namespace kassette::ops

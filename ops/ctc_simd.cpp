@@ -6,7 +6,7 @@
 
 #include "ops/ctc_loops.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr double kSmall = 0x1p-880;
@@ -308,4 +308,4 @@ constexpr CtcLoops<T> loops{loss_loop<T>, gradient_loop<T>, uniform_loop<T>};
 
 constinit const CtcTable KASSETTE_LEVEL_NAME(ctc_table) = {loops<float>, loops<double>};
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -8,7 +8,7 @@
 #include "devices/plugin.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 using D = DeviceChain;
@@ -122,4 +122,4 @@ void run_chain(Device device, const ChainView& chain) {
   device_moves().run_chain(device, to);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

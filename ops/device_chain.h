@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/binary_ops.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// A program that a kernel interprets for each element, whose value is in a register, `acc`. Kernel arguments are limited to 4 KiB.
 struct DeviceChain {
@@ -46,4 +46,4 @@ static_assert(sizeof(DeviceChain) <= 4096 && DeviceChain::kEnd <= 255);
 /// A number that changes with the lists of ops and the layout of DeviceChain, by which the library of kernels is checked when it is loaded.
 inline constexpr std::uint64_t kChainAbi = DeviceChain::kEnd + 256 * sizeof(DeviceChain);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -5,7 +5,7 @@
 #include "ops/chain.h"
 #include "ops/device_chain.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// A chain whose instructions are from device_chain_table(), by pointers to its parts.
 struct ChainView {
@@ -22,4 +22,4 @@ const ChainTable& device_chain_table();
 /// Enqueues a chain of at most DeviceChain::kMostSteps steps.
 void run_chain(Device device, const ChainView& chain);
 
-}  // namespace kassette
+}  // namespace kassette::ops

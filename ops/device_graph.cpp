@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "devices/plugin.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constinit thread_local DeviceBackend* capturing = nullptr;  // the device that this thread captures on
@@ -45,4 +45,4 @@ void launch_captured() {
   if (capturing && capturing->launch_captured()) count_taken(FastPath::device_graph);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

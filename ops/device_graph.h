@@ -10,6 +10,8 @@ namespace kassette {
 struct DeviceGraph;
 class DeviceBackend;
 
+namespace ops {
+
 /// Launches the work that this thread has captured so far, if any. Call it before results become visible to other threads.
 void launch_captured();
 
@@ -48,4 +50,5 @@ class FunctionGraph {
   DeviceGraph* graph_ = nullptr;
 };
 
+}  // namespace ops
 }  // namespace kassette

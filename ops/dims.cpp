@@ -10,7 +10,7 @@
 #include "ops/operand.h"
 #include "ops/shaping.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 std::int64_t element(const std::byte* p, DType dtype, std::int64_t i) {
@@ -235,4 +235,4 @@ bool repeats_rows(const TensorSpec& a, const TensorSpec& b) {
   return rank < b.rank && std::equal(a.dims + first, a.dims + a.rank, b.dims + b.rank - rank);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

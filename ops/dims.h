@@ -5,7 +5,7 @@
 #include "core/rank.h"
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 extern const OpDef shape_op, size_op, pack_op;
 
@@ -41,4 +41,4 @@ void dims_from(const OpCall& call, int i, TensorSpec* out);
 /// in their order. Both shapes must be known.
 bool repeats_rows(const TensorSpec& a, const TensorSpec& b);
 
-}  // namespace kassette
+}  // namespace kassette::ops

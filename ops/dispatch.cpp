@@ -11,7 +11,7 @@
 #include "core/rank.h"
 #include "ops/operand.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 using Boxed = engine::Value;
 
@@ -212,4 +212,4 @@ Boxed detail::run_callback(Boxed (*run)(const void* f, const Boxed* args), const
   }
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

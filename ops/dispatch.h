@@ -17,7 +17,7 @@
 #include "core/engine_access.h"
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// An external backend that has been loaded. Never freed, since threads may be running in it.
 struct ExternalBackend {
@@ -131,7 +131,8 @@ __attribute__((noinline, cold)) auto route(const char* name, const F& again, con
 
 /// Returns from the enclosing function with the backend's result if calls go to a backend. `again`: an expression for the native call.
 #define KASSETTE_ROUTE(name, again, ...) \
-  if (::kassette::leaves_engine()) return ::kassette::route(name, [=] { return again; } __VA_OPT__(, ) __VA_ARGS__)
+  if (::kassette::ops::leaves_engine()) \
+  return ::kassette::ops::route(name, [=] { return again; } __VA_OPT__(, ) __VA_ARGS__)
 /// KASSETTE_ROUTE for a K function, at its beginning: takes its name and all its arguments.
 #define KASSETTE_DISPATCH(function, ...) \
   KASSETTE_ROUTE(#function, ::kassette::backend::function(__VA_ARGS__) __VA_OPT__(, ) __VA_ARGS__)
@@ -169,4 +170,4 @@ engine::Value box(const KeptCallable<R(A...)>& f) {
   return f.defined() ? detail::box_code<KeptCallable<R(A...)>, A...>(f) : engine::Value();
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -6,7 +6,7 @@
 
 #include "ops/math.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace draws {
 
 // L describes the numbers, which are scalars or vectors: types F (floats), U and I (unsigned and signed integers of the same size), kBits (bits of a
@@ -160,4 +160,4 @@ struct Doubles {
 };
 
 }  // namespace draws
-}  // namespace kassette
+}  // namespace kassette::ops

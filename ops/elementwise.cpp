@@ -9,7 +9,7 @@
 #include "ops/coalesce.h"
 #include "ops/operand.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr int kMaxArity = 3;
@@ -211,4 +211,4 @@ void fail_domain(const OpDef& op, DType dtype, Domain domain) {
                   "; cast it first (K::cast)");
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

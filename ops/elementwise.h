@@ -6,7 +6,7 @@
 #include "ops/math.h"
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Runs an op over n contiguous elements of one dtype. in[i] points to n elements, or to a single one if the loop is LoopSet::by[mask] with
 /// bit i set in the mask. `out` may equal an input.
@@ -85,4 +85,4 @@ inline void check_domain(const OpCall& call, Domain domain) {
   if (!ok) fail_domain(call.op, d, domain);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -4,7 +4,7 @@
 #include "core/text.h"
 #include "ops/refusals.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 const char kNamesOrigin[] = "kassette";
 
@@ -59,4 +59,4 @@ const char* function_name(std::int32_t code) {
   return code ? reinterpret_cast<const char*>(reinterpret_cast<std::intptr_t>(kNamesOrigin) + code) : nullptr;
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

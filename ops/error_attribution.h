@@ -12,7 +12,7 @@
 
 #include "core/impl.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Inside a catch: rethrows the error with `what` as its function, if it names one. A MemoryError of the allocator, which names none, gets it too.
 /// `part` says which part of the call it is about, "update 1: ", and begins the message; the error then names no argument.
@@ -59,4 +59,4 @@ auto attribute_errors(const char* what, F&& f) {
   }
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -12,7 +12,7 @@
 #include "ops/shaping.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 template <class T>
@@ -168,4 +168,4 @@ Tensor number_like(double value, const Tensor& like) {
 }
 Tensor zeros_of(const Tensor& like) { return broadcast_like(number_like(0, like), like); }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -1,7 +1,7 @@
 // ops/fold.cpp - the loops of folds for integers, and the choice of loops.
 #include "ops/fold.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 // Integers wrap around: they are computed as 64-bit unsigned integers and truncated.
@@ -87,4 +87,4 @@ KASSETTE_FOLD(float)
 KASSETTE_FOLD(double)
 #undef KASSETTE_FOLD
 
-}  // namespace kassette
+}  // namespace kassette::ops

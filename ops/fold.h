@@ -9,7 +9,7 @@
 #include "ops/cast.h"
 #include "ops/fold_loops.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The loops for an element type: float, double, or an integer type (which wraps).
 template <class T>
@@ -166,4 +166,4 @@ void with_wide(const std::byte* x, std::byte* out, DType dtype, std::int64_t n_i
   });
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

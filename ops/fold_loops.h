@@ -4,7 +4,7 @@
 
 #include "devices/cpu/level.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The folds; the index of each in the tables of loops.
 enum class Fold : std::uint8_t { sum, prod, max, min };
@@ -32,4 +32,4 @@ struct FoldTable {
 };
 KASSETTE_LEVEL_TABLES(FoldTable, fold_table)
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -3,7 +3,7 @@
 
 #include "ops/fold_loops.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 struct Sum {
@@ -192,4 +192,4 @@ constinit const FoldTable KASSETTE_LEVEL_NAME(fold_table) = {
     {gap_rows<float>, gap_columns<float>},
     {gap_rows<double>, gap_columns<double>}};
 
-}  // namespace kassette
+}  // namespace kassette::ops

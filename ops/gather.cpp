@@ -11,7 +11,7 @@
 #include "ops/shaping.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17;
@@ -215,4 +215,4 @@ Tensor one_hot(const Tensor& indices, std::int64_t classes) {
   return apply1(one_hot_op, OneHotAttrs{classes}, {indices});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

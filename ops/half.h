@@ -4,7 +4,7 @@
 
 #include "devices/cpu/level.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Conversions of n elements. They round to nearest even, like those of single numbers in core/half.h.
 struct HalfTable {
@@ -15,4 +15,4 @@ struct HalfTable {
 };
 KASSETTE_LEVEL_TABLES(HalfTable, half_table)
 
-}  // namespace kassette
+}  // namespace kassette::ops

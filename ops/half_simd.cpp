@@ -7,7 +7,7 @@
 
 #include "core/half.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 #if defined(__F16C__)
@@ -53,4 +53,4 @@ void to_bfloat(const float* from, void* to, std::int64_t n) {
 
 constinit const HalfTable KASSETTE_LEVEL_NAME(half_table){from_half, to_half, from_bfloat, to_bfloat};
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -10,7 +10,7 @@
 #include "ops/region.h"
 #include "ops/shaping.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 using Part = IndexList::Part;
@@ -212,4 +212,4 @@ bool index_dims(const Attrs& attrs, const DimValues& from, DimValues& to) {
 
 Tensor index(const Tensor& x, Ref<Extra> parts) { return apply1(index_op, Attrs(std::move(parts)), {x}); }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -4,7 +4,7 @@
 
 #include "core/impl.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The parts of an index expression: integers, slices, new axes and an ellipsis.
 struct IndexList : Extra {
@@ -35,4 +35,4 @@ bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* windo
 /// x[part, part, ...]. The op's attributes share `parts`.
 Tensor index(const Tensor& x, Ref<Extra> parts);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -8,7 +8,7 @@
 #include "ops/index.h"
 #include "ops/shaping.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 using Part = IndexList::Part;
@@ -161,7 +161,7 @@ engine::Value box(const Indices& indices) {
   engine::Value items[kMaxRank];
   int n = 0;
   for (int i = 0; i < indices.n; ++i)
-    if (Access::kind(*indices.list[i]) != Index::kAbsent) items[n++] = kassette::box(*indices.list[i]);
+    if (Access::kind(*indices.list[i]) != Index::kAbsent) items[n++] = ops::box(*indices.list[i]);
   return engine::Value::list(items, n);
 }
 template <class F>
@@ -170,6 +170,10 @@ Tensor elsewhere(const Tensor& x, std::initializer_list<const Index*> list, F ag
 }
 
 }  // namespace
+}  // namespace kassette::ops
+
+namespace kassette {
+using namespace ops;
 
 Index slice(Scalar start, Scalar stop, Scalar step) {
   std::int64_t by = step.is_none() ? 1 : bound(step);
@@ -187,6 +191,7 @@ Tensor Tensor::operator[](const Index& i) const {
   add(e, i);
   return evaluate(*this, e);
 }
+
 Tensor Tensor::operator()(const Index& i0, const Index& i1, const Index& i2, const Index& i3, const Index& i4,
                           const Index& i5, const Index& i6, const Index& i7) const {
   if (leaves_engine())

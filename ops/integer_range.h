@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "ops/random_attrs.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The lowest integer and the number of integers, modulo 2^64.
 struct IntegerRange {
@@ -22,4 +22,4 @@ inline IntegerRange integer_range(const OpCall& call) {
   return {static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low)};
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

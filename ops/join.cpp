@@ -8,7 +8,7 @@
 #include "ops/shaping.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 /// Sets *out to the common shape and dtype of the inputs from `first` on; throws if they differ. Sizes along `axis` (INT64_MIN: none)
@@ -272,4 +272,4 @@ Tensors unstack(const Tensor& x, int n, int axis) {
   return apply_all(unstack_op, SplitAttrs{n, axis}, Tensors(x));
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -8,7 +8,7 @@
 #include "ops/fold.h"
 #include "ops/repeat.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 [[noreturn]] __attribute__((noinline, cold)) void fail_like(const char* op, const TensorSpec& small,
@@ -221,4 +221,4 @@ Tensor sum_to_like(const Tensor& x, const Tensor& like) {
   return same_known_shape(x, like) ? x : apply1(sum_to_like_op, {x, like});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

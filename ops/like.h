@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// x broadcast to the shape of `like`, of which only the shape is read.
 Tensor broadcast_like(const Tensor& x, const Tensor& like);
@@ -41,4 +41,4 @@ Tensor assert_shape_of(ShapeCheck fit, const Tensor& x, const Tensor& like);
 
 extern const OpDef broadcast_like_op, sum_to_like_op, assert_shape_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -13,7 +13,7 @@
 #define KASSETTE_FN inline __attribute__((always_inline))
 #endif
 
-namespace kassette {
+namespace kassette::ops {
 
 /// A list of op structs; IndexOf is the position of one of them.
 template <class... Ops>
@@ -153,4 +153,4 @@ KASSETTE_FN T floor_divide(T a, T b) {
 }
 
 }  // namespace m
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -11,7 +11,7 @@
 #include "ops/cast.h"
 #include "ops/contraction.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr const char* kUserNames[] = {"matmul", "dot", "batch_dot"};
@@ -290,4 +290,4 @@ ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_a
   return f;
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// a x b over the last two axes, each transposed if its flag is set; leading axes are batches and broadcast.
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false, bool transpose_b = false);
@@ -16,4 +16,4 @@ Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_ax
 
 extern const OpDef matmul_op, unranked_product_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

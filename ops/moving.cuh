@@ -4,6 +4,7 @@
 #include "ops/strided.h"
 
 namespace kassette::cuda {
+using namespace ops;
 
 /// Calls f with a null pointer to an unsigned integer of `size` bytes. Elements that are copied as integers keep the bits of NaNs.
 template <class F>

@@ -6,7 +6,7 @@
 #include "ops/expr.h"
 #include "ops/normalization_kernels.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 // ---- rules -------------------------------------------------------------------------------------------------------------
@@ -185,4 +185,4 @@ Tensor center_scale(const Tensor& x, const Tensor& mean, const Tensor& scale, co
   return apply1(center_scale_op, {x, mean, scale});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The results of normalize_batch. mean and variance have the axes that are not reduced; they are float32 if x is float16 or bfloat16.
 struct Normalized {
@@ -17,4 +17,4 @@ Tensor center_scale(const Tensor& x, const Tensor& mean, const Tensor& scale, co
 
 extern const OpDef normalize_batch_op, normalize_batch_grad_op, center_scale_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -9,7 +9,7 @@
 #include "ops/normalization_walk.h"
 #include "ops/repeat.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 template <class T>
@@ -313,4 +313,4 @@ void normalize_batch_grad_kernel(const OpCall& call) {
 }
 void center_scale_kernel(const OpCall& call) { by_dtype<run_center_scale<float>, run_center_scale<double>>(call); }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The attributes of normalize_batch_op and of its gradient.
 struct NormalizeAttrs {
@@ -22,4 +22,4 @@ void normalize_batch_kernel(const OpCall& call);
 void normalize_batch_grad_kernel(const OpCall& call);
 void center_scale_kernel(const OpCall& call);
 
-}  // namespace kassette
+}  // namespace kassette::ops

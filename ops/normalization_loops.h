@@ -5,7 +5,7 @@
 
 #include "devices/cpu/level.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// A matrix of n rows of `width` contiguous elements; rows begin `stride` elements apart.
 struct Rows {
@@ -36,4 +36,4 @@ struct NormalizationTable {
 };
 KASSETTE_LEVEL_TABLES(NormalizationTable, normalization_table)
 
-}  // namespace kassette
+}  // namespace kassette::ops

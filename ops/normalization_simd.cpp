@@ -3,7 +3,7 @@
 
 #include "ops/normalization_loops.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 // Note [Moments in one pass]
@@ -301,4 +301,4 @@ constexpr NormalizationLoops<T> loops{moments<T>,         sums<T>,          scal
 
 constinit const NormalizationTable KASSETTE_LEVEL_NAME(normalization_table) = {loops<float>, loops<double>};
 
-}  // namespace kassette
+}  // namespace kassette::ops

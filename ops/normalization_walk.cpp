@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-namespace kassette {
+namespace kassette::ops {
 
 Folded::Folded(const CoalescedAxes& r) {
   // Kept and reduced runs alternate; the reduced ones are marked.
@@ -56,4 +56,4 @@ Order::Order(const TensorSpec& x, unsigned reduced) : folded_(CoalescedAxes(x, r
   folded_ = Folded(apart);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

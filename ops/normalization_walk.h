@@ -4,7 +4,7 @@
 #include "ops/normalization_loops.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// A shape as [batch, outer, channels, inner]: outer and inner are reduced, and each (batch, channel) has a mean.
 struct Folded {
@@ -224,4 +224,4 @@ class PerColumn {
   Scratch<T> held_;
 };
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -2,7 +2,7 @@
 #pragma once
 #include "core/impl.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 struct OpDef;
 
@@ -216,4 +216,4 @@ class AfterUpdates {
   ~AfterUpdates() = default;
 };
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -26,7 +26,7 @@
 #include "ops/ternary.h"
 #include "ops/unary.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 std::vector<const OpDef*> all_ops() {
   std::vector<const OpDef*> rows{
@@ -69,4 +69,4 @@ std::vector<const OpDef*> all_ops() {
   return rows;
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

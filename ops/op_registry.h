@@ -4,9 +4,9 @@
 
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Returns all ops, by family; no two have the same name.
 std::vector<const OpDef*> all_ops();
 
-}  // namespace kassette
+}  // namespace kassette::ops

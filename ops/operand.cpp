@@ -10,7 +10,7 @@
 #include "ops/error_attribution.h"
 #include "ops/shaping.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 std::atomic<std::uint8_t> floatx_code{DType::kNone};  // not yet read from the configuration
@@ -176,15 +176,20 @@ Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions frac
   return t;
 }
 
-Tensors::Tensors(std::initializer_list<Operand> items) : Tensors() {
-  reserve(static_cast<std::int64_t>(items.size()));
-  for (const Operand& item : items) push_back(item.is_none() ? Tensor() : as_tensor(item, DType(), "Tensors"));
-}
-
 DType dtype_beside(const Operand& a, const Operand& b) {
   for (const Operand* o : {&a, &b})
     if (is_tensor_operand(*o) && tensor_of(*o).defined()) return Access::body(tensor_of(*o)).dtype;
   return DType();
+}
+
+}  // namespace kassette::ops
+
+namespace kassette {
+using namespace ops;
+
+Tensors::Tensors(std::initializer_list<Operand> items) : Tensors() {
+  reserve(static_cast<std::int64_t>(items.size()));
+  for (const Operand& item : items) push_back(item.is_none() ? Tensor() : as_tensor(item, DType(), "Tensors"));
 }
 
 }  // namespace kassette

@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// floatx as a DType: the dtype of literals without a tensor beside them. Set by nn_backend/config.
 DType default_float();
@@ -48,4 +48,4 @@ T* mutable_data(const Tensor& t) {
 /// A rank-0 tensor that holds `value`.
 Tensor scalar_tensor(const Scalar& value, DType dtype, const char* what = "constant");
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -5,7 +5,7 @@
 #include "ops/region.h"
 #include "ops/shaping.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 struct Amounts : Extra, Pads {
@@ -63,4 +63,4 @@ Tensor pad(const Tensor& x, const Pads& amounts) {
   return apply1(pad_op, Attrs(Ref<Extra>::adopt(new Amounts(amounts))), {x});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -5,7 +5,7 @@
 
 #include "ops/math.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 inline constexpr std::uint32_t kPhiloxM0 = 0xD2511F53u, kPhiloxM1 = 0xCD9E8D57u;  // multipliers
 inline constexpr std::uint32_t kPhiloxW0 = 0x9E3779B9u, kPhiloxW1 = 0xBB67AE85u;  // added to the key in each round
@@ -47,4 +47,4 @@ KASSETTE_FN PhiloxWords random_block(const RandomKey& key, std::uint64_t block) 
 inline constexpr int kGroupBlocks = 16;
 inline constexpr int kGroupWords = 64;
 
-}  // namespace kassette
+}  // namespace kassette::ops

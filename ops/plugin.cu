@@ -38,7 +38,7 @@ extern "C" KASSETTE_API const kassette::DevicePlugin* kassette_cuda_plugin() {
       cuda::open_device,
       cuda::count_devices,
       cuda::describe_device,
-      {[](Device device, const Strided& layout, const void* from, void* to, int size) {
+      {[](Device device, const ops::Strided& layout, const void* from, void* to, int size) {
          cuda::copy_strided(cuda::device_of(device), layout, from, to, size);
        },
        [](Device device, void* to, std::int64_t bytes) { cuda::device_of(device).zero(to, bytes, "zeros"); },
@@ -46,6 +46,6 @@ extern "C" KASSETTE_API const kassette::DevicePlugin* kassette_cuda_plugin() {
          cuda::fill(cuda::device_of(device), to, count, bits, size);
        },
        cuda::sum_copies, cuda::run_chain, cuda::allocate_pinned, cuda::release_pinned},
-      kChainAbi};
+      ops::kChainAbi};
   return &plugin;
 }

@@ -11,7 +11,7 @@
 #include "ops/pool_loops.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 constinit PoolLimits pool_limits;
 
@@ -400,4 +400,4 @@ constinit const OpDef avg_pool_spread_op{.name = "avg_pool_spread",
 Tensor max_pool(const Tensor& x, const ConvForm& form) { return apply1(max_pool_op, window_attrs(form), {x}); }
 Tensor avg_pool(const Tensor& x, const ConvForm& form) { return apply1(avg_pool_op, window_attrs(form), {x}); }
 
-}  // namespace kassette
+}  // namespace kassette::ops

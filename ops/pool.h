@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/conv.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The maximum of each window, leaving out padding; NaN if the window has a NaN.
 Tensor max_pool(const Tensor& x, const ConvForm& form);
@@ -21,4 +21,4 @@ extern PoolLimits pool_limits;
 // of the other. avg_pool_spread(dy, x), which reads only the shape of x, and avg_pool are adjoints of each other.
 extern const OpDef max_pool_op, max_pool_spread_op, max_pool_pick_op, avg_pool_op, avg_pool_spread_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -5,7 +5,7 @@
 
 #include "devices/cpu/level.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The taps of one window that are not padding; tap i of channel c is element at[i] + c.
 template <class T>
@@ -40,4 +40,4 @@ struct PoolTable {
 };
 KASSETTE_LEVEL_TABLES(PoolTable, pool_table)
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -6,7 +6,7 @@
 
 #include "ops/pool_loops.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 /// The maximum of `best` and v in each lane; NaN wins.
@@ -147,4 +147,4 @@ constexpr PoolLoops<T> loops{max<T>, max_spread<T>, max_pick<T>, mean<T>, mean_s
 
 constinit const PoolTable KASSETTE_LEVEL_NAME(pool_table) = {loops<float>, loops<double>};
 
-}  // namespace kassette
+}  // namespace kassette::ops

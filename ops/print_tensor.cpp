@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "ops/elementwise.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 struct Message final : Extra {
@@ -43,4 +43,4 @@ Tensor print_tensor(const Tensor& x, std::string message) {
   return apply1(print_tensor_op, Attrs(Ref<Extra>(extra.get())), {x});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

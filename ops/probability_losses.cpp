@@ -5,7 +5,7 @@
 #include "ops/expr.h"
 #include "ops/softmax_kernels.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 // ---- kernels -----------------------------------------------------------------------------------------------------------
@@ -210,4 +210,4 @@ Tensor binary_probability_cross_entropy(const Tensor& target, const Tensor& prob
   return apply1(binary_probability_op, SoftmaxAttrs{0, epsilon}, {target, probabilities});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

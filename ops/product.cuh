@@ -5,6 +5,7 @@
 #include "ops/op.h"
 
 namespace kassette::cuda {
+using namespace ops;
 
 /// `batch` products, with next_a, next_b and next_out elements from one matrix to the next. Sums are in float32, or in float64 if the operands
 /// are; half types may have a float32 result.

@@ -17,7 +17,7 @@
 #include "ops/integer_range.h"
 #include "ops/random_attrs.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr std::int64_t kGrain = 1 << 14;  // a multiple of a group of words, so that each thread's part begins with one
@@ -474,4 +474,4 @@ Tensor dropout(const Tensor& x, const Tensor& key, const Tensor& dims, double le
   return dims.defined() ? apply1(dropout_op, attrs, {x, key, dims}) : apply1(dropout_op, attrs, {x, key});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

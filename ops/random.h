@@ -4,7 +4,7 @@
 #include "ops/op.h"
 #include "ops/philox.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 // ---- sources and keys ------------------------------------------------------------------------------------------------
 // Note [Series of draws]
@@ -105,4 +105,4 @@ struct RandomLoops {
 };
 KASSETTE_LEVEL_TABLES(RandomLoops, random_loops)
 
-}  // namespace kassette
+}  // namespace kassette::ops

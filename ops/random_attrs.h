@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Attributes of random_uniform: samples of [low, high).
 struct UniformAttrs {
@@ -35,4 +35,4 @@ struct DropoutAttrs {
   double level;
 };
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -16,7 +16,7 @@
 #include "ops/philox.h"
 #include "ops/random.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 // Inputs: a key, the shape of the uniform numbers, and the bounds. The three shapes broadcast to the shape of the result.
@@ -157,4 +157,4 @@ Tensor random_between(const Draw& draw, const Tensor& low, const Tensor& high) {
   return apply1(random_between_op, {draw.key, draw.dims, low, high});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -10,7 +10,7 @@
 #include "ops/draws.h"
 #include "ops/random.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 #if defined(__AVX512F__)
@@ -300,4 +300,4 @@ void dropout_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const
 constinit const RandomLoops KASSETTE_LEVEL_NAME(random_loops) = {
     words, uniform_f32, uniform_f64, normal_f32, normal_f64, truncated_f32, truncated_f64, bernoulli_f32, dropout_f32};
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -10,7 +10,7 @@
 #include "ops/fold.h"
 #include "ops/repeat.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 void number_rule(const OpCall& call, TensorSpec* out) {
@@ -280,4 +280,4 @@ Tensor unreduce(const Tensor& y, const Tensor& like, std::int64_t code) {
 }
 Tensor sum_by(const Tensor& x, std::int64_t code) { return apply1(sum_op, ReduceAttrs{code}, {x}); }
 
-}  // namespace kassette
+}  // namespace kassette::ops

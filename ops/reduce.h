@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 Tensor sum(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 Tensor prod(const Tensor& x, const Axes& axes = None, bool keepdims = false);
@@ -23,4 +23,4 @@ Tensor sum_by(const Tensor& x, std::int64_t code);
 
 extern const OpDef sum_op, prod_op, max_op, min_op, mean_op, var_op, std_op, unreduce_op, extremum_mask_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -10,7 +10,7 @@
 #include "ops/elementwise.h"
 #include "ops/fold.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 // ---- argmax, argmin ----------------------------------------------------------------------------------------------------
@@ -191,4 +191,4 @@ Tensor in_top_k(const Tensor& predictions, const Tensor& targets, std::int64_t k
   return apply1(in_top_k_op, InTopKAttrs{k}, {predictions, targets});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

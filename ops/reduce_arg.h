@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// int64 index of the first largest (smallest) element along an axis, with None in the flattened tensor. NaN counts as the extreme.
 Tensor argmax(const Tensor& x, const Axes& axis);
@@ -16,4 +16,4 @@ Tensor in_top_k(const Tensor& predictions, const Tensor& targets, std::int64_t k
 
 extern const OpDef argmax_op, argmin_op, any_op, all_op, in_top_k_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -17,7 +17,7 @@
 #include "ops/collective_parts.h"
 #include "ops/elementwise.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 struct ReduceJob::State {
   std::mutex mutex;
@@ -190,4 +190,4 @@ Tensors all_reduce_wait(const Tensor& token, const Tensors& xs, Reduction how, c
   return apply_all(all_reduce_wait_op, collective_attrs(xs.size(), group, how), ins);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

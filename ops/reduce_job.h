@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/collective.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// An all_reduce of a list of tensors on the background thread. All ranks must begin the same jobs in the same order.
 class ReduceJob {
@@ -32,4 +32,4 @@ Tensors all_reduce_wait(const Tensor& token, const Tensors& xs, Reduction how, c
 
 extern const OpDef all_reduce_start_op, all_reduce_wait_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

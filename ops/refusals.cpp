@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 struct Words {
@@ -59,4 +59,4 @@ void refuse(Refusal refusal, const std::int64_t* numbers, Said said) {
   throw ValueError(words.function, "", message.c_str());
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -4,7 +4,7 @@
 
 #include <kassette/error.h>
 
-namespace kassette {
+namespace kassette::ops {
 
 /// An error message with a place for each of the numbers that are listed here. A CUDA kernel cannot throw: it stores the code and the numbers,
 /// and the next wait for the device throws (devices/cuda/faults.h).
@@ -43,4 +43,4 @@ template <class... Numbers>
   refuse(refusal, listed);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -3,7 +3,7 @@
 
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 /// The layout that copies the region out of a tensor of shape x. Sets *first to the offset of the region's first element.
@@ -61,4 +61,4 @@ void embed_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

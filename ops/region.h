@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// A box: per axis of the tensor its start, step and number of elements; and the spec of the result.
 struct Region {
@@ -18,4 +18,4 @@ void embed(const OpCall& call, const Region& r);
 /// The rule of embed(): the shape of the last input, the dtype of the first.
 void embed_rule(const OpCall& call, TensorSpec* out);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -5,7 +5,7 @@
 
 #include "devices/cpu/threads.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr std::int64_t kGrain = 3 << 15;
@@ -61,4 +61,4 @@ void repeat_runs(const std::byte* from, std::byte* to, int element_size, const C
   }
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

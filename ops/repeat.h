@@ -2,9 +2,9 @@
 #pragma once
 #include "ops/axes.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Repeats `from`, whose shape is the unmarked runs, along the marked runs. All sizes are at least 1.
 void repeat_runs(const std::byte* from, std::byte* to, int element_size, const CoalescedAxes& runs);
 
-}  // namespace kassette
+}  // namespace kassette::ops

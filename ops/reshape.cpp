@@ -4,7 +4,7 @@
 #include "ops/like.h"
 #include "ops/shaping.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 void share(const OpCall& call) {
@@ -196,4 +196,4 @@ Tensor flatten(const Tensor& x, int from) { return apply1(flatten_op, AxisAttrs{
 
 Tensor identity(const Tensor& x) { return apply1(identity_op, {x}); }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -10,7 +10,7 @@
 #include "ops/fold.h"
 #include "ops/resize_loops.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 const ResizeAttrs& attrs_of(const Attrs& attrs) { return static_cast<const ResizeAttrs&>(*attrs.extra); }
@@ -164,4 +164,4 @@ Tensor resize_bilinear(const Tensor& x, std::int64_t rows, std::int64_t columns,
   return apply1(resize_bilinear_op, attrs, {x});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

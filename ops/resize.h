@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Enlarges images (rank 4, float32 or float64) by integer factors of at least 1. Output row i samples x at row i / rows, and x's last row is
 /// repeated; columns likewise. Pixel centres are not aligned, as in Keras 2.3.
@@ -31,4 +31,4 @@ struct ResizeShape {
   }
 };
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -4,7 +4,7 @@
 
 #include "devices/cpu/level.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Loops over n elements of a line.
 template <class T>
@@ -19,4 +19,4 @@ struct ResizeTable {
 };
 KASSETTE_LEVEL_TABLES(ResizeTable, resize_table)
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -3,7 +3,7 @@
 
 #include "ops/resize_loops.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 template <class T>
@@ -32,4 +32,4 @@ constexpr ResizeLoops<T> loops{blend<T>, add_scaled<T>};
 
 constinit const ResizeTable KASSETTE_LEVEL_NAME(resize_table) = {loops<float>, loops<double>};
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -5,7 +5,7 @@
 #include "ops/shaping.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 struct ReverseAttrs {
@@ -58,4 +58,4 @@ Tensor reverse(const Tensor& x, const Axes& axes) {
   return apply1(reverse_op, attrs, {x});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -10,7 +10,7 @@
 #include "ops/scan_attrs.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 // Note [Scans]
@@ -252,4 +252,4 @@ Tensor product_of_others(const Tensor& x, std::int64_t code) {
   return cast(apply1(cumprod_op, before, {f}) * apply1(cumprod_op, turned(before), {f}), x.dtype());
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 Tensor cumsum(const Tensor& x, int axis = 0);
 Tensor cumprod(const Tensor& x, int axis = 0);
@@ -12,4 +12,4 @@ Tensor product_of_others(const Tensor& x, std::int64_t code);
 
 extern const OpDef cumsum_op, cumprod_op, recurrence_op, shift_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

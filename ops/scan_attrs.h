@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Attributes of cumsum, cumprod, recurrence and shift.
 struct ScanAttrs {
@@ -11,4 +11,4 @@ struct ScanAttrs {
   bool reverse, shifted;
 };
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/dims.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 // ---- reshape.cpp: the output has the elements of the input in the same order, and shares its storage
 extern const OpDef reshape_op, reshape_like_op, expand_dims_op, squeeze_op, flatten_op, identity_op;
@@ -111,4 +111,4 @@ Tensor zeros_of(const Tensor& like);
 // ---- transfer.cpp
 extern const OpDef to_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

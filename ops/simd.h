@@ -10,7 +10,7 @@
 #include "ops/elementwise.h"
 #include "ops/math.h"
 
-namespace kassette {
+namespace kassette::ops {
 // xsimd's namespace is renamed per level, so that overloads on its batches are distinct symbols.
 namespace m {
 template <class T, class A>
@@ -32,12 +32,12 @@ KASSETTE_BATCH_FN(sqrt, sqrt)
 KASSETTE_BATCH_FN(round_even, nearbyint)
 #undef KASSETTE_BATCH_FN
 }  // namespace m
-}  // namespace kassette
+}  // namespace kassette::ops
 
 #include "ops/simd_math.h"  // after the functions above, which it uses
 #include "ops/simd_power.h"
 
-namespace kassette {
+namespace kassette::ops {
 inline namespace KASSETTE_LEVEL {  // the linker must not use an inline function of one level for another
 
 /// Loads and stores of a vector or its first n lanes. load_part() sets the other lanes to 1: no op traps or is slow there.
@@ -167,4 +167,4 @@ void binary_loop(const void* const* in, void* out, std::int64_t n, const Attrs&)
 }
 
 }  // namespace KASSETTE_LEVEL
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -17,7 +17,7 @@
 #include "ops/math.h"
 #include "ops/tanh_table.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace m {
 inline namespace KASSETTE_LEVEL {  // for constants too: the linker must not use one level's for another
 
@@ -310,4 +310,4 @@ KASSETTE_FN xsimd::batch<T, A> cos(const xsimd::batch<T, A>& x) {
 
 }  // namespace KASSETTE_LEVEL
 }  // namespace m
-}  // namespace kassette
+}  // namespace kassette::ops

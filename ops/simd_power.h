@@ -4,7 +4,7 @@
 
 #include "ops/simd_math.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace m {
 inline namespace KASSETTE_LEVEL {  // the linker must not use an inline function of one level for another
 
@@ -257,4 +257,4 @@ KASSETTE_FN xsimd::batch<T, A> floor_divide(const xsimd::batch<T, A>& a, const x
 
 }  // namespace KASSETTE_LEVEL
 }  // namespace m
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -4,7 +4,7 @@
 #include "ops/region.h"
 #include "ops/shaping.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 [[noreturn]] void fail_bounds(const TensorSpec& x, const DimValues& start, const DimValues& size, const char* why) {
@@ -83,4 +83,4 @@ Tensor slice_from(const Tensor& x, const Dims& start, const Dims& size) {
   return apply1(slice_op, {x, dims_tensor(start, "slice", "start"), dims_tensor(size, "slice", "size")});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

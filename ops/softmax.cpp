@@ -5,7 +5,7 @@
 #include "ops/repeat.h"
 #include "ops/softmax_kernels.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 // ---- kernels -----------------------------------------------------------------------------------------------------------
@@ -357,4 +357,4 @@ Tensor sigmoid_cross_entropy(const Tensor& target, const Tensor& logits) {
 }
 Tensor take_along_axis(const Tensor& x, const Tensor& classes) { return apply1(take_along_axis_op, {x, classes}); }
 
-}  // namespace kassette
+}  // namespace kassette::ops

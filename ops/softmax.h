@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// exp(x) / sum(exp(x)) along one axis, without overflow.
 Tensor softmax(const Tensor& x, int axis = -1);
@@ -31,4 +31,4 @@ extern const OpDef softmax_op, log_softmax_op, softmax_grad_op, logsumexp_op, so
     probability_cross_entropy_grad_op, sparse_probability_op, sparse_probability_grad_op, binary_probability_op,
     binary_probability_grad_op, take_along_axis_op, scatter_along_axis_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

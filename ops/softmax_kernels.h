@@ -8,7 +8,7 @@
 #include "ops/softmax.h"
 #include "ops/softmax_loops.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 inline constexpr std::int64_t kSoftmaxGrain = 1 << 13;  // elements per thread at least: each costs an exponential
 
@@ -127,4 +127,4 @@ inline void elementwise_loss_rule(const OpCall& call, TensorSpec* out) {
 /// The output has the shape and dtype of the last input.
 inline void like_last_rule(const OpCall& call, TensorSpec* out) { out->set(call.spec(call.n_in - 1)); }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -2,7 +2,7 @@
 #pragma once
 #include "ops/fold_loops.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// *_rows work on `count` consecutive rows of n elements; *_columns on `width` neighbouring columns of n elements, which are `stride` apart.
 template <class T>
@@ -55,4 +55,4 @@ struct SoftmaxTable {
 };
 KASSETTE_LEVEL_TABLES(SoftmaxTable, softmax_table)
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -6,7 +6,7 @@
 
 #include "ops/softmax_loops.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 template <class T>
@@ -219,8 +219,7 @@ void probability_columns(const T* t, const T* p, T low, T high, T* loss, std::in
     Part<T> part{m};
     auto total = column_sum<T>(n, [&](std::int64_t r) { return part.load(p + r * stride + c); });
     part.store(loss + c, -column_sum<T>(n, [&](std::int64_t r) {
-                 return part.load(t + r * stride + c) *
-                        kassette::m::log(bounds.clip(part.load(p + r * stride + c) / total));
+                 return part.load(t + r * stride + c) * ops::m::log(bounds.clip(part.load(p + r * stride + c) / total));
                }));
   });
 }
@@ -378,7 +377,7 @@ void probability_rows(const T* t, const T* p, T low, T high, T* loss, std::int64
   for (std::int64_t i = 0; i < count; ++i, t += n, p += n) {
     const xsimd::batch<T> total(sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return Part<T>{m}.load(p + k); }));
     loss[i] = -sum_over<T>(n, [&](std::int64_t k, std::int64_t m) {
-      return Part<T>{m}.load(t + k) * kassette::m::log(bounds.clip(Part<T>{m}.load(p + k) / total));
+      return Part<T>{m}.load(t + k) * ops::m::log(bounds.clip(Part<T>{m}.load(p + k) / total));
     });
   }
 }
@@ -453,7 +452,7 @@ void binary_loss(const T* t, const T* p, T low, T high, T* loss, std::int64_t n)
   each<T>(n, [&](std::int64_t k, std::int64_t m) {
     Part<T> part{m};
     const V own = part.load(t + k), q = bounds.clip(part.load(p + k)), one(T(1));
-    part.store(loss + k, -(own * kassette::m::log(q) + (one - own) * kassette::m::log(one - q)));
+    part.store(loss + k, -(own * ops::m::log(q) + (one - own) * ops::m::log(one - q)));
   });
 }
 template <class T>
@@ -495,4 +494,4 @@ constexpr SoftmaxLoops<T> loops{{logsumexp_rows<T>, logsumexp_columns<T>},
 
 constinit const SoftmaxTable KASSETTE_LEVEL_NAME(softmax_table) = {loops<float>, loops<double>};
 
-}  // namespace kassette
+}  // namespace kassette::ops

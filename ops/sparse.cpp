@@ -15,7 +15,7 @@
 #include "ops/sparse_index.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr std::int64_t kGrain = 1 << 14;  // entries or elements
@@ -330,4 +330,4 @@ Tensor sparse_transpose(const Tensor& x) {
   return sparse_coo(reverse(sparse_part(x, kIndices), 1), sparse_part(x, kValues), shape);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -3,7 +3,7 @@
 #include "core/sparse.h"
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 extern const OpDef sparse_coo_op, sparse_nonzero_op, sparse_to_dense_op, sparse_gather_op, sparse_dot_op,
     sparse_products_op, sparse_concatenate_op;
@@ -24,4 +24,4 @@ Tensor sparse_transpose(const Tensor& x);
 /// Replaces the sizes that `known` has in a symbolic dense shape by these numbers, so that rules see them. Returns a concrete shape unchanged.
 Tensor with_known_dims(const TensorSpec& known, const Tensor& shape);
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -13,7 +13,7 @@
 #include "ops/sparse_index.h"
 #include "ops/sparse_loops.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr std::int64_t kGrain = 1 << 15;  // multiplications
@@ -203,4 +203,4 @@ Tensor sparse_dot(const Tensor& sparse, const Tensor& dense, bool transposed) {
                 {&sparse_part(a, kIndices), &sparse_part(a, kValues), &sparse_part(a, kDenseShape), dense});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -9,7 +9,7 @@
 #include "devices/cpu/threads.h"
 #include "devices/plugin.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr std::int64_t kGrain = 1 << 14;  // entries
@@ -208,4 +208,4 @@ SparseLines SparseIndex::sorted(int axis) const {
   return l;
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

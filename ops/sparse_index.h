@@ -8,7 +8,7 @@
 #include "core/impl.h"
 #include "ops/sparse_view.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The entries of a matrix grouped by one of its axes: compressed rows (CSR) for axis 0, compressed columns for axis 1. Line r has the entries
 /// [starts[r], starts[r + 1]), in their original order.
@@ -88,4 +88,4 @@ class SparseIndex {
   mutable std::vector<Copy> copies_;
 };
 
-}  // namespace kassette
+}  // namespace kassette::ops

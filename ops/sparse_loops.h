@@ -4,7 +4,7 @@
 
 #include "devices/cpu/level.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The entries of a matrix grouped by lines (rows or columns): see SparseLines.
 struct SparseEntries {
@@ -29,4 +29,4 @@ struct SparseTable {
 };
 KASSETTE_LEVEL_TABLES(SparseTable, sparse_table)
 
-}  // namespace kassette
+}  // namespace kassette::ops

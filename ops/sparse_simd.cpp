@@ -3,7 +3,7 @@
 
 #include "ops/simd.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 /// a * b + c, rounded as vectors of this level round it, so that the bits of a column do not depend on its position.
@@ -96,4 +96,4 @@ void products(const std::int64_t* at, const T* a, const T* b, T* out, std::int64
 constinit const SparseTable KASSETTE_LEVEL_NAME(sparse_table){{dot<float>, products<float>},
                                                               {dot<double>, products<double>}};
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Attributes of sparse_dot.
 struct SparseDotAttrs {
@@ -27,4 +27,4 @@ struct SparseView {
   const std::int64_t* elements;  // kElements
 };
 
-}  // namespace kassette
+}  // namespace kassette::ops

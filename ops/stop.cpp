@@ -3,7 +3,7 @@
 
 #include "ops/elementwise.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 void share(const OpCall& call) {
@@ -19,4 +19,4 @@ constinit const OpDef stop_gradient_op{
 
 Tensor stop_gradient(const Tensor& x) { return apply1(stop_gradient_op, {x}); }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -2,10 +2,10 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 extern const OpDef stop_gradient_op;
 /// Returns x; gradients with respect to its inputs are None. It stays on the tape, so that a plan computes x anew in each run.
 Tensor stop_gradient(const Tensor& x);
 
-}  // namespace kassette
+}  // namespace kassette::ops

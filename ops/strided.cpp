@@ -13,7 +13,7 @@
 #include "devices/plugin.h"
 #include "ops/coalesce.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 constexpr std::int64_t kGrainBytes = 3 << 16;  // bytes that are worth another thread
@@ -335,4 +335,4 @@ void zero_bytes(std::byte* to, std::int64_t n) {
   });
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -7,6 +7,10 @@
 
 namespace kassette {
 
+struct DeviceMoves;  // devices/plugin.h
+
+namespace ops {
+
 /// Axes with a stride for reading and one for writing, in elements. Reading with stride 0 repeats, with a negative stride reverses.
 /// There are up to twice kMaxRank axes, since a repetition splits an axis in two.
 struct Strided {
@@ -38,10 +42,10 @@ void zero_bytes(Device device, std::byte* to, std::int64_t n);
 /// Fills `to`, on a device other than the CPU, with n copies of `element`, which is in host memory and has `size` bytes.
 void fill_elements(Device device, std::byte* to, std::int64_t n, const void* element, int size);
 
-struct DeviceMoves;
 /// The functions of the device library, which fills them in before its devices are visible. copy_strided of a device gets coalesced layouts:
 /// no axis of size 0 or 1 (except in a copy of one element), axes sorted by descending stride of the target, adjacent axes joined where the
 /// strides of both arrays allow it.
 DeviceMoves& device_moves();
 
+}  // namespace ops
 }  // namespace kassette

@@ -5,7 +5,7 @@
 
 #include "ops/math.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace m {
 inline namespace KASSETTE_LEVEL {
 
@@ -77,5 +77,5 @@ inline __attribute__((always_inline)) __m256 tanh_pieces(__m256 x) {
 
 }  // namespace KASSETTE_LEVEL
 }  // namespace m
-}  // namespace kassette
+}  // namespace kassette::ops
 #endif

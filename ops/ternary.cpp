@@ -6,7 +6,7 @@
 #include "ops/expr.h"
 #include "ops/operand.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 /// Bits 0, 1, 2 of kMask: the condition, a, b is a single element. Elements are copied as integers, so that NaNs keep their bits.
@@ -65,4 +65,4 @@ Tensor where(const Tensor& condition, const Operand& a, const Operand& b) {
   return apply1(where_op, {condition, x, y});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

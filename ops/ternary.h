@@ -2,8 +2,8 @@
 #pragma once
 #include "ops/op.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 extern const OpDef where_op;
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -10,7 +10,7 @@
 #include "ops/shaping.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 std::int64_t times_dim(const char* op, std::int64_t n, std::int64_t times, const TensorSpec& x) {
@@ -232,4 +232,4 @@ Tensor broadcast_to(const Tensor& x, const Dims& shape) {
   return apply1(broadcast_to_op, {x, dims_tensor(shape, "broadcast_to")});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -15,7 +15,7 @@
 #include "ops/shaping.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 struct TransferAttrs {
@@ -98,6 +98,11 @@ constinit const OpDef to_op{.name = "to",
                             .anywhere = true,
                             .placement = placement,
                             .cuda = kernel};
+
+}  // namespace kassette::ops
+
+namespace kassette {
+using namespace ops;
 
 Tensor Tensor::to(Device device, ToOptions options) const {
   if (!defined()) fail_empty({"to"});

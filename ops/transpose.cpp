@@ -3,7 +3,7 @@
 #include "ops/shaping.h"
 #include "ops/strided.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 /// Axis i of the output is axis pattern.at[i] of the input; or, if `reversed`, all axes are reversed, whatever their number.
@@ -100,4 +100,4 @@ Tensor permute(const Tensor& x, const Axes& pattern) {
 }
 Tensor transpose(const Tensor& x) { return apply1(permute_op, PermuteAttrs{.reversed = true, .pattern = {}}, {x}); }
 
-}  // namespace kassette
+}  // namespace kassette::ops

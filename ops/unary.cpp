@@ -6,7 +6,7 @@
 #include "ops/dispatch.h"
 #include "ops/operand.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 template <class Op, class T>
@@ -54,13 +54,6 @@ ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op) {
   return is_element(unary_op_defs, op) ? table.unary[is_double][&op - unary_op_defs.data()] : nullptr;
 }
 
-Tensor operator-(const Tensor& a) {
-  KASSETTE_ROUTE(Negative::name, -a, a);
-  return unary<Negative>(a);
-}
-Tensor operator+(const Tensor& a) { return a; }
-Tensor operator-(const Operand& a) { return -Arg(a, DType(), Negative::name).tensor(); }
-Tensor operator+(const Operand& a) { return Arg(a, DType(), "positive").tensor(); }
 Tensor abs(const Tensor& x) { return unary<Abs>(x); }
 Tensor sign(const Tensor& x) { return unary<Sign>(x); }
 Tensor square(const Tensor& x) { return unary<Square>(x); }
@@ -85,5 +78,18 @@ Tensor general_relu(const Tensor& x, double alpha, double top, double bend) {
 Tensor elu(const Tensor& x, double alpha) { return unary<Elu>(x, alpha); }
 Tensor hard_sigmoid(const Tensor& x) { return unary<HardSigmoid>(x); }
 Tensor clip(const Tensor& x, double low, double high) { return unary<Clip>(x, low, high); }
+
+}  // namespace kassette::ops
+
+namespace kassette {
+using namespace ops;
+
+Tensor operator-(const Tensor& a) {
+  KASSETTE_ROUTE(Negative::name, -a, a);
+  return unary<Negative>(a);
+}
+Tensor operator+(const Tensor& a) { return a; }
+Tensor operator-(const Operand& a) { return -Arg(a, DType(), Negative::name).tensor(); }
+Tensor operator+(const Operand& a) { return Arg(a, DType(), "positive").tensor(); }
 
 }  // namespace kassette

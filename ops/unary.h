@@ -6,7 +6,7 @@
 #include "ops/elementwise.h"
 #include "ops/unary_ops.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// The loops of all unary ops at one CPU level, in the order of UnaryOps.
 struct UnaryTable {
@@ -27,4 +27,4 @@ Tensor unary(const Tensor& x, double p = 0, double q = 0, double r = 0) {
   return apply1(unary_op<Op>(), Params{p, q, r}, {x});
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

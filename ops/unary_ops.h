@@ -7,7 +7,7 @@
 #include "ops/expr.h"
 #endif
 
-namespace kassette {
+namespace kassette::ops {
 
 #ifdef KASSETTE_DEVICE_CODE
 #define KASSETTE_GRADIENT(expression)
@@ -306,4 +306,4 @@ struct Clip {
 using UnaryOps = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Exp, Expm1, Log, Logit, Log1p, Sin, Cos, Tanh,
                         Sigmoid, Softplus, Softsign, Round, Relu, LeakyRelu, GeneralRelu, Elu, HardSigmoid, Clip>;
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -3,7 +3,7 @@
 
 #include "ops/unary.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 template <class... Ops>
@@ -15,4 +15,4 @@ constexpr UnaryTable make_table(OpList<Ops...>) {
 
 constinit const UnaryTable KASSETTE_LEVEL_NAME(unary_table) = make_table(UnaryOps{});
 
-}  // namespace kassette
+}  // namespace kassette::ops

@@ -6,7 +6,7 @@
 #include "ops/contraction.h"
 #include "ops/matmul.h"
 
-namespace kassette {
+namespace kassette::ops {
 namespace {
 
 /// The factors and the result of x . y = z. Its adjoints, of any order, multiply tensors shaped like two of them to
@@ -93,4 +93,4 @@ Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_ax
   return product(x, y, User::batch_dot, x_axis, y_axis);
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

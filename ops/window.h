@@ -5,7 +5,7 @@
 
 #include "core/ceil_div.h"
 
-namespace kassette {
+namespace kassette::ops {
 
 /// Where zeros are added before a window slides over an axis, as in Keras.
 enum class Padding : std::uint8_t {
@@ -86,4 +86,4 @@ constexpr Line backward_line(const WindowAxis& w, std::int64_t in, std::int64_t 
           .weight_step = -w.stride};
 }
 
-}  // namespace kassette
+}  // namespace kassette::ops

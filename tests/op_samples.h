@@ -9,6 +9,7 @@
 #include "tests/sweeps/sample.h"
 
 namespace kassette::test {
+using namespace ops;
 namespace {
 
 namespace K = kassette::backend;
@@ -181,8 +182,8 @@ constexpr Sample kOpSamples[] = {
     {"batch_dot", "(2,3) (2,3) | (4,2) (4,2)", CALL(K::batch_dot(x, y, 1)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,4) | (2,3) (3,3)"},
     {"batch_dot", "(2,3,4) (2,5,3) | (3,1,2) (3,2,1)", CALL(K::batch_dot(x, y, {1, 2})), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3,4) (2,3,4)"},
 
-    {"unranked_product", "(2,3) (3,4) | (1,2) (3,2,1) | (2,1,3) (3) | (0,3) (3,2)", CALL(kassette::unranked_dot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | () (3)", {.k = false, .also = "dot"}},
-    {"unranked_product", "(2,3) (2,3) | (4,2) (4,2) | (2,2,3) (2,3)", CALL(kassette::unranked_batch_dot(x, y, -1, -1)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,4) | (2,3) (3,3) | (2) (2)", {.k = false, .also = "batch_dot"}},
+    {"unranked_product", "(2,3) (3,4) | (1,2) (3,2,1) | (2,1,3) (3) | (0,3) (3,2)", CALL(ops::unranked_dot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | () (3)", {.k = false, .also = "dot"}},
+    {"unranked_product", "(2,3) (2,3) | (4,2) (4,2) | (2,2,3) (2,3)", CALL(ops::unranked_batch_dot(x, y, -1, -1)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,4) | (2,3) (3,3) | (2) (2)", {.k = false, .also = "batch_dot"}},
 
     // ---- convolution.h
     {"conv1d", "(2,5,3) (2,3,4) | (1,4,2) (3,2,1) | (0,5,3) (2,3,4)", CALL(K::conv1d(x, y, 1, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(2,5,3) (2,2,4) | (2,5) (2,3,4) | (2,5,3) (3,4) | (2,5,3) (0,3,4)", {.grows = false}},
@@ -305,36 +306,36 @@ constexpr Sample kOpSamples[] = {
     {"transpose", "(4,2) (4) | (1,2) (1)", CALL(K::to_dense(K::transpose(K::sparse_coo(x, y, {3, 4})))), {place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3)", {.grows = false, .also = "sparse_coo to_dense"}},
 
     // ---- collectives, among the one rank of this process; those of several ranks are in tests/ranks
-    {"all_reduce", kOne, CALL(kassette::all_reduce({x}, Reduction::sum, all_ranks())), {kReal}, kNumbers, kSecond, 1, "", {.k = false}},
-    {"all_reduce", "(2,3) (3) | (4,3) (1)", CALL(kassette::all_reduce({x, y}, Reduction::mean, all_ranks())), {kReal, {.mixes = true}}, kFloats, kSecond, 1, "", {.k = false}},
-    {"all_reduce_nonlinear", kOne, CALL(kassette::all_reduce({x}, Reduction::prod, all_ranks())), {kReal}, kNumbers, kSecond, 1, "", {.k = false, .also = "all_reduce"}},
-    {"broadcast", kOne, CALL(kassette::broadcast({x}, 0, all_ranks())), {kReal}, kAnything, kSecond, 1, "", {.k = false}},
-    {"all_gather", kOne, CALL(kassette::all_gather(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "", {.k = false}},
-    {"reduce_scatter", kMatrix, CALL(kassette::reduce_scatter(x, Reduction::sum, all_ranks())), {kReal}, kNumbers, kSecond, 1, "()", {.k = false}},
-    {"reduce_scatter_nonlinear", kMatrix, CALL(kassette::reduce_scatter(x, Reduction::max, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", {.k = false, .also = "reduce_scatter"}},
-    {"shard", kMatrix, CALL(kassette::shard(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", {.k = false}},
-    {"all_to_all", kMatrix, CALL(kassette::all_to_all(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", {.k = false}},
+    {"all_reduce", kOne, CALL(ops::all_reduce({x}, Reduction::sum, all_ranks())), {kReal}, kNumbers, kSecond, 1, "", {.k = false}},
+    {"all_reduce", "(2,3) (3) | (4,3) (1)", CALL(ops::all_reduce({x, y}, Reduction::mean, all_ranks())), {kReal, {.mixes = true}}, kFloats, kSecond, 1, "", {.k = false}},
+    {"all_reduce_nonlinear", kOne, CALL(ops::all_reduce({x}, Reduction::prod, all_ranks())), {kReal}, kNumbers, kSecond, 1, "", {.k = false, .also = "all_reduce"}},
+    {"broadcast", kOne, CALL(ops::broadcast({x}, 0, all_ranks())), {kReal}, kAnything, kSecond, 1, "", {.k = false}},
+    {"all_gather", kOne, CALL(ops::all_gather(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "", {.k = false}},
+    {"reduce_scatter", kMatrix, CALL(ops::reduce_scatter(x, Reduction::sum, all_ranks())), {kReal}, kNumbers, kSecond, 1, "()", {.k = false}},
+    {"reduce_scatter_nonlinear", kMatrix, CALL(ops::reduce_scatter(x, Reduction::max, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", {.k = false, .also = "reduce_scatter"}},
+    {"shard", kMatrix, CALL(ops::shard(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", {.k = false}},
+    {"all_to_all", kMatrix, CALL(ops::all_to_all(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", {.k = false}},
 
     // ---- ops that adjoints are made of
-    {"expm1", kOne, CALL(kassette::expm1(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
-    {"leaky_relu", kOne, CALL(kassette::leaky_relu(x, 0.2)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
-    {"bent_relu", kOne, CALL(kassette::general_relu(x, 0, 1.3, -0.75)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
-    {"logit", kOne, CALL(kassette::logit(x)), {kUnit}, kFloats, kSecond, 4, "", {.k = false}},
-    {"rsqrt", kOne, CALL(kassette::rsqrt(x, 0.1)), {kPositive}, kFloats, kSecond, 4, "", {.k = false}},
-    {"mul_no_nan", kTwo, CALL(kassette::mul_no_nan(x, y)), {kReal, kReal}, kFloats, kSecond, 1, kTwoWrong, {.k = false}},
-    {"div_no_nan", kTwo, CALL(kassette::div_no_nan(x, y)), {kReal, kPositive}, kFloats, kSecond, 1, kTwoWrong, {.k = false}},
-    {"where_positive", kTwo, CALL(kassette::where_positive(x, y)), {kReal, kNoPath}, kNumbers, kSecond, 1, kTwoWrong, {.k = false}},
-    {"where", "(2,3) (2,3) (2,3) | (2,1) (1,3) (2,3) | (1,3) (4,1) (1,1) | (2,1) () (3) | (4,3) () (1)", CALL(kassette::where(x, y, z)),
+    {"expm1", kOne, CALL(ops::expm1(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"leaky_relu", kOne, CALL(ops::leaky_relu(x, 0.2)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"bent_relu", kOne, CALL(ops::general_relu(x, 0, 1.3, -0.75)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"logit", kOne, CALL(ops::logit(x)), {kUnit}, kFloats, kSecond, 4, "", {.k = false}},
+    {"rsqrt", kOne, CALL(ops::rsqrt(x, 0.1)), {kPositive}, kFloats, kSecond, 4, "", {.k = false}},
+    {"mul_no_nan", kTwo, CALL(ops::mul_no_nan(x, y)), {kReal, kReal}, kFloats, kSecond, 1, kTwoWrong, {.k = false}},
+    {"div_no_nan", kTwo, CALL(ops::div_no_nan(x, y)), {kReal, kPositive}, kFloats, kSecond, 1, kTwoWrong, {.k = false}},
+    {"where_positive", kTwo, CALL(ops::where_positive(x, y)), {kReal, kNoPath}, kNumbers, kSecond, 1, kTwoWrong, {.k = false}},
+    {"where", "(2,3) (2,3) (2,3) | (2,1) (1,3) (2,3) | (1,3) (4,1) (1,1) | (2,1) () (3) | (4,3) () (1)", CALL(ops::where(x, y, z)),
      {kBool, kReal, kReal}, kAnything, kSecond, 1, "(2,3) (4,3) (2,3) | (2) (3) (3)", {.k = false}},
-    {"broadcast_like", "(1,3) (2,3) | (4,1) (4,3) | (3) (2,3) | () (2,2)", CALL(kassette::broadcast_like(x, y)), {kReal, kNoPath}, kAnything, kSecond, 1, "", {.k = false}},
-    {"sum_to_like", "(2,3) (1,3) | (4,3) (4,1) | (2,3) (3) | (2,2) ()", CALL(kassette::sum_to_like(x, y)), {kReal, kNoPath}, kNumbers, kSecond, 4, "", {.k = false}},
-    {"reshape_like", "(2,3) (3,2) | (4,1) (1,4)", CALL(kassette::reshape_like(x, y)), {kReal, kNoPath}, kAnything, kSecond, 1, "(2,3) (2,2)", {.k = false}},
-    {"broadcast_to", "(1,3) | (4,1)", CALL(kassette::broadcast_to(x, {2, 4, 3})), {kReal}, kAnything, kSecond, 1, "(2,3) | (2,1,4,3)", {.grows = false, .k = false}},
-    {"unstack", "(2,3) | (2,1) | (2,0)", CALL(kassette::unstack(x, 2, 0)), {kReal}, kAnything, kSecond, 1, "(3,2)", {.grows = false, .k = false}},
-    {"split_like", "(5,2) (2,2) (3,2) | (3,1) (1,1) (2,1)", CALL(kassette::split_like(x, {y, z}, 0)), {kReal, kNoPath, kNoPath}, kAnything, kSecond, 1, "", {.grows = false, .k = false}},
-    {"log_softmax", kMatrix, CALL(kassette::log_softmax(x)), {kReal}, kFloats, kSecond, 4, "()", {.k = false}},
-    {"pick", "(2,3) (2) | (4,3) (4)", CALL(kassette::take_along_axis(x, K::cast(y, "int64"))), {kReal, index_below(3)}, kAnything, kSecond, 1, "(2,3) (3)", {.k = false, .also = "cast"}},
-    {"pad", "(2,3) | (4,1) | (0,3)", CALL(kassette::pad(x, {2, {1, 0}, {0, 2}})), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
+    {"broadcast_like", "(1,3) (2,3) | (4,1) (4,3) | (3) (2,3) | () (2,2)", CALL(ops::broadcast_like(x, y)), {kReal, kNoPath}, kAnything, kSecond, 1, "", {.k = false}},
+    {"sum_to_like", "(2,3) (1,3) | (4,3) (4,1) | (2,3) (3) | (2,2) ()", CALL(ops::sum_to_like(x, y)), {kReal, kNoPath}, kNumbers, kSecond, 4, "", {.k = false}},
+    {"reshape_like", "(2,3) (3,2) | (4,1) (1,4)", CALL(ops::reshape_like(x, y)), {kReal, kNoPath}, kAnything, kSecond, 1, "(2,3) (2,2)", {.k = false}},
+    {"broadcast_to", "(1,3) | (4,1)", CALL(ops::broadcast_to(x, {2, 4, 3})), {kReal}, kAnything, kSecond, 1, "(2,3) | (2,1,4,3)", {.grows = false, .k = false}},
+    {"unstack", "(2,3) | (2,1) | (2,0)", CALL(ops::unstack(x, 2, 0)), {kReal}, kAnything, kSecond, 1, "(3,2)", {.grows = false, .k = false}},
+    {"split_like", "(5,2) (2,2) (3,2) | (3,1) (1,1) (2,1)", CALL(ops::split_like(x, {y, z}, 0)), {kReal, kNoPath, kNoPath}, kAnything, kSecond, 1, "", {.grows = false, .k = false}},
+    {"log_softmax", kMatrix, CALL(ops::log_softmax(x)), {kReal}, kFloats, kSecond, 4, "()", {.k = false}},
+    {"pick", "(2,3) (2) | (4,3) (4)", CALL(ops::take_along_axis(x, K::cast(y, "int64"))), {kReal, index_below(3)}, kAnything, kSecond, 1, "(2,3) (3)", {.k = false, .also = "cast"}},
+    {"pad", "(2,3) | (4,1) | (0,3)", CALL(ops::pad(x, {2, {1, 0}, {0, 2}})), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
 };
 // clang-format on
 #undef CALL

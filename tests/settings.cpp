@@ -15,6 +15,7 @@
 #include "ops/random.h"
 
 namespace kassette::test {
+using namespace ops;
 namespace {
 
 namespace K = kassette::backend;

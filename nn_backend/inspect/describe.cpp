@@ -16,6 +16,7 @@
 #include "nn_backend/inspect/terminal.h"
 
 namespace kassette {
+using namespace ops;
 namespace {
 
 std::string six_digits(double v) {

@@ -10,6 +10,7 @@
 #include "core/text.h"
 
 namespace kassette {
+using namespace ops;
 
 struct PictureAccess {
   static Picture make(Picture::Kind kind, Tensor x, Tensor y, const PictureOptions& o) {

@@ -5,6 +5,7 @@
 #include "nn_backend/inspect/summary_loops.h"
 
 namespace kassette {
+using namespace ops;
 namespace {
 
 using V = xsimd::batch<double>;

@@ -13,18 +13,14 @@
 #include "tests/settings.h"
 
 namespace K = kassette::backend;
-using kassette::apply1;
 using kassette::Attrs;
 using kassette::Body;
 using kassette::DType;
 using kassette::FastPath;
-using kassette::LoopSet;
-using kassette::OpCall;
-using kassette::OpDef;
 using kassette::Tensor;
 using kassette::TensorSpec;
-using kassette::VjpContext;
 using kassette::test::values;
+using namespace kassette::ops;
 
 namespace {
 
@@ -39,8 +35,8 @@ void twice_kernel(const OpCall& call) {
   twice(in, call.out[0]->data(), call.out[0]->numel(), call.attrs);
 }
 const LoopSet kTwice = {{twice, twice}};
-const kassette::ElementwiseLoops kTwiceLoops = {
-    [](DType dtype) { return dtype == kassette::float32 ? &kTwice : nullptr; }, 1, 1 << 14, false};
+const ElementwiseLoops kTwiceLoops = {[](DType dtype) { return dtype == kassette::float32 ? &kTwice : nullptr; }, 1,
+                                      1 << 14, false};
 
 int accumulated = 0;
 bool add_twice(const OpCall& call, Body& sum) {
@@ -55,9 +51,9 @@ void plain_gradient(const VjpContext& r);
 const OpDef kPlainRow{.name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = plain_gradient};
 const OpDef kFusibleRow{.name = "twice",
                         .rule = like_input,
-                        .cpu = kassette::elementwise_kernel,
+                        .cpu = elementwise_kernel,
                         .vjp = plain_gradient,
-                        .traits = kassette::kElementwise,
+                        .traits = kElementwise,
                         .loops = &kTwiceLoops};
 const OpDef kAccumulatingRow{
     .name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = accumulating_gradient, .accumulate = add_twice};
@@ -79,9 +75,8 @@ void share(const OpCall& call) {
   call.out[0]->storage = v.storage;
   call.out[0]->offset = v.offset;
 }
-const OpDef kShareRow{.name = "share", .rule = like_input, .cpu = share, .traits = kassette::kView};
-const OpDef kAliasRow{
-    .name = "share", .rule = like_input, .cpu = share, .traits = kassette::kView, .pattern = kassette::Pattern::alias};
+const OpDef kShareRow{.name = "share", .rule = like_input, .cpu = share, .traits = kView};
+const OpDef kAliasRow{.name = "share", .rule = like_input, .cpu = share, .traits = kView, .pattern = Pattern::alias};
 
 }  // namespace
 

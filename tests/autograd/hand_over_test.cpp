@@ -20,23 +20,23 @@ using kassette::Tensors;
 using kassette::test::check_close;
 using kassette::test::number;
 using kassette::test::values;
+using namespace kassette::ops;
 using Vec = std::vector<double>;
 
 namespace {
 
 std::atomic<int> runs{0};
 
-void count_rule(const kassette::OpCall& call, kassette::TensorSpec* out) { out->set(call.spec(0)); }
-void count_kernel(const kassette::OpCall& call) {
+void count_rule(const OpCall& call, kassette::TensorSpec* out) { out->set(call.spec(0)); }
+void count_kernel(const OpCall& call) {
   ++runs;
   if (std::int64_t bytes = call.spec(0).bytes())
     std::memcpy(call.out[0]->data(), call.in[0].data, static_cast<std::size_t>(bytes));
 }
-void count_gradient(const kassette::VjpContext& r) { r.din(0) = r.dy(); }
+void count_gradient(const VjpContext& r) { r.din(0) = r.dy(); }
 /// The identity, which counts how often its kernel runs.
-constinit const kassette::OpDef count_row{
-    .name = "count", .rule = count_rule, .cpu = count_kernel, .vjp = count_gradient};
-Tensor counted(const Tensor& x) { return kassette::apply1(count_row, {x}); }
+constinit const OpDef count_row{.name = "count", .rule = count_rule, .cpu = count_kernel, .vjp = count_gradient};
+Tensor counted(const Tensor& x) { return apply1(count_row, {x}); }
 
 int runs_of(const std::function<void()>& f) {
   runs = 0;

@@ -14,14 +14,14 @@
 #include "tests/catch.h"
 
 using kassette::Body;
-using kassette::OpDef;
+using namespace kassette::ops;
 using namespace kassette::autograd;
 using Slots = std::vector<int>;
 
 namespace {
 
-const OpDef& add() { return kassette::binary_op<kassette::Add>(); }
-const OpDef& negative() { return kassette::unary_op<kassette::Negative>(); }
+const OpDef& add() { return binary_op<Add>(); }
+const OpDef& negative() { return unary_op<Negative>(); }
 
 /// A program whose first `n_feeds` slots are fed.
 Program feeds(int n_feeds) {
@@ -70,7 +70,7 @@ TEST_CASE("reorder: steps go where they are told, whatever the order in which th
 
 TEST_CASE("reads_shape: by the op, and of a step of which the shape alone is needed", "[passes]") {
   Program p = feeds(2);
-  append(p, kassette::broadcast_like_op, {0, 1});
+  append(p, broadcast_like_op, {0, 1});
   append(p, negative(), {0});
   p.step(0).need = p.step(1).need = kValue;
   CHECK_FALSE(reads_shape(p.step(0), 0));
@@ -83,7 +83,7 @@ TEST_CASE("reads_shape: by the op, and of a step of which the shape alone is nee
 TEST_CASE("find_needs: what only shapes are read of needs no value, what nobody reads nothing", "[passes]") {
   Program p = feeds(2);
   const int a = append(p, negative(), {0}), like = append(p, negative(), {a}),
-            wide = append(p, kassette::broadcast_like_op, {1, like}), unused = append(p, add(), {wide, a});
+            wide = append(p, broadcast_like_op, {1, like}), unused = append(p, add(), {wide, a});
   set_outputs(p, {wide});
   find_needs(p);
   CHECK(p.step(0).need == kShape);  // of a shape only, through the shape of `like`
@@ -110,9 +110,8 @@ TEST_CASE("find_tail: steps that nothing needs go, those of updates alone come l
 TEST_CASE("find_deaths: a slot dies with its last reader, its value with the last that reads more than the shape",
           "[passes]") {
   Program p = feeds(2);
-  const int a = append(p, negative(), {0}), b = append(p, add(), {a, 1}),
-            c = append(p, kassette::broadcast_like_op, {b, a});
-  append(p, kassette::sum_op, {c});
+  const int a = append(p, negative(), {0}), b = append(p, add(), {a, 1}), c = append(p, broadcast_like_op, {b, a});
+  append(p, sum_op, {c});
   set_outputs(p, {c});
   const auto sum = static_cast<std::size_t>(c + 1);
   p.root[sum] = 1;  // needed, and then no root
@@ -155,9 +154,9 @@ TEST_CASE("find_in_place: a set goes into its variable where no later step reads
 
 TEST_CASE("find_splats: a repeated number stays one where elementwise steps alone read it", "[passes]") {
   Program p = feeds(2);
-  const int one = append(p, kassette::broadcast_like_op, {0, 1}), two = append(p, kassette::broadcast_like_op, {0, 1}),
-            three = append(p, kassette::broadcast_like_op, {0, 1});
-  const int sum = append(p, kassette::sum_op, {two}), product = append(p, add(), {one, 1});
+  const int one = append(p, broadcast_like_op, {0, 1}), two = append(p, broadcast_like_op, {0, 1}),
+            three = append(p, broadcast_like_op, {0, 1});
+  const int sum = append(p, sum_op, {two}), product = append(p, add(), {one, 1});
   set_outputs(p, {sum, product, three});
   find_needs(p);
   find_splats(p);
@@ -168,7 +167,7 @@ TEST_CASE("find_splats: a repeated number stays one where elementwise steps alon
 
 TEST_CASE("find_reach: through adjoints, and not through shapes", "[passes]") {
   Program p = feeds(3);
-  const int wide = append(p, kassette::broadcast_like_op, {0, 1}), sum = append(p, kassette::sum_op, {wide});
+  const int wide = append(p, broadcast_like_op, {0, 1}), sum = append(p, sum_op, {wide});
   append(p, negative(), {2});
   set_outputs(p, {sum});
   find_differentiable(p);
@@ -181,7 +180,7 @@ namespace {
 class Nothing final : public Procedure {
  public:
   kassette::Tensors run(const kassette::Tensors& in) const override { return in; }
-  void specs(const kassette::OpCall&, kassette::TensorSpec*) const override {}
+  void specs(const OpCall&, kassette::TensorSpec*) const override {}
   int n_out() const override { return 1; }
   bool differentiable(int, Outputs) const override { return true; }
 };
@@ -189,7 +188,7 @@ class Nothing final : public Procedure {
 int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std::initializer_list<int> ins) {
   const int out = append(p, call_op, ins);
   ++p.n_slots;  // room for a tape
-  p.steps.back().attrs = {kassette::ListAttrs{1}, procedure};
+  p.steps.back().attrs = {ListAttrs{1}, procedure};
   p.first_tail = static_cast<int>(p.steps.size());
   return out;
 }

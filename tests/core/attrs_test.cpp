@@ -8,6 +8,7 @@
 #include "tests/catch.h"
 
 using namespace kassette;
+using namespace kassette::ops;
 
 namespace {
 

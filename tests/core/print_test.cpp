@@ -17,6 +17,7 @@
 #include "tests/sources.h"
 
 using namespace kassette;
+using namespace kassette::ops;
 using namespace kassette::test;
 
 namespace {

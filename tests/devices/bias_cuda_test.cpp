@@ -16,6 +16,7 @@
 #include "tests/settings.h"
 
 using namespace kassette;
+using namespace kassette::ops;
 using namespace kassette::test;
 namespace K = kassette::backend;
 

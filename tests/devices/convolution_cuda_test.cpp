@@ -14,6 +14,7 @@
 #include "tests/sweeps/sample.h"
 
 using namespace kassette;
+using namespace kassette::ops;
 using namespace kassette::test;
 namespace K = kassette::backend;
 

@@ -12,7 +12,7 @@
 #include "devices/plugin.h"
 
 // Of the ops, which are not linked: no device library is loaded here, and nothing is multiplied.
-bool kassette::connect_plugin(const DevicePlugin&, HostServices*) { return false; }
+bool kassette::ops::connect_plugin(const DevicePlugin&, HostServices*) { return false; }
 namespace kassette {
 const GemvTable gemv_table_sse2 = {}, gemv_table_avx2 = {}, gemv_table_avx512 = {};
 }

@@ -16,6 +16,7 @@
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::ops;
 using namespace kassette::test;
 
 namespace {
@@ -163,7 +164,7 @@ TEST_CASE("softmax and its losses have gradients of every order", "[reduce_grad]
     check_orders(
         "softmax", [&](const Tensor& t) { return K::softmax(t, axis); }, x, shape);
     check_orders(
-        "log_softmax", [&](const Tensor& t) { return kassette::log_softmax(t, axis); }, x, shape);
+        "log_softmax", [&](const Tensor& t) { return ops::log_softmax(t, axis); }, x, shape);
     check_orders(
         "categorical to logits", [&](const Tensor& t) { return K::categorical_crossentropy(w, t, true, axis); }, x,
         shape);
@@ -188,7 +189,7 @@ TEST_CASE("softmax and its losses have gradients of every order", "[reduce_grad]
   check_orders(
       "binary", [&](const Tensor& t) { return K::binary_crossentropy(w, K::sigmoid(t)); }, x, shape, 2);
   check_orders(
-      "pick", [&](const Tensor& t) { return kassette::take_along_axis(t * t, ids); }, x, shape);
+      "pick", [&](const Tensor& t) { return ops::take_along_axis(t * t, ids); }, x, shape);
   check_orders(
       "l2_normalize", [&](const Tensor& t) { return K::l2_normalize(t, 1); }, x, shape, 2);
 }

@@ -6,9 +6,7 @@
 #include "tests/catch.h"
 
 using kassette::Context;
-using kassette::Decision;
-using kassette::OpDef;
-using kassette::Seen;
+using namespace kassette::ops;
 
 namespace {
 
@@ -29,20 +27,20 @@ std::string said(const Decision& d) {
 const Seen kConstant, kTracked{.tracked = true}, kPlaceholder{.flags = kSymbolic, .tracked = true};
 
 const Case kCases[] = {
-    {"constants", kassette::kPlain, kConstant, true, false, ""},
-    {"constants in a symbolic scope", kassette::kPlain, kConstant, true, true, ""},
-    {"history", kassette::kPlain, kTracked, true, false, "records "},
-    {"history without recording", kassette::kPlain, kTracked, false, false, ""},
-    {"history in a symbolic scope", kassette::kPlain, kTracked, true, true, "symbolic records "},
-    {"a placeholder", kassette::kPlain, kPlaceholder, true, false, "symbolic records "},
-    {"a placeholder without recording", kassette::kPlain, kPlaceholder, false, false, "symbolic records "},
-    {"a draw", kassette::kDraws, kConstant, true, false, "records draw "},
-    {"a draw without recording", kassette::kDraws, kConstant, false, false, "records draw "},
-    {"a draw of what has history", kassette::kDraws, kTracked, true, false, "records "},
-    {"a key in a symbolic scope", kassette::kSource, kConstant, true, true, "symbolic records "},
-    {"a print in a symbolic scope", kassette::kPrints, kConstant, true, true, "symbolic records "},
-    {"a print", kassette::kPrints, kConstant, true, false, ""},
-    {"an update in a symbolic scope", kassette::kEffect, kConstant, true, true, "symbolic records "},
+    {"constants", kPlain, kConstant, true, false, ""},
+    {"constants in a symbolic scope", kPlain, kConstant, true, true, ""},
+    {"history", kPlain, kTracked, true, false, "records "},
+    {"history without recording", kPlain, kTracked, false, false, ""},
+    {"history in a symbolic scope", kPlain, kTracked, true, true, "symbolic records "},
+    {"a placeholder", kPlain, kPlaceholder, true, false, "symbolic records "},
+    {"a placeholder without recording", kPlain, kPlaceholder, false, false, "symbolic records "},
+    {"a draw", kDraws, kConstant, true, false, "records draw "},
+    {"a draw without recording", kDraws, kConstant, false, false, "records draw "},
+    {"a draw of what has history", kDraws, kTracked, true, false, "records "},
+    {"a key in a symbolic scope", kSource, kConstant, true, true, "symbolic records "},
+    {"a print in a symbolic scope", kPrints, kConstant, true, true, "symbolic records "},
+    {"a print", kPrints, kConstant, true, false, ""},
+    {"an update in a symbolic scope", kEffect, kConstant, true, true, "symbolic records "},
 };
 
 Decision decided(const Case& c, const Seen& seen, std::uint8_t depth = 0, std::uint8_t floor = 0) {
@@ -50,7 +48,7 @@ Decision decided(const Case& c, const Seen& seen, std::uint8_t depth = 0, std::u
   Context& context = kassette::context();
   kassette::Scoped<bool> recording(context.recording, c.recording), symbolic(context.symbolic, c.in_symbolic_scope);
   kassette::Scoped<std::uint8_t> at_depth(context.depth, depth), at_floor(context.floor, floor);
-  return kassette::decide(op, {}, seen, context);
+  return decide(op, {}, seen, context);
 }
 
 }  // namespace
@@ -64,7 +62,7 @@ TEST_CASE("whether a call is computed and recorded follows from its row, its inp
 
 TEST_CASE("the level of a result is that of its inputs, of a draw the body's, and in a branch the branch's",
           "[apply]") {
-  const Case plain{"", kassette::kPlain, {}, true, false, ""}, draw{"", kassette::kDraws, {}, true, false, ""};
+  const Case plain{"", kPlain, {}, true, false, ""}, draw{"", kDraws, {}, true, false, ""};
   Seen seen{.level = 2, .tracked = true};
   CHECK(decided(plain, seen, /*depth=*/3).level == 2);
   CHECK(decided(draw, seen, /*depth=*/3).level == 3);
@@ -76,15 +74,15 @@ TEST_CASE("the level of a result is that of its inputs, of a draw the body's, an
 
 struct PlacedAttrs {
   static constexpr const char* attrs_name = "placed";
-  kassette::Placement placement;
+  Placement placement;
 };
 TEST_CASE("a result is on the device of the inputs, or where its row says", "[apply]") {
   const kassette::Device gpu(kassette::Device::kCuda, 1);
   const OpDef plain{.name = "op", .rule = nullptr, .cpu = nullptr},
-      placed{.name = "op", .rule = nullptr, .cpu = nullptr, .placement = kassette::placement_in<PlacedAttrs>};
+      placed{.name = "op", .rule = nullptr, .cpu = nullptr, .placement = placement_in<PlacedAttrs>};
   const kassette::Attrs attrs = PlacedAttrs{{kassette::float32, gpu}};
   const Context& c = kassette::context();
-  CHECK(kassette::decide(plain, attrs, {.device = gpu}, c).device == gpu);
-  CHECK(kassette::decide(plain, attrs, {}, c).device == kassette::cpu);
-  CHECK(kassette::decide(placed, attrs, {}, c).device == gpu);
+  CHECK(decide(plain, attrs, {.device = gpu}, c).device == gpu);
+  CHECK(decide(plain, attrs, {}, c).device == kassette::cpu);
+  CHECK(decide(placed, attrs, {}, c).device == gpu);
 }

@@ -8,6 +8,7 @@
 #include "tests/ops/levels.h"
 
 using namespace kassette;
+using namespace kassette::ops;
 using namespace kassette::test;
 
 namespace {

@@ -6,6 +6,7 @@
 #include "tests/catch.h"
 
 using namespace kassette;
+using namespace kassette::ops;
 
 namespace {
 

@@ -14,8 +14,9 @@ namespace test {
 
 template <class T>
 Tensor tensor_of(const std::vector<T>& v) {
-  Tensor t = empty_tensor(TensorSpec(dtype_of(static_cast<const T*>(nullptr)), {static_cast<std::int64_t>(v.size())}));
-  std::memcpy(mutable_data<T>(t), v.data(), v.size() * sizeof(T));
+  Tensor t =
+      ops::empty_tensor(TensorSpec(dtype_of(static_cast<const T*>(nullptr)), {static_cast<std::int64_t>(v.size())}));
+  std::memcpy(ops::mutable_data<T>(t), v.data(), v.size() * sizeof(T));
   return t;
 }
 

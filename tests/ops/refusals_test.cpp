@@ -15,6 +15,7 @@
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::ops;
 using kassette::test::error_of;
 using kassette::test::values;
 

@@ -4,6 +4,7 @@
 #include "tests/catch.h"
 
 using namespace kassette;
+using namespace kassette::ops;
 
 TEST_CASE("a binary and a unary op run") {
   Tensor a = as_tensor({{1, 2, 3}, {4, 5, 6}}, float32, "test");

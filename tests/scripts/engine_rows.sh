@@ -10,8 +10,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # A row is a variable of OpDef's size. One that is certainly a row says how large that is.
-size=$(objects ops | xargs nm -S --defined-only | awk '$4 == "_ZN8kassette9matmul_opE" { print $2 }')
-[ -n "$size" ] || { echo "no kassette::matmul_op in the objects of ops/"; exit 1; }
+size=$(objects ops | xargs nm -S --defined-only | awk '$4 == "_ZN8kassette3ops9matmul_opE" { print $2 }')
+[ -n "$size" ] || { echo "no kassette::ops::matmul_op in the objects of ops/"; exit 1; }
 for folder in core devices ops nn_backend; do
   [ -d "$folder/CMakeFiles" ] && objects "$folder" | xargs nm -S --defined-only
 done | awk -v size="$size" '$2 == size && $3 ~ /^[DdRrVvBbuWw]$/ { print $4 }' | sort -u >"$work/rows"

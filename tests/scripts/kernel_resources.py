@@ -15,7 +15,7 @@ def resident(registers, shared):
 
 def short(name):
     """Without namespaces and arguments."""
-    name = re.sub(r"kassette::|cuda::|_GLOBAL__N__\w+::|\(anonymous namespace\)::|<unnamed>::", "", name).replace("void ", "")
+    name = re.sub(r"kassette::|ops::|cuda::|_GLOBAL__N__\w+::|\(anonymous namespace\)::|<unnamed>::", "", name).replace("void ", "")
     depth = 0
     for i, c in enumerate(name):
         depth += (c == "<") - (c == ">")

@@ -18,7 +18,7 @@ work = sys.argv[1]
 names = [line[7:].strip() for line in open(f"{work}/said") if line.startswith("sample ")]
 # Leaves and sparse handles are on the tape as rows are, and two rows have a short way beside apply: reshape, and a shape argument
 # as a tensor.
-ROWS = re.compile(r"kassette::(apply(1|_all)?|make_leaf|make_sparse|reshape|dims_tensor)\(")
+ROWS = re.compile(r"kassette::(ops::)?(apply(1|_all)?|make_leaf|make_sparse|reshape|dims_tensor)\(")
 # Sparse tensors that are joined: three lists, of their indices, shapes and values, are made before the two rows are called. What
 # ctc_decode finds is put into a struct that holds a list, and copied from it into another by the sample.
 # Convolution and its kin read names, strides and paddings: up to 1,900 instructions beside a row of some 100,000 on images that are no samples;
@@ -27,7 +27,7 @@ EXCEPT = re.compile(r"K::(concatenate #\d+ \(4, 2\) \(4,\)|ctc_decode|(separable
 # What a loop or branch calls is the user's.
 CONTROL = re.compile(r"switch_|fold|map_fn|rnn|phase")
 # What gives one new tensor a call.
-MAKER = re.compile(r"kassette::(apply1|Access::wrap|reshape|dims_tensor|\(anonymous namespace\)::make_output)\(")
+MAKER = re.compile(r"kassette::(ops::)?(apply1|Access::wrap|reshape|dims_tensor|\(anonymous namespace\)::make_output)\(")
 # What a sample calls itself: K functions, operators.
 SAMPLE = re.compile(r"kOpSamples::\{lambda")
 FUNCTION = re.compile(r"kassette::(backend::\w+|operator.*|Tensor::operator.*)\(")

@@ -12,6 +12,7 @@
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::ops;
 using namespace kassette::test;
 
 namespace {

@@ -10,6 +10,7 @@
 #include "ops/op.h"
 
 namespace kassette::test {
+using namespace ops;
 
 /// The dtypes for inputs without a fixed dtype; all of these inputs get the same one.
 enum class Takes : std::uint8_t { floats, numbers, anything, bools, integers };
