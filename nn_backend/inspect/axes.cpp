@@ -11,7 +11,7 @@
 #include "core/io/file.h"
 #include "nn_backend/inspect/terminal.h"
 
-namespace kassette {
+namespace kassette::inspect {
 
 Range widened(double low, double high) {
   if (low < high) return {low, high};
@@ -92,4 +92,4 @@ Tensor with_axes(Range x, Range y, const char* title, const std::function<void(P
   return pixels.tensor;
 }
 
-}  // namespace kassette
+}  // namespace kassette::inspect

@@ -7,7 +7,7 @@
 
 #include "nn_backend/inspect/drawing.h"
 
-namespace kassette {
+namespace kassette::inspect {
 
 /// The values that an axis spans.
 struct Range {
@@ -34,4 +34,4 @@ Tensor with_axes(Range x, Range y, const char* title, const std::function<void(P
 
 inline constexpr const char* kNothing = "nothing to draw: no finite element";
 
-}  // namespace kassette
+}  // namespace kassette::inspect

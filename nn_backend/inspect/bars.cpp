@@ -6,7 +6,7 @@
 #include "nn_backend/inspect/axes.h"
 #include "nn_backend/inspect/summary.h"
 
-namespace kassette {
+namespace kassette::inspect {
 namespace {
 
 struct Bars {
@@ -75,4 +75,4 @@ Tensor hist_pixels(const Tensor& x, int bins, const char* title) {
   });
 }
 
-}  // namespace kassette
+}  // namespace kassette::inspect

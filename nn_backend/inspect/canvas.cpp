@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace kassette {
+namespace kassette::inspect {
 namespace {
 
 /// Letters of 3 x 5 dots: a digit per row, from the top, whose bits are the dots from the left.
@@ -102,4 +102,4 @@ void PixelCanvas::write(int x, int y, std::string_view text, Rgb color) {
   }
 }
 
-}  // namespace kassette
+}  // namespace kassette::inspect

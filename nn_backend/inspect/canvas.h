@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kassette {
+namespace kassette::inspect {
 
 struct Rgb {
   std::uint8_t r, g, b;
@@ -73,4 +73,4 @@ class PixelCanvas {
   std::uint8_t* rgb_;
 };
 
-}  // namespace kassette
+}  // namespace kassette::inspect

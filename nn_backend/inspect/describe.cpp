@@ -16,6 +16,7 @@
 #include "nn_backend/inspect/terminal.h"
 
 namespace kassette {
+using namespace inspect;
 using namespace ops;
 namespace {
 
@@ -45,7 +46,7 @@ std::string bars(const Description& d, bool unicode) {
 
 }  // namespace
 
-Tensor looked_at(const Operand& x, const char* what) {
+Tensor inspect::looked_at(const Operand& x, const char* what) {
   DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
   Tensor t = as_tensor(x, own, what);
   if (!t.defined()) fail_empty({what});

@@ -6,7 +6,7 @@
 
 #include "nn_backend/inspect/canvas.h"
 
-namespace kassette {
+namespace kassette::inspect {
 
 /// The size of a picture made of text, and the characters to use.
 struct PlotFrame {
@@ -24,4 +24,4 @@ Tensor hist_pixels(const Tensor& x, int bins, const char* title);
 std::string image_text(const Tensor& image, const PlotFrame& frame);
 Tensor image_pixels(const Tensor& image);
 
-}  // namespace kassette
+}  // namespace kassette::inspect

@@ -7,7 +7,7 @@
 #include "nn_backend/inspect/drawing.h"
 #include "nn_backend/inspect/summary.h"
 
-namespace kassette {
+namespace kassette::inspect {
 namespace {
 
 std::uint8_t level(double share) { return share > 0 ? static_cast<std::uint8_t>(std::min(share, 1.0) * 255 + 0.5) : 0; }
@@ -110,4 +110,4 @@ std::string image_text(const Tensor& image, const PlotFrame& frame) {
   return out;
 }
 
-}  // namespace kassette
+}  // namespace kassette::inspect

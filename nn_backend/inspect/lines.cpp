@@ -5,7 +5,7 @@
 #include "core/convert.h"
 #include "nn_backend/inspect/axes.h"
 
-namespace kassette {
+namespace kassette::inspect {
 namespace {
 
 /// The points of each line of a (n, k) to draw. Long lines are reduced to the minimum and maximum of each of some thousand stretches, which
@@ -127,4 +127,4 @@ Tensor plot_pixels(const Tensor& x, const Tensor& y, const char* title) {
   });
 }
 
-}  // namespace kassette
+}  // namespace kassette::inspect

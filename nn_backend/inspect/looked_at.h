@@ -3,9 +3,9 @@
 #include "core/text.h"
 #include "ops/operand.h"
 
-namespace kassette {
+namespace kassette::inspect {
 
 /// The tensor of an operand; containers and arrays keep their dtype. Throws ValueError for an empty Tensor.
 Tensor looked_at(const Operand& x, const char* what);
 
-}  // namespace kassette
+}  // namespace kassette::inspect

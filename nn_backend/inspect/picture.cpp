@@ -10,6 +10,7 @@
 #include "core/text.h"
 
 namespace kassette {
+using namespace inspect;
 using namespace ops;
 
 struct PictureAccess {

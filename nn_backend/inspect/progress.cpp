@@ -13,6 +13,7 @@
 #include "nn_backend/inspect/terminal.h"
 
 namespace kassette {
+using namespace inspect;
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -28,8 +29,8 @@ std::string clock_text(double seconds) {
 
 }  // namespace
 
-std::string progress_text(const std::string& name, std::int64_t done, std::int64_t total, double seconds, int width,
-                          bool unicode) {
+std::string inspect::progress_text(const std::string& name, std::int64_t done, std::int64_t total, double seconds,
+                                   int width, bool unicode) {
   char rate[32];
   double per_second = seconds > 0 ? static_cast<double>(done) / seconds : 0;
   if (per_second >= 1 || done == 0) std::snprintf(rate, sizeof rate, "%.3g/s", per_second);

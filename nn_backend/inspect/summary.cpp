@@ -8,7 +8,7 @@
 #include "devices/cpu/threads.h"
 #include "nn_backend/inspect/summary_loops.h"
 
-namespace kassette {
+namespace kassette::inspect {
 namespace {
 
 /// Elements per chunk of a thread; it depends on the shape alone, so that the result does not depend on the number of threads.
@@ -166,4 +166,4 @@ std::vector<std::int64_t> count_bins(const TensorSpec& spec, const std::byte* da
   return bins;
 }
 
-}  // namespace kassette
+}  // namespace kassette::inspect

@@ -4,7 +4,7 @@
 
 #include "core/impl.h"
 
-namespace kassette {
+namespace kassette::inspect {
 
 /// Counts of kinds of elements, and statistics of the finite ones.
 struct Summary {
@@ -23,4 +23,4 @@ inline double fraction(double v, double low, double high) {
 /// The histogram: how many finite elements lie in each of n equal bins of [low, high].
 std::vector<std::int64_t> count_bins(const TensorSpec& spec, const std::byte* data, double low, double high, int n);
 
-}  // namespace kassette
+}  // namespace kassette::inspect

@@ -4,7 +4,7 @@
 
 #include "devices/cpu/level.h"
 
-namespace kassette {
+namespace kassette::inspect {
 
 /// Statistics of the finite elements, and the number of NaNs.
 struct Looked {
@@ -32,4 +32,4 @@ struct SummaryTable {
 };
 KASSETTE_LEVEL_TABLES(SummaryTable, summary_table)
 
-}  // namespace kassette
+}  // namespace kassette::inspect

@@ -4,7 +4,7 @@
 
 #include "nn_backend/inspect/summary_loops.h"
 
-namespace kassette {
+namespace kassette::inspect {
 using namespace ops;
 namespace {
 
@@ -140,4 +140,4 @@ constexpr SummaryLoops<T> loops{look<T>, squares<T>, parts<T>};
 
 constinit const SummaryTable KASSETTE_LEVEL_NAME(summary_table) = {loops<float>, loops<double>};
 
-}  // namespace kassette
+}  // namespace kassette::inspect

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace kassette {
+namespace kassette::inspect {
 namespace {
 
 std::string_view variable(const char* name) {
@@ -52,4 +52,4 @@ Terminal terminal(int descriptor) {
   return t;
 }
 
-}  // namespace kassette
+}  // namespace kassette::inspect

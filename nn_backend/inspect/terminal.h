@@ -1,7 +1,7 @@
 // nn_backend/inspect/terminal.h - the capabilities of the terminal.
 #pragma once
 
-namespace kassette {
+namespace kassette::inspect {
 
 /// The capabilities of a terminal.
 struct Terminal {
@@ -13,4 +13,4 @@ struct Terminal {
 /// The terminal behind a descriptor, queried at each call: windows change their size.
 Terminal terminal(int descriptor);
 
-}  // namespace kassette
+}  // namespace kassette::inspect

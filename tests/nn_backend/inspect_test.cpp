@@ -29,6 +29,7 @@
 #include "tests/ops/levels.h"
 
 using namespace kassette;
+using namespace kassette::inspect;
 using test::Environment;
 namespace K = kassette::backend;
 
