@@ -1,5 +1,6 @@
 // tests/devices/products_cuda_test.cpp - products on a CUDA device against their definition, in all dtypes, shapes and orientations.
 #include <kassette/backend.h>
+#include <kassette/error.h>
 #include <kassette/runtime.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 
 using namespace kassette;
 using namespace kassette::test;
@@ -104,6 +106,33 @@ TEST_CASE("products of floats on a CUDA device are right within the rounding of 
       INFO(dtype.name);
       CHECK(worst <= 1);
     });
+}
+
+TEST_CASE("products on a CUDA device are made by cuBLAS' default math, without sums in half precision",
+          "[device][products]") {
+  if (!has_device("cuda:0")) return;
+  auto mode = emulated<int()>("emulated_math_mode");
+  if (!mode) return skip("only the emulated device tells");
+  for (const char* dtype : {"float16", "float32"}) {
+    K::dot(K::ones({2, 3}, dtype).to("cuda:0"), K::ones({3, 4}, dtype).to("cuda:0"));
+    CHECK(mode() == 0 + 16);  // CUBLAS_DEFAULT_MATH, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION
+  }
+}
+
+TEST_CASE("where the workspace of cuBLAS cannot be had no handle stays behind, and with more memory a product is right",
+          "[device][products]") {
+  if (!has_device("cuda:3")) return;  // where no other test multiplies: a handle is made with the first product
+  auto handles = emulated<std::int64_t()>("emulated_blas_handles");
+  const Tensor x = K::ones({2, 3}).to("cuda:3"), y = K::ones({3, 4}).to("cuda:3");
+  const std::int64_t before = handles ? handles() : 0;
+  {
+    MemoryLimit scope(memory_stats("cuda:3").live + (1 << 20), "cuda:3");
+    for (int again = 0; again < 2; ++again)
+      CHECK(error_of<MemoryError>([&] { K::dot(x, y); }).rfind("dot: out of memory on cuda:3: 32.0 MiB asked for", 0) ==
+            0);
+  }
+  if (handles) CHECK(handles() == before);
+  CHECK(floats(K::dot(x, y)) == std::vector<float>(8, 3));
 }
 
 TEST_CASE("products of integers on a CUDA device wrap around as integers do", "[device][products]") {

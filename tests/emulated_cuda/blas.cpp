@@ -5,6 +5,7 @@
 
 struct EmulatedBlas {
   cudaStream_t stream;
+  cublasMath_t math;
 };
 
 namespace {
@@ -43,7 +44,8 @@ void multiply(const Problem& p, const T* a, const T* b, Out* c) {
       }
 }
 
-std::int64_t products = 0, tf32_products = 0;
+std::int64_t products = 0, tf32_products = 0, handles = 0;
+cublasMath_t last_math = CUBLAS_DEFAULT_MATH;
 int refused = 0;
 
 /// Says why a product with a bias would be refused, or was not told what it needs; null if it is right. `d` is the layout of the result.
@@ -73,14 +75,25 @@ void read_attribute(T* to, const void* value, std::size_t bytes) {
 
 }  // namespace
 
-cublasStatus_t cublasCreate(cublasHandle_t* handle) { return *handle = new EmulatedBlas{}, CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasDestroy(cublasHandle_t handle) { return delete handle, CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasCreate(cublasHandle_t* handle) {
+  ++handles;
+  return *handle = new EmulatedBlas{}, CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+  --handles;
+  return delete handle, CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+  return handle->math = mode, CUBLAS_STATUS_SUCCESS;
+}
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
   return handle->stream = stream, CUBLAS_STATUS_SUCCESS;
 }
 
 std::int64_t emulated_products() { return products; }
 std::int64_t emulated_tf32_products() { return tf32_products; }
+int emulated_math_mode() { return last_math; }
+std::int64_t emulated_blas_handles() { return handles; }
 
 cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
                                              std::int64_t m, std::int64_t n, std::int64_t k, const void*, const void* a,
@@ -99,6 +112,7 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
     emulated_die("a product that cuBLAS would refuse, or that has nothing to do");
   }
   products += count;
+  last_math = handle->math;
   if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) tf32_products += count;
   EmulatedBlocks blocks;
   auto check = [&](const void* from, bool turned, std::int64_t rows, std::int64_t columns, std::int64_t ld,

@@ -14,7 +14,7 @@ inline const char* cublasGetStatusString(cublasStatus_t) { return "no error"; }
 cublasStatus_t cublasCreate(cublasHandle_t* handle);
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
 inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void*, std::size_t) { return CUBLAS_STATUS_SUCCESS; }
-inline cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
 cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
                                              std::int64_t m, std::int64_t n, std::int64_t k, const void* alpha,
@@ -29,3 +29,7 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_products();
 /// The number of products with TF32 allowed; they are computed in float32 all the same.
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_tf32_products();
+/// The math mode of the handle of the last product.
+extern "C" __attribute__((visibility("default"))) int emulated_math_mode();
+/// The number of handles that were created and not destroyed.
+extern "C" __attribute__((visibility("default"))) std::int64_t emulated_blas_handles();
