@@ -201,6 +201,14 @@ TEST_CASE("a tensor goes from one device to another", "[device]") {
     CHECK(questions() - asked <= 2);  // once for each pair
   }
   CHECK(floats(over)[7] == -1);
+  for (int again = 0; again < 8; ++again) {  // the emulated device draws which stream is ahead
+    here = x.to("cuda:0") + 1;
+    near = here.to("cuda:1");
+    here = Tensor();
+    over = x.to("cuda:0");
+    CHECK(floats(over)[7] == 7);
+    CHECK(same_bits(near.to("cpu"), x + 1));
+  }
 }
 
 TEST_CASE("the device, or none, that was current in a thread still is after calls of ours", "[device]") {
@@ -310,6 +318,40 @@ TEST_CASE("an exported tensor is there on the consumer's stream, and its memory 
   CHECK(floats(read) == std::vector<float>(kSize, 3));
   auto* unknown = to_dlpack(K::constant(4, "float32", {2}) * 2);
   CHECK(floats(from_dlpack(unknown)) == std::vector<float>{8, 8});
+}
+
+TEST_CASE(
+    "a consumer's stream is behind ours when it gets an exported tensor, and ours behind it when the memory comes back",
+    "[device][cached]") {
+  if (!has_device("cuda:0")) return;
+  constexpr std::int64_t kSize = 55'555;
+  auto on_our_stream = [](auto f) {
+    std::thread([&] {
+      DeviceScope scope("cuda:0");
+      f();
+    }).join();
+  };
+  Stream theirs("cuda:0");
+  StreamScope scope(theirs);
+  for (int again = 0; again < 8; ++again) {  // the emulated device draws which stream is ahead
+    dlpack::DLManagedTensor* given = nullptr;
+    on_our_stream([&] { given = to_dlpack(K::constant(1, "float32", {kSize}) + 1, theirs.native()); });
+    Body seen;  // what the consumer has: an address, which keeps nothing alive
+    seen.set(TensorSpec(float32, {kSize}));
+    seen.device = "cuda:0";
+    seen.storage = Storage::borrow(given->dl_tensor.data, seen.bytes(), {[](void*) {}, nullptr});
+    seen.storage->device = seen.device;
+    const void *memory = seen.data(), *reused = nullptr;
+    const Tensor read = Access::wrap(std::move(seen)) + 1;
+    on_our_stream([&] {
+      given->deleter(given);
+      Tensor other = K::constant(7, "float32", {kSize});
+      reused = place_of(other);
+      current_stream("cuda:0").synchronize();
+    });
+    CHECK(reused == memory);
+    CHECK(floats(read) == std::vector<float>(kSize, 3));
+  }
 }
 
 TEST_CASE("TF32 is used by products of float32 where it is allowed", "[device]") {
