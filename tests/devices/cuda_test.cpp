@@ -223,15 +223,28 @@ TEST_CASE("with KASSETTE_CUDA_SYNC an error is said by the op that made it: kern
   if (!has_device("cuda:0")) return;
   if (!std::getenv("KASSETTE_TEST_CUDA")) return skip("a GPU makes no errors on demand");
   using Use = Tensor (*)(const Tensor&);
-  const std::vector<std::pair<const char*, Use>> ops = {{"exp", [](const Tensor& x) { return K::exp(x); }},
-                                                        {"dot", [](const Tensor& x) { return K::dot(x, x); }},
-                                                        {"to", [](const Tensor& x) { return x.to("cuda:5"); }},
-                                                        {"to", [](const Tensor& x) { return x.to("cpu"); }},
-                                                        {"temporal_padding",
-                                                         [](const Tensor& x) {
-                                                           return K::temporal_padding(K::reshape(x, {1, 2, 2}), {1, 1});
-                                                         }},
-                                                        {"cast", [](const Tensor& x) { return K::cast(x, "int32"); }}};
+  const std::vector<std::pair<const char*, Use>> ops = {
+      {"exp", [](const Tensor& x) { return K::exp(x); }},
+      {"dot", [](const Tensor& x) { return K::dot(x, x); }},
+      {"to", [](const Tensor& x) { return x.to("cuda:5"); }},
+      {"to", [](const Tensor& x) { return x.to("cpu"); }},
+      {"to",
+       [](const Tensor&) {
+         return K::constant({1, 2}).to("cuda:4");
+       }},
+      {"to",
+       [](const Tensor& x) {
+         return K::concatenate({x, x}, 0);
+       }},
+      {"dot",
+       [](const Tensor&) {  // empty sums
+         return K::dot(K::zeros({2, 0}).to("cuda:4"), K::zeros({0, 2}).to("cuda:4"));
+       }},
+      {"temporal_padding",
+       [](const Tensor& x) {
+         return K::temporal_padding(K::reshape(x, {1, 2, 2}), {1, 1});
+       }},
+      {"cast", [](const Tensor& x) { return K::cast(x, "int32"); }}};
   for (const auto& [name, use] : ops) {
     const std::string said = said_in_a_child([use = use] {
       setenv("KASSETTE_CUDA_SYNC", "1", 1);  // read when a device is first used
