@@ -278,7 +278,7 @@ TEST_CASE("the gradient of gather on a CUDA device is right and the same again w
 
 namespace {
 
-/// An embedding, a hidden layer and a softmax over classes, trained by Adam.
+/// An embedding, a hidden layer and a softmax over classes, trained by Adam with gradients that are clipped.
 struct Network {
   Tensor table, w, u, step;
   std::vector<Tensor> parameters, m, v;
@@ -303,7 +303,8 @@ struct Network {
     Tensors g = K::gradients(l, {table, w, u});
     Tensor t = K::cast(step + 1, "float32"), rate = 0.01 * K::sqrt(1.0 - K::pow(0.999, t)) / (1.0 - K::pow(0.9, t));
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const Tensor& dp = g[static_cast<std::int64_t>(i)];
+      const Tensor &whole = g[static_cast<std::int64_t>(i)], norm = K::sqrt(K::sum(K::square(whole)));
+      const Tensor dp = K::switch_(norm > 0.05, whole * (0.05 / norm), whole);
       Tensor mean = 0.9 * m[i] + 0.1 * dp, square = 0.999 * v[i] + 0.001 * K::square(dp);
       change(m[i], mean);
       change(v[i], square);
