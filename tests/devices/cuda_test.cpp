@@ -377,11 +377,18 @@ TEST_CASE("loops and branches on a device read shapes and numbers of the CPU whe
   auto sums = K::function(
       {x}, {K::map_fn([&](const Tensor& e) { return e * K::sum(K::ones(K::shape(x))); }, x)});  // a shape of rank 1
   CHECK(floats(sums({K::constant({1, 2, 3})})[0]) == std::vector<float>{3, 6, 9});
+  Tensor shape = K::shape(x);  // is used beside the element, so that it goes into the loop as it is
+  auto shaped = K::function({x}, {K::map_fn([&](const Tensor& e) { return K::sum(K::reshape(x * e, shape)); }, x)});
+  CHECK(floats(shaped({K::constant({1, 2, 3})})[0]) == std::vector<float>{6, 12, 18});
   auto branch = K::function(
       {x}, {K::switch_(
                K::sum(x) > 0.0, [&] { return K::sum(K::cast(K::arange(n), "float32")); }, [&] { return K::sum(x); })});
   CHECK(floats(branch({K::constant({1, 2, 3})})[0]) == std::vector<float>{3});
   CHECK(floats(branch({K::constant({-1, -2})})[0]) == std::vector<float>{-3});
+  // The learning phase is on the CPU, and the result where the branches are.
+  Tensor by_phase = K::in_train_phase([&] { return x * 2.0; }, [&] { return x * 3.0; });
+  CHECK(by_phase.device() == Device("cuda:0"));
+  CHECK(floats(K::function({x}, {by_phase + 1.0})({K::constant({1, 2})})[0]) == std::vector<float>{4, 7});
 }
 
 TEST_CASE("a gradient of one number is on the device of that number", "[device]") {
