@@ -432,6 +432,14 @@ TEST_CASE("a number of the CPU beside elements of a device has the gradient that
         "foldl: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
 }
 
+TEST_CASE("a loop on two devices is refused in one line that names both", "[device]") {
+  if (!has_device("cuda:0")) return;
+  Tensor x = K::placeholder({5, 2}), there = K::ones({2}).to("cuda:0");
+  auto latest = [](const Tensor&, const Tensor& e) { return e; };
+  CHECK(error_of<DeviceError>([&] { K::foldl(latest, x, there); }) ==
+        "foldl: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
+}
+
 TEST_CASE("branches on two devices are refused in one line that names both", "[device]") {
   if (!has_device("cuda:0")) return;
   Tensor x = K::placeholder({2}), there = K::ones({2}).to("cuda:0");

@@ -101,6 +101,8 @@ TEST_CASE("shapes broadcast from the back; static ones that do not are refused w
   CHECK(K::int_shape(x + K::ones({4, 1, 3})) == Shape{4, -1, 3});
   CHECK_THROWS_WITH(x + y, "add: shapes (None, 3) and (None, 2) do not broadcast: 3 against 2");
   CHECK_THROWS_WITH(K::ones({2, 3}) * K::ones({2}), "multiply: shapes (2, 3) and (2,) do not broadcast: 3 against 2");
+  CHECK_THROWS_WITH(K::ones({2}, "bool") & K::ones({3}, "bool"),
+                    "logical_and: shapes (2,) and (3,) do not broadcast: 2 against 3");
   auto f = K::function({x, n}, {x + n});
   CHECK(values(f({{{1, 2, 3}}, {1}})[0]) == Vec{2, 3, 4});
   CHECK_THROWS_WITH(f({{{1, 2, 3}}, {1, 2}}), "add: shapes (1, 3) and (2,) do not broadcast: 3 against 2");
