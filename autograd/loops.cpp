@@ -212,13 +212,6 @@ Tensors computed(const char* what, const Tensors& captures) {
   return all;
 }
 
-/// `t` on the loop's device: a single number of the CPU is moved there. Throws DeviceError if any other tensor is elsewhere.
-Tensor placed(const char* what, const Tensor& t, Device device) {
-  Tensor there = number_on(t, device);
-  if (there.device() != device) fail_devices(what, device, there.device());
-  return there;
-}
-
 }  // namespace
 
 Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
@@ -240,7 +233,7 @@ Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
     in.push_back(body.plan->sources().empty() ? no_key(r.what) : next_loop_key(r.xs.begin()[0], r.what));
   }
   for (const Tensors* list : {&r.xs, &r.states})
-    for (const Tensor& t : *list) in.push_back(placed(r.what, t, device));
+    for (const Tensor& t : *list) in.push_back(number_on(t, device));
   append(in, symbolic ? body.captures : computed(r.what, body.captures));
   auto scan = Ref<Extra>::adopt(new Scan(r, std::move(body), !symbolic));
   return symbolic ? call_node(std::move(scan), in) : call_now(std::move(scan), in);
