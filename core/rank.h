@@ -5,7 +5,7 @@
 namespace kassette {
 
 constexpr bool is_rank(std::int64_t rank) { return rank >= 0 && rank <= kMaxRank; }
-
+/// Throws the ValueError of checked_rank().
 template <class... Given>
 [[noreturn]] __attribute__((noinline, cold)) void fail_rank(const char* what, std::int64_t rank,
                                                             const Given&... given) {

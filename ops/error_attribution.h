@@ -15,7 +15,7 @@
 namespace kassette::ops {
 
 /// Inside a catch: rethrows the error with `what` as its function, if it names one. A MemoryError of the allocator, which names none, gets it too.
-/// `part` says which part of the call it is about, "update 1: ", and begins the message; the error then names no argument.
+/// `part` names the part of the call that failed, such as "update 1: "; it is put before the message, and the error names no argument.
 [[noreturn]] void rethrow_attributed(const char* what, const std::string& part = std::string());
 /// Inside a catch: rethrows the error of a step of a program, with its function by that code; rethrow_for(op) if that is 0.
 [[noreturn]] void rethrow_of_step(std::int32_t function, const char* op);

@@ -175,7 +175,7 @@ TEST_CASE("an eager loop goes over its elements as they were when it began", "[l
 }
 
 TEST_CASE("an eager loop of no steps has the gradients that a function says, zeros", "[loops]") {
-  // What tf.function makes of it, too; TensorFlow's eager loops say None (section 2.13.2: what is connected has a gradient).
+  // As inside tf.function. TensorFlow's eager loops return None here; ours return a gradient for every tensor that is connected.
   using Loss = std::function<Tensor(const Tensor& x, const Tensor& w, const Tensor& s)>;
   auto rnn = [](const Tensor& x, const Tensor& w, const Tensor& s, const kassette::backend::RnnOptions& options) {
     auto r = K::rnn(
