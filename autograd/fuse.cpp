@@ -155,12 +155,14 @@ namespace {
 /// Runs the chain over n elements and writes the sum of each block of kFoldRow to `partial`; blocks stay in the first-level cache.
 template <class T>
 void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
-  parallel_for((n + kFoldRow - 1) / kFoldRow, part_of(chain) / kFoldRow + 1, [&](std::int64_t begin, std::int64_t end) {
-    alignas(64) T block[kFoldRow];
-    chain.run_blocks(
-        begin * kFoldRow, std::min(end * kFoldRow, n), kFoldRow, reinterpret_cast<std::byte*>(block),
-        [&](std::int64_t at, std::int64_t m) { fold_loops<T>(Fold::sum).rows(block, partial + at / kFoldRow, 1, m); });
-  });
+  devices::parallel_for((n + kFoldRow - 1) / kFoldRow, part_of(chain) / kFoldRow + 1,
+                        [&](std::int64_t begin, std::int64_t end) {
+                          alignas(64) T block[kFoldRow];
+                          chain.run_blocks(begin * kFoldRow, std::min(end * kFoldRow, n), kFoldRow,
+                                           reinterpret_cast<std::byte*>(block), [&](std::int64_t at, std::int64_t m) {
+                                             fold_loops<T>(Fold::sum).rows(block, partial + at / kFoldRow, 1, m);
+                                           });
+                        });
 }
 /// Bytes for the sums of the blocks of n elements, for the sums of the blocks of those, and so on.
 std::int64_t partial_bytes(std::int64_t n) {
@@ -233,7 +235,8 @@ void Plan::run_fused(Frame& f, const FusionGroup& group) const {
   chain.finish();
   if (first.device != cpu) return chain.enqueue();
   if (!group.sums) {
-    parallel_for(group.n, part_of(chain), [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
+    devices::parallel_for(group.n, part_of(chain),
+                          [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
     return;
   }
   const Ref<Storage> partial = Storage::allocate(partial_bytes(group.n), cpu);

@@ -362,10 +362,10 @@ void LoopRun::execute(LoopChain& c) {
   if (c.chain.device() != cpu) return c.chain.enqueue();
   std::int64_t part = std::max<std::int64_t>(1, fast_path_thresholds.loop_chain_part / c.chain.length());
   if (shape.rows == 1)
-    parallel_for(shape.width, part, [&](std::int64_t begin, std::int64_t end) { c.chain.run(begin, end); });
+    devices::parallel_for(shape.width, part, [&](std::int64_t begin, std::int64_t end) { c.chain.run(begin, end); });
   else
-    parallel_for(shape.rows, std::max<std::int64_t>(1, part / shape.width),
-                 [&](std::int64_t begin, std::int64_t end) { c.chain.run_rows(begin, end); });
+    devices::parallel_for(shape.rows, std::max<std::int64_t>(1, part / shape.width),
+                          [&](std::int64_t begin, std::int64_t end) { c.chain.run_rows(begin, end); });
 }
 
 /// Accumulates a step's product into the cotangent of a capture.

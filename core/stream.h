@@ -5,7 +5,9 @@
 
 namespace kassette {
 
+namespace devices {
 struct DeviceStream;
+}
 
 /// A stream of a CUDA device: work that is done in the order in which it is enqueued. All threads enqueue on one stream of a device, its own,
 /// unless they have chosen another one by a StreamScope. On the CPU, where ops are done when they return, a stream has nothing to do.
@@ -29,7 +31,7 @@ class KASSETTE_API Stream {
 
  private:
   Device device_;
-  DeviceStream* stream_ = nullptr;  // null on the CPU
+  devices::DeviceStream* stream_ = nullptr;  // null on the CPU
   friend class StreamScope;
 };
 
@@ -49,7 +51,7 @@ class KASSETTE_API StreamScope {
 
  private:
   Device device_;
-  DeviceStream *stream_, *before_;
+  devices::DeviceStream *stream_, *before_;
 };
 
 /// The value of x in memory of the CPU that CUDA devices copy from without the host's help: x.to("cuda:0", {.non_blocking = true}) then returns

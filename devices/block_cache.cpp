@@ -9,7 +9,7 @@
 
 #include "devices/bytes_text.h"
 
-namespace kassette {
+namespace kassette::devices {
 namespace {
 
 constexpr int kLogSmallest = 12;  // up to 4 KiB in steps of 512 bytes
@@ -210,4 +210,4 @@ void BlockCache::trim() {
   drop_down_to(0);
 }
 
-}  // namespace kassette
+}  // namespace kassette::devices

@@ -5,7 +5,7 @@
 
 #include <kassette/runtime.h>
 
-namespace kassette {
+namespace kassette::devices {
 
 /// Where a cache gets its blocks from: `take` returns null if there is no memory, `give` frees a block. `of` is passed to both.
 struct MemorySource {
@@ -92,4 +92,4 @@ class BlockCache {
   static BlockCache* all_;
 };
 
-}  // namespace kassette
+}  // namespace kassette::devices

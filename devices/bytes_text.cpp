@@ -6,7 +6,7 @@
 
 #include <kassette/error.h>
 
-namespace kassette {
+namespace kassette::devices {
 
 std::string bytes_text(std::int64_t bytes) {
   constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -26,6 +26,11 @@ void fail_memory(Device device, std::int64_t asked, const MemoryStats& held) {
   line += held.limit ? "limit " + bytes_text(held.limit) + " (set_memory_limit)" : "and the system gives no more";
   throw MemoryError(line.c_str());
 }
+
+}  // namespace kassette::devices
+
+namespace kassette {
+using namespace devices;
 
 std::ostream& operator<<(std::ostream& os, const MemoryStats& s) {
   os << bytes_text(s.live) << " live, " << bytes_text(s.cached) << " cached, peak " << bytes_text(s.peak) << ", ";

@@ -5,7 +5,7 @@
 
 #include "devices/transport.h"
 
-namespace kassette {
+namespace kassette::devices {
 
 /// An array whose elements are combined over the ranks.
 struct DevicePart {
@@ -69,4 +69,4 @@ struct DeviceTransport {
 
 inline constexpr std::uint64_t kDeviceTransportAbi = 1;
 
-}  // namespace kassette
+}  // namespace kassette::devices

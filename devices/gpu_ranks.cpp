@@ -15,7 +15,7 @@
 #include "devices/device_transport.h"
 #include "devices/plugin_file.h"
 
-namespace kassette {
+namespace kassette::devices {
 namespace {
 
 constexpr const char* kFile = "libkassette_nccl.so";
@@ -129,4 +129,4 @@ void meet_gpus(RankGroup& group, Device device) {
   gpus.met.store(true, std::memory_order_release);
 }
 
-}  // namespace kassette
+}  // namespace kassette::devices

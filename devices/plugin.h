@@ -5,15 +5,15 @@
 
 #include "core/impl.h"
 
-namespace kassette {
-
-namespace ops {
+namespace kassette::ops {
 struct OpCall;            // ops/op.h
 struct Strided;           // ops/strided.h
 struct SparseView;        // ops/sparse_view.h
 struct DeviceConvLimits;  // ops/conv.h
 struct DeviceChain;       // ops/device_chain.h
-}  // namespace ops
+}  // namespace kassette::ops
+
+namespace kassette::devices {
 
 struct DeviceStream;  // devices/cuda/cuda.h
 struct DeviceGraph;   // devices/cuda/graph.cpp
@@ -141,12 +141,6 @@ inline constexpr std::uint64_t kPluginAbi =
                      512 * (sizeof(Attrs) +
                             512 * (sizeof(TensorSpec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));
 
-namespace ops {
-/// Registers the device library's kernels with their ops and fills in the services. Returns false, and does nothing, if the library was built
-/// for other ops. Defined in ops/connect.cpp.
-bool connect_plugin(const DevicePlugin& plugin, HostServices* services);
-}  // namespace ops
-
 /// The backend of a CUDA device. Throws DeviceError with the reason if the device is absent.
 DeviceBackend& device_backend(Device device);
 /// The device library; null if there is none.
@@ -158,4 +152,10 @@ bool device_in_use(Device device);
 /// For tests: sets a library to load in place of libkassette_cuda.so. Call it before the first use of CUDA.
 void use_device_library(const char* file);
 
-}  // namespace kassette
+}  // namespace kassette::devices
+
+namespace kassette::ops {
+/// Registers the device library's kernels with their ops and fills in the services. Returns false, and does nothing, if the library was built
+/// for other ops. Defined in ops/connect.cpp.
+bool connect_plugin(const devices::DevicePlugin& plugin, devices::HostServices* services);
+}  // namespace kassette::ops

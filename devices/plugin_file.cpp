@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace kassette {
+namespace kassette::devices {
 
 void* open_beside(const char* file, std::string* why) {
   Dl_info info;
@@ -27,4 +27,4 @@ void* open_beside(const char* file, std::string* why) {
   return nullptr;
 }
 
-}  // namespace kassette
+}  // namespace kassette::devices

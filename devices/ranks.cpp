@@ -19,7 +19,7 @@
 #include "devices/plugin_file.h"
 #include "devices/watch.h"
 
-namespace kassette {
+namespace kassette::devices {
 namespace {
 
 void announce(RankGroup& group, const std::string& what, bool watched) noexcept;
@@ -288,4 +288,4 @@ void refuse_call(RankGroup& group, const std::string& why) noexcept {
   announce(group, "an error: " + why, /*watched=*/true);
 }
 
-}  // namespace kassette
+}  // namespace kassette::devices

@@ -11,7 +11,7 @@
 
 #include "devices/transport.h"
 
-namespace kassette {
+namespace kassette::devices {
 
 class DeviceCommunicator;  // devices/device_transport.h
 
@@ -94,4 +94,4 @@ bool holds_on_all(const RankGroup& group, bool holds);
 /// Tells the ranks that wait in a call that this one will not take part: they throw an error that contains `why`.
 void refuse_call(RankGroup& group, const std::string& why) noexcept;
 
-}  // namespace kassette
+}  // namespace kassette::devices

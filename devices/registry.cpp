@@ -13,7 +13,7 @@
 #include "devices/plugin.h"
 #include "devices/plugin_file.h"
 
-namespace kassette {
+namespace kassette::devices {
 namespace {
 
 class CpuBackend final : public Backend {
@@ -98,16 +98,6 @@ DeviceBackend* cuda_backend(int index, const char** why) {
 
 }  // namespace
 
-Backend& backend_of(Device device) {
-  if (device.type() == Device::kCuda) {
-    const char* why = nullptr;
-    if (Backend* backend = cuda_backend(device.index(), &why)) return *backend;
-    fail<DeviceError>({}, device, " is not available: ", why);
-  }
-  static CpuBackend* backend = new CpuBackend;  // never destroyed: tensors may outlive every static object
-  return *backend;
-}
-
 DeviceBackend& device_backend(Device device) { return static_cast<DeviceBackend&>(backend_of(device)); }
 
 const DevicePlugin* device_library() {
@@ -125,6 +115,21 @@ void use_device_library(const char* file) {
 
 bool device_in_use(Device device) {
   return device.type() != Device::kCuda || cuda_state().backends[device.index()].load(std::memory_order_acquire);
+}
+
+}  // namespace kassette::devices
+
+namespace kassette {
+using namespace devices;
+
+Backend& backend_of(Device device) {
+  if (device.type() == Device::kCuda) {
+    const char* why = nullptr;
+    if (Backend* backend = cuda_backend(device.index(), &why)) return *backend;
+    fail<DeviceError>({}, device, " is not available: ", why);
+  }
+  static CpuBackend* backend = new CpuBackend;  // never destroyed: tensors may outlive every static object
+  return *backend;
 }
 
 const char* device_absent(Device device) {

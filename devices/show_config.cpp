@@ -14,6 +14,7 @@
 #include "devices/cpu/threads.h"
 
 namespace kassette {
+using namespace devices;
 namespace {
 
 // The CPU level that has the instructions of an OpenBLAS core.

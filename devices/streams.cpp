@@ -13,6 +13,7 @@
 #include "devices/tf32.h"
 
 namespace kassette {
+using namespace devices;
 namespace {
 
 DeviceBackend* backend_or_cpu(const char* what, Device device) {
@@ -48,7 +49,7 @@ void synchronize(Device device) {
   if (DeviceBackend* backend = backend_or_cpu("synchronize", device)) backend->wait_for_all();
 }
 
-std::atomic<bool>& tf32_flag() {
+std::atomic<bool>& devices::tf32_flag() {
   static std::atomic<bool> allowed{[] {
     const char* set = std::getenv("KASSETTE_ALLOW_TF32");
     return set && std::string(set) == "1";

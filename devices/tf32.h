@@ -2,8 +2,8 @@
 #pragma once
 #include <atomic>
 
-namespace kassette {
+namespace kassette::devices {
 
 std::atomic<bool>& tf32_flag();
 
-}  // namespace kassette
+}  // namespace kassette::devices

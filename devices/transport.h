@@ -4,7 +4,7 @@
 
 #include <kassette/dtype.h>
 
-namespace kassette {
+namespace kassette::devices {
 
 /// How elements of all ranks are combined. The transport chooses the order in which floats are summed; min and max of floats are NaN
 /// if any element is.
@@ -64,4 +64,4 @@ struct Transport {
 
 inline constexpr std::uint64_t kTransportAbi = 2;
 
-}  // namespace kassette
+}  // namespace kassette::devices

@@ -21,7 +21,7 @@
 #include "devices/device_transport.h"
 #include "devices/ranks.h"
 
-namespace kassette {
+namespace kassette::devices {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -152,4 +152,4 @@ void watch_enqueued(DeviceCommunicator& comm, std::string words) {
 void set_ranks_timeout(double seconds) { state().seconds.store(seconds, std::memory_order_relaxed); }
 double ranks_timeout() { return state().seconds.load(std::memory_order_relaxed); }
 
-}  // namespace kassette
+}  // namespace kassette::devices

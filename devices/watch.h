@@ -5,7 +5,7 @@
 
 #include "devices/transport.h"
 
-namespace kassette {
+namespace kassette::devices {
 
 class DeviceCommunicator;  // devices/device_transport.h
 
@@ -22,4 +22,4 @@ void unwatch(int place);
 /// Watches the work enqueued on a GPU through `comm` until it has run. `words` describe the call that enqueued the last of it.
 void watch_enqueued(DeviceCommunicator& comm, std::string words);
 
-}  // namespace kassette
+}  // namespace kassette::devices

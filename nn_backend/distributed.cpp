@@ -24,6 +24,7 @@
 #include "ops/shaping.h"
 
 namespace kassette {
+using namespace devices;
 using namespace ops;
 namespace distributed {
 
@@ -102,7 +103,7 @@ World::World() : group_(&all_ranks()) {}
 World init() { return World(); }
 int World::rank() const { return group_->rank; }
 int World::size() const { return group_->size; }
-int World::local_rank() const { return kassette::local_rank(); }
+int World::local_rank() const { return devices::local_rank(); }
 
 World World::split(int colour, int key) const {
   if (colour < 0) fail<ValueError>({"split"}, "the colour is ", colour, "; it must not be negative");

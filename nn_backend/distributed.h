@@ -6,7 +6,9 @@
 
 namespace kassette {
 
+namespace devices {
 struct RankGroup;
+}
 
 namespace distributed {
 
@@ -34,8 +36,8 @@ class KASSETTE_API World {
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const World& world);
 
  private:
-  explicit World(RankGroup* group) : group_(group) {}
-  RankGroup* group_;
+  explicit World(devices::RankGroup* group) : group_(group) {}
+  devices::RankGroup* group_;
   friend struct WorldAccess;
 };
 

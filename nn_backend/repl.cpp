@@ -141,7 +141,7 @@ void return_to_scopes() {
   static_cast<ScopeState&>(context()) = before_line;
   on_interrupt = {};
 }
-bool may_jump() noexcept { return !sharing_work() && !context().destroying; }
+bool may_jump() noexcept { return !devices::sharing_work() && !context().destroying; }
 
 namespace detail {
 

@@ -66,7 +66,7 @@ void gradient(const VjpContext& r) {
 void cast_elements(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n) {
   auto* out = static_cast<std::byte*>(to);
   auto* in = static_cast<const std::byte*>(from);
-  parallel_for(n, kShortGrain, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(n, kShortGrain, [&](std::int64_t begin, std::int64_t end) {
     std::byte* o = out + begin * to_dtype.size();
     const std::byte* i = in + begin * from_dtype.size();
     if (to_dtype == from_dtype) std::memcpy(o, i, static_cast<std::size_t>((end - begin) * to_dtype.size()));

@@ -4,6 +4,7 @@
 #include "ops/op.h"
 
 namespace kassette::ops {
+using devices::RankGroup;
 
 /// How all_reduce and reduce_scatter combine elements; `mean` takes float dtypes only.
 enum class Reduction : std::uint8_t { sum, mean, max, min, prod };

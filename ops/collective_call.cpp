@@ -16,7 +16,7 @@ void mix(std::uint64_t& hash, std::uint64_t value) {
 }  // namespace
 
 std::uint64_t number_of(const OpCall& call, bool rows_differ) {
-  std::uint64_t hash = call_number(call.op.name);
+  std::uint64_t hash = devices::call_number(call.op.name);
   mix(hash, static_cast<std::uint64_t>(reduction_of(call.attrs)));
   mix(hash, static_cast<std::uint64_t>(rank_of(call.attrs)));
   mix(hash, static_cast<std::uint64_t>(call.n_in));

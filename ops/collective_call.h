@@ -11,6 +11,7 @@
 #include "ops/collective_parts.h"
 
 namespace kassette::ops {
+using devices::Combine;
 
 /// A hash that is equal on all ranks if their calls match. If `rows_differ`, the sizes of the first axis may differ.
 std::uint64_t number_of(const OpCall& call, bool rows_differ);
@@ -31,11 +32,11 @@ template <class F>
 void together(const OpCall& call, bool rows_differ, F exchange) {
   RankGroup& group = group_of(call.attrs);
   const std::function<std::string()> words = [&] { return words_of(call); };
-  RankCall held(group, group.comm ? number_of(call, rows_differ) : 0, words);
+  devices::RankCall held(group, group.comm ? number_of(call, rows_differ) : 0, words);
   try {
     exchange(group);
   } catch (...) {
-    rethrow_transport_error();
+    devices::rethrow_transport_error();
   }
 }
 template <class F>
@@ -49,7 +50,7 @@ auto prepared(const OpCall& call, F make) {
   try {
     return make();
   } catch (const std::exception& e) {
-    refuse_call(group_of(call.attrs), e.what());
+    devices::refuse_call(group_of(call.attrs), e.what());
     throw;
   }
 }
@@ -64,7 +65,7 @@ auto agreed(RankGroup& group, F make) {
   } catch (...) {
     error = std::current_exception();
   }
-  const bool all_made = holds_on_all(group, !error);
+  const bool all_made = devices::holds_on_all(group, !error);
   if (error) std::rethrow_exception(error);
   if (!all_made) fail<RuntimeError>({"all_gather"}, "another rank has no memory for the result");
   return std::move(*made);

@@ -21,9 +21,9 @@ namespace kassette::ops {
 DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ) {
   if (call.device == cpu) return nullptr;
   launch_captured();  // the exchange is enqueued on the stream itself, after the work that a function has captured so far
-  GpuRanks& gpus = group_of(call.attrs).gpus;
+  devices::GpuRanks& gpus = group_of(call.attrs).gpus;
   if (!gpus.met.load(std::memory_order_acquire))
-    together(call, rows_differ, [&](RankGroup& group) { meet_gpus(group, call.device); });
+    together(call, rows_differ, [&](RankGroup& group) { devices::meet_gpus(group, call.device); });
   if (gpus.comm && gpus.device != call.device)
     prepared(call, [&]() -> DeviceCommunicator* {
       fail<ValueError>({}, words_of(call), ": it is on ", call.device, ", and this world exchanges from ", gpus.device,
@@ -39,7 +39,7 @@ template <class F>
 void directly(const OpCall& call, DeviceCommunicator& comm, bool rows_differ, F exchange) {
   together(call, rows_differ, [&](RankGroup& group) {
     exchange(group);
-    watch_enqueued(comm, words_of(call));
+    devices::watch_enqueued(comm, words_of(call));
   });
 }
 template <class F>
@@ -57,18 +57,18 @@ class Parts {
     }
   }
   Parts(const OpCall& call, int n, Combine how) : Parts(call, n) {
-    for (DevicePart& part : parts_) {
-      const int size = packed_size(part.dtype, how);
+    for (devices::DevicePart& part : parts_) {
+      const int size = devices::packed_size(part.dtype, how);
       if (!size || !part.count) continue;
       rooms_.push_back(Storage::allocate(part.count * size, call.device));  // is reused in stream order only
       part.room = rooms_.back()->data;
     }
   }
-  const DevicePart* data() const { return parts_.data(); }
+  const devices::DevicePart* data() const { return parts_.data(); }
   int size() const { return static_cast<int>(parts_.size()); }
 
  private:
-  std::vector<DevicePart> parts_;
+  std::vector<devices::DevicePart> parts_;
   std::vector<Ref<Storage>> rooms_;
 };
 

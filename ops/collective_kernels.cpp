@@ -53,7 +53,7 @@ enum class Where {
 
 /// True if a call passes GPU memory to MPI.
 bool stays_on_gpu(const OpCall& call, Where where) {
-  return where == Where::anywhere && call.device != cpu && transport_takes_gpu_memory();
+  return where == Where::anywhere && call.device != cpu && devices::transport_takes_gpu_memory();
 }
 
 /// The elements of an input, in memory that MPI can read.
@@ -322,11 +322,11 @@ void with_peer(const OpCall& call, const char* direction, F exchange) {
     return text(call.op.name, " ", direction, " rank ", rank_of(call.attrs), " of ", call.spec(0).dtype, " ",
                 shape_text(call.spec(0)));
   };
-  RankCall held(group, words);
+  devices::RankCall held(group, words);
   try {
     exchange(*group.comm);
   } catch (...) {
-    rethrow_transport_error();
+    devices::rethrow_transport_error();
   }
 }
 
@@ -353,7 +353,7 @@ void send_kernel(const OpCall& call) {
   } else {
     backend_of(call.device).copy_to_host(held->data, call.in[0].data, bytes);
   }
-  with_peer(call, "to", [&](Communicator& comm) {
+  with_peer(call, "to", [&](devices::Communicator& comm) {
     const void* data = held->data;
     comm.send(
         &header, sizeof header, data, bytes, rank_of(call.attrs),
@@ -363,7 +363,7 @@ void send_kernel(const OpCall& call) {
 
 void recv_kernel(const OpCall& call) {
   HostOutput to(call, 0, Where::anywhere);
-  with_peer(call, "from", [&](Communicator& comm) {
+  with_peer(call, "from", [&](devices::Communicator& comm) {
     Header header;
     comm.recv_header(&header, sizeof header, rank_of(call.attrs));
     const TensorSpec sent = spec_of(header);

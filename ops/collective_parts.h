@@ -19,7 +19,7 @@ inline CollectiveAttrs collective_attrs(std::int64_t n, const RankGroup& group, 
                                         int rank = 0) {
   return {n, group.id, rank, how, /*aside=*/false};
 }
-inline RankGroup& group_of(const Attrs& attrs) { return rank_group(attrs.as<CollectiveAttrs>().group); }
+inline RankGroup& group_of(const Attrs& attrs) { return devices::rank_group(attrs.as<CollectiveAttrs>().group); }
 inline Reduction reduction_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().reduction; }
 inline int rank_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().rank; }
 

@@ -34,22 +34,22 @@ void with_sparse_index(const OpCall& call, int dense_shape, int part, void (*use
 
 }  // namespace
 
-static_assert(kFaultNumbers == kRefusalNumbers);
+static_assert(devices::kFaultNumbers == kRefusalNumbers);
 
-bool connect_plugin(const DevicePlugin& plugin, HostServices* services) {
+bool connect_plugin(const devices::DevicePlugin& plugin, devices::HostServices* services) {
   if (plugin.chain_abi != kChainAbi) return false;
   *services = {allocate_output,
                share_input,
                with_sparse_index,
                &device_conv_limits,
-               &tf32_flag(),
+               &devices::tf32_flag(),
                [](int refusal, const std::int64_t* numbers, bool late) {
                  refuse(static_cast<Refusal>(refusal), numbers, late ? Said::later : Said::at_once);
                }};
   device_moves() = plugin.moves;
   const std::vector<const OpDef*> rows = all_ops();
   for (int i = 0; i < plugin.n_kernels; ++i) {
-    const PluginKernel& kernel = plugin.kernels[i];
+    const devices::PluginKernel& kernel = plugin.kernels[i];
     bool known = false;
     for (const OpDef* row : rows)
       if (!std::strcmp(row->name, kernel.op)) {

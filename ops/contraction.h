@@ -7,6 +7,8 @@
 #include "ops/strided.h"
 
 namespace kassette::ops {
+using devices::BatchStrides;
+using devices::GemmShape;
 
 // Note [Labelled axes]
 // Every axis of a, b and the result carries a label, as in einsum. A label in all three is a batch axis, a label in a and b is summed over, and

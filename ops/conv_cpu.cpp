@@ -163,13 +163,13 @@ class Correlation {
 
   void pack_panels(std::int64_t first, std::int64_t n) const {
     const auto n_blocks = static_cast<std::int64_t>(blocks_.size());
-    parallel_for(n * n_blocks, std::max<std::int64_t>(1, (1 << 15) * n_blocks / panel_size_),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t i = begin; i < end; ++i) {
-                     const Block& block = blocks_.data()[i % n_blocks];
-                     pack(block, first + i / n_blocks, packed(block, i / n_blocks));
-                   }
-                 });
+    devices::parallel_for(n * n_blocks, std::max<std::int64_t>(1, (1 << 15) * n_blocks / panel_size_),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t i = begin; i < end; ++i) {
+                              const Block& block = blocks_.data()[i % n_blocks];
+                              pack(block, first + i / n_blocks, packed(block, i / n_blocks));
+                            }
+                          });
   }
 
   /// Computes the results of n panels. If there are few tiles, the panels are divided among threads too.
@@ -178,22 +178,22 @@ class Correlation {
         std::min(n, std::max(ceil_div(conv_limits.tiles / 2, tiles_.count()), ceil_div(n * width_, most_columns_)));
     const std::int64_t points = tiles_.size[0] * tiles_.size[1] * tiles_.size[2],
                        products = std::max<std::int64_t>(1, points * panel_size_ * n / groups);
-    parallel_for(tiles_.count() * groups, std::max<std::int64_t>(1, conv_limits.grain / products),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   Slab<T> slab(x_, 1, 1);
-                   Results<T> results(y_, points, std::min(y_.channels, ceil_div(n, groups) * width_));
-                   const Scratch<T> own(packed_before_ ? 0 : largest_.products() * width_);
-                   for (std::int64_t i = begin; i < end; ++i) {
-                     const std::int64_t group = i % groups;
-                     Part part;
-                     part.image = tiles_.place(i / groups, part.first, part.n);
-                     part.panel = n * group / groups;
-                     part.panels = n * (group + 1) / groups - part.panel;
-                     part.column = (first_panel + part.panel) * width_;
-                     part.columns = std::min(y_.channels, part.column + part.panels * width_) - part.column;
-                     run_part(part, slab, results, own.get());
-                   }
-                 });
+    devices::parallel_for(tiles_.count() * groups, std::max<std::int64_t>(1, conv_limits.grain / products),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            Slab<T> slab(x_, 1, 1);
+                            Results<T> results(y_, points, std::min(y_.channels, ceil_div(n, groups) * width_));
+                            const Scratch<T> own(packed_before_ ? 0 : largest_.products() * width_);
+                            for (std::int64_t i = begin; i < end; ++i) {
+                              const std::int64_t group = i % groups;
+                              Part part;
+                              part.image = tiles_.place(i / groups, part.first, part.n);
+                              part.panel = n * group / groups;
+                              part.panels = n * (group + 1) / groups - part.panel;
+                              part.column = (first_panel + part.panel) * width_;
+                              part.columns = std::min(y_.channels, part.column + part.panels * width_) - part.column;
+                              run_part(part, slab, results, own.get());
+                            }
+                          });
   }
 
   void run_part(const Part& part, Slab<T>& slab, Results<T>& results, T* own) const {

@@ -56,49 +56,50 @@ void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const I
   auto pack = [&](const Block& block, T* to) { pack_panel(block.line, w, 1, channels, channels, to); };
   for (const Block& block : blocks)
     if (before) pack(block, packed.get() + block.before * channels);
-  parallel_for(tiles.count(), std::max<std::int64_t>(1, conv_limits.grain / (8 * parts.taps() * channels * points)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 Slab<T> slab(x, sums ? 1 : repeat, 1);
-                 Results<T> results(y, points, y.channels);
-                 const bool folds = sums && repeat > 1;
-                 Scratch<T> wide(folds ? tiles.size[2] * channels : 0),
-                     own(before ? 0 : largest_of(blocks).products() * channels);
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   std::int64_t first[3], n[3];
-                   const std::int64_t image = tiles.place(i, first, n);
-                   results.begin(output_box(blocks[0].line, image, first, n, 0, y.channels));
-                   for (const Block& block : blocks) {
-                     const bool add = block.before > 0;
-                     if (!before) pack(block, own.get());
-                     const T* weights = before ? packed.get() + block.before * channels : own.get();
-                     const DepthwiseTile<T> from(slab, block.line, x, image, first, n, channels);
-                     from.each_run(n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step,
-                                          const WindowRun& run) {
-                       T* row = results.row(a, b) + run.first * results.step();
-                       loops<T>().depthwise({.a = origin,
-                                             .a_step = a_step,
-                                             .offsets = run.at,
-                                             .weights = run.weight,
-                                             .taps = run.taps,
-                                             .b = weights,
-                                             .out = folds ? wide.get() : row,
-                                             .out_step = folds ? channels : results.step(),
-                                             .pixels = run.count,
-                                             .channels = channels,
-                                             .add = add && !folds});
-                       for (std::int64_t p = 0; folds && p < run.count; ++p)
-                         for (std::int64_t c = 0; c < y.channels; ++c) {
-                           const T* products = wide.get() + p * channels + c * repeat;
-                           T sum = products[0];
-                           for (std::int64_t k = 1; k < repeat; ++k) sum += products[k];
-                           T& to = row[p * results.step() + c];
-                           to = add ? to + sum : sum;
-                         }
-                     });
-                   }
-                   results.end();
-                 }
-               });
+  devices::parallel_for(
+      tiles.count(), std::max<std::int64_t>(1, conv_limits.grain / (8 * parts.taps() * channels * points)),
+      [&](std::int64_t begin, std::int64_t end) {
+        Slab<T> slab(x, sums ? 1 : repeat, 1);
+        Results<T> results(y, points, y.channels);
+        const bool folds = sums && repeat > 1;
+        Scratch<T> wide(folds ? tiles.size[2] * channels : 0),
+            own(before ? 0 : largest_of(blocks).products() * channels);
+        for (std::int64_t i = begin; i < end; ++i) {
+          std::int64_t first[3], n[3];
+          const std::int64_t image = tiles.place(i, first, n);
+          results.begin(output_box(blocks[0].line, image, first, n, 0, y.channels));
+          for (const Block& block : blocks) {
+            const bool add = block.before > 0;
+            if (!before) pack(block, own.get());
+            const T* weights = before ? packed.get() + block.before * channels : own.get();
+            const DepthwiseTile<T> from(slab, block.line, x, image, first, n, channels);
+            from.each_run(
+                n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
+                  T* row = results.row(a, b) + run.first * results.step();
+                  loops<T>().depthwise({.a = origin,
+                                        .a_step = a_step,
+                                        .offsets = run.at,
+                                        .weights = run.weight,
+                                        .taps = run.taps,
+                                        .b = weights,
+                                        .out = folds ? wide.get() : row,
+                                        .out_step = folds ? channels : results.step(),
+                                        .pixels = run.count,
+                                        .channels = channels,
+                                        .add = add && !folds});
+                  for (std::int64_t p = 0; folds && p < run.count; ++p)
+                    for (std::int64_t c = 0; c < y.channels; ++c) {
+                      const T* products = wide.get() + p * channels + c * repeat;
+                      T sum = products[0];
+                      for (std::int64_t k = 1; k < repeat; ++k) sum += products[k];
+                      T& to = row[p * results.step() + c];
+                      to = add ? to + sum : sum;
+                    }
+                });
+          }
+          results.end();
+        }
+      });
 }
 
 /// Computes the kernel gradient for a block of taps, (taps, channels).
@@ -109,7 +110,7 @@ void sum_channels(const DepthwiseParts<T>& parts, const std::vector<Block>& bloc
   const Tiling tiles = parts.tiles(blocks, images, channels, 8);
   const std::int64_t n_parts = std::min({most_parts<T>(size), tiles.count(), conv_limits.tiles / 2});
   const Partials<T> partials(to, n_parts, size);
-  parallel_for(n_parts, 1, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(n_parts, 1, [&](std::int64_t begin, std::int64_t end) {
     Slab<T> slab(x, repeat, 1), slopes(dy, 1, 1);
     for (std::int64_t part = begin; part < end; ++part) {
       T* sum = partials.of(part);

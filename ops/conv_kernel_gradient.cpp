@@ -48,7 +48,7 @@ class KernelGradient {
 
   void run() const {
     const Partials<T> partials(to_, d_.parts, size());
-    parallel_for(d_.parts * d_.groups, 1, [&](std::int64_t begin, std::int64_t end) {
+    devices::parallel_for(d_.parts * d_.groups, 1, [&](std::int64_t begin, std::int64_t end) {
       Slab<T> slab(x_, 1, 1), slopes(dy_, 1, vector_);
       for (std::int64_t i = begin; i < end; ++i)
         sum_part(i / d_.groups, columns_of(i % d_.groups), slab, slopes, partials.of(i / d_.groups));

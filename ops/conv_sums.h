@@ -23,7 +23,7 @@ class Partials {
   /// Adds the sums of all parts to those of the first, in the order of the parts, so that the bits do not depend on the threads.
   void add() const {
     if (parts_ == 1) return;
-    parallel_for(size_, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    devices::parallel_for(size_, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t part = 1; part < parts_; ++part)
         for (std::int64_t i = begin; i < end; ++i) to_[i] += of(part)[i];
     });

@@ -106,15 +106,16 @@ class Batch {
     constexpr std::int64_t kGrain = 1 << 13;  // classes and states
     const std::int64_t step = y().dims[2], all = y().dims[1] * step, width = call_.spec(kCtcLabels).dims[1];
     const std::int64_t work = std::max<std::int64_t>(1, y().dims[1] * (step + 4 * width));
-    parallel_for(y().dims[0], std::max<std::int64_t>(1, kGrain / work), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        if (steps(i) == 0) continue;
-        const Labels l(labels_ + i * width, length(i), step);
-        f(i, CtcSample<T>{call_.in[kCtcY].as<T>() + i * all, steps(i), step, call_.attrs.as<CtcAttrs>().epsilon,
-                          length(i), l.ids.data(), l.first.data(), l.slot.data(), l.seen.data(),
-                          static_cast<std::int64_t>(l.seen.size()), l.skip.data()});
-      }
-    });
+    devices::parallel_for(
+        y().dims[0], std::max<std::int64_t>(1, kGrain / work), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            if (steps(i) == 0) continue;
+            const Labels l(labels_ + i * width, length(i), step);
+            f(i, CtcSample<T>{call_.in[kCtcY].as<T>() + i * all, steps(i), step, call_.attrs.as<CtcAttrs>().epsilon,
+                              length(i), l.ids.data(), l.first.data(), l.slot.data(), l.seen.data(),
+                              static_cast<std::int64_t>(l.seen.size()), l.skip.data()});
+          }
+        });
   }
 
  private:

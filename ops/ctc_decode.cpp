@@ -97,12 +97,13 @@ void greedy_kernel(const OpCall& call) {
   with_dtype(y.dtype, [&](auto zero) {
     using T = decltype(zero);
     const std::int64_t all = y.dims[1] * y.dims[2];
-    parallel_for(y.dims[0], std::max<std::int64_t>(1, (1 << 14) / all), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        call.out_as<T>(1)[i] =
-            static_cast<T>(-read_greedily(call.in[0].as<T>() + i * all, steps[i], y.dims[2],
-                                          static_cast<T>(call.attrs.as<CtcAttrs>().epsilon), &labels[i]));
-    });
+    devices::parallel_for(
+        y.dims[0], std::max<std::int64_t>(1, (1 << 14) / all), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i)
+            call.out_as<T>(1)[i] =
+                static_cast<T>(-read_greedily(call.in[0].as<T>() + i * all, steps[i], y.dims[2],
+                                              static_cast<T>(call.attrs.as<CtcAttrs>().epsilon), &labels[i]));
+        });
   });
   write_padded(labels, *call.out[0], call.device);
 }
@@ -135,7 +136,7 @@ void beam_kernel(const OpCall& call) {
   std::vector<std::int64_t> found(n);
   with_dtype(y.dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
+    devices::parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         auto best = search(call.in[0].as<T>() + i * all, steps[i], y.dims[2], attrs.epsilon, attrs.width, paths);
         found[i] = static_cast<std::int64_t>(best.size());

@@ -11,17 +11,17 @@
 namespace kassette::ops {
 namespace {
 
-constinit thread_local DeviceBackend* capturing = nullptr;  // the device that this thread captures on
+constinit thread_local devices::DeviceBackend* capturing = nullptr;  // the device that this thread captures on
 
 Device device_numbered(int index) { return Device(Device::kCuda, static_cast<std::uint8_t>(index)); }
 
 }  // namespace
 
 FunctionGraph::~FunctionGraph() {
-  if (graph_) device_backend(device_numbered(device_)).destroy(graph_);
+  if (graph_) devices::device_backend(device_numbered(device_)).destroy(graph_);
 }
 
-DeviceBackend* FunctionGraph::begin(const std::vector<Body>& known) {
+devices::DeviceBackend* FunctionGraph::begin(const std::vector<Body>& known) {
   int device = device_.load(std::memory_order_relaxed);
   if (device == kUnknown) {
     const auto on_device = std::ranges::find_if(known, [](const Body& b) { return b.device.type() == Device::kCuda; });
@@ -29,12 +29,12 @@ DeviceBackend* FunctionGraph::begin(const std::vector<Body>& known) {
     device_.store(device, std::memory_order_relaxed);
   }
   if (device == kNone || capturing || !may_take(FastPath::device_graph)) return nullptr;
-  DeviceBackend& backend = device_backend(device_numbered(device));
+  devices::DeviceBackend& backend = devices::device_backend(device_numbered(device));
   if (!backend.begin_capture(graph_)) return nullptr;
   return capturing = &backend;
 }
 
-bool FunctionGraph::end(DeviceBackend& backend) noexcept {
+bool FunctionGraph::end(devices::DeviceBackend& backend) noexcept {
   capturing = nullptr;
   const char* refused = backend.end_capture();
   if (refused) log_debug(text("function: its work is no CUDA graph, which CUDA refuses: ", refused));

@@ -7,8 +7,10 @@
 
 namespace kassette {
 
+namespace devices {
 struct DeviceGraph;
 class DeviceBackend;
+}  // namespace devices
 
 namespace ops {
 
@@ -26,7 +28,7 @@ class FunctionGraph {
   /// must have no effect but the work that it enqueues. `known`: a body for each value of the function, from which its device is found.
   template <class Play>
   Tensors run(const std::vector<Body>& known, const Play& play) {
-    DeviceBackend* backend = begin(known);
+    devices::DeviceBackend* backend = begin(known);
     if (!backend) return play();
     try {
       Tensors results = play();
@@ -41,13 +43,13 @@ class FunctionGraph {
 
  private:
   /// Begins a capture. Returns null if this run is not captured.
-  DeviceBackend* begin(const std::vector<Body>& known);
+  devices::DeviceBackend* begin(const std::vector<Body>& known);
   /// Ends the capture. Returns true if CUDA has refused the graph.
-  bool end(DeviceBackend& backend) noexcept;
+  bool end(devices::DeviceBackend& backend) noexcept;
 
   std::atomic<int> device_{kUnknown};  // the index of a device, or one of these
   static constexpr int kUnknown = -2, kNone = -1;
-  DeviceGraph* graph_ = nullptr;
+  devices::DeviceGraph* graph_ = nullptr;
 };
 
 }  // namespace ops

@@ -89,7 +89,7 @@ void run_broadcast(const Runner& run, const OpCall& call, int arity, std::int64_
   for (int k = 0; k < arity; ++k)
     if (w.strides[k][w.rank - 1] == 0) base.mask |= 1 << k;
   std::byte* out = call.out[0]->data();
-  parallel_for(rows, std::max<std::int64_t>(1, grain / inner), [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(rows, std::max<std::int64_t>(1, grain / inner), [&](std::int64_t begin, std::int64_t end) {
     std::int64_t index[kMaxRank] = {}, rest = begin;
     std::int64_t at[kMaxArity] = {};
     for (int i = w.rank - 2; i >= 0; --i) {
@@ -151,7 +151,7 @@ __attribute__((noinline)) void run_large(const OpCall& call, const ElementwiseLo
     run_broadcast(run, call, arity, n, family.grain);
     return;
   }
-  parallel_for(n, family.grain, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(n, family.grain, [&](std::int64_t begin, std::int64_t end) {
     Run part = r;
     for (int i = 0; i < arity; ++i)
       if (!(r.mask >> i & 1)) part.in[i] += begin * run.in_size[i];

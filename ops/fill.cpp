@@ -85,7 +85,7 @@ void fill_range(const OpCall& call) {
   dispatch(call.out[0]->dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     T* to = call.out_as<T>();
-    parallel_for(call.out[0]->numel(), 2 * kShortGrain, [&](std::int64_t begin, std::int64_t end) {
+    devices::parallel_for(call.out[0]->numel(), 2 * kShortGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
         to[i] = convert_one<T>(static_cast<From>(start + static_cast<From>(i) * step));
     });

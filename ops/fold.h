@@ -61,13 +61,13 @@ void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_colum
   if (inner == 1) {
     std::int64_t blocks = (n + kFoldRow - 1) / kFoldRow;
     if (blocks == 1) {
-      parallel_for(outer, std::max<std::int64_t>(1, kFoldGrain / n), [&](std::int64_t begin, std::int64_t end) {
-        first_rows(begin, begin * n, out + begin, end - begin, n);
-      });
+      devices::parallel_for(
+          outer, std::max<std::int64_t>(1, kFoldGrain / n),
+          [&](std::int64_t begin, std::int64_t end) { first_rows(begin, begin * n, out + begin, end - begin, n); });
       return;
     }
     Scratch<T> partial(outer * blocks);
-    parallel_for(outer * blocks, kFoldGrain / kFoldRow, [&](std::int64_t begin, std::int64_t end) {
+    devices::parallel_for(outer * blocks, kFoldGrain / kFoldRow, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t u = begin; u < end; ++u) {
         std::int64_t o = u / blocks, at = u % blocks * kFoldRow;
         first_rows(o, o * n + at, partial.get() + u, 1, std::min(kFoldRow, n - at));
@@ -83,15 +83,15 @@ void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_colum
   }
   auto fold_to = [&](T* to) {
     std::int64_t unit = std::min(n, kFoldColumn) * std::min(inner, kFoldWidth);
-    parallel_for(outer * blocks * chunks, std::max<std::int64_t>(1, kFoldGrain / unit),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t u = begin; u < end; ++u) {
-                     std::int64_t column = u % chunks * kFoldWidth, ob = u / chunks, row = ob % blocks * kFoldColumn,
-                                  o = ob / blocks;
-                     first_columns(o, column, (o * n + row) * inner + column, to + ob * inner + column,
-                                   std::min(kFoldColumn, n - row), std::min(kFoldWidth, inner - column));
-                   }
-                 });
+    devices::parallel_for(outer * blocks * chunks, std::max<std::int64_t>(1, kFoldGrain / unit),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t u = begin; u < end; ++u) {
+                              std::int64_t column = u % chunks * kFoldWidth, ob = u / chunks,
+                                           row = ob % blocks * kFoldColumn, o = ob / blocks;
+                              first_columns(o, column, (o * n + row) * inner + column, to + ob * inner + column,
+                                            std::min(kFoldColumn, n - row), std::min(kFoldWidth, inner - column));
+                            }
+                          });
   };
   if (blocks == 1) {
     fold_to(out);

@@ -88,15 +88,16 @@ void gather_kernel(const OpCall& call) {
   const std::byte* from = call.in[0].data;
   std::byte* to = call.out[0]->data();
   if (bytes == 0) return;
-  parallel_for(p.outer * n, std::max<std::int64_t>(1, kGrainBytes / bytes), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t k = begin; k < end; ++k) {
-      const std::byte* source = from + (k / n * p.size + at[k % n]) * bytes;
-      // Constant sizes compile to a move instead of a call.
-      if (bytes == 4) std::memcpy(to + k * 4, source, 4);
-      else if (bytes == 8) std::memcpy(to + k * 8, source, 8);
-      else std::memcpy(to + k * bytes, source, static_cast<std::size_t>(bytes));
-    }
-  });
+  devices::parallel_for(p.outer * n, std::max<std::int64_t>(1, kGrainBytes / bytes),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t k = begin; k < end; ++k) {
+                            const std::byte* source = from + (k / n * p.size + at[k % n]) * bytes;
+                            // Constant sizes compile to a move instead of a call.
+                            if (bytes == 4) std::memcpy(to + k * 4, source, 4);
+                            else if (bytes == 8) std::memcpy(to + k * 8, source, 8);
+                            else std::memcpy(to + k * bytes, source, static_cast<std::size_t>(bytes));
+                          }
+                        });
 }
 
 void gather_gradient(const VjpContext& r) {
@@ -147,16 +148,17 @@ void gather_grad_kernel(const OpCall& call) {
     T* to = call.out_as<T>();
     if (p.outer > 1) {
       std::int64_t bytes = p.size * p.inner * static_cast<std::int64_t>(sizeof(T));
-      parallel_for(p.outer, std::max<std::int64_t>(1, kGrainBytes / bytes), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t o = begin; o < end; ++o)
-          add_range(dy + o * at.size() * p.inner, at, to + o * p.size * p.inner, p.inner, 0, p.size);
-      });
+      devices::parallel_for(
+          p.outer, std::max<std::int64_t>(1, kGrainBytes / bytes), [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t o = begin; o < end; ++o)
+              add_range(dy + o * at.size() * p.inner, at, to + o * p.size * p.inner, p.inner, 0, p.size);
+          });
       return;
     }
     // Each thread scans all indices, so the rows are divided into no more ranges than there are threads.
     std::int64_t threads = p.size * p.inner * static_cast<std::int64_t>(sizeof(T)) < kLargeTable ? 1 : num_threads();
-    parallel_for(p.size, (p.size + threads - 1) / threads,
-                 [&](std::int64_t begin, std::int64_t end) { add_range(dy, at, to, p.inner, begin, end); });
+    devices::parallel_for(p.size, (p.size + threads - 1) / threads,
+                          [&](std::int64_t begin, std::int64_t end) { add_range(dy, at, to, p.inner, begin, end); });
   });
 }
 
@@ -181,15 +183,15 @@ void one_hot_kernel(const OpCall& call) {
     if constexpr (std::is_integral_v<T>) {
       const T* at = call.in[0].as<T>();
       float* to = call.out_as<float>();
-      parallel_for(call.spec(0).numel(), std::max<std::int64_t>(1, kGrainBytes / (classes * 4)),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     std::memset(to + begin * classes, 0,
-                                 static_cast<std::size_t>((end - begin) * classes) * sizeof(float));
-                     for (std::int64_t k = begin; k < end; ++k) {
-                       auto c = static_cast<std::int64_t>(at[k]);
-                       if (c >= 0 && c < classes) to[k * classes + c] = 1;
-                     }
-                   });
+      devices::parallel_for(call.spec(0).numel(), std::max<std::int64_t>(1, kGrainBytes / (classes * 4)),
+                            [&](std::int64_t begin, std::int64_t end) {
+                              std::memset(to + begin * classes, 0,
+                                          static_cast<std::size_t>((end - begin) * classes) * sizeof(float));
+                              for (std::int64_t k = begin; k < end; ++k) {
+                                auto c = static_cast<std::int64_t>(at[k]);
+                                if (c >= 0 && c < classes) to[k * classes + c] = 1;
+                              }
+                            });
     }
   });
 }

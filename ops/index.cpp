@@ -140,13 +140,13 @@ bool index_grad_accumulate(const OpCall& call, Body& sum) {
     add(in, to, end - begin, none);
   };
   if (w.rows == 1) {
-    parallel_for(w.width, kGrain, [&](std::int64_t begin, std::int64_t end) { add_run(0, begin, end); });
+    devices::parallel_for(w.width, kGrain, [&](std::int64_t begin, std::int64_t end) { add_run(0, begin, end); });
     return true;
   }
-  parallel_for(w.rows, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, w.width)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t row = begin; row < end; ++row) add_run(row, 0, w.width);
-               });
+  devices::parallel_for(w.rows, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, w.width)),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t row = begin; row < end; ++row) add_run(row, 0, w.width);
+                        });
   return true;
 }
 void index_grad_gradient(const VjpContext& r) { r.din(0) = apply1(index_op, r.attrs, {r.dy()}); }

@@ -97,25 +97,25 @@ template <class T>
 void multiply(const GemmShape& p, const BatchStrides& r, const T* a, const T* b, T* out) {
   using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
   std::int64_t ai = p.ta ? 1 : p.lda, ak = p.ta ? p.lda : 1, bk = p.tb ? 1 : p.ldb, bj = p.tb ? p.ldb : 1;
-  parallel_for(r.count * p.m, std::max<std::int64_t>(1, (1 << 15) / (p.n * p.k + 1)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t at = begin; at < end; ++at) {
-                   const std::int64_t i = at % p.m;
-                   const BatchStrides::Offsets first = r.offsets(at / p.m);
-                   T* o = out + first.out + i * p.ldo;
-                   std::fill_n(o, p.n, T(0));
-                   for (std::int64_t k = 0; k < p.k; ++k) {
-                     U x = static_cast<U>(a[first.a + i * ai + k * ak]);
-                     const T* y = b + first.b + k * bk;
-                     if (bj == 1)
-                       for (std::int64_t j = 0; j < p.n; ++j)
-                         o[j] = static_cast<T>(static_cast<U>(o[j]) + x * static_cast<U>(y[j]));
-                     else
-                       for (std::int64_t j = 0; j < p.n; ++j)
-                         o[j] = static_cast<T>(static_cast<U>(o[j]) + x * static_cast<U>(y[j * bj]));
-                   }
-                 }
-               });
+  devices::parallel_for(r.count * p.m, std::max<std::int64_t>(1, (1 << 15) / (p.n * p.k + 1)),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t at = begin; at < end; ++at) {
+                            const std::int64_t i = at % p.m;
+                            const BatchStrides::Offsets first = r.offsets(at / p.m);
+                            T* o = out + first.out + i * p.ldo;
+                            std::fill_n(o, p.n, T(0));
+                            for (std::int64_t k = 0; k < p.k; ++k) {
+                              U x = static_cast<U>(a[first.a + i * ai + k * ak]);
+                              const T* y = b + first.b + k * bk;
+                              if (bj == 1)
+                                for (std::int64_t j = 0; j < p.n; ++j)
+                                  o[j] = static_cast<T>(static_cast<U>(o[j]) + x * static_cast<U>(y[j]));
+                              else
+                                for (std::int64_t j = 0; j < p.n; ++j)
+                                  o[j] = static_cast<T>(static_cast<U>(o[j]) + x * static_cast<U>(y[j * bj]));
+                            }
+                          }
+                        });
 }
 
 /// The product of two matrices, with a result of shape `out`. Swaps a and b if the operands are swapped.
@@ -182,7 +182,7 @@ bool add_product(const OpCall& call, Body& sum) {
   const GemmShape p = product_of(call, f, sum, &a, &b);
   auto add = [&](auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
-    return add_product(p, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), out);
+    return devices::add_product(p, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), out);
   };
   if (sum.dtype == float32) return add(reinterpret_cast<float*>(sum.data()));
   return sum.dtype == float64 && add(reinterpret_cast<double*>(sum.data()));

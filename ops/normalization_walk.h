@@ -80,7 +80,7 @@ void Walk::for_parts(F&& call) const {
     constexpr std::int64_t kRun = 1 << 16;
     std::int64_t blocks = (width + kRun - 1) / kRun,
                  piece = std::max<std::int64_t>(1, kNormGrain / std::min(width, kRun));
-    parallel_for(rows * blocks, piece, [&](std::int64_t begin, std::int64_t end) {
+    devices::parallel_for(rows * blocks, piece, [&](std::int64_t begin, std::int64_t end) {
       while (begin < end) {
         std::int64_t run = begin / blocks, channel = run % f.channels, at = begin % blocks * kRun;
         std::int64_t n = blocks > 1 ? 1 : std::min(end - begin, f.channels - channel);
@@ -91,16 +91,15 @@ void Walk::for_parts(F&& call) const {
     });
     return;
   }
-  parallel_for(f.batch * rows, std::max<std::int64_t>(1, kNormGrain / width),
-               [&](std::int64_t begin, std::int64_t end) {
-                 while (begin < end) {
-                   std::int64_t batch = begin / rows, row = begin % rows, n = std::min(end - begin, rows - row);
-                   call(batch * slab() + row * width, Rows{n, width, width, stream}, batch * width);
-                   begin += n;
-                   if (tail && row + n == rows)
-                     call(batch * slab() + rows * width, Rows{1, width, tail}, batch * width);
-                 }
-               });
+  devices::parallel_for(
+      f.batch * rows, std::max<std::int64_t>(1, kNormGrain / width), [&](std::int64_t begin, std::int64_t end) {
+        while (begin < end) {
+          std::int64_t batch = begin / rows, row = begin % rows, n = std::min(end - begin, rows - row);
+          call(batch * slab() + row * width, Rows{n, width, width, stream}, batch * width);
+          begin += n;
+          if (tail && row + n == rows) call(batch * slab() + rows * width, Rows{1, width, tail}, batch * width);
+        }
+      });
 }
 
 // Note [Channel by channel]
@@ -110,14 +109,15 @@ void Walk::for_parts(F&& call) const {
 template <class Sum, class F>
 void Walk::for_channels(Sum sum, F call) const {
   std::int64_t several = f.outer == 1 ? std::max<std::int64_t>(1, kNormGrain / width) : 1;
-  parallel_for(channels(), std::max<std::int64_t>(1, kNormGrain / count()), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t c = begin, n; c < end; c += n) {
-      n = std::min(several, end - c);
-      for (std::int64_t k = n; k-- > 0;) sum(c + k);
-      if (f.outer == 1) call(c * width, Rows{n, width, width, stream}, c);
-      else call(run_of(c, 0) * width, Rows{f.outer, f.channels * width, width, stream, /*alike=*/true}, c);
-    }
-  });
+  devices::parallel_for(
+      channels(), std::max<std::int64_t>(1, kNormGrain / count()), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t c = begin, n; c < end; c += n) {
+          n = std::min(several, end - c);
+          for (std::int64_t k = n; k-- > 0;) sum(c + k);
+          if (f.outer == 1) call(c * width, Rows{n, width, width, stream}, c);
+          else call(run_of(c, 0) * width, Rows{f.outer, f.channels * width, width, stream, /*alike=*/true}, c);
+        }
+      });
 }
 
 /// Two sums per channel, of blocks whose borders depend on the shape alone, so that bits do not depend on the number of threads. Blocks are
@@ -185,12 +185,12 @@ class Parts {
   /// Calls f(part) for n parts of `elements` elements, from the last to the first.
   template <class F>
   static void backwards(std::int64_t n, std::int64_t elements, F f) {
-    parallel_for(
+    devices::parallel_for(
         n, std::max<std::int64_t>(1, kNormGrain / elements),
         [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t u = end; u-- > begin;) f(u);
         },
-        From::back);
+        devices::From::back);
   }
   template <class Run>
   void sum_part(std::int64_t u, Run& run) {

@@ -29,10 +29,10 @@ const std::vector<PluginKernel>& kernels() {
 }  // namespace
 }  // namespace kassette::cuda
 
-extern "C" KASSETTE_API const kassette::DevicePlugin* kassette_cuda_plugin() {
+extern "C" KASSETTE_API const kassette::devices::DevicePlugin* kassette_cuda_plugin() {
   using namespace kassette;
-  static const DevicePlugin plugin{
-      kPluginAbi,
+  static const devices::DevicePlugin plugin{
+      devices::kPluginAbi,
       static_cast<int>(cuda::kernels().size()),
       cuda::kernels().data(),
       cuda::open_device,

@@ -238,7 +238,7 @@ void pool(const ConvShape& s, const Side (&sides)[kSides], F f) {
   const std::int64_t blocks = ceil_div(s.c_in, at_once), work = s.in_size() * std::min(s.c_in, at_once);
   const Tiles tiles(s, copied ? ceil_div(work, std::max(pool_limits.tile, shown * at_once)) : 1, spreads);
   const std::int64_t n = tiles.count();
-  parallel_for(
+  devices::parallel_for(
       s.batch * blocks * n, std::max<std::int64_t>(1, (1 << 15) * n / work), [&](std::int64_t begin, std::int64_t end) {
         std::vector<Image<T>> images;
         images.reserve(kSides);
@@ -277,7 +277,7 @@ bool pool_lines(const ConvShape& s, const Side& x, const Side& y, void (*whole)(
     high[d] = std::clamp(s.in[d] + before[d] < w[d].size ? 0 : (s.in[d] + before[d] - w[d].size) / w[d].stride + 1,
                          low[d], s.out[d]);
   }
-  parallel_for(
+  devices::parallel_for(
       s.batch * s.c_in, std::max<std::int64_t>(1, (1 << 15) / s.in_size()), [&](std::int64_t begin, std::int64_t end) {
         std::vector<std::int64_t> rows, taps;
         for (std::int64_t plane = begin; plane < end; ++plane) {

@@ -86,7 +86,7 @@ constexpr auto sparse_probability_grad_run = [](const auto& f) {
 constexpr auto binary_probability_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   const Between<T> bounds(f.call);
-  parallel_for(f.call.out[0]->numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(f.call.out[0]->numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
     softmax_loops<T>().binary_loss(f.in(0) + begin, f.in(1) + begin, bounds.low, bounds.high, f.out() + begin,
                                    end - begin);
   });
@@ -94,7 +94,7 @@ constexpr auto binary_probability_run = [](const auto& f) {
 constexpr auto binary_probability_grad_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   const Between<T> bounds(f.call);
-  parallel_for(f.call.out[0]->numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(f.call.out[0]->numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
     softmax_loops<T>().binary_grad(f.in(0) + begin, f.in(1) + begin, f.in(2) + begin, bounds.low, bounds.high,
                                    f.out() + begin, end - begin);
   });

@@ -172,7 +172,7 @@ void fill(const OpCall& call, RandomLoops::Fill f32, RandomLoops::Fill f64, cons
   RandomKey key = key_of(call, 0);
   std::byte* to = out.data();
   DType dtype = out.dtype;
-  parallel_for(out.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(out.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
     if (dtype == float32) return f32(key, begin, end - begin, form, to + begin * 4);
     if (dtype == float64) return f64(key, begin, end - begin, form, to + begin * 8);
     alignas(64) float buffer[kBlock];
@@ -202,7 +202,7 @@ void truncated_kernel(const OpCall& call) {
 /// Calls f(first, words, n) for blocks of elements, with a random word for each, on several threads.
 template <class F>
 void for_words(const RandomKey& key, std::int64_t n, F f) {
-  parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) std::uint32_t words[kBlock];
     for (std::int64_t at = begin; at < end; at += kBlock) {
       std::int64_t m = std::min(kBlock, end - at);
@@ -215,7 +215,7 @@ void for_words(const RandomKey& key, std::int64_t n, F f) {
 /// The same with 64 bits per element: see Note [Order of random words].
 template <class F>
 void for_words64(const RandomKey& key, std::int64_t n, F f) {
-  parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) std::uint32_t words[kBlock];
     std::uint64_t wide[kBlock / 2];
     for (std::int64_t at = begin; at < end; at += kBlock / 2) {
@@ -295,7 +295,7 @@ void drop_broadcast(const RandomKey& key, const TensorSpec& spec, const TensorSp
   broadcast_strides(mask, spec, stride);
   int last = spec.rank - 1;
   std::int64_t inner = spec.dims[last], rows = spec.numel() / inner;
-  parallel_for(rows, std::max<std::int64_t>(1, kGrain / inner), [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(rows, std::max<std::int64_t>(1, kGrain / inner), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       std::int64_t rest = row, at = 0;
       for (int i = last - 1; i >= 0; --i) {
@@ -322,7 +322,7 @@ void dropout_kernel(const OpCall& call) {
   if (out.dtype == float32 && !broadcast) {
     auto* x = call.in[0].as<float>();
     float* to = call.out_as<float>();
-    parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    devices::parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
       loops().dropout_f32(key, begin, end - begin, form, x + begin, to + begin);
     });
     return;

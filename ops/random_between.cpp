@@ -99,7 +99,7 @@ void between(const OpCall& call, const RandomKey& key) {
   const bool whole = n_drawn == n;  // else several bounds share a number, and all numbers are drawn beforehand
   Scratch<C> numbers(whole ? 0 : n_drawn);
   if (!whole) {
-    parallel_for(n_drawn, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    devices::parallel_for(n_drawn, kGrain, [&](std::int64_t begin, std::int64_t end) {
       fill(key, begin, end - begin, form, numbers.get() + begin);
     });
   }
@@ -113,7 +113,7 @@ void between(const OpCall& call, const RandomKey& key) {
     low = wide_low.get(), high = wide_high.get();
   }
   const Spread<C> u_of(numbers.get(), drawn, out), low_of(low, call.spec(2), out), high_of(high, call.spec(3), out);
-  parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) C u[kBlock], a[kBlock], b[kBlock], y[kBlock], last[kBlock];
     for (std::int64_t at = begin; at < end; at += kBlock) {
       const std::int64_t m = std::min(kBlock, end - at);

@@ -165,13 +165,13 @@ void ties_kernel(const OpCall& call) {
       Scratch<T> y(n);
       Scratch<float> mask(n), share(m), shares(n);
       repeat_runs(call.in[1].data, reinterpret_cast<std::byte*>(y.get()), x.dtype.size(), runs);
-      parallel_for(n, kFoldGrain, [&](std::int64_t begin, std::int64_t end) {
+      devices::parallel_for(n, kFoldGrain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i)
           mask.get()[i] = convert_one<double>(in[i]) == convert_one<double>(y.get()[i]) ? 1.f : 0.f;
       });
       fold_runs(Fold::sum, static_cast<const float*>(mask.get()), share.get(), runs);
       repeat_runs(reinterpret_cast<const std::byte*>(share.get()), reinterpret_cast<std::byte*>(shares.get()), 4, runs);
-      parallel_for(n, kFoldGrain, [&](std::int64_t begin, std::int64_t end) {
+      devices::parallel_for(n, kFoldGrain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i)
           out[i] = convert_one<T>(static_cast<double>(mask.get()[i]) / static_cast<double>(shares.get()[i]));
       });

@@ -58,17 +58,17 @@ void extremes_of_rows(Fold fold, const T* x, std::int64_t* out, std::int64_t out
   std::int64_t blocks = (n + kFoldRow - 1) / kFoldRow;
   Scratch<T> extreme(outer * blocks);
   Scratch<std::int64_t> place(outer * blocks);
-  parallel_for(outer * blocks, std::max<std::int64_t>(1, kFoldGrain / std::min(n, kFoldRow)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t u = begin, count; u < end; u += count) {
-                   count = blocks == 1 ? std::min(end - u, std::max<std::int64_t>(1, 1024 / n)) : 1;
-                   std::int64_t at = u % blocks * kFoldRow, length = std::min(kFoldRow, n - at);
-                   const T* block = x + u / blocks * n + at;
-                   fold_loops<T>(fold).rows(block, extreme.get() + u, count, length);
-                   for (std::int64_t k = 0; k < count; ++k)
-                     place.get()[u + k] = at + first_place(block + k * n, length, extreme.get()[u + k]);
-                 }
-               });
+  devices::parallel_for(outer * blocks, std::max<std::int64_t>(1, kFoldGrain / std::min(n, kFoldRow)),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t u = begin, count; u < end; u += count) {
+                            count = blocks == 1 ? std::min(end - u, std::max<std::int64_t>(1, 1024 / n)) : 1;
+                            std::int64_t at = u % blocks * kFoldRow, length = std::min(kFoldRow, n - at);
+                            const T* block = x + u / blocks * n + at;
+                            fold_loops<T>(fold).rows(block, extreme.get() + u, count, length);
+                            for (std::int64_t k = 0; k < count; ++k)
+                              place.get()[u + k] = at + first_place(block + k * n, length, extreme.get()[u + k]);
+                          }
+                        });
   for (std::int64_t o = 0; o < outer; ++o) {
     std::int64_t best = o * blocks;
     for (std::int64_t u = best + 1; u < (o + 1) * blocks; ++u)
@@ -83,14 +83,15 @@ void extremes_of_columns(Fold fold, const T* x, std::int64_t* out, std::int64_t 
                          std::int64_t inner) {
   Scratch<T> extreme(outer * inner);
   fold_middle(fold_loops<T>(fold), x, extreme.get(), outer, n, inner);
-  parallel_for(outer, std::max<std::int64_t>(1, kFoldGrain / (n * inner)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t o = begin; o < end; ++o) {
-      const T* m = extreme.get() + o * inner;
-      for (std::int64_t r = n - 1; r >= 0; --r)  // backwards, so that the first index is written last
-        for (std::int64_t c = 0; c < inner; ++c)
-          out[o * inner + c] = is(x[(o * n + r) * inner + c], m[c]) ? r : out[o * inner + c];
-    }
-  });
+  devices::parallel_for(
+      outer, std::max<std::int64_t>(1, kFoldGrain / (n * inner)), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t o = begin; o < end; ++o) {
+          const T* m = extreme.get() + o * inner;
+          for (std::int64_t r = n - 1; r >= 0; --r)  // backwards, so that the first index is written last
+            for (std::int64_t c = 0; c < inner; ++c)
+              out[o * inner + c] = is(x[(o * n + r) * inner + c], m[c]) ? r : out[o * inner + c];
+        }
+      });
 }
 
 template <class T>

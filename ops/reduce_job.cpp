@@ -68,7 +68,7 @@ void ReduceJob::run() {
   State& s = *state_;
   try {
     Scoped<bool> off(context().recording, false);
-    if (s.group->comm && ranks_overlap()) s.group->comm->set_background(s.aside);
+    if (s.group->comm && devices::ranks_overlap()) s.group->comm->set_background(s.aside);
     s.results = all_reduce(s.xs, s.how, *s.group);
   } catch (...) {
     s.error = std::current_exception();
@@ -82,8 +82,8 @@ Ref<ReduceJob> ReduceJob::begin(Tensors xs, Reduction how, RankGroup& group, boo
   Ref<ReduceJob> job = Ref<ReduceJob>::adopt(new ReduceJob);
   job->state_->xs = std::move(xs);
   job->state_->how = how;
-  job->state_->group = group.comm ? &background_of(group) : &group;
-  job->state_->aside = aside && group.size > 1 && ranks_overlap();
+  job->state_->group = group.comm ? &devices::background_of(group) : &group;
+  job->state_->aside = aside && group.size > 1 && devices::ranks_overlap();
   if (job->state_->aside) ReduceThread::get().add(job);
   else job->run();
   return job;

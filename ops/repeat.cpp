@@ -15,7 +15,8 @@ void repeat(const T* from, T* to, const CoalescedAxes& runs) {
   std::int64_t inner = runs.size[runs.n - 1], rows = runs.product(0, runs.n - 1);
   bool fill = runs.marked[runs.n - 1];
   if (rows == 1 && fill) {
-    parallel_for(inner, kGrain, [&](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, *from); });
+    devices::parallel_for(inner, kGrain,
+                          [&](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, *from); });
     return;
   }
   std::int64_t stride[kMaxRank], step = fill ? 1 : inner;
@@ -23,7 +24,7 @@ void repeat(const T* from, T* to, const CoalescedAxes& runs) {
     stride[i] = runs.marked[i] ? 0 : step;
     if (!runs.marked[i]) step *= runs.size[i];
   }
-  parallel_for(rows, std::max<std::int64_t>(1, kGrain / inner), [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(rows, std::max<std::int64_t>(1, kGrain / inner), [&](std::int64_t begin, std::int64_t end) {
     std::int64_t index[kMaxRank] = {}, rest = begin, at = 0;
     for (int i = runs.n - 2; i >= 0; --i) {
       index[i] = rest % runs.size[i];

@@ -97,27 +97,27 @@ void enlarge(const ResizeShape& s, const T* x, T* y) {
   // Write past the caches if they cannot hold the result, and if lines are long enough to make up for the fence after each.
   const std::int64_t line_bytes = out * static_cast<std::int64_t>(sizeof(T));
   const bool stream = line_bytes >= 4096 && s.outer * s.rows * f >= (4 << 20) / line_bytes;
-  parallel_for(s.outer * s.rows, std::max<std::int64_t>(1, kGrain / (out * f)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 Scratch<T> lines(2 * out);
-                 T *above = lines.get(), *below = above + out;
-                 std::int64_t ready = -1;  // the row whose line `above` holds
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const bool last = i % s.rows == s.rows - 1;
-                   if (ready != i) widen(x + i * in, s, above);
-                   if (!last) widen(x + (i + 1) * in, s, below);
-                   for (std::int64_t k = 0; k < f; ++k)
-                     loops<T>().blend(above, last ? above : below, static_cast<T>(k) / static_cast<T>(f), out,
-                                      y + (i * f + k) * out, stream);
-                   std::swap(above, below);
-                   ready = last ? -1 : i + 1;
-                 }
-               });
+  devices::parallel_for(s.outer * s.rows, std::max<std::int64_t>(1, kGrain / (out * f)),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          Scratch<T> lines(2 * out);
+                          T *above = lines.get(), *below = above + out;
+                          std::int64_t ready = -1;  // the row whose line `above` holds
+                          for (std::int64_t i = begin; i < end; ++i) {
+                            const bool last = i % s.rows == s.rows - 1;
+                            if (ready != i) widen(x + i * in, s, above);
+                            if (!last) widen(x + (i + 1) * in, s, below);
+                            for (std::int64_t k = 0; k < f; ++k)
+                              loops<T>().blend(above, last ? above : below, static_cast<T>(k) / static_cast<T>(f), out,
+                                               y + (i * f + k) * out, stream);
+                            std::swap(above, below);
+                            ready = last ? -1 : i + 1;
+                          }
+                        });
 }
 template <class T>
 void enlarge_gradient(const ResizeShape& s, const T* dy, T* dx) {
   const std::int64_t in = s.columns * s.inner, out = in * s.column_factor, f = s.row_factor;
-  parallel_for(
+  devices::parallel_for(
       s.outer * s.rows, std::max<std::int64_t>(1, kGrain / (out * f)), [&](std::int64_t begin, std::int64_t end) {
         Scratch<T> line(out);
         for (std::int64_t i = begin; i < end; ++i) {

@@ -66,18 +66,18 @@ void scan_middle(std::int64_t outer, std::int64_t n, std::int64_t inner, bool re
   const std::int64_t step = reverse ? -inner : inner, first = reverse ? (n - 1) * inner : 0;
   const std::int64_t side = inner == 1 ? kRows : kColumns, apart = inner == 1 ? n : 1;
   const std::int64_t across = inner == 1 ? outer : inner, blocks = (across + side - 1) / side;
-  parallel_for((inner == 1 ? 1 : outer) * blocks, std::max<std::int64_t>(1, kFoldGrain / (side * n)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t u = begin; u < end; ++u) {
-                   std::int64_t k = u % blocks * side, width = std::min(side, across - k),
-                                at = u / blocks * n * inner + first + k * apart;
-                   if (width == kRows) side_by_side<kRows>(at, apart, n, step, start, visit);
-                   else if (width == kColumns) side_by_side<kColumns>(at, apart, n, step, start, visit);
-                   else
-                     for (std::int64_t i = 0; i < width; ++i)
-                       side_by_side<1>(at + i * apart, apart, n, step, start, visit);
-                 }
-               });
+  devices::parallel_for((inner == 1 ? 1 : outer) * blocks, std::max<std::int64_t>(1, kFoldGrain / (side * n)),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t u = begin; u < end; ++u) {
+                            std::int64_t k = u % blocks * side, width = std::min(side, across - k),
+                                         at = u / blocks * n * inner + first + k * apart;
+                            if (width == kRows) side_by_side<kRows>(at, apart, n, step, start, visit);
+                            else if (width == kColumns) side_by_side<kColumns>(at, apart, n, step, start, visit);
+                            else
+                              for (std::int64_t i = 0; i < width; ++i)
+                                side_by_side<1>(at + i * apart, apart, n, step, start, visit);
+                          }
+                        });
 }
 
 /// Calls visit(state, here, before) for the elements of each group in order; `before` is -1 for the first one. Blocks of groups are scanned
@@ -99,22 +99,23 @@ void scan(const OpCall& call, const TensorSpec& x, State start, Visit visit) {
   std::int64_t n = static_cast<std::int64_t>(g.step.size()), groups = static_cast<std::int64_t>(g.base.size());
   constexpr std::int64_t kBlock = 32;
   std::int64_t blocks = (groups + kBlock - 1) / kBlock;
-  parallel_for(blocks, std::max<std::int64_t>(1, kFoldGrain / (kBlock * n)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t b = begin; b < end; ++b) {
-      const std::int64_t* base = g.base.data() + b * kBlock;
-      std::int64_t width = std::min(kBlock, groups - b * kBlock);
-      State state[kBlock];
-      for (std::int64_t k = 0; k < width; ++k) state[k] = start;
-      for (std::int64_t i = 0; i < n; ++i) {
-        std::int64_t here = g.step[reverse ? n - 1 - i : i];
-        std::int64_t before = i == 0 ? 0 : here - g.step[reverse ? n - i : i - 1];
-        for (std::int64_t k = 0; k < width; ++k) {
-          std::int64_t at = base[k] + here;
-          visit(state[k], at, i == 0 ? -1 : at - before);
-        }
-      }
-    }
-  });
+  devices::parallel_for(blocks, std::max<std::int64_t>(1, kFoldGrain / (kBlock * n)),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t b = begin; b < end; ++b) {
+                            const std::int64_t* base = g.base.data() + b * kBlock;
+                            std::int64_t width = std::min(kBlock, groups - b * kBlock);
+                            State state[kBlock];
+                            for (std::int64_t k = 0; k < width; ++k) state[k] = start;
+                            for (std::int64_t i = 0; i < n; ++i) {
+                              std::int64_t here = g.step[reverse ? n - 1 - i : i];
+                              std::int64_t before = i == 0 ? 0 : here - g.step[reverse ? n - i : i - 1];
+                              for (std::int64_t k = 0; k < width; ++k) {
+                                std::int64_t at = base[k] + here;
+                                visit(state[k], at, i == 0 ? -1 : at - before);
+                              }
+                            }
+                          }
+                        });
 }
 
 /// The type of a running value: double for floats, so that each element of a float32 result rounds once; integers wrap.

@@ -106,7 +106,7 @@ constexpr auto sparse_grad_run = [](const auto& f) {
 };
 constexpr auto sigmoid_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  parallel_for(f.call.out[0]->numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(f.call.out[0]->numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
     softmax_loops<T>().sigmoid_loss(f.in(0) + begin, f.in(1) + begin, f.out() + begin, end - begin);
   });
 };
@@ -117,7 +117,7 @@ constexpr auto from_logsumexp_run = [](const auto& f) {
   T* w = f.out();
   repeat_runs(reinterpret_cast<const std::byte*>(f.in(1)), reinterpret_cast<std::byte*>(w), sizeof(T),
               CoalescedAxes(x, axes_mask(f.call.op.name, f.call.attrs.template as<SoftmaxAttrs>().axes, x)));
-  parallel_for(x.numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(x.numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
     softmax_loops<T>().exp_gap(f.in(0) + begin, w + begin, end - begin);
   });
 };

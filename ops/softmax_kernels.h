@@ -76,20 +76,20 @@ struct AxisView {
   void run(Rows rows, Columns columns) const {
     if (outer * inner == 0 || n == 0) return;
     if (inner == 1) {
-      parallel_for(outer, std::max<std::int64_t>(1, kSoftmaxGrain / n),
-                   [&](std::int64_t begin, std::int64_t end) { rows(begin, end - begin); });
+      devices::parallel_for(outer, std::max<std::int64_t>(1, kSoftmaxGrain / n),
+                            [&](std::int64_t begin, std::int64_t end) { rows(begin, end - begin); });
       return;
     }
     // Chunks of columns, as loops read their elements three times: they should stay in the cache.
     std::int64_t width = std::min<std::int64_t>(inner, std::max<std::int64_t>(64, 4096 / n)),
                  chunks = (inner + width - 1) / width;
-    parallel_for(outer * chunks, std::max<std::int64_t>(1, kSoftmaxGrain / (n * width)),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t u = begin; u < end; ++u) {
-                     std::int64_t o = u / chunks, c = u % chunks * width;
-                     columns(o * n * inner + c, o * inner + c, std::min(width, inner - c));
-                   }
-                 });
+    devices::parallel_for(outer * chunks, std::max<std::int64_t>(1, kSoftmaxGrain / (n * width)),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t u = begin; u < end; ++u) {
+                              std::int64_t o = u / chunks, c = u % chunks * width;
+                              columns(o * n * inner + c, o * inner + c, std::min(width, inner - c));
+                            }
+                          });
   }
 };
 

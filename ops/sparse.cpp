@@ -141,7 +141,7 @@ void to_dense_kernel(const OpCall& call) {
         while (k > 0 && k < index.count() && *index.at(k) == *index.at(k - 1)) ++k;
         return k;
       };
-      parallel_for(index.count(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      devices::parallel_for(index.count(), kGrain, [&](std::int64_t begin, std::int64_t end) {
         scatter(index, values, to, line_start(begin), line_start(end));
       });
     }
@@ -169,7 +169,7 @@ void gather_kernel(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(null)>;
     const T* from = call.in[2].as<T>();
     T* to = call.out_as<T>();
-    parallel_for(index.count(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    devices::parallel_for(index.count(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t k = begin; k < end; ++k) to[k] = from[index.element(k)];
     });
   });

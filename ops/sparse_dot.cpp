@@ -137,7 +137,7 @@ void dot_kernel(const OpCall& call) {
       }
       return low;
     };
-    parallel_for(
+    devices::parallel_for(
         index.count() + lines.n, std::max<std::int64_t>(1, kGrain / width),
         [&](std::int64_t begin, std::int64_t end) { loop.dot(m, values, x, to, width, line_at(begin), line_at(end)); });
   });
@@ -172,7 +172,7 @@ void products_kernel(const OpCall& call) {
   const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].body, matrix_shape(call, 1), made);
   constexpr int kInputs[] = {2, 3};
   with_loops(call, kInputs, [&](const auto& loop, const auto* x, const auto* y, auto* to) {
-    parallel_for(
+    devices::parallel_for(
         index.count(), std::max<std::int64_t>(1, kGrain / (width + 1)),
         [&](std::int64_t begin, std::int64_t end) { loop.products(index.at(0), x, y, to, width, begin, end); });
   });

@@ -30,7 +30,7 @@ SparseIndex::SparseIndex(const char* what, Ref<Storage> memory, std::int64_t off
   const int rank = shape.rank;
   std::atomic<std::int64_t> wrong{count};
   std::atomic<bool> falls{false};
-  parallel_for(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
     bool fell = false;
     for (std::int64_t k = begin; k < end; ++k) {
       const std::int64_t* place = at_ + k * rank;
@@ -153,7 +153,7 @@ SparseView SparseIndex::on(Device device, SparseView::Part part) const {
   auto copy =
       std::find_if(copies_.begin(), copies_.end(), [&](const Copy& c) { return c.device == device && c.part == part; });
   if (copy == copies_.end()) {
-    const NotCaptured now(device_backend(device));
+    const devices::NotCaptured now(devices::device_backend(device));
     Ref<Storage> memory = Storage::allocate(bytes, device);
     backend_of(device).copy_from_host(memory->data, from, bytes);
     copies_.push_back({device, part, std::move(memory)});

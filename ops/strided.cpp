@@ -215,17 +215,17 @@ void copy_transposed(Strided s, int a, const T* from, T* to) {
   std::int64_t strip_bytes = std::min(rows, kStrip) * columns * static_cast<std::int64_t>(sizeof(T));
   bool stream = outer * rows * columns * static_cast<std::int64_t>(sizeof(T)) >= kStreamBytes;
   auto* block = stream ? transpose_block<T> : transpose_small<T>;
-  parallel_for(outer * strips, std::max<std::int64_t>(1, kGrainBytes / strip_bytes),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t at = begin; at < end; ++at) {
-                   std::int64_t strip = at % strips;
-                   walk(s, 2, at / strips, at / strips + 1, [&](std::int64_t f, std::int64_t t) {
-                     std::int64_t r = strip * kStrip;
-                     block(from + f + r, s.from[last], to + t + r * s.to[last - 1], s.to[last - 1],
-                           std::min(kStrip, rows - r), columns);
-                   });
-                 }
-               });
+  devices::parallel_for(outer * strips, std::max<std::int64_t>(1, kGrainBytes / strip_bytes),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t at = begin; at < end; ++at) {
+                            std::int64_t strip = at % strips;
+                            walk(s, 2, at / strips, at / strips + 1, [&](std::int64_t f, std::int64_t t) {
+                              std::int64_t r = strip * kStrip;
+                              block(from + f + r, s.from[last], to + t + r * s.to[last - 1], s.to[last - 1],
+                                    std::min(kStrip, rows - r), columns);
+                            });
+                          }
+                        });
 }
 
 template <int kColumns, class T>
@@ -244,15 +244,16 @@ void copy_narrow(const Strided& s, const T* from, T* to) {
   auto* columns = n == 2 ? copy_columns<2, T> : n == 3 ? copy_columns<3, T> : copy_columns<4, T>;
   for (int i = 0; i < last - 1; ++i) outer *= s.dims[i];
   if (outer == 1) {
-    parallel_for(rows, kGrainBytes / 16, [&](std::int64_t begin, std::int64_t end) {
+    devices::parallel_for(rows, kGrainBytes / 16, [&](std::int64_t begin, std::int64_t end) {
       columns(s, from + begin * s.from[last - 1], to + begin * s.to[last - 1], end - begin);
     });
     return;
   }
   std::int64_t row_bytes = rows * n * static_cast<std::int64_t>(sizeof(T));
-  parallel_for(outer, std::max<std::int64_t>(1, kGrainBytes / row_bytes), [&](std::int64_t begin, std::int64_t end) {
-    walk(s, 2, begin, end, [&](std::int64_t f, std::int64_t t) { columns(s, from + f, to + t, rows); });
-  });
+  devices::parallel_for(
+      outer, std::max<std::int64_t>(1, kGrainBytes / row_bytes), [&](std::int64_t begin, std::int64_t end) {
+        walk(s, 2, begin, end, [&](std::int64_t f, std::int64_t t) { columns(s, from + f, to + t, rows); });
+      });
 }
 
 template <class T>
@@ -270,7 +271,7 @@ void copy_elements(const Strided& s, const std::byte* from_bytes, std::byte* to_
   for (int i = 0; i < last; ++i) outer *= s.dims[i];
   constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
   if (outer == 1) {
-    parallel_for(n, kGrainBytes / kSize, [&](std::int64_t begin, std::int64_t end) {
+    devices::parallel_for(n, kGrainBytes / kSize, [&](std::int64_t begin, std::int64_t end) {
       copy_run(from + begin * s.from[last], s.from[last], to + begin * s.to[last], s.to[last], end - begin);
     });
     return;
@@ -279,10 +280,11 @@ void copy_elements(const Strided& s, const std::byte* from_bytes, std::byte* to_
     copy_narrow(s, from, to);
     return;
   }
-  parallel_for(outer, std::max<std::int64_t>(1, kGrainBytes / (n * kSize)), [&](std::int64_t begin, std::int64_t end) {
-    walk(s, 1, begin, end,
-         [&](std::int64_t f, std::int64_t t) { copy_run(from + f, s.from[last], to + t, s.to[last], n); });
-  });
+  devices::parallel_for(
+      outer, std::max<std::int64_t>(1, kGrainBytes / (n * kSize)), [&](std::int64_t begin, std::int64_t end) {
+        walk(s, 1, begin, end,
+             [&](std::int64_t f, std::int64_t t) { copy_run(from + f, s.from[last], to + t, s.to[last], n); });
+      });
 }
 
 }  // namespace
@@ -295,8 +297,8 @@ void row_strides(const TensorSpec& s, std::int64_t* strides) {
   }
 }
 
-DeviceMoves& device_moves() {
-  static constinit DeviceMoves moves = {};
+devices::DeviceMoves& device_moves() {
+  static constinit devices::DeviceMoves moves = {};
   return moves;
 }
 
@@ -330,7 +332,7 @@ void copy_strided(const Strided& layout, const std::byte* from, std::byte* to, i
 }
 
 void zero_bytes(std::byte* to, std::int64_t n) {
-  parallel_for(n, kGrainBytes, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for(n, kGrainBytes, [&](std::int64_t begin, std::int64_t end) {
     std::memset(to + begin, 0, static_cast<std::size_t>(end - begin));
   });
 }

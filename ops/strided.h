@@ -7,7 +7,9 @@
 
 namespace kassette {
 
+namespace devices {
 struct DeviceMoves;  // devices/plugin.h
+}
 
 namespace ops {
 
@@ -45,7 +47,7 @@ void fill_elements(Device device, std::byte* to, std::int64_t n, const void* ele
 /// The functions of the device library, which fills them in before its devices are visible. copy_strided of a device gets coalesced layouts:
 /// no axis of size 0 or 1 (except in a copy of one element), axes sorted by descending stride of the target, adjacent axes joined where the
 /// strides of both arrays allow it.
-DeviceMoves& device_moves();
+devices::DeviceMoves& device_moves();
 
 }  // namespace ops
 }  // namespace kassette

@@ -40,7 +40,7 @@ void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) 
     std::int64_t blocks = (run + kBlock - 1) / kBlock, rows = out.numel() / run;
     std::int64_t grain =
         std::max<std::int64_t>(1, (1 << 14) / (std::min(run, kBlock) * std::max<std::int64_t>(1, n_copies)));
-    parallel_for(rows * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+    devices::parallel_for(rows * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t at = begin; at < end; ++at) {
         std::int64_t row = at / blocks, first = at % blocks * kBlock, n = std::min(kBlock, run - first),
                      base = first * stride;

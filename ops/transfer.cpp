@@ -35,14 +35,14 @@ void kernel(const OpCall& call) {
   if (to == cpu) {
     backend_of(in.device).copy_to_host(out.data(), call.in[0].data, bytes);
   } else if (in.device != cpu) {
-    device_backend(to).copy_from(device_backend(in.device), out.data(), call.in[0].data, bytes);
+    devices::device_backend(to).copy_from(devices::device_backend(in.device), out.data(), call.in[0].data, bytes);
   } else if (bytes == out.dtype.size()) {  // a number
     fill_elements(to, out.data(), 1, call.in[0].data, out.dtype.size());
   } else if (call.attrs.as<TransferAttrs>().non_blocking &&
              in.storage) {  // no storage: a variable, whose cell may have another value by now
     Ref<Storage> held = in.storage;
     const Owner keep{[](void* storage) { Ref<Storage>::adopt(static_cast<Storage*>(storage)); }, held.release()};
-    device_backend(to).copy_from_host_later(out.data(), call.in[0].data, bytes, keep);
+    devices::device_backend(to).copy_from_host_later(out.data(), call.in[0].data, bytes, keep);
   } else {
     backend_of(to).copy_from_host(out.data(), call.in[0].data, bytes);
   }
@@ -67,7 +67,7 @@ Tensor scalar_on(const Body& scalar, Device device) {
   if (scalar.node || scalar.flags || !scalar.storage) return Access::wrap(scalar).to(device);
   std::uint64_t bits = 0;
   std::memcpy(&bits, scalar.data(), static_cast<std::size_t>(scalar.dtype.size()));
-  const NotCaptured now(device_backend(device));
+  const devices::NotCaptured now(devices::device_backend(device));
   Numbers& n = numbers();
   std::lock_guard<std::mutex> lock(n.mutex);
   auto& held = n.held[backend_of(device).stream()];

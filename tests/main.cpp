@@ -124,7 +124,7 @@ static void choose_cuda() {
   const char* wanted = std::getenv("KASSETTE_TEST_CUDA");
   if (!wanted || std::strcmp(wanted, "emulated") || !kassette::test::emulated_cuda_library()) return;
   std::puts("cuda:0 is an emulated CUDA device: kernels run on the host");
-  kassette::use_device_library(kassette::test::emulated_cuda_library());
+  kassette::devices::use_device_library(kassette::test::emulated_cuda_library());
   if (const char* why = kassette::device_absent(kassette::Device("cuda:0"))) {
     std::printf("the emulated device is missing: %s\n", why);
     std::exit(1);

@@ -10,6 +10,7 @@
 
 namespace kassette::test {
 using namespace ops;
+using devices::all_ranks;
 namespace {
 
 namespace K = kassette::backend;

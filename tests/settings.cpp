@@ -64,7 +64,7 @@ std::uint64_t seed_of_environment() {
 Settings Settings::now() {
   Settings s;
   s.threads = num_threads();
-  s.level = cpu_level();
+  s.level = devices::cpu_level();
   s.log = log_level();
   s.allow_tf32 = kassette::allow_tf32();
   s.memory_limit = memory_stats().limit;
@@ -90,7 +90,7 @@ void Settings::restore() const {
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
   if (configured && (!own_engine() || !(K::backend() == backend))) K::reload();
   set_num_threads(threads);
-  set_cpu_level(level);
+  devices::set_cpu_level(level);
   set_log_level(log);
   set_allow_tf32(allow_tf32);
   if (memory_stats().limit != memory_limit) set_memory_limit(memory_limit);
@@ -117,7 +117,7 @@ std::string Settings::change() const {
     if (a != b) changes += (changes.empty() ? "" : "; ") + name + ": " + a + ", was " + b;
   };
   compare("num_threads", then.threads, threads);
-  compare("CPU level", level_name(then.level), level_name(level));
+  compare("CPU level", devices::level_name(then.level), devices::level_name(level));
   compare("log_level", static_cast<int>(then.log), static_cast<int>(log));
   compare("allow_tf32", then.allow_tf32, allow_tf32);
   compare("memory_limit", then.memory_limit, memory_limit);

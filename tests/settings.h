@@ -17,7 +17,7 @@ namespace kassette::test {
 /// Every process-wide setting. The listener in main.cpp fails a test case that leaves one of them changed.
 struct Settings {
   int threads = 0;
-  Level level = {};
+  devices::Level level = {};
   LogLevel log = {};
   bool allow_tf32 = false;
   std::int64_t memory_limit = 0;  // of the CPU

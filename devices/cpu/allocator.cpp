@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 
-namespace kassette {
+namespace kassette::devices {
 namespace {
 
 constexpr std::size_t kHuge = std::size_t(2) << 20;
@@ -46,4 +46,4 @@ void give(void*, void* block, std::int64_t bytes) noexcept {
 
 const MemorySource cpu_memory{take, give};
 
-}  // namespace kassette
+}  // namespace kassette::devices

@@ -2,9 +2,9 @@
 #pragma once
 #include "devices/block_cache.h"
 
-namespace kassette {
+namespace kassette::devices {
 
 /// The system's memory: malloc below 2 MiB, mmap with huge pages from there on.
 extern const MemorySource cpu_memory;
 
-}  // namespace kassette
+}  // namespace kassette::devices

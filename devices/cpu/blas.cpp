@@ -23,7 +23,7 @@ extern "C" {
 [[gnu::weak]] void blas_memory_free(void*);
 }
 
-namespace kassette {
+namespace kassette::devices {
 namespace {
 
 // Sizes are counted in multiply-adds. Measured with OpenBLAS 0.3.21 (core Cooperlake, 2 cores): its small-matrix path ends
@@ -416,4 +416,4 @@ void multiply(const GemmShape& p, const BatchStrides& r, const double* a, const 
 bool add_product(const GemmShape& p, const float* a, const float* b, float* out) { return add_any(p, a, b, out); }
 bool add_product(const GemmShape& p, const double* a, const double* b, double* out) { return add_any(p, a, b, out); }
 
-}  // namespace kassette
+}  // namespace kassette::devices

@@ -4,7 +4,7 @@
 
 #include <kassette/shape.h>
 
-namespace kassette {
+namespace kassette::devices {
 
 /// out (m x n) = a (m x k) x b (k x n), all row-major, `ld*` elements from row to row. With ta, a is stored as k x m; with tb, b as n x k.
 struct GemmShape {
@@ -48,4 +48,4 @@ void multiply(const GemmShape& p, const BatchStrides& r, const double* a, const 
 bool add_product(const GemmShape& p, const float* a, const float* b, float* out);
 bool add_product(const GemmShape& p, const double* a, const double* b, double* out);
 
-}  // namespace kassette
+}  // namespace kassette::devices

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <vector>
 
-namespace kassette {
+namespace kassette::devices {
 namespace {
 
 int affinity_cpus() {
@@ -90,4 +90,4 @@ int available_cpus() {
   return quota ? std::min(cpus, quota) : cpus;
 }
 
-}  // namespace kassette
+}  // namespace kassette::devices

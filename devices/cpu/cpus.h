@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-namespace kassette {
+namespace kassette::devices {
 
 /// The number of CPUs that the affinity mask and the cgroup's CPU quota allow, at least 1. Reads files: call it once.
 int available_cpus();
@@ -11,4 +11,4 @@ int available_cpus();
 /// of /proc/self/cgroup, `root` the directory where the hierarchies are mounted.
 int cgroup_cpus(const std::string& cgroups, const std::string& root);
 
-}  // namespace kassette
+}  // namespace kassette::devices

@@ -4,7 +4,7 @@
 
 #include "devices/cpu/level.h"
 
-namespace kassette {
+namespace kassette::devices {
 
 /// y[i * incy] = sum over j of a[i * lda + j] * x[j], for `rows` rows of `cols` elements.
 template <class T>
@@ -17,4 +17,4 @@ struct GemvTable {
 };
 KASSETTE_LEVEL_TABLES(GemvTable, gemv_table)
 
-}  // namespace kassette
+}  // namespace kassette::devices

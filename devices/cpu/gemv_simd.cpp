@@ -3,7 +3,7 @@
 
 #include <xsimd/xsimd.hpp>
 
-namespace kassette {
+namespace kassette::devices {
 namespace {
 
 /// kRows rows at once, for as many independent sums and memory streams, and x is read once for all of them. A row's sum does not depend on
@@ -41,4 +41,4 @@ void by_vector(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t ld
 
 constinit const GemvTable KASSETTE_LEVEL_NAME(gemv_table) = {by_vector<float>, by_vector<double>};
 
-}  // namespace kassette
+}  // namespace kassette::devices

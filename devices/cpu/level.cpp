@@ -10,7 +10,7 @@
 
 #include "core/log.h"
 
-namespace kassette {
+namespace kassette::devices {
 namespace {
 
 #if defined(__x86_64__)
@@ -68,4 +68,4 @@ bool set_cpu_level(Level level) {
   return true;
 }
 
-}  // namespace kassette
+}  // namespace kassette::devices

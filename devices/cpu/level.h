@@ -2,7 +2,7 @@
 #pragma once
 #include <atomic>
 
-namespace kassette {
+namespace kassette::devices {
 
 enum class Level : int { sse2, avx2, avx512 };  // on other machines `sse2` stands for the one generic level
 
@@ -22,9 +22,9 @@ bool set_cpu_level(Level level);
 #if defined(__x86_64__)
 #define KASSETTE_LEVEL_TABLES(Table, name) extern const Table name##_sse2, name##_avx2, name##_avx512;
 #define KASSETTE_PICK(name) \
-  (::kassette::cpu_level() == ::kassette::Level::avx512 ? name##_avx512 \
-   : ::kassette::cpu_level() == ::kassette::Level::avx2 ? name##_avx2 \
-                                                        : name##_sse2)
+  (::kassette::devices::cpu_level() == ::kassette::devices::Level::avx512 ? name##_avx512 \
+   : ::kassette::devices::cpu_level() == ::kassette::devices::Level::avx2 ? name##_avx2 \
+                                                                          : name##_sse2)
 #else
 #define KASSETTE_LEVEL_TABLES(Table, name) extern const Table name##_generic;
 #define KASSETTE_PICK(name) name##_generic
@@ -34,4 +34,4 @@ bool set_cpu_level(Level level);
 #define KASSETTE_JOIN(a, b) KASSETTE_JOIN2(a, b)
 #define KASSETTE_LEVEL_NAME(name) KASSETTE_JOIN(name, KASSETTE_LEVEL)
 
-}  // namespace kassette
+}  // namespace kassette::devices

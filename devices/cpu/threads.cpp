@@ -22,7 +22,7 @@
 #include "core/text.h"
 #include "devices/cpu/cpus.h"
 
-namespace kassette {
+namespace kassette::devices {
 namespace {
 
 constexpr int kMaxThreads = 256;
@@ -270,17 +270,6 @@ void use_threads(int n) {
 
 bool sharing_work() noexcept { return sharing; }
 
-int num_threads() {
-  int n = threads_wanted.load(std::memory_order_acquire);
-  if (n == 0) use_threads(n = default_threads());
-  return n;
-}
-
-void set_num_threads(int n) {
-  if (n < 0 || n > kMaxThreads) fail<ValueError>({"set_num_threads"}, n, "; it takes a number from 0 to ", kMaxThreads);
-  use_threads(n ? n : std::min(available_cpus(), kMaxThreads));
-}
-
 void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
   if (n <= 0) return;
   grain = std::max<std::int64_t>(1, grain);
@@ -307,6 +296,22 @@ void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
     cancel_interrupt();
     throw;
   }
+}
+
+}  // namespace kassette::devices
+
+namespace kassette {
+using namespace devices;
+
+int num_threads() {
+  int n = threads_wanted.load(std::memory_order_acquire);
+  if (n == 0) use_threads(n = default_threads());
+  return n;
+}
+
+void set_num_threads(int n) {
+  if (n < 0 || n > kMaxThreads) fail<ValueError>({"set_num_threads"}, n, "; it takes a number from 0 to ", kMaxThreads);
+  use_threads(n ? n : std::min(available_cpus(), kMaxThreads));
 }
 
 }  // namespace kassette

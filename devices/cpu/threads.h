@@ -6,7 +6,7 @@
 
 #include <kassette/runtime.h>
 
-namespace kassette {
+namespace kassette::devices {
 
 // Note [Worth a thread]
 // A grain is the amount of work that is worth another thread. Handing work over costs about 1.5 us if another CPU is idle (Zen 5, two cores:
@@ -42,4 +42,4 @@ inline void parallel_for(std::int64_t n, std::int64_t grain, F&& f, From from = 
                  from);
 }
 
-}  // namespace kassette
+}  // namespace kassette::devices

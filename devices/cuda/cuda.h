@@ -14,11 +14,11 @@
 #include "devices/cuda/faults.h"
 #include "devices/plugin.h"
 
-namespace kassette {
-
-namespace cuda {
+namespace kassette::cuda {
 class CudaBackend;
 }
+
+namespace kassette::devices {
 
 /// A CUDA stream with its cuBLAS handle and its state in graph capture.
 struct DeviceStream {
@@ -36,7 +36,10 @@ struct DeviceStream {
   std::atomic<bool> awaits_graph = false;  // true from the begin of a capture to the launch of its graph on this stream
 };
 
-namespace cuda {
+}  // namespace kassette::devices
+
+namespace kassette::cuda {
+using namespace devices;
 
 /// Throws DeviceError with CUDA's message unless `error` is success; `what` is the function that it names. For calls that may report the
 /// error of an earlier kernel use CudaBackend::check.
@@ -210,5 +213,4 @@ class Scratch {
   void* data_;
 };
 
-}  // namespace cuda
-}  // namespace kassette
+}  // namespace kassette::cuda

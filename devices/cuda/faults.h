@@ -25,7 +25,7 @@ struct FaultWord {
   std::uint32_t launch;  // the launch that reports; 0: no report
   std::int32_t refusal;
   std::int64_t rank;  // position in the CPU's order; the lowest report of a launch is kept
-  std::int64_t numbers[kFaultNumbers];
+  std::int64_t numbers[devices::kFaultNumbers];
 };
 
 /// The argument by which a kernel reports (devices/cuda/faults.cuh).

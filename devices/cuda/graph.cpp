@@ -31,7 +31,7 @@
 //            runs again without a graph (FunctionGraph, ops/device_graph.h).
 // Only one thread at a time captures on a device; functions that other threads run meanwhile are not captured.
 
-namespace kassette {
+namespace kassette::devices {
 
 struct DeviceGraph {
   static constexpr int kMostMisses = 3;
@@ -40,7 +40,9 @@ struct DeviceGraph {
   cudaGraphExec_t exec = nullptr;
 };
 
-namespace cuda {
+}  // namespace kassette::devices
+
+namespace kassette::cuda {
 namespace {
 
 bool graphs_wanted() {
@@ -174,5 +176,4 @@ void CudaBackend::destroy(DeviceGraph* graph) noexcept {
   delete graph;
 }
 
-}  // namespace cuda
-}  // namespace kassette
+}  // namespace kassette::cuda

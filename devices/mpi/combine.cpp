@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-namespace kassette {
+namespace kassette::mpi {
 namespace {
 
 template <class T, class Bits, bool kMax>
@@ -50,4 +50,4 @@ MPI_Op op_for(DType dtype, Combine how) {
   return max ? MPI_MAX : MPI_MIN;
 }
 
-}  // namespace kassette
+}  // namespace kassette::mpi

@@ -17,7 +17,7 @@
 
 #include "devices/mpi/combine.h"
 
-namespace kassette {
+namespace kassette::mpi {
 namespace {
 
 // MPI 3 has int counts: longer messages are sent in pieces. Tests lower the limit to cover that.
@@ -370,8 +370,8 @@ constexpr Transport kTransport{.abi = kTransportAbi,
                                .describe = describe};
 
 }  // namespace
-}  // namespace kassette
+}  // namespace kassette::mpi
 
-extern "C" __attribute__((visibility("default"))) const kassette::Transport* kassette_mpi_transport() {
-  return &kassette::kTransport;
+extern "C" __attribute__((visibility("default"))) const kassette::devices::Transport* kassette_mpi_transport() {
+  return &kassette::mpi::kTransport;
 }

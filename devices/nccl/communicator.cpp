@@ -285,6 +285,6 @@ constexpr DeviceTransport kTransport{kDeviceTransportAbi, name_gpu, new_id, join
 }  // namespace
 }  // namespace kassette::nccl
 
-extern "C" __attribute__((visibility("default"))) const kassette::DeviceTransport* kassette_nccl_transport() {
+extern "C" __attribute__((visibility("default"))) const kassette::devices::DeviceTransport* kassette_nccl_transport() {
   return &kassette::nccl::kTransport;
 }

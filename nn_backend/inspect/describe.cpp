@@ -95,7 +95,7 @@ std::ostream& operator<<(std::ostream& os, const Description& d) {
      << (d.sparse      ? d.size == 1 ? " entry, " : " entries, "
          : d.size == 1 ? " element, "
                        : " elements, ")
-     << bytes_text(d.bytes);
+     << devices::bytes_text(d.bytes);
   if (d.size == 0) return os;
   os << '\n';
   std::int64_t finite = d.size - d.nan - d.inf;

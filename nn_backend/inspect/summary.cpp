@@ -108,7 +108,7 @@ void join(Summary& a, const Summary& b) {
 template <class T, class F>
 void for_chunks(const T* data, std::int64_t n, F f) {
   std::int64_t chunk = chunk_of(n);
-  parallel_for((n + chunk - 1) / chunk, 1, [&](std::int64_t begin, std::int64_t end) {
+  devices::parallel_for((n + chunk - 1) / chunk, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t c = begin; c < end; ++c) f(c, data + c * chunk, std::min(chunk, n - c * chunk));
   });
 }

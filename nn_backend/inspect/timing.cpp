@@ -107,7 +107,7 @@ std::ostream& operator<<(std::ostream& os, const Timing& t) {
     os << ", " << t.allocations << (t.allocations == 1 ? " block" : " blocks") << " of memory from the system";
   if (t.kept_bytes > 0 || t.kept_nodes > 0)
     os << ", leaves " << t.kept_nodes << (t.kept_nodes == 1 ? " node and " : " nodes and ")
-       << bytes_text(std::max<std::int64_t>(t.kept_bytes, 0)) << " alive";
+       << devices::bytes_text(std::max<std::int64_t>(t.kept_bytes, 0)) << " alive";
   return os;
 }
 
@@ -115,7 +115,7 @@ MemoryReport memory() {
   MemoryReport m;
   m.host = memory_stats();
   Device cuda(Device::kCuda, 0);
-  m.has_device = device_in_use(cuda);
+  m.has_device = devices::device_in_use(cuda);
   if (m.has_device) m.device = memory_stats(cuda);
   m.nodes = live_nodes();
   m.saved = saved_bytes();
@@ -126,9 +126,9 @@ MemoryReport memory() {
 std::ostream& operator<<(std::ostream& os, const MemoryReport& m) {
   os << "cpu: " << m.host << '\n';
   if (m.has_device) os << "cuda:0: " << m.device << '\n';
-  os << "tape: " << m.nodes << (m.nodes == 1 ? " node, " : " nodes, ") << bytes_text(m.saved)
+  os << "tape: " << m.nodes << (m.nodes == 1 ? " node, " : " nodes, ") << devices::bytes_text(m.saved)
      << " kept for gradients and replays";
-  if (m.resident) os << "\nprocess: " << bytes_text(m.resident) << " in memory";
+  if (m.resident) os << "\nprocess: " << devices::bytes_text(m.resident) << " in memory";
   return os;
 }
 

@@ -86,7 +86,7 @@ Tensor draw(std::int64_t n, DType dtype, unsigned seed) {
 }  // namespace
 
 TEST_CASE("random chains give the bits of single ops, at every level, for every length of the last chunk", "[fuse]") {
-  at_every_level([](kassette::Level) {
+  at_every_level([](kassette::devices::Level) {
     unsigned seed = 0;
     for (DType dtype : {kassette::float32, kassette::float64})
       for (std::int64_t n : {1, 2, 15, 16, 17, 63, 64, 65, 200, 257, 16384, 20001})
@@ -124,7 +124,7 @@ TEST_CASE("a large chain writes past the caches, and into its variables, on any 
 // ---- Note [Splats] ------------------------------------------------------------------------------------------------------
 
 TEST_CASE("the gradient of a sum or mean stays one number, and has the bits of an eager one", "[fuse]") {
-  at_every_level([](kassette::Level) {
+  at_every_level([](kassette::devices::Level) {
     for (DType dtype : {kassette::float32, kassette::float64, kassette::float16})
       for (std::int64_t n : {1, 3, 65, 5000}) {
         INFO(dtype << ", " << n << " elements");
@@ -178,7 +178,7 @@ TEST_CASE("the sum of a chain is that of its values, which take no memory", "[fu
   SettingsScope restore;
   for (DType dtype : {kassette::float32, kassette::float64})
     for (int n : {4096, 4097, 4099, 12288, 100003})
-      at_every_level([&](kassette::Level) {
+      at_every_level([&](kassette::devices::Level) {
         Tensor x = K::placeholder({K::None}, K::None, dtype), v = K::cast(K::arange(n), dtype) / 1000.0 - 3.0;
         auto losses = [](const Tensor& t) {
           return Tensors{K::sum(K::square(t)), K::mean(K::exp(-t) * 3.0 + t),
@@ -214,7 +214,7 @@ TEST_CASE("a loss that is summed beside the update of its variable has its value
   SettingsScope restore;
   for (DType dtype : {kassette::float32, kassette::float64})
     for (int n : {4097, 32768, 100003, 300000})
-      at_every_level([&](kassette::Level) {
+      at_every_level([&](kassette::devices::Level) {
         INFO(n << " of " << dtype);
         Tensor start = K::cast(K::arange(n), dtype) / 1000.0 - 3.0;
         Tensor w = K::variable(start, dtype), m = K::variable(start * 0.0, dtype);
@@ -289,7 +289,7 @@ TEST_CASE("a bias behind a convolution, and a relu behind that, go into its pass
   auto make = [](const kassette::Dims& shape, std::int64_t n, std::uint64_t seed, DType dtype) {
     return K::eval(K::cast(f64(numbers(static_cast<std::size_t>(n), seed), shape), dtype));
   };
-  at_every_level([&](kassette::Level) {
+  at_every_level([&](kassette::devices::Level) {
     for (DType dtype : {kassette::float32, kassette::float64, kassette::float16})
       for (int filters : {1, 3, 40}) {
         INFO(dtype << ", " << filters);

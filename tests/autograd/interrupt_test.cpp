@@ -83,11 +83,11 @@ TEST_CASE("the parts of a range end, on whichever thread the request comes", "[i
       done += end - begin;
       kassette::request_interrupt();
     };
-    CHECK_THROWS_AS(kassette::parallel_for(100'000, 10, work), Interrupted);
+    CHECK_THROWS_AS(kassette::devices::parallel_for(100'000, 10, work), Interrupted);
     CHECK(done < 100'000);
     CHECK_FALSE(kassette::cancel_interrupt());
     done = 0;
-    kassette::parallel_for(100'000, 10, [&](std::int64_t begin, std::int64_t end) { done += end - begin; });
+    kassette::devices::parallel_for(100'000, 10, [&](std::int64_t begin, std::int64_t end) { done += end - begin; });
     CHECK(done == 100'000);
   }
 }

@@ -21,6 +21,7 @@
 #include "tests/results.h"
 
 using namespace kassette;
+using namespace kassette::devices;
 
 namespace {
 

@@ -19,6 +19,7 @@
 #include "tests/stderr_of.h"
 
 using namespace kassette;
+using namespace kassette::devices;
 using namespace kassette::test;
 namespace K = kassette::backend;
 

@@ -21,6 +21,7 @@
 #include "tests/settings.h"
 
 using namespace kassette;
+using namespace kassette::devices;
 using kassette::test::Threads;
 
 namespace {

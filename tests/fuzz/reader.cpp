@@ -12,8 +12,8 @@
 #include "devices/plugin.h"
 
 // Of the ops, which are not linked: no device library is loaded here, and nothing is multiplied.
-bool kassette::ops::connect_plugin(const DevicePlugin&, HostServices*) { return false; }
-namespace kassette {
+bool kassette::ops::connect_plugin(const devices::DevicePlugin&, devices::HostServices*) { return false; }
+namespace kassette::devices {
 const GemvTable gemv_table_sse2 = {}, gemv_table_avx2 = {}, gemv_table_avx512 = {};
 }
 

@@ -109,7 +109,7 @@ TEST_CASE(
     "[conv][keras]") {
   CHECK(convolution_cases().size() > 600);
   std::map<std::string, int> seen;
-  at_every_level([&](Level) {
+  at_every_level([&](devices::Level) {
     for (const KerasCase& c : convolution_cases()) {
       std::string said;
       ++seen[c.function];

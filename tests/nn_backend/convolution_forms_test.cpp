@@ -221,7 +221,7 @@ TEST_CASE("each function of the family has the same bits on 1, 2, 3 and 8 thread
        [](const Tensor& x, const Tensor& w) { return K::resize_images(x, 2, 2, "channels_last") * w; }},
       {{2, 40, 41, 40}, {40}, [](const Tensor& x, const Tensor& w) { return K::bias_add(x, w); }},
   };
-  at_every_level([&](Level) {
+  at_every_level([&](devices::Level) {
     for (const Large& c : kLarge)
       for (DType dtype : {float32, float16}) {
         Tensor x = drawn(c.x, 1, dtype), w = drawn(c.w, 2, dtype);

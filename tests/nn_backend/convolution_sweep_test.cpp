@@ -315,13 +315,13 @@ TEST_CASE(
   LimitsRestored limits;
   Ways ways;
   int levels = 0;
-  at_every_level([&](Level) { ++levels; });
+  at_every_level([&](devices::Level) { ++levels; });
   for (int i = 0; i < kGeometries; ++i) {
     const Problem p(static_cast<unsigned>(i));
-    at_every_level([&](Level level) {
+    at_every_level([&](devices::Level level) {
       conv_limits = limits.before;
       pool_limits = limits.pool_before;
-      const std::string name = level_name(level);
+      const std::string name = devices::level_name(level);
       if (std::string w = wrong(p, run(p)); !w.empty()) FAIL_CHECK("geometry " << i << " at " << name << ", " << w);
       ways.saw(p, name);
 

@@ -166,15 +166,15 @@ TEST_CASE("maximum pooling: ties, NaN and minus infinity", "[conv]") {
 }
 
 TEST_CASE("pooling gives the same bits in both data formats", "[conv]") {
-  at_every_level([&](Level level) {
+  at_every_level([&](devices::Level level) {
     for (DType dtype : {float32, float64})
       for (int columns : {1, 2, 3, 7, 16, 37, 70}) {
         Tensor x = drawn({2, 3, 9, columns, 5}, dtype), first = K::permute_dimensions(x, {0, 4, 1, 2, 3});
         for (int size : {1, 2, 3, 5})
           for (int stride : {1, 2, 3})
             for (const char* mode : {"max", "avg"}) {
-              INFO(level_name(level) << " " << dtype << ", " << columns << " columns, " << mode << " of " << size
-                                     << " every " << stride);
+              INFO(devices::level_name(level)
+                   << " " << dtype << ", " << columns << " columns, " << mode << " of " << size << " every " << stride);
               Tensor y = K::pool3d(x, {1, 2, size}, {1, 1, stride}, "same", "channels_last", mode),
                      z = K::pool3d(first, {1, 2, size}, {1, 1, stride}, "same", "channels_first", mode);
               CHECK(flat(K::permute_dimensions(y, {0, 4, 1, 2, 3})) == flat(z));

@@ -98,7 +98,7 @@ TEST_CASE(
   for (DType dtype : {float16, bfloat16}) {
     const Tensors in{numbers({9, 13, 41, 23}, dtype, 1), numbers({9, 13, 41, 23}, dtype, 2), numbers({23}, dtype, 3)};
     const Tensors wide{converted(in[0], float32), converted(in[1], float32), converted(in[2], float32)};
-    at_every_level([&](Level) {
+    at_every_level([&](devices::Level) {
       for (int threads : {1, 2, 3}) {
         set_num_threads(threads);
         for (const Row& row : kRows) {

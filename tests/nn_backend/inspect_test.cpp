@@ -201,7 +201,7 @@ TEST_CASE("describe is what its elements say, one after the other, at every leve
                    : Description::kBins / 2];
       }
       Tensor t = K::cast(K::constant(v, "float64"), dtype);
-      test::at_every_level([&](Level) {
+      test::at_every_level([&](devices::Level) {
         Description d = describe(t);
         CHECK((d.nan == nan && d.inf == inf && d.zeros == zeros));
         CHECK((d.min == low && d.max == high));

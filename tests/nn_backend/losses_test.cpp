@@ -13,6 +13,7 @@
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::devices;
 using namespace kassette::ops;
 using namespace kassette::test;
 
@@ -328,7 +329,7 @@ TEST_CASE("categorical_crossentropy of scores along any axis is what its formula
   SettingsScope restore;
   for (DType dtype : {kassette::float64, kassette::float32})
     for (auto [outer, n, inner] : {std::array{5, 3, 1}, {7, 40, 1}, {2, 7, 3}, {1, 5, 130}, {3, 1, 2}, {70, 100, 1}})
-      at_every_level([&, outer = outer, n = n, inner = inner](kassette::Level) {
+      at_every_level([&, outer = outer, n = n, inner = inner](Level) {
         INFO(dtype << " (" << outer << ", " << n << ", " << inner << ")");
         List t, p;
         for (int i = 0; i < outer * n * inner; ++i) {
@@ -363,7 +364,7 @@ TEST_CASE("sparse_categorical_crossentropy of probabilities is what its formula 
   const double e = 1e-7;
   for (DType dtype : {kassette::float64, kassette::float32})
     for (auto [rows, n] : {std::array{5, 3}, {7, 40}, {3, 1}, {70, 100}, {400, 33}})
-      at_every_level([&, rows = rows, n = n](kassette::Level) {
+      at_every_level([&, rows = rows, n = n](Level) {
         INFO(dtype << " (" << rows << ", " << n << ")");
         List p = some_probabilities(rows * n), loss, slope, ids;
         for (int r = 0; r < rows; ++r) {
@@ -391,7 +392,7 @@ TEST_CASE("binary_crossentropy of probabilities is what its formula says, clippe
   const double e = 1e-7;
   for (DType dtype : {kassette::float64, kassette::float32})
     for (int n : {1, 5, 16, 47, 40000})
-      at_every_level([&](kassette::Level) {
+      at_every_level([&](Level) {
         INFO(dtype << " " << n);
         List p = some_probabilities(n), t, loss, by_p, by_t;
         for (int i = 0; i < n; ++i) {

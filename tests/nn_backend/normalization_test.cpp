@@ -13,6 +13,7 @@
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::devices;
 using namespace kassette::ops;
 using kassette::testing::compare;
 

@@ -271,14 +271,15 @@ TEST_CASE("no prompt jumps out of work that other threads share", "[repl]") {
   CHECK(repl::may_jump());
   const pthread_t self = pthread_self();
   std::atomic<int> parts{0}, wrong{0};
-  parallel_for(1000, 10, [&](std::int64_t, std::int64_t) {
+  devices::parallel_for(1000, 10, [&](std::int64_t, std::int64_t) {
     ++parts;
     if (pthread_equal(self, pthread_self()) && repl::may_jump()) ++wrong;
   });
   CHECK(parts > 1);
   CHECK(wrong == 0);
   CHECK(repl::may_jump());
-  CHECK_THROWS_AS(parallel_for(1000, 10, [](std::int64_t, std::int64_t) { throw ValueError("no"); }), ValueError);
+  CHECK_THROWS_AS(devices::parallel_for(1000, 10, [](std::int64_t, std::int64_t) { throw ValueError("no"); }),
+                  ValueError);
   CHECK(repl::may_jump());
 }
 

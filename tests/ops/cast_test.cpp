@@ -66,7 +66,7 @@ Tensor tensor_of_all(DType dtype) {
 
 TEST_CASE("a cast between any two dtypes gives what its elements give one by one, at every level and length",
           "[cast]") {
-  at_every_level([](Level) {
+  at_every_level([](devices::Level) {
     for (DType from : kAll) {
       Tensor x = tensor_of_all(from);
       for (DType to : kAll) {
@@ -94,7 +94,7 @@ TEST_CASE("a cast between any two dtypes gives what its elements give one by one
 
 TEST_CASE("integers wrap, bool is 0 or 1, and anything but 0 is true", "[cast]") {
   std::vector<std::int64_t> x{0, 1, -1, 127, 128, 255, 256, -129, 65536, std::int64_t(1) << 32, INT64_MIN, INT64_MAX};
-  at_every_level([&](Level) {
+  at_every_level([&](devices::Level) {
     Tensor t = tensor_of(x);
     auto ints = [](const Tensor& y) { return std::vector<int>(y.to_vector<int>()); };
     CHECK(ints(cast(t, int8)) == std::vector<int>{0, 1, -1, 127, -128, -1, 0, 127, 0, 0, 0, -1});

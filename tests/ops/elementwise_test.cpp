@@ -9,6 +9,7 @@
 #include "tests/results.h"
 
 using namespace kassette;
+using namespace kassette::devices;
 using namespace kassette::ops;
 using namespace kassette::test;
 

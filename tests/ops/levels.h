@@ -24,9 +24,9 @@ Tensor tensor_of(const std::vector<T>& v) {
 template <class F>
 void at_every_level(F f) {
   SettingsScope restore;
-  for (Level level : {Level::sse2, Level::avx2, Level::avx512})
-    if (set_cpu_level(level)) {
-      INFO(level_name(level));
+  for (devices::Level level : {devices::Level::sse2, devices::Level::avx2, devices::Level::avx512})
+    if (devices::set_cpu_level(level)) {
+      INFO(devices::level_name(level));
       f(level);
     }
 }

@@ -10,6 +10,7 @@
 #include "tests/ops/levels.h"
 
 using namespace kassette;
+using namespace kassette::devices;
 using namespace kassette::ops;
 using test::at_every_level;
 using test::tensor_of;

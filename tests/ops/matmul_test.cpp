@@ -17,6 +17,7 @@
 #include "tests/ops/levels.h"
 
 using namespace kassette;
+using namespace kassette::devices;
 using namespace kassette::ops;
 namespace K = kassette::backend;
 

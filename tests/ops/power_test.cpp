@@ -11,6 +11,7 @@
 #include "tests/worst.h"
 
 using namespace kassette;
+using namespace kassette::devices;
 using namespace kassette::ops;
 using test::at_every_level;
 using test::tensor_of;

@@ -10,6 +10,7 @@
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::devices;
 using namespace kassette::test;
 
 namespace {
