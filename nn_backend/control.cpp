@@ -140,7 +140,7 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   const Tensor truth = attribute_errors("switch_", [&] { return cast(given, bool_); });
   if (given.body().rank == 0 && tensors &&
       (given.body().node || on_tape(then_expression) || on_tape(else_expression))) {
-    // As on placeholders: the gradient of the one that is not taken is zeros (section 3.4), and a function over variables asks anew.
+    // As on placeholders: the gradient of the one that is not taken is zeros, and a function over variables asks anew.
     return choose_at_replay(truth, of);
   }
   return choose(truth, of);

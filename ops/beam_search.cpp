@@ -1,4 +1,4 @@
-// ops/beam_search.cpp - prefix beam search, specification 2.19.3.
+// ops/beam_search.cpp - prefix beam search.
 #include "ops/beam_search.h"
 
 #include <algorithm>

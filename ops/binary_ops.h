@@ -42,7 +42,7 @@ struct Subtract {
   }
   KASSETTE_GRADIENTS(dy, -dy)
 };
-/// A zero cotangent gives a zero gradient even if the other factor is inf or nan (specification 3.1).
+/// A zero cotangent gives a zero gradient even if the other factor is inf or nan.
 struct Multiply {
   static constexpr const char* name = "multiply";
   static constexpr Domain takes = Domain::numbers;
@@ -117,7 +117,7 @@ struct Minimum {
   }
   KASSETTE_GRADIENTS(where(less_equal(a(), b()), dy, 0.0), where(less_equal(a(), b()), 0.0, dy))
 };
-/// pow(0, 0) is 1. The gradient of a is 0 where b is 0, and the gradient of b is 0 where a <= 0 (specification 3.1).
+/// pow(0, 0) is 1. The gradient of a is 0 where b is 0, and the gradient of b is 0 where a <= 0.
 struct Pow {
   static constexpr const char* name = "pow";
   static constexpr Domain takes = Domain::numbers;

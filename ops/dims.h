@@ -9,7 +9,7 @@ namespace kassette::ops {
 
 extern const OpDef shape_op, size_op, pack_op;
 
-/// The run-time shape as a 1-D tensor on the host: int32 for K::shape, as the specification says, int64 inside the library.
+/// The run-time shape as a 1-D tensor on the host: int32 for K::shape, as in Keras, int64 inside the library.
 Tensor shape_of(const Tensor& x, DType dtype);
 /// The number of elements as an int32 scalar on the host.
 Tensor size_of(const Tensor& x);

@@ -68,7 +68,7 @@ struct Square {
   }
   KASSETTE_GRADIENT(mul_no_nan(dy, x() * 2.0))
 };
-/// 0 for negative numbers, where the gradient is 0 as well (specification 2.7, 3.1).
+/// 0 for negative numbers, where the gradient is 0 as well.
 struct Sqrt {
   static constexpr const char* name = "sqrt";
   static constexpr Domain takes = Domain::floats;
@@ -236,7 +236,7 @@ struct LeakyRelu {
   KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy* p.x))
 };
 /// min(x, p.y) for x >= p.z, else p.x * (x - p.z), or 0 if p.x is 0 (0 * inf would be NaN). If p.y is finite, a negative result for x >= p.z
-/// becomes 0, without a gradient. The gradient passes at p.z and at p.y (specification 3.2), but not at 0 if p.z is 0 and p.y finite.
+/// becomes 0, without a gradient. The gradient passes at p.z and at p.y, but not at 0 if p.z is 0 and p.y finite.
 struct GeneralRelu {
   static constexpr const char* name = "bent_relu";
   static constexpr Domain takes = Domain::floats;

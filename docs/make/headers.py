@@ -172,7 +172,7 @@ class Reader:
         return "\n".join(l.lstrip()[4:] for l in self.lines[first:line - 1]) if first < line - 1 else None
 
     def read(self):
-        self.header.title = re.sub(r"^// \S+ - (.*?)( \(spec.*)?\.?$", r"\1", self.lines[0])
+        self.header.title = re.sub(r"^// \S+ - (.*?)\.?$", r"\1", self.lines[0])
         self.read_remarks()
         for token in self.all:
             macro = re.match(r"\s*#\s*define\s+(\w+)", token.text) if token.kind == "directive" else None

@@ -32,8 +32,7 @@ def prose(comment):
     code = re.search(r"(?m)(?:^    .*\n?)+", comment)
     if code:
         return f"{prose(comment[:code.start()])}\n\n{code[0]}\n{prose(comment[code.end():])}".strip("\n")
-    text = re.sub(r"\s*(Specification|Section) \d[\d., and]*", " ", " ".join(comment.split(" ")))
-    parts = re.split(r"(`[^`]*`)", text)
+    parts = re.split(r"(`[^`]*`)", comment)
     parts[::2] = [re.sub(r"([*\\|_#\[\]])", r"\\\1", p).replace("<", "&lt;").replace(">", "&gt;") for p in parts[::2]]
     return re.sub(r"(?m)^(\d+)\.( |$)|^([-+])( |$)", lambda m: (m[1] or "") + "\\" + (m[3] or ".") + " ", "".join(parts)).strip()
 

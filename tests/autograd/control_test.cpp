@@ -275,7 +275,7 @@ TEST_CASE("a function asks the condition of an eager switch_ of tensors anew; on
   CHECK(number(y[2]) == -2);
 }
 
-TEST_CASE("foldl and foldr of the specification") {
+TEST_CASE("foldl begins with the first element, foldr with the last, and both with the initializer if there is one") {
   Tensor x = K::constant({1, 2, 3});
   auto minus = [](const Tensor& a, const Tensor& e) { return a - e; };
   CHECK(number(K::foldl(minus, x)) == -4);

@@ -16,7 +16,7 @@ namespace K = kassette::backend;
 /// Calls the function of a case.
 using CaseCall = Tensor (*)(const Tensors& in, const KerasCase& c);
 
-/// The tolerance for results against the numbers of the file (specification 2.24).
+/// The tolerance for results against the numbers of the file.
 inline testing::Tolerance tolerance(DType dtype) {
   testing::Tolerance t;
   t.rtol = dtype == float64 ? 1e-9 : dtype == float32 ? 1e-5 : dtype == float16 ? 4e-3 : dtype == bfloat16 ? 2.4e-2 : 0;

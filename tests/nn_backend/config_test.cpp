@@ -1,4 +1,4 @@
-// tests/nn_backend/config_test.cpp - configuration values, spec 2.1 and 4.1.
+// tests/nn_backend/config_test.cpp - configuration values, names, learning phase, and what is eager or symbolic.
 #include <kassette/backend.h>
 
 #include <sstream>

@@ -1,4 +1,4 @@
-// tests/nn_backend/conventions_test.cpp - what holds for all functions: specification 2.0.
+// tests/nn_backend/conventions_test.cpp - what holds for all functions: dtypes, broadcasting, axes, names, operators, errors.
 #include <kassette/backend.h>
 
 #include <cmath>
@@ -66,7 +66,7 @@ TEST_CASE("tensors are not promoted; numbers and arrays take the dtype of the te
   CHECK_THROWS_AS(b + 1, TypeError);
 }
 
-TEST_CASE("results have the dtypes of section 2.0.2", "[conventions]") {
+TEST_CASE("results have the dtype of x; truths, places, sizes and means have one of their own", "[conventions]") {
   Tensor h = K::constant({{1, 2}, {3, 4}}, "float16"), i = K::constant({{1, 2}, {3, 4}}, "int16");
   CHECK(K::exp(h).dtype() == "float16");
   CHECK(K::square(i).dtype() == "int16");

@@ -17,7 +17,7 @@ struct RefAxis {
   Size n = 1, size = 1, stride = 1, dilation = 1, out = 1, before = 0;
 
   Size extent() const { return (size - 1) * dilation + 1; }
-  /// Specification 2.18.2. `valid` makes n as large as the window.
+  /// `same` pads both sides, the odd element behind; `causal` all in front. `valid` makes n at least as large as the window.
   void set(Size elements, const std::string& padding) {
     n = elements;
     if (padding == "valid") {
@@ -105,7 +105,7 @@ inline RefResult ref_convolution(const RefWindows& g, const List& x, const List&
   return ref_bilinear(x, w, dy, [&](auto term) { each_product(g, term); });
 }
 
-/// Specification 2.18.4: each element of x, of sizes g.axis[].out and with c_out channels, adds its kernel (taps, c_in, c_out) to a result
+/// Each element of x, of sizes g.axis[].out and with c_out channels, adds its kernel (taps, c_in, c_out) to a result
 /// of n points and c_in channels.
 inline RefResult ref_transposed(const RefWindows& g, const List& x, const List& w, const List& dy) {
   return ref_bilinear(x, w, dy, [&](auto term) {
@@ -196,7 +196,7 @@ inline RefResult ref_avg_pool(const RefWindows& g, const List& x, const List& dy
   return r;
 }
 
-/// Specification 2.11: result i of an axis is at position i / stride of n elements; bilinear interpolates, otherwise the element before is
+/// Result i of an axis is at position i / stride of n elements; bilinear interpolates, otherwise the element before is
 /// taken. g.axis[].stride are the factors, g.axis[].out the sizes of the result.
 inline RefResult ref_resize(const RefWindows& g, bool bilinear, const List& x, const List& dy) {
   RefResult r{zeros(dy), {zeros(x)}};

@@ -165,7 +165,7 @@ TEST_CASE("arange counts", "[creation]") {
   CHECK_THROWS_AS(K::arange(INT64_MIN, INT64_MAX, 1, "int64"), ValueError);
 }
 
-TEST_CASE("creation of section 4.1: eye, ones, zeros and their likes on four axes", "[creation]") {
+TEST_CASE("eye, ones, zeros and their likes, on four axes and in every dtype", "[creation]") {
   CHECK(values(K::eye({3, 4})) == std::vector<double>{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0});
   for (const Tensor& t : {K::zeros({3, 5, 10, 8}), K::zeros_like(K::ones({3, 5, 10, 8}))}) {
     CHECK(t.shape() == Shape{3, 5, 10, 8});

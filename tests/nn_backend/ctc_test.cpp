@@ -100,7 +100,7 @@ const std::vector<KerasCase>& ctc_cases() {
 
 }  // namespace
 
-TEST_CASE("ctc_batch_cost gives the vectors of the specification", "[ctc]") {
+TEST_CASE("ctc_batch_cost gives what Keras' own test of it expects", "[ctc]") {
   Tensor y = K::constant({{{.633766, .221185, .0917319, .0129757, .0142857, .0260553},
                            {.111121, .588392, .278779, .0055756, .00569609, .010436},
                            {.0357786, .633813, .321418, .00249248, .00272882, .0037688},

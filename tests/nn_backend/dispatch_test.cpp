@@ -205,7 +205,7 @@ const std::vector<Reach>& functions() {
 }
 // clang-format on
 
-/// What no backend overrides (specification 0.4), and what only looks at our own library.
+/// What no backend overrides, the settings, and what only looks at our own library.
 const std::set<std::string> kOurs{
     "backend",      "reload",         "epsilon",           "set_epsilon",           "floatx",
     "set_floatx",   "cast_to_floatx", "image_data_format", "set_image_data_format", "normalize_data_format",
@@ -300,7 +300,7 @@ std::string asked_by(F&& f) {
 
 }  // namespace
 
-TEST_CASE("a backend gets every argument by its value, in the order of the specification", "[engine]") {
+TEST_CASE("a backend gets every argument by its value, in Keras' order", "[engine]") {
   Tensor x = K::constant(2.0, int32), y = K::constant(3, int32), z = K::constant(5, int32);
   Writer writer;
   const auto scalar = [](const Tensor& t) {

@@ -230,7 +230,7 @@ TEST_CASE("documents: dtype", "[documents]") {
   CHECK(shows(K::dtype(K::placeholder({2, 4, 5}, K::None, "float32")), "'float32'"));
   CHECK(shows(K::dtype(K::placeholder({2, 4, 5}, K::None, "float64")), "'float64'"));
   Tensor kvar = K::variable(np_array());
-  CHECK(shows(K::dtype(kvar), "'float32'"));  // the page: 'float32_ref', of reference variables (specification 2.22.4)
+  CHECK(shows(K::dtype(kvar), "'float32'"));  // the page: 'float32_ref', of reference variables
   kvar = K::variable(np_array(), "float32");
   CHECK(shows(K::dtype(kvar), "'float32'"));
 }

@@ -1,5 +1,4 @@
-// tests/nn_backend/elementwise_gradient_test.cpp - gradients at kinks, ties and infinities as the specification's sections 3.1
-// and 3.2 and appendix A.18 have them. The sweeps do the smooth rest.
+// tests/nn_backend/elementwise_gradient_test.cpp - gradients at kinks, ties and infinities. The sweeps do the smooth rest.
 #include <kassette/backend.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// tests/nn_backend/elementwise_test.cpp - elementwise math, comparisons, activations and cast as the specification has them.
+// tests/nn_backend/elementwise_test.cpp - elementwise math, comparisons, activations and cast: values, edges, errors.
 #include <kassette/backend.h>
 
 #include <cmath>
@@ -192,7 +192,7 @@ TEST_CASE("a bound of clip that only a replay knows does not broadcast x either"
                     "clip: a bound of shape (2, 2) does not broadcast to x of shape (2, 3)");
 }
 
-TEST_CASE("comparisons of the specification give bool", "[elementwise]") {
+TEST_CASE("comparisons give bool, and NaN equals nothing", "[elementwise]") {
   Tensor a = floats({1, 2, kNan}), b = floats({2, 2, kNan});
   CHECK(K::equal(a, b).dtype() == bool_);
   CHECK(values(K::equal(a, b)) == List{0, 1, 0});

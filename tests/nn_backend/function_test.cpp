@@ -1,4 +1,4 @@
-// tests/nn_backend/function_test.cpp - function, gradients and stop_gradient as K functions: specification 2.13, 3.1, 4.5.
+// tests/nn_backend/function_test.cpp - function, gradients and stop_gradient as K functions.
 // How they work is tested in autograd/tape_test.
 #include <kassette/backend.h>
 

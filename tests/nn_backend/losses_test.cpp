@@ -1,4 +1,4 @@
-// tests/nn_backend/losses_test.cpp - softmax, cross-entropies, in_top_k and l2_normalize (specification 2.9, 2.15, 2.16).
+// tests/nn_backend/losses_test.cpp - softmax, cross-entropies, in_top_k and l2_normalize.
 #include <kassette/backend.h>
 
 #include <cmath>
@@ -117,7 +117,7 @@ TEST_CASE("softmax of what it does not take", "[softmax]") {
   CHECK(K::softmax(K::constant(List{}, "float32", {3, 0})).shape() == Shape{3, 0});
 }
 
-TEST_CASE("categorical cross-entropy of the specification's vectors", "[losses]") {
+TEST_CASE("categorical cross-entropy of small vectors, probabilities and logits", "[losses]") {
   check_close(K::categorical_crossentropy(wide({0, 1, 0}), wide({.4, .1, .5})), {2.30258509});
   check_close(K::categorical_crossentropy(wide({1, 0, 0}), wide({2, 1, 1})), {.69314718});
   check_close(K::categorical_crossentropy(wide({0, 0, 1}), wide({1, 2, 3}), true), {.40760596});
@@ -132,7 +132,7 @@ TEST_CASE("categorical cross-entropy of the specification's vectors", "[losses]"
               1e-3);
 }
 
-TEST_CASE("sparse categorical cross-entropy of the specification's vectors", "[losses]") {
+TEST_CASE("sparse categorical cross-entropy of small vectors, probabilities and logits", "[losses]") {
   check_close(K::sparse_categorical_crossentropy(K::constant({0}, "int32"), wide({{0, .3, .7}})), {16.1180958}, 1e-6);
   check_close(K::sparse_categorical_crossentropy(K::constant({1}, "int32"), wide({{0, .3, .7}})), {1.2039729}, 1e-6);
   check_close(K::sparse_categorical_crossentropy({0.0}, wide({{.2, .2}})), {.69314718});
@@ -149,7 +149,7 @@ TEST_CASE("sparse categorical cross-entropy of the specification's vectors", "[l
   CHECK(values(K::sparse_categorical_crossentropy(ids, K::permute_dimensions(deep, {0, 2, 1}), true, 1)) == expected);
 }
 
-TEST_CASE("binary cross-entropy of the specification's vectors", "[losses]") {
+TEST_CASE("binary cross-entropy of small vectors, probabilities and logits", "[losses]") {
   check_close(K::binary_crossentropy(wide({1, 0, .4, 1, 0}), wide({.6, .6, .3, 0, 1})),
               {.51082562, .91629073, .69559409, 16.118096, 16.118096}, 1e-6);
   check_close(K::binary_crossentropy(wide({1, 0, 1, .3}), wide({0, 2, -2, 1}), true),
@@ -278,7 +278,7 @@ TEST_CASE("in_top_k counts ties in and refuses rows that are not finite", "[loss
   CHECK(K::in_top_k(p, {0, 1, 2, 3}, 1).dtype() == bool_);
 }
 
-TEST_CASE("l2_normalize of the specification's vectors", "[losses]") {
+TEST_CASE("l2_normalize makes lengths 1, and divides what is shorter than 1e-6 by 1e-6", "[losses]") {
   check_close(K::l2_normalize(wide({3, 4})), {.6, .8});
   check_close(K::l2_normalize(wide({0, 0})), {0, 0});
   check_close(K::l2_normalize(wide({1e-7})), {.1});
@@ -289,8 +289,7 @@ TEST_CASE("l2_normalize of the specification's vectors", "[losses]") {
 
 namespace {
 
-/// -sum(t * log(clip(p / sum(p)))) over the middle of (outer, n, inner), and its gradient with respect to p, by the letter of the
-/// specification.
+/// -sum(t * log(clip(p / sum(p)))) over the middle of (outer, n, inner), and its gradient with respect to p, term by term.
 struct Plain {
   List loss, dp;
   Plain(const List& t, const List& p, int outer, int n, int inner, double e)

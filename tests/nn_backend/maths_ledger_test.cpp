@@ -1,4 +1,4 @@
-// tests/nn_backend/maths_ledger_test.cpp - where the engines of the documents disagree (specification 2.21, by its numbers), and
+// tests/nn_backend/maths_ledger_test.cpp - where the engines of the documents disagree, and
 // what else holds for all functions of a family: linear algebra, reductions, elementwise, shapes, activations, losses.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
@@ -30,7 +30,7 @@ struct Floatx : SettingsScope {
 
 }  // namespace
 
-TEST_CASE("ledger 9: dot takes vectors as NumPy does", "[ledger]") {
+TEST_CASE("dot takes vectors as NumPy does", "[ledger]") {
   Tensor v = K::constant({1, 2}), m = K::constant({{1, 2, 3}, {4, 5, 6}});
   CHECK(K::dot(v, v).shape() == Shape{});
   CHECK(K::dot(v, v).item<float>() == 5);
@@ -38,21 +38,21 @@ TEST_CASE("ledger 9: dot takes vectors as NumPy does", "[ledger]") {
   CHECK(values(K::dot(K::transpose(m), v)) == List{9, 12, 15});
 }
 
-TEST_CASE("ledger 10: batch_dot takes negative axes and checks", "[ledger]") {
+TEST_CASE("batch_dot takes negative axes and checks", "[ledger]") {
   Tensor x = K::ones({2, 3, 4}), y = K::ones({2, 4, 5});
   CHECK(K::batch_dot(x, y, {-1, -2}).shape() == Shape{2, 3, 5});
   CHECK_THROWS_AS(K::batch_dot(x, y, {-2, -2}), ValueError);
 }
 
-TEST_CASE("ledger 11: transpose reverses all axes", "[ledger]") {
+TEST_CASE("transpose reverses all axes", "[ledger]") {
   CHECK(K::transpose(K::ones({2, 3, 4})).shape() == Shape{4, 3, 2});
 }
 
-TEST_CASE("ledger 12: a negative index of gather is an error", "[ledger]") {
+TEST_CASE("a negative index of gather is an error", "[ledger]") {
   CHECK_THROWS_AS(K::gather(K::constant({1, 2, 3}), {-1}), ValueError);
 }
 
-TEST_CASE("ledger 13: means of integers have floatx, whatever it is", "[ledger]") {
+TEST_CASE("means of integers have floatx, whatever it is", "[ledger]") {
   for (const char* name : {"float16", "float32", "float64"}) {
     Floatx floatx{std::string(name)};
     for (DType dtype : {int8, uint8, int32, int64, bool_}) {
@@ -65,7 +65,7 @@ TEST_CASE("ledger 13: means of integers have floatx, whatever it is", "[ledger]"
   }
 }
 
-TEST_CASE("ledger 14, 15: any and all are bool and do not cancel", "[ledger]") {
+TEST_CASE("any and all are bool and do not cancel", "[ledger]") {
   CHECK(K::any(K::constant({1, -1})).dtype() == bool_);
   CHECK(K::any(K::constant({1, -1})).item<bool>());
   CHECK(K::any(K::constant({0.0, kNan})).item<bool>());
@@ -73,31 +73,31 @@ TEST_CASE("ledger 14, 15: any and all are bool and do not cancel", "[ledger]") {
   CHECK_FALSE(K::all(K::constant({1, -0.0})).item<bool>());
 }
 
-TEST_CASE("ledger 16: sums keep integer dtypes and wrap", "[ledger]") {
+TEST_CASE("sums keep integer dtypes and wrap", "[ledger]") {
   CHECK(K::sum(integers({100, 100}, int8)).dtype() == int8);
   CHECK(K::sum(integers({100, 100}, int8)).item<int>() == -56);
   CHECK(K::prod(integers({16, 17}, uint8)).item<int>() == 16);
 }
 
-TEST_CASE("ledger 17: places of extremes are int64", "[ledger]") {
+TEST_CASE("places of extremes are int64", "[ledger]") {
   CHECK(K::argmax(K::constant({1, 3, 3})).dtype() == int64);
   CHECK(K::argmax(K::constant({1, 3, 3})).item<int>() == 1);
 }
 
-TEST_CASE("ledger 18 to 21: logsumexp is stable, sqrt of -1 is 0, log of 0 is -inf, the sign of 0 is 0", "[ledger]") {
+TEST_CASE("logsumexp is stable, sqrt of -1 is 0, log of 0 is -inf, the sign of 0 is 0", "[ledger]") {
   CHECK(K::logsumexp(K::constant({1e4, 1e-4})).item<float>() == 1e4f);
   CHECK(K::sqrt(-1).item<float>() == 0);
   CHECK(K::log(0).item<double>() == -kInf);
   CHECK(values(K::sign(K::constant({0.0, -0.0}))) == List{0, 0});
 }
 
-TEST_CASE("ledger 22: where the host bounds of clip cross, the upper one is raised to the lower", "[ledger]") {
+TEST_CASE("where the host bounds of clip cross, the upper one is raised to the lower", "[ledger]") {
   CHECK(values(K::clip(K::constant({-3, 0, 3}), 1, -1)) == List{1, 1, 1});
   CHECK(values(K::clip(integers({-3, 0, 3}), 1, -1)) == List{1, 1, 1});
   CHECK(values(K::clip(K::constant({-3, 0, 3}), K::constant(1), K::constant(-1))) == List{1, 1, 1});
 }
 
-TEST_CASE("ledger 23: comparisons are bool", "[ledger]") {
+TEST_CASE("comparisons are bool", "[ledger]") {
   for (auto f : {K::equal, K::not_equal, K::greater, K::greater_equal, K::less, K::less_equal}) {
     Tensor x = K::variable({1, 2});
     CHECK(f(x, 1).dtype() == bool_);
@@ -105,41 +105,40 @@ TEST_CASE("ledger 23: comparisons are bool", "[ledger]") {
   }
 }
 
-TEST_CASE("ledger 26, 27: l2_normalize is over all axes, with 1e-12 under the root", "[ledger]") {
+TEST_CASE("l2_normalize is over all axes, with 1e-12 under the root", "[ledger]") {
   CHECK(values(K::l2_normalize(K::constant({{3, 0}, {0, 4}}, "float64"))) == List{.6, 0, 0, .8});
   CHECK(values(K::l2_normalize(K::constant({0, 0}))) == List{0, 0});
 }
 
-TEST_CASE("ledger 28, 70: tile adds no axes, expand_dims and squeeze take one", "[ledger]") {
+TEST_CASE("tile adds no axes, expand_dims and squeeze take one", "[ledger]") {
   CHECK_THROWS_AS(K::tile(K::constant({1, 2}), {2, 1}), NotImplementedError);
   CHECK(K::expand_dims(K::constant({1, 2}), 0).shape() == Shape{1, 2});
   CHECK(K::squeeze(K::ones({1, 2, 1}), 0).shape() == Shape{2, 1});
 }
 
-TEST_CASE("ledger 29: one_hot is float32 zeros out of range, whatever floatx is", "[ledger]") {
+TEST_CASE("one_hot is float32 zeros out of range, whatever floatx is", "[ledger]") {
   Floatx floatx("float64");
   CHECK(K::one_hot(integers({0, 2, -1}), 2).dtype() == float32);
   CHECK(values(K::one_hot(integers({0, 2, -1}), 2)) == List{1, 0, 0, 0, 0, 0});
 }
 
-TEST_CASE("ledger 30, 71: a slice beyond the end and an empty list are errors", "[ledger]") {
+TEST_CASE("a slice beyond the end and an empty list are errors", "[ledger]") {
   CHECK_THROWS_AS(K::slice(K::constant({1, 2, 3}), 2, 2), ValueError);
   CHECK_THROWS_AS(K::concatenate({}), ValueError);
 }
 
-TEST_CASE("ledger 43, 44: relu keeps x at its threshold, and above a negative one", "[ledger]") {
+TEST_CASE("relu keeps x at its threshold, and above a negative one", "[ledger]") {
   CHECK(values(K::relu(K::constant({0.5, 0.25}), 0, None, .5)) == List{.5, 0});
   CHECK(values(K::relu(K::constant({-1, -3}), 0, None, -2)) == List{-1, 0});
   CHECK(values(K::relu(K::constant({-1, -3, 1}), 0, 4, -2)) == List{0, 0, 1});
 }
 
-TEST_CASE("ledger 45: softplus and elu do not overflow", "[ledger]") {
+TEST_CASE("softplus and elu do not overflow", "[ledger]") {
   CHECK(values(K::softplus(K::constant({1000, -1000}))) == List{1000, 0});
   CHECK(values(K::elu(K::constant({1000, -1000}))) == List{1000, -1});
 }
 
-TEST_CASE("ledger 46 to 48: cross-entropies from logits are not clipped, those from probabilities are, once",
-          "[ledger]") {
+TEST_CASE("cross-entropies from logits are not clipped, those from probabilities are, once", "[ledger]") {
   Tensor one = K::constant({{0, 1}}, "float64"), z = K::constant({{50, 0}}, "float64");
   CHECK(values(K::categorical_crossentropy(one, z, true))[0] == Approx(50));
   CHECK(values(K::categorical_crossentropy(one, K::softmax(z)))[0] == Approx(-std::log(1e-7)));
@@ -147,7 +146,7 @@ TEST_CASE("ledger 46 to 48: cross-entropies from logits are not clipped, those f
   CHECK(values(K::binary_crossentropy(K::constant(1, "float64"), K::constant(0, "float64")))[0] == Approx(16.118096));
 }
 
-TEST_CASE("ledger 52, 53: in_top_k takes ties in, and rows that are not finite out for every k", "[ledger]") {
+TEST_CASE("in_top_k takes ties in, and rows that are not finite out for every k", "[ledger]") {
   Tensor p = K::constant({{1, 1, 0}, {kNan, 1, 0}, {1, kInf, 0}});
   for (int k : {1, 3, 100}) CHECK(values(K::in_top_k(p, {1, 1, 1}, k)) == List{1, 0, 0});
   CHECK(values(K::in_top_k(K::constant({{1, 2}}, "float16"), {0}, 2)) == List{1});

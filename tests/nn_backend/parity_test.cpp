@@ -1,4 +1,4 @@
-// tests/nn_backend/parity_test.cpp - docs/parity.md: the specification's 153 functions, what is declared here, where it is
+// tests/nn_backend/parity_test.cpp - docs/parity.md: the 153 functions of Keras' backend, what is declared here, where it is
 // tested. Its index is tests/data/parity.tsv, the rest is read from the headers and tests. `kassette_tests "[.parity_page]"`
 // writes the page; the other test holds it against the headers.
 #include <algorithm>
@@ -265,7 +265,7 @@ TEST_CASE("the parity page is written", "[.parity_page]") {
   }
 }
 
-TEST_CASE("the index has the 153 functions of the specification once each, in order", "[parity]") {
+TEST_CASE("the index has 153 functions once each, in order", "[parity]") {
   int next = 1;
   for (const Entry& e : index())
     if (e.number != "-") {

@@ -1,6 +1,5 @@
 // tests/nn_backend/partial_shapes_test.cpp - shapes that only a call knows: shape(x) and size(x) as tensors wherever a shape is
-// taken, static shapes as far as they are known, replay at several sizes, gradients through them. Specification 2.0.3, 2.3,
-// 2.17, 2.23.
+// taken, static shapes as far as they are known, replay at several sizes, gradients through them.
 #include <kassette/testing.h>
 
 #include <cmath>

@@ -1,5 +1,4 @@
-// tests/nn_backend/print_tensor_test.cpp - tensors that write their value when they are computed, and constraints that are kept
-// (specification 2.12 and 2.2).
+// tests/nn_backend/print_tensor_test.cpp - tensors that write their value when they are computed, and constraints that are kept.
 #include <kassette/backend.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// tests/nn_backend/reductions_test.cpp - reductions as the specification's section 2.6 has them.
+// tests/nn_backend/reductions_test.cpp - reductions and scans: values, dtypes, NaN, nothing, axes that are wrong.
 #include <kassette/backend.h>
 
 #include <cmath>

@@ -22,7 +22,7 @@ namespace {
 
 void close(const Vec& got, const Vec& expected, double tolerance = 1e-12) { check_close(got, expected, tolerance); }
 
-// ---- the reference: one sample after the other, rows of doubles, as specification 2.14.1 words it -----------------------
+// ---- the reference: one sample after the other, rows of doubles ---------------------------------------------------------
 
 using Rows = std::vector<Vec>;
 using RowStep = std::function<std::pair<Vec, Rows>(const Vec& x, const Rows& states)>;
@@ -160,7 +160,7 @@ struct Ways {
   }
 };
 
-// The sizes of Keras' own tests, specification 4.6.
+// The sizes of Keras' own tests.
 constexpr int kSamples = 4, kTime = 6, kIn = 5, kOut = 3;
 const Vec kX = numbers(kSamples * kTime * kIn, 1), kH = numbers(kSamples * kOut, 2), kWi = numbers(kIn * kOut, 3),
           kWh = numbers(kOut * kOut, 4);
@@ -170,7 +170,7 @@ const Settings kSettings[] = {{false, false}, {true, false}, {false, true}, {tru
 
 }  // namespace
 
-TEST_CASE("rnn of the specification's vectors", "[rnn]") {
+TEST_CASE("rnn of running sums, in both directions and with masks", "[rnn]") {
   Tensor x = K::constant({{{1}, {2}, {3}, {4}}}), h = K::constant({{10}});
   auto step = [](const Tensor& in, const Tensors& states) {
     Tensor y = in + states[0];

@@ -1,4 +1,4 @@
-// tests/nn_backend/settings_test.cpp - keras.json: specification 0.1 to 0.7, its twelve situations and more.
+// tests/nn_backend/settings_test.cpp - keras.json: where it is, what is read and written, what is refused, and the backend that it names.
 #include <kassette/backend.h>
 
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// tests/nn_backend/shaping_test.cpp - ops on shapes: values and errors (specification 2.5, 2.10, A.16, A.17, 4.3).
+// tests/nn_backend/shaping_test.cpp - ops on shapes: values and errors.
 #include <kassette/backend.h>
 
 #include <numeric>

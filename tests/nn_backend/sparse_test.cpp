@@ -1,4 +1,4 @@
-// tests/nn_backend/sparse_test.cpp - sparse tensors: specification 2.20 and 4.14, against dense algebra.
+// tests/nn_backend/sparse_test.cpp - sparse tensors against dense algebra.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 #include <kassette/testing.h>

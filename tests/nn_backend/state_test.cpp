@@ -1,4 +1,4 @@
-// tests/nn_backend/state_test.cpp - updates, and reading and writing values: specification 2.4, 2.12, 4.1, 4.5, A.16.
+// tests/nn_backend/state_test.cpp - updates, and reading and writing values.
 #include <kassette/backend.h>
 
 #include <cmath>

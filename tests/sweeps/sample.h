@@ -40,7 +40,7 @@ struct SampleTraits {
   bool k = true;                // false: name is that of an op row, not of a K function
   bool draws = false;           // random: each call of a function draws anew
   const char* also = "";        // other functions that the call uses, which messages may name instead
-  bool dtype_is_value = false;  // the specification makes another dtype a ValueError, not a TypeError
+  bool dtype_is_value = false;  // another dtype is a ValueError, not a TypeError
 };
 
 /// One way to call a K function, or an op that no K function reaches.

@@ -1,4 +1,4 @@
-"""tests/data/keras_cases/activations_and_losses.py - specification 2.15 (softmax) and 2.16."""
+"""tests/data/keras_cases/activations_and_losses.py - softmax and losses."""
 from ask import *
 
 
@@ -25,7 +25,7 @@ def activations_and_losses():
         for shape, axis in [((2, 3), -1), ((2, 3), 1), ((2, 3), 0), ((2, 3, 2), 1), ((2, 3, 2), -3), ((2, 3, 2), 2), ((1, 1), -1), ((3,), 0), ((0, 3), -1)]:
             t = probabilities(shape, dtype)
             case("categorical_crossentropy", t, probabilities(shape, dtype), axis=axis)
-            # The specification prefers the true derivative where targets do not sum to 1: these do.
+            # K has the true derivative where targets do not sum to 1, TensorFlow another: these do.
             t = tf.constant(np.eye(shape[axis])[rng.randint(0, shape[axis], [n for i, n in enumerate(shape) if i != axis % len(shape)])], dtype)
             t = tf.constant(np.moveaxis(t.numpy(), -1, axis))
             if shape != (0, 3):

@@ -72,7 +72,7 @@ def categorical_crossentropy(ts, from_logits=False, axis=-1):
 
 
 def binary_crossentropy(ts, from_logits=False, epsilon_twice=False):
-    """That of Keras 2.2.5 (specification 2.16); 2.15 adds epsilon inside the logarithms too."""
+    """That of Keras 2.2.5; 2.15 adds epsilon inside the logarithms too."""
     target, output = ts
     if from_logits or epsilon_twice:
         return K.binary_crossentropy(target, output, from_logits)
@@ -150,7 +150,7 @@ def case(fn, *arrays, note=None, error=None, **args):
             wrong.append("%s: %s" % (head, str(e.__cause__ or e).split("\n")[0]))
         return emit("%s -> %s!" % (head, error))
     if error is not None:
-        # TensorFlow gives something although the specification refuses it.
+        # TensorFlow gives something although K refuses it.
         if not note:
             wrong.append("not refused: " + line)
         return emit("%s -> %s!" % (head, error))
@@ -158,7 +158,7 @@ def case(fn, *arrays, note=None, error=None, **args):
 
 
 def by_numpy(fn, y, *arrays, **args):
-    """The value that NumPy gives, where the specification asks for that."""
+    """The value that NumPy gives, where K has that."""
     emit(head_text(fn, args, [tensor_text(t, exact=True) for t in arrays]) + " -> " + tensor_text(y))
 
 
@@ -169,7 +169,7 @@ def case_of_values(fn, *arrays, **args):
 
 
 def refused(fn, *arrays, error, **args):
-    """The specification's error, TensorFlow not asked."""
+    """K's error, TensorFlow not asked."""
     emit("%s -> %s!" % (head_text(fn, args, [tensor_text(t, exact=True) for t in arrays]), error))
 
 

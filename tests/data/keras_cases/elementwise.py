@@ -1,4 +1,4 @@
-"""tests/data/keras_cases/elementwise.py - specification 2.7, 2.8, 2.15: functions of each element."""
+"""tests/data/keras_cases/elementwise.py - functions of each element."""
 from ask import *
 
 

@@ -1,4 +1,4 @@
-"""tests/data/keras_cases/keras_tests.py - the calls of Keras' own tests (specification 4.2, 4.3, 4.4, 4.8)."""
+"""tests/data/keras_cases/keras_tests.py - the calls of Keras' own tests."""
 from ask import *
 
 

@@ -1,4 +1,4 @@
-"""tests/data/keras_cases/linalg.py - specification 2.5."""
+"""tests/data/keras_cases/linalg.py - products, transposes and gather."""
 from ask import *
 
 

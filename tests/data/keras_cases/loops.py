@@ -1,4 +1,4 @@
-"""tests/data/keras_cases/loops.py - specification 2.14: rnn, foldl, foldr and map_fn with bodies made by chance.
+"""tests/data/keras_cases/loops.py - rnn, foldl, foldr and map_fn with bodies made by chance.
 
 A body is text: steps name(operands|argument=value), each of which adds a tensor to those that it begins with: the elements,
 the states, what is captured. The result of a case is all that the loop gives, flat, one after the other.

@@ -9,7 +9,7 @@ A line is a case:   [~note] function [name=argument ...] tensor ... -> result [|
 A tensor is dtype[shape]=elements; a size of ? is unknown. An argument is a number, [a list] or None. The result is a tensor, or
 the class of the error, as ValueError!. After | stands for each float input its gradient, or - where there is no path; the
 cotangent of element i is 1 + 0.5 (i mod 3). A line that starts with "static" has placeholders, and the shape that is known of
-the result. ~note: the specification decides otherwise; tests/nn_backend/keras_cases_test.cpp says what.
+the result. ~note: K decides otherwise; tests/nn_backend/keras_cases_test.cpp says what.
 Inputs are multiples of 1/8 or named edges, so that every dtype holds them exactly.
 """
 import sys

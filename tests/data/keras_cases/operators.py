@@ -1,4 +1,4 @@
-"""tests/data/keras_cases/operators.py - specification 2.0.9."""
+"""tests/data/keras_cases/operators.py - operators of Python on tensors."""
 from ask import *
 
 

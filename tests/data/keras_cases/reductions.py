@@ -1,4 +1,4 @@
-"""tests/data/keras_cases/reductions.py - specification 2.6 and l2_normalize."""
+"""tests/data/keras_cases/reductions.py - reductions, scans and l2_normalize."""
 from ask import *
 
 AXES3 = [None, 0, 1, 2, -1, -3, [0], [1, -1], [0, 2], [2, 0], [0, 1, 2], [-1, -2, -3], []]

@@ -1,4 +1,4 @@
-"""tests/data/keras_cases/shaping.py - specification 2.10."""
+"""tests/data/keras_cases/shaping.py - functions of shapes."""
 from ask import *
 
 

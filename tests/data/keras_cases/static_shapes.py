@@ -1,4 +1,4 @@
-"""tests/data/keras_cases/static_shapes.py - specification 2.23: what is known before a value is there."""
+"""tests/data/keras_cases/static_shapes.py - what is known before a value is there."""
 from ask import *
 
 
