@@ -107,8 +107,8 @@ struct HostServices {
 
 /// The device's part of kernels that are otherwise the same on every device (ops/strided.h, ops/tile.cpp). They only enqueue.
 struct DeviceMoves {
-  void (*copy_strided)(Device device, const ops::Strided& layout, const void* from, void* to, int size);
-  void (*zero)(Device device, void* to, std::int64_t bytes);
+  void (*copy_strided)(const ops::OpCall& call, const ops::Strided& layout, const void* from, void* to, int size);
+  void (*zero)(const ops::OpCall& call, void* to, std::int64_t bytes);
   /// Sets `count` elements of `size` bytes (1, 2, 4 or 8) to the low bytes of `bits`, which is passed as a kernel argument: no copy from the host.
   void (*fill)(Device device, void* to, std::int64_t count, std::uint64_t bits, int size);
   /// Output 0: every element of `kept` in input 0, summed over all of `copies`.
@@ -136,10 +136,10 @@ struct DevicePlugin {
 
 /// Changes with the size of the structs that both sides use. Increment the first number if a meaning changes and no size does.
 inline constexpr std::uint64_t kPluginAbi =
-    9 + 16 * (sizeof(Body) +
-              512 * (sizeof(Storage) +
-                     512 * (sizeof(Attrs) +
-                            512 * (sizeof(TensorSpec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));
+    10 + 16 * (sizeof(Body) +
+               512 * (sizeof(Storage) +
+                      512 * (sizeof(Attrs) +
+                             512 * (sizeof(TensorSpec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));
 
 /// The backend of a CUDA device. Throws DeviceError with the reason if the device is absent.
 DeviceBackend& device_backend(Device device);

@@ -49,17 +49,17 @@ struct Cut {
 };
 
 /// Copies `outer` runs of `width` elements, which start `from_width` elements apart in `from` and `to_width` apart in `to`.
-void copy_part(Device device, std::int64_t outer, std::int64_t width, const std::byte* from, std::int64_t from_width,
-               std::byte* to, std::int64_t to_width, int size) {
+void copy_part(const OpCall& call, std::int64_t outer, std::int64_t width, const std::byte* from,
+               std::int64_t from_width, std::byte* to, std::int64_t to_width, int size) {
   constexpr std::int64_t kSmall = 4096;  // bytes; too few for threads, and there may be thousands of parts
-  if (outer == 1 && device == cpu && width * size <= kSmall) {
+  if (outer == 1 && call.device == cpu && width * size <= kSmall) {
     if (width > 0) std::memcpy(to, from, static_cast<std::size_t>(width * size));
     return;
   }
   Strided layout;
   layout.push(outer, from_width, to_width);
   layout.push(width, 1, 1);
-  copy_strided(device, layout, from, to, size);
+  copy_strided(call, layout, from, to, size);
 }
 
 // ---- concatenate and split -------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ void concatenate_kernel(const OpCall& call) {
   std::byte* to = out.data();
   for (int k = 0; k < call.n_in; ++k) {
     std::int64_t width = call.in[k].dim(axis) * cut.inner;
-    copy_part(call.device, cut.outer, width, call.in[k].data, width, to, whole, size);
+    copy_part(call, cut.outer, width, call.in[k].data, width, to, whole, size);
     to += width * size;
   }
 }
@@ -117,7 +117,7 @@ void part_of(const OpCall& call, int k, std::int64_t outer, std::int64_t width, 
     return;
   }
   allocate_output(out, call.device);
-  copy_part(call.device, outer, width, call.in[0].data + at * size, whole, out.data(), width, size);
+  copy_part(call, outer, width, call.in[0].data + at * size, whole, out.data(), width, size);
 }
 
 void split_kernel(const OpCall& call) {
@@ -161,7 +161,7 @@ void stack_kernel(const OpCall& call) {
   int axis = place_axis("stack", call.attrs.as<AxisAttrs>().axis, call.spec(0), /*added=*/1), size = out.dtype.size();
   Cut cut(out, axis);
   for (int k = 0; k < call.n_in; ++k)
-    copy_part(call.device, cut.outer, cut.inner, call.in[k].data, cut.inner, out.data() + k * cut.inner * size,
+    copy_part(call, cut.outer, cut.inner, call.in[k].data, cut.inner, out.data() + k * cut.inner * size,
               call.n_in * cut.inner, size);
 }
 

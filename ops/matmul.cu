@@ -9,14 +9,14 @@ namespace {
 
 class DeviceRearranger final : public Rearranger {
  public:
-  explicit DeviceRearranger(CudaBackend& device) : device_(device) {}
+  DeviceRearranger(const char* what, CudaBackend& device) : what_(what), device_(device) {}
   ~DeviceRearranger() {
     for (int i = 0; i < n_; ++i) device_.release(copies_[i].data, copies_[i].bytes);
   }
   const std::byte* copy(const Strided& layout, const std::byte* from, std::int64_t count, int item) override {
     Copy c{device_.allocate(count * item), count * item};
     copies_[n_++] = c;
-    copy_strided(device_, layout, from, c.data, item);
+    copy_strided(what_, device_, layout, from, c.data, item);
     return static_cast<const std::byte*>(c.data);
   }
 
@@ -25,6 +25,7 @@ class DeviceRearranger final : public Rearranger {
     void* data;
     std::int64_t bytes;
   };
+  const char* what_;
   CudaBackend& device_;
   Copy copies_[8];
   int n_ = 0;
@@ -81,7 +82,7 @@ void run(const OpCall& call) {
   if (out.numel() == 0) return;
   CudaBackend& device = device_of(call.device);
   if (call.spec(0).numel() == 0) return device.zero(out.data(), out.bytes(), call.op.name);  // empty sums
-  DeviceRearranger to_order(device);
+  DeviceRearranger to_order(call.op.name, device);
   ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), to_order);
   if (out.dtype.is_float()) return multiply_floats(call, device, plan);
   for_dtype<Domain::integers>(out.dtype, [&](auto* p) {

@@ -15,8 +15,8 @@ void for_size(int size, F f) {
   else f(static_cast<std::uint64_t*>(nullptr));
 }
 
-/// As in ops/strided.h; no size is 0.
-void copy_strided(CudaBackend& device, const Strided& layout, const void* from, void* to, int size);
+/// As in ops/strided.h; no size is 0. Errors name `what`.
+void copy_strided(const char* what, CudaBackend& device, const Strided& layout, const void* from, void* to, int size);
 /// DeviceMoves::fill (devices/plugin.h); `count` is not 0.
 void fill(CudaBackend& device, void* to, std::int64_t count, std::uint64_t bits, int size);
 /// DeviceMoves::sum_copies (devices/plugin.h); the result is not empty.

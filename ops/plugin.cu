@@ -38,10 +38,12 @@ extern "C" KASSETTE_API const kassette::devices::DevicePlugin* kassette_cuda_plu
       cuda::open_device,
       cuda::count_devices,
       cuda::describe_device,
-      {[](Device device, const ops::Strided& layout, const void* from, void* to, int size) {
-         cuda::copy_strided(cuda::device_of(device), layout, from, to, size);
+      {[](const ops::OpCall& call, const ops::Strided& layout, const void* from, void* to, int size) {
+         cuda::copy_strided(call.op.name, cuda::device_of(call.device), layout, from, to, size);
        },
-       [](Device device, void* to, std::int64_t bytes) { cuda::device_of(device).zero(to, bytes, "zeros"); },
+       [](const ops::OpCall& call, void* to, std::int64_t bytes) {
+         cuda::device_of(call.device).zero(to, bytes, call.op.name);
+       },
        [](Device device, void* to, std::int64_t count, std::uint64_t bits, int size) {
          cuda::fill(cuda::device_of(device), to, count, bits, size);
        },

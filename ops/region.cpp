@@ -43,7 +43,7 @@ void take(const OpCall& call, const Region& r) {
     return;
   }
   allocate_output(out, call.device);
-  copy_strided(call.device, layout, call.in[0].data + first * size, out.data(), size);
+  copy_strided(call, layout, call.in[0].data + first * size, out.data(), size);
 }
 
 void embed(const OpCall& call, const Region& r) {
@@ -52,8 +52,8 @@ void embed(const OpCall& call, const Region& r) {
   Strided layout = layout_of(r, out, &first);
   for (int i = 0; i < layout.rank; ++i) std::swap(layout.from[i], layout.to[i]);
   int size = out.dtype.size();
-  zero_bytes(call.device, out.data(), out.bytes());
-  copy_strided(call.device, layout, call.in[0].data, out.data() + first * size, size);
+  zero_bytes(call, out.data(), out.bytes());
+  copy_strided(call, layout, call.in[0].data, out.data() + first * size, size);
 }
 
 void embed_rule(const OpCall& call, TensorSpec* out) {

@@ -12,6 +12,7 @@
 #include "devices/cpu/threads.h"
 #include "devices/plugin.h"
 #include "ops/coalesce.h"
+#include "ops/op.h"
 
 namespace kassette::ops {
 namespace {
@@ -302,15 +303,15 @@ devices::DeviceMoves& device_moves() {
   return moves;
 }
 
-void copy_strided(Device device, const Strided& layout, const std::byte* from, std::byte* to, int size) {
-  if (device.type() == Device::kCpu) return copy_strided(layout, from, to, size);
+void copy_strided(const OpCall& call, const Strided& layout, const std::byte* from, std::byte* to, int size) {
+  if (call.device.type() == Device::kCpu) return copy_strided(layout, from, to, size);
   for (int i = 0; i < layout.rank; ++i)
     if (layout.dims[i] == 0) return;
-  device_moves().copy_strided(device, coalesced(layout), from, to, size);
+  device_moves().copy_strided(call, coalesced(layout), from, to, size);
 }
-void zero_bytes(Device device, std::byte* to, std::int64_t n) {
-  if (device.type() == Device::kCpu) zero_bytes(to, n);
-  else if (n > 0) device_moves().zero(device, to, n);
+void zero_bytes(const OpCall& call, std::byte* to, std::int64_t n) {
+  if (call.device.type() == Device::kCpu) zero_bytes(to, n);
+  else if (n > 0) device_moves().zero(call, to, n);
 }
 
 void fill_elements(Device device, std::byte* to, std::int64_t n, const void* element, int size) {

@@ -90,7 +90,7 @@ void fill(CudaBackend& device, void* to, std::int64_t count, std::uint64_t bits,
   });
 }
 
-void copy_strided(CudaBackend& device, const Strided& layout, const void* from, void* to, int size) {
+void copy_strided(const char* what, CudaBackend& device, const Strided& layout, const void* from, void* to, int size) {
   // Zeros for unused axes: the emulated device would take an old pointer among a kernel's arguments for one to host memory.
   Layout l{};
   std::int64_t n = 1;
@@ -98,7 +98,7 @@ void copy_strided(CudaBackend& device, const Strided& layout, const void* from, 
     l.push(layout.dims[d], layout.from[d], layout.to[d]);
     n *= l.dims[d];
   }
-  if (l.rank == 1 && l.from[0] == 1 && l.to[0] == 1) return device.copy(to, from, n * size);
+  if (l.rank == 1 && l.from[0] == 1 && l.to[0] == 1) return device.copy(to, from, n * size, what);
   const bool tiles = transposes(l);
   for (int d = 0; d < l.rank; ++d) l.by[d] = Divider(l.dims[d]);
   for_size(size, [&](auto* p) {
@@ -109,9 +109,9 @@ void copy_strided(CudaBackend& device, const Strided& layout, const void* from, 
       const std::int64_t rows = l.dims[l.rank - 2], columns = l.dims[l.rank - 1];
       const Divider across(ceil_div(columns, kTile)), down(ceil_div(rows, kTile));
       const std::int64_t n_tiles = n / (rows * columns) * across.by * down.by;
-      launch("copy", device, blocks_for(n_tiles * kThreads), copy_tiles<T>, l, across, down, n_tiles, f, t);
+      launch(what, device, blocks_for(n_tiles * kThreads), copy_tiles<T>, l, across, down, n_tiles, f, t);
     } else {
-      launch("copy", device, blocks_for(n), copy_each<T>, l, n, f, t);
+      launch(what, device, blocks_for(n), copy_each<T>, l, n, f, t);
     }
   });
 }

@@ -13,6 +13,8 @@ struct DeviceMoves;  // devices/plugin.h
 
 namespace ops {
 
+struct OpCall;  // ops/op.h
+
 /// Axes with a stride for reading and one for writing, in elements. Reading with stride 0 repeats, with a negative stride reverses.
 /// There are up to twice kMaxRank axes, since a repetition splits an axis in two.
 struct Strided {
@@ -38,9 +40,9 @@ void copy_strided(const Strided& layout, const std::byte* from, std::byte* to, i
 /// Clears n bytes, on several threads if they are many.
 void zero_bytes(std::byte* to, std::int64_t n);
 
-// The same on any device, in its stream. A kernel that only calls these two works for all devices of an op's OpDef.
-void copy_strided(Device device, const Strided& layout, const std::byte* from, std::byte* to, int size);
-void zero_bytes(Device device, std::byte* to, std::int64_t n);
+// The same on the device of a call, in its stream; errors name the op. A kernel that only calls these two works for all devices of an op's OpDef.
+void copy_strided(const OpCall& call, const Strided& layout, const std::byte* from, std::byte* to, int size);
+void zero_bytes(const OpCall& call, std::byte* to, std::int64_t n);
 /// Fills `to`, on a device other than the CPU, with n copies of `element`, which is in host memory and has `size` bytes.
 void fill_elements(Device device, std::byte* to, std::int64_t n, const void* element, int size);
 

@@ -91,7 +91,7 @@ void unreduce(const OpCall& call, const Strided& kept, const Strided& copies) {
   Strided layout;
   for (int i = 0; i < kept.rank; ++i) layout.push(kept.dims[i], kept.to[i], kept.from[i]);
   for (int i = 0; i < copies.rank; ++i) layout.push(copies.dims[i], 0, copies.from[i]);
-  copy_strided(call.device, layout, call.in[0].data, call.out[0]->data(), call.out[0]->dtype.size());
+  copy_strided(call, layout, call.in[0].data, call.out[0]->data(), call.out[0]->dtype.size());
 }
 
 void repeat_kernel(const OpCall& call) {
@@ -183,7 +183,7 @@ void broadcast_to_kernel(const OpCall& call) {
     int k = i - (out.rank - x.rank);
     layout.push(out.dims[i], k < 0 || x.dims[k] == 1 ? 0 : from[k], to[i]);
   }
-  copy_strided(call.device, layout, call.in[0].data, call.out[0]->data(), out.dtype.size());
+  copy_strided(call, layout, call.in[0].data, call.out[0]->data(), out.dtype.size());
 }
 void broadcast_to_gradient(const VjpContext& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); }
 

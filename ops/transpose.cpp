@@ -63,7 +63,7 @@ void kernel(const OpCall& call) {
   Strided layout;
   for (int i = 0; i < out.rank; ++i)
     layout.push(out.dims[i], from[source_axis(call.attrs.as<PermuteAttrs>(), x.rank, i)], to[i]);
-  copy_strided(call.device, layout, call.in[0].data, out.data(), x.dtype.size());
+  copy_strided(call, layout, call.in[0].data, out.data(), x.dtype.size());
 }
 
 PermuteAttrs inverse(const PermuteAttrs& attrs) {

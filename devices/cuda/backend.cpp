@@ -162,10 +162,10 @@ void CudaBackend::copy_to_host(void* to, const void* from, std::int64_t bytes) {
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, current().handle), "to");
   wait(&current(), "to");
 }
-void CudaBackend::copy(void* to, const void* from, std::int64_t bytes) {
+void CudaBackend::copy(void* to, const void* from, std::int64_t bytes, const char* what) {
   Current now(*this);
-  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, current().handle), "to");
-  launched("to");
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, current().handle), what);
+  launched(what);
 }
 void CudaBackend::copy_from(DeviceBackend& other, void* to, const void* from, std::int64_t bytes) {
   auto& source = static_cast<CudaBackend&>(other);

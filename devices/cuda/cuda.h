@@ -54,7 +54,7 @@ class CudaBackend final : public DeviceBackend {
   void release(void* data, std::int64_t bytes) noexcept override;
   void copy_from_host(void* to, const void* from, std::int64_t bytes) override;
   void copy_to_host(void* to, const void* from, std::int64_t bytes) override;
-  void copy(void* to, const void* from, std::int64_t bytes) override;
+  void copy(void* to, const void* from, std::int64_t bytes) override { copy(to, from, bytes, "to"); }
   void synchronize() override { wait(current()); }
   /// Ends a capture first: the caller enqueues on the stream directly.
   void* stream() override {
@@ -85,6 +85,8 @@ class CudaBackend final : public DeviceBackend {
 
   int index() const { return index_; }
   CUcontext context() const { return context_; }
+  /// Enqueues a copy within this device.
+  void copy(void* to, const void* from, std::int64_t bytes, const char* what);
   /// Enqueues a memset to 0.
   void zero(void* to, std::int64_t bytes, const char* what);
   /// To be called after work was enqueued for the op `what`. With KASSETTE_CUDA_SYNC=1 it waits for the work, so that an error names this op

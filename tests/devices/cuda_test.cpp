@@ -232,9 +232,13 @@ TEST_CASE("with KASSETTE_CUDA_SYNC an error is said by the op that made it: kern
        [](const Tensor&) {
          return K::constant({1, 2}).to("cuda:4");
        }},
-      {"to",
+      {"concatenate",
        [](const Tensor& x) {
          return K::concatenate({x, x}, 0);
+       }},
+      {"permute_dimensions",
+       [](const Tensor& x) {
+         return K::permute_dimensions(x, {1, 0});
        }},
       {"dot",
        [](const Tensor&) {  // empty sums
