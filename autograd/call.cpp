@@ -97,7 +97,6 @@ void call_kernel(const OpCall& call) {
   for (int i = 0; i < call.n_out; ++i) {
     const Body& r = Access::body(results[i]);
     call.out[i]->set(r);
-    call.out[i]->device = r.device;
     put(*call.out[i], read_value(r));
   }
 }

@@ -225,7 +225,15 @@ Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
   for (const Tensor& t : r.states) args.push_back(Access::body(t));
   Traced body = trace(r.what, args, device, [&](const Tensors& a) {
     const Tensor* states = a.begin() + r.xs.size();
-    return step(std::span(a.begin(), states), std::span(states, a.end()));
+    Tensors out = step(std::span(a.begin(), states), std::span(states, a.end()));
+    for (std::int64_t i = r.n_outputs; i < out.size(); ++i) {
+      Tensor& state = out.begin()[i];
+      state = number_on(state, device);
+      if (state.device() != device)
+        fail<DeviceError>({r.what}, "the step returned state ", i - r.n_outputs, " on ", state.device(), ", it was on ",
+                          device, "; the device must stay the same");
+    }
+    return out;
   });
   Tensors in;
   {

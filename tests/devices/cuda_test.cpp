@@ -444,6 +444,22 @@ TEST_CASE("a loop on two devices is refused in one line that names both", "[devi
         "foldl: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
 }
 
+TEST_CASE("a state of a compiled loop stays on its device: a number is moved there, another tensor refused",
+          "[device]") {
+  if (!has_device("cuda:0")) return;
+  DeviceScope scope("cuda:0");
+  Tensor x = K::placeholder({K::None}), rows = K::placeholder({K::None, 2});
+  auto away = [](const Tensor& sum, const Tensor& e) { return (sum + e).to("cpu"); };
+  auto f = K::function({x}, {K::foldl(away, x, K::constant(0.5))});
+  for (const auto& [in, sum] : {std::pair(K::zeros({0}), 0.5f), std::pair(K::constant({1, 2, 3}), 6.5f)}) {
+    Tensor out = f({in})[0];
+    CHECK(out.device() == Device("cuda:0"));
+    CHECK(floats(out) == std::vector<float>{sum});
+  }
+  CHECK(error_of<DeviceError>([&] { K::foldl(away, rows, K::ones({2})); }) ==
+        "foldl: the step returned state 0 on cpu, it was on cuda:0; the device must stay the same");
+}
+
 TEST_CASE("branches on two devices are refused in one line that names both", "[device]") {
   if (!has_device("cuda:0")) return;
   Tensor x = K::placeholder({2}), there = K::ones({2}).to("cuda:0");
