@@ -30,6 +30,7 @@ test  | find Catch2                       | catch2       | 2.13   | the test fra
 test  | find xtensor                      | libxtensor-dev          | 0.24   | reference results, and <kassette/xtensor.h>
 test  | find dlpack                       | libdlpack-dev           | any    | the layout of the structs of DLPack, to compare with ours
 test  | python numpy                      | python3-numpy           | 1.24   | files are written and read by NumPy, to compare
+test  | cmd xz                            | xz-utils                | any    | packs the tests for a machine that has a GPU
 docs  | cmd mkdocs                        | mkdocs                  | 1.4    | the documentation as HTML, with search that needs no server
 docs  | python pygments                   | python3-pygments        | 2.14   | colours in its code
 package | cmd dpkg-shlibdeps              | dpkg-dev                | any    | finds what the Debian packages depend on

@@ -25,6 +25,7 @@ cuda=$build/lib/libkassette_cuda.so
 archive=
 to=$2
 if [[ $to == *.tar.xz ]]; then
+  command -v xz >/dev/null || { echo "an archive takes xz, which is missing: third_party/install.sh test" >&2; exit 1; }
   archive=$(realpath "$to")
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
