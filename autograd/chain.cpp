@@ -55,6 +55,7 @@ void Chain::call(const OpDef& op, const Attrs& attrs, const Place& pair) {
   ChainCode& c = add(table_.call[d_], pair);
   c.loop = op.loops->find(d_ ? float64 : float32)->by[0];
   c.attrs = &attrs;
+  ++n_calls_;
 }
 
 void Chain::unary(const OpDef& op, const Attrs& attrs) {

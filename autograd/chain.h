@@ -64,7 +64,8 @@ class Chain {
     if (device_ != cpu) return DeviceChain::has_room(n_code_, n_moving_ + n_ones_, n_unary_, n_chunks_ - n_ones_);
     return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxSteps;
   }
-  int length() const { return n_code_; }
+  /// The time of one element, in plain instructions.
+  int work() const { return n_code_ + kCallWork * n_calls_; }
   const ChainShape& shape() const { return shape_; }
 
   Device device() const { return device_; }
@@ -95,6 +96,7 @@ class Chain {
   }
 
  private:
+  static constexpr int kCallWork = 7;  // a call of a loop such as sigmoid takes as long as so many instructions more
   static constexpr int kMaxCode = 13 * kMaxSteps + 1, kMaxChunks = 8 * kMaxSteps;
 
   /// A copy of the code with chunks of its own, for one thread.
@@ -119,7 +121,7 @@ class Chain {
   const ChainTable& table_;
   const int d_, element_;
   const ChainShape shape_;
-  int n_code_ = 0, n_unary_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
+  int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
   Unmade<ChainCode, kMaxCode> code_;
   Unmade<Place, kMaxCode> from_;
   Unmade<ChainOne, 2 * kMaxSteps> ones_;

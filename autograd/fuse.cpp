@@ -13,7 +13,7 @@ namespace kassette::autograd {
 namespace {
 
 /// The fewest elements that are worth a thread: a multiple of 64, since non-temporal stores begin at a cache line.
-std::int64_t part_of(const Chain& chain) { return (fast_path_thresholds.chain_part / chain.length() / 64 + 1) * 64; }
+std::int64_t part_of(const Chain& chain) { return (fast_path_thresholds.chain_part / chain.work() / 64 + 1) * 64; }
 
 }  // namespace
 

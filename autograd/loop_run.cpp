@@ -360,7 +360,7 @@ void LoopRun::execute(LoopChain& c) {
   const ChainShape& shape = c.chain.shape();
   count_taken(shape.rows > 1 ? FastPath::loop_chain_of_rows : FastPath::loop_chain);
   if (c.chain.device() != cpu) return c.chain.enqueue();
-  std::int64_t part = std::max<std::int64_t>(1, fast_path_thresholds.loop_chain_part / c.chain.length());
+  std::int64_t part = std::max<std::int64_t>(1, fast_path_thresholds.loop_chain_part / c.chain.work());
   if (shape.rows == 1)
     devices::parallel_for(shape.width, part, [&](std::int64_t begin, std::int64_t end) { c.chain.run(begin, end); });
   else
