@@ -6,6 +6,8 @@
 
 #include <kassette/device.h>
 
+#include "core/sanitizers.h"
+
 namespace kassette {
 
 struct Node;
@@ -116,15 +118,6 @@ struct Totals {
 Totals totals();
 
 // ---- small blocks ---------------------------------------------------------------------------------------------------
-// A sanitizer has to see every block.
-#if defined(__SANITIZE_ADDRESS__)
-#define KASSETTE_PLAIN_MALLOC 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KASSETTE_PLAIN_MALLOC 1
-#endif
-#endif
-
 inline constexpr std::uint32_t kPoolBatch = 64;  // blocks that move between a thread and the shared pool at once
 inline int pool_list(std::size_t bytes) {
   return bytes <= 1024 ? static_cast<int>((bytes + 15) / 16) - 1 : 64 + static_cast<int>((bytes - 1025) / 256);
@@ -137,10 +130,7 @@ void plain_free(void* block) noexcept;
 
 /// A block of at least `bytes` (at most kMaxPooled), 16-aligned; 64-aligned above 1 KiB.
 inline void* pool_allocate(Context& c, std::size_t bytes) {
-#ifdef KASSETTE_PLAIN_MALLOC
-  static_cast<void>(c);
-  return plain_allocate(bytes);
-#else
+  if constexpr (kAddressSanitizer) return plain_allocate(bytes);  // the sanitizer has to see every block
   int list = pool_list(bytes);
   PoolList& l = c.lists[list];
   void* block = l.head;
@@ -148,21 +138,16 @@ inline void* pool_allocate(Context& c, std::size_t bytes) {
   l.head = *static_cast<void**>(block);
   --l.count;
   return block;
-#endif
 }
 /// Frees a block that was allocated with the same `bytes`, by this or another thread.
 inline void pool_free(Context& c, void* block, std::size_t bytes) noexcept {
-#ifdef KASSETTE_PLAIN_MALLOC
-  static_cast<void>(c), static_cast<void>(bytes);
-  plain_free(block);
-#else
+  if constexpr (kAddressSanitizer) return plain_free(block);
   int list = pool_list(bytes);
   PoolList& l = c.lists[list];
   if (__builtin_expect(l.count == kPoolBatch, 0)) pool_unload(c, list);
   *static_cast<void**>(block) = l.head;
   l.head = block;
   ++l.count;
-#endif
 }
 /// Bytes that the pools have mapped from the system.
 std::int64_t pool_reserved();

@@ -1,6 +1,7 @@
 // ops/chain_simd.cpp - the instructions of chains, see Note [Chains]; compiled once per CPU level.
 #include "ops/simd.h"  // first: ops find the functions on batches that it declares
 
+#include "core/sanitizers.h"
 #include "ops/chain.h"
 
 namespace kassette::ops {
@@ -18,15 +19,8 @@ constexpr std::int64_t kFetchAhead = 2048;  // bytes
 
 // True if compilers turn the tail calls below into jumps. Without optimisation and under sanitizers they do not: then each chunk ends with a return,
 // so that the stack holds the calls of one chunk and not of all.
-#if defined(__has_feature)
-#define KASSETTE_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define KASSETTE_SANITIZED 1
-#else
-#define KASSETTE_SANITIZED 0
-#endif
-#if defined(__OPTIMIZE__) && !KASSETTE_SANITIZED
-constexpr bool kJumps = true;
+#ifdef __OPTIMIZE__
+constexpr bool kJumps = !kAddressSanitizer && !kThreadSanitizer;
 #else
 constexpr bool kJumps = false;
 #endif

@@ -25,11 +25,7 @@ using namespace kassette::devices;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kCaches = false;
-#else
-constexpr bool kCaches = true;
-#endif
+constexpr bool kCaches = !kAddressSanitizer;
 
 /// A cache that lives for ever, as they all do.
 BlockCache& fresh_cache() { return *new BlockCache(cpu, cpu_memory); }
