@@ -212,12 +212,12 @@ void Plan::add_steps(Chain& chain, const Frame& f, const FusionGroup& group) con
     chain.step(s, program_.reads(s), acc, place);
     const Body& out = f.own[s.out];
     int last = program_.last_value_use[s.out];
-    if (!out.storage) {
+    if (out.storage) {
+      chain.store_result(out.data(), /*fresh=*/out.storage->count.load(std::memory_order_relaxed) == 1);
+    } else if (last > k) {
       bool next_alone = last == k + 1 && (step(k + 1).n_in == 1 || input(step(k + 1), 0) != input(step(k + 1), 1));
-      if (!next_alone && last > k) chain.store(kept[k - group.begin] = chain.new_chunk());
-      continue;
+      if (!next_alone) chain.store(kept[k - group.begin] = chain.new_chunk());
     }
-    chain.store(chain.memory(out.data()));
   }
   if (group.sums) chain.store(Chain::of_source(0));
 }

@@ -4,7 +4,8 @@
 namespace kassette {
 
 #if defined(__has_feature)
-inline constexpr bool kAddressSanitizer = __has_feature(address_sanitizer), kThreadSanitizer = __has_feature(thread_sanitizer);
+inline constexpr bool kAddressSanitizer = __has_feature(address_sanitizer),
+                      kThreadSanitizer = __has_feature(thread_sanitizer);
 #elif defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kAddressSanitizer = true, kThreadSanitizer = false;
 #elif defined(__SANITIZE_THREAD__)

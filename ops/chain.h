@@ -67,6 +67,7 @@ struct ChainTable {
   const ChainStep *binary[2], *turned[2];  // in the order of BinaryOps: acc = acc op operand; acc = operand op acc
   ChainStep call[2];                       // acc = loop(acc), with the chunk at `operand` as the loop's memory
   ChainStep load[2], store[2];             // acc = operand; operand = acc
+  ChainStep stream[2];                     // operand = acc, past the caches; the operand is aligned to a vector
   ChainStep fetch[2];                      // prefetches later chunks of the operand
   ChainStep end[2];                        // begins the next chunk; `operand` is the first instruction
   /// Runs the program on the chunks at byte offsets from `begin` up to `end`.

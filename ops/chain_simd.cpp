@@ -69,6 +69,11 @@ struct Steps {
     (X::store(m + K * X::kWidth, r), ...);
     KASSETTE_NEXT;
   }
+  KASSETTE_STEP(stream) {
+    T* m = operand(c, at);
+    (X::stream(m + K * X::kWidth, r), ...);
+    KASSETTE_NEXT;
+  }
   KASSETTE_STEP(call) {
     T* m = operand(c, at);
     (X::store(m + K * X::kWidth, r), ...);
@@ -145,6 +150,7 @@ const ChainTable table = {
     .call = KASSETTE_BOTH(call),
     .load = KASSETTE_BOTH(load),
     .store = KASSETTE_BOTH(store),
+    .stream = KASSETTE_BOTH(stream),
     .fetch = KASSETTE_BOTH(fetch),
     .end = KASSETTE_BOTH(end),
     .run = {S<float>::run, S<double>::run},

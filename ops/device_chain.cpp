@@ -76,6 +76,7 @@ const ChainTable& device_chain_table() {
                                 .call = {},
                                 .load = {load, load},
                                 .store = {store, store},
+                                .stream = {store, store},
                                 .fetch = {},
                                 .end = {end, end},
                                 .run = {},

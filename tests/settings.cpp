@@ -41,10 +41,10 @@ std::string text(const PrintOptions& options) {
   return os.str();
 }
 std::string text(const FastPathThresholds& t) {
-  static_assert(sizeof t == 9 * sizeof(std::int64_t), "a field that is not compared");
+  static_assert(sizeof t == 10 * sizeof(std::int64_t), "a field that is not compared");
   std::ostringstream os;
-  os << t.chain_part << ' ' << t.long_chunks << ' ' << t.fetched << ' ' << t.loop_chain_row << ' ' << t.loop_chain
-     << ' ' << t.loop_chain_part << ' ' << t.function_node << ' ' << t.released << " off " << t.off;
+  os << t.chain_part << ' ' << t.long_chunks << ' ' << t.streamed << ' ' << t.fetched << ' ' << t.loop_chain_row << ' '
+     << t.loop_chain << ' ' << t.loop_chain_part << ' ' << t.function_node << ' ' << t.released << " off " << t.off;
   return os.str();
 }
 template <class T>

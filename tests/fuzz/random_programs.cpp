@@ -351,7 +351,7 @@ struct Setting {
 };
 FastPathThresholds thresholds_at(std::int64_t all, std::uint64_t off) {
   FastPathThresholds t;
-  for (std::int64_t* one : {&t.chain_part, &t.long_chunks, &t.fetched, &t.loop_chain_row, &t.loop_chain,
+  for (std::int64_t* one : {&t.chain_part, &t.long_chunks, &t.streamed, &t.fetched, &t.loop_chain_row, &t.loop_chain,
                             &t.loop_chain_part, &t.function_node, &t.released})
     *one = all;
   t.off = off;
