@@ -62,10 +62,10 @@ BackwardPass::BackwardPass(const Tensors& xs, SavedValues kept, Completions* tol
     oldest_ = std::min(oldest_, n->seq);
     wanted_.push_back(n);
   }
-  std::sort(wanted_.begin(), wanted_.end());
+  std::ranges::sort(wanted_);
   for (const Tensor& t : ends)
     if (t.defined() && Access::body(t).node) ends_.push_back(Access::body(t).node.get());
-  std::sort(ends_.begin(), ends_.end());
+  std::ranges::sort(ends_);
 }
 
 BackwardPass::~BackwardPass() {
@@ -76,7 +76,7 @@ BackwardPass::~BackwardPass() {
 
 std::uint32_t BackwardPass::add(Node* n) {
   const std::uint32_t index = entries_.size();
-  bool wanted = std::binary_search(wanted_.begin(), wanted_.end(), n);
+  bool wanted = std::ranges::binary_search(wanted_, n);
   entries_.push_back({n, static_cast<std::uint32_t>(cotangents_.size()), wanted, wanted, false});
   for (std::uint32_t i = 0; i < n->n_out; ++i) cotangents_.emplace_back();
   std::uint64_t nobody = 0;
@@ -108,7 +108,7 @@ void BackwardPass::search(Node* root) {
     }
     if (n->seq < oldest_ || find(n) != kNone) continue;
     add(n);
-    if (std::binary_search(ends_.begin(), ends_.end(), n)) continue;
+    if (std::ranges::binary_search(ends_, n)) continue;
     if (is_deferred(*n)) {
       expanded_[n] = expand(*n);
     } else if (!n->op || !n->op->vjp) {  // a leaf, or the end of differentiability
@@ -297,7 +297,7 @@ void BackwardPass::find_completions() {
     });
   }
   for (std::int64_t i = 0; i < xs_.size(); ++i) completions_.push_back({last[Access::body(xs_[i]).node.get()], i});
-  std::sort(completions_.begin(), completions_.end());
+  std::ranges::sort(completions_);
 }
 
 void BackwardPass::tell_up_to(std::size_t handled) {

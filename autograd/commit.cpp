@@ -17,7 +17,7 @@ class Locks {
   explicit Locks(std::vector<Cell*>& cells) : cells_(cells) { cells_.clear(); }
   void add(Cell* cell) { cells_.push_back(cell); }
   void lock() {
-    std::sort(cells_.begin(), cells_.end());
+    std::ranges::sort(cells_);
     cells_.erase(std::unique(cells_.begin(), cells_.end()), cells_.end());
     for (Cell* c : cells_) c->lock();
     locked_ = true;

@@ -90,7 +90,7 @@ void LoopRun::bind_back(const Variant& v, Back& back) {
   const std::vector<LoopGroup> groups = sums_of(v);
   back.steps = arrange(groups);
   auto in_place = [&](int sum) {
-    return std::any_of(groups.begin(), groups.end(), [&](const LoopGroup& group) { return group.sum == sum; });
+    return std::ranges::any_of(groups, [&](const LoopGroup& group) { return group.sum == sum; });
   };
   for (int i = 0; i < p.arity.n_carry; ++i)
     if (int to = p.dys[p.arity.n_ys + i]; to >= 0) back.carried.push_back({v.din[p.arity.n_xs + i], to});
@@ -172,7 +172,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
   try {
     for (; t >= 0; --t) {
       const Variant& v = p.variants[now];
-      if (std::find(v.has_dy.begin(), v.has_dy.end(), 1) == v.has_dy.end()) break;  // nothing depends on earlier steps
+      if (!std::ranges::count(v.has_dy, 1)) break;  // nothing depends on earlier steps
       if (call_.segment > 0 && (t == call_.steps - 1 || t % call_.segment == call_.segment - 1))
         begin = recompute_segment(t);
       restore(t, begin);

@@ -161,7 +161,7 @@ bool LoopChains::takes_window(const Step& s) {
 /// True if the windows cover the whole, each element once.
 bool LoopChains::tiles(const Slot& s) const {
   std::vector<ColumnSlice> sorted = s.windows;
-  std::sort(sorted.begin(), sorted.end(), [](const ColumnSlice& a, const ColumnSlice& b) { return a.first < b.first; });
+  std::ranges::sort(sorted, {}, &ColumnSlice::first);
   std::int64_t end = 0;
   for (const ColumnSlice& w : sorted) {
     if (w.first != end) return false;

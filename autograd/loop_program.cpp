@@ -122,7 +122,7 @@ std::vector<char> Recording::add_variant(const std::vector<char>& has_dy) {
 bool Recording::find_variants(const std::vector<char>& has_dy) {
   for (std::vector<char> now = has_dy;;) {
     now = add_variant(now);
-    auto same = std::find_if(variants.begin(), variants.end(), [&](const Variant& v) { return v.has_dy == now; });
+    auto same = std::ranges::find(variants, now, &Variant::has_dy);
     variants.back().next = same - variants.begin();
     if (same != variants.end()) return true;
     if (static_cast<int>(variants.size()) == kMaxVariants) return false;

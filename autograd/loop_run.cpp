@@ -199,7 +199,7 @@ Body LoopRun::copy_of(const Body& b) {
 Tensor LoopRun::outlives(int slot) {
   const Body& b = body(slot);
   auto in = [&](const Ref<Storage>& s) { return s && s == b.storage; };
-  if (std::none_of(stacks_.begin(), stacks_.end(), in)) return detached(b);
+  if (std::ranges::none_of(stacks_, in)) return detached(b);
   return Access::wrap(copy_of(b));
 }
 
@@ -250,8 +250,7 @@ Tensors LoopRun::forward(bool for_backward) {
 void LoopRun::drop_temporaries(bool stacks_too) {
   const LoopProgram& p = *program_;
   auto history = [&](int slot) {
-    return std::any_of(states_.begin(), states_.end(),
-                       [&](const Carried& c) { return c.from == slot && p.kept[c.to]; });
+    return std::ranges::any_of(states_, [&](const Carried& c) { return c.from == slot && p.kept[c.to]; });
   };
   std::vector<int> stay;
   for (int slot : stacked_) {

@@ -127,7 +127,7 @@ Ref<LoopProgram> Scan::program_for(const Tensors& in, const VjpSignature& by, st
   std::lock_guard<std::mutex> lock(mutex_);
   for (const Known& k : known_)
     if (may_take(FastPath::loop_program) && k.wanted == wanted && k.has_dy == *by.has_dy &&
-        std::equal(args.begin(), args.end(), k.args.begin(), k.args.end(), alike)) {
+        std::ranges::equal(args, k.args, alike)) {
       count_taken(FastPath::loop_program);
       return k.program;
     }

@@ -13,7 +13,7 @@ bool reads_shape(const Step& s, int i) {
 }
 
 void reorder(Program& p, std::vector<std::pair<int, int>> places) {
-  std::sort(places.begin(), places.end());
+  std::ranges::sort(places);
   std::vector<Step> steps;
   steps.reserve(places.size());
   for (const auto& [at, k] : places) steps.push_back(std::move(p.step(k)));
@@ -60,7 +60,7 @@ void find_tail(Program& p) {
       for (int slot : p.reads(s)) only_tail[slot] = 0;
   }
   std::stable_partition(p.steps.begin(), p.steps.end(), [](const Step& s) { return s.need && !s.tail; });
-  p.steps.erase(std::remove_if(p.steps.begin(), p.steps.end(), [](const Step& s) { return !s.need; }), p.steps.end());
+  std::erase_if(p.steps, [](const Step& s) { return !s.need; });
   p.first_tail = 0;
   while (p.first_tail < p.n_steps() && !p.steps[p.first_tail].tail) ++p.first_tail;
   // Steps on single numbers first: an optimizer's learning rate, computed between its moments and the weights, would split one chain in two.

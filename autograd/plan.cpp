@@ -343,8 +343,7 @@ namespace {
 /// Records a step. Control flow on concrete tensors is run, which records the ops of its steps.
 Tensors connect_step(const Step& s, const Tensors& in) {
   if (s.op == &deferred_op) return deferred(s.attrs).again(in);
-  const bool concrete =
-      !context().symbolic && std::none_of(in.begin(), in.end(), [](const Tensor& t) { return t.symbolic(); });
+  const bool concrete = !context().symbolic && std::ranges::none_of(in, &Tensor::symbolic);
   if (s.op == &call_op && concrete) return run_call(s.attrs, in);
   AttributionScope named(s.function);
   const ResidualCall* call = residual_call(s);

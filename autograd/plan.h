@@ -65,8 +65,7 @@ class Plan {
 
   /// True if the learning phase is an input.
   bool feeds_learning_phase() const {
-    return std::any_of(program_.feeds.begin(), program_.feeds.end(),
-                       [](const Feed& f) { return f.fallback && f.fallback->learning_phase; });
+    return std::ranges::any_of(program_.feeds, [](const Feed& f) { return f.fallback && f.fallback->learning_phase; });
   }
   // Inputs and results as the caller counts them: a sparse tensor is one.
   int n_inputs() const { return program_.inputs.size(); }

@@ -232,8 +232,7 @@ void PlanBuilder::add_step(Node* n, int base) {
   for (std::uint32_t i = 0; i < n->n_in; ++i)
     program_.ins.push_back(only_known_shape(*n, i) ? shape_slot(n->in()[i]) : slot_of(n->in()[i]));
   program_.steps.push_back(std::move(s));
-  if (n->op->traits & kEffect && std::find(listed_updates_.begin(), listed_updates_.end(), n) == listed_updates_.end())
-    add_effect(n);
+  if (n->op->traits & kEffect && !std::ranges::count(listed_updates_, n)) add_effect(n);
 }
 
 void PlanBuilder::add_effect(Node* n) {
@@ -317,8 +316,7 @@ Program PlanBuilder::build() {
   for (const Tensor& t : request_.fetches) fetches.push_back(is_sparse(t) ? sparse_part(t, kValues) : t);
   for (const Tensor& t : fetches) visit(Access::body(t));
   // The steps of a body are in the order in which the user wrote them, as in an eager loop: see Note [Order of a backward pass].
-  if (request_.body && expanded_.empty())
-    std::stable_sort(order_.begin(), order_.end(), [](const Node* a, const Node* b) { return a->seq < b->seq; });
+  if (request_.body && expanded_.empty()) std::ranges::stable_sort(order_, {}, &Node::seq);
   for (Node* n : order_) add_node(n);
   // Effects are in the order of the user's list: a pair knows its place there, and the update ops fill the other places in order.
   auto pair = request_.set_pairs.begin();

@@ -39,9 +39,8 @@ std::vector<Body> shapes_of(std::span<const Tensor> args) {
 
 Ref<Plan> ShapedPlans::find(const Plan& plan, std::span<const Tensor> args) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto known = std::find_if(kept_.begin(), kept_.end(), [&](const Entry& e) {
-    return std::equal(e.inputs.begin(), e.inputs.end(), args.begin(), args.end(), same);
-  });
+  auto known = std::find_if(kept_.begin(), kept_.end(),
+                            [&](const Entry& e) { return std::ranges::equal(e.inputs, args, same); });
   if (known == kept_.end()) {
     Entry first{shapes_of(args), 1, {}};
     if (kept_.size() == kMost) {

@@ -58,9 +58,9 @@ void resolve_aliases(Program& p) {
     const Body &a = p.known[from], &b = p.known[s.out];
     if (alike(a, b)) stands_for[s.out] = from;
   }
-  std::for_each(p.ins.begin(), p.ins.end(), resolve);
-  std::for_each(p.outputs.begin(), p.outputs.end(), resolve);
-  std::for_each(p.fetches.begin(), p.fetches.end(), resolve);
+  std::ranges::for_each(p.ins, resolve);
+  std::ranges::for_each(p.outputs, resolve);
+  std::ranges::for_each(p.fetches, resolve);
   for (Effect& e : p.effects) resolve(e.slot);
 }
 
