@@ -9,6 +9,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "core/ceil_div.h"
 #include "devices/cpu/threads.h"
 #include "devices/plugin.h"
 #include "ops/coalesce.h"
@@ -202,6 +203,7 @@ void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_
 
 /// Smaller results are written to the caches.
 constexpr std::int64_t kStreamBytes = 1 << 20;
+constexpr std::int64_t kPage = 4096;
 
 /// For layouts whose last axis is contiguous in writing, and axis `a` in reading: transposes blocks of the two.
 template <class T>
@@ -211,19 +213,24 @@ void copy_transposed(Strided s, int a, const T* from, T* to) {
   for (std::int64_t* axes : {s.dims, s.from, s.to}) std::rotate(axes + a, axes + a + 1, axes + last);
   std::int64_t rows = s.dims[last - 1], columns = s.dims[last], outer = 1;
   for (int i = 0; i < last - 1; ++i) outer *= s.dims[i];
-  constexpr std::int64_t kStrip = 1024 / sizeof(T);  // rows per step: whole cache lines are read
-  std::int64_t strips = (rows + kStrip - 1) / kStrip;
-  std::int64_t strip_bytes = std::min(rows, kStrip) * columns * static_cast<std::int64_t>(sizeof(T));
-  bool stream = outer * rows * columns * static_cast<std::int64_t>(sizeof(T)) >= kStreamBytes;
+  constexpr std::int64_t kSize = sizeof(T), kStrip = 1024 / kSize;  // rows per step: whole cache lines are read
+  constexpr std::int64_t kPiece = 256 / kSize;                      // columns that are written together
+  const std::int64_t strips = ceil_div(rows, kStrip), row_bytes = std::min(rows, kStrip) * kSize;
+  // Of a tall matrix one strip is all, so strips are divided too, into parts that are worth a thread.
+  const std::int64_t part = std::min(columns, ceil_div(kGrainBytes / row_bytes, kPiece) * kPiece),
+                     parts = ceil_div(columns, part);
+  // Where the rows of the result are in different pages and those of the source are not, writing past the caches takes two to three times as long.
+  const bool scatters = s.to[last - 1] * kSize >= kPage && s.from[last] * kSize < kPage;
+  bool stream = !scatters && outer * rows * columns * kSize >= kStreamBytes;
   auto* block = stream ? transpose_block<T> : transpose_small<T>;
-  devices::parallel_for(outer * strips, std::max<std::int64_t>(1, kGrainBytes / strip_bytes),
+  devices::parallel_for(outer * strips * parts, std::max<std::int64_t>(1, kGrainBytes / (row_bytes * part)),
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t at = begin; at < end; ++at) {
-                            std::int64_t strip = at % strips;
-                            walk(s, 2, at / strips, at / strips + 1, [&](std::int64_t f, std::int64_t t) {
-                              std::int64_t r = strip * kStrip;
-                              block(from + f + r, s.from[last], to + t + r * s.to[last - 1], s.to[last - 1],
-                                    std::min(kStrip, rows - r), columns);
+                            const std::int64_t r = at / parts % strips * kStrip, c = at % parts * part,
+                                               matrix = at / (parts * strips);
+                            walk(s, 2, matrix, matrix + 1, [&](std::int64_t f, std::int64_t t) {
+                              block(from + f + r + c * s.from[last], s.from[last], to + t + r * s.to[last - 1] + c,
+                                    s.to[last - 1], std::min(kStrip, rows - r), std::min(part, columns - c));
                             });
                           }
                         });

@@ -193,9 +193,12 @@ TEST_CASE("what does not broadcast is refused by the rule: in the same words by 
 }
 
 TEST_CASE("a transposed tensor that is larger than the caches has every element where it belongs", "[shaping]") {
-  // Lines of the result whole and broken, by every size of an element.
+  // Lines of the result whole and broken, by every size of an element; rows of the result in pages of their own, and divided among threads.
+  SettingsScope restore;
+  set_num_threads(3);
   for (DType dtype : {uint8, int16, int32, int64})
-    for (auto [rows, columns] : {std::pair{1024, 1088}, {1020, 1028}, {1021, 1091}, {272, 4160}}) {
+    for (auto [rows, columns] :
+         {std::pair{1024, 1088}, {1020, 1028}, {1021, 1091}, {272, 4160}, {5003, 130}, {131, 5000}, {20001, 9}}) {
       const std::int64_t n = rows * columns, b = 2;
       INFO(dtype << " " << rows << " x " << columns);
       Tensor x = K::cast(K::reshape(K::arange(0, static_cast<double>(b * n), 1, "int32"), {2, rows, columns}), dtype);
