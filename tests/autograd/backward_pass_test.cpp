@@ -30,7 +30,7 @@ TEST_CASE("a gradient that is sliced is differentiated like any other", "[gradie
 }
 
 TEST_CASE("a gradient that several products read is differentiated like any other", "[gradients][matmul]") {
-  constexpr int kRows = 32, kUnits = 96;  // products large enough to be put off
+  constexpr int kRows = 32, kUnits = 96;
   Tensor w = K::variable(K::random_uniform({kRows, kUnits}, 0.5, 1.5, "float64"), "float64");
   std::vector<Tensor> right;
   for (int i = 0; i < 7; ++i) right.push_back(K::eval(K::random_uniform({kUnits, kUnits}, -1, 1, "float64")));
@@ -67,7 +67,7 @@ TEST_CASE("shares of a weight's gradient are added in the order of the pass, pro
       }
       return l;
     };
-    // The same by a recorded pass, which puts nothing off.
+    // The same by a recorded pass, which adds nothing in place.
     Tensor p = K::placeholder({kRows, kUnits}, K::None, dtype);
     Tensor keep = x;
     Tensor eager = K::gradients(loss(), {w})[0];

@@ -142,7 +142,7 @@ std::string difference(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE("a loss that is given up gives its saved values back as the pass goes; one that is held keeps them",
+TEST_CASE("a loss that the caller releases has its saved values released during the pass; one that is held keeps them",
           "[tape]") {
   Deep net;
   auto live = [] { return kassette::memory_stats().live; };
@@ -169,8 +169,7 @@ TEST_CASE("a loss that is given up gives its saved values back as the pass goes;
   CHECK(kassette::memory_stats().peak - forward < 6 * Deep::kActivation);
 }
 
-TEST_CASE("gradients of a loss that was given up are differentiated as if it had been held, also after updates",
-          "[tape]") {
+TEST_CASE("gradients of a released loss are differentiated as if it had been held, also after updates", "[tape]") {
   Deep net;
   auto norm = [](const Tensors& g) {
     Tensor total = K::sum(K::square(g[0]));

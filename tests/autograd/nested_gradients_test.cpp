@@ -126,7 +126,8 @@ TEST_CASE("gradients of gradients of random programs are those of recorded passe
   check_programs(0, 400, 4, 6);
 }
 
-TEST_CASE("the same with matrices whose products and sums are put off", "[gradients][nested]") {
+TEST_CASE("gradients of gradients of random programs of large matrices are those of recorded passes",
+          "[gradients][nested]") {
   check_programs(400, 430, 64, 80);
 }
 

@@ -107,7 +107,7 @@ TEST_CASE("find_tail: steps that nothing needs go, those of updates alone come l
   CHECK(p.first_tail == 2);
 }
 
-TEST_CASE("find_deaths: a slot dies with its last reader, its value with the last that reads more than the shape",
+TEST_CASE("find_last_uses: a slot dies with its last reader, its value with the last that reads more than the shape",
           "[passes]") {
   Program p = feeds(2);
   const int a = append(p, negative(), {0}), b = append(p, add(), {a, 1}), c = append(p, broadcast_like_op, {b, a});
@@ -165,7 +165,7 @@ TEST_CASE("find_splats: a repeated number stays one where elementwise steps alon
   CHECK_FALSE(p.step(2).splat);  // the caller gets it
 }
 
-TEST_CASE("find_reach: through adjoints, and not through shapes", "[passes]") {
+TEST_CASE("find_differentiable: through adjoints, and not through shapes", "[passes]") {
   Program p = feeds(3);
   const int wide = append(p, broadcast_like_op, {0, 1}), sum = append(p, sum_op, {wide});
   append(p, negative(), {2});
@@ -187,7 +187,7 @@ class Nothing final : public Procedure {
 
 int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std::initializer_list<int> ins) {
   const int out = append(p, call_op, ins);
-  ++p.n_slots;  // room for a tape
+  ++p.n_slots;  // room for residuals
   p.steps.back().attrs = {ListAttrs{1}, procedure};
   p.first_tail = static_cast<int>(p.steps.size());
   return out;
@@ -195,7 +195,7 @@ int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std
 
 }  // namespace
 
-TEST_CASE("find_tapes: bodies without a backward pass keep no residuals", "[passes]") {
+TEST_CASE("find_residuals: bodies without a backward pass keep no residuals", "[passes]") {
   Program p = feeds(2);
   const kassette::Ref<kassette::Extra> body =
       kassette::Ref<kassette::Extra>(kassette::Ref<Nothing>::adopt(new Nothing).get());

@@ -468,7 +468,7 @@ class Ways {
     const std::string where = everywhere ? ", fast paths everywhere, 2 threads" : "";
     check_.compare("expanded" + where, eagerly(p_, a_, kSecond, true), eager_);
     if (everywhere) check_.compare("eager" + where, eagerly(p_, a_, kSecond, false), eager_);
-    check_.compare("a loss given up" + where, eagerly(p_, a_, kSecond, false, true), eager_);
+    check_.compare("a released loss" + where, eagerly(p_, a_, kSecond, false, true), eager_);
     int way = 0;
     for (Depth depth : {kValues, kFirst, kSecond})
       for (bool unknown : {false, true})

@@ -103,7 +103,7 @@ TEST_CASE("gradients through rnn are central differences, for all that it uses, 
 
 TEST_CASE("second gradients through a masked rnn are central differences of the first", "[rnn]") {
   Model m;
-  K::RnnOptions o = m.options(true, false, false);
+  K::RnnOptions o = m.options(/*masked=*/true, /*backwards=*/false, /*zero=*/false);
   auto first = [&] { return K::gradients(m.loss(m.x, m.h, o), m.variables()); };
   Tensors second = K::gradients(Model::squares(first()), m.variables());
   Tensor p = K::placeholder({K::None, K::None, 2}, K::None, "float64"),
@@ -119,7 +119,7 @@ TEST_CASE("second gradients through a masked rnn are central differences of the 
 
 TEST_CASE("of a fully masked sample nothing but its states has a gradient", "[rnn]") {
   Model m;
-  K::RnnOptions o = m.options(true, false, false);
+  K::RnnOptions o = m.options(/*masked=*/true, /*backwards=*/false, /*zero=*/false);
   Tensors g = K::gradients(m.loss(m.x, m.h, o), {m.x, m.h, m.constant});
   Vec dx = values(g[0]), dh = values(g[1]), dc = values(g[2]), h = values(m.h);
   CHECK(Vec(dx.begin() + 16, dx.end()) == Vec(8, 0));

@@ -14,10 +14,10 @@ constexpr std::uint8_t kSymbolic = kassette::kSymbolic;
 
 struct Case {
   const char* when;
-  std::uint8_t traits;
-  Seen seen;
-  bool recording, in_symbolic_scope;
-  std::string does;  // symbolic, records, draw
+  std::uint8_t traits = kPlain;
+  Seen seen = {};
+  bool recording = true, in_symbolic_scope = false;
+  std::string does = "";  // symbolic, records, draw
 };
 
 std::string said(const Decision& d) {
@@ -27,20 +27,23 @@ std::string said(const Decision& d) {
 const Seen kConstant, kTracked{.tracked = true}, kPlaceholder{.flags = kSymbolic, .tracked = true};
 
 const Case kCases[] = {
-    {"constants", kPlain, kConstant, true, false, ""},
-    {"constants in a symbolic scope", kPlain, kConstant, true, true, ""},
-    {"history", kPlain, kTracked, true, false, "records "},
-    {"history without recording", kPlain, kTracked, false, false, ""},
-    {"history in a symbolic scope", kPlain, kTracked, true, true, "symbolic records "},
-    {"a placeholder", kPlain, kPlaceholder, true, false, "symbolic records "},
-    {"a placeholder without recording", kPlain, kPlaceholder, false, false, "symbolic records "},
-    {"a draw", kDraws, kConstant, true, false, "records draw "},
-    {"a draw without recording", kDraws, kConstant, false, false, "records draw "},
-    {"a draw of what has history", kDraws, kTracked, true, false, "records "},
-    {"a key in a symbolic scope", kSource, kConstant, true, true, "symbolic records "},
-    {"a print in a symbolic scope", kPrints, kConstant, true, true, "symbolic records "},
-    {"a print", kPrints, kConstant, true, false, ""},
-    {"an update in a symbolic scope", kEffect, kConstant, true, true, "symbolic records "},
+    {.when = "constants"},
+    {.when = "constants in a symbolic scope", .in_symbolic_scope = true},
+    {.when = "history", .seen = kTracked, .does = "records "},
+    {.when = "history without recording", .seen = kTracked, .recording = false},
+    {.when = "history in a symbolic scope", .seen = kTracked, .in_symbolic_scope = true, .does = "symbolic records "},
+    {.when = "a placeholder", .seen = kPlaceholder, .does = "symbolic records "},
+    {.when = "a placeholder without recording", .seen = kPlaceholder, .recording = false, .does = "symbolic records "},
+    {.when = "a draw", .traits = kDraws, .does = "records draw "},
+    {.when = "a draw without recording", .traits = kDraws, .recording = false, .does = "records draw "},
+    {.when = "a draw of what has history", .traits = kDraws, .seen = kTracked, .does = "records "},
+    {.when = "a key in a symbolic scope", .traits = kSource, .in_symbolic_scope = true, .does = "symbolic records "},
+    {.when = "a print in a symbolic scope", .traits = kPrints, .in_symbolic_scope = true, .does = "symbolic records "},
+    {.when = "a print", .traits = kPrints},
+    {.when = "an update in a symbolic scope",
+     .traits = kEffect,
+     .in_symbolic_scope = true,
+     .does = "symbolic records "},
 };
 
 Decision decided(const Case& c, const Seen& seen, std::uint8_t depth = 0, std::uint8_t floor = 0) {
@@ -53,7 +56,7 @@ Decision decided(const Case& c, const Seen& seen, std::uint8_t depth = 0, std::u
 
 }  // namespace
 
-TEST_CASE("whether a call is computed and recorded follows from its row, its inputs and the scope", "[apply]") {
+TEST_CASE("whether a call is computed and recorded follows from the op, its inputs and the scope", "[apply]") {
   for (const Case& c : kCases) {
     INFO(c.when);
     CHECK(said(decided(c, c.seen)) == c.does);
@@ -62,7 +65,7 @@ TEST_CASE("whether a call is computed and recorded follows from its row, its inp
 
 TEST_CASE("the level of a result is that of its inputs, of a draw the body's, and in a branch the branch's",
           "[apply]") {
-  const Case plain{"", kPlain, {}, true, false, ""}, draw{"", kDraws, {}, true, false, ""};
+  const Case plain{.when = ""}, draw{.when = "", .traits = kDraws};
   Seen seen{.level = 2, .tracked = true};
   CHECK(decided(plain, seen, /*depth=*/3).level == 2);
   CHECK(decided(draw, seen, /*depth=*/3).level == 3);

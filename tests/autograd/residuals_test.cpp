@@ -1,4 +1,4 @@
-// tests/autograd/hand_over_test.cpp - control flow and its gradients in one function run each body once, and keep of it what
+// tests/autograd/residuals_test.cpp - control flow and its gradients in one function run each body once, and keep of it what
 // the adjoints read.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
@@ -84,7 +84,7 @@ TEST_CASE("a fold and its gradients in one function run each step once, whatever
   CHECK(runs_of([&] { K::function({r.x}, {again, r.g[1], r.loss})({xs}); }) == 7);
 }
 
-TEST_CASE("gradients are the same with a tape that is handed over, shared or made for one adjoint alone", "[tape]") {
+TEST_CASE("gradients are the same with residuals of one adjoint, of several, and extended by one", "[tape]") {
   Recurrence r;
   Tensor xs = steps(5), w = K::variable(r.w, "float64"), xv = K::variable(xs, "float64");
   Tensor loss;
@@ -180,7 +180,7 @@ TEST_CASE("what a body computes and no adjoint reads is not kept for the backwar
   CHECK(number(o[1]) == Approx(2 * (1 - std::pow(0.5, kSteps))));
 }
 
-TEST_CASE("a call that throws in the middle of a body leaves no tape behind", "[tape]") {
+TEST_CASE("a call that throws in the middle of a body leaves no residuals behind", "[tape]") {
   auto before = kassette::totals();
   {
     Tensor x = K::placeholder({K::None}, K::None, "int32"), w = K::variable({1, 2, 3}, "float64"),
