@@ -52,7 +52,8 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
     std::int64_t d = b.dims[form.axis];
     if (!fits(n, d)) {
       if (n == form.length) fail<ValueError>({form.what, "input_length"}, "is ", n, ", the inputs have ", d, " steps");
-      fail<ValueError>({form.what}, "elements of length ", n, " and ", d);
+      fail<ValueError>({form.what}, "the tensors have ", n, " and ", d,
+                       " elements to iterate over; all must have the same number");
     }
     if (d >= 0) n = d;
     if (form.batched && !fits(samples_of(form, b), samples_of(form, Access::body(xs.begin()[0]))))

@@ -11,12 +11,12 @@ namespace {
 TensorSpec numbers_of(const char* what, DType dtype, const Dims& shape) {
   if (!dtype.given()) fail<TypeError>({what}, "no dtype was given");
   TensorSpec spec(dtype, {});
-  if (shape.whole_) fail<TypeError>({what}, "the shape is a tensor; it takes numbers");
+  if (shape.whole_) fail<TypeError>({what}, "the shape is a tensor; it must be numbers");
   if (shape.size_ < 0) fail<ValueError>({what}, "no shape was given");
   spec.rank = static_cast<std::int8_t>(shape.size_);
   for (int i = 0; i < shape.size_; ++i) {
     const Dim& d = shape.dims_[i];
-    if (d.tensor_) fail<TypeError>({what}, "the shape holds a tensor; it takes numbers");
+    if (d.tensor_) fail<TypeError>({what}, "the shape holds a tensor; it must hold numbers");
     if (d.value_ < 0)
       fail<ValueError>({what}, "a size of the shape is ", d.value_ == Dim::kNoneDim ? "None" : "negative");
     spec.dims[i] = d.value_;

@@ -42,7 +42,7 @@ DType imported_dtype(DLDataType t) {
 Device imported_device(DLDevice d) {
   if (d.device_type == kDLCPU || d.device_type == kDLCUDAHost) return cpu;
   if (d.device_type != kDLCUDA)
-    fail<DeviceError>({"from_dlpack"}, "device type ", int(d.device_type), "; it takes CPU (1, 3) and CUDA (2)");
+    fail<DeviceError>({"from_dlpack"}, "device type ", int(d.device_type), "; it must be CPU (1, 3) or CUDA (2)");
   if (d.device_id < 0 || d.device_id > 255) fail<DeviceError>({"from_dlpack"}, "CUDA device ", d.device_id);
   Device device(Device::kCuda, static_cast<std::uint8_t>(d.device_id));
   backend_of(device);  // throws if it is absent
@@ -197,7 +197,7 @@ Tensor from_dlpack(DLManagedTensorVersioned* managed) {
   // In another major version only the version and the deleter are sure to be at these offsets.
   if (managed->version.major != 1)
     fail<ValueError>({"from_dlpack"}, "DLPack version ", managed->version.major, ".", managed->version.minor,
-                     "; it takes 1.x");
+                     "; it must be 1.x");
   return imported(managed);
 }
 

@@ -54,7 +54,7 @@ LogLevel log_level() {
   for (int i = 0; i < 5 && !known; ++i)
     if ((known = !std::strcmp(name, kNames[i]))) level = i;
   level_in_use.store(level, std::memory_order_relaxed);
-  if (!known) log_warning(std::string("KASSETTE_LOG is \"") + name + "\"; it takes debug, info, warn, error or off");
+  if (!known) log_warning(std::string("KASSETTE_LOG is \"") + name + "\"; it must be debug, info, warn, error or off");
   return static_cast<LogLevel>(level);
 }
 void set_log_level(LogLevel level) { level_in_use.store(static_cast<int>(level), std::memory_order_relaxed); }

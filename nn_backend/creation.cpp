@@ -80,12 +80,12 @@ Tensor sparse_placeholder(const TensorSpec& declared, Name name) {
 
 /// The static shape that a placeholder declares.
 void declare(const Dims& shape, const Scalar& ndim, TensorSpec& spec) {
-  if (shape.whole_) fail<TypeError>({"placeholder", "shape"}, "is a tensor; it takes numbers and None");
+  if (shape.whole_) fail<TypeError>({"placeholder", "shape"}, "is a tensor; it must be numbers and None");
   if (shape.size_ >= 0) {
     spec.rank = static_cast<std::int8_t>(shape.size_);
     for (int i = 0; i < shape.size_; ++i) {
       const Dim& d = shape.dims_[i];
-      if (d.tensor_) fail<TypeError>({"placeholder", "shape"}, "holds a tensor; it takes numbers and None");
+      if (d.tensor_) fail<TypeError>({"placeholder", "shape"}, "holds a tensor; it must hold numbers and None");
       if (d.value_ < 0 && d.value_ != Dim::kNoneDim)
         fail<ValueError>({"placeholder"}, "a size of ", d.value_, "; an unknown size is K::None");
       spec.dims[i] = d.value_ == Dim::kNoneDim ? kUnknown : d.value_;

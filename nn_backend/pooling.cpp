@@ -26,8 +26,8 @@ namespace backend {
 void numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to) {
   if (given.whole_) fail<TypeError>({what}, name, " are numbers, not a tensor");
   if (given.size_ != axes && given.size_ != 1)
-    fail<ValueError>({what}, name, given.size_ < 0 ? " are None" : "", "; they must be ", axes,
-                     axes == 1 ? " number" : " numbers, or one for all axes");
+    fail<ValueError>({what}, name, given.size_ < 0 ? " are None" : text(" hold ", given.size_, " sizes"),
+                     "; they must be ", axes, axes == 1 ? " number" : " numbers, or one for all axes");
   for (int i = 0; i < axes; ++i) {
     const Dim& d = given.dims_[given.size_ == 1 ? 0 : i];
     if (d.tensor_) fail<TypeError>({what}, name, " are numbers, not tensors");

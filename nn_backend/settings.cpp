@@ -145,7 +145,7 @@ std::string word(const std::string& file, const char* field, const Field& value,
     if (value.kind == Field::kText && value.text == w) return w;
     known += text(known.empty() ? "" : " or ", '"', w, '"');
   }
-  fail<AssertionError>({}, file, ": ", field, " is ", excerpt(value.json), "; it takes ", known);
+  fail<AssertionError>({}, file, ": ", field, " is ", excerpt(value.json), "; it must be ", known);
 }
 
 /// The text with its long integers cut to what fits 64 bits: Python's have no end, and Json would take them for floats. Nobody
@@ -191,7 +191,7 @@ void apply_settings(const std::string& all, const std::string& file, Settings& s
       const auto cut = whole.find(epsilon->json);
       fail<AssertionError>({}, file, ": epsilon is ",
                            cut == whole.end() ? excerpt(epsilon->json) : excerpt(cut->second),
-                           "; it takes a float such as 1e-07 or 1.0");
+                           "; it must be a float such as 1e-07 or 1.0");
     }
     s.epsilon = epsilon->number;
   }

@@ -19,10 +19,10 @@ bool is_linear(Reduction how) { return how == Reduction::sum || how == Reduction
 void check_reduced(const OpCall& call, DType dtype) {
   const Reduction how = reduction_of(call.attrs);
   if (how == Reduction::mean && !dtype.is_float())
-    fail<TypeError>({call.op.name}, "the mean of ", dtype, "; it takes floats (K::cast)");
+    fail<TypeError>({call.op.name}, "the mean of ", dtype, "; it must be of floats (K::cast)");
   if (dtype.is_bool() && (how == Reduction::sum || how == Reduction::prod))
     fail<TypeError>({call.op.name}, "the ", reduction_name(how),
-                    " of bool; it takes numbers (K::cast), or max and min, which are any and all");
+                    " of bool; it must be of numbers (K::cast), or max or min, which are any and all");
 }
 
 void list_rule(const OpCall& call, TensorSpec* out) {

@@ -33,7 +33,7 @@ void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channel
     if (w.dims[i] == 0) fail<ValueError>({"convolution"}, "the kernel has shape ", w, "; no size of a kernel is 0");
   for (int i = 0; how.pointwise && i < how.axes; ++i)
     if (known(w.dims[i]) && w.dims[i] != 1)
-      fail<ValueError>({"convolution"}, "the pointwise kernel has shape ", w, "; its spatial sizes are 1");
+      fail<ValueError>({"convolution"}, "the pointwise kernel has shape ", w, "; its spatial sizes must be 1");
   if (channels == 0) fail<ValueError>({"convolution", "x"}, "has shape ", x, "; it has no channels");
   if (differ(w.dims[of_kernel], channels))
     fail<ValueError>({"convolution"}, "x ", x, " has ", channels, " channels, and the kernel ", w, " takes ",
@@ -97,7 +97,7 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   check_rank("convolution", how, dy, "x");
   const DimValues dims = read_dims(call, 2);
   if (dims.rank >= 0 && dims.rank != how.axes + 2)
-    fail<ValueError>({"convolution", "output_shape"}, dims, " has ", dims.rank, " entries; it takes ", how.axes + 2,
+    fail<ValueError>({"convolution", "output_shape"}, dims, " has ", dims.rank, " entries; it must have ", how.axes + 2,
                      ", the batch and the channels among them");
   std::int64_t channels = dy.rank < 0 ? kUnknown : dy.dims[how.channel_axis()];
   if (!how.depthwise) check_kernel(how, w, channels, dy, how.axes + 1);

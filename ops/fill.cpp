@@ -104,7 +104,7 @@ struct FillAttrs {
 void eye_rule(const OpCall& call, TensorSpec* out) {
   dims_from(call, 0, out);
   out->dtype = call.op.placement(call.attrs).dtype;
-  if (out->rank >= 0 && out->rank != 2) fail<ValueError>({"eye"}, int(out->rank), " sizes; it takes one or two");
+  if (out->rank >= 0 && out->rank != 2) fail<ValueError>({"eye"}, int(out->rank), " sizes; there must be one or two");
 }
 void eye_kernel(const OpCall& call) {
   Body& out = *call.out[0];

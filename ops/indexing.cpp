@@ -26,7 +26,7 @@ struct Expression {
 
 [[noreturn]] void fail_text(const char* all, const char* at) {
   fail<ValueError>({"index"}, "'", all, "' is not understood at '", at,
-                   "'; it takes 1, 1:5, ::-1, ..., newaxis, with commas between");
+                   "'; it must be made of 1, 1:5, ::-1, ..., newaxis, with commas between");
 }
 
 class Parser {

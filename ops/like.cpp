@@ -181,14 +181,14 @@ void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
   if (is_bias(fit)) {
     if (x.rank == 1)
       fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like,
-                       "; it has one number for each channel");
+                       "; it must have one number for each channel");
     if (x.rank != like.rank - 1)
-      fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like, "; it has rank 1 or ",
+      fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like, "; it must have rank 1 or ",
                        int(like.rank) - 1);
     fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like, "; sizes differ");
   }
   if (is_mask(fit))
-    fail<ValueError>({"rnn"}, "the mask has shape ", x, ", the inputs ", like, "; a mask is ",
+    fail<ValueError>({"rnn"}, "the mask has shape ", x, ", the inputs ", like, "; a mask must be ",
                      fit == ShapeCheck::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");
   if (fit == ShapeCheck::branches)
@@ -199,9 +199,10 @@ void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
   if (is_rows(fit))
     fail<ValueError>({"rnn"}, fit == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, "; it must be (",
                      like.dims[0], ", ...), a row for each sample");
-  const char* what = fit == ShapeCheck::binary_crossentropy ? "binary_crossentropy"
-                     : fit == ShapeCheck::class_ids         ? "sparse_categorical_crossentropy"
-                                                            : "categorical_crossentropy";
+  if (fit == ShapeCheck::class_ids)
+    fail<ValueError>({"sparse_categorical_crossentropy"}, "target ", x,
+                     " must have the shape of output without its classes, ", like);
+  const char* what = fit == ShapeCheck::binary_crossentropy ? "binary_crossentropy" : "categorical_crossentropy";
   fail<ValueError>({what}, "target ", x, " and output ", like, " must have one shape");
 }
 

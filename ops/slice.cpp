@@ -35,7 +35,7 @@ Region slice_of(const OpCall& call) {
   r.out.rank = static_cast<std::int8_t>(r.rank);
   if (r.rank < 0) return r;
   if ((start.rank >= 0 && start.rank != r.rank) || (size.rank >= 0 && size.rank != r.rank))
-    fail_bounds(x, start, size, "they have an entry for each axis");
+    fail_bounds(x, start, size, "they must have an entry for each axis");
   slice_region(x, start, size, r);
   for (int i = 0; i < r.rank; ++i) r.out.dims[i] = r.count[i];
   return r;

@@ -224,7 +224,7 @@ constinit const OpDef broadcast_to_op{.name = "broadcast_to",
                                       .cuda = broadcast_to_kernel};
 
 Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis) {
-  if (times < 1) fail<ValueError>({"repeat_elements", "rep"}, times, "; it must be at least 1");
+  if (times < 1) fail<ValueError>({"repeat_elements", "rep"}, "is ", times, "; it must be at least 1");
   return apply1(repeat_op, RepeatAttrs{times, axis}, {x});
 }
 Tensor tile(const Tensor& x, const Dims& times) { return apply1(tile_op, {x, dims_tensor(times, "tile")}); }

@@ -45,7 +45,7 @@ Level choose() {
                 level_name(best()));
     return best();
   }
-  log_warning(std::string("KASSETTE_SIMD is \"") + name + "\"; it takes sse2, avx2 or avx512; using " +
+  log_warning(std::string("KASSETTE_SIMD is \"") + name + "\"; it must be sse2, avx2 or avx512; using " +
               level_name(best()));
   return best();
 }

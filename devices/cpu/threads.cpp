@@ -255,7 +255,7 @@ int default_threads() {
   char* end;
   long n = std::strtol(text, &end, 10);
   if (*end == 0 && n >= 1 && n <= kMaxThreads) return static_cast<int>(n);
-  log_warning(kassette::text("KASSETTE_NUM_THREADS is \"", text, "\"; it takes a number from 1 to ", kMaxThreads,
+  log_warning(kassette::text("KASSETTE_NUM_THREADS is \"", text, "\"; it must be a number from 1 to ", kMaxThreads,
                              "; using ", cpus));
   return cpus;
 }
@@ -310,7 +310,7 @@ int num_threads() {
 }
 
 void set_num_threads(int n) {
-  if (n < 0 || n > kMaxThreads) fail<ValueError>({"set_num_threads"}, n, "; it takes a number from 0 to ", kMaxThreads);
+  if (n < 0 || n > kMaxThreads) fail<ValueError>({"set_num_threads", "n"}, "is ", n, "; it must be 0 to ", kMaxThreads);
   use_threads(n ? n : std::min(available_cpus(), kMaxThreads));
 }
 

@@ -51,16 +51,18 @@ Picture::Picture(Kind kind, Tensor x, Tensor y, const PictureOptions& o)
 Picture plot(const Operand& y, const PictureOptions& options) {
   check("plot", options);
   Tensor ys = drawn(y, "plot");
-  if (ys.ndim() < 1 || ys.ndim() > 2) fail<ValueError>({"plot"}, ys.shape(), "; it takes (n,), or (n, k) for k lines");
+  if (ys.ndim() < 1 || ys.ndim() > 2)
+    fail<ValueError>({"plot", "y"}, "has shape ", ys.shape(), "; it must be (n,), or (n, k) for k lines");
   return PictureAccess::make(Picture::kPlot, Tensor(), ys, options);
 }
 Picture plot_over(const Operand& x, const Operand& y, const PictureOptions& options) {
   check("plot", options);
   Tensor xs = drawn(x, "plot"), ys = drawn(y, "plot");
-  if (ys.ndim() < 1 || ys.ndim() > 2) fail<ValueError>({"plot"}, ys.shape(), "; it takes (n,), or (n, k) for k lines");
+  if (ys.ndim() < 1 || ys.ndim() > 2)
+    fail<ValueError>({"plot", "y"}, "has shape ", ys.shape(), "; it must be (n,), or (n, k) for k lines");
   if (xs.ndim() != 1 || xs.size() != std::int64_t(ys.shape()[0]))
     fail<ValueError>({"plot"}, "x ", xs.shape(), " and y ", ys.shape(),
-                     ": x has one element for each of y's first axis");
+                     ": x must have one element for each of y's first axis");
   return PictureAccess::make(Picture::kPlot, xs, ys, options);
 }
 Picture hist(const Operand& x, const PictureOptions& options) {
@@ -72,7 +74,8 @@ Picture imshow(const Operand& image, const PictureOptions& options) {
   Tensor x = drawn(image, "imshow");
   Shape s = x.shape();
   bool good = s.rank() == 2 || (s.rank() == 3 && (s[2] == 1 || s[2] == 3 || s[2] == 4));
-  if (!good) fail<ValueError>({"imshow"}, s, "; it takes (h, w), (h, w, 1), (h, w, 3) or (h, w, 4)");
+  if (!good)
+    fail<ValueError>({"imshow", "image"}, "has shape ", s, "; it must be (h, w), (h, w, 1), (h, w, 3) or (h, w, 4)");
   return PictureAccess::make(Picture::kImage, x, Tensor(), options);
 }
 

@@ -140,13 +140,13 @@ TEST_CASE("what cannot be imported is one line, and still belongs to the caller"
   refuse([](auto& m) { m.dl_tensor.dtype = {dl::kDLBool, 1, 1}; }, "from_dlpack: a tensor has no dtype bool1");
   refuse([](auto& m) { m.dl_tensor.dtype = {10, 8, 1}; }, "from_dlpack: a tensor has no dtype type code 10 of bits 8");
   refuse([](auto& m) { m.dl_tensor.device.device_type = static_cast<dl::DLDeviceType>(10); },
-         "from_dlpack: device type 10; it takes CPU (1, 3) and CUDA (2)");
+         "from_dlpack: device type 10; it must be CPU (1, 3) or CUDA (2)");
   refuse([](auto& m) { m.dl_tensor.ndim = 9; }, "from_dlpack: rank 9; a tensor has 0 to 8 axes");
   refuse([](auto& m) { m.dl_tensor.ndim = -1; }, "from_dlpack: rank -1; a tensor has 0 to 8 axes");
   refuse([](auto& m) { m.dl_tensor.shape = nullptr; }, "from_dlpack: 2 axes and no shape");
   refuse([](auto& m) { m.dl_tensor.shape[1] = -3; }, "from_dlpack: a size of -3 along axis 1");
   refuse([](auto& m) { m.dl_tensor.data = nullptr; }, "from_dlpack: a null pointer for the shape (2, 3)");
-  refuse([](auto& m) { m.version = {2, 0}; }, "from_dlpack: DLPack version 2.0; it takes 1.x");
+  refuse([](auto& m) { m.version = {2, 0}; }, "from_dlpack: DLPack version 2.0; it must be 1.x");
   Versioned huge(v.data(), kFloats, {std::int64_t(1) << 40, std::int64_t(1) << 40});
   CHECK_THROWS_AS(from_dlpack(&huge.managed), ValueError);
   CHECK_THROWS_WITH(from_dlpack(static_cast<dl::DLManagedTensor*>(nullptr)), "from_dlpack: a null pointer");

@@ -168,7 +168,7 @@ TEST_CASE("a sleeping pool wakes", "[threads]") {
 }
 
 TEST_CASE("the number of threads is checked", "[threads]") {
-  CHECK_THROWS_WITH(set_num_threads(-1), "set_num_threads: -1; it takes a number from 0 to 256");
+  CHECK_THROWS_WITH(set_num_threads(-1), "set_num_threads: n is -1; it must be 0 to 256");
   CHECK_THROWS_AS(set_num_threads(1000), ValueError);
   Threads allowed(0);
   CHECK(num_threads() >= 1);

@@ -260,8 +260,9 @@ TEST_CASE("bias for channels and for places", "[conv]") {
         List{0, 1, 2, 3, 4, 5});  // reshaped, not transposed
   CHECK(flat(K::bias_add(K::zeros({2, 3}, "float64"), K::constant({1, 2, 3}, float64), "channels_first")) ==
         List{1, 2, 3, 1, 2, 3});
-  CHECK_THROWS_WITH(K::bias_add(x, K::constant({1}, float64)),
-                    "bias_add: a bias of shape (1,) for x of shape (1, 2, 3); it has one number for each channel");
+  CHECK_THROWS_WITH(
+      K::bias_add(x, K::constant({1}, float64)),
+      "bias_add: a bias of shape (1,) for x of shape (1, 2, 3); it must have one number for each channel");
   Tensor p = K::placeholder({None, None, None}, None, "float64");
   auto f = K::function({p}, {K::bias_add(p, K::constant({1}, float64))});
   CHECK_THROWS_AS(f({x}), ValueError);
@@ -325,7 +326,7 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
         "conv2d_transpose: output_shape (3, 10, 12, 4) for x (2, 5, 6, 3) and a kernel (3, 3, 4, 3): the batch is 2");
   CHECK(refused([&] {
           K::separable_conv2d(x, K::ones({3, 3, 3, 1}), K::ones({1, 2, 3, 4}));
-        }) == "separable_conv2d: the pointwise kernel has shape (1, 2, 3, 4); its spatial sizes are 1");
+        }) == "separable_conv2d: the pointwise kernel has shape (1, 2, 3, 4); its spatial sizes must be 1");
   for (const char* format : {"channels_middle", ""})
     CHECK(refused([&] { K::conv2d(x, w, 1, "same", std::string(format)); }).find("conv2d: ") == 0);
   CHECK(refused([&] { K::pool2d(x, 2, 1, "twice"); }) ==

@@ -113,7 +113,7 @@ TEST_CASE("eye is a variable with ones on the diagonal", "[creation]") {
   CHECK(values(K::eye({2, 3}, "int64")) == std::vector<double>{1, 0, 0, 0, 1, 0});
   CHECK(K::is_variable(K::eye(3)));
   CHECK(K::eye(0).shape() == Shape{0, 0});
-  CHECK_THROWS_WITH(K::eye({1, 2, 3}), "eye: 3 sizes; it takes one or two");
+  CHECK_THROWS_WITH(K::eye({1, 2, 3}), "eye: 3 sizes; there must be one or two");
 }
 
 TEST_CASE("zeros_like and ones_like have floatx and the run-time shape", "[creation]") {
@@ -220,7 +220,7 @@ TEST_CASE("a placeholder's shape wins over ndim, and ndim is an integer", "[crea
   CHECK(K::int_shape(K::placeholder(None, 8)).rank() == 8);
   CHECK_THROWS_WITH(K::placeholder(None, 1.5), "placeholder: ndim is not an integer");
   CHECK_THROWS_WITH(K::placeholder(K::shape(K::placeholder({2}))),
-                    "placeholder: shape is a tensor; it takes numbers and None");
+                    "placeholder: shape is a tensor; it must be numbers and None");
 }
 
 TEST_CASE("shape and size are int32 tensors", "[introspection]") {

@@ -43,12 +43,12 @@ TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symb
     refuses(
         x,
         "rnn: the mask has shape " + shape +
-            ", the inputs (4, 6, 5); a mask is (samples, time) as they are, or the same with an axis of size 1 behind",
+            ", the inputs (4, 6, 5); a mask must be (samples, time) as they are, or the same with an axis of size 1 behind",
         [&](const Tensor& in) { K::rnn(keep, in, {h}, false, mask); });
   }
   refuses(
       x,
-      "rnn: the mask has shape (6, 4), the inputs (4, 6, 5); a mask is (time, samples) as they are, or the same with an axis of size 1 behind",
+      "rnn: the mask has shape (6, 4), the inputs (4, 6, 5); a mask must be (time, samples) as they are, or the same with an axis of size 1 behind",
       [&](const Tensor& in) {
         K::rnn(keep, in, {K::zeros({6, 5})}, false, K::ones({6, 4}), K::None, false, K::None, true);
       });
@@ -89,7 +89,7 @@ TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symb
       error_of([&] {
         masked({x, K::ones({4, 5})});
       }) ==
-      "rnn: the mask has shape (4, 5), the inputs (4, 6, 5); a mask is (samples, time) as they are, or the same with an axis of size 1 behind");
+      "rnn: the mask has shape (4, 5), the inputs (4, 6, 5); a mask must be (samples, time) as they are, or the same with an axis of size 1 behind");
 }
 
 TEST_CASE("a mask whose sizes only a replay knows is refused in rnn's words", "[rnn][bad]") {
@@ -244,9 +244,10 @@ TEST_CASE("map_fn and folds refuse what they cannot go through, eager and symbol
           [&](const Tensor& in) {
             K::map_fn(same, {in, x});
           });
-  refuses(x, "map_fn: elements of length 2 and 3", [](const Tensor& in) {
-    K::map_fn([](const Tensors& t) { return t[0]; }, {in, K::ones({3})});
-  });
+  refuses(x, "map_fn: the tensors have 2 and 3 elements to iterate over; all must have the same number",
+          [](const Tensor& in) {
+            K::map_fn([](const Tensors& t) { return t[0]; }, {in, K::ones({3})});
+          });
   auto plus = [](const Tensor& a, const Tensor& e) { return a + e; };
   refuses(one, "foldl: elems is a scalar; it needs an axis to iterate over",
           [&](const Tensor& in) { K::foldl(plus, in); });

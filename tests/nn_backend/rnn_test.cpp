@@ -166,7 +166,8 @@ const Vec kX = numbers(kSamples * kTime * kIn, 1), kH = numbers(kSamples * kOut,
           kWh = numbers(kOut * kOut, 4);
 const Vec kMask{1, 0, 1, 1, 0, 1, /**/ 0, 0, 1, 1, 1, 0, /**/ 1, 1, 1, 1, 1, 1, /**/ 0, 0, 0, 0, 0, 0};
 
-const Settings kSettings[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+const Settings kSettings[] = {
+    {}, {.go_backwards = true}, {.zero_output_for_mask = true}, {.go_backwards = true, .zero_output_for_mask = true}};
 
 }  // namespace
 
@@ -379,8 +380,10 @@ TEST_CASE("several inputs go through time together", "[rnn]") {
          q = K::placeholder({K::None, K::None, 2}, K::None, "float64");
   auto f = K::function({p, q}, {K::rnn(step, {p, q}, {h}).outputs});
   close(values(f({a, b})[0]), want);
-  CHECK_THROWS_WITH(f({a, f64(numbers(8, 1), {2, 2, 2})}), "rnn: elements of length 3 and 2");
-  CHECK_THROWS_WITH(K::rnn(step, {a, f64(numbers(8, 1), {2, 2, 2})}, {h}), "rnn: elements of length 3 and 2");
+  CHECK_THROWS_WITH(f({a, f64(numbers(8, 1), {2, 2, 2})}),
+                    "rnn: the tensors have 3 and 2 elements to iterate over; all must have the same number");
+  CHECK_THROWS_WITH(K::rnn(step, {a, f64(numbers(8, 1), {2, 2, 2})}, {h}),
+                    "rnn: the tensors have 3 and 2 elements to iterate over; all must have the same number");
   CHECK_THROWS_WITH(K::rnn(step, {a, f64(numbers(18, 1), {3, 3, 2})}, {h}),
                     "rnn: inputs of shapes (2, 3, 2) and (3, 3, 2); their first two sizes must be equal");
   CHECK_THROWS_WITH(K::rnn(

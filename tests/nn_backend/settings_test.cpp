@@ -160,16 +160,16 @@ TEST_CASE("bad values are an AssertionError, at every use", "[settings]") {
     const char *text, *message;
   };
   for (const Bad& bad :
-       {Bad{R"({"floatx": "float8"})", "floatx is \"float8\"; it takes \"float16\" or \"float32\" or \"float64\""},
-        Bad{R"({"floatx": null})", "floatx is null; it takes \"float16\" or \"float32\" or \"float64\""},
-        Bad{R"({"epsilon": 1})", "epsilon is 1; it takes a float such as 1e-07 or 1.0"},
+       {Bad{R"({"floatx": "float8"})", "floatx is \"float8\"; it must be \"float16\" or \"float32\" or \"float64\""},
+        Bad{R"({"floatx": null})", "floatx is null; it must be \"float16\" or \"float32\" or \"float64\""},
+        Bad{R"({"epsilon": 1})", "epsilon is 1; it must be a float such as 1e-07 or 1.0"},
         Bad{R"({"epsilon": 18446744073709551616})",
-            "epsilon is 18446744073709551616; it takes a float such as 1e-07 or 1.0"},
+            "epsilon is 18446744073709551616; it must be a float such as 1e-07 or 1.0"},
         Bad{R"({"epsilon":-123456789012345678901})",
-            "epsilon is -123456789012345678901; it takes a float such as 1e-07 or 1.0"},
-        Bad{R"({"epsilon": true})", "epsilon is true; it takes a float such as 1e-07 or 1.0"},
+            "epsilon is -123456789012345678901; it must be a float such as 1e-07 or 1.0"},
+        Bad{R"({"epsilon": true})", "epsilon is true; it must be a float such as 1e-07 or 1.0"},
         Bad{R"({"image_data_format": "th"})",
-            "image_data_format is \"th\"; it takes \"channels_last\" or \"channels_first\""}}) {
+            "image_data_format is \"th\"; it must be \"channels_last\" or \"channels_first\""}}) {
     Home home(bad.text);
     CHECK_THROWS_AS(K::reload(), kassette::AssertionError);
     CHECK_THROWS_WITH(K::floatx(), home.file().string() + ": " + bad.message);
@@ -374,7 +374,8 @@ TEST_CASE("what is no file, or has no end, is an error of one line and no hang",
                     "keras.json: cannot read " + home.file().string() + ": it has more than 1048576 bytes");
   fs::resize_file(home.file(), 0);
   home.write("{\"epsilon\": " + std::string(500000, '[') + std::string(500000, ']') + "}");
-  CHECK_THROWS_WITH(K::reload(), home.file().string() + ": epsilon is an array; it takes a float such as 1e-07 or 1.0");
+  CHECK_THROWS_WITH(K::reload(),
+                    home.file().string() + ": epsilon is an array; it must be a float such as 1e-07 or 1.0");
   home.write("{\"floatx\": \"" + std::string(1000, 'x') + "\"}");
   try {
     K::reload();

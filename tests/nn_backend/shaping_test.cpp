@@ -207,9 +207,9 @@ TEST_CASE("repeat_elements, repeat and tile", "[shaping]") {
   CHECK(K::tile(counted({3, 4}, 12), {0, 2}).shape() == Shape{0, 8});
   CHECK_THROWS_WITH(K::tile({1, 2}, {2, 3}), "tile: (2,) by (2, 3): more factors than axes; K::expand_dims makes axes");
   CHECK_THROWS_WITH(K::tile({1, 2}, -1), "tile: (2,) by (-1,): factors must not be negative");
-  CHECK_THROWS_WITH(K::repeat({1, 2}, 3), "repeat: a tensor of shape (2,); it must have rank 2");
+  CHECK_THROWS_WITH(K::repeat({1, 2}, 3), "repeat: x of shape (2,) must have rank 2: (samples, features)");
   CHECK_THROWS_AS(K::repeat({1, 2}, 3), AssertionError);
-  CHECK_THROWS_WITH(K::repeat_elements({1, 2}, 0, 0), "repeat_elements: rep 0; it must be at least 1");
+  CHECK_THROWS_WITH(K::repeat_elements({1, 2}, 0, 0), "repeat_elements: rep is 0; it must be at least 1");
   CHECK_THROWS_WITH(K::repeat_elements({1, 2}, 2, 1), "repeat_elements: axis 1 is out of range for (2,) of rank 1");
   CHECK_THROWS_WITH(K::tile({1, 2}, {1L << 62}),
                     "tile: 2 elements of (2,) 4611686018427387904 times are too many to address");
@@ -239,7 +239,7 @@ TEST_CASE("slice takes a window", "[shaping]") {
   CHECK(K::int_shape(K::slice(p, {0, 1}, {K::shape(p)[0], 3})) == Shape{-1, 3});
   CHECK_THROWS_WITH(
       K::slice(x, {1, 2, 3, 0}, {2, 2, 1, 1}),
-      "slice: start (1, 2, 3, 0) and size (2, 2, 1, 1) of a tensor of shape (4, 4): they have an entry for each axis");
+      "slice: start (1, 2, 3, 0) and size (2, 2, 1, 1) of a tensor of shape (4, 4): they must have an entry for each axis");
   CHECK_THROWS_WITH(K::slice(x, {3, 0}, {2, 4}),
                     "slice: start (3, 0) and size (2, 4) of a tensor of shape (4, 4): beyond the end");
   CHECK_THROWS_WITH(K::slice(x, {-1, 0}, {1, 4}),

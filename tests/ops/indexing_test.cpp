@@ -70,8 +70,9 @@ TEST_CASE("an index may be text", "[indexing]") {
   CHECK(x[":, newaxis, 0:1"].shape() == Shape{2, 1, 1, 4});
   CHECK(x["None, -1"].shape() == Shape{1, 3, 4});
   CHECK(x("0", "1:")(1, 2).item<float>() == 10);
-  CHECK_THROWS_WITH(x["1;2"],
-                    "index: '1;2' is not understood at ';2'; it takes 1, 1:5, ::-1, ..., newaxis, with commas between");
+  CHECK_THROWS_WITH(
+      x["1;2"],
+      "index: '1;2' is not understood at ';2'; it must be made of 1, 1:5, ::-1, ..., newaxis, with commas between");
   CHECK_THROWS_WITH(x["::0"], "index: '::0': a step of 0");
   CHECK_THROWS_AS(x[""], ValueError);
 }
