@@ -80,6 +80,18 @@ TEST_CASE("reads_shape: by the op, and of a step of which the shape alone is nee
   CHECK(reads_shape(p.step(1), 0));
 }
 
+TEST_CASE("find_roots: outputs, fetches and the values of updates, and nothing else", "[passes]") {
+  Program p = feeds(1);
+  const int out = append(p, negative(), {0}), fetched = append(p, negative(), {0}), next = append(p, negative(), {0});
+  append(p, negative(), {0});
+  p.outputs = {out};
+  p.fetches = {fetched};
+  p.effects.push_back({{}, next, Effect::kSet, "update"});
+  p.root = {1};  // of an earlier call
+  find_roots(p);
+  CHECK(p.root == std::vector<char>{0, 1, 1, 1, 0});
+}
+
 TEST_CASE("find_needs: what only shapes are read of needs no value, what nobody reads nothing", "[passes]") {
   Program p = feeds(2);
   const int a = append(p, negative(), {0}), like = append(p, negative(), {a}),

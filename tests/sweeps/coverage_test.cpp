@@ -1,4 +1,4 @@
-// tests/sweeps/coverage_test.cpp - nothing is left out of the sweeps: every op row and K function is in a sample, or here.
+// tests/sweeps/coverage_test.cpp - nothing is left out of the sweeps: every op and K function is in a sample, or here.
 #include <kassette/testing.h>
 
 #include <map>
@@ -107,18 +107,17 @@ std::set<std::string> recorded_by(const Sample& s, const Shapes& shapes) {
 
 }  // namespace
 
-TEST_CASE("every op row is on the tape of a sample or of its gradients, or is exempt with a reason",
-          "[sweep][coverage]") {
+TEST_CASE("every op is on the tape of a sample or of its gradients, or is exempt with a reason", "[sweep][coverage]") {
   std::set<std::string> seen;
   for (const Sample& s : op_samples()) {
     auto cases = cases_of(s);
     std::set<std::string> ops = recorded_by(s, cases[0]);
-    if (!s.traits.k && !ops.count(s.name)) FAIL_CHECK("the sample of row " << s.name << " does not record it");
+    if (!s.traits.k && !ops.count(s.name)) FAIL_CHECK("the sample of op " << s.name << " does not record it");
     seen.insert(ops.begin(), ops.end());
   }
   for (const OpDef* row : all_ops())
     if (!seen.count(row->name) && !exempt(kRows, row->name))
-      FAIL_CHECK("op row " << row->name << " is in no sample: give it a line in tests/op_samples.h");
+      FAIL_CHECK("op " << row->name << " is in no sample: give it a line in tests/op_samples.h");
 }
 
 TEST_CASE("every K function is called by a sample, or is exempt with a reason", "[sweep][coverage]") {

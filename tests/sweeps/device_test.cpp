@@ -169,11 +169,10 @@ TEST_CASE("every sample is played on a CUDA device with the bits of eager calls 
         checked(title(s, cases[0], plain_dtype(s)) + " played", [&] { return play(s, cases, plain_dtype(s)); });
 }
 
-TEST_CASE("every op row has a kernel on CUDA devices, or makes what lives on the host", "[device]") {
+TEST_CASE("every op has a kernel on CUDA devices, or makes what lives on the host", "[device]") {
   if (!has_device("cuda:0")) return;
   for (const OpDef* row : all_ops())
     if ((row->cuda == nullptr) != (kOnHost.count(row->name) > 0))
-      FAIL_CHECK(
-          "op row " << row->name
-                    << (row->cuda ? " has a CUDA kernel, and is listed as being without" : " has no CUDA kernel"));
+      FAIL_CHECK("op " << row->name
+                       << (row->cuda ? " has a CUDA kernel, and is listed as being without" : " has no CUDA kernel"));
 }
