@@ -50,7 +50,7 @@ class Parameter {
 
  private:
   static const Operand& some(const Operand& p, const char* name, const char* what) {
-    if (p.is_none()) fail<TypeError>({what}, name, " is None where a number or tensor is expected");
+    if (p.is_none()) fail<TypeError>({what, name}, "is None where a number or tensor is expected");
     return p;
   }
   /// The parameter, cast and reshaped as needed; empty if that is not necessary.

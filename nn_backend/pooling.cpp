@@ -24,17 +24,17 @@ using namespace ops;
 namespace backend {
 
 void numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to) {
-  if (given.whole_) fail<TypeError>({what}, name, " are numbers, not a tensor");
+  if (given.whole_) fail<TypeError>({what, name}, "must be numbers, not a tensor");
   if (given.size_ != axes && given.size_ != 1)
-    fail<ValueError>({what}, name, given.size_ < 0 ? " are None" : text(" hold ", given.size_, " sizes"),
+    fail<ValueError>({what, name}, given.size_ < 0 ? "are None" : text("hold ", given.size_, " sizes"),
                      "; they must be ", axes, axes == 1 ? " number" : " numbers, or one for all axes");
   for (int i = 0; i < axes; ++i) {
     const Dim& d = given.dims_[given.size_ == 1 ? 0 : i];
-    if (d.tensor_) fail<TypeError>({what}, name, " are numbers, not tensors");
+    if (d.tensor_) fail<TypeError>({what, name}, "must be numbers, not tensors");
     if (d.value_ == Dim::kNoneDim || d.value_ < 1)
-      fail<ValueError>({what}, name, " hold ", d.value_ == Dim::kNoneDim ? std::string("None") : text(d.value_),
+      fail<ValueError>({what, name}, "hold ", d.value_ == Dim::kNoneDim ? std::string("None") : text(d.value_),
                        "; they must be at least 1");
-    if (d.value_ > INT32_MAX) fail<ValueError>({what}, name, " hold ", d.value_, "; they must be at most ", INT32_MAX);
+    if (d.value_ > INT32_MAX) fail<ValueError>({what, name}, "hold ", d.value_, "; they must be at most ", INT32_MAX);
     to[i] = d.value_;
   }
 }

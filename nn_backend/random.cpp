@@ -57,7 +57,7 @@ struct Sample {
     Tensor t = as_tensor(x, dtype, what);
     if (!t.defined()) fail_empty({what, name});
     if (t.dtype() != dtype)
-      fail<TypeError>({what}, name, " is ", t.dtype(), " and the samples are ", dtype,
+      fail<TypeError>({what, name}, "is ", t.dtype(), " and the samples are ", dtype,
                       "; cast it (K::cast) or give dtype");
     return t;
   }

@@ -46,12 +46,12 @@ namespace {
 
 void check_list(const char* what, const Tensors& list, const char* name) {
   for (const Tensor& t : list) {
-    if (!t.defined()) fail<ValueError>({what}, name, " holds ", kEmptyTensor);
+    if (!t.defined()) fail<ValueError>({what, name}, "holds ", kEmptyTensor);
     refuse_sparse(what, t);
   }
 }
 void check_elements(const char* what, const Tensors& list, bool takes_list, const char* name) {
-  if (list.empty()) fail<ValueError>({what}, name, " is an empty list");
+  if (list.empty()) fail<ValueError>({what, name}, "is an empty list");
   if (list.size() > 1 && !takes_list)
     fail<TypeError>({what}, list.size(), " tensors to go through, and a function of one; let it take `const Tensors&`");
   check_list(what, list, name);

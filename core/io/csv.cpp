@@ -199,7 +199,8 @@ void print(std::string& out, T v) {
 Tensor load_csv(Name path, const LoadCsvOptions& options) {
   io::InputFile file("load_csv", path, options.max_bytes);
   if (!options.dtype.given()) fail<TypeError>({"load_csv"}, "no dtype");
-  if (options.skip_rows < 0) fail<ValueError>({"load_csv"}, "skip_rows is ", options.skip_rows);
+  if (options.skip_rows < 0)
+    fail<ValueError>({"load_csv", "skip_rows"}, "is ", options.skip_rows, "; it must not be negative");
   if (std::strchr("+-.#\"\n\r0123456789", options.delimiter))
     fail<ValueError>({"load_csv"}, "that delimiter occurs in numbers or lines");
   if (options.dtype == float32) return load_as<float>(file, options);  // not by way of double: that would round twice

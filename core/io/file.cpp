@@ -47,7 +47,8 @@ struct InputFile::Mapping {
 InputFile::InputFile(const char* what, Name path, std::int64_t max_bytes)
     : what_(what), shown_(printable(required(what, "path", path))) {
   if (max_bytes < 0)
-    fail<ValueError>({what}, "max_bytes is ", max_bytes, "; 0 stands for 8 times the file's size and at least 1 GiB");
+    fail<ValueError>({what, "max_bytes"}, "is ", max_bytes,
+                     "; 0 stands for 8 times the file's size and at least 1 GiB");
   // Opening a pipe would wait for its writer.
   descriptor_ = ::open(string_of(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat status;

@@ -134,7 +134,7 @@ TEST_CASE("csv says in which line and column something is wrong", "[io]") {
   CHECK(csv_error("1,2\n3,256", {.dtype = uint8}) == "line 2, column 2: 256 does not fit uint8");
   CHECK(csv_error("1 2\n") == "line 1, column 1: '1 2' is not a number; {.skip_rows = 1} passes over a line of names");
   CHECK(csv_error("1\n", {.delimiter = '.'}) == "load_csv: that delimiter occurs in numbers or lines");
-  CHECK(csv_error("1\n", {.skip_rows = -1}) == "load_csv: skip_rows is -1");
+  CHECK(csv_error("1\n", {.skip_rows = -1}) == "load_csv: skip_rows is -1; it must not be negative");
 }
 
 TEST_CASE("csv gives every number back exactly", "[io]") {

@@ -290,6 +290,14 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
           K::conv2d(x, K::ones({3, 3, 2, 4}));
         }) == "conv2d: x (2, 5, 6, 3) has 3 channels, and the kernel (3, 3, 2, 4) takes 2");
   CHECK(refused([&] { K::conv2d(x, w, 0); }) == "conv2d: strides hold 0; they must be at least 1");
+  CHECK(refused([&] {
+          K::conv2d(x, w, {1, 1, 1});
+        }) == "conv2d: strides hold 3 sizes; they must be 2 numbers, or one for all axes");
+  try {
+    K::conv2d(x, w, 0);
+  } catch (const Error& e) {
+    CHECK(std::string(e.argument()) == "strides");
+  }
   CHECK(refused([&] { K::conv2d(x, w, {1, -2}); }) == "conv2d: strides hold -2; they must be at least 1");
   CHECK(refused([&] { K::conv2d(x, w, 1, "same", None, 0); }) ==
         "conv2d: dilation_rate hold 0; they must be at least 1");
