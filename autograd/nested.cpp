@@ -150,7 +150,7 @@ const Plan& Plan::flat() const {
   if (!nested_) return *this;
   std::lock_guard<std::mutex> lock(nested_->mutex);
   if (!nested_->flat) {
-    Scoped<ScopeState> own(context(), scope_of_its_own(false));
+    Scoped<ScopeState> own(context(), scope_of_its_own(/*symbolic=*/false));
     nested_->flat = build(nested_->request);
     nested_->request = {};
   }

@@ -89,7 +89,7 @@ NormalizedBatch normalize_batch_in_training(const Operand& operand, const Operan
   check_float(x, what);
   DType dtype = x.body().dtype;
   Normalized n = normalize_batch(x, optional(gamma, dtype, what), optional(beta, dtype, what),
-                                 encode_axes(what, x, reduction_axes, false), epsilon);
+                                 encode_axes(what, x, reduction_axes, /*keepdims=*/false), epsilon);
   return {n.y, cast(n.mean, dtype), cast(n.variance, dtype)};
 }
 
@@ -99,7 +99,7 @@ Tensor batch_normalization(const Operand& operand, const Operand& mean, const Op
   const char* what = "batch_normalization";
   Arg x(operand, DType(), what);
   check_float(x, what);
-  if (axis != -1) checked_axes(what, x, axis, false);
+  if (axis != -1) checked_axes(what, x, axis, /*keepdims=*/false);
   return attribute_errors(what, [&] {
     Parameter center(mean, "mean", what, x, axis);
     Tensor scale = rsqrt(Parameter(var, "var", what, x, axis), epsilon);

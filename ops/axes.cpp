@@ -25,7 +25,9 @@ std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bo
   return code;
 }
 
-std::int64_t encode_axis(const char* what, const Tensor& x, int axis) { return encode_axes(what, x, axis, true); }
+std::int64_t encode_axis(const char* what, const Tensor& x, int axis) {
+  return encode_axes(what, x, axis, /*keepdims=*/true);
+}
 
 std::int64_t checked_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
   std::int64_t code = encode_axes(what, x, axes, keepdims);

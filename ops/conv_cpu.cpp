@@ -293,7 +293,8 @@ template <class T>
 void forward(const OpCall& call, const Finish<T>& finish = {}) {
   const Body& y = *call.out[0];
   const ConvShape s(call.attrs, call.spec(0), call.spec(1), y);
-  const Images x = images_of(s, call.in[0].data, y.dtype, true), to = images_of(s, y.data(), y.dtype, false);
+  const Images x = images_of(s, call.in[0].data, y.dtype, /*input=*/true),
+               to = images_of(s, y.data(), y.dtype, /*input=*/false);
   Line line[3];
   for (int d = 0; d < 3; ++d) line[d] = forward_line(s.window[d], s.in[d], s.out[d]);
   const Weights w = weights_of(s, call.in[1].data, y.dtype, s.c_out, 1);
@@ -305,7 +306,8 @@ template <class T>
 void input_gradient(const OpCall& call) {
   const Body& dx = *call.out[0];
   const ConvShape s(call.attrs, dx, call.spec(1), call.spec(0));
-  const Images dy = images_of(s, call.in[0].data, dx.dtype, false), to = images_of(s, dx.data(), dx.dtype, true);
+  const Images dy = images_of(s, call.in[0].data, dx.dtype, /*input=*/false),
+               to = images_of(s, dx.data(), dx.dtype, /*input=*/true);
   const Weights w = weights_of(s, call.in[1].data, dx.dtype, 1, s.c_out);
   const WindowAxis* window = s.window;
   bool gaps = false;
@@ -327,7 +329,8 @@ template <class T>
 void kernel_gradient_of(const OpCall& call) {
   const Body& dw = *call.out[0];
   const ConvShape s(call.attrs, call.spec(0), dw, call.spec(1));
-  const Images x = images_of(s, call.in[0].data, dw.dtype, true), dy = images_of(s, call.in[1].data, dw.dtype, false);
+  const Images x = images_of(s, call.in[0].data, dw.dtype, /*input=*/true),
+               dy = images_of(s, call.in[1].data, dw.dtype, /*input=*/false);
   const Weights to = weights_of(s, dw.data(), dw.dtype, s.c_out, 1);
   Line line[3];
   for (int d = 0; d < 3; ++d) line[d] = forward_line(s.window[d], s.in[d], s.out[d]);

@@ -336,7 +336,7 @@ Side output(const ConvShape& s, const OpCall& call, bool windows) {
 void max_kernel(const OpCall& call) {
   with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
-    const Side x = input(s, call, 0, true), y = output(s, call, false);
+    const Side x = input(s, call, 0, /*windows=*/true), y = output(s, call, /*windows=*/false);
     if (pool_lines<T>(s, x, y, loops<T>().max_lines, loops<T>().max)) return;
     pool<T>(s, {x, y}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().max(w, p[0], p[1]); });
   });
@@ -344,21 +344,25 @@ void max_kernel(const OpCall& call) {
 void max_spread_kernel(const OpCall& call) {
   with_shape(call, call.spec(0), call.spec(1), [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
-    pool<T>(s, {input(s, call, 0, true), input(s, call, 1, false), output(s, call, true)},
-            [](const PoolWindow<T>& w, T* const* p) { loops<T>().max_spread(w, p[0], p[1], p[2]); });
+    pool<T>(
+        s,
+        {input(s, call, 0, /*windows=*/true), input(s, call, 1, /*windows=*/false), output(s, call, /*windows=*/true)},
+        [](const PoolWindow<T>& w, T* const* p) { loops<T>().max_spread(w, p[0], p[1], p[2]); });
   });
 }
 void max_pick_kernel(const OpCall& call) {
   with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
-    pool<T>(s, {input(s, call, 0, true), input(s, call, 1, true), output(s, call, false)},
-            [](const PoolWindow<T>& w, T* const* p) { loops<T>().max_pick(w, p[0], p[1], p[2]); });
+    pool<T>(
+        s,
+        {input(s, call, 0, /*windows=*/true), input(s, call, 1, /*windows=*/true), output(s, call, /*windows=*/false)},
+        [](const PoolWindow<T>& w, T* const* p) { loops<T>().max_pick(w, p[0], p[1], p[2]); });
   });
 }
 void avg_kernel(const OpCall& call) {
   with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
-    const Side x = input(s, call, 0, true), y = output(s, call, false);
+    const Side x = input(s, call, 0, /*windows=*/true), y = output(s, call, /*windows=*/false);
     if (pool_lines<T>(s, x, y, loops<T>().mean_lines, loops<T>().mean)) return;
     pool<T>(s, {x, y}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean(w, p[0], p[1]); });
   });
@@ -366,7 +370,7 @@ void avg_kernel(const OpCall& call) {
 void avg_spread_kernel(const OpCall& call) {
   with_shape(call, *call.out[0], call.spec(0), [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
-    pool<T>(s, {input(s, call, 0, false), output(s, call, true)},
+    pool<T>(s, {input(s, call, 0, /*windows=*/false), output(s, call, /*windows=*/true)},
             [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean_spread(w, p[0], p[1]); });
   });
 }

@@ -200,7 +200,7 @@ constinit const OpDef binary_probability_grad_op{.name = "binary_probability_cro
                                                  .vjp = binary_probability_grad_vjp,
                                                  .saves_in = 7};
 Tensor probability_cross_entropy(const Tensor& target, const Tensor& probabilities, int axis, double epsilon) {
-  const std::int64_t axes = encode_axes("categorical_crossentropy", probabilities, axis, false);
+  const std::int64_t axes = encode_axes("categorical_crossentropy", probabilities, axis, /*keepdims=*/false);
   return apply1(probability_cross_entropy_op, SoftmaxAttrs{axes, epsilon}, {target, probabilities});
 }
 Tensor sparse_probability_cross_entropy(const Tensor& classes, const Tensor& probabilities, double epsilon) {

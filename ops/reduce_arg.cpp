@@ -184,8 +184,8 @@ constinit const OpDef any_op{.name = "any", .rule = logical_rule, .cpu = logical
 constinit const OpDef all_op{.name = "all", .rule = logical_rule, .cpu = logical_kernel<Fold::min>};
 constinit const OpDef in_top_k_op{.name = "in_top_k", .rule = top_rule, .cpu = top_kernel};
 
-Tensor argmax(const Tensor& x, const Axes& axis) { return reduce(argmax_op, x, axis, false); }
-Tensor argmin(const Tensor& x, const Axes& axis) { return reduce(argmin_op, x, axis, false); }
+Tensor argmax(const Tensor& x, const Axes& axis) { return reduce(argmax_op, x, axis, /*keepdims=*/false); }
+Tensor argmin(const Tensor& x, const Axes& axis) { return reduce(argmin_op, x, axis, /*keepdims=*/false); }
 Tensor any_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(any_op, x, axes, keepdims); }
 Tensor all_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(all_op, x, axes, keepdims); }
 Tensor in_top_k(const Tensor& predictions, const Tensor& targets, std::int64_t k) {

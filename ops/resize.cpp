@@ -64,7 +64,7 @@ template <class T>
 void widen(const T* x, const ResizeShape& s, T* to) {
   if (s.inner > kShort)
     return widen_by(x, s, to, [blend = loops<T>().blend](const T* a, const T* b, T t, std::int64_t n, T* y) {
-      blend(a, b, t, n, y, false);
+      blend(a, b, t, n, y, /*stream=*/false);
     });
   widen_by(x, s, to, [](const T* a, const T* b, T t, std::int64_t n, T* y) {
     for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] + (b[i] - a[i]) * t;

@@ -342,8 +342,8 @@ Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
 Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axis) {
   In in[2] = {target, logits};
   Tensor out[2];
-  apply(softmax_cross_entropy_op, SoftmaxAttrs{encode_axes("categorical_crossentropy", logits, axis, false)}, in, 2,
-        out, 2);
+  apply(softmax_cross_entropy_op,
+        SoftmaxAttrs{encode_axes("categorical_crossentropy", logits, axis, /*keepdims=*/false)}, in, 2, out, 2);
   return std::move(out[0]);
 }
 Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits) {

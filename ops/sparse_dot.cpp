@@ -182,8 +182,8 @@ void products_gradient(const VjpContext& r) {
     Tensor indices = r.in(0), shape = r.in(1);
     return apply1(sparse_dot_op, SparseDotAttrs{transposed}, {indices, r.dy(), shape, x});
   };
-  if (r.wants(2)) r.din(2) = dot(r.in(3), false);
-  if (r.wants(3)) r.din(3) = dot(r.in(2), true);
+  if (r.wants(2)) r.din(2) = dot(r.in(3), /*transposed=*/false);
+  if (r.wants(3)) r.din(3) = dot(r.in(2), /*transposed=*/true);
 }
 
 }  // namespace

@@ -70,15 +70,15 @@ int cgroup_cpus(const std::string& cgroups, const std::string& root) {
     std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
     if (path == "/") path.clear();
     if (controllers.empty()) {
-      limit(tightest(root, path, true));
-      limit(tightest(root + "/unified", path, true));
+      limit(tightest(root, path, /*v2=*/true));
+      limit(tightest(root + "/unified", path, /*v2=*/true));
       continue;
     }
     std::istringstream names(controllers);
     for (std::string name; std::getline(names, name, ',');)
       if (name == "cpu") {
-        limit(tightest(root + "/cpu", path, false));
-        if (controllers != "cpu") limit(tightest(root + "/" + controllers, path, false));
+        limit(tightest(root + "/cpu", path, /*v2=*/false));
+        if (controllers != "cpu") limit(tightest(root + "/" + controllers, path, /*v2=*/false));
       }
   }
   return cpus;
