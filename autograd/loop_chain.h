@@ -42,7 +42,10 @@ class LoopChains {
   std::vector<LoopGroup> find(std::vector<std::unique_ptr<LoopChain>>& chains);
 
  private:
+  /// The kinds of values in a chain: read from outside of it, computed elementwise, a slice of columns, a sum of padded
+  /// slices.
   enum Role : std::uint8_t { kOutside, kElements, kSlice, kEmbedded };
+  /// A slot as the chain that is being built sees it.
   struct Slot {
     Role role = kOutside;
     int step = -1;                     // the step that computes it

@@ -5,6 +5,7 @@
 namespace kassette::autograd {
 
 extern const OpDef update_op;
+/// The attributes of update_op.
 struct UpdateAttrs {
   static constexpr const char* attrs_name = "update";
   Effect::Mode mode;

@@ -54,10 +54,12 @@ class BlockCache {
   static std::int64_t class_bytes(std::int64_t bytes);
 
  private:
+  /// A free block, and the stream in which it was freed.
   struct Free {
     void* block;
     int stream;
   };
+  /// The free blocks of `bytes` each. last_asked: the clock at the last allocation of that size.
   struct SizeClass {
     std::vector<Free> free;
     std::int64_t bytes = 0;

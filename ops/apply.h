@@ -10,6 +10,7 @@ struct Seen {
   bool tracked = false;  // some input has history and is not a random draw
   Device device = {};
 };
+/// How a call runs, as decide() finds from the op, its inputs and the scope.
 struct Decision {
   Device device = {};
   std::uint8_t level;  // of the outputs

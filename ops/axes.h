@@ -24,6 +24,7 @@ struct SoftmaxAttrs {
   std::int64_t axes;   // from encode_axes()
   double epsilon = 0;  // losses from probabilities: these are clipped to [epsilon, 1 - epsilon]
 };
+/// The attributes of in_top_k.
 struct InTopKAttrs {
   static constexpr const char* attrs_name = "in_top_k";
   std::int64_t k;

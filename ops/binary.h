@@ -1,4 +1,4 @@
-// ops/binary.h - op definitions (rows) and loop tables of the binary elementwise ops.
+// ops/binary.h - the OpDefs and loop tables of the binary elementwise ops.
 #pragma once
 #include <array>
 
@@ -14,7 +14,7 @@ struct BinaryTable {
 };
 KASSETTE_LEVEL_TABLES(BinaryTable, binary_table)
 
-/// The rows, in the order of BinaryOps.
+/// The OpDefs, in the order of BinaryOps.
 extern const std::array<OpDef, BinaryOps::size> binary_op_defs;
 /// The ops with which the engine accumulates cotangents and updates variables.
 const OpDef& add_op();

@@ -5,6 +5,7 @@
 
 namespace kassette::ops {
 
+/// The attributes of cast: the dtype of the result.
 struct CastAttrs {
   static constexpr const char* attrs_name = "cast";
   DType dtype;
@@ -26,7 +27,7 @@ KASSETTE_LEVEL_TABLES(CastTable, cast_table)
 
 /// convert() of core/convert.h, vectorized and on several threads, for kernels that convert whole tensors. The payload of a NaN may differ.
 void cast_elements(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n);
-/// The same between float32 and a half type, `dtype`, on this thread.
+/// Convert n elements between float32 and a half type, `dtype`, vectorized, on this thread.
 void half_to_float(float* to, const void* from, DType dtype, std::int64_t n);
 void float_to_half(void* to, DType dtype, const float* from, std::int64_t n);
 

@@ -81,6 +81,7 @@ struct ChainTable {
 ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op);
 ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned);
 
+/// The instructions of one CPU level.
 struct ChainTables {
   const ChainTable &usual, &large;  // with chunks of four and of eight vectors
 };

@@ -1,4 +1,4 @@
-// ops/compare.h - op definitions (rows) and loop tables of comparisons and logical ops.
+// ops/compare.h - the OpDefs and loop tables of comparisons and logical ops.
 #pragma once
 #include <array>
 
@@ -14,7 +14,7 @@ struct CompareTable {
 };
 KASSETTE_LEVEL_TABLES(CompareTable, compare_table)
 
-/// The rows, in the order of CompareOps.
+/// The OpDefs, in the order of CompareOps.
 extern const std::array<OpDef, CompareOps::size> compare_op_defs;
 extern const OpDef logical_not_op;
 

@@ -18,7 +18,7 @@ struct Images {
   /// `size`: the sizes of the spatial axes.
   Images(const std::byte* bytes, DType type, const std::int64_t* size, std::int64_t channels, bool channels_first);
   bool channels_last() const { return channel_stride == 1; }
-  /// The same images, restricted to n channels from `channel` on.
+  /// A view of n channels of these images, from `channel` on.
   Images part(std::int64_t channel, std::int64_t n) const {
     Images some = *this;
     some.data += channel * channel_stride * dtype.size();

@@ -79,6 +79,7 @@ struct ConvLoops {
   void (*depthwise)(const DepthwiseLine<T>& t);
   void (*depthwise_gradient)(const DepthwiseGradientLine<T>& t);
 };
+/// The loops of one CPU level.
 struct ConvTable {
   ConvLoops<float> f32;
   ConvLoops<double> f64;

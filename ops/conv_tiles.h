@@ -218,6 +218,7 @@ class WindowWalk {
   }
 
  private:
+  /// The taps [begin, end) of one axis.
   struct Range {
     std::int64_t begin, end;
     bool operator==(const Range&) const = default;
@@ -407,7 +408,7 @@ void correlate_depthwise(const Line* line, const Images& x, const Images& y, std
 /// Sets `to` to the kernel gradient. The sums are computed as T.
 template <class T>
 void kernel_gradient(const Line* line, const Images& x, const Images& dy, std::int64_t images, const Weights& to);
-/// The same for a depthwise convolution.
+/// Sets `to` to the kernel gradient of a depthwise convolution, in which each channel of x is read `repeat` times.
 template <class T>
 void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images,
                                std::int64_t repeat, const Weights& to);

@@ -11,6 +11,7 @@ inline constexpr int kCtcLabels = 0, kCtcY = 1, kCtcInputLength = 2, kCtcLabelLe
 /// The name in error messages, also in those of the gradients: the function that the user called.
 inline constexpr const char* kCtcName = "ctc_batch_cost";
 
+/// The attributes of the loss and of its gradients.
 struct CtcAttrs {
   static constexpr const char* attrs_name = "ctc";
   double epsilon;  // added to the probabilities

@@ -57,6 +57,7 @@ struct CtcLoops {
   /// Sets g to 1 / sum(z), the gradient if no path exists.
   void (*uniform)(const CtcSample<T>& s, T* g);
 };
+/// The loops of one CPU level.
 struct CtcTable {
   CtcLoops<float> f32;
   CtcLoops<double> f64;

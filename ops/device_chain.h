@@ -9,17 +9,20 @@ struct DeviceChain {
   /// Values of Instruction::code. Ops are numbered by their positions in UnaryOps and BinaryOps.
   static constexpr int kLoad = 1, kStore = 2, kUnary = 3, kBinary = kUnary + UnaryOps::size,
                        kEnd = kBinary + BinaryOps::size;
+  /// Where the operand of an instruction is.
   enum Where : std::uint8_t {
     kKept,    // an intermediate value of the element, stored by an earlier instruction
     kMemory,  // in memory, one number for each element
     kOne      // in memory, one number for all elements; 0 where its address is null
   };
+  /// An instruction by numbers: what ChainCode is on the CPU.
   struct Instruction {
     std::uint8_t code;
     Where where;         // of the operand
     std::uint8_t index;  // of the operand; for unary ops, of their params
     bool turned;         // acc = operand op acc
   };
+  /// An operand in memory.
   struct Operand {
     std::byte* base;
     std::int64_t skip;  // bytes between the end of a row and the start of the next

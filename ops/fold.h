@@ -41,7 +41,7 @@ inline constexpr std::int64_t kFoldRow = 4096, kFoldColumn = 256, kFoldWidth = 1
 template <class T, class Rows, class Columns>
 void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_columns, T* out, std::int64_t outer,
                  std::int64_t n, std::int64_t inner);
-/// The same, with `loops` for the blocks too.
+/// fold_blocks() of x in memory: `loops` fold the blocks as well as their results.
 template <class T>
 void fold_middle(const FoldLoops<T>& loops, const T* x, T* out, std::int64_t outer, std::int64_t n,
                  std::int64_t inner) {

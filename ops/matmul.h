@@ -10,7 +10,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false, bool t
 Tensor dot(const Tensor& x, const Tensor& y);
 /// For each sample (axis 0 of both) contracts axis `x_axis` of x with `y_axis` of y. If no other axes are left, the result is (batch, 1).
 Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis);
-/// The same for operands of unknown rank: the ranks at the call of the function decide which axes are contracted.
+/// dot() and batch_dot() of symbolic operands of unknown rank: the ranks at the call of the function decide which axes are contracted.
 Tensor unranked_dot(const Tensor& x, const Tensor& y);
 Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis);
 

@@ -13,6 +13,7 @@ struct ResizeLoops {
                 bool stream);                                  // to = a + (b - a) * t, past the caches if `stream`
   void (*add_scaled)(const T* x, T t, std::int64_t n, T* to);  // to += x * t
 };
+/// The loops of one CPU level.
 struct ResizeTable {
   ResizeLoops<float> f32;
   ResizeLoops<double> f64;

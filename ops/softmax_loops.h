@@ -49,6 +49,7 @@ struct SoftmaxLoops {
   /// dp = dy * (p - t) / (p * (1 - p)), and 0 where p is outside of [low, high].
   void (*binary_grad)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t n);
 };
+/// The loops of one CPU level.
 struct SoftmaxTable {
   SoftmaxLoops<float> f32;
   SoftmaxLoops<double> f64;

@@ -80,6 +80,7 @@ class SparseIndex {
   mutable std::unique_ptr<SparseLines> made_[2];
   mutable std::atomic<const SparseLines*> lines_[2] = {};
   mutable std::unique_ptr<SparseElements> elements_;
+  /// A part of the indices, copied to a device.
   struct Copy {
     Device device;
     SparseView::Part part;

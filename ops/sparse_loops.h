@@ -23,6 +23,7 @@ struct SparseLoops {
   void (*products)(const std::int64_t* at, const T* a, const T* b, T* out, std::int64_t width, std::int64_t begin,
                    std::int64_t end);
 };
+/// The loops of one CPU level.
 struct SparseTable {
   SparseLoops<float> floats;
   SparseLoops<double> doubles;

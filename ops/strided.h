@@ -40,7 +40,7 @@ void copy_strided(const Strided& layout, const std::byte* from, std::byte* to, i
 /// Clears n bytes, on several threads if they are many.
 void zero_bytes(std::byte* to, std::int64_t n);
 
-// The same on the device of a call, in its stream; errors name the op. A kernel that only calls these two works for all devices of an op's OpDef.
+/// copy_strided() and zero_bytes() on the device of a call, in its stream; errors name the op. A kernel that only calls these two works for all devices of an op's OpDef.
 void copy_strided(const OpCall& call, const Strided& layout, const std::byte* from, std::byte* to, int size);
 void zero_bytes(const OpCall& call, std::byte* to, std::int64_t n);
 /// Fills `to`, on a device other than the CPU, with n copies of `element`, which is in host memory and has `size` bytes.

@@ -20,6 +20,7 @@ struct BatchStrides {
   std::int64_t count = 1;
   std::int64_t dims[kMaxRank], a[kMaxRank], b[kMaxRank], out[kMaxRank];
 
+  /// The first elements of a product's three matrices.
   struct Offsets {
     std::int64_t a = 0, b = 0, out = 0;
   };

@@ -11,6 +11,7 @@ template <class T>
 using RowsByVector = void (*)(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y,
                               std::int64_t incy);
 
+/// The loops of one CPU level.
 struct GemvTable {
   RowsByVector<float> f32;
   RowsByVector<double> f64;

@@ -8,12 +8,14 @@
 
 namespace kassette::inspect {
 
+/// A colour.
 struct Rgb {
   std::uint8_t r, g, b;
 };
 /// The colour of the k-th line of a plot: one of six that colour-blind people can tell apart too (Okabe and Ito, 2008).
 Rgb line_color(int k);
 
+/// The characters that text pictures are made of; `color` is unicode with colours.
 enum class Glyphs : std::uint8_t { ascii, unicode, color };
 /// Appends the escape sequence that sets the text colour: "\x1b[38;2;r;g;bm".
 void set_color(std::string& to, Rgb color);
@@ -49,6 +51,7 @@ class DotCanvas {
   std::string row(int r, Glyphs glyphs) const;
 
  private:
+  /// The dots of a character, as bits, and the number of the line that set the last one.
   struct Cell {
     std::uint8_t dots = 0, line = 0;
   };

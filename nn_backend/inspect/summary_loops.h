@@ -26,6 +26,7 @@ struct SummaryLoops {
   /// Writes the bin of each element; rule.n for elements that are not finite.
   void (*parts)(const T* p, std::int64_t n, const PartRule& rule, std::int32_t* part);
 };
+/// The loops of one CPU level.
 struct SummaryTable {
   SummaryLoops<float> f32;
   SummaryLoops<double> f64;

@@ -37,7 +37,7 @@ inline constexpr int kMaxInputs = 6;
 /// Properties that few samples have; rows set them by name.
 struct SampleTraits {
   bool grows = true;            // whether it may be called with all sizes above 1 multiplied by one factor
-  bool k = true;                // false: name is that of an op row, not of a K function
+  bool k = true;                // false: name is that of an op, not of a K function
   bool draws = false;           // random: each call of a function draws anew
   const char* also = "";        // other functions that the call uses, which messages may name instead
   bool dtype_is_value = false;  // another dtype is a ValueError, not a TypeError
