@@ -216,8 +216,9 @@ void copy_transposed(Strided s, int a, const T* from, T* to) {
   constexpr std::int64_t kSize = sizeof(T), kStrip = 1024 / kSize;  // rows per step: whole cache lines are read
   constexpr std::int64_t kPiece = 256 / kSize;                      // columns that are written together
   const std::int64_t strips = ceil_div(rows, kStrip), row_bytes = std::min(rows, kStrip) * kSize;
-  // Of a tall matrix one strip is all, so strips are divided too, into parts that are worth a thread.
-  const std::int64_t part = std::min(columns, ceil_div(kGrainBytes / row_bytes, kPiece) * kPiece),
+  // Of a tall matrix one strip is all, so strips are divided too, into equal parts that are worth a thread.
+  const std::int64_t most = std::max<std::int64_t>(1, columns * row_bytes / kGrainBytes),
+                     part = std::min(columns, ceil_div(ceil_div(columns, most), kPiece) * kPiece),
                      parts = ceil_div(columns, part);
   // Where the rows of the result are in different pages and those of the source are not, writing past the caches takes two to three times as long.
   const bool scatters = s.to[last - 1] * kSize >= kPage && s.from[last] * kSize < kPage;
