@@ -113,7 +113,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Compl
     if (Access::body(r).node || Access::impl(r)->count.load(std::memory_order_acquire) != 1) r = r.detach();
     Body& b = Access::body(r);
     b.flags = phase;
-    b.level = l.level;
+    b.depth = l.depth;
     b.out = i;
     b.node = node;
   }

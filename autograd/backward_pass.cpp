@@ -32,13 +32,13 @@ std::atomic<std::uint32_t> next_walk{1};
 
 BackwardPass::Scratch* BackwardPass::take_scratch() {
   Context& c = context();
-  void* s = std::exchange(c.walk_scratch, nullptr);  // a pass within a pass finds none and makes its own
+  void* s = std::exchange(c.backward_scratch, nullptr);  // a pass within a pass finds none and makes its own
   return s ? static_cast<Scratch*>(s) : new Scratch;
 }
 void BackwardPass::release_scratch(Scratch* s) {
   constexpr std::size_t kKept = 4096;
   Context& c = context();
-  if (c.walk_scratch || s->entries.capacity() > kKept || s->cotangents.capacity() > kKept ||
+  if (c.backward_scratch || s->entries.capacity() > kKept || s->cotangents.capacity() > kKept ||
       s->stack.capacity() > kKept) {
     delete s;
     return;
@@ -48,8 +48,8 @@ void BackwardPass::release_scratch(Scratch* s) {
   s->order.clear();
   s->cotangents.clear();
   s->stack.clear();
-  c.walk_scratch = s;
-  c.delete_walk_scratch = delete_scratch;
+  c.backward_scratch = s;
+  c.delete_backward_scratch = delete_scratch;
 }
 
 BackwardPass::BackwardPass(const Tensors& xs, SavedValues kept, Completions* told, const Tensors& ends)

@@ -131,7 +131,7 @@ bool Plan::may_defer(std::span<const Tensor> args) const {
     const Feed& feed = program_.feeds[i];
     if (!args[i].defined() || feed.ignored) return false;
     const Body& b = Access::body(args[i]);
-    if ((b.flags & (kDraw | kForeign | kSparse)) || b.level > 0 || !b.same_shape(feed.declared) ||
+    if ((b.flags & (kDraw | kForeign | kSparse)) || b.depth > 0 || !b.same_shape(feed.declared) ||
         b.device != feed.device)
       return false;
     if (i < 64 && (b.symbolic() || (c.symbolic && b.node))) symbolic |= std::uint64_t(1) << i;

@@ -13,14 +13,14 @@
 namespace kassette::autograd {
 
 // Note [Levels]
-// A tensor's level is the depth of the body whose placeholders or draws it depends on. While a body is traced, a tensor of
-// a lower level is a capture: it is recognised without a search, computed once outside of the loop, and differentiated like any input.
-// Ops recorded inside a branch have the branch's level, whatever they depend on: so a branch that is not taken costs
+// A tensor's depth is that of the body whose placeholders or draws it depends on. While a body is traced, a tensor of
+// a lower depth is a capture: it is recognised without a search, computed once outside of the loop, and differentiated like any input.
+// Ops recorded inside a branch have the branch's depth, whatever they depend on: so a branch that is not taken costs
 // nothing and cannot throw.
 
 Tensor stand_in(const TensorSpec& spec, Device device) {
   Tensor t = make_leaf(Leaf::placeholder, spec, device, {}, Name());
-  Access::body(t).level = context().depth;
+  Access::body(t).depth = context().depth;
   Access::body(t).node->cell->in_body = true;
   return t;
 }
@@ -43,7 +43,7 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
   auto look = [&](const Body& b) {
     const Node* n = b.node.get();
     if (!n) return;
-    if (b.level >= c.depth) {
+    if (b.depth >= c.depth) {
       if (seen.insert(n).second) stack.push_back(n);
       return;
     }

@@ -43,7 +43,7 @@ Shared& shared() { return *reinterpret_cast<Shared*>(shared_bytes); }
 
 void retire(void* p) {
   auto* c = static_cast<Context*>(p);
-  if (c->walk_scratch) c->delete_walk_scratch(std::exchange(c->walk_scratch, nullptr));
+  if (c->backward_scratch) c->delete_backward_scratch(std::exchange(c->backward_scratch, nullptr));
   Shared& s = shared();
   {
     std::lock_guard<std::mutex> lock(s.mutex);

@@ -51,7 +51,7 @@ struct ScopeState {
   bool replays =
       true;  // nodes keep their constants, so that a function can replay them; false: kept for the backward pass alone
   std::uint8_t depth = 0;  // number of enclosing bodies of control flow
-  std::uint8_t floor = 0;  // depth of the innermost branch: the least level of symbolic results recorded in it
+  std::uint8_t floor = 0;  // depth of the innermost branch: the least depth of symbolic results recorded in it
   std::int32_t function =
       0;  // the K function that errors of recorded ops are attributed to: Note [Error attribution], ops/error_attribution.h
   Device place = cpu;                        // where new tensors are made (DeviceScope)
@@ -79,8 +79,8 @@ struct Context : ScopeState {
   int growing = 0;                // how many calls of gradients in a row have each found more nodes than the one before
   std::int64_t last_segment = 0;  // nodes of the last call
 
-  void* walk_scratch = nullptr;  // lists of the last backward pass (autograd), which the next one reuses
-  void (*delete_walk_scratch)(void*) = nullptr;
+  void* backward_scratch = nullptr;  // lists of the last backward pass (autograd), which the next one reuses
+  void (*delete_backward_scratch)(void*) = nullptr;
 
   PoolList lists[kPoolLists];
   char* bump = nullptr;

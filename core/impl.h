@@ -115,7 +115,7 @@ enum Flags : std::uint8_t {
 struct Body : TensorSpec {
   Device device;
   std::uint8_t flags = 0;
-  std::uint8_t level = 0;  // depth of the innermost control-flow body whose placeholders or draws it depends on
+  std::uint8_t depth = 0;  // depth of the innermost control-flow body whose placeholders or draws it depends on
   std::uint16_t out = 0;   // index among the outputs of the node
   union {
     std::int64_t offset = 0;  // bytes into the storage
@@ -194,10 +194,10 @@ struct Node {
 };
 
 inline Body::Body(const Body& o)
-    : TensorSpec(o), device(o.device), flags(o.flags), level(o.level), out(o.out), offset(o.offset), storage(o.storage),
+    : TensorSpec(o), device(o.device), flags(o.flags), depth(o.depth), out(o.out), offset(o.offset), storage(o.storage),
       node(o.node) {}
 inline Body::Body(Body&& o) noexcept
-    : TensorSpec(o), device(o.device), flags(o.flags), level(o.level), out(o.out), offset(o.offset),
+    : TensorSpec(o), device(o.device), flags(o.flags), depth(o.depth), out(o.out), offset(o.offset),
       storage(std::move(o.storage)), node(std::move(o.node)) {}
 inline Body& Body::operator=(const Body& o) {
   Body copy(o);
@@ -208,7 +208,7 @@ inline Body& Body::operator=(Body&& o) noexcept {
   TensorSpec::operator=(o);
   device = o.device;
   flags = o.flags;
-  level = o.level;
+  depth = o.depth;
   out = o.out;
   offset = o.offset;
   storage = std::move(o.storage);

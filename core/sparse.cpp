@@ -21,7 +21,7 @@ Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& de
   for (std::uint32_t i = 0; i < n; ++i) {
     Body& part = node->in()[i] = Access::body(*parts[i]);
     b.flags = static_cast<std::uint8_t>(b.flags | (part.flags & (kSymbolic | kPhase)));
-    b.level = std::max(b.level, part.level);
+    b.depth = std::max(b.depth, part.depth);
     if (part.node) seq = std::max(seq, part.node->seq);
   }
   node->seq = c.clock = seq + 1;

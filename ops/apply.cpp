@@ -130,7 +130,7 @@ __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const 
   apply(op, attrs, moved.get(), n_in, out, n_out);
 }
 
-// Shape, dtype, device, flags, level and output of a body; its offset, storage and node follow.
+// Shape, dtype, device, flags, depth and output of a body; its offset, storage and node follow.
 constexpr std::size_t kBodyHead = sizeof(Body) - sizeof(std::int64_t) - 2 * sizeof(void*);
 
 /// Makes a body in raw memory: `from` with the given offset, storage and node. Returns the bytes of `storage`.
@@ -170,7 +170,7 @@ inline __attribute__((always_inline)) void record(const OpCall& call, const Sour
     // A constant keeps its value for replays; a tracked input only if the adjoint reads it. A saved value takes precedence over the cell.
     bool keeps = has_bit(op.saves_in, i) || (!maker && c.replays);
     // A loop body captures values from here, and a loop that runs eagerly (Note [Checkpoints]) reads them.
-    if (!keeps && c.depth > b.level) keeps = !(b.flags & kLeaf);
+    if (!keeps && c.depth > b.depth) keeps = !(b.flags & kLeaf);
     saved += fill(in + i, b, keeps ? from[i].storage : nullptr, from[i].offset, maker);
     if (!keeps) in[i].version = from[i].version;
   }
@@ -216,7 +216,7 @@ Decision decide(const OpDef& op, const Attrs& attrs, const Seen& seen, const Con
   d.symbolic = in_scope || (seen.flags & kSymbolic);
   d.records = d.symbolic || recorded || makes;
   d.draw = makes && !d.symbolic && !recorded;
-  d.level = std::max({seen.level, makes ? c.depth : seen.level, d.symbolic ? c.floor : seen.level});
+  d.depth = std::max({seen.depth, makes ? c.depth : seen.depth, d.symbolic ? c.floor : seen.depth});
   d.device = seen.device.given() ? seen.device : placed_device(op, attrs);
   return d;
 }
@@ -235,7 +235,7 @@ inline __attribute__((always_inline)) void compute_on(Kernel kernel, const OpCal
 }
 
 /// Reads the inputs. Returns false if they are on several devices.
-bool gather(const OpDef& op, const In* inputs, int n_in, Source* from, Reading& reading, Seen& seen) {
+bool collect(const OpDef& op, const In* inputs, int n_in, Source* from, Reading& reading, Seen& seen) {
   const AfterUpdates* after = context().after;
   for (int i = 0; i < n_in; ++i) {
     const Body* b = inputs[i].body();
@@ -243,7 +243,7 @@ bool gather(const OpDef& op, const In* inputs, int n_in, Source* from, Reading& 
     if (after) b = after->substitute(b);
     if (b->node) {
       seen.tracked = seen.tracked || !(b->flags & kDraw);
-      seen.level = std::max(seen.level, b->level);
+      seen.depth = std::max(seen.depth, b->depth);
     }
     seen.flags |= b->flags;
     if (b->flags & kSparse) fail_sparse(op.name, *b);
@@ -292,7 +292,7 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
   InlineArray<Storage*, 6> counted(n_in + 1);
   Reading reading(counted.get());
   Seen seen;
-  const bool together = gather(op, inputs, n_in, from.get(), reading, seen);
+  const bool together = collect(op, inputs, n_in, from.get(), reading, seen);
   reading.count();
   if (!together) return apply_on_one_device(op, attrs, inputs, n_in, out, n_out);
   const Decision d = decide(op, attrs, seen, c);
@@ -305,7 +305,7 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
   infer(call);
   for (int i = 0; i < n_out; ++i) {
     outs[i]->flags = (seen.flags & kPhase) | (d.symbolic ? kSymbolic : 0);
-    outs[i]->level = d.level;
+    outs[i]->depth = d.depth;
   }
   if (!d.symbolic) {
     for (int i = 0; i < n_in; ++i)
@@ -342,7 +342,7 @@ inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const At
   InputView args[kInputs];
   Storage* counted[kInputs + 1];
   [[maybe_unused]] std::conditional_t<kTracked, Reading, Storage**> reading{counted};
-  std::uint8_t level = 0;
+  std::uint8_t depth = 0;
   bool small = true;
 #pragma GCC unroll 3
   for (int i = 0; i < kInputs; ++i) {
@@ -352,7 +352,7 @@ inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const At
       from[i] = reading.read(*b);
       if (!from[i].storage) return nullptr;
       small = small && Reading::small(from[i].storage);
-      level = std::max(level, b->level);
+      depth = std::max(depth, b->depth);
       args[i] = {b, from[i].data()};
     } else {
       if (b && b->node) return fast_tracked<kInputs>(op, attrs, inputs, c);
@@ -370,7 +370,7 @@ inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const At
   body->device = cpu;
   compute_on(op.cpu, call, 1, cpu, c);
   if (kTracked && c.recording) {
-    body->level = level;
+    body->depth = depth;
     record(call, from, kInputs, 1, c);
   }
   return out.finished();

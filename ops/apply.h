@@ -6,14 +6,14 @@ namespace kassette::ops {
 
 /// Properties of all inputs together.
 struct Seen {
-  std::uint8_t flags = 0, level = 0;
+  std::uint8_t flags = 0, depth = 0;
   bool tracked = false;  // some input has history and is not a random draw
   Device device = {};
 };
 /// How a call runs, as decide() finds from the op, its inputs and the scope.
 struct Decision {
   Device device = {};
-  std::uint8_t level;  // of the outputs
+  std::uint8_t depth;  // of the outputs
   bool symbolic;       // no kernel runs
   bool records;        // a node is recorded
   bool draw;           // the outputs are marked as draws

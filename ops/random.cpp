@@ -431,7 +431,7 @@ Tensor key_of_source(const Scalar& seed, const char* what, const Tensor& x) {
   Tensor leaf = make_leaf(Leaf::source, TensorSpec(int64, {kKeyBytes / 8}), cpu, {}, None);
   Body& b = Access::body(leaf);
   b.flags |= kDraw;
-  b.level = c.depth;
+  b.depth = c.depth;
   b.node->cell->seed = s;
   const Attrs attrs = KeyAttrs{!seed.is_none(), c.loop_steps, c.loop_step};
   return x.defined() ? apply1(random_key_op, attrs, {leaf, x}) : apply1(random_key_op, attrs, {leaf});

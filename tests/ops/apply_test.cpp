@@ -66,13 +66,13 @@ TEST_CASE("whether a call is computed and recorded follows from the op, its inpu
 TEST_CASE("the level of a result is that of its inputs, of a draw the body's, and in a branch the branch's",
           "[apply]") {
   const Case plain{.when = ""}, draw{.when = "", .traits = kDraws};
-  Seen seen{.level = 2, .tracked = true};
-  CHECK(decided(plain, seen, /*depth=*/3).level == 2);
-  CHECK(decided(draw, seen, /*depth=*/3).level == 3);
-  CHECK(decided(draw, seen, /*depth=*/1).level == 2);
-  CHECK(decided(plain, seen, /*depth=*/3, /*floor=*/3).level == 2);
+  Seen seen{.depth = 2, .tracked = true};
+  CHECK(decided(plain, seen, /*depth=*/3).depth == 2);
+  CHECK(decided(draw, seen, /*depth=*/3).depth == 3);
+  CHECK(decided(draw, seen, /*depth=*/1).depth == 2);
+  CHECK(decided(plain, seen, /*depth=*/3, /*floor=*/3).depth == 2);
   seen.flags = kSymbolic;
-  CHECK(decided(plain, seen, /*depth=*/3, /*floor=*/3).level == 3);
+  CHECK(decided(plain, seen, /*depth=*/3, /*floor=*/3).depth == 3);
 }
 
 struct PlacedAttrs {
