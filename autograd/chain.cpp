@@ -110,12 +110,14 @@ void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block)
   if (whole < end) c.run_rest(code_.begin(), chunks_, whole, end - whole);
 }
 
-void Chain::run(std::int64_t begin, std::int64_t end) const {
-  Running(*this).run(begin, end, nullptr);
+/// Other threads see what was stored past the caches.
+Chain::Running::~Running() {
 #ifdef __SSE2__
-  if (large_) _mm_sfence();
+  if (chain_.large_) _mm_sfence();
 #endif
 }
+
+void Chain::run(std::int64_t begin, std::int64_t end) const { Running(*this).run(begin, end, nullptr); }
 
 /// Rows are short, and processors do not prefetch from one to the next, so each row prefetches the next one (this saves a third of the time of
 /// an LSTM step on 32 x 128 cells).

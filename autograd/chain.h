@@ -106,6 +106,7 @@ class Chain {
   class Running {
    public:
     explicit Running(const Chain& chain) : chain_(chain) { chain.start(code_.begin(), chunks_); }
+    ~Running();
     void run(std::int64_t begin, std::int64_t end, std::byte* block);
     void run_rows(std::int64_t begin, std::int64_t end);
 
