@@ -25,7 +25,8 @@ const ChainTable& table_for(Device device, std::int64_t at_once) {
 
 Chain::Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once)
     : device_(device), table_(table_for(device, at_once)), d_(dtype == float64), element_(dtype.size()), shape_(shape),
-      large_(shape.numel() * element_ >= fast_path_thresholds.streamed) {}
+      large_(device == cpu && may_take(FastPath::streamed) &&
+             shape.numel() * element_ >= fast_path_thresholds.streamed) {}
 
 ChainCode& Chain::add(ChainStep instruction, const Place& p) {
   ChainCode& c = *new (&code_[n_code_]) ChainCode;
@@ -57,6 +58,7 @@ void Chain::fetch(const Place& p) {
 
 void Chain::store_result(std::byte* to, bool fresh) {
   const bool streams = large_ && fresh && reinterpret_cast<std::uintptr_t>(to) % 64 == 0;
+  if (streams) count_taken(FastPath::streamed);
   add((streams ? table_.stream : table_.store)[d_], memory(to));
 }
 

@@ -11,6 +11,7 @@ enum class FastPath : std::uint8_t {
   chain,               // consecutive elementwise steps of a function run as one pass over memory
   chain_of_update,     // a chain among the steps that compute updates
   chain_summed,        // a chain fused with the sum or mean of its result
+  streamed,            // a chain's result stored past the caches
   repeated,            // a result kept as a splat
   with_bias,           // a matrix product or convolution that starts from its bias
   with_bias_relu,      // with_bias, with a relu fused behind it
@@ -49,28 +50,12 @@ inline std::int64_t times_taken(FastPath path) {
   return fast_path_counts.of[static_cast<int>(path)].load(std::memory_order_relaxed);
 }
 /// The names that messages use.
-inline constexpr const char* kFastPathNames[kFastPaths] = {"chain",
-                                                           "chain_of_update",
-                                                           "chain_summed",
-                                                           "repeated",
-                                                           "with_bias",
-                                                           "with_bias_relu",
-                                                           "updated_in_place",
-                                                           "accumulated",
-                                                           "added_in_place",
-                                                           "rematerialized",
-                                                           "specialised",
-                                                           "function_as_node",
-                                                           "residuals_reused",
-                                                           "loop",
-                                                           "loop_backward",
-                                                           "loop_segment",
-                                                           "loop_chain",
-                                                           "loop_chain_of_rows",
-                                                           "loop_accumulated",
-                                                           "loop_program",
-                                                           "schedule_reused",
-                                                           "device_graph"};
+inline constexpr const char* kFastPathNames[kFastPaths] = {
+    "chain",          "chain_of_update", "chain_summed",     "streamed",           "repeated",
+    "with_bias",      "with_bias_relu",  "updated_in_place", "accumulated",        "added_in_place",
+    "rematerialized", "specialised",     "function_as_node", "residuals_reused",   "loop",
+    "loop_backward",  "loop_segment",    "loop_chain",       "loop_chain_of_rows", "loop_accumulated",
+    "loop_program",   "schedule_reused", "device_graph"};
 
 /// The sizes from which fast paths are taken; tests set them to 0, so that small shapes take the paths too. They never change bits.
 struct FastPathThresholds {
