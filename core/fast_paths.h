@@ -13,7 +13,7 @@ enum class FastPath : std::uint8_t {
   chain_summed,        // a chain fused with the sum or mean of its result
   streamed,            // a chain's result stored past the caches
   repeated,            // a result kept as a splat
-  with_bias,           // a matrix product or convolution that starts from its bias
+  with_bias,           // a convolution with its bias; on a GPU a matrix product with its bias
   with_bias_relu,      // with_bias, with a relu fused behind it
   updated_in_place,    // a step writes into the memory of the variable that it updates
   accumulated,         // an op of an adjoint that adds to a cotangent directly

@@ -118,7 +118,7 @@ TEST_CASE("a large chain writes past the caches, and into its variables, on any 
     Tensor w = K::variable(start * 1.0), in = K::placeholder({K::None});  // with memory of its own
     auto update = [](const Tensor& value, const Tensor& g) { return value - 0.25 * (g * g + K::tanh(value)); };
     Function f = K::symbolic([&] { return K::function({in}, {K::tanh(in * 0.5) + in}, {{w, update(w, in)}}); })();
-    CountedPaths counted;
+    kassette::test::CountedPaths counted;
     Tensors out = f({x});
     CHECK(kassette::times_taken(kassette::FastPath::streamed) ==
           1);  // the variable is written in place, by plain stores
@@ -259,7 +259,7 @@ TEST_CASE("a loss reads what an update of another shape overwrites before it doe
   CHECK(values(K::identity(other))[5] == Approx(4. / (16 * 2 * n)));
 }
 
-TEST_CASE("a bias that is added to a product goes into the product's pass, and gives the bits of both", "[fuse]") {
+TEST_CASE("in a function a product and what is added to it have the bits of both, whatever its shape", "[fuse]") {
   auto make = [](const kassette::Dims& shape, std::int64_t n, std::uint64_t seed, DType dtype) {
     return K::eval(K::cast(f64(numbers(static_cast<std::size_t>(n), seed), shape), dtype));
   };
