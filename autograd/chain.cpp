@@ -112,7 +112,7 @@ void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block)
   if (whole < end) c.run_rest(code_.begin(), chunks_, whole, end - whole);
 }
 
-/// Other threads see what was stored past the caches.
+/// Completes the non-temporal stores, so that other threads see them.
 Chain::Running::~Running() {
 #ifdef __SSE2__
   if (chain_.large_) _mm_sfence();

@@ -45,8 +45,9 @@ class Chain {
   void fetch(const Place& p);
   void load(const Place& p) { add(table_.load[d_], p); }
   void store(const Place& p) { add(table_.store[d_], p); }
-  /// Stores a result, past the caches if it is large and aligned. A plain store reads the cache line first: with it, 2 * x + 1 over 10^7 floats
-  /// takes 1.4 times as long. `fresh`: it is not written over an operand, whose lines are in the caches (an Adam step took 4 times as long).
+  /// Stores a result. If it is fresh, large and aligned, non-temporal stores write it past the caches: plain stores read each cache line before they
+  /// overwrite it, and 2 * x + 1 over 10^7 floats takes 1.4 times as long. `fresh`: the memory is not that of an operand. An operand's lines have just
+  /// been loaded, and non-temporal stores would have to evict them (an Adam step, which writes over its variables, takes 4 times as long).
   void store_result(std::byte* to, bool fresh);
   void unary(const OpDef& op, const Attrs& attrs);
   /// `turned`: the value in registers is the second operand.
@@ -125,7 +126,7 @@ class Chain {
   const ChainTable& table_;
   const int d_, element_;
   const ChainShape shape_;
-  const bool large_;
+  const bool large_;  // fresh results are stored past the caches
   int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
   Unmade<ChainCode, kMaxCode> code_;
   Unmade<Place, kMaxCode> from_;
