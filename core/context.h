@@ -48,12 +48,12 @@ struct ScopeState {
   bool recording = true;  // ops on tensors with history make nodes
   bool symbolic = false;  // inside K::symbolic or a body of control flow
   bool native = false;    // inside a call of an external backend: K functions run in our own engine
-  bool replays =
-      true;  // nodes keep their constants, so that a function can replay them; false: kept for the backward pass alone
+  /// Nodes keep their constants, so that a function can replay them; false: kept for the backward pass alone.
+  bool replays = true;
   std::uint8_t depth = 0;  // number of enclosing bodies of control flow
   std::uint8_t floor = 0;  // depth of the innermost branch: the least depth of symbolic results recorded in it
-  std::int32_t function =
-      0;  // the K function that errors of recorded ops are attributed to: Note [Error attribution], ops/error_attribution.h
+  /// The K function that errors of recorded ops are attributed to: Note [Error attribution], ops/error_attribution.h.
+  std::int32_t function = 0;
   Device place = cpu;                        // where new tensors are made (DeviceScope)
   const ops::AfterUpdates* after = nullptr;  // inside control_dependencies
   int phase = -1;                            // the learning phase set by a scope, 0 or 1; -1: no such scope
@@ -61,8 +61,8 @@ struct ScopeState {
   Tensors* updates = nullptr;                // update ops of the callable that K::function is tracing
   const char* name_scope = nullptr;          // "outer/inner/": the prefix of names
   testing::Random* randoms = nullptr;        // list of the live testing::Random objects, innermost first
-  std::int64_t checkpoint_steps =
-      -1;                        // steps between the checkpoints of a loop: Note [Checkpoints], autograd/checkpoint.h
+  /// Steps between the checkpoints of a loop: Note [Checkpoints], autograd/checkpoint.h.
+  std::int64_t checkpoint_steps = -1;
   std::uint64_t loop_steps = 1;  // product of the lengths of the enclosing eager loops
   std::uint64_t loop_step = 0;   // index of the current step among these: Note [Series of draws], ops/random.h
 };

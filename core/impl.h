@@ -158,8 +158,8 @@ struct Node {
   std::uint32_t n_in;
   std::uint16_t n_out;
   std::uint16_t n_kept;  // number of output bodies that follow: 0, n_out, or 1 that stands for all if they are alike
-  std::int32_t
-      function;  // the K function that recorded it: Note [Error attribution], ops/error_attribution.h; 0: the user called the op itself
+  /// The K function that recorded it: Note [Error attribution], ops/error_attribution.h; 0: the user called the op.
+  std::int32_t function;
   union {
     const ops::OpDef* op;  // null: a leaf, or the holder of the parts of a sparse tensor
     Node* next_dying;      // the next node in the queue of Node::destroy; op is no longer needed there

@@ -20,7 +20,7 @@ namespace kassette::ops {
 
 DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ) {
   if (call.device == cpu) return nullptr;
-  launch_captured();  // the exchange is enqueued on the stream itself, after the work that a function has captured so far
+  launch_captured();  // the exchange is enqueued on the stream itself, after the work that was captured so far
   devices::GpuRanks& gpus = group_of(call.attrs).gpus;
   if (!gpus.met.load(std::memory_order_acquire))
     together(call, rows_differ, [&](RankGroup& group) { devices::meet_gpus(group, call.device); });

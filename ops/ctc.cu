@@ -31,8 +31,9 @@ struct CtcOne {
   const T *y, *v;
   const std::int64_t* labels;
   std::int64_t steps, length, n;
-  CtcLog *alpha, *rows,
-      *inverse;  // alpha without the q of its own step; two steps, and the shares; 1 / sum(z), and the derivative of its log
+  CtcLog* alpha;    // without the q of its own step
+  CtcLog* rows;     // two steps, and the shares
+  CtcLog* inverse;  // 1 / sum(z), and the derivative of its log
 
   __device__ std::int64_t class_of(std::int64_t u) const { return u % 2 ? labels[u / 2] : all.classes - 1; }
   __device__ bool skips_to(std::int64_t u) const { return u % 2 && u > 2 && labels[u / 2] != labels[u / 2 - 1]; }

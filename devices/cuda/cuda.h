@@ -117,8 +117,8 @@ class CudaBackend final : public DeviceBackend {
   };
   /// The state of a capture, from begin_capture() to end_capture().
   struct Capture {
-    std::recursive_mutex
-        mutex;  // held by the thread that captures, or by one that waits for all streams, which CUDA forbids during a capture
+    /// Held by the thread that captures, or by one that waits for all streams, which CUDA forbids during a capture.
+    std::recursive_mutex mutex;
     DeviceGraph* graph = nullptr;  // null: no capture
     DeviceStream* base = nullptr;
     int enqueued = 0;
