@@ -17,8 +17,8 @@
 namespace kassette::autograd {
 namespace {
 
-/// The arguments of a backward pass that ran unrecorded. If its results are differentiated or become part of a plan, the pass runs again,
-/// recorded.
+/// The arguments of a backward pass that ran unrecorded. If its results are differentiated or become part of a plan,
+/// the pass runs again, recorded.
 struct DeferredBackward final : Deferred {
   Tensor loss;
   Tensors xs;
@@ -95,8 +95,9 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Compl
   if (__builtin_expect(shadow != nullptr, 0)) shadow->after_pass(before, raw);
   if (!c.recording) return raw;
   // Note [Lazy backward]
-  // An eager backward pass runs unrecorded: most gradients are never differentiated. Its results share one deferred node, which holds the
-  // arguments of the pass. If a result is differentiated or becomes part of a plan, the pass runs again, recorded.
+  // An eager backward pass runs unrecorded: most gradients are never differentiated. Its results share one deferred
+  // node, which holds the arguments of the pass. If a result is differentiated or becomes part of a plan, the pass runs
+  // again, recorded.
   auto held = Ref<DeferredBackward>::adopt(new DeferredBackward);
   held->loss = loss;
   held->xs = xs;
@@ -108,7 +109,8 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Compl
   for (std::int64_t i = 0; i < raw.size(); ++i) {
     Tensor& r = raw.begin()[i];
     if (!r.defined()) continue;
-    // The node is set on the tensor itself only if the pass made it; a tensor that is used elsewhere (a variable, a constant) is detached first.
+    // The node is set on the tensor itself only if the pass made it; a tensor that is used elsewhere (a variable, a
+    // constant) is detached first.
     auto phase = static_cast<std::uint8_t>(Access::body(r).flags & kPhase);
     if (Access::body(r).node || Access::impl(r)->count.load(std::memory_order_acquire) != 1) r = r.detach();
     Body& b = Access::body(r);

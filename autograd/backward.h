@@ -4,8 +4,9 @@
 
 namespace kassette::autograd {
 
-/// What a backward pass does with saved values. `retain`: keeps them for further passes. `rematerialize`: releases those that can be computed
-/// again from the rest, see Note [Rematerialization]. `free`: releases each after its last use; no further pass is possible.
+/// What a backward pass does with saved values. `retain`: keeps them for further passes. `rematerialize`: releases
+/// those that can be computed again from the rest, see Note [Rematerialization]. `free`: releases each after its last
+/// use; no further pass is possible.
 enum class SavedValues : std::uint8_t { retain, rematerialize, free };
 
 /// A callback for each of xs as soon as its cotangent is complete, while the pass continues over older ops.
@@ -17,12 +18,14 @@ class Completions {
   ~Completions() = default;
 };
 
-/// The cotangents of xs, given `seeds`, the cotangents of ys; empty for an x that ys do not depend on. The adjoints' ops are recorded
-/// iff recording is on. Each x must have a node. `ends`: tensors that are treated as leaves although they were computed.
+/// The cotangents of xs, given `seeds`, the cotangents of ys; empty for an x that ys do not depend on. The adjoints'
+/// ops are recorded iff recording is on. Each x must have a node. `ends`: tensors that are treated as leaves although
+/// they were computed.
 Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, SavedValues saved = SavedValues::retain,
                  Completions* told = nullptr, const Tensors& ends = {});
 
-/// d(sum of loss)/dx for each x: K::gradients. Throws ValueError if an x was never recorded, TypeError if the loss has no float dtype.
+/// d(sum of loss)/dx for each x: K::gradients. Throws ValueError if an x was never recorded, TypeError if the loss has
+/// no float dtype.
 /// `rematerialize`: the caller releases the loss, and holds the segment through no other tensor.
 Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved = SavedValues::retain,
                   Completions* told = nullptr);

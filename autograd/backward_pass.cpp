@@ -18,10 +18,10 @@
 namespace kassette::autograd {
 
 // Note [Order of a backward pass]
-// Nodes are handled from the newest to the oldest, by sequence number. So every consumer comes before its producers, and cotangents are
-// added in one order, whatever the order of the arguments of an op: those of a loop's last step first, as a compiled loop adds
-// them. If the segment contains an expanded deferred node, this order would be wrong, since its nodes are newer than its consumers; such a
-// pass goes in reverse postorder of the depth-first search.
+// Nodes are handled from the newest to the oldest, by sequence number. So every consumer comes before its producers,
+// and cotangents are added in one order, whatever the order of the arguments of an op: those of a loop's last step
+// first, as a compiled loop adds them. If the segment contains an expanded deferred node, this order would be wrong,
+// since its nodes are newer than its consumers; such a pass goes in reverse postorder of the depth-first search.
 // Sequence numbers also prune the search: nothing older than the oldest wanted tensor can depend on it. Otherwise a
 // chain of gradient steps w = w - g(w) would be expanded step inside step, recursively.
 namespace {
@@ -204,7 +204,8 @@ bool exclusive(const Tensor& t) {
          b.storage->count.load(std::memory_order_acquire) == 1;
 }
 
-/// sum += g, in the memory of sum. Returns false, and does nothing, if that memory is shared or shapes, dtypes or devices do not allow it.
+/// sum += g, in the memory of sum. Returns false, and does nothing, if that memory is shared or shapes, dtypes or
+/// devices do not allow it.
 bool add_in_place(Tensor& sum, const Tensor& g) {
   Body& s = Access::body(sum);
   const Body& b = Access::body(g);
@@ -269,8 +270,8 @@ bool BackwardPass::accumulate(const Body& to, const OpDef& op, const Attrs& attr
   return true;
 }
 
-/// Sorts order_ by sequence number. The end of it is usually sorted already; nodes out of order, which many others read (the elements of a long
-/// loop), are usually at the front.
+/// Sorts order_ by sequence number. The end of it is usually sorted already; nodes out of order, which many others read
+/// (the elements of a long loop), are usually at the front.
 void BackwardPass::sort_by_age() {
   auto older = [&](std::uint32_t a, std::uint32_t b) { return entries_[a].node->seq < entries_[b].node->seq; };
   auto newer = [&](std::uint32_t a, std::uint32_t b) { return older(b, a); };

@@ -1,5 +1,5 @@
-// autograd/backward_pass.h - one backward pass over a segment of the tape: the order of its nodes and their cotangents (backward_pass.cpp),
-// and the saved values that it releases (rematerialize.cpp).
+// autograd/backward_pass.h - one backward pass over a segment of the tape: the order of its nodes and their cotangents
+// (backward_pass.cpp), and the saved values that it releases (rematerialize.cpp).
 #pragma once
 #include <unordered_map>
 #include <utility>
@@ -11,8 +11,8 @@
 
 namespace kassette::autograd {
 
-/// One reverse-mode pass: a depth-first search from the ys to the wanted xs, then each node's adjoint (its vector-Jacobian product), newest node
-/// first. The cotangents of each output of a node are accumulated.
+/// One reverse-mode pass: a depth-first search from the ys to the wanted xs, then each node's adjoint (its
+/// vector-Jacobian product), newest node first. The cotangents of each output of a node are accumulated.
 class BackwardPass final : private Accumulator {
  public:
   explicit BackwardPass(const Tensors& xs, SavedValues kept = SavedValues::retain, Completions* told = nullptr,
@@ -22,7 +22,8 @@ class BackwardPass final : private Accumulator {
   BackwardPass& operator=(const BackwardPass&) = delete;
   Tensors run(const Tensor* ys, const Tensor* seeds, std::int64_t n);
   std::size_t visited() const { return entries_.size(); }
-  /// With SavedValues::rematerialize: the leaves that the segment can be computed from again, or empty if saved values were retained after all.
+  /// With SavedValues::rematerialize: the leaves that the segment can be computed from again, or empty if saved values
+  /// were retained after all.
   const Tensors& leaves() const { return leaves_; }
 
  private:

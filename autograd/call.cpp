@@ -20,7 +20,8 @@ class VjpProcedure final : public Procedure {
   Tensors run(const Tensors& in) const override;
   /// The backward pass from the residuals of the procedure. `consume`: saved values may be released as they are used.
   Tensors run_with_residuals(const Tensors& in, Residuals residuals, bool consume) const;
-  /// Runs recorded, and returns the residuals for adjoints of this adjoint that want these inputs. Null `residuals`: the procedure runs first.
+  /// Runs recorded, and returns the residuals for adjoints of this adjoint that want these inputs. Null `residuals`:
+  /// the procedure runs first.
   Residuals record(const Tensors& in, const std::vector<char>& wanted, const Residuals* residuals) const;
   void specs(const OpCall& call, TensorSpec* out) const override {
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
@@ -63,7 +64,8 @@ Tensor argument(const Tensor& t, bool recording) {
   return a;
 }
 
-/// While alive, ops are recorded for a backward pass only (no plan is made of them), unless an outer tape was recording already.
+/// While alive, ops are recorded for a backward pass only (no plan is made of them), unless an outer tape was recording
+/// already.
 class BackwardScope {
  public:
   explicit BackwardScope(Context& c)
@@ -141,8 +143,8 @@ Tensors VjpProcedure::run_backward(Residuals residuals, const Tensors& in, bool 
       seeds.push_back(in[next++]);
     }
   for (int i : wanted_) xs.push_back(residuals.args[i]);
-  // While an outer tape records, a cotangent among the arguments has a history that leads to the other arguments. This pass must stop there:
-  // the rest belongs to the outer tape.
+  // While an outer tape records, a cotangent among the arguments has a history that leads to the other arguments. This
+  // pass must stop there: the rest belongs to the outer tape.
   const Tensors ends = context().recording ? residuals.args : Tensors();
   residuals = Residuals();
   Tensors d = backward(ys, xs, seeds, consume ? SavedValues::free : SavedValues::retain, nullptr, ends);

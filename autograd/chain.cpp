@@ -46,7 +46,8 @@ Place Chain::repeated(const std::byte* one, int source) {
   return new_chunk();
 }
 
-/// Processors prefetch one stream by themselves; several operands beside results that are written need prefetch instructions.
+/// Processors prefetch one stream by themselves; several operands beside results that are written need prefetch
+/// instructions.
 bool Chain::fetches() const { return table_.fetch[d_] && shape_.numel() * element_ >= fast_path_thresholds.fetched; }
 void Chain::fetch(const Place& p) {
   if (!p.base) return;
@@ -121,8 +122,8 @@ Chain::Running::~Running() {
 
 void Chain::run(std::int64_t begin, std::int64_t end) const { Running(*this).run(begin, end, nullptr); }
 
-/// Rows are short, and processors do not prefetch from one to the next, so each row prefetches the next one (this saves a third of the time of
-/// an LSTM step on 32 x 128 cells).
+/// Rows are short, and processors do not prefetch from one to the next, so each row prefetches the next one (this saves
+/// a third of the time of an LSTM step on 32 x 128 cells).
 void Chain::Running::run_rows(std::int64_t begin, std::int64_t end) {
   const Chain& c = chain_;
   int moving[kMaxCode], skipping[kMaxCode], n_moving = 0, n_skipping = 0;

@@ -45,15 +45,16 @@ class Chain {
   void fetch(const Place& p);
   void load(const Place& p) { add(table_.load[d_], p); }
   void store(const Place& p) { add(table_.store[d_], p); }
-  /// Stores a result. If it is fresh, large and aligned, non-temporal stores write it past the caches: plain stores read each cache line before they
-  /// overwrite it, and 2 * x + 1 over 10^7 floats takes 1.4 times as long. `fresh`: the memory is not that of an operand. An operand's lines have just
-  /// been loaded, and non-temporal stores would have to evict them (an Adam step, which writes over its variables, takes 4 times as long).
+  /// Stores a result. If it is fresh, large and aligned, non-temporal stores write it past the caches: plain stores
+  /// read each cache line before they overwrite it, and 2 * x + 1 over 10^7 floats takes 1.4 times as long. `fresh`:
+  /// the memory is not that of an operand. An operand's lines have just been loaded, and non-temporal stores would have
+  /// to evict them (an Adam step, which writes over its variables, takes 4 times as long).
   void store_result(std::byte* to, bool fresh);
   void unary(const OpDef& op, const Attrs& attrs);
   /// `turned`: the value in registers is the second operand.
   void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned);
-  /// Adds the instructions of a step of one or two inputs. `acc`: the slot whose value is in registers, which becomes the step's output;
-  /// place(slot) returns where a slot's value is.
+  /// Adds the instructions of a step of one or two inputs. `acc`: the slot whose value is in registers, which becomes
+  /// the step's output; place(slot) returns where a slot's value is.
   template <class F>
   void step(const Step& s, std::span<const int> in, int& acc, F&& place) {
     const bool turned = s.n_in > 1 && acc != in[0] && acc == in[1];
@@ -79,7 +80,8 @@ class Chain {
   }
   /// Runs elements [begin, end) of a chain of one row.
   void run(std::int64_t begin, std::int64_t end) const;
-  /// Runs [begin, end) in pieces of `size` elements. Sources are at `block`, which every piece reuses; done(at, n) is called after each.
+  /// Runs [begin, end) in pieces of `size` elements. Sources are at `block`, which every piece reuses; done(at, n) is
+  /// called after each.
   template <class F>
   void run_blocks(std::int64_t begin, std::int64_t end, std::int64_t size, std::byte* block, F done) const {
     Running r(*this);

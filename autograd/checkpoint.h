@@ -5,10 +5,11 @@
 namespace kassette::autograd {
 
 // Note [Checkpoints]
-// A loop saves the residuals of every step for its backward pass. With checkpoints it saves only the states before every n-th
-// step; the backward pass recomputes the residuals of n steps from there, segment by segment, from the last to the first. The key of a
-// random draw is a function of the loop's key and the step, so a recomputed step draws the same numbers. It prints nothing.
-// This serves first derivatives: if the gradient is itself differentiated, all steps are recorded.
+// A loop saves the residuals of every step for its backward pass. With checkpoints it saves only the states before
+// every n-th step; the backward pass recomputes the residuals of n steps from there, segment by segment, from the last
+// to the first. The key of a random draw is a function of the loop's key and the step, so a recomputed step draws the
+// same numbers. It prints nothing. This serves first derivatives: if the gradient is itself differentiated, all steps
+// are recorded.
 
 /// Steps per segment: n > 0, kNoCheckpoints, or kRootOfSteps for about the square root of their number.
 inline constexpr std::int64_t kNoCheckpoints = -1, kRootOfSteps = 0;

@@ -1,4 +1,5 @@
-// autograd/commit.cpp - the end of a plan's call: the tail runs and the variables get their new values. See Note [Commit].
+// autograd/commit.cpp - the end of a plan's call: the tail runs and the variables get their new values. See
+// Note [Commit].
 #include <algorithm>
 
 #include "autograd/frame.h"
@@ -68,7 +69,8 @@ void Plan::find_alone(Frame& f) const {
   }
 }
 
-/// Groups the steps of the tail, allocates their results, and checks shapes that were unknown when the updates were recorded.
+/// Groups the steps of the tail, allocates their results, and checks shapes that were unknown when the updates were
+/// recorded.
 void Plan::prepare_tail(Frame& f) const {
   f.commit.groups.clear();
   const int end = program_.n_steps();

@@ -1,5 +1,5 @@
-// autograd/control.h - control flow on the tape: one `call` node holds the recorded body. Its adjoint is a `call` node too, so
-// derivatives of any order work.
+// autograd/control.h - control flow on the tape: one `call` node holds the recorded body. Its adjoint is a `call` node
+// too, so derivatives of any order work.
 #pragma once
 #include <span>
 #include <vector>
@@ -14,7 +14,8 @@ namespace kassette::autograd {
 class VjpProcedure;
 class ResidualCall;
 
-/// What a `call` node runs: a loop, a branch, or the adjoint of one. Input 0 is always the key of its random sources, on the host.
+/// What a `call` node runs: a loop, a branch, or the adjoint of one. Input 0 is always the key of its random sources,
+/// on the host.
 class Procedure : public Extra {
  public:
   /// Runs on concrete tensors; recorded iff recording is on.
@@ -26,14 +27,15 @@ class Procedure : public Extra {
   virtual bool differentiable(int i, Outputs outputs) const = 0;
   /// `this` if it is the adjoint of a procedure; else null.
   virtual const VjpProcedure* as_vjp() const { return nullptr; }
-  /// Runs unrecorded and fills `tape` with residuals for one backward pass by the adjoint `by`. Returns false, and runs nothing, if the caller has
-  /// to record the ops instead.
+  /// Runs unrecorded and fills `tape` with residuals for one backward pass by the adjoint `by`. Returns false, and runs
+  /// nothing, if the caller has to record the ops instead.
   virtual bool run_for(const Tensors& /*in*/, const VjpSignature& /*by*/, Residuals& /*tape*/) const { return false; }
   virtual const ResidualCall* as_residual_call() const { return nullptr; }
 };
 inline const Procedure& procedure(const Extra& e) { return static_cast<const Procedure&>(e); }
 
-/// A procedure in a program that returns residuals (as its last result), takes them (as its last input), or both: Note [Residuals].
+/// A procedure in a program that returns residuals (as its last result), takes them (as its last input), or both:
+/// Note [Residuals].
 class ResidualCall final : public Procedure {
  public:
   explicit ResidualCall(Ref<Extra> p) : of(std::move(p)) {}
@@ -69,9 +71,10 @@ inline void append(Tensors& to, std::span<const Tensor> list) {
   for (const Tensor& t : list) to.push_back(t);
 }
 
-// ---- bodies ------------------------------------------------------------------------------------------------------------
+// - bodies ------------------------------------------------------------------------------------------------------------
 
-/// A function of tensors, recorded once on placeholders. The outer tensors that it uses, its captures, become inputs of the node that runs it.
+/// A function of tensors, recorded once on placeholders. The outer tensors that it uses, its captures, become inputs of
+/// the node that runs it.
 struct Traced {
   Ref<Plan> plan;  // inputs: the arguments, then the captures
   Tensors captures;
@@ -85,8 +88,8 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
 bool is_recorded(const Tensors& args);
 /// Runs a body, on the tape if is_recorded(args).
 Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys);
-/// The keys of a body's random sources in one step, derived from the node's key. `first` is the index of the first source: the second branch of
-/// a node counts on from the first.
+/// The keys of a body's random sources in one step, derived from the node's key. `first` is the index of the first
+/// source: the second branch of a node counts on from the first.
 Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, const Plan& body, std::size_t first = 0);
 /// The key for a node whose bodies draw no random numbers.
 Tensor no_key(const char* what);
@@ -101,9 +104,10 @@ class PlainStep {
   Scoped<std::uint64_t> step_, steps_;
 };
 
-// ---- branches ------------------------------------------------------------------------------------------------------------
+// ---- branches -------------------------------------------------------------------------------------------------------
 
-/// The dtype of both branches, and a shape with each size that either knows. Throws if dtypes differ or shapes cannot be equal.
+/// The dtype of both branches, and a shape with each size that either knows. Throws if dtypes differ or shapes cannot
+/// be equal.
 TensorSpec common_spec(const char* what, const TensorSpec& yes, const TensorSpec& no);
 /// The result of the branch that a scalar condition picks; the other branch is not run.
 Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()>& yes, const Callable<Tensor()>& no);

@@ -9,8 +9,8 @@ using namespace ops;
 extern const OpDef deferred_op;
 inline bool is_deferred(const Node& n) { return n.op == &deferred_op; }
 
-/// A node whose ops are recorded on demand: a backward pass that ran unrecorded (Note [Lazy backward]), or a call of a large function
-/// (Note [Nested functions]).
+/// A node whose ops are recorded on demand: a backward pass that ran unrecorded (Note [Lazy backward]), or a call of a
+/// large function (Note [Nested functions]).
 struct Deferred : Extra {
   /// Records the ops; returns the node's results.
   virtual Tensors expand(const Node& node) const = 0;

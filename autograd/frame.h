@@ -6,7 +6,8 @@
 
 namespace kassette::autograd {
 
-/// The state of one call of a plan: a value per slot, and scratch memory. A plan reuses one from call to call; a thread has it for itself.
+/// The state of one call of a plan: a value per slot, and scratch memory. A plan reuses one from call to call; a thread
+/// has it for itself.
 struct Frame {
   explicit Frame(const Program& program);
   void clear();

@@ -23,7 +23,8 @@ void Plan::infer(Frame& f, const Step& s) const {
   if (!s.known) ops::infer(call_of(f, s, &out));
 }
 
-/// The group that begins at `begin`. Afterwards its slots have their shapes, and if it is not fused, splats among its inputs are materialized.
+/// The group that begins at `begin`. Afterwards its slots have their shapes, and if it is not fused, splats among its
+/// inputs are materialized.
 FusionGroup Plan::form_group(Frame& f, int begin, int end) const {
   const FusionGroup group = f.groups.empty() || !f.groups[begin].end ? find_group(f, begin, end) : f.groups[begin];
   if (!group.fused)
@@ -32,8 +33,8 @@ FusionGroup Plan::form_group(Frame& f, int begin, int end) const {
   return group;
 }
 
-/// The longest group from `begin` on whose steps go over the same number of elements of the same float dtype. A single step is not
-/// fused, unless it reads splats or its result is summed.
+/// The longest group from `begin` on whose steps go over the same number of elements of the same float dtype. A single
+/// step is not fused, unless it reads splats or its result is summed.
 FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
   FusionGroup group{begin, begin, 0, 0, false, false};
   bool known = true;  // the group depends on shapes alone, and may be cached
@@ -80,10 +81,12 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
 }
 
 // Note [Sums of chains]
-// A loss is a sum or a mean of the result of elementwise steps. If only the sum reads that result, each block of it (Note [Blocks of
-// reductions]) is summed as soon as the chain has computed it, from the first-level cache: the result is never stored as a whole.
+// A loss is a sum or a mean of the result of elementwise steps. If only the sum reads that result, each block of it
+// (Note [Blocks of reductions]) is summed as soon as the chain has computed it, from the first-level cache: the result
+// is never stored as a whole.
 
-/// True if the step behind the group sums all elements of the group's last result, nothing else reads that, and it is longer than one block.
+/// True if the step behind the group sums all elements of the group's last result, nothing else reads that, and it is
+/// longer than one block.
 bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
   const Step& s = step(group.end);
   const int from = step(group.end - 1).out;
@@ -94,7 +97,8 @@ bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
   return f.own[s.out].numel() == 1 && f.own[from].device == cpu;
 }
 
-/// Allocates the results that are read after the group. A slot that has storage keeps it: an update in place writes to the variable's.
+/// Allocates the results that are read after the group. A slot that has storage keeps it: an update in place writes to
+/// the variable's.
 void Plan::allocate(Frame& f, const FusionGroup& group) const {
   for (int k = group.begin; k < group.end; ++k) {
     Body& out = f.own[step(k).out];
@@ -115,8 +119,9 @@ void Plan::run_group(Frame& f, const FusionGroup& group) const {
   (call.device == cpu ? s.op->cpu : s.op->cuda)(call);
 }
 
-/// Runs step k (an op that takes a bias), step k + 1 if it adds one to k's result, and on the CPU a relu behind it, as one kernel. Returns the
-/// number of steps that it ran, or 0 if it did nothing. Results that are skipped have their shape, which adjoints read.
+/// Runs step k (an op that takes a bias), step k + 1 if it adds one to k's result, and on the CPU a relu behind it, as
+/// one kernel. Returns the number of steps that it ran, or 0 if it did nothing. Results that are skipped have their
+/// shape, which adjoints read.
 int Plan::run_with_bias(Frame& f, int k, int end) const {
   const Step& product = step(k);
   const OpDef& op = *product.op;
@@ -152,7 +157,8 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
 
 namespace {
 
-/// Runs the chain over n elements and writes the sum of each block of kFoldRow to `partial`; blocks stay in the first-level cache.
+/// Runs the chain over n elements and writes the sum of each block of kFoldRow to `partial`; blocks stay in the
+/// first-level cache.
 template <class T>
 void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
   devices::parallel_for((n + kFoldRow - 1) / kFoldRow, part_of(chain) / kFoldRow + 1,

@@ -40,7 +40,8 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
   }
 }
 
-/// The steps of this variant. A product that is only added to the cotangent of a capture forms one group with that addition.
+/// The steps of this variant. A product that is only added to the cotangent of a capture forms one group with that
+/// addition.
 std::vector<LoopGroup> LoopRun::sums_of(const Variant& v) {
   const LoopProgram& p = *program_;
   std::vector<int> reads(bodies_.size(), 0);

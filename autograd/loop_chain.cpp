@@ -191,7 +191,8 @@ std::ptrdiff_t LoopChains::unfit(std::size_t begin, std::size_t end) {
   return -1;
 }
 
-/// Where the value of a slot is. `whole` > 0: its rows are that many elements apart, and are read from element `first` on.
+/// Where the value of a slot is. `whole` > 0: its rows are that many elements apart, and are read from element `first`
+/// on.
 Place LoopChains::place(int s, LoopChain& to, std::int64_t first, std::int64_t whole) {
   if (slot(s).chunk >= 0) return {.chunk = slot(s).chunk};
   std::int64_t n = body(s).numel(), size = dtype_.size(), width = shape_.width;
@@ -246,7 +247,8 @@ bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
   return !sums;
 }
 
-/// Writes the code of the chain and returns -1; or returns the item to leave out, if there is no room for it or the chain has fewer than two steps.
+/// Writes the code of the chain and returns -1; or returns the item to leave out, if there is no room for it or the
+/// chain has fewer than two steps.
 std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& to) {
   full_ = false;
   Chain& chain = to.chain;

@@ -10,11 +10,11 @@
 namespace kassette::autograd {
 
 // Note [Windows]
-// A recurrent cell slices one product into its gates; the adjoint of the slices is a sum of gates that are padded with zeros. A
-// chain in a loop goes over rows, so that a slice of columns is a load at an offset. The sliced tensor need not be in memory: if
-// elementwise steps compute it and only slices read it, those steps are computed on each slice. Padded slices that tile a
-// tensor are stored at their columns of the result, without the sum. That sum would add zeros to each element, which turns -0 into 0, so
-// one zero is added here: the bits are the same.
+// A recurrent cell slices one product into its gates; the adjoint of the slices is a sum of gates that are padded with
+// zeros. A chain in a loop goes over rows, so that a slice of columns is a load at an offset. The sliced tensor need
+// not be in memory: if elementwise steps compute it and only slices read it, those steps are computed on each slice.
+// Padded slices that tile a tensor are stored at their columns of the result, without the sum. That sum would add zeros
+// to each element, which turns -0 into 0, so one zero is added here: the bits are the same.
 
 /// One entry of a schedule: a step, a product that is accumulated, or a chain.
 struct LoopGroup {
@@ -32,10 +32,12 @@ struct LoopChain {
   std::vector<int> made;  // the slots that it writes to memory
 };
 
-/// Fuses the steps of a loop: groups the elementwise steps, slices and padded slices of one list of steps, and emits a chain for each group.
+/// Fuses the steps of a loop: groups the elementwise steps, slices and padded slices of one list of steps, and emits a
+/// chain for each group.
 class LoopChains {
  public:
-  /// `rooted`: per slot, whether it is read outside of `groups`. `plain`: per step of the plan, whether it may be fused.
+  /// `rooted`: per slot, whether it is read outside of `groups`. `plain`: per step of the plan, whether it may be
+  /// fused.
   LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain,
              std::vector<char> rooted, const std::vector<LoopGroup>& groups);
   /// The groups with fused steps replaced by chains, which are appended to `chains`.

@@ -51,7 +51,8 @@ class Recording {
  public:
   Recording(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
             const std::vector<char>& wanted, std::int64_t steps);
-  /// Records the variants from the last step, whose outputs have these cotangents, to the first. Returns false if there are more than kMaxVariants.
+  /// Records the variants from the last step, whose outputs have these cotangents, to the first. Returns false if there
+  /// are more than kMaxVariants.
   bool find_variants(const std::vector<char>& has_dy);
   /// The plan of the body and all variants; replaces the entries of Variant::din by slots of it.
   Ref<Plan> build(const char* what);
@@ -80,7 +81,8 @@ Recording::Recording(const Plan& body, const ScanSignature& arity, const std::ve
   }
   results_ = outs;
   dys.resize(outs.size());
-  // The backward pass differentiates for the wanted elements and captures, and for every state: its cotangent is carried to the step before.
+  // The backward pass differentiates for the wanted elements and captures, and for every state: its cotangent is
+  // carried to the step before.
   for (int i = 0; i < static_cast<int>(args.size()); ++i) {
     const bool state = i >= arity.n_xs && !is_capture(i);
     if (!args[i].dtype.is_float() || (!state && !wanted[i])) continue;

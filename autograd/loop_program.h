@@ -8,25 +8,28 @@
 namespace kassette::autograd {
 
 // Note [Loops]
-// A loop on concrete tensors does not run its body as a function runs, which would allocate a frame and results at each step.
-// The body is bound once: its rules run on the shapes of the first step, its steps get memory that is used again at every
-// step of the loop, and elements, states and results are addresses that advance. What remains for each op of the body is a
-// kernel call and a few loads.
+// A loop on concrete tensors does not run its body as a function runs, which would allocate a frame and results at each
+// step. The body is bound once: its rules run on the shapes of the first step, its steps get memory that is used again
+// at every step of the loop, and elements, states and results are addresses that advance. What remains for each op of
+// the body is a kernel call and a few loads.
 //
-// The body and its adjoint are steps over the same slots. A forward value that the adjoint reads (a residual) is written straight
-// into one stack with a row per step of the loop; no other value is kept. The cotangent of a capture starts from -0, which
-// leaves every bit of a sum as it is, and each step adds to it; the cotangents of states are carried from step to step, as the states are.
+// The body and its adjoint are steps over the same slots. A forward value that the adjoint reads (a residual) is
+// written straight into one stack with a row per step of the loop; no other value is kept. The cotangent of a capture
+// starts from -0, which leaves every bit of a sum as it is, and each step adds to it; the cotangents of states are
+// carried from step to step, as the states are.
 //
-// Shapes may depend on data (a nested call, a shape that is a value): such steps run their rule at every step of the loop, and
-// their residuals are kept in a list, one value per step.
+// Shapes may depend on data (a nested call, a shape that is a value): such steps run their rule at every step of the
+// loop, and their residuals are kept in a list, one value per step.
 
-/// How many of a body's inputs are elements, states (the carry) and captures, in this order, and how many outputs are stacked.
+/// How many of a body's inputs are elements, states (the carry) and captures, in this order, and how many outputs are
+/// stacked.
 struct ScanSignature {
   int n_xs = 0, n_carry = 0, n_captures = 0, n_ys = 0;
   int capture(int i) const { return n_xs + n_carry + i; }
 };
 
-/// The adjoint of the body for one pattern of cotangents. The pattern changes along a loop: in the last steps nothing may depend on a state.
+/// The adjoint of the body for one pattern of cotangents. The pattern changes along a loop: in the last steps nothing
+/// may depend on a state.
 struct Variant {
   std::vector<char> has_dy;  // per output of the body: stacked ones, then states
   std::vector<int> din;    // per argument (elements, states, captures): the slot of its cotangent, or -1 if it has none
@@ -34,8 +37,8 @@ struct Variant {
   std::vector<int> steps;  // of the plan, in order
 };
 
-/// A compiled loop, without the state of a run: the body and its adjoint as steps over the same slots, and which slots are residuals. See
-/// Note [Loops].
+/// A compiled loop, without the state of a run: the body and its adjoint as steps over the same slots, and which slots
+/// are residuals. See Note [Loops].
 class LoopProgram {
  public:
   std::atomic<std::int32_t> count{1};
@@ -43,8 +46,8 @@ class LoopProgram {
 
   /// The body alone.
   static Ref<LoopProgram> of_body(const Plan& body, const ScanSignature& arity);
-  /// The body with its adjoint, for arguments of these shapes: `wanted` per argument (elements, states, captures), `has_dy` per output
-  /// of the loop. Returns null if it would need more than eight variants.
+  /// The body with its adjoint, for arguments of these shapes: `wanted` per argument (elements, states, captures),
+  /// `has_dy` per output of the loop. Returns null if it would need more than eight variants.
   static Ref<LoopProgram> with_adjoint(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
                                        const std::vector<char>& wanted, const std::vector<char>& has_dy,
                                        std::int64_t steps);

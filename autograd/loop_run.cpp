@@ -56,7 +56,7 @@ LoopRun::~LoopRun() {
   for (Back& b : backs_) program_->schedules.keep(std::move(b.steps));
 }
 
-// ---- binding -----------------------------------------------------------------------------------------------------------
+// - binding -----------------------------------------------------------------------------------------------------------
 
 void LoopRun::bind(const std::vector<int>& steps) {
   for (int k : steps)
@@ -64,8 +64,8 @@ void LoopRun::bind(const std::vector<int>& steps) {
   running_ = nullptr;
 }
 
-/// The schedule of these steps, which must be bound: loop-invariant steps first, then the others, fused into chains. Steps whose value is
-/// not read are left out.
+/// The schedule of these steps, which must be bound: loop-invariant steps first, then the others, fused into chains.
+/// Steps whose value is not read are left out.
 std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups) {
   LoopProgram& p = *program_;
   ScheduleKey of;
@@ -181,7 +181,7 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
   }
 }
 
-// ---- the forward pass ---------------------------------------------------------------------------------------------------
+// ---- the forward pass -----------------------------------------------------------------------------------------------
 
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes) {
   if (bytes == 0) return;
@@ -326,7 +326,8 @@ OpCall LoopRun::call_of(Bound& b) {
   return {*s.op, s.attrs, in, s.n_in, results_.data() + b.out, s.n_out, b.device};
 }
 
-/// Sets a result's storage: its row of the stack, or else the memory of the preceding step, if nothing else refers to that.
+/// Sets a result's storage: its row of the stack, or else the memory of the preceding step, if nothing else refers to
+/// that.
 void LoopRun::make_room(int slot) {
   Body& o = body(slot);
   std::int64_t bytes = o.bytes();

@@ -1,4 +1,5 @@
-// autograd/loop_run.h - one run of a compiled loop: the forward pass and, if it keeps residuals, one backward pass. See Note [Loops].
+// autograd/loop_run.h - one run of a compiled loop: the forward pass and, if it keeps residuals, one backward pass. See
+// Note [Loops].
 #pragma once
 #include <vector>
 
@@ -25,8 +26,8 @@ inline bool uniquely_owned(const Storage* s, std::int64_t bytes) {
   return s && s->count.load(std::memory_order_acquire) == 1 && s->kind != Storage::kBorrowed && s->bytes >= bytes;
 }
 
-/// One execution of a compiled loop: its slots bound to memory, and the residuals that the forward pass saves and one backward pass reads. See
-/// Note [Loops].
+/// One execution of a compiled loop: its slots bound to memory, and the residuals that the forward pass saves and one
+/// backward pass reads. See Note [Loops].
 class LoopRun final : public Extra {
  public:
   /// `in`: key, elements, states, captures, without history.
@@ -34,7 +35,8 @@ class LoopRun final : public Extra {
   ~LoopRun() override;
   /// Returns the stacked outputs, then the last states. `for_backward`: keeps residuals for backward().
   Tensors forward(bool for_backward);
-  /// Returns the cotangents of elements, states and captures, each empty if it has none. `dys`: per output, empty if it has none. To be called once.
+  /// Returns the cotangents of elements, states and captures, each empty if it has none. `dys`: per output, empty if it
+  /// has none. To be called once.
   Tensors backward(const Tensors& dys);
 
  private:

@@ -68,8 +68,8 @@ Tensors values_of(const Tensors& in) {
   return values;
 }
 
-/// Which results depend differentiably on each input, in any number of steps: directly, or through states that later steps read.
-/// If there may be no step at all, an initial state may also be the last state.
+/// Which results depend differentiably on each input, in any number of steps: directly, or through states that later
+/// steps read. If there may be no step at all, an initial state may also be the last state.
 std::vector<Outputs> Scan::reach(const Recurrence& r) const {
   std::vector<Outputs> found;
   const bool perhaps_none = loop_length(r, r.xs) <= 0;
@@ -174,7 +174,8 @@ void Scan::specs(const OpCall& call, TensorSpec* out) const {
 
 namespace {
 
-/// The concrete tensors with history that symbolic ones are computed from. Leaves are left out: a plan reads variables itself.
+/// The concrete tensors with history that symbolic ones are computed from. Leaves are left out: a plan reads variables
+/// itself.
 Tensors borders_of(const Tensors& symbolic) {
   Tensors borders;
   std::set<std::pair<const Node*, int>> found;
@@ -194,8 +195,8 @@ Tensors borders_of(const Tensors& symbolic) {
   return borders;
 }
 
-/// The captures of a body with their values. Tracing has recorded ops on captures alone without running them; a loop that runs now runs them
-/// first. Returns the captures unchanged if one depends on a placeholder.
+/// The captures of a body with their values. Tracing has recorded ops on captures alone without running them; a loop
+/// that runs now runs them first. Returns the captures unchanged if one depends on a placeholder.
 Tensors computed(const char* what, const Tensors& captures) {
   Plan::Request request;
   for (const Tensor& t : captures)

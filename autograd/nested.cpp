@@ -9,14 +9,15 @@
 namespace kassette::autograd {
 
 // Note [Nested functions]
-// A function called with symbolic tensors records its steps on the tape (Plan::inline_into_tape). In a chain of n functions that each call the
-// previous one, this would copy O(n^2) steps. So a call of a large function is recorded as one deferred node, whose ops are recorded
-// once, when a backward pass or a plan that is to run needs them. K::function keeps such a node as a step: its plan can be
-// inlined into the tape in turn, and is only as large as the ops that the function itself records. At the first call with values, a plan of all
-// the ops is built (Plan::flat), the same as without deferred nodes.
-// The ops are recorded in the scope of the call (symbolic or eager). They are recorded immediately if deferring could change the
-// result: inside bodies of control flow and control_dependencies, for functions that draw or print, and if a result or
-// its shape can be known without the inputs.
+// A function called with symbolic tensors records its steps on the tape (Plan::inline_into_tape). In a chain of n
+// functions that each call the previous one, this would copy O(n^2) steps. So a call of a large function is recorded as
+// one deferred node, whose ops are recorded once, when a backward pass or a plan that is to run needs them. K::function
+// keeps such a node as a step: its plan can be inlined into the tape in turn, and is only as large as the ops that the
+// function itself records. At the first call with values, a plan of all the ops is built (Plan::flat), the same as
+// without deferred nodes.
+// The ops are recorded in the scope of the call (symbolic or eager). They are recorded immediately if deferring could
+// change the result: inside bodies of control flow and control_dependencies, for functions that draw or print, and if a
+// result or its shape can be known without the inputs.
 
 namespace {
 
@@ -122,7 +123,8 @@ void Plan::keep_nested(const Request& request) {
   nested_->request = request;
 }
 
-/// True if a call with these arguments may be a deferred node: all of its results would be symbolic if its ops were recorded now.
+/// True if a call with these arguments may be a deferred node: all of its results would be symbolic if its ops were
+/// recorded now.
 bool Plan::may_defer(std::span<const Tensor> args) const {
   const Context& c = context();
   if (!deferrable_ || c.depth > 0 || c.after || !program_.missing.empty()) return false;

@@ -7,7 +7,8 @@
 
 namespace kassette::autograd {
 
-/// A rule reads the values of inputs on the host (a shape to reshape to), so those values are needed even if only the output's shape is.
+/// A rule reads the values of inputs on the host (a shape to reshape to), so those values are needed even if only the
+/// output's shape is.
 bool reads_shape(const Step& s, int i) {
   return has_bit(s.op->shape_only, i) || (s.need == 1 && !has_bit(s.op->host, i));
 }
@@ -46,8 +47,8 @@ void find_needs(Program& p) {
 
 // Note [Commit]
 // The tail of a plan is the elementwise steps that only updates need. They run when nothing can fail any more: outputs
-// are computed, shapes checked, memory allocated. So they may write into the memory of the variables, and a call that throws
-// leaves every variable as it was.
+// are computed, shapes checked, memory allocated. So they may write into the memory of the variables, and a call that
+// throws leaves every variable as it was.
 void find_tail(Program& p) {
   std::vector<char> only_tail(p.n_slots, 1);
   for (int o : p.outputs) only_tail[o] = 0;
@@ -63,7 +64,8 @@ void find_tail(Program& p) {
   std::erase_if(p.steps, [](const Step& s) { return !s.need; });
   p.first_tail = 0;
   while (p.first_tail < p.n_steps() && !p.steps[p.first_tail].tail) ++p.first_tail;
-  // Steps on single numbers first: an optimizer's learning rate, computed between its moments and the weights, would split one chain in two.
+  // Steps on single numbers first: an optimizer's learning rate, computed between its moments and the weights, would
+  // split one chain in two.
   std::stable_partition(p.steps.begin() + p.first_tail, p.steps.end(), [](const Step& s) { return s.one; });
 }
 
@@ -102,8 +104,8 @@ void find_last_uses(Program& p) {
   list_deaths(p, p.last_value_use, &Step::spent, &Step::n_spent);
 }
 
-/// A set whose value a tail step computes may write in place if no later step reads the old value. Earlier readers are safe: they have
-/// read all of it if they ran before, or read the same block first if they are fused with the step.
+/// A set whose value a tail step computes may write in place if no later step reads the old value. Earlier readers are
+/// safe: they have read all of it if they ran before, or read the same block first if they are fused with the step.
 void find_in_place(Program& p) {
   for (Effect& effect : p.effects) {
     const auto tail = p.steps.begin() + p.first_tail;
@@ -126,7 +128,8 @@ void find_in_place(Program& p) {
   }
 }
 
-/// A splat may be the result of a step that repeats its input, if it is no root and is read only by elementwise steps or for its shape.
+/// A splat may be the result of a step that repeats its input, if it is no root and is read only by elementwise steps
+/// or for its shape.
 void find_splats(Program& p) {
   std::vector<char> readable(p.n_slots, 1);
   for (const Step& s : p.steps)

@@ -1,4 +1,5 @@
-// autograd/passes.h - the passes that analyse and reorder a program before it runs. Each uses the results of those above it.
+// autograd/passes.h - the passes that analyse and reorder a program before it runs. Each uses the results of those
+// above it.
 #pragma once
 #include <utility>
 #include <vector>

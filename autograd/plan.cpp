@@ -1,4 +1,5 @@
-// autograd/plan.cpp - runs the steps of a plan. Building is in plan_build.cpp, fusion in fuse.cpp, the end of a call in commit.cpp.
+// autograd/plan.cpp - runs the steps of a plan. Building is in plan_build.cpp, fusion in fuse.cpp, the end of a call in
+// commit.cpp.
 #include "autograd/plan.h"
 
 #include <algorithm>
@@ -265,7 +266,8 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
 
 namespace {
 
-/// A call that throws draws nothing: the counters of its random sources are set back, unless another call has drawn from them since.
+/// A call that throws draws nothing: the counters of its random sources are set back, unless another call has drawn
+/// from them since.
 class SourcesBefore {
  public:
   SourcesBefore(const Program& program, const Frame& frame, const Tensors* keys)

@@ -23,7 +23,8 @@ struct SetPair {
 struct Frame;
 class Chain;
 
-/// A compiled function: a program and how it is executed. Immutable once built; the state of a call is in a Frame, so that threads share a plan.
+/// A compiled function: a program and how it is executed. Immutable once built; the state of a call is in a Frame, so
+/// that threads share a plan.
 class Plan {
  public:
   std::atomic<std::int32_t> count{1};
@@ -51,14 +52,16 @@ class Plan {
   /// Releases the nodes in Program::keep: the placeholders of a body are not needed once its ops are steps.
   void forget_inputs() { program_.keep.clear(); }
 
-  /// Runs unrecorded and commits the updates. `keys`: in bodies of control flow, the keys that the random sources yield.
+  /// Runs unrecorded and commits the updates. `keys`: in bodies of control flow, the keys that the random sources
+  /// yield.
   Tensors run(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
   /// Runs the same steps through apply(), so that they are recorded or symbolic, without the updates.
   Tensors inline_into_tape(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
-  /// The results of inline_into_tape(), recorded as one deferred node if the function is large: Note [Nested functions].
+  /// The results of inline_into_tape(), recorded as one deferred node if the function is large:
+  /// Note [Nested functions].
   Tensors call(std::span<const Tensor> args);
-  /// The arguments, cast to the declared dtypes and moved to the declared devices; sparse tensors as their three parts. Throws ValueError or
-  /// TypeError if one does not fit its declaration.
+  /// The arguments, cast to the declared dtypes and moved to the declared devices; sparse tensors as their three parts.
+  /// Throws ValueError or TypeError if one does not fit its declaration.
   Tensors check_feeds(const Tensors& args) const;
   /// The outputs of a run as the caller sees them: the parts of sparse tensors are put together.
   Tensors pack_results(const Tensors& outputs) const;

@@ -143,7 +143,8 @@ const Tensors& PlanBuilder::expanded(const Node* n) {
   return it->second;
 }
 
-/// Appends to order_ the nodes that compute `raw`, depth first, inputs before the nodes that use them. Stops at fed tensors.
+/// Appends to order_ the nodes that compute `raw`, depth first, inputs before the nodes that use them. Stops at fed
+/// tensors.
 void PlanBuilder::visit(const Body& raw) {
   auto prepare = [&](const Body& b) -> Node* {
     const Body* at = resolve(b);
@@ -243,8 +244,9 @@ void PlanBuilder::add_effect(Node* n) {
       {n->in()[0].node->cell, slot_of(n->in()[1]), n->attrs.as<UpdateAttrs>().mode, update_name(n->attrs)});
 }
 
-/// Turns an increment that is the only effect on its variable into a step, which can be fused with the step that computes the
-/// increment and can write in place. The variable is loaded under its lock at commit, so that no concurrent increment is lost.
+/// Turns an increment that is the only effect on its variable into a step, which can be fused with the step that
+/// computes the increment and can write in place. The variable is loaded under its lock at commit, so that no
+/// concurrent increment is lost.
 void PlanBuilder::add_sum(Effect& effect) {
   Program& p = program_;
   const Cell& cell = *effect.cell;
@@ -265,7 +267,8 @@ void PlanBuilder::add_sum(Effect& effect) {
   p.steps.push_back(std::move(s));
 }
 
-/// Puts each such step right behind the step that computes its increment: only consecutive steps are fused into a chain.
+/// Puts each such step right behind the step that computes its increment: only consecutive steps are fused into a
+/// chain.
 void PlanBuilder::add_sums() {
   Program& p = program_;
   std::vector<std::pair<int, int>> places(p.steps.size());  // for reorder()
@@ -315,10 +318,12 @@ Program PlanBuilder::build() {
   Tensors fetches;
   for (const Tensor& t : request_.fetches) fetches.push_back(is_sparse(t) ? sparse_part(t, kValues) : t);
   for (const Tensor& t : fetches) visit(Access::body(t));
-  // The steps of a body are in the order in which the user wrote them, as in an eager loop: see Note [Order of a backward pass].
+  // The steps of a body are in the order in which the user wrote them, as in an eager loop: see
+  // Note [Order of a backward pass].
   if (request_.body && expanded_.empty()) std::ranges::stable_sort(order_, {}, &Node::seq);
   for (Node* n : order_) add_node(n);
-  // Effects are in the order of the user's list: a pair knows its place there, and the update ops fill the other places in order.
+  // Effects are in the order of the user's list: a pair knows its place there, and the update ops fill the other places
+  // in order.
   auto pair = request_.set_pairs.begin();
   const Tensor* op = request_.update_ops.begin();
   for (int place = 0; pair != request_.set_pairs.end() || op != request_.update_ops.end(); ++place) {
@@ -349,7 +354,8 @@ Program PlanBuilder::build() {
   find_differentiable(p);
   for (const Step& s : p.steps)
     if (s.source) p.key_sources.push_back(key_sources_.at(s.out));
-  // The builder holds the last references to the nodes of an expanded backward pass; the steps have copies of what they need.
+  // The builder holds the last references to the nodes of an expanded backward pass; the steps have copies of what they
+  // need.
   return std::move(program_);
 }
 

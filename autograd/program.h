@@ -1,5 +1,5 @@
-// autograd/program.h - a segment of the tape as a list of steps over slots: plain data, built by plan_build.cpp, completed by the passes of
-// passes.h, and run by plans and loops.
+// autograd/program.h - a segment of the tape as a list of steps over slots: plain data, built by plan_build.cpp,
+// completed by the passes of passes.h, and run by plans and loops.
 #pragma once
 #include <span>
 #include <string>
@@ -70,7 +70,8 @@ struct Step {
   bool known;  // the shapes of its outputs are in Program::known
 };
 
-/// Steps [begin, end) that run as one: a single step, or consecutive elementwise steps over the same n elements, with the sum of the last if `sums`.
+/// Steps [begin, end) that run as one: a single step, or consecutive elementwise steps over the same n elements, with
+/// the sum of the last if `sums`.
 struct FusionGroup {
   int begin, end;
   std::int64_t n, width;  // width: on an accelerator, the length of an operand that each row reads again; else n

@@ -43,7 +43,8 @@ Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, con
   return where(k, fresh, before);
 }
 
-/// Applies a mask to what a step returned: a masked sample keeps its states, and its outputs are those of the step before, or zeros if
+/// Applies a mask to what a step returned: a masked sample keeps its states, and its outputs are those of the step
+/// before, or zeros if
 /// `before` is null.
 void mask_step(const LoopForm& form, const Tensor& keep, const Tensors& states, const Tensor* before, Tensors& got) {
   const int n = form.n_outputs;
@@ -51,8 +52,8 @@ void mask_step(const LoopForm& form, const Tensor& keep, const Tensors& states, 
   for (std::int64_t i = 0; i < states.size(); ++i) got[n + i] = masked(form, keep, got[n + i], states[i]);
 }
 
-/// Initial outputs for masked samples: zeros shaped like a step's outputs. The step is called only to learn that shape; a plan
-/// does not compute it.
+/// Initial outputs for masked samples: zeros shaped like a step's outputs. The step is called only to learn that shape;
+/// a plan does not compute it.
 Tensors zeros_before(const Recurrence& r, const StepOf& step, bool symbolic) {
   Scoped<bool> on(context().symbolic, symbolic);
   Tensors xs;
@@ -72,8 +73,8 @@ Tensor zeros_without_steps(const Recurrence& r, const Tensor& state) {
   return where(greater(shape_of(r.xs.begin()[0], int64)[r.axis], 0), state, 0);
 }
 
-/// The last row of a stack, or zeros if it has none. Only for outputs that are not also a state (the h of an LSTM is): its cotangent is as
-/// long as the whole sequence.
+/// The last row of a stack, or zeros if it has none. Only for outputs that are not also a state (the h of an LSTM is):
+/// its cotangent is as long as the whole sequence.
 Tensor last_of(const Tensor& stacked) {
   Tensor row = stacked[slice(-1)];
   return Access::body(stacked).dtype.is_bool() ? any_of(row, 0) : sum(row, 0);
@@ -91,7 +92,8 @@ bool as_much_known(const TensorSpec& stacked, const TensorSpec& state) {
   return same;
 }
 
-/// The loop as one node along axis 0: the mask becomes an element, and outputs that masked samples repeat become states.
+/// The loop as one node along axis 0: the mask becomes an element, and outputs that masked samples repeat become
+/// states.
 Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
   bool masks = r.mask.defined(), repeats = masks && !r.zero_masked;
   Recurrence s{r};
@@ -129,7 +131,8 @@ Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
   return results;
 }
 
-/// Throws DeviceError unless all tensors are on one device, as the inputs of a node must be. Scalars of the CPU are moved there, as for any op.
+/// Throws DeviceError unless all tensors are on one device, as the inputs of a node must be. Scalars of the CPU are
+/// moved there, as for any op.
 void check_devices(const Recurrence& r) {
   Device first = Access::body(r.xs[0]).device;
   auto check = [&](const Tensor& t) {
@@ -142,10 +145,11 @@ void check_devices(const Recurrence& r) {
 }
 
 // Note [No steps]
-// The length of a loop may be data, so a loop of no steps has gradients like any other: zeros for its elements and for the tensors that its
-// step captures. The same holds in a function that learns the length when it is called (and in TensorFlow's graphs; its eager loops
-// return None). An eager loop that never calls its step would not see the captures, so the step is recorded once, and not run.
-// If it cannot be recorded, because it asks for values, its captures have no gradient.
+// The length of a loop may be data, so a loop of no steps has gradients like any other: zeros for its elements and for
+// the tensors that its step captures. The same holds in a function that learns the length when it is called (and in
+// TensorFlow's graphs; its eager loops return None). An eager loop that never calls its step would not see the
+// captures, so the step is recorded once, and not run. If it cannot be recorded, because it asks for values, its
+// captures have no gradient.
 
 /// The loop of no steps as one node. Returns an empty list if recording is off or the step cannot be recorded.
 Tensors of_no_steps(const Recurrence& r, const StepOf& step) {

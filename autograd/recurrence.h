@@ -26,14 +26,16 @@ struct Recurrence : LoopForm {
 /// The user's step: elements and states -> outputs, then the new states.
 using StepOf = Callable<Tensors(const Tensors& xs, const Tensors& states)>;
 
-/// Runs or records a loop. Concrete tensors outside of K::symbolic: an eager loop. Symbolic tensors, or checkpoints: one node.
+/// Runs or records a loop. Concrete tensors outside of K::symbolic: an eager loop. Symbolic tensors, or checkpoints:
+/// one node.
 Tensors recur(const Recurrence& r, const StepOf& step);
 /// The loop unrolled, on concrete or symbolic tensors; the number of steps must be known.
 Tensors unrolled(const Recurrence& r, const StepOf& step);
 /// The loop as one node. Time must be axis 0 and there must be no mask: recur() has turned it into an element.
 Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step);
 
-/// The number of elements along the time axis, or kUnknown. Throws ValueError if xs disagree, with each other or with form.length.
+/// The number of elements along the time axis, or kUnknown. Throws ValueError if xs disagree, with each other or with
+/// form.length.
 std::int64_t loop_length(const LoopForm& form, const Tensors& xs);
 /// Throws unless the state that a step returned has the shape and dtype that it had before.
 void check_state(const char* what, const TensorSpec& before, const TensorSpec& after, std::int64_t i);

@@ -6,15 +6,17 @@
 namespace kassette::autograd {
 
 // Note [Rematerialization]
-// Gradients have a history of their own (Note [Lazy backward]), so the segment that an eager pass went through stays alive, saved values
-// included, as long as a gradient does. If the caller passes the loss as a temporary or with std::move, no other tensor
-// leads to the segment. A pass over many bytes then releases, as soon as an adjoint has run, the saved values that can be
-// computed again, and keeps the leaves: constants, variables and random keys with the values that the ops read. If a
-// gradient is differentiated after all, the forward pass runs again from these, with the same bits.
+// Gradients have a history of their own (Note [Lazy backward]), so the segment that an eager pass went through stays
+// alive, saved values included, as long as a gradient does. If the caller passes the loss as a temporary or with
+// std::move, no other tensor leads to the segment. A pass over many bytes then releases, as soon as an adjoint has run,
+// the saved values that can be computed again, and keeps the leaves: constants, variables and random keys with the
+// values that the ops read. If a gradient is differentiated after all, the forward pass runs again from these, with the
+// same bits.
 // Saved values are retained if the user holds an intermediate tensor, a variable has changed since it was read,
 // the leaves are as large as what would be released, or the segment contains a backward pass or control flow.
 
-/// Fills leaves_ with the tensors that the segment can be computed from. Returns false if saved values have to be retained.
+/// Fills leaves_ with the tensors that the segment can be computed from. Returns false if saved values have to be
+/// retained.
 bool BackwardPass::find_leaves() {
   for (const Tensor& x : xs_)
     if (!(Access::body(x).flags & kLeaf)) return false;
@@ -47,7 +49,8 @@ bool BackwardPass::find_leaves() {
   return more < less;
 }
 
-/// Adds `b` to leaves_, with the value that its op read. Returns false if that value is lost, or if two ops read different ones.
+/// Adds `b` to leaves_, with the value that its op read. Returns false if that value is lost, or if two ops read
+/// different ones.
 bool BackwardPass::add_leaf(const Body& b, std::int64_t& more) {
   Value v = value_in(b);
   if (!v.storage) {

@@ -35,7 +35,8 @@ ResidualCall& taped(Step& s) {
 /// The slot of the residuals that a step returns: its last result.
 int residuals_slot(const Step& s) { return s.out + s.n_out - 1; }
 
-/// The steps whose runs other steps differentiate. If the program has no such step yet, one is inserted before the tail.
+/// The steps whose runs other steps differentiate. If the program has no such step yet, one is inserted before the
+/// tail.
 MakerOf find_makers(Program& p) {
   MakerOf calls, makers;
   for (int k = 0; k < p.first_tail; ++k)
@@ -59,7 +60,8 @@ MakerOf find_makers(Program& p) {
   return makers;
 }
 
-/// Moves the step that returns residuals before the first step that takes them. That is allowed: the taker has all of its inputs, too.
+/// Moves the step that returns residuals before the first step that takes them. That is allowed: the taker has all of
+/// its inputs, too.
 void order(Program& p) {
   std::unordered_map<int, bool> made;  // residuals, by slot: whether they are ready
   for (int k = 0; k < p.first_tail; ++k)
@@ -80,7 +82,8 @@ void order(Program& p) {
   }
 }
 
-/// Fills ResidualCall::wanted, last, consumes and vjp: which inputs of a run need history, and which step is the last to use its residuals.
+/// Fills ResidualCall::wanted, last, consumes and vjp: which inputs of a run need history, and which step is the last
+/// to use its residuals.
 void find_takers(Program& p) {
   struct Kept {
     ResidualCall* by;

@@ -24,7 +24,8 @@ struct Schedule {
   std::vector<std::unique_ptr<LoopChain>> chains;
 };
 
-/// Schedules that no run uses at the moment. Making one takes as long as some steps of the loop, so runs return theirs. Thread-safe.
+/// Schedules that no run uses at the moment. Making one takes as long as some steps of the loop, so runs return theirs.
+/// Thread-safe.
 class ScheduleCache {
  public:
   /// Removes and returns the schedule for this key; null if there is none.

@@ -14,7 +14,8 @@ class Shadow {
   /// Called before an eager backward pass; after_pass receives the returned tensors, and the gradients of the pass.
   virtual Tensors before_pass(const Tensor& loss, const Tensors& xs, const Tensor& seed) = 0;
   virtual void after_pass(const Tensors& before, const Tensors& gradients) = 0;
-  /// Called with the results of a compiled loop's forward or backward pass. `recorded` computes the same with the ops on the tape.
+  /// Called with the results of a compiled loop's forward or backward pass. `recorded` computes the same with the ops
+  /// on the tape.
   virtual void after_loop(const char* which, const Tensors& results, const Callable<Tensors()>& recorded) = 0;
 
  protected:

@@ -9,11 +9,12 @@
 namespace kassette::autograd {
 
 // Note [Plans for shapes]
-// A plan for a batch of any size runs every rule at every call, and its gradients have many steps that would undo a broadcasting but find
-// nothing to undo: sum_to_like between tensors of one shape. So a plan that is called again with the same shapes gets a program for them: shapes
-// are inferred once, steps that return their input unchanged are removed, and more steps can be fused. Results are the same to the last bit.
-// Some shapes do not follow from those of the inputs: a shape that is a value, those of the results of control flow, shapes that depend on data.
-// These, and shapes inferred from them, stay unknown until a call. Steps that draw, print or run a body are never removed.
+// A plan for a batch of any size runs every rule at every call, and its gradients have many steps that would undo a
+// broadcasting but find nothing to undo: sum_to_like between tensors of one shape. So a plan that is called again with
+// the same shapes gets a program for them: shapes are inferred once, steps that return their input unchanged are
+// removed, and more steps can be fused. Results are the same to the last bit. Some shapes do not follow from those of
+// the inputs: a shape that is a value, those of the results of control flow, shapes that depend on data. These, and
+// shapes inferred from them, stay unknown until a call. Steps that draw, print or run a body are never removed.
 
 namespace {
 
@@ -64,8 +65,8 @@ void resolve_aliases(Program& p) {
   for (Effect& e : p.effects) resolve(e.slot);
 }
 
-/// Moves each step that makes a splat right behind the step that computes its number: there it does not split a chain. It needs only the
-/// shape of its other input, which is known.
+/// Moves each step that makes a splat right behind the step that computes its number: there it does not split a chain.
+/// It needs only the shape of its other input, which is known.
 void hoist_splats(Program& p) {
   std::vector<int> maker(p.n_slots, -1);
   std::vector<std::pair<int, int>> places;  // for reorder()

@@ -101,8 +101,8 @@ Tensor zeros_of_shape(const TensorSpec& spec, Device device) {
   return filled_tensor(scalar_tensor(Scalar(0), spec.dtype, "zeros"), spec, device, "zeros");
 }
 
-/// The results of a loop without steps. One step is called, on zeros, to learn the shapes of its outputs; the last outputs are zeros, as are
-/// those before the first step.
+/// The results of a loop without steps. One step is called, on zeros, to learn the shapes of its outputs; the last
+/// outputs are zeros, as are those before the first step.
 Tensors results_of_none(const LoopForm& form, const Tensors& xs, const Tensors& states,
                         const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step) {
   Tensors found, out, zeros;

@@ -1,4 +1,5 @@
-// autograd/steps.h - the eager loop: it calls the step with its elements, checks what that returns, and stacks the outputs.
+// autograd/steps.h - the eager loop: it calls the step with its elements, checks what that returns, and stacks the
+// outputs.
 #pragma once
 #include "autograd/recurrence.h"
 #include "ops/like.h"
@@ -9,12 +10,14 @@ namespace kassette::autograd {
 inline ShapeCheck mask_shape_check(const LoopForm& form) {
   return form.axis == 0 ? ShapeCheck::mask_time_major : ShapeCheck::mask;
 }
-/// Throws unless a step returned as many states as it was given, with their shapes and dtypes, and outputs like those of an earlier step,
+/// Throws unless a step returned as many states as it was given, with their shapes and dtypes, and outputs like those
+/// of an earlier step,
 /// `before`, if that is not null.
 void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before,
                 const TensorSpec& x, bool masked);
 
-/// Adds ops that check sizes which a placeholder leaves unknown. For the first step alone: the shapes of the others equal its.
+/// Adds ops that check sizes which a placeholder leaves unknown. For the first step alone: the shapes of the others
+/// equal its.
 void assert_step_shapes(const LoopForm& form, Tensors& out, const Tensors& states, const Tensor& x, bool masked);
 
 /// Calls step(xs, states, t) for each step t of a loop whose length is known. Returns the results of the loop.

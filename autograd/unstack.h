@@ -8,8 +8,8 @@ namespace kassette::autograd {
 TensorSpec element_spec(const TensorSpec& x, int axis = 0);
 TensorSpec stacked_spec(const char* what, const TensorSpec& element, std::int64_t n, int axis = 0);
 
-/// x unstacked along an axis. The elements of a very long x are made as the loop reaches them, thousands at a time, so that elements that
-/// have been used, and in the backward pass their cotangents, are released early.
+/// x unstacked along an axis. The elements of a very long x are made as the loop reaches them, thousands at a time, so
+/// that elements that have been used, and in the backward pass their cotangents, are released early.
 class LazyUnstack {
  public:
   /// `what`: the function that errors name.

@@ -14,15 +14,16 @@ struct UpdateAttrs {
 /// The K function that the user called.
 const char* update_name(const Attrs& attrs);
 
-/// x <- value, x + value or x - value. In an eager scope with a concrete value: updates x now and returns it. Else: records an op whose
-/// result is the new value, and a plan applies the update.
+/// x <- value, x + value or x - value. In an eager scope with a concrete value: updates x now and returns it. Else:
+/// records an op whose result is the new value, and a plan applies the update.
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average = false);
 
 /// Runs a binary op into the storage of `out`, which may be that of in[0]. in[1] may be a scalar.
 void run_binary(const OpDef& row, const InputView* in, Body& out);
 /// The op of an increment: add, or subtract for any other mode than kAdd.
 const OpDef& op_of(Effect::Mode mode);
-/// cell <- cell +- increment: in place if nothing else refers to its bytes, else into `room`, or into new memory if that is null. Shapes must agree.
+/// cell <- cell +- increment: in place if nothing else refers to its bytes, else into `room`, or into new memory if
+/// that is null. Shapes must agree.
 void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> room = {});
 
 }  // namespace kassette::autograd

@@ -24,8 +24,8 @@ class Callable<R(A...)> {
   R (*call_)(void*, A...);
 };
 
-/// One branch of switch_ or in_train_phase: an operand, or a callable without arguments that is called only if needed and returns a
-/// tensor or a number.
+/// One branch of switch_ or in_train_phase: an operand, or a callable without arguments that is called only if needed
+/// and returns a tensor or a number.
 class KASSETTE_API Branch {
  public:
   template <class T, class = std::enable_if_t<std::is_convertible<const T&, Operand>::value>>

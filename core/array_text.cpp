@@ -1,4 +1,5 @@
-// core/array_text.cpp - prints the elements of dense tensors as NumPy does: which are shown, number formats, brackets and line breaks.
+// core/array_text.cpp - prints the elements of dense tensors as NumPy does: which are shown, number formats, brackets
+// and line breaks.
 #include "core/array_text.h"
 
 #include <algorithm>

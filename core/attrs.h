@@ -1,4 +1,5 @@
-// core/attrs.h - the attributes of an op: a small typed struct, and a ref-counted object for whatever does not fit in one.
+// core/attrs.h - the attributes of an op: a small typed struct, and a ref-counted object for whatever does not fit in
+// one.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -13,7 +14,8 @@
 
 namespace kassette {
 
-/// An immutable, ref-counted attribute that does not fit in a few numbers: a list, the body of a loop, tensors to keep alive.
+/// An immutable, ref-counted attribute that does not fit in a few numbers: a list, the body of a loop, tensors to keep
+/// alive.
 struct Extra {
   std::atomic<std::int32_t> count{1};
   virtual ~Extra() = default;
@@ -68,14 +70,15 @@ constexpr std::uint16_t tag_of(const char* name) {
 
 }  // namespace attrs
 
-/// The arguments of an op other than its inputs, type-erased. Each kind of attributes is an aggregate of numbers with a name,
+/// The arguments of an op other than its inputs, type-erased. Each kind of attributes is an aggregate of numbers with a
+/// name,
 ///     struct GatherAttrs {
 ///       static constexpr const char* attrs_name = "gather";
 ///       std::int64_t axis;
 ///       Wrap wrap;
 ///     };
-/// which converts to Attrs; kernels, rules and adjoints get it back by attrs.as<GatherAttrs>(), which traps if the Attrs hold another
-/// struct. Default-constructed Attrs can be read as any struct: all fields are 0.
+/// which converts to Attrs; kernels, rules and adjoints get it back by attrs.as<GatherAttrs>(), which traps if the
+/// Attrs hold another struct. Default-constructed Attrs can be read as any struct: all fields are 0.
 class Attrs {
   static constexpr std::ptrdiff_t kBytes = 32, kTag = kBytes - 2;  // the tag comes last, behind the fields
 

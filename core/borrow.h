@@ -6,8 +6,8 @@
 
 namespace kassette {
 
-/// What happens to the owner of borrowed memory: `release` when the last tensor over it is gone, on whichever thread that
-/// is; `discard` instead if no tensor was created. Neither may throw.
+/// What happens to the owner of borrowed memory: `release` when the last tensor over it is gone, on whichever thread
+/// that is; `discard` instead if no tensor was created. Neither may throw.
 struct BorrowOwner {
   void (*release)(void* state);
   void (*discard)(void* state);
@@ -17,14 +17,16 @@ struct BorrowOwner {
 KASSETTE_API Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape,
                                   BorrowOwner owner);
 
-/// A copy of an array whose dtype is known only when the program runs, such as one of another language's: from_memory(p, "int16", {2, 3}).
-/// `strides` say for each axis how many elements lie from one index to the next, negative or 0 too; None: row-major. The address need not be
-/// aligned. Throws ValueError where a size is None or negative or the numbers of sizes and strides differ, TypeError without a dtype.
+/// A copy of an array whose dtype is known only when the program runs, such as one of another language's:
+/// from_memory(p, "int16", {2, 3}).
+/// `strides` say for each axis how many elements lie from one index to the next, negative or 0 too; None: row-major.
+/// The address need not be aligned. Throws ValueError where a size is None or negative or the numbers of sizes and
+/// strides differ, TypeError without a dtype.
 KASSETTE_API Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides = None);
 
-/// The elements of x, row-major, for writing, where nothing else can see them: x is the only tensor over memory of the library's own on
-/// the CPU, it is no copy of another tensor, and nothing on the tape keeps it. Null otherwise. For a result that is handed to another
-/// library without a copy, with x kept as the owner.
+/// The elements of x, row-major, for writing, where nothing else can see them: x is the only tensor over memory of the
+/// library's own on the CPU, it is no copy of another tensor, and nothing on the tape keeps it. Null otherwise. For a
+/// result that is handed to another library without a copy, with x kept as the owner.
 KASSETTE_API void* exclusive_data(const Tensor& x);
 
 namespace detail {
@@ -70,9 +72,10 @@ struct IsShape<Dims> {
 };
 }  // namespace detail
 
-/// A tensor over the elements of `span` (anything with data() and size()), not copied, of the given shape or flat. `owner` is
-/// kept until the last tensor over them is gone: a shared_ptr, a moved container, or a callable, which is then called. The
-/// elements must not change meanwhile. Throws ValueError where shape and size differ; a callable is not called then.
+/// A tensor over the elements of `span` (anything with data() and size()), not copied, of the given shape or flat.
+/// `owner` is kept until the last tensor over them is gone: a shared_ptr, a moved container, or a callable, which is
+/// then called. The elements must not change meanwhile. Throws ValueError where shape and size differ; a callable is
+/// not called then.
 template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(nullptr)->data()))>
 Tensor borrow(const C& span, const Dims& shape, O&& owner) {
   using Kept = detail::Held<typename detail::Plain<O>::type>;
@@ -87,8 +90,9 @@ Tensor borrow(const C& span, O&& owner) {
                 "borrow(span, shape, owner): the owner is missing");
   return borrow(span, Dims(None), static_cast<O&&>(owner));
 }
-/// The same over row-major memory whose dtype is known only when the program runs: borrow(p, "int16", {2, 3}, owner). Throws ValueError
-/// where the address is not aligned for the dtype and where a byte of a bool is neither 0 nor 1; from_memory copies these.
+/// The same over row-major memory whose dtype is known only when the program runs: borrow(p, "int16", {2, 3}, owner).
+/// Throws ValueError where the address is not aligned for the dtype and where a byte of a bool is neither 0 nor 1;
+/// from_memory copies these.
 template <class O>
 Tensor borrow(const void* data, DType dtype, const Dims& shape, O&& owner) {
   using Kept = detail::Held<typename detail::Plain<O>::type>;

@@ -1,11 +1,11 @@
 // core/check_interrupt.h - how long-running work polls for a request to stop.
 //
 // Note [Interrupts]
-// A request is one flag of the process, and checking it is one load: every op checks as it begins, and so does each part of a long
-// operation. The thread that throws clears the request. A part of a parallel loop acts for the thread that called the loop, and throws
-// without clearing it: the exception is rethrown in the calling thread, which clears the request once the other parts have ended. Code
-// that changes memory others can see, such as an in-place update, must not be stopped half-way: it holds an Uninterrupted, which covers
-// its parts on other threads as well.
+// A request is one flag of the process, and checking it is one load: every op checks as it begins, and so does each
+// part of a long operation. The thread that throws clears the request. A part of a parallel loop acts for the thread
+// that called the loop, and throws without clearing it: the exception is rethrown in the calling thread, which clears
+// the request once the other parts have ended. Code that changes memory others can see, such as an in-place update,
+// must not be stopped half-way: it holds an Uninterrupted, which covers its parts on other threads as well.
 #pragma once
 #include <pthread.h>
 
@@ -16,7 +16,8 @@
 
 namespace kassette {
 
-/// How a thread responds to a request: it clears it and throws, throws and leaves it set (a part of a parallel loop), or ignores it.
+/// How a thread responds to a request: it clears it and throws, throws and leaves it set (a part of a parallel loop),
+/// or ignores it.
 struct OnInterrupt {
   enum Way : std::uint8_t { take, leave, ignore };
   Way way = take;

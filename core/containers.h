@@ -13,8 +13,10 @@ namespace kassette {
 
 class Tensor;
 
-/// How arrays of another library become tensors where an operand is expected. A specialisation has `static DType dtype()` and
-/// `static Tensor tensor(const void* array)`, whose result is let go before the call returns. <kassette/xtensor.h> has xtensor's.
+/// How arrays of another library become tensors where an operand is expected. A specialisation has `static DType
+/// dtype()` and
+/// `static Tensor tensor(const void* array)`, whose result is let go before the call returns. <kassette/xtensor.h> has
+/// xtensor's.
 template <class C, class = void>
 struct ArrayOf;
 
@@ -34,7 +36,8 @@ struct IsCharacter<char32_t> : std::true_type {};
 template <>
 struct IsCharacter<char8_t> : std::true_type {};
 #endif
-/// The dtype in which an element of a C++ array is kept: its own, or where a tensor has none such, the widest of its kind.
+/// The dtype in which an element of a C++ array is kept: its own, or where a tensor has none such, the widest of its
+/// kind.
 template <class T, class = void>
 struct ElementType {
   static constexpr bool known = std::is_arithmetic<T>::value && !IsCharacter<T>::value;
@@ -58,8 +61,8 @@ const T* begin_of(const T (&c)[n]) {
 template <class C>
 using ItemOf = std::remove_cv_t<std::remove_reference_t<decltype(*begin_of(std::declval<const C&>()))>>;
 
-/// What is walked from one end to the other, apart from what has itself as an element (std::filesystem::path) and our shapes,
-/// whose None is a number only in here.
+/// What is walked from one end to the other, apart from what has itself as an element (std::filesystem::path) and our
+/// shapes, whose None is a number only in here.
 template <class C, class = void>
 struct IsRange : std::false_type {};
 template <class C>

@@ -35,8 +35,8 @@ struct Shared {
   bool has_key = false;
 };
 
-// Zero-initialised bytes and pthread_once instead of a global with a constructor: loading the library runs no code, and the
-// pool outlives every static object that frees tensors.
+// Zero-initialised bytes and pthread_once instead of a global with a constructor: loading the library runs no code, and
+// the pool outlives every static object that frees tensors.
 alignas(Shared) unsigned char shared_bytes[sizeof(Shared)];
 pthread_once_t shared_once = PTHREAD_ONCE_INIT;
 Shared& shared() { return *reinterpret_cast<Shared*>(shared_bytes); }

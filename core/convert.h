@@ -13,8 +13,8 @@ namespace kassette {
 /// The value of a concrete tensor. Throws ValueError for a symbolic one; `what` is the function that the message names.
 Value concrete_value(const Body& b, const char* what);
 
-/// Converts one element. Float to int truncates towards zero and saturates, and NaN becomes 0; to bool: anything but 0 is true,
-/// NaN too; int to int wraps.
+/// Converts one element. Float to int truncates towards zero and saturates, and NaN becomes 0; to bool: anything but 0
+/// is true, NaN too; int to int wraps.
 template <class To, class From>
 inline To convert_one(From v) {
   if constexpr (std::is_same_v<From, To>) return v;
@@ -34,14 +34,15 @@ inline To convert_one(From v) {
 /// Converts n elements at `from` into `to`, which do not overlap.
 void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n);
 
-/// Copies a tensor of shape and dtype `spec` from strided memory into row-major order. `strides` are in elements; null means row-major.
+/// Copies a tensor of shape and dtype `spec` from strided memory into row-major order. `strides` are in elements; null
+/// means row-major.
 /// `from` need not be aligned. Of bools any byte but 0 is true.
 void copy_strided(std::byte* to, const TensorSpec& spec, const std::byte* from, const std::int64_t* strides);
 /// Whether n bytes are all 0 or 1: reading any other byte as a bool is undefined behaviour.
 bool holds_bools(const std::byte* p, std::int64_t n);
 
-/// Writes a host number as one element at `to`. Throws TypeError for None and for a fraction into an integer dtype, ValueError
-/// if the number does not fit; `what` is the function that the message names.
+/// Writes a host number as one element at `to`. Throws TypeError for None and for a fraction into an integer dtype,
+/// ValueError if the number does not fit; `what` is the function that the message names.
 void write_scalar(void* to, DType dtype, const Scalar& s, const char* what);
 
 /// Calls f with a null pointer of the dtype's C++ type: dispatch(dtype, [&](auto* p) { using T = ...; }).

@@ -39,7 +39,8 @@ Decimal shortest_half(double value, DType dtype) {
     double back = 0;
     std::from_chars(text, end, back);
     if (rounded_to(back, dtype) == value || precision == 6) return parse(text, end);
-    // At a power of two the gap above is twice the gap below: the next larger decimal may parse back although the nearest does not.
+    // At a power of two the gap above is twice the gap below: the next larger decimal may parse back although the
+    // nearest does not.
     Decimal d = parse(text, end);
     if (back < value && d.count == precision + 1 && d.digits[d.count - 1] != '9') {
       char next[32];

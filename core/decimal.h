@@ -16,15 +16,16 @@ struct Decimal {
 /// `value` is finite, not negative, and representable in that float dtype.
 Decimal shortest_decimal(double value, DType dtype);
 
-/// The decimal digits that every number keeps in a dtype (digits10): numbers with more digits before the point print in scientific form.
+/// The decimal digits that every number keeps in a dtype (digits10): numbers with more digits before the point print in
+/// scientific form.
 constexpr int sure_digits(DType dtype) {
   return dtype == float64 ? 15 : dtype == float32 ? 6 : dtype == float16 ? 3 : 2;
 }
 
 /// `value` with as few digits as identify it, at most `precision` of them after the point: "0.5", "2.", "-0.3333".
 std::string positional_text(double value, DType dtype, int precision);
-/// How scientific_text writes "1.5e-07": at most `precision` digits after the point, with `exact_digits` exactly so many, and at
-/// least `exponent_digits` in the exponent.
+/// How scientific_text writes "1.5e-07": at most `precision` digits after the point, with `exact_digits` exactly so
+/// many, and at least `exponent_digits` in the exponent.
 struct Scientific {
   int precision;
   bool exact_digits = false;

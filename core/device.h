@@ -36,12 +36,13 @@ struct ToOptions {
 
 /// How many CUDA devices there are: "cuda:0" is the first. 0 where there is no driver or no library for them.
 KASSETTE_API int device_count();
-/// What its maker calls it: "NVIDIA H100 80GB HBM3"; "cpu" for the CPU. The text stays. Throws DeviceError where there is no such device.
+/// What its maker calls it: "NVIDIA H100 80GB HBM3"; "cpu" for the CPU. The text stays. Throws DeviceError where there
+/// is no such device.
 KASSETTE_API const char* device_name(Device device);
 /// Waits until a device has done all that this process has enqueued. Throws DeviceError where some of it failed.
 KASSETTE_API void synchronize(Device device);
-/// Whether products of float32 on CUDA devices, those of convolutions included, may be computed in TF32: on tensor cores, with 10 bits of
-/// each factor's 23. At the start what KASSETTE_ALLOW_TF32 says, else not.
+/// Whether products of float32 on CUDA devices, those of convolutions included, may be computed in TF32: on tensor
+/// cores, with 10 bits of each factor's 23. At the start what KASSETTE_ALLOW_TF32 says, else not.
 KASSETTE_API bool allow_tf32();
 KASSETTE_API void set_allow_tf32(bool allow);
 

@@ -1,7 +1,7 @@
 // core/dlpack.h - tensors of other libraries in the same process, not copied: DLPack. Opt-in: <kassette/dlpack.h>.
 //
-// The structs are those of DLPack's specification, so that a pointer from any library fits; they stand in a namespace of ours,
-// so that a program can include DLPack's own header as well.
+// The structs are those of DLPack's specification, so that a pointer from any library fits; they stand in a namespace
+// of ours, so that a program can include DLPack's own header as well.
 #ifndef KASSETTE_DLPACK_H
 #define KASSETTE_DLPACK_H
 #include <cstdint>
@@ -71,18 +71,19 @@ struct DLManagedTensorVersioned {
 
 }  // namespace dlpack
 
-/// The tensor that DLPack describes, over the same memory; the producer's deleter is called once, when the last tensor over it
-/// is gone, on whichever thread that is. What a tensor cannot lie over (strides, a misaligned address, a bool that is neither 0
-/// nor 1) is copied on the CPU, and the deleter called at once. The elements have to be there already and must not change. Throws
-/// TypeError for dtypes that tensors do not support and for vectors (lanes), DeviceError for devices other than CPU and CUDA, ValueError
-/// for invalid structs; `managed` then still belongs to the caller.
+/// The tensor that DLPack describes, over the same memory; the producer's deleter is called once, when the last tensor
+/// over it is gone, on whichever thread that is. What a tensor cannot lie over (strides, a misaligned address, a bool
+/// that is neither 0 nor 1) is copied on the CPU, and the deleter called at once. The elements have to be there already
+/// and must not change. Throws TypeError for dtypes that tensors do not support and for vectors (lanes), DeviceError
+/// for devices other than CPU and CUDA, ValueError for invalid structs; `managed` then still belongs to the caller.
 KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensor* managed);
 KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensorVersioned* managed);
 
-/// The tensor's elements for another library, on the device where they are; they are kept until it calls the deleter, on
-/// whichever thread. They must not be written to, which only the versioned struct can say. `stream`, a cudaStream_t, is the consumer's stream on a
-/// CUDA device: what the consumer enqueues on it from now on sees the elements, and their memory is reused only after what is enqueued on it
-/// when the deleter is called. Without a stream, this call and the deleter wait for the device. Throws ValueError on a symbolic or sparse tensor.
+/// The tensor's elements for another library, on the device where they are; they are kept until it calls the deleter,
+/// on whichever thread. They must not be written to, which only the versioned struct can say. `stream`, a cudaStream_t,
+/// is the consumer's stream on a CUDA device: what the consumer enqueues on it from now on sees the elements, and their
+/// memory is reused only after what is enqueued on it when the deleter is called. Without a stream, this call and the
+/// deleter wait for the device. Throws ValueError on a symbolic or sparse tensor.
 KASSETTE_API dlpack::DLManagedTensor* to_dlpack(const Tensor& x, void* stream = nullptr);
 KASSETTE_API dlpack::DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& x, void* stream = nullptr);
 

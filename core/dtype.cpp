@@ -15,8 +15,8 @@ namespace {
 constexpr const char* kNames[DType::kCount] = {"none",  "bool",  "uint8",   "uint16",   "int8",    "int16",
                                                "int32", "int64", "float16", "bfloat16", "float32", "float64"};
 
-/// Up to eight characters as a number, 0 for more: many calls name a dtype, and comparing the text with each name would cost as much as an
-/// op.
+/// Up to eight characters as a number, 0 for more: many calls name a dtype, and comparing the text with each name would
+/// cost as much as an op.
 constexpr std::uint64_t word(const char* text, std::size_t size) {
   if (size > 8) return 0;
   std::uint64_t w = 0;

@@ -29,8 +29,9 @@ using IsTextPointer =
     std::integral_constant<bool, std::is_same<P, const char*>::value || std::is_same<P, char*>::value>;
 }  // namespace detail
 
-/// A piece of text, borrowed for the call: a string literal, a `const char*`, a std::string, a std::string_view, or anything else
-/// with c_str(). It ends at the first NUL. A null pointer is no name, as None; 0 and nullptr do not compile.
+/// A piece of text, borrowed for the call: a string literal, a `const char*`, a std::string, a std::string_view, or
+/// anything else with c_str(). It ends at the first NUL. A null pointer is no name, as None; 0 and nullptr do not
+/// compile.
 class KASSETTE_API Name {
  public:
   constexpr Name() : text_(nullptr), bound_(0) {}

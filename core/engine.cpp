@@ -180,7 +180,7 @@ Value Call::native() const {
 Native::Native() : old_(context().native) { context().native = true; }
 Native::~Native() { context().native = old_; }
 
-// ---- tensors of external backends --------------------------------------------------------------------------------------
+// - tensors of external backends --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -239,7 +239,7 @@ std::ostream& describe_foreign(std::ostream& os, const Body& b) {
   return os << b.shape() << ' ' << b.dtype << ' ' << kind.backend;
 }
 
-// ---- exceptions that only pass through a backend ------------------------------------------------------------------------
+// ---- exceptions that only pass through a backend --------------------------------------------------------------------
 
 void EngineAccess::let_pass() {
   if (auto* frame = static_cast<Frame*>(context().engine_frame)) frame->passing = std::current_exception();

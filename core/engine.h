@@ -1,7 +1,7 @@
 // core/engine.h - external backends: how a library or a program provides K functions that run elsewhere.
 //
-// K::relu(x) under KERAS_BACKEND=my_package.my_module calls that backend's entry "relu" with its arguments boxed, all of
-// them, in the order of the signature. docs/engines.md shows one whole.
+// K::relu(x) under KERAS_BACKEND=my_package.my_module calls that backend's entry "relu" with its arguments boxed, all
+// of them, in the order of the signature. docs/engines.md shows one whole.
 #ifndef KASSETTE_CORE_ENGINE_H
 #define KASSETTE_CORE_ENGINE_H
 #include <kassette/api.h>
@@ -18,15 +18,16 @@ inline constexpr std::uint32_t kAbi = 1;
 
 class Value;
 
-/// Something that can be called: what a Value of kind kCode holds. `release` is called once, when the last copy is gone.
+/// Something that can be called: what a Value of kind kCode holds. `release` is called once, when the last copy is
+/// gone.
 struct Code {
   Value (*run)(void* state, const Value* args, int n_args);
   void (*release)(void* state);
   void* state;
 };
 
-/// An argument or a result: nothing, a number, text (names and dtypes are text), a tensor, a list of values, or code. Copies
-/// share. The as_... functions throw TypeError for a value of another kind.
+/// An argument or a result: nothing, a number, text (names and dtypes are text), a tensor, a list of values, or code.
+/// Copies share. The as_... functions throw TypeError for a value of another kind.
 class KASSETTE_API Value {
  public:
   enum Kind : std::uint8_t { kNone, kBool, kInt, kFloat, kText, kTensor, kList, kCode };
@@ -76,9 +77,9 @@ class KASSETTE_API Value {
   friend struct kassette::EngineAccess;
 };
 
-/// One call of a K function. Arguments that the user left out have their defaults. Tensors may be the backend's own or ours: numbers
-/// and nested lists come as such, C++ arrays as tensors of ours. Axes come as a list or None, shapes as a list of numbers, None
-/// and scalar tensors, or as one tensor; callables are code that is valid during the call.
+/// One call of a K function. Arguments that the user left out have their defaults. Tensors may be the backend's own or
+/// ours: numbers and nested lists come as such, C++ arrays as tensors of ours. Axes come as a list or None, shapes as a
+/// list of numbers, None and scalar tensors, or as one tensor; callables are code that is valid during the call.
 class KASSETTE_API Call {
  public:
   const char* name() const { return name_; }
@@ -98,15 +99,17 @@ class KASSETTE_API Call {
   friend struct kassette::EngineAccess;
 };
 
-/// A function of a backend. The name is that of the K function (switch_ with its underscore); operators are add, subtract,
-/// multiply, divide, floor_divide, remainder, negative, less, less_equal, greater, greater_equal, logical_and, logical_or,
-/// logical_not, and index for x[...]. "*" is asked for every name that has no entry of its own.
+/// A function of a backend. The name is that of the K function (switch_ with its underscore); operators are add,
+/// subtract, multiply, divide, floor_divide, remainder, negative, less, less_equal, greater, greater_equal,
+/// logical_and, logical_or, logical_not, and index for x[...]. "*" is asked for every name that has no entry of its
+/// own.
 struct Entry {
   const char* name;
   Value (*run)(const Call& call);
 };
 /// What a backend offers; placeholder, variable and function at least. A library hands it over in
-/// `extern "C" const kassette::engine::Table* kassette_engine()`; it must stay valid and unchanged while the process runs.
+/// `extern "C" const kassette::engine::Table* kassette_engine()`; it must stay valid and unchanged while the process
+/// runs.
 struct Table {
   std::uint32_t abi;  // kAbi
   int n_entries;
@@ -115,10 +118,11 @@ struct Table {
 
 /// Returns the table of a backend that a program registers.
 using Factory = const Table* (*)();
-/// Registers a backend of the program under a name that KERAS_BACKEND or keras.json may have; before the first K function. Throws
-/// ValueError for a name that kassette uses itself.
+/// Registers a backend of the program under a name that KERAS_BACKEND or keras.json may have; before the first K
+/// function. Throws ValueError for a name that kassette uses itself.
 KASSETTE_API void register_backend(Name name, Factory factory);
-/// Calls a function of the backend in use, which may be one that is not part of K. Throws NotImplementedError where it has none of that name.
+/// Calls a function of the backend in use, which may be one that is not part of K. Throws NotImplementedError where it
+/// has none of that name.
 KASSETTE_API Value call(Name name, std::initializer_list<Value> args = {});
 
 /// How a backend's tensors print and end.
@@ -127,13 +131,15 @@ struct TensorKind {
   void (*release)(void* handle);     // once, on whichever thread drops the last Tensor; must not throw
   Text (*text)(const void* handle);  // how it prints; may be null
 };
-/// A Tensor that stands for something of the backend's: opaque to our engine, which refuses it with a clear error. Shape and dtype
-/// are what it says of itself; unknown ones are Shape(nullptr, -1) and None. `kind` must stay valid while the process runs.
+/// A Tensor that stands for something of the backend's: opaque to our engine, which refuses it with a clear error.
+/// Shape and dtype are what it says of itself; unknown ones are Shape(nullptr, -1) and None. `kind` must stay valid
+/// while the process runs.
 KASSETTE_API Tensor wrap(void* handle, const TensorKind* kind, const Shape& shape, DType dtype);
 /// The handle, or null where x is not of that kind.
 KASSETTE_API void* unwrap(const Tensor& x, const TensorKind* kind);
 
-/// While it lives, K functions and operators on this thread are our own engine's. So they are inside a call of a backend.
+/// While it lives, K functions and operators on this thread are our own engine's. So they are inside a call of a
+/// backend.
 class KASSETTE_API Native {
  public:
   Native();

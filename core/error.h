@@ -7,7 +7,8 @@
 
 namespace kassette {
 
-/// Base of all errors thrown by kassette. Destructors live in the library, so that catch matches across library boundaries.
+/// Base of all errors thrown by kassette. Destructors live in the library, so that catch matches across library
+/// boundaries.
 class KASSETTE_API Error : public std::exception {
  public:
   explicit Error(const char* message);

@@ -1,12 +1,13 @@
-// core/fast_paths.h - the engine's fast paths as tests see them: how often each was taken, the sizes from which it pays, and switches
-// to turn each off.
+// core/fast_paths.h - the engine's fast paths as tests see them: how often each was taken, the sizes from which it
+// pays, and switches to turn each off.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 namespace kassette {
 
-/// The optimizations that give the same bits as the general path, but for with_bias on a GPU: cuBLASLt may pick another kernel than cuBLAS.
+/// The optimizations that give the same bits as the general path, but for with_bias on a GPU: cuBLASLt may pick another
+/// kernel than cuBLAS.
 enum class FastPath : std::uint8_t {
   chain,               // consecutive elementwise steps of a function run as one pass over memory
   chain_of_update,     // a chain among the steps that compute updates
@@ -57,7 +58,8 @@ inline constexpr const char* kFastPathNames[kFastPaths] = {
     "loop_backward",  "loop_segment",    "loop_chain",       "loop_chain_of_rows", "loop_accumulated",
     "loop_program",   "schedule_reused", "device_graph"};
 
-/// The sizes from which fast paths are taken; tests set them to 0, so that small shapes take the paths too. They never change bits.
+/// The sizes from which fast paths are taken; tests set them to 0, so that small shapes take the paths too. They never
+/// change bits.
 struct FastPathThresholds {
   std::int64_t chain_part = 3 << 16;  // elements times instructions of a chain: the work that is worth a thread
   std::int64_t long_chunks =

@@ -49,16 +49,16 @@ struct TensorSpec {
       if (dims[i] < 0) return false;
     return true;
   }
-  /// The number of elements of a known shape. A placeholder may declare sizes beside a 0 whose product overflows: unsigned
-  /// numbers wrap, and the result is 0 all the same.
+  /// The number of elements of a known shape. A placeholder may declare sizes beside a 0 whose product overflows:
+  /// unsigned numbers wrap, and the result is 0 all the same.
   std::int64_t numel() const {
     std::uint64_t n = 1;
     for (int i = 0; i < rank; ++i) n *= static_cast<std::uint64_t>(dims[i]);
     return static_cast<std::int64_t>(n);
   }
   std::int64_t bytes() const { return numel() * dtype.size(); }
-  /// bytes(); throws ValueError, which names the function `what`, if the size is too large (2^40 x 2^40). Sizes beside a 0 are
-  /// checked too, as in NumPy: strides are products of some of them.
+  /// bytes(); throws ValueError, which names the function `what`, if the size is too large (2^40 x 2^40). Sizes beside
+  /// a 0 are checked too, as in NumPy: strides are products of some of them.
   std::int64_t checked_bytes(const char* what) const {
     std::int64_t n = dtype.size();
     bool over = false;
@@ -151,8 +151,9 @@ struct TensorImpl {
 /// The most outputs that a node can have: Body::out has 16 bits.
 inline constexpr int kMaxOutputs = 65535;
 
-/// A recorded op, or a leaf. Owned by the tensors it produced and by the nodes that read these. The input bodies follow the struct
-/// in memory, then the output bodies if the adjoint reads any. Output bodies have no `node`: that would be a reference cycle.
+/// A recorded op, or a leaf. Owned by the tensors it produced and by the nodes that read these. The input bodies follow
+/// the struct in memory, then the output bodies if the adjoint reads any. Output bodies have no `node`: that would be a
+/// reference cycle.
 struct Node {
   std::atomic<std::int32_t> count{1};
   std::uint32_t n_in;
@@ -259,8 +260,8 @@ struct Cell {
     set(v);
     unlock();
   }
-  /// Swaps the value with `v`; call it under the lock. Code that writes into the bytes instead calls changed(): from the version a
-  /// later backward pass knows whether the value that an op has read is still the current one.
+  /// Swaps the value with `v`; call it under the lock. Code that writes into the bytes instead calls changed(): from
+  /// the version a later backward pass knows whether the value that an op has read is still the current one.
   void set(Value& v) {
     std::swap(value, v);
     value.version = v.version;

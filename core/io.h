@@ -1,7 +1,7 @@
 // core/io.h - arrays in files: npy, npz, safetensors, CSV, IDX and PNG. Opt-in: <kassette/io.h>.
 //
-// A file is written whole before it has its name, so that a crash leaves the old file or the new one. Readers validate their
-// input: a truncated or corrupt file is one ValueError that names it, before memory is taken for what it claims.
+// A file is written whole before it has its name, so that a crash leaves the old file or the new one. Readers validate
+// their input: a truncated or corrupt file is one ValueError that names it, before memory is taken for what it claims.
 #ifndef KASSETTE_IO_H
 #define KASSETTE_IO_H
 #include <initializer_list>
@@ -99,17 +99,17 @@ class KASSETTE_API Names {
 struct LoadOptions {
   Named only_by_name{0};
   /// The elements stay in the file and come into memory as they are touched. The file may be replaced meanwhile (as the
-  /// save functions do) but not changed in place. What cannot be used where it lies (compressed, the other byte or memory
-  /// order, not aligned) is copied.
+  /// save functions do) but not changed in place. What cannot be used where it lies (compressed, the other byte or
+  /// memory order, not aligned) is copied.
   bool mmap = false;
-  /// The most bytes that the arrays may take in memory together; a reader may need as much again while it works. 0 stands for
-  /// 8 times the size of the file, and at least 1 GiB. What is mapped does not count.
+  /// The most bytes that the arrays may take in memory together; a reader may need as much again while it works. 0
+  /// stands for 8 times the size of the file, and at least 1 GiB. What is mapped does not count.
   std::int64_t max_bytes = 0;
 };
 
-/// One array in NumPy's format (versions 1 to 3). NumPy's 2-byte void, which is how it keeps ml_dtypes' bfloat16, is bfloat16;
-/// uint32 and uint64 come as int64. Throws ValueError for what is no such file, for dtypes that tensors do not support (complex,
-/// text, structures, objects) and for a uint64 above int64's largest.
+/// One array in NumPy's format (versions 1 to 3). NumPy's 2-byte void, which is how it keeps ml_dtypes' bfloat16, is
+/// bfloat16; uint32 and uint64 come as int64. Throws ValueError for what is no such file, for dtypes that tensors do
+/// not support (complex, text, structures, objects) and for a uint64 above int64's largest.
 KASSETTE_API Tensor load_npy(Name path, const LoadOptions& options = {});
 
 /// How save_npy lays out the elements.
@@ -123,8 +123,8 @@ KASSETTE_API void save_npy(Name path, const Tensor& x, const NpyOptions& options
 
 /// Several arrays under names: a zip file of npy files, stored or deflated. Other files in it are ignored.
 KASSETTE_API NamedTensors load_npz(Name path, const LoadOptions& options = {});
-/// Those of the names alone, in the order of the file; whatever else it holds may be of any dtype. Throws ValueError, with
-/// the names there are, where one is missing.
+/// Those of the names alone, in the order of the file; whatever else it holds may be of any dtype. Throws ValueError,
+/// with the names there are, where one is missing.
 template <int = 0>  // a template, so that {} is options
 KASSETTE_API NamedTensors load_npz(Name path, const Names& names, const LoadOptions& options = {});
 
@@ -151,8 +151,9 @@ struct LoadCsvOptions {
   std::int64_t skip_rows = 0;  // lines to skip at the beginning, such as column names
   std::int64_t max_bytes = 0;  // as in LoadOptions
 };
-/// A matrix of numbers, (rows, columns), a line each; empty lines and what follows a '#' do not count. An empty field is
-/// NaN, or a ValueError for integers. The decimal point is a point whatever the locale. A ValueError names line and column.
+/// A matrix of numbers, (rows, columns), a line each; empty lines and what follows a '#' do not count. An empty field
+/// is NaN, or a ValueError for integers. The decimal point is a point whatever the locale. A ValueError names line and
+/// column.
 KASSETTE_API Tensor load_csv(Name path, const LoadCsvOptions& options = {});
 
 /// What save_csv writes.
@@ -173,8 +174,8 @@ struct LoadLimits {
 KASSETTE_API Tensor load_idx(Name path, const LoadLimits& limits = {});
 KASSETTE_API void save_idx(Name path, const Tensor& x);
 
-/// A picture, (height, width, channels), uint8, or uint16 for one of 16 bits: grey (1 channel), grey and alpha (2), RGB (3),
-/// RGBA (4). Palettes are looked up and less than 8 bits spread; colours are as they stand in the file.
+/// A picture, (height, width, channels), uint8, or uint16 for one of 16 bits: grey (1 channel), grey and alpha (2), RGB
+/// (3), RGBA (4). Palettes are looked up and less than 8 bits spread; colours are as they stand in the file.
 KASSETTE_API Tensor load_png(Name path, const LoadLimits& limits = {});
 /// (height, width) or (height, width, 1 to 4): uint8 and uint16 as they are, floats and bool with 0 black and 1 white
 /// (clipped; NaN is black).

@@ -22,10 +22,10 @@ namespace {
 constinit std::mutex options_mutex;
 constinit PrintOptions options_in_use;
 
-// ---- sparse tensors ----------------------------------------------------------------------------------------------------
+// - sparse tensors ----------------------------------------------------------------------------------------------------
 
-/// The indices of the entries to print, with -1 in place of those left out. Each entry takes a line, so the threshold is a twentieth
-/// of that of dense tensors: by default 50 lines.
+/// The indices of the entries to print, with -1 in place of those left out. Each entry takes a line, so the threshold
+/// is a twentieth of that of dense tensors: by default 50 lines.
 std::vector<std::int64_t> shown_entries(std::int64_t n, const PrintOptions& options) {
   std::vector<std::int64_t> shown;
   std::int64_t edge = options.edgeitems;
@@ -195,7 +195,7 @@ std::ostream& operator<<(std::ostream& os, const PrintOptions& o) {
             << ", edgeitems=" << o.edgeitems << ", linewidth=" << o.linewidth << ')';
 }
 
-// ---- text --------------------------------------------------------------------------------------------------------------
+// - text --------------------------------------------------------------------------------------------------------------
 
 Text::Text(Name text) : chars_(nullptr) {
   if (!text.given()) return;

@@ -33,8 +33,9 @@ class KASSETTE_API Text {
   char* chars_;
 };
 
-/// When floats print as 1.5e+03. `automatic` is NumPy's rule: above 10^8 (less for types of fewer digits), below 10^-4, or
-/// where the largest is over 1000 times the smallest. `suppress` keeps the first reason only, as NumPy's suppress=True.
+/// When floats print as 1.5e+03. `automatic` is NumPy's rule: above 10^8 (less for types of fewer digits), below 10^-4,
+/// or where the largest is over 1000 times the smallest. `suppress` keeps the first reason only, as NumPy's
+/// suppress=True.
 enum class SciMode : std::uint8_t { automatic, suppress, never, always };
 
 /// How tensors print; names and defaults are NumPy's.

@@ -1,4 +1,5 @@
-// core/rank.h - checks of ranks and axes. All code that computes a rank from user input, or accepts a negative axis, uses these.
+// core/rank.h - checks of ranks and axes. All code that computes a rank from user input, or accepts a negative axis,
+// uses these.
 #pragma once
 #include "core/text.h"
 
@@ -12,14 +13,15 @@ template <class... Given>
   std::string of = text("", given...);
   fail<ValueError>({what}, of, of.empty() ? "" : ": ", "rank ", rank, "; a tensor has 0 to ", kMaxRank, " axes");
 }
-/// `rank` as a TensorSpec holds it. Throws ValueError if it is not 0 to kMaxRank: "dot: (2, 3) x (4,): rank 9; ...", where `given` are the
-/// parts of the text between the function and the rank.
+/// `rank` as a TensorSpec holds it. Throws ValueError if it is not 0 to kMaxRank: "dot: (2, 3) x (4,): rank 9; ...",
+/// where `given` are the parts of the text between the function and the rank.
 template <class... Given>
 std::int8_t checked_rank(const char* what, std::int64_t rank, const Given&... given) {
   if (!is_rank(rank)) fail_rank(what, rank, given...);
   return static_cast<std::int8_t>(rank);
 }
-/// Throws ValueError if an argument has another rank: "conv2d: x of shape (5, 6, 3) must have rank 4: (batch, rows, columns, channels)", where
+/// Throws ValueError if an argument has another rank: "conv2d: x of shape (5, 6, 3) must have rank 4: (batch, rows,
+/// columns, channels)", where
 /// `form` are the parts of the text behind the rank. An unknown rank is accepted.
 template <class... Form>
 void check_rank(const At& at, const TensorSpec& given, int rank, const Form&... form) {

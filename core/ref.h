@@ -44,8 +44,8 @@ class Ref {
   static void drop(T* p) noexcept {
     if (p && drop_is_last(p)) T::destroy(p);
   }
-  /// Releases one reference; true if it was the last, and the caller has to destroy p. A sole owner needs no atomic write: no other
-  /// thread can add a reference.
+  /// Releases one reference; true if it was the last, and the caller has to destroy p. A sole owner needs no atomic
+  /// write: no other thread can add a reference.
   [[nodiscard]] static bool drop_is_last(T* p) noexcept {
     return p->count.load(std::memory_order_acquire) == 1 || p->count.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }

@@ -28,8 +28,8 @@ class KASSETTE_API Extent {
   std::int64_t value_;
 };
 
-/// The static shape of a tensor: up to eight sizes, each known or None. A rank may be unknown too. It converts to a container of
-/// integers, None being -1: `std::vector<std::int64_t> dims = x.shape();`.
+/// The static shape of a tensor: up to eight sizes, each known or None. A rank may be unknown too. It converts to a
+/// container of integers, None being -1: `std::vector<std::int64_t> dims = x.shape();`.
 class KASSETTE_API Shape {
  public:
   Shape();
@@ -44,7 +44,8 @@ class KASSETTE_API Shape {
   bool known() const;
   /// The product of the sizes. Throws ValueError where one is unknown.
   std::int64_t numel() const;
-  /// The sizes, -1 where one is unknown. Not of a temporary: begin() and end() of two calls of x.shape() are of two copies.
+  /// The sizes, -1 where one is unknown. Not of a temporary: begin() and end() of two calls of x.shape() are of two
+  /// copies.
   const std::int64_t* begin() const& { return dims_; }
   const std::int64_t* end() const& { return dims_ + size(); }
   const std::int64_t* begin() const&& = delete;
@@ -87,8 +88,8 @@ class Dim {
 };
 
 /// A shape argument: {2, K::None}, one integer, a Shape, one integer tensor, or numbers and scalar tensors mixed.
-/// {} is rank 0; None is an unknown rank. One that is put together while the program runs is a container of integers, or, where a
-/// size may be unknown or a tensor, a `std::vector<kassette::Dim>`. Throws ValueError above rank 8.
+/// {} is rank 0; None is an unknown rank. One that is put together while the program runs is a container of integers,
+/// or, where a size may be unknown or a tensor, a `std::vector<kassette::Dim>`. Throws ValueError above rank 8.
 class KASSETTE_API Dims {
  public:
   Dims(NoneType);
@@ -117,7 +118,8 @@ class KASSETTE_API Dims {
   void push(const Dim& dim);
 };
 
-/// An axis argument: one axis, a list, or None for all. {} reduces nothing. bool does not compile: sum(x, true) is a mistake.
+/// An axis argument: one axis, a list, or None for all. {} reduces nothing. bool does not compile: sum(x, true) is a
+/// mistake.
 class KASSETTE_API Axes {
  public:
   Axes(NoneType);

@@ -5,18 +5,20 @@
 namespace kassette {
 
 // Note [Sparse handles]
-// A sparse Tensor has no storage. Its body carries the dense shape, the dtype of the values and the flag kSparse; its node,
-// which has no op, holds the bodies of indices (nnz, rank) int64, values (nnz,) and dense shape (rank,) int64. The values are on the
-// device of the tensor, indices and dense shape always on the CPU: see Note [Index storage]. The handle itself is never an input of
-// an op: ops on sparse tensors take the parts as inputs, so that tape, gradients and plans see dense tensors alone. apply() throws
-// if it is given a handle, and so does code that asks for its elements.
-// Indices come in any order. Duplicate entries count as the sum of their values: products and densification then need no special
-// case, and under no other rule could tensors be concatenated, transposed and differentiated by their values without sorting.
+// A sparse Tensor has no storage. Its body carries the dense shape, the dtype of the values and the flag kSparse; its
+// node, which has no op, holds the bodies of indices (nnz, rank) int64, values (nnz,) and dense shape (rank,) int64.
+// The values are on the device of the tensor, indices and dense shape always on the CPU: see Note [Index storage]. The
+// handle itself is never an input of an op: ops on sparse tensors take the parts as inputs, so that tape, gradients and
+// plans see dense tensors alone. apply() throws if it is given a handle, and so does code that asks for its elements.
+// Indices come in any order. Duplicate entries count as the sum of their values: products and densification then need
+// no special case, and under no other rule could tensors be concatenated, transposed and differentiated by their values
+// without sorting.
 
 enum SparsePart : int { kIndices, kValues, kDenseShape };
 
-/// Makes a sparse tensor from its parts. `spec`: the dense shape as far as it is known, and the dtype of the values. `fed_shape`, for
-/// placeholders only: the leaf that the dense shape is fed to; `dense_shape` may know more than that leaf.
+/// Makes a sparse tensor from its parts. `spec`: the dense shape as far as it is known, and the dtype of the values.
+/// `fed_shape`, for placeholders only: the leaf that the dense shape is fed to; `dense_shape` may know more than that
+/// leaf.
 Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& dense_shape, const TensorSpec& spec,
                    const Tensor& fed_shape = Tensor());
 

@@ -12,15 +12,17 @@
 
 namespace kassette {
 
-/// The interface of a device: memory, copies and synchronization. There is one instance for the CPU and one for each CUDA device in use.
+/// The interface of a device: memory, copies and synchronization. There is one instance for the CPU and one for each
+/// CUDA device in use.
 class Backend {
  public:
   virtual ~Backend() = default;
-  /// Returns a 64-aligned block; `bytes` > 0. Throws MemoryError, which says how much was asked for and how much is in use.
+  /// Returns a 64-aligned block; `bytes` > 0. Throws MemoryError, which says how much was asked for and how much is in
+  /// use.
   virtual void* allocate(std::int64_t bytes) = 0;
   virtual void release(void* data, std::int64_t bytes) noexcept = 0;
-  /// Copy between this device and the host, or within this device. A copy to the host returns when the bytes have arrived, one to
-  /// the device when it is ordered before all work that is enqueued later.
+  /// Copy between this device and the host, or within this device. A copy to the host returns when the bytes have
+  /// arrived, one to the device when it is ordered before all work that is enqueued later.
   virtual void copy_from_host(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void copy_to_host(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
@@ -54,7 +56,8 @@ struct Storage {
   Owner* owner = nullptr;
 
   static constexpr std::int64_t kMaxSmall = 4096;  // bytes of data in a pooled block
-  // Larger pooled blocks start on a cache line, and so does their data: loading a vector that straddles two lines costs double.
+  // Larger pooled blocks start on a cache line, and so does their data: loading a vector that straddles two lines costs
+  // double.
   static constexpr std::size_t header_bytes(std::int64_t bytes) { return bytes > 960 ? 64 : sizeof(Storage); }
 
   static Ref<Storage> allocate(std::int64_t bytes, Device device) { return allocate(context(), bytes, device); }

@@ -9,8 +9,9 @@ namespace devices {
 struct DeviceStream;
 }
 
-/// A stream of a CUDA device: work that is done in the order in which it is enqueued. All threads enqueue on one stream of a device, its own,
-/// unless they have chosen another one by a StreamScope. On the CPU, where ops are done when they return, a stream has nothing to do.
+/// A stream of a CUDA device: work that is done in the order in which it is enqueued. All threads enqueue on one stream
+/// of a device, its own, unless they have chosen another one by a StreamScope. On the CPU, where ops are done when they
+/// return, a stream has nothing to do.
 class KASSETTE_API Stream {
  public:
   /// A new one. Throws DeviceError where there is no such device.
@@ -26,7 +27,8 @@ class KASSETTE_API Stream {
   void* native() const;
   /// Waits until all that is enqueued has been done. Throws DeviceError where some of it failed.
   void synchronize() const;
-  /// What is enqueued from now on is done after what has been enqueued on `other`, a stream of this or another device. The host does not wait.
+  /// What is enqueued from now on is done after what has been enqueued on `other`, a stream of this or another device.
+  /// The host does not wait.
   void wait_for(const Stream& other) const;
 
  private:
@@ -38,10 +40,10 @@ class KASSETTE_API Stream {
 /// The stream that this thread enqueues on.
 KASSETTE_API Stream current_stream(Device device);
 
-/// While it lives, ops of this thread on the stream's device are enqueued there, behind what has been enqueued on the stream before, which
-/// goes on behind them at the end: what was computed outside can be used inside, and the other way round. Work is done at the same time
-/// where threads have a stream each. What one thread computes another may use after the scope, or through Stream::wait_for; until both are
-/// done, both keep the tensor.
+/// While it lives, ops of this thread on the stream's device are enqueued there, behind what has been enqueued on the
+/// stream before, which goes on behind them at the end: what was computed outside can be used inside, and the other way
+/// round. Work is done at the same time where threads have a stream each. What one thread computes another may use
+/// after the scope, or through Stream::wait_for; until both are done, both keep the tensor.
 class KASSETTE_API StreamScope {
  public:
   explicit StreamScope(const Stream& stream);
@@ -54,8 +56,9 @@ class KASSETTE_API StreamScope {
   devices::DeviceStream *stream_, *before_;
 };
 
-/// The value of x in memory of the CPU that CUDA devices copy from without the host's help: x.to("cuda:0", {.non_blocking = true}) then returns
-/// at once. x itself where there is no CUDA device. Throws ValueError unless x is a dense tensor with a value.
+/// The value of x in memory of the CPU that CUDA devices copy from without the host's help: x.to("cuda:0",
+/// {.non_blocking = true}) then returns at once. x itself where there is no CUDA device. Throws ValueError unless x is
+/// a dense tensor with a value.
 KASSETTE_API Tensor pin_memory(const Tensor& x);
 
 }  // namespace kassette

@@ -79,9 +79,10 @@ struct Arithmetic {
   friend KASSETTE_API Tensor operator|(const Operand& a, const Operand& b);
 };
 
-/// What is accepted where a tensor is expected: a Tensor (borrowed for the call), a number (weak dtype: it takes the dtype of the
-/// tensor beside it), a nested list of both, a container of numbers, nested ones too (copied; ValueError where rows differ in
-/// length), a matrix of Eigen's, an array that ArrayOf knows (copied), or None where that is allowed.
+/// What is accepted where a tensor is expected: a Tensor (borrowed for the call), a number (weak dtype: it takes the
+/// dtype of the tensor beside it), a nested list of both, a container of numbers, nested ones too (copied; ValueError
+/// where rows differ in length), a matrix of Eigen's, an array that ArrayOf knows (copied), or None where that is
+/// allowed.
 class KASSETTE_API Operand : public Scalar, private Arithmetic {
  public:
   using Scalar::Scalar;
@@ -100,7 +101,8 @@ class KASSETTE_API Operand : public Scalar, private Arithmetic {
   friend KASSETTE_API Tensor operator+(const Operand& a);
 };
 
-/// One index of x(...): an int, a scalar integer tensor, slice(a, b, step), all, ellipsis, newaxis, or text: "..., 1:5".
+/// One index of x(...): an int, a scalar integer tensor, slice(a, b, step), all, ellipsis, newaxis, or text: "...,
+/// 1:5".
 class KASSETTE_API Index {
  public:
   enum Kind : std::uint8_t { kAbsent, kInt, kTensor, kSlice, kEllipsis, kNewAxis, kText };
@@ -155,7 +157,8 @@ class KASSETTE_API Tensor : private Arithmetic {
 
   /// False for the empty object. (There is no operator bool: `if (K::all(x))` would ask this, not the value.)
   bool defined() const { return impl_ != nullptr; }
-  /// The same number for all copies of a tensor, and another for every other tensor that lives meanwhile: a key for tables.
+  /// The same number for all copies of a tensor, and another for every other tensor that lives meanwhile: a key for
+  /// tables.
   std::uintptr_t id() const { return reinterpret_cast<std::uintptr_t>(impl_); }
   /// The static shape.
   Shape shape() const;
@@ -166,8 +169,8 @@ class KASSETTE_API Tensor : private Arithmetic {
   Device device() const;
   /// True when the value is not there yet: it depends on a placeholder, or was built inside K::symbolic.
   bool symbolic() const;
-  /// The elements, row-major, on the CPU; valid while the tensor lives. Throws TypeError where T is not the dtype's type,
-  /// ValueError on a symbolic tensor, DeviceError elsewhere than on the CPU.
+  /// The elements, row-major, on the CPU; valid while the tensor lives. Throws TypeError where T is not the dtype's
+  /// type, ValueError on a symbolic tensor, DeviceError elsewhere than on the CPU.
   template <class T>
   const T* data() const {
     return static_cast<const T*>(data(dtype_of(static_cast<const T*>(nullptr))));
@@ -285,7 +288,8 @@ class KASSETTE_API Tensors {
 };
 
 namespace detail {
-/// The elements, in the order of their indices, whatever the order in memory. A matrix that is a vector by its type has one axis.
+/// The elements, in the order of their indices, whatever the order in memory. A matrix that is a vector by its type has
+/// one axis.
 template <class C>
 Tensor copied(const C& c) {
   using T = CopiedElement<C>;

@@ -37,8 +37,8 @@ struct At {
   const char *function = "", *argument = "";
 };
 
-/// Throws E with the parts joined: fail<ValueError>({"dot"}, a, " x ", b, ": inner dimensions differ") or, where one argument is wrong,
-/// fail<TypeError>({"dot", "x"}, "is ", dtype).
+/// Throws E with the parts joined: fail<ValueError>({"dot"}, a, " x ", b, ": inner dimensions differ") or, where one
+/// argument is wrong, fail<TypeError>({"dot", "x"}, "is ", dtype).
 template <class E, class... Parts>
 [[noreturn]] __attribute__((noinline, cold)) void fail(const At& at, const Parts&... parts) {
   throw E(at.function, at.argument, text(parts...).c_str());

@@ -110,8 +110,8 @@ Tensor taken_over(A&& array) {
 
 }  // namespace detail
 
-/// An array, a view or any expression of xtensor's, in whatever order its elements lie, copied. bool and the integers and
-/// floats that a tensor has, by T; others do not compile. Throws ValueError above 8 axes.
+/// An array, a view or any expression of xtensor's, in whatever order its elements lie, copied. bool and the integers
+/// and floats that a tensor has, by T; others do not compile. Throws ValueError above 8 axes.
 template <class E>
 Tensor from_xtensor(const xt::xexpression<E>& expression) {
   detail::check_element<E>();
@@ -137,8 +137,9 @@ Tensor from_xtensor(xt::xtensor_container<S, N, L, G>&& array) {
   return detail::taken_over(std::move(array));
 }
 
-/// A tensor over the elements of an array or a view, not copied; `owner` is kept until the last tensor over them is gone, as
-/// in borrow(). The elements must not change meanwhile. Throws ValueError where they do not lie row-major in one piece.
+/// A tensor over the elements of an array or a view, not copied; `owner` is kept until the last tensor over them is
+/// gone, as in borrow(). The elements must not change meanwhile. Throws ValueError where they do not lie row-major in
+/// one piece.
 template <class E, class O>
 Tensor borrow_xtensor(const xt::xexpression<E>& expression, O&& owner) {
   detail::check_element<E>();

@@ -28,10 +28,12 @@ constexpr bool kCaching = true;
 
 std::mutex all_mutex;
 
-/// Without caching, blocks of a CUDA device are exactly as long as requested, so that compute-sanitizer finds accesses beyond their ends.
+/// Without caching, blocks of a CUDA device are exactly as long as requested, so that compute-sanitizer finds accesses
+/// beyond their ends.
 bool is_exact(Device device, bool caching) { return !caching && device.type() == Device::kCuda; }
 
-/// k with 2^(k-1) < bytes <= 2^k, at least 12: size classes between these powers of two are 2^(k-4) bytes apart, up to 4 KiB 512.
+/// k with 2^(k-1) < bytes <= 2^k, at least 12: size classes between these powers of two are 2^(k-4) bytes apart, up to
+/// 4 KiB 512.
 int log_of(std::int64_t bytes) {
   return std::max(kLogSmallest, 64 - __builtin_clzll(static_cast<unsigned long long>(bytes - 1) | 1));
 }

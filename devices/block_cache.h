@@ -7,7 +7,8 @@
 
 namespace kassette::devices {
 
-/// Where a cache gets its blocks from: `take` returns null if there is no memory, `give` frees a block. `of` is passed to both.
+/// Where a cache gets its blocks from: `take` returns null if there is no memory, `give` frees a block. `of` is passed
+/// to both.
 struct MemorySource {
   void* (*take)(void* of, std::int64_t bytes) noexcept;
   void (*give)(void* of, void* block, std::int64_t bytes) noexcept;
@@ -16,16 +17,17 @@ struct MemorySource {
 
 /// How many freed blocks a cache keeps.
 enum class Keeps : std::uint8_t {
-  /// Free and live blocks together stay within 9/8 of the peak of the live ones (and at least 64 MiB); beyond that the oldest block
-  /// of the least recently used size class is returned to the source.
+  /// Free and live blocks together stay within 9/8 of the peak of the live ones (and at least 64 MiB); beyond that the
+  /// oldest block of the least recently used size class is returned to the source.
   near_peak,
-  /// All of them, until the source runs out or the limit is reached: returning memory to CUDA would wait for the device.
+  /// All of them, until the source runs out or the limit is reached: returning memory to CUDA would wait for the
+  /// device.
   everything
 };
 
-/// The caching allocator of a device. Eight size classes per power of two, so that rounding up wastes at most an eighth. The block freed
-/// last is reused first: it is the one still in the CPU's caches. Cached blocks of a stream below 0 are never returned to the source:
-/// Note [Graphs] in devices/cuda/graph.cpp.
+/// The caching allocator of a device. Eight size classes per power of two, so that rounding up wastes at most an
+/// eighth. The block freed last is reused first: it is the one still in the CPU's caches. Cached blocks of a stream
+/// below 0 are never returned to the source: Note [Graphs] in devices/cuda/graph.cpp.
 class BlockCache {
  public:
   BlockCache(Device device, MemorySource source,
@@ -33,13 +35,13 @@ class BlockCache {
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  /// Throws MemoryError, which says how much was asked for, how much is in use, and the limit. A block is reused only in the stream in
-  /// which it was freed, so that its next use is enqueued behind the last one.
+  /// Throws MemoryError, which says how much was asked for, how much is in use, and the limit. A block is reused only
+  /// in the stream in which it was freed, so that its next use is enqueued behind the last one.
   void* allocate(std::int64_t bytes, int stream = 0);
   /// `bytes`: as passed to allocate().
   void release(void* block, std::int64_t bytes, int stream = 0) noexcept;
-  /// Allocates without returning blocks to the source: a free block of `stream`, else of `other`, else a new one. Returns null if there is
-  /// none.
+  /// Allocates without returning blocks to the source: a free block of `stream`, else of `other`, else a new one.
+  /// Returns null if there is none.
   void* try_allocate(std::int64_t bytes, int stream, int other);
   /// Moves the free blocks of stream `from` to stream `to`.
   void hand_over(int from, int to) noexcept;

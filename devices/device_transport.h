@@ -1,4 +1,5 @@
-// devices/device_transport.h - collectives between the GPUs of ranks: the interface that libkassette_nccl.so implements.
+// devices/device_transport.h - collectives between the GPUs of ranks: the interface that libkassette_nccl.so
+// implements.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,18 +17,18 @@ struct DevicePart {
   void* room;  // scratch of packed_size(dtype, how) * count bytes; null if that is 0
 };
 
-/// The bytes per element of the packed form in which elements are combined; 0 if they are combined as they are. Half types are packed as
-/// float32, and 16-bit integers, which NCCL lacks, as int32. For min and max, floats are packed as integers in the same order, so that
-/// the result is NaN if any element is, and -0 is less than +0.
+/// The bytes per element of the packed form in which elements are combined; 0 if they are combined as they are. Half
+/// types are packed as float32, and 16-bit integers, which NCCL lacks, as int32. For min and max, floats are packed as
+/// integers in the same order, so that the result is NaN if any element is, and -0 is less than +0.
 inline int packed_size(DType dtype, Combine how) {
   if (dtype.size() == 2) return 4;
   const bool extreme = how == Combine::min || how == Combine::max;
   return extreme && dtype.is_float() ? dtype.size() : 0;
 }
 
-/// A group of ranks with one GPU each. Buffers are memory of that GPU, and a call returns when its work is enqueued on the stream that
-/// was passed to `join`. All ranks of the group make the same calls in the same order, each from one thread at a time. A call that fails
-/// throws std::runtime_error with a message of one line.
+/// A group of ranks with one GPU each. Buffers are memory of that GPU, and a call returns when its work is enqueued on
+/// the stream that was passed to `join`. All ranks of the group make the same calls in the same order, each from one
+/// thread at a time. A call that fails throws std::runtime_error with a message of one line.
 class DeviceCommunicator {
  public:
   /// Combines each part, then divides it by `divisor`; parts share a message if that is faster.
@@ -37,7 +38,8 @@ class DeviceCommunicator {
   virtual void broadcast(const DevicePart* parts, int n, int root) = 0;
   /// Concatenates the parts of all ranks in `out`, in the order of ranks. bytes[r]: the size of rank r's part.
   virtual void all_gather(const void* in, void* out, const std::int64_t* bytes) = 0;
-  /// Combines all.in and divides it among the ranks: rank r gets counts[r] elements. all.out has room for those of this rank.
+  /// Combines all.in and divides it among the ranks: rank r gets counts[r] elements. all.out has room for those of this
+  /// rank.
   virtual void reduce_scatter(const DevicePart& all, const std::int64_t* counts, Combine how, int divisor) = 0;
   /// Sends part r of `in` to rank r, and receives rank r's part into part r of `out`.
   virtual void all_to_all(const void* in, void* out, std::int64_t part_bytes) = 0;

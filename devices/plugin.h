@@ -21,8 +21,8 @@ struct DeviceGraph;   // devices/cuda/graph.cpp
 /// The backend of a CUDA device: adds streams, asynchronous copies and graphs to what every device has.
 class DeviceBackend : public Backend {
  public:
-  /// The DeviceStream of a cudaStream_t; of null one that is not in use, made if necessary. Pair each call with one of close(). The
-  /// object lives until the process ends.
+  /// The DeviceStream of a cudaStream_t; of null one that is not in use, made if necessary. Pair each call with one of
+  /// close(). The object lives until the process ends.
   virtual DeviceStream& stream_of(void* native) = 0;
   /// At the last close() of a stream, the free memory of that stream moves to the device's own stream.
   virtual void close(DeviceStream& stream) noexcept = 0;
@@ -36,22 +36,25 @@ class DeviceBackend : public Backend {
   virtual void wait(DeviceStream& stream) = 0;
   /// Waits for all streams of the device, including those of other libraries.
   virtual void wait_for_all() = 0;
-  /// copy_from_host() that returns at once. `from` must stay valid and unchanged until `keep` is released, some time after the copy.
+  /// copy_from_host() that returns at once. `from` must stay valid and unchanged until `keep` is released, some time
+  /// after the copy.
   virtual void copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) = 0;
   /// Enqueues a copy from another CUDA device, ordered with the current streams of both devices.
   virtual void copy_from(DeviceBackend& other, void* to, const void* from, std::int64_t bytes) = 0;
 
   // See Note [Graphs] in devices/cuda/graph.cpp.
-  /// Captures what the calling thread enqueues on its stream, until end_capture(). Returns false if it does not capture; end_capture() is then
-  /// not called. Makes `graph` if it is null; pass the same graph for runs that enqueue the same work.
+  /// Captures what the calling thread enqueues on its stream, until end_capture(). Returns false if it does not
+  /// capture; end_capture() is then not called. Makes `graph` if it is null; pass the same graph for runs that enqueue
+  /// the same work.
   virtual bool begin_capture(DeviceGraph*& graph) = 0;
-  /// Ends capturing and launches the captured work as one graph. Returns false if nothing was captured. Throws if CUDA refuses the graph: then
-  /// none of it runs.
+  /// Ends capturing and launches the captured work as one graph. Returns false if nothing was captured. Throws if CUDA
+  /// refuses the graph: then none of it runs.
   virtual bool launch_captured() = 0;
   /// Drops work that was captured and not launched. Returns CUDA's reason if it has refused the graph, else null.
   virtual const char* end_capture() noexcept = 0;
   virtual void destroy(DeviceGraph* graph) noexcept = 0;
-  /// The stream on which the graph captured on `stream` will be launched; `stream` itself if it is not one that is captured.
+  /// The stream on which the graph captured on `stream` will be launched; `stream` itself if it is not one that is
+  /// captured.
   virtual DeviceStream& launched_on(DeviceStream& stream) noexcept = 0;
 };
 
@@ -93,23 +96,27 @@ struct HostServices {
   void (*allocate_output)(Body& out, Device device);
   /// Makes output 0 share the storage of an input.
   void (*share_input)(const ops::OpCall& call, int i);
-  /// Calls use(state, view) with the part `part` (SparseView::Part) of the indices in input 0, in memory of the call's device;
-  /// `dense_shape` is the number of the input with the dense shape. The view stays valid until the kernels that `use` enqueues have run.
+  /// Calls use(state, view) with the part `part` (SparseView::Part) of the indices in input 0, in memory of the call's
+  /// device;
+  /// `dense_shape` is the number of the input with the dense shape. The view stays valid until the kernels that `use`
+  /// enqueues have run.
   void (*with_sparse_index)(const ops::OpCall& call, int dense_shape, int part,
                             void (*use)(void* state, const ops::SparseView& view), void* state);
   const ops::DeviceConvLimits* convolution;
   /// Whether products of float32 may be computed in TF32.
   const std::atomic<bool>* allow_tf32;
-  /// Throws the error that a kernel has reported: a Refusal (ops/refusals.h) and its numbers. `late`: the op was called earlier, and is
-  /// not the one that throws.
+  /// Throws the error that a kernel has reported: a Refusal (ops/refusals.h) and its numbers. `late`: the op was called
+  /// earlier, and is not the one that throws.
   void (*refuse)(int refusal, const std::int64_t* numbers, bool late);
 };
 
-/// The device's part of kernels that are otherwise the same on every device (ops/strided.h, ops/tile.cpp). They only enqueue.
+/// The device's part of kernels that are otherwise the same on every device (ops/strided.h, ops/tile.cpp). They only
+/// enqueue.
 struct DeviceMoves {
   void (*copy_strided)(const ops::OpCall& call, const ops::Strided& layout, const void* from, void* to, int size);
   void (*zero)(const ops::OpCall& call, void* to, std::int64_t bytes);
-  /// Sets `count` elements of `size` bytes (1, 2, 4 or 8) to the low bytes of `bits`, which is passed as a kernel argument: no copy from the host.
+  /// Sets `count` elements of `size` bytes (1, 2, 4 or 8) to the low bytes of `bits`, which is passed as a kernel
+  /// argument: no copy from the host.
   void (*fill)(Device device, void* to, std::int64_t count, std::uint64_t bits, int size);
   /// Output 0: every element of `kept` in input 0, summed over all of `copies`.
   void (*sum_copies)(const ops::OpCall& call, const ops::Strided& kept, const ops::Strided& copies);
@@ -134,7 +141,8 @@ struct DevicePlugin {
   std::uint64_t chain_abi;  // kChainAbi (ops/device_chain.h)
 };
 
-/// Changes with the size of the structs that both sides use. Increment the first number if a meaning changes and no size does.
+/// Changes with the size of the structs that both sides use. Increment the first number if a meaning changes and no
+/// size does.
 inline constexpr std::uint64_t kPluginAbi =
     10 + 16 * (sizeof(Body) +
                512 * (sizeof(Storage) +
@@ -155,7 +163,7 @@ void use_device_library(const char* file);
 }  // namespace kassette::devices
 
 namespace kassette::ops {
-/// Registers the device library's kernels with their ops and fills in the services. Returns false, and does nothing, if the library was built
-/// for other ops. Defined in ops/connect.cpp.
+/// Registers the device library's kernels with their ops and fills in the services. Returns false, and does nothing, if
+/// the library was built for other ops. Defined in ops/connect.cpp.
 bool connect_plugin(const devices::DevicePlugin& plugin, devices::HostServices* services);
 }  // namespace kassette::ops

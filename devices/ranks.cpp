@@ -77,8 +77,8 @@ void finish_enqueued(Device gpu) noexcept {
   }
 }
 
-/// Runs at the end of the program. A status other than 0 ends all ranks, since they may wait for this one; with status 0, ranks that wait
-/// for it get an error.
+/// Runs at the end of the program. A status other than 0 ends all ranks, since they may wait for this one; with status
+/// 0, ranks that wait for it get an error.
 void end_job(int status, void*) {
   Job& j = job();
   if (j.ended) return;
@@ -229,7 +229,7 @@ std::uint64_t call_number(const std::string& text) {
   return hash;
 }
 
-// ---- one call --------------------------------------------------------------------------------------------------------
+// --- one call --------------------------------------------------------------------------------------------------------
 
 RankCall::RankCall(RankGroup& group, std::uint64_t call, const std::function<std::string()>& describe, bool watched)
     : group_(group), describe_(describe), lock_(group.mutex) {
@@ -249,8 +249,8 @@ RankCall::RankCall(RankGroup& group, const std::function<std::string()>& describ
 }
 RankCall::~RankCall() { unwatch(watched_); }
 
-// Every rank passes the number of its call and its negative: all numbers are equal if and only if the two minima add up to 0. The ranks
-// exchange the descriptions of their calls only if they differ.
+// Every rank passes the number of its call and its negative: all numbers are equal if and only if the two minima add up
+// to 0. The ranks exchange the descriptions of their calls only if they differ.
 void RankCall::compare(std::uint64_t call) {
   const auto number = static_cast<std::int64_t>(call >> 1);
   std::int64_t least[2] = {number, -number};

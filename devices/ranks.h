@@ -33,43 +33,47 @@ struct RankGroup {
   GpuRanks gpus;
 };
 
-/// All ranks of the job. The first call starts the transport if the process was started by mpirun or the like, or has initialized MPI
-/// itself. Throws RuntimeError if that fails.
+/// All ranks of the job. The first call starts the transport if the process was started by mpirun or the like, or has
+/// initialized MPI itself. Throws RuntimeError if that fails.
 RankGroup& all_ranks();
 RankGroup& rank_group(int id);
-/// Splits a group as MPI_Comm_split does: the ranks that pass the same colour, ordered by key, then by rank. Returns null for colour -1.
+/// Splits a group as MPI_Comm_split does: the ranks that pass the same colour, ordered by key, then by rank. Returns
+/// null for colour -1.
 RankGroup* split_ranks(RankGroup& group, int colour, int key);
 /// This process's index among the ranks of its machine.
 int local_rank();
 /// "Open MPI 4.1.4"; "one rank" if there is no transport.
 std::string transport_name();
 
-/// A second group of the same ranks, for use by a background thread. The first call makes it, and all ranks have to make that call.
+/// A second group of the same ranks, for use by a background thread. The first call makes it, and all ranks have to
+/// make that call.
 RankGroup& background_of(RankGroup& group);
-/// Whether to overlap communication with computation by a second thread: if there are several machines, or KASSETTE_RANKS_OVERLAP is 1.
-/// Within one machine it does not pay, as the exchange itself keeps the cores busy that compute.
+/// Whether to overlap communication with computation by a second thread: if there are several machines, or
+/// KASSETTE_RANKS_OVERLAP is 1. Within one machine it does not pay, as the exchange itself keeps the cores busy that
+/// compute.
 bool ranks_overlap();
 
-/// Registers the end of this rank's part of the job, so that at exit it comes before the destructors of the libraries loaded so far: work
-/// enqueued on a GPU, which other ranks wait for, is completed first.
+/// Registers the end of this rank's part of the job, so that at exit it comes before the destructors of the libraries
+/// loaded so far: work enqueued on a GPU, which other ranks wait for, is completed first.
 void end_ranks_before_libraries();
 
 /// Whether MPI accepts pointers to GPU memory.
 bool transport_takes_gpu_memory();
 
-/// How many seconds a call may wait for other ranks before the job is ended with a message that names the call; 0: no limit.
+/// How many seconds a call may wait for other ranks before the job is ended with a message that names the call; 0: no
+/// limit.
 void set_ranks_timeout(double seconds);
 double ranks_timeout();
 
 /// A hash of `text`, the description of a call: the same on every rank.
 std::uint64_t call_number(const std::string& text);
 
-/// A scope around a call that all ranks of a group make. It locks the group, throws RuntimeError on every rank if their calls differ,
-/// and lets the watch thread name the call if it gets stuck. In a group of one it only takes the lock.
+/// A scope around a call that all ranks of a group make. It locks the group, throws RuntimeError on every rank if their
+/// calls differ, and lets the watch thread name the call if it gets stuck. In a group of one it only takes the lock.
 class RankCall {
  public:
-  /// `call`: a number that is equal for equal calls, see call_number(). `describe` returns a line that says what this rank calls; it must
-  /// outlive this object. If not `watched`, the call may wait for ever, unless it is interrupted.
+  /// `call`: a number that is equal for equal calls, see call_number(). `describe` returns a line that says what this
+  /// rank calls; it must outlive this object. If not `watched`, the call may wait for ever, unless it is interrupted.
   RankCall(RankGroup& group, std::uint64_t call, const std::function<std::string()>& describe, bool watched = true);
   /// A call between two ranks (send, recv), which is not compared with that of others.
   RankCall(RankGroup& group, const std::function<std::string()>& describe);

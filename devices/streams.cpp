@@ -23,7 +23,7 @@ DeviceBackend* backend_or_cpu(const char* what, Device device) {
 
 }  // namespace
 
-// ---- devices -----------------------------------------------------------------------------------------------------------
+// - devices -----------------------------------------------------------------------------------------------------------
 
 int device_count() {
   const DevicePlugin* library = device_library();
@@ -59,7 +59,7 @@ std::atomic<bool>& devices::tf32_flag() {
 bool allow_tf32() { return tf32_flag().load(std::memory_order_relaxed); }
 void set_allow_tf32(bool allow) { tf32_flag().store(allow, std::memory_order_relaxed); }
 
-// ---- streams -----------------------------------------------------------------------------------------------------------
+// - streams -----------------------------------------------------------------------------------------------------------
 
 Stream::Stream(Device device) : device_(device) {
   if (DeviceBackend* backend = backend_or_cpu("Stream", device)) stream_ = &backend->stream_of(nullptr);

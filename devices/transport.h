@@ -1,4 +1,5 @@
-// devices/transport.h - message passing between ranks: the interface that a transport library (libkassette_mpi.so) implements.
+// devices/transport.h - message passing between ranks: the interface that a transport library (libkassette_mpi.so)
+// implements.
 #pragma once
 #include <cstdint>
 
@@ -6,14 +7,15 @@
 
 namespace kassette::devices {
 
-/// How elements of all ranks are combined. The transport chooses the order in which floats are summed; min and max of floats are NaN
-/// if any element is.
+/// How elements of all ranks are combined. The transport chooses the order in which floats are summed; min and max of
+/// floats are NaN if any element is.
 enum class Combine : std::uint8_t { sum, prod, min, max };
 
-/// A group of ranks whose messages are separate from those of all other groups. Every call but send and recv is made by all ranks of the
-/// group, in the same order. Buffers are host memory; all_gather, all_to_all, send and recv also accept GPU memory if
-/// Transport::takes_gpu_memory is true. Counts may exceed 2^31. A call that fails throws std::runtime_error with a message of one line.
-/// Only one thread at a time may use a communicator; two threads may use two of them if Transport::concurrent is true.
+/// A group of ranks whose messages are separate from those of all other groups. Every call but send and recv is made by
+/// all ranks of the group, in the same order. Buffers are host memory; all_gather, all_to_all, send and recv also
+/// accept GPU memory if Transport::takes_gpu_memory is true. Counts may exceed 2^31. A call that fails throws
+/// std::runtime_error with a message of one line. Only one thread at a time may use a communicator; two threads may use
+/// two of them if Transport::concurrent is true.
 class Communicator {
  public:
   virtual int rank() const = 0;
@@ -27,11 +29,12 @@ class Communicator {
   virtual void all_gather(const void* in, void* out, const std::int64_t* bytes) = 0;
   /// Combines `in` over the ranks and divides it among them: rank r gets counts[r] elements.
   virtual void reduce_scatter(const void* in, void* out, const std::int64_t* counts, DType dtype, Combine how) = 0;
-  /// Sends the next bytes_in[r] bytes of `in` to each rank r, and receives bytes_out[r] bytes from it into `out`, in the order of ranks.
+  /// Sends the next bytes_in[r] bytes of `in` to each rank r, and receives bytes_out[r] bytes from it into `out`, in
+  /// the order of ranks.
   virtual void all_to_all(const void* in, const std::int64_t* bytes_in, void* out, const std::int64_t* bytes_out) = 0;
   virtual void barrier() = 0;
-  /// Sends a header and its data to a rank; messages to one rank arrive in order. Returns at once; the transport calls release(state)
-  /// when it no longer reads `data`, in a later call of this communicator.
+  /// Sends a header and its data to a rank; messages to one rank arrive in order. Returns at once; the transport calls
+  /// release(state) when it no longer reads `data`, in a later call of this communicator.
   virtual void send(const void* header, std::int64_t header_bytes, const void* data, std::int64_t bytes, int to,
                     void (*release)(void*), void* state) = 0;
   /// Waits for the header of the next message, then for its data.
@@ -39,7 +42,8 @@ class Communicator {
   virtual void recv_data(void* data, std::int64_t bytes, int from) = 0;
   /// Splits the group as MPI_Comm_split does; returns null for colour -1.
   virtual Communicator* split(int colour, int key) = 0;
-  /// Makes all_reduce use one algorithm, with the same bits, whether it yields the core while it waits (`leaves_core`) or not.
+  /// Makes all_reduce use one algorithm, with the same bits, whether it yields the core while it waits (`leaves_core`)
+  /// or not.
   virtual void set_background(bool leaves_core) = 0;
 
  protected:

@@ -1,7 +1,8 @@
 // devices/watch.cpp - a thread that ends the job if a call waits too long for other ranks, or is interrupted.
 //
-// A call that waits inside MPI cannot be cancelled alone: the other ranks would wait for this one. A waiting call does not check for a
-// request to stop (Note [Interrupts]) until the other ranks have come; if a request stays pending while a call waits, all ranks end.
+// A call that waits inside MPI cannot be cancelled alone: the other ranks would wait for this one. A waiting call does
+// not check for a request to stop (Note [Interrupts]) until the other ranks have come; if a request stays pending while
+// a call waits, all ranks end.
 #include "devices/watch.h"
 
 #include <unistd.h>

@@ -9,17 +9,18 @@ namespace kassette::devices {
 
 class DeviceCommunicator;  // devices/device_transport.h
 
-/// Ends all ranks, after a delay that depends on the rank. If several ranks fail at once only the first should ask for it: Open MPI's mpirun
-/// (4.1.4) may crash or hang on many requests at a time.
+/// Ends all ranks, after a delay that depends on the rank. If several ranks fail at once only the first should ask for
+/// it: Open MPI's mpirun (4.1.4) may crash or hang on many requests at a time.
 void abort_in_turn(const Transport& transport, int rank, int status);
 
 /// Starts the watch thread; called once.
 void watch_ranks(const Transport& transport, int rank);
-/// Registers a waiting call, which `describe` names, until unwatch(). Unless `timed`, it may wait for ever. Returns the argument for
-/// unwatch(); -1 if too many calls are registered, and this one is not watched.
+/// Registers a waiting call, which `describe` names, until unwatch(). Unless `timed`, it may wait for ever. Returns the
+/// argument for unwatch(); -1 if too many calls are registered, and this one is not watched.
 int watch(const std::function<std::string()>* describe, bool timed = true);
 void unwatch(int place);
-/// Watches the work enqueued on a GPU through `comm` until it has run. `words` describe the call that enqueued the last of it.
+/// Watches the work enqueued on a GPU through `comm` until it has run. `words` describe the call that enqueued the last
+/// of it.
 void watch_enqueued(DeviceCommunicator& comm, std::string words);
 
 }  // namespace kassette::devices

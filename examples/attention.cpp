@@ -1,4 +1,5 @@
-// examples/attention.cpp - attention over time: a small recurrent network reads a sequence, and learns where to look in it.
+// examples/attention.cpp - attention over time: a small recurrent network reads a sequence, and learns where to look in
+// it.
 #include <cmath>
 #include <cstdio>
 

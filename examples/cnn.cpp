@@ -1,5 +1,5 @@
-// examples/cnn.cpp - a small convolutional network learns to read handwritten digits, and shows the filters that it has found:
-// in the terminal, and as cnn_filters.png or the file that is named.
+// examples/cnn.cpp - a small convolutional network learns to read handwritten digits, and shows the filters that it has
+// found: in the terminal, and as cnn_filters.png or the file that is named.
 #include <kassette/inspect.h>
 #include <kassette/io.h>
 

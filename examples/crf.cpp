@@ -1,6 +1,7 @@
-// examples/crf.cpp - a linear-chain conditional random field (Lafferty, McCallum, Pereira 2001) that reads noisy speech: which
-// of three speakers talks at each moment of a conversation? Observations are often wrong; the transition scores help. The partition
-// function is a fold, and gradients give the rest: that of log Z is the marginals, that of the best score is the best path.
+// examples/crf.cpp - a linear-chain conditional random field (Lafferty, McCallum, Pereira 2001) that reads noisy
+// speech: which of three speakers talks at each moment of a conversation? Observations are often wrong; the transition
+// scores help. The partition function is a fold, and gradients give the rest: that of log Z is the marginals, that of
+// the best score is the best path.
 #include <kassette/backend.h>
 
 #include <cmath>
@@ -18,8 +19,8 @@ constexpr int kSpeakers = 3, kSounds = 5;
 Tensor emit = K::variable(K::zeros({kSounds, kSpeakers}));      // how much a sound speaks for a speaker
 Tensor follow = K::variable(K::zeros({kSpeakers, kSpeakers}));  // how readily the second follows the first
 
-// Scores are (time, samples, speakers). Folds over time one row of them after the other; `join` brings the last speaker's scores,
-// (samples, last, next), down to the next one's.
+// Scores are (time, samples, speakers). Folds over time one row of them after the other; `join` brings the last
+// speaker's scores, (samples, last, next), down to the next one's.
 template <class Join>
 Tensor over_paths(const Tensor& scores, Join join) {
   auto step = [&](const Tensor& so_far, const Tensor& now) { return join(K::expand_dims(so_far) + follow) + now; };

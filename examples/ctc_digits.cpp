@@ -1,6 +1,7 @@
-// examples/ctc_digits.cpp - reads strings of handwritten digits without being told where one ends and the next begins: a
-// bidirectional GRU (Cho et al. 2014) over strips of the picture, and connectionist temporal classification (Graves et al. 2006).
-// Everything is written with K: the GRU is a step function for K::rnn, the loss K::ctc_batch_cost, the reading K::ctc_decode.
+// examples/ctc_digits.cpp - reads strings of handwritten digits without being told where one ends and the next begins:
+// a bidirectional GRU (Cho et al. 2014) over strips of the picture, and connectionist temporal classification (Graves
+// et al. 2006). Everything is written with K: the GRU is a step function for K::rnn, the loss K::ctc_batch_cost, the
+// reading K::ctc_decode.
 #include <cmath>
 #include <cstdio>
 #include <string>

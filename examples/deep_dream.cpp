@@ -1,6 +1,6 @@
-// examples/deep_dream.cpp - what a network that reads digits would like to see: pictures that excite each of its filters (Erhan et al.
-// 2009), and a page of digits that it exaggerates, size by size (Mordvintsev, Olah and Tyka 2015). Saves both, as
-// dream_filters.png and deep_dream.png, or in the folder that is named.
+// examples/deep_dream.cpp - what a network that reads digits would like to see: pictures that excite each of its
+// filters (Erhan et al. 2009), and a page of digits that it exaggerates, size by size (Mordvintsev, Olah and Tyka
+// 2015). Saves both, as dream_filters.png and deep_dream.png, or in the folder that is named.
 #include <kassette/inspect.h>
 
 #include <cstdio>
@@ -15,7 +15,8 @@ using kassette::slice;
 using kassette::Tensor;
 using kassette::Tensors;
 
-// A function of pictures (n, rows, columns, 1): their `objective`, and the pictures after a step of gradient ascent on it.
+// A function of pictures (n, rows, columns, 1): their `objective`, and the pictures after a step of gradient ascent on
+// it.
 kassette::Function ascent(const std::function<Tensor(const Tensor&)>& objective, double step) {
   Tensor x = K::placeholder({K::None, K::None, K::None, 1}), value = objective(x), g = K::gradients(value, {x})[0];
   Tensor strength = K::sqrt(K::mean(K::square(g), {1, 2, 3}, /*keepdims=*/true));

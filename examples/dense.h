@@ -1,4 +1,5 @@
-// examples/dense.h - what several of the examples begin with: dense layers and the Adam optimiser, written with K alone.
+// examples/dense.h - what several of the examples begin with: dense layers and the Adam optimiser, written with K
+// alone.
 #pragma once
 #include <kassette/backend.h>
 

@@ -1,5 +1,5 @@
-// examples/digits.cpp - learns to read handwritten digits: 64-128-10, ReLU, Adam, 30 epochs. With the argument "function" it
-// trains through K::function, with placeholders and updates, and prints the same numbers to the last bit.
+// examples/digits.cpp - learns to read handwritten digits: 64-128-10, ReLU, Adam, 30 epochs. With the argument
+// "function" it trains through K::function, with placeholders and updates, and prints the same numbers to the last bit.
 #include <kassette/inspect.h>
 
 #include <cstdio>
@@ -24,7 +24,8 @@ Tensor loss_of(const Tensor& x, const Tensor& y) {
   return K::mean(K::sparse_categorical_crossentropy(y, logits(x), true));
 }
 
-// Adam (Kingma and Ba 2015) with K functions alone. Eagerly the updates run here; in K::symbolic they are ops for a function.
+// Adam (Kingma and Ba 2015) with K functions alone. Eagerly the updates run here; in K::symbolic they are ops for a
+// function.
 Tensors adam(const Tensor& loss, double lr = 0.01, double b1 = 0.9, double b2 = 0.999) {
   Tensors gradients = K::gradients(loss, weights), updates;
   Tensor t = steps + 1.0, rate = lr * K::sqrt(1.0 - K::pow(b2, t)) / (1.0 - K::pow(b1, t));

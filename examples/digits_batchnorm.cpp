@@ -1,5 +1,6 @@
-// examples/digits_batchnorm.cpp - handwritten digits as one would train them in Keras: batch normalisation, dropout, smoothed labels,
-// gradients clipped by their norm, Adam. The learning phase switches the one network between training and testing.
+// examples/digits_batchnorm.cpp - handwritten digits as one would train them in Keras: batch normalisation, dropout,
+// smoothed labels, gradients clipped by their norm, Adam. The learning phase switches the one network between training
+// and testing.
 #include <cmath>
 #include <cstdio>
 

@@ -1,4 +1,5 @@
-// examples/digits_cnn.h - a small convolutional network that reads digits: what cnn.cpp, grad_cam.cpp and deep_dream.cpp share.
+// examples/digits_cnn.h - a small convolutional network that reads digits: what cnn.cpp, grad_cam.cpp and
+// deep_dream.cpp share.
 #pragma once
 #include "dense.h"
 #include "digits.h"
@@ -80,7 +81,8 @@ void train(const Network& net, const Digits& digits, int epochs, std::mt19937& r
   }
 }
 
-/// n pictures (n, h, w) as one, `columns` of them side by side and a pixel of margin around each, every pixel `zoom` pixels wide.
+/// n pictures (n, h, w) as one, `columns` of them side by side and a pixel of margin around each, every pixel `zoom`
+/// pixels wide.
 inline kassette::Tensor mosaic(const kassette::Tensor& pictures, int columns, int zoom = 8) {
   namespace K = kassette::backend;
   const kassette::Tensor padded = K::spatial_2d_padding(K::expand_dims(pictures));

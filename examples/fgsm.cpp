@@ -1,6 +1,6 @@
-// examples/fgsm.cpp - how to fool a network, and how to harden it: saliency maps, the fast gradient sign method (Goodfellow,
-// Shlens and Szegedy 2015) and its iterated form (Madry et al. 2018). Given a file name, it draws digits, their
-// saliency maps, and adversarial versions of them.
+// examples/fgsm.cpp - how to fool a network, and how to harden it: saliency maps, the fast gradient sign method
+// (Goodfellow, Shlens and Szegedy 2015) and its iterated form (Madry et al. 2018). Given a file name, it draws digits,
+// their saliency maps, and adversarial versions of them.
 #include <cmath>
 #include <cstdio>
 #include <kassette/io.h>

@@ -1,5 +1,6 @@
-// examples/grad_cam.cpp - a network that was only told which digit is in a noisy picture also knows where it is: Grad-CAM (Selvaraju et
-// al. 2017), and a saliency map (Simonyan, Vedaldi and Zisserman 2013), in the terminal, and as grad_cam.png or the file that is named.
+// examples/grad_cam.cpp - a network that was only told which digit is in a noisy picture also knows where it is:
+// Grad-CAM (Selvaraju et al. 2017), and a saliency map (Simonyan, Vedaldi and Zisserman 2013), in the terminal, and as
+// grad_cam.png or the file that is named.
 #include <kassette/inspect.h>
 
 #include <cstdio>

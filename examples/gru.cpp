@@ -1,5 +1,5 @@
-// examples/gru.cpp - a GRU written with K alone, trained eagerly on sequences of different lengths. It learns to remember two numbers
-// and to add them; steps beyond the end of a sequence are masked.
+// examples/gru.cpp - a GRU written with K alone, trained eagerly on sequences of different lengths. It learns to
+// remember two numbers and to add them; steps beyond the end of a sequence are masked.
 #include <cmath>
 #include <cstdio>
 
@@ -43,7 +43,8 @@ struct Gru {
 struct Batch {
   Tensor x, mask, y;
 };
-// The adding problem of Hochreiter and Schmidhuber 1997: two numbers of each sequence are marked, their sum is asked for.
+// The adding problem of Hochreiter and Schmidhuber 1997: two numbers of each sequence are marked, their sum is asked
+// for.
 Batch adding(int samples, int time) {
   Tensor at = K::arange(0, time), numbers = K::random_uniform({samples, time});
   Tensor lengths = K::cast(K::random_uniform({samples, 1}, time / 2, time + 1), "int32");

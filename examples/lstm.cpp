@@ -23,7 +23,8 @@ struct Lstm {
       : units(n), kernel(glorot(from, 4 * n)), recurrent(glorot(n, 4 * n)),
         bias(K::variable(K::concatenate({K::zeros({n}), K::ones({n}), K::zeros({2 * n})}))) {}
 
-  // x (samples, time, features) -> what the cell gives after the last time. All inputs are projected at once, before the loop.
+  // x (samples, time, features) -> what the cell gives after the last time. All inputs are projected at once, before
+  // the loop.
   Tensor operator()(const Tensor& x) const {
     Tensor start = K::zeros({K::shape(x)[0], units});
     return K::rnn(

@@ -1,5 +1,6 @@
-// examples/mc_dropout.cpp - how certain a network is (Gal and Ghahramani 2016): dropout stays on, and the same digits are classified a
-// thousand times. Where the results differ, the network is uncertain, as for images of two overlapping digits.
+// examples/mc_dropout.cpp - how certain a network is (Gal and Ghahramani 2016): dropout stays on, and the same digits
+// are classified a thousand times. Where the results differ, the network is uncertain, as for images of two overlapping
+// digits.
 #include <chrono>
 #include <cstdio>
 
@@ -77,7 +78,8 @@ int main() {
   std::printf("%d readings of 360 digits, twice: %.2f s; the mean reading is right for %.2f %%\n", kDraws, took,
               100 * accuracy);
 
-  // In theory the logits' mean is what the network says without dropout, and their variance is that of a weighted sum of coins.
+  // In theory the logits' mean is what the network says without dropout, and their variance is that of a weighted sum
+  // of coins.
   Tensor expected = net(x),
          variance = kLevel / (1 - kLevel) * K::dot(K::square(net.features(x)), K::square(net.out.kernel));
   Tensor z = (clean.logits - expected) / K::sqrt(variance / kDraws), measured = clean.squares - K::square(clean.logits);

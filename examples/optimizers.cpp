@@ -1,5 +1,5 @@
-// examples/optimizers.cpp - custom optimisers, written with K: momentum, RMSprop, AMSGrad; gradients clipped by their norm
-// and accumulated over several batches; weights averaged over time. On XOR, and on handwritten digits.
+// examples/optimizers.cpp - custom optimisers, written with K: momentum, RMSprop, AMSGrad; gradients clipped by their
+// norm and accumulated over several batches; weights averaged over time. On XOR, and on handwritten digits.
 #include <cmath>
 #include <cstdio>
 #include <functional>

@@ -1,9 +1,10 @@
-// examples/ring_attention.cpp - attention over a sequence that is spread over the ranks (Liu et al. 2023): each has the queries of its
-// part, and the keys and values travel around a ring, one part a step.
+// examples/ring_attention.cpp - attention over a sequence that is spread over the ranks (Liu et al. 2023): each has the
+// queries of its part, and the keys and values travel around a ring, one part a step.
 //
 //   ./kassette run --ranks 4 examples/ring_attention.cpp
 //
-// The softmax is put together part by part, with a running maximum (Milakov and Gimelshein 2018), so no rank holds the whole sequence.
+// The softmax is put together part by part, with a running maximum (Milakov and Gimelshein 2018), so no rank holds the
+// whole sequence.
 #include <kassette/backend.h>
 #include <kassette/distributed.h>
 

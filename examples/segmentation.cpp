@@ -1,5 +1,6 @@
-// examples/segmentation.cpp - finding rare pixels: binary cross-entropy, Dice (Milletari, Navab and Ahmadi 2016), Tversky (Salehi,
-// Erdogmus and Gholipour 2017) and focal loss (Lin et al. 2017) on discs that cover about three per cent of noisy images.
+// examples/segmentation.cpp - finding rare pixels: binary cross-entropy, Dice (Milletari, Navab and Ahmadi 2016),
+// Tversky (Salehi, Erdogmus and Gholipour 2017) and focal loss (Lin et al. 2017) on discs that cover about three per
+// cent of noisy images.
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -130,7 +131,8 @@ int main() {
     good = good && found > 0.75 && off < 1e-6 && stable(row.loss);
   }
 
-  // Two that have to agree: Tversky of 1/2 and 1/2 with Dice of twice the smoothing, focal without focus with cross-entropy.
+  // Two that have to agree: Tversky of 1/2 and 1/2 with Dice of twice the smoothing, focal without focus with
+  // cross-entropy.
   Tensor y = test.y[slice(0, 8)], p = K::random_uniform(y.shape(), 0.05, 0.95);
   const double dice = (dice_loss(y, p, 2) - tversky_loss(y, p, 0.5, 0.5, 1)).item<double>();
   const double focal = (cross_entropy(y, p) - 2.0 * focal_loss(y, p, 0, 0.5)).item<double>();

@@ -1,5 +1,6 @@
-// examples/siamese.cpp - whether two handwritten digits are the same one: two towers with shared weights and the contrastive loss
-// (Hadsell, Chopra and LeCun 2006). The learned distance also separates digits that the network has never seen.
+// examples/siamese.cpp - whether two handwritten digits are the same one: two towers with shared weights and the
+// contrastive loss (Hadsell, Chopra and LeCun 2006). The learned distance also separates digits that the network has
+// never seen.
 #include <cstdio>
 #include <vector>
 

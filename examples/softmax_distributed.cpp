@@ -1,9 +1,10 @@
-// examples/softmax_distributed.cpp - a softmax over 200,000 classes whose weight is spread over the ranks, each of which has the rows of
-// some classes and never sees the others':
+// examples/softmax_distributed.cpp - a softmax over 200,000 classes whose weight is spread over the ranks, each of
+// which has the rows of some classes and never sees the others':
 //
 //   ./kassette run --ranks 4 examples/softmax_distributed.cpp
 //
-// The ranks exchange a maximum, a sum and the score of the right class for each example, whatever the number of classes.
+// The ranks exchange a maximum, a sum and the score of the right class for each example, whatever the number of
+// classes.
 #include <kassette/backend.h>
 #include <kassette/distributed.h>
 
@@ -16,8 +17,8 @@ using kassette::Tensor;
 
 constexpr int kFeatures = 32, kBatch = 64;
 
-/// The mean cross-entropy of x (batch, features) against labels (batch,), where this rank has the weights (classes, features) of the
-/// classes from `first` on. All ranks get the same number.
+/// The mean cross-entropy of x (batch, features) against labels (batch,), where this rank has the weights (classes,
+/// features) of the classes from `first` on. All ranks get the same number.
 Tensor sharded_loss(const Tensor& x, const Tensor& labels, const Tensor& weights, int first) {
   const Tensor logits = K::dot(x, K::transpose(weights));
   const Tensor highest = K::stop_gradient(D::all_reduce(K::max(logits, 1, true), D::max));

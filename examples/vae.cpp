@@ -1,5 +1,5 @@
-// examples/vae.cpp - a variational auto-encoder (Kingma and Welling 2014) of handwritten digits, with two latent numbers per digit.
-// Given a file name, it draws samples over the latent plane, in equal steps of probability.
+// examples/vae.cpp - a variational auto-encoder (Kingma and Welling 2014) of handwritten digits, with two latent
+// numbers per digit. Given a file name, it draws samples over the latent plane, in equal steps of probability.
 #include <cmath>
 #include <cstdio>
 #include <kassette/io.h>
@@ -62,7 +62,8 @@ Tensor plane(const Vae& vae, int n) {
   return K::reshape(K::permute_dimensions(K::reshape(drawn, {n, n, 8, 8}), {0, 2, 1, 3}), {8 * n, 8 * n});
 }
 
-// What is left of theory when the gradient of E[z^2] over 100,000 samples is taken through `sample`: 2 mean and the variance.
+// What is left of theory when the gradient of E[z^2] over 100,000 samples is taken through `sample`: 2 mean and the
+// variance.
 double worst_of_sampling() {
   Tensor mean = K::variable({0.5, -1.0}), log_variance = K::variable({0.2, -1.5});
   Tensor z = sample(K::repeat(K::reshape(mean, {1, 2}), 100000), log_variance);

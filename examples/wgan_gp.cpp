@@ -1,5 +1,6 @@
-// examples/wgan_gp.cpp - a generative adversarial network with a gradient penalty (Gulrajani et al. 2017) that learns a ring of
-// eight normal distributions. The penalty is a function of the critic's gradient, so that training takes gradients of gradients.
+// examples/wgan_gp.cpp - a generative adversarial network with a gradient penalty (Gulrajani et al. 2017) that learns a
+// ring of eight normal distributions. The penalty is a function of the critic's gradient, so that training takes
+// gradients of gradients.
 #include <cmath>
 #include <cstdio>
 #include <random>

@@ -1,5 +1,5 @@
-// examples/yolo.cpp - the loss of YOLOv3 (Redmon and Farhadi 2018) with K: boxes predicted on a grid of cells, each with two anchors.
-// A small dense network learns to find rectangles and rings, and to tell them apart.
+// examples/yolo.cpp - the loss of YOLOv3 (Redmon and Farhadi 2018) with K: boxes predicted on a grid of cells, each
+// with two anchors. A small dense network learns to find rectangles and rings, and to tell them apart.
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -17,8 +17,8 @@ constexpr int kCells = 4, kAnchors = 2, kClasses = 2, kPer = 5 + kClasses, kSide
               kTold = kCells * kCells * kAnchors * kPer;
 const double anchors[kAnchors][2] = {{0.25, 0.25}, {0.45, 0.45}};  // width and height, of a picture that is 1 wide
 
-// What is told, (n, cells, cells, anchors, 5 + classes): x, y, log width, log height, objectness and classes, as logits.
-// The boxes it stands for: centres and sizes.
+// What is told, (n, cells, cells, anchors, 5 + classes): x, y, log width, log height, objectness and classes, as
+// logits. The boxes it stands for: centres and sizes.
 struct Boxes {
   Tensor centre, size;
   explicit Boxes(const Tensor& told) {

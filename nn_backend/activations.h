@@ -8,8 +8,8 @@ namespace backend {
 
 // Elementwise, in the dtype of x, a float dtype; else a TypeError.
 
-/// x where x >= threshold, but at most max_value and then at least 0; alpha * (x - threshold) below. The gradient is 0 at 0
-/// without alpha, alpha with it, and passes at max_value (6 too). NaN stays. Without options integers are taken.
+/// x where x >= threshold, but at most max_value and then at least 0; alpha * (x - threshold) below. The gradient is 0
+/// at 0 without alpha, alpha with it, and passes at max_value (6 too). NaN stays. Without options integers are taken.
 KASSETTE_API Tensor relu(const Operand& x, double alpha = 0.0, Scalar max_value = None, double threshold = 0.0);
 /// x above 0, alpha * (exp(x) - 1) below.
 KASSETTE_API Tensor elu(const Operand& x, double alpha = 1.0);

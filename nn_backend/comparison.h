@@ -6,8 +6,8 @@
 namespace kassette {
 namespace backend {
 
-// Element by element, broadcasting, as bool; exact, and false where NaN takes part, but not_equal is true. Both have one dtype,
-// or one is a number or list that takes the other's; else a TypeError. No gradient.
+// Element by element, broadcasting, as bool; exact, and false where NaN takes part, but not_equal is true. Both have
+// one dtype, or one is a number or list that takes the other's; else a TypeError. No gradient.
 
 /// x == y.
 KASSETTE_API Tensor equal(const Operand& x, const Operand& y);

@@ -6,18 +6,22 @@
 namespace kassette {
 namespace backend {
 
-// x is (batch, space..., channels) where data_format is "channels_last" and (batch, channels, space...) where it is "channels_first"; None is
-// image_data_format(). Kernels are (size of each axis..., input channels, output channels) in both. What is computed is a cross-correlation:
-// out[n, p, f] = sum over k, c of x[n, p * stride + k * dilation, c] * kernel[k, c, f].
+// x is (batch, space..., channels) where data_format is "channels_last" and (batch, channels, space...) where it is
+// "channels_first"; None is image_data_format(). Kernels are (size of each axis..., input channels, output channels) in
+// both. What is computed is a cross-correlation: out[n, p, f] = sum over k, c of x[n, p * stride + k * dilation, c] *
+// kernel[k, c, f].
 //
-// padding: "valid" adds nothing, and gives (n - extent) / stride + 1 results of n elements, extent = (size - 1) * dilation + 1; "same" adds zeros
-// on both sides, the odd one at the end, and gives ceil(n / stride); "causal", of conv1d alone, adds them before the first element, and gives
-// ceil(n / stride). strides and dilation_rate are a number for each axis, or one for all; not both above 1.
+// padding: "valid" adds nothing, and gives (n - extent) / stride + 1 results of n elements, extent = (size - 1) *
+// dilation + 1; "same" adds zeros on both sides, the odd one at the end, and gives ceil(n / stride); "causal", of
+// conv1d alone, adds them before the first element, and gives ceil(n / stride). strides and dilation_rate are a number
+// for each axis, or one for all; not both above 1.
 //
-// x and the kernels have one float dtype; half types are computed in float32. Sizes may be unknown; gradients of any order. Throws ValueError for a
-// shape, a number of channels, a padding, a data format, strides or dilations that do not fit, TypeError for other dtypes.
+// x and the kernels have one float dtype; half types are computed in float32. Sizes may be unknown; gradients of any
+// order. Throws ValueError for a shape, a number of channels, a padding, a data format, strides or dilations that do
+// not fit, TypeError for other dtypes.
 
-// Those without options are templates: g++ finds that {.strides = 2} fits Dims as well, and of two that fit the one that is no template is taken.
+// Those without options are templates: g++ finds that {.strides = 2} fits Dims as well, and of two that fit the one
+// that is no template is taken.
 
 /// The arguments of convolutions by name: `K::conv2d(x, kernel, {.strides = {2, 2}, .padding = "same"})`.
 struct ConvOptions {
@@ -44,9 +48,10 @@ KASSETTE_API Tensor conv3d(const Operand& x, const Operand& kernel, const Dims& 
                            Name padding = "valid", Name data_format = None, const Dims& dilation_rate = {1, 1, 1});
 KASSETTE_API Tensor conv3d(const Operand& x, const Operand& kernel, const ConvOptions& options);
 
-/// The gradient of conv2d with respect to its input, as a function of x, which takes the place of the result's gradient: a transposed convolution. The
-/// kernel is (rows, columns, output channels, input channels). output_shape is the whole shape of the result in the order of data_format, numbers or
-/// tensors or one integer tensor; its batch may be None. Throws ValueError where a convolution of that shape does not give the shape of x.
+/// The gradient of conv2d with respect to its input, as a function of x, which takes the place of the result's
+/// gradient: a transposed convolution. The kernel is (rows, columns, output channels, input channels). output_shape is
+/// the whole shape of the result in the order of data_format, numbers or tensors or one integer tensor; its batch may
+/// be None. Throws ValueError where a convolution of that shape does not give the shape of x.
 template <int = 0>
 KASSETTE_API Tensor conv2d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape,
                                      const Dims& strides = {1, 1}, Name padding = "valid", Name data_format = None,
@@ -60,13 +65,15 @@ KASSETTE_API Tensor conv3d_transpose(const Operand& x, const Operand& kernel, co
 KASSETTE_API Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape,
                                      const ConvOptions& options);
 
-/// Each channel of x by itself with a kernel (rows, columns, channels, multiplier): channel c with filter j gives channel c * multiplier + j.
+/// Each channel of x by itself with a kernel (rows, columns, channels, multiplier): channel c with filter j gives
+/// channel c * multiplier + j.
 template <int = 0>
 KASSETTE_API Tensor depthwise_conv2d(const Operand& x, const Operand& depthwise_kernel, const Dims& strides = {1, 1},
                                      Name padding = "valid", Name data_format = None,
                                      const Dims& dilation_rate = {1, 1});
 KASSETTE_API Tensor depthwise_conv2d(const Operand& x, const Operand& depthwise_kernel, const ConvOptions& options);
-/// depthwise_conv2d with (rows, columns, channels, multiplier), then conv2d with (1, 1, channels * multiplier, output channels).
+/// depthwise_conv2d with (rows, columns, channels, multiplier), then conv2d with (1, 1, channels * multiplier, output
+/// channels).
 template <int = 0>
 KASSETTE_API Tensor separable_conv2d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
                                      const Dims& strides = {1, 1}, Name padding = "valid", Name data_format = None,
@@ -81,25 +88,28 @@ KASSETTE_API Tensor separable_conv1d(const Operand& x, const Operand& depthwise_
 KASSETTE_API Tensor separable_conv1d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
                                      const ConvOptions& options);
 
-/// Each window of pool_size elements of a channel as one: its greatest element ("max"; NaN wins) or the mean ("avg"), of those that are no padding. The
-/// gradient of "max" goes to the first of the greatest in row-major order. Padding is "valid" or "same".
+/// Each window of pool_size elements of a channel as one: its greatest element ("max"; NaN wins) or the mean ("avg"),
+/// of those that are no padding. The gradient of "max" goes to the first of the greatest in row-major order. Padding is
+/// "valid" or "same".
 KASSETTE_API Tensor pool2d(const Operand& x, const Dims& pool_size, const Dims& strides = {1, 1},
                            Name padding = "valid", Name data_format = None, Name pool_mode = "max");
 KASSETTE_API Tensor pool3d(const Operand& x, const Dims& pool_size, const Dims& strides = {1, 1, 1},
                            Name padding = "valid", Name data_format = None, Name pool_mode = "max");
 
-/// A convolution whose kernel differs from place to place: inputs (batch, steps, channels), kernel (places, kernel_size * channels, output channels), in
-/// which positions come before channels. out[n, i] = the inputs from i * strides on, flattened, times kernel[i].
+/// A convolution whose kernel differs from place to place: inputs (batch, steps, channels), kernel (places, kernel_size
+/// * channels, output channels), in which positions come before channels. out[n, i] = the inputs from i * strides on,
+/// flattened, times kernel[i].
 KASSETTE_API Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size,
                                  const Dims& strides, Name data_format = None);
-/// The same along rows and columns: kernel (rows * columns of output_shape, features, output channels); features are (rows, columns, channels) of a patch,
-/// flattened, and (channels, rows, columns) where data_format is "channels_first".
+/// The same along rows and columns: kernel (rows * columns of output_shape, features, output channels); features are
+/// (rows, columns, channels) of a patch, flattened, and (channels, rows, columns) where data_format is
+/// "channels_first".
 KASSETTE_API Tensor local_conv2d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size,
                                  const Dims& strides, const Dims& output_shape, Name data_format = None);
 
-/// x plus a number for each channel, bias of shape (channels,), or plus a bias (space..., channels) for each place. With "channels_first" such a bias is
-/// reshaped to (channels, space...), not transposed, as Keras does; x of rank 2 has its channels last in both formats. Throws ValueError for a bias of
-/// another rank or size.
+/// x plus a number for each channel, bias of shape (channels,), or plus a bias (space..., channels) for each place.
+/// With "channels_first" such a bias is reshaped to (channels, space...), not transposed, as Keras does; x of rank 2
+/// has its channels last in both formats. Throws ValueError for a bias of another rank or size.
 KASSETTE_API Tensor bias_add(const Operand& x, const Operand& bias, Name data_format = None);
 
 }  // namespace backend

@@ -63,8 +63,8 @@ Tensor with_shape(const Tensor& value, const TensorSpec& to, Device device) {
   return Access::wrap(std::move(b)).to(device);
 }
 
-/// Leaves for the three parts, and a handle over them. What the declared shape says beyond the leaf that the dense shape is fed
-/// to, rules see as well.
+/// Leaves for the three parts, and a handle over them. What the declared shape says beyond the leaf that the dense
+/// shape is fed to, rules see as well.
 Tensor sparse_placeholder(const TensorSpec& declared, Name name) {
   if (declared.rank < 1)
     fail<ValueError>({"placeholder"}, "a sparse placeholder of ", declared.rank < 0 ? "unknown rank" : "shape ()",

@@ -256,7 +256,8 @@ Tensor shard(const Tensor& x, const World& world) {
 
 namespace {
 
-// In the metadata of a checkpoint: the number of files of shards; in all of its files: a text that no other checkpoint has.
+// In the metadata of a checkpoint: the number of files of shards; in all of its files: a text that no other checkpoint
+// has.
 constexpr const char *kShardFiles = "kassette.shard_files", *kCheckpoint = "kassette.checkpoint";
 
 /// "model-00002-of-00004.safetensors", as Hugging Face numbers the parts of a model.
@@ -295,7 +296,8 @@ NamedTensors load_shards(const std::string& file, const std::string& checkpoint,
   return shards;
 }
 
-/// This rank's rows of a tensor that another number of ranks has saved in shards. `parts` are mapped: only the rows in use are read.
+/// This rank's rows of a tensor that another number of ranks has saved in shards. `parts` are mapped: only the rows in
+/// use are read.
 Tensor rows_of_parts(const char* name, const std::vector<NamedTensors>& parts, const RankGroup& group) {
   std::int64_t n = 0;
   for (const NamedTensors& part : parts) n += part[name].shape()[0];

@@ -6,8 +6,8 @@
 namespace kassette {
 namespace backend {
 
-// Results have the dtype of x. Where only floats are taken, integers and bool are a TypeError. Integers wrap around. Two operands
-// broadcast and have one dtype, or one is a number or list that takes the other's; else a TypeError.
+// Results have the dtype of x. Where only floats are taken, integers and bool are a TypeError. Integers wrap around.
+// Two operands broadcast and have one dtype, or one is a number or list that takes the other's; else a TypeError.
 
 /// x * x.
 KASSETTE_API Tensor square(const Operand& x);
@@ -27,8 +27,8 @@ KASSETTE_API Tensor round(const Operand& x);
 KASSETTE_API Tensor sign(const Operand& x);
 /// x to the power a; pow(0, 0) is 1. Throws ValueError for a negative power of integers.
 KASSETTE_API Tensor pow(const Operand& x, const Operand& a);
-/// x between two bounds: numbers, tensors that broadcast to x, or None. Where they cross, min_value wins. Throws ValueError
-/// where a bound would broadcast x. The gradient passes at the bounds too.
+/// x between two bounds: numbers, tensors that broadcast to x, or None. Where they cross, min_value wins. Throws
+/// ValueError where a bound would broadcast x. The gradient passes at the bounds too.
 KASSETTE_API Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value);
 /// The larger of two; NaN if either is. The gradient of a tie goes to x.
 KASSETTE_API Tensor maximum(const Operand& x, const Operand& y);

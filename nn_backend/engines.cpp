@@ -1,4 +1,5 @@
-// nn_backend/engines.cpp - loading the backend that the configuration names: our own, a factory registered by the program, or a library.
+// nn_backend/engines.cpp - loading the backend that the configuration names: our own, a factory registered by the
+// program, or a library.
 #include "nn_backend/engines.h"
 
 #include <dlfcn.h>
@@ -20,8 +21,8 @@ namespace kassette {
 using namespace ops;
 namespace {
 
-/// Factories registered by the program, and all backends that were in use: threads may still be inside them. Never freed: they may be
-/// used while the program ends.
+/// Factories registered by the program, and all backends that were in use: threads may still be inside them. Never
+/// freed: they may be used while the program ends.
 struct Registry {
   std::mutex mutex;
   std::map<std::string, engine::Factory> factories;
@@ -76,8 +77,8 @@ std::string trusted(const std::string& name, const std::string& file) {
   return file;
 }
 
-/// my_package.my_module is my_package/my_module.so or my_package/libmy_module.so in a folder of the search path; what has a slash
-/// is a file.
+/// my_package.my_module is my_package/my_module.so or my_package/libmy_module.so in a folder of the search path; what
+/// has a slash is a file.
 std::string library_file(const std::string& name, const std::string& source) {
   if (name.find('/') != std::string::npos) return trusted(name, name);
   std::string path = name;
@@ -150,8 +151,8 @@ const ExternalBackend* accept(const std::string& name, const engine::Table& tabl
   return r.backends.back().get();
 }
 
-/// The names that are our own engine, and their banners. kassette.keras is the backend of Python's Keras, whose keras.json and environment
-/// C++ programs share.
+/// The names that are our own engine, and their banners. kassette.keras is the backend of Python's Keras, whose
+/// keras.json and environment C++ programs share.
 constexpr struct {
   const char* name;
   const char* banner;

@@ -40,7 +40,7 @@ struct FunctionAccess {
   static const Plan* plan(const Function& f) { return f.plan_; }
 };
 
-// ---- functions of and for external backends ----------------------------------------------------------------------------
+// - functions of and for external backends ----------------------------------------------------------------------------
 
 namespace {
 
@@ -164,7 +164,8 @@ void check_pair(const SetPair& pair) {
   }
 }
 
-/// The value of a pair where its variable is: a single number of the CPU is brought there, that of a variable at each call.
+/// The value of a pair where its variable is: a single number of the CPU is brought there, that of a variable at each
+/// call.
 Tensor beside_variable(const Tensor& variable, const Tensor& value, int number) {
   Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
   Tensor there = number_on(value, variable.device());
@@ -200,7 +201,8 @@ void add_updates(Plan::Request& request, const Updates& updates) {
   }
 }
 
-/// What feed_dict gives for a tensor, held to what that declares as any feed is. A variable stays one: it is read at each call.
+/// What feed_dict gives for a tensor, held to what that declares as any feed is. A variable stays one: it is read at
+/// each call.
 Tensor feed_value(const Tensor& key, const Tensor& value) {
   if (!key.defined() || !value.defined())
     fail<ValueError>({"function"}, "a ", key.defined() ? "value" : "key", " of feed_dict is ", kEmptyTensor);
@@ -367,7 +369,7 @@ Tensors stop_gradient(const Tensors& variables) {
   return out;
 }
 
-// ---- learning phase ----------------------------------------------------------------------------------------------------
+// - learning phase ----------------------------------------------------------------------------------------------------
 
 Tensor learning_phase() {
   KASSETTE_DISPATCH(learning_phase);
@@ -411,7 +413,7 @@ LearningPhaseScope::LearningPhaseScope(int value) : old_(context().phase) {
 }
 LearningPhaseScope::~LearningPhaseScope() { context().phase = old_; }
 
-// ---- scopes ------------------------------------------------------------------------------------------------------------
+// - scopes ------------------------------------------------------------------------------------------------------------
 
 NoGradient::NoGradient() : old_(context().recording) { context().recording = false; }
 NoGradient::~NoGradient() { context().recording = old_; }
@@ -491,7 +493,7 @@ ControlDependencies::~ControlDependencies() {
   delete static_cast<After*>(list_);
 }
 
-// ---- name scopes -------------------------------------------------------------------------------------------------------
+// - name scopes -------------------------------------------------------------------------------------------------------
 
 std::string scoped_name(Name name) {
   const char* prefix = context().name_scope;

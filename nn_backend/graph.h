@@ -9,7 +9,8 @@ namespace autograd {
 class Plan;
 }
 
-/// A segment of the tape that can be played again: what K::function returns. Copies share it; threads may call it at once.
+/// A segment of the tape that can be played again: what K::function returns. Copies share it; threads may call it at
+/// once.
 class KASSETTE_API Function {
  public:
   Function() noexcept : plan_(nullptr) {}
@@ -18,8 +19,8 @@ class KASSETTE_API Function {
   ~Function();
   bool defined() const { return plan_ != nullptr; }
   /// Feeds the inputs in order, computes the outputs from the variables as they are at entry, then applies the updates.
-  /// Values are cast to the dtype of their placeholder; throws ValueError where a shape does not fit or a feed is missing,
-  /// and then no variable has changed. A symbolic argument connects the segment to the tape instead.
+  /// Values are cast to the dtype of their placeholder; throws ValueError where a shape does not fit or a feed is
+  /// missing, and then no variable has changed. A symbolic argument connects the segment to the tape instead.
   Tensors operator()(const Tensors& feeds) const;
   /// Numbers and lists take the dtype of their placeholder: f({x, 0.7}).
   Tensors operator()(std::initializer_list<Operand> feeds = {}) const;
@@ -30,8 +31,9 @@ class KASSETTE_API Function {
   friend struct FunctionAccess;
 };
 
-/// Whether y is computed from x: whether x, or for a placeholder or variable its value at a call, is among what the ops recorded for y
-/// read, in bodies of loops and functions too. True where they are the same tensor. Gradients may still be None between the two.
+/// Whether y is computed from x: whether x, or for a placeholder or variable its value at a call, is among what the ops
+/// recorded for y read, in bodies of loops and functions too. True where they are the same tensor. Gradients may still
+/// be None between the two.
 KASSETTE_API bool depends_on(const Tensor& y, const Tensor& x);
 
 namespace backend {
@@ -72,30 +74,32 @@ struct FunctionOptions {
   Updates feed_dict = {};
 };
 
-/// A function of placeholders (or of any tensors on the tape): inputs -> outputs, with updates applied after the outputs are
-/// computed. Throws ValueError for an input that is not on the tape and for an update that already ran. Section 2.13.1.
+/// A function of placeholders (or of any tensors on the tape): inputs -> outputs, with updates applied after the
+/// outputs are computed. Throws ValueError for an input that is not on the tape and for an update that already ran.
+/// Section 2.13.1.
 KASSETTE_API Function function(const Tensors& inputs, const Tensors& outputs, const Updates& updates = {});
 KASSETTE_API Function function(const Tensors& inputs, const Tensors& outputs, const FunctionOptions& options);
-/// The same over a callable (tensors -> tensors), which runs once, now, on placeholders like `inputs`: placeholders, whose
-/// unknown sizes stay unknown, or example tensors. What it does to tensors on the tape is only recorded: variables and
-/// other tensors that it captures are read, updates happen and random numbers are drawn at each call of the function.
+/// The same over a callable (tensors -> tensors), which runs once, now, on placeholders like `inputs`: placeholders,
+/// whose unknown sizes stay unknown, or example tensors. What it does to tensors on the tape is only recorded:
+/// variables and other tensors that it captures are read, updates happen and random numbers are drawn at each call of
+/// the function.
 KASSETTE_API Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs);
 
-/// d(sum of loss)/dv for each of the variables, which may be variables, placeholders or any tensors on the tape; an empty
-/// Tensor where the loss does not depend on v. Gradients are tensors on the tape themselves: any order. Throws ValueError
-/// where v was never recorded (a constant). Section 2.13.2.
+/// d(sum of loss)/dv for each of the variables, which may be variables, placeholders or any tensors on the tape; an
+/// empty Tensor where the loss does not depend on v. Gradients are tensors on the tape themselves: any order. Throws
+/// ValueError where v was never recorded (a constant). Section 2.13.2.
 KASSETTE_API Tensors gradients(const Tensor& loss, const Tensors& variables);
-/// The same for a loss that is no longer needed, a temporary or std::move(loss): memory that no other tensor holds is freed during
-/// the pass; if a gradient is differentiated later, the values are recomputed.
+/// The same for a loss that is no longer needed, a temporary or std::move(loss): memory that no other tensor holds is
+/// freed during the pass; if a gradient is differentiated later, the values are recomputed.
 KASSETTE_API Tensors gradients(Tensor&& loss, const Tensors& variables);
 
 /// The same value, through which no gradient flows. Section 2.13.3.
 KASSETTE_API Tensor stop_gradient(const Tensor& variables);
 KASSETTE_API Tensors stop_gradient(const Tensors& variables);
 
-/// While it lives, what this thread computes has no history: ops give values alone and keep nothing for a backward pass, and no gradient
-/// passes to what they were computed from. For evaluation and long simulations. Variables may be made and updated; placeholders
-/// and what is built on them stay on the tape, where stop_gradient cuts.
+/// While it lives, what this thread computes has no history: ops give values alone and keep nothing for a backward
+/// pass, and no gradient passes to what they were computed from. For evaluation and long simulations. Variables may be
+/// made and updated; placeholders and what is built on them stay on the tape, where stop_gradient cuts.
 class KASSETTE_API NoGradient {
  public:
   NoGradient();
@@ -109,8 +113,8 @@ class KASSETTE_API NoGradient {
 /// `auto scope = K::no_gradient();`
 [[nodiscard]] inline NoGradient no_gradient() { return NoGradient(); }
 
-/// 0 (test) or 1 (train): a symbol with default 0 that may be listed among a function's inputs, or, where it is frozen by
-/// set_learning_phase or a LearningPhaseScope, a constant. int32, shape (). Section 2.1.
+/// 0 (test) or 1 (train): a symbol with default 0 that may be listed among a function's inputs, or, where it is frozen
+/// by set_learning_phase or a LearningPhaseScope, a constant. int32, shape (). Section 2.1.
 KASSETTE_API Tensor learning_phase();
 /// Freezes the learning phase; throws ValueError unless value is 0 or 1. clear_session thaws it.
 KASSETTE_API void set_learning_phase(Scalar value);
@@ -171,8 +175,8 @@ InScope<F, Scope::kEager> eager(F func) {
   return InScope<F, Scope::kEager>(static_cast<F&&>(func));
 }
 
-/// While it lives, reads of the variables that `updates` change stand for the values after those updates. Update ops that
-/// already ran have no part in it: the variable has the value. An empty list clears the outer ones.
+/// While it lives, reads of the variables that `updates` change stand for the values after those updates. Update ops
+/// that already ran have no part in it: the variable has the value. An empty list clears the outer ones.
 class KASSETTE_API ControlDependencies {
  public:
   explicit ControlDependencies(const Tensors& updates);
@@ -191,8 +195,8 @@ class KASSETTE_API ControlDependencies {
   return ControlDependencies(updates);
 }
 
-/// While it lives, names of variables and placeholders made on this thread begin with its own and a slash, those of outer scopes
-/// before it. Names influence no result.
+/// While it lives, names of variables and placeholders made on this thread begin with its own and a slash, those of
+/// outer scopes before it. Names influence no result.
 class KASSETTE_API NameScope {
  public:
   explicit NameScope(Name name);

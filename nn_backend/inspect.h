@@ -1,7 +1,7 @@
 // nn_backend/inspect.h - looking at numbers from a prompt or a script. Opt-in: <kassette/inspect.h>.
 //
-// Each call returns a value that prints: describe(x) at a prompt shows itself, std::cout << describe(x) in a script. Colours
-// appear on a terminal that has them, unless NO_COLOR is set.
+// Each call returns a value that prints: describe(x) at a prompt shows itself, std::cout << describe(x) in a script.
+// Colours appear on a terminal that has them, unless NO_COLOR is set.
 #ifndef KASSETTE_INSPECT_H
 #define KASSETTE_INSPECT_H
 #include <cstdint>
@@ -15,7 +15,8 @@
 
 namespace kassette {
 
-/// What is in a tensor. The statistics are those of its finite elements, in float64; std divides by their number, as NumPy's.
+/// What is in a tensor. The statistics are those of its finite elements, in float64; std divides by their number, as
+/// NumPy's.
 struct Description {
   Shape shape;
   DType dtype;

@@ -40,7 +40,8 @@ Tensor optional(const Operand& operand, DType dtype, const char* what) {
   return operand.is_none() ? Tensor() : as_tensor(operand, dtype, what);
 }
 
-/// A parameter of batch_normalization, with the dtype of x, and along `axis` if its rank is 1. Half types are computed in float32.
+/// A parameter of batch_normalization, with the dtype of x, and along `axis` if its rank is 1. Half types are computed
+/// in float32.
 class Parameter {
  public:
   Parameter(const Operand& p, const char* name, const char* what, const Tensor& x, int axis)

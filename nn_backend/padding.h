@@ -6,18 +6,21 @@
 namespace kassette {
 namespace backend {
 
-/// x (batch, steps, channels) with zeros before and after the steps. Throws AssertionError unless padding is two numbers.
+/// x (batch, steps, channels) with zeros before and after the steps. Throws AssertionError unless padding is two
+/// numbers.
 KASSETTE_API Tensor temporal_padding(const Operand& x, const Operand& padding = {1, 1});
-/// x, images of rank 4, with zeros around them: {{top, bottom}, {left, right}}. Throws AssertionError unless padding is two pairs.
+/// x, images of rank 4, with zeros around them: {{top, bottom}, {left, right}}. Throws AssertionError unless padding is
+/// two pairs.
 KASSETTE_API Tensor spatial_2d_padding(const Operand& x, const Operand& padding = {{1, 1}, {1, 1}},
                                        Name data_format = None);
 /// x, volumes of rank 5, with zeros around them: three pairs.
 KASSETTE_API Tensor spatial_3d_padding(const Operand& x, const Operand& padding = {{1, 1}, {1, 1}, {1, 1}},
                                        Name data_format = None);
 
-/// Images of rank 4 enlarged by whole factors. "nearest" repeats elements and keeps the dtype; "bilinear" gives float32 (float64 of float64), and places
-/// row i of the result at row i / height_factor of x, without centred pixels, as Keras 2.3 does. data_format is "channels_last" or "channels_first",
-/// not None. Throws ValueError for another, for a factor below 1 and for another interpolation.
+/// Images of rank 4 enlarged by whole factors. "nearest" repeats elements and keeps the dtype; "bilinear" gives float32
+/// (float64 of float64), and places row i of the result at row i / height_factor of x, without centred pixels, as Keras
+/// 2.3 does. data_format is "channels_last" or "channels_first", not None. Throws ValueError for another, for a factor
+/// below 1 and for another interpolation.
 KASSETTE_API Tensor resize_images(const Operand& x, int height_factor, int width_factor, Name data_format,
                                   Name interpolation = "nearest");
 /// Volumes of rank 5 enlarged by whole factors: each element repeated along the three axes of space.

@@ -87,7 +87,8 @@ std::int64_t known_size(const char* what, const Body& b, int axis) {
   return b.dims[axis];
 }
 
-/// x at the places that a tap of a patch stands on: `count` of them from `first` on, `step` apart, along axes `axis`, axis + 1, ...
+/// x at the places that a tap of a patch stands on: `count` of them from `first` on, `step` apart, along axes `axis`,
+/// axis + 1, ...
 Tensor under_tap(const Tensor& x, int axis, int axes, const std::int64_t* first, const std::int64_t* step,
                  const std::int64_t* count) {
   auto list = Ref<IndexList>::adopt(new IndexList);
@@ -114,7 +115,8 @@ std::int64_t extent_of_patches(const char* what, std::int64_t places, std::int64
   return extent;
 }
 
-/// The taps of all patches beside one another are a matrix for each place, (places, batch, features): times the kernel of that place.
+/// The taps of all patches beside one another are a matrix for each place, (places, batch, features): times the kernel
+/// of that place.
 Tensor local(const char* what, int axes, const Operand& inputs, const Operand& kernel, const std::int64_t* size,
              const std::int64_t* stride, const std::int64_t* places, bool channels_first) {
   const DType dtype = dtype_beside(inputs, kernel);

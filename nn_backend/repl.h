@@ -26,10 +26,12 @@ namespace engine {
 class Value;  // <kassette/engine.h>
 }
 
-/// What a prompt calls for the value of a line. The overloads are compiled in the library, so that a prompt has nothing to compile.
+/// What a prompt calls for the value of a line. The overloads are compiled in the library, so that a prompt has nothing
+/// to compile.
 namespace repl {
 
-// Each writes the value and a newline to standard output; `inside` gets the text of an element instead, without a newline.
+// Each writes the value and a newline to standard output; `inside` gets the text of an element instead, without a
+// newline.
 KASSETTE_API void show(const Tensor& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const Tensors& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const NamedTensors& value, std::ostream* inside = nullptr);
@@ -81,12 +83,12 @@ KASSETTE_API void show(std::nullptr_t value, std::ostream* inside = nullptr);
 template <class T>
 void show(const T& value, std::ostream* inside = nullptr);
 
-/// What this thread's scopes are now (recording, learning phase, device...), and back to that: after a jump out of the middle of
-/// something, which ends no scope.
+/// What this thread's scopes are now (recording, learning phase, device...), and back to that: after a jump out of the
+/// middle of something, which ends no scope.
 KASSETTE_API void remember_scopes();
 KASSETTE_API void return_to_scopes();
-/// Whether the library stays in order if this thread jumps out of what it does: no other thread works for it, and it frees no history.
-/// Safe in signal handlers.
+/// Whether the library stays in order if this thread jumps out of what it does: no other thread works for it, and it
+/// frees no history. Safe in signal handlers.
 KASSETTE_API bool may_jump() noexcept;
 
 namespace detail {
@@ -116,8 +118,8 @@ struct Any {  // the last choice of an overload
   template <class T>
   Any(const T&) {}
 };
-// What kind of thing a T is: text, a tuple, an optional, a pointer or an array (put), something with an operator<<, a range or an
-// enumeration, or none of these.
+// What kind of thing a T is: text, a tuple, an optional, a pointer or an array (put), something with an operator<<, a
+// range or an enumeration, or none of these.
 template <class T>
 auto put(Sheet& s, const T& v, int) -> decltype(v.data(), v.length(), void()) {
   s.quoted(v.data(), v.length());

@@ -76,17 +76,17 @@ struct RnnOptions {
   bool zero_output_for_mask = false;
 };
 
-/// step(x_t, states + constants) -> {output, new states}, for each time t of inputs (samples, time, ...), or (time, samples,
-/// ...) where time_major; of several inputs the step takes `const Tensors&`. outputs: (samples, time, ...) in the order in
-/// which they came, which with go_backwards is from the last time; last_output is the last of them.
+/// step(x_t, states + constants) -> {output, new states}, for each time t of inputs (samples, time, ...), or (time,
+/// samples, ...) where time_major; of several inputs the step takes `const Tensors&`. outputs: (samples, time, ...) in
+/// the order in which they came, which with go_backwards is from the last time; last_output is the last of them.
 /// mask (samples, time), or with an axis of size 1 behind, of any dtype: where it is 0, the sample keeps its states and
-/// repeats its output before (zeros at first; always zeros where zero_output_for_mask). input_length: the number of times,
-/// or integers (samples,), the lengths of the samples: a mask, where none is given.
-/// On placeholders rnn is one node of the tape which holds the step, recorded once, for any number of samples and times: a
-/// C++ `if` in the step is decided while it is recorded, and stays so; K::switch_ decides at each time. `unroll` records
-/// each time instead. Without any time, outputs are empty, and last_output is zeros of the shape that a step on zeros gives.
-/// Throws ValueError for inputs of rank < 3, a mask of another shape or without states, states that change their number or
-/// shape, unroll over an unknown time; TypeError for states that change dtype.
+/// repeats its output before (zeros at first; always zeros where zero_output_for_mask). input_length: the number of
+/// times, or integers (samples,), the lengths of the samples: a mask, where none is given.
+/// On placeholders rnn is one node of the tape which holds the step, recorded once, for any number of samples and
+/// times: a C++ `if` in the step is decided while it is recorded, and stays so; K::switch_ decides at each time.
+/// `unroll` records each time instead. Without any time, outputs are empty, and last_output is zeros of the shape that
+/// a step on zeros gives. Throws ValueError for inputs of rank < 3, a mask of another shape or without states, states
+/// that change their number or shape, unroll over an unknown time; TypeError for states that change dtype.
 KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states,
                            bool go_backwards = false, const Operand& mask = None, const Tensors& constants = None,
                            bool unroll = false, const Operand& input_length = None, bool time_major = false,
@@ -94,10 +94,10 @@ KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Te
 KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states,
                            const RnnOptions& options);
 
-/// fn(elems[i]) for each i along axis 0, stacked: (n, ...). Of several elems of one length fn takes `const Tensors&`. The
-/// result has `dtype`, or that of elems (the first of them); fn has to return it. On placeholders one node of the tape which
-/// holds fn, recorded once (see rnn). Throws ValueError for a scalar and where shapes change from one call to the next,
-/// TypeError for another dtype.
+/// fn(elems[i]) for each i along axis 0, stacked: (n, ...). Of several elems of one length fn takes `const Tensors&`.
+/// The result has `dtype`, or that of elems (the first of them); fn has to return it. On placeholders one node of the
+/// tape which holds fn, recorded once (see rnn). Throws ValueError for a scalar and where shapes change from one call
+/// to the next, TypeError for another dtype.
 KASSETTE_API Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name = None, DType dtype = None);
 
 }  // namespace backend

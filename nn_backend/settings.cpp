@@ -71,8 +71,8 @@ std::string contents(const std::string& file, int descriptor) {
   return all;
 }
 
-/// Writes the file with the defaults, atomically, and never over an existing one: readers do not see half of it, and of two concurrent
-/// writers one wins. Failures are ignored: the defaults apply without a file.
+/// Writes the file with the defaults, atomically, and never over an existing one: readers do not see half of it, and of
+/// two concurrent writers one wins. Failures are ignored: the defaults apply without a file.
 void write_defaults(const std::string& file) noexcept {
   try {
     // Whatever the umask: other users must not be able to write a file that is read again.
@@ -94,7 +94,8 @@ struct Field {
   double number = 0;
 };
 
-/// Collects the fields of an object from parser events. No Json object is made: destroying one without memory ends the program.
+/// Collects the fields of an object from parser events. No Json object is made: destroying one without memory ends the
+/// program.
 class Fields final : public nlohmann::json_sax<Json> {
  public:
   std::map<std::string, Field> fields;
@@ -148,8 +149,8 @@ std::string word(const std::string& file, const char* field, const Field& value,
   fail<AssertionError>({}, file, ": ", field, " is ", excerpt(value.json), "; it must be ", known);
 }
 
-/// The text with its long integers cut to what fits 64 bits: Python's have no end, and Json would take them for floats. Nobody
-/// reads their values. `whole` has each as it was, by what is left of it.
+/// The text with its long integers cut to what fits 64 bits: Python's have no end, and Json would take them for floats.
+/// Nobody reads their values. `whole` has each as it was, by what is left of it.
 std::string with_short_integers(const std::string& json, std::map<std::string, std::string>& whole) {
   constexpr std::size_t kDigits = 18;
   std::string out;
@@ -201,7 +202,8 @@ void apply_settings(const std::string& all, const std::string& file, Settings& s
   if (const Field* backend = config.find("backend")) {
     if (backend->kind != Field::kText) fail<TypeError>({}, file, ": backend is ", backend->type, ", not a name");
     const std::string& name = backend->text;
-    // A writer of this file must not choose what code runs: libraries are loaded only from folders that the user has named.
+    // A writer of this file must not choose what code runs: libraries are loaded only from folders that the user has
+    // named.
     if (name.find('/') != name.npos || name != printable(name) || name.find('\0') != name.npos ||
         name.size() > kLongestName)
       fail<ValueError>({}, "Unable to import backend : ", excerpt(name), ": ", file,

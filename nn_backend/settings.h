@@ -24,13 +24,13 @@ bool initialises_variables();
 /// KERAS_HOME, else ~/.keras, or /tmp/.keras where the home cannot be written; a leading ~ is expanded.
 std::string keras_directory();
 
-/// Reads the file; if there is none, writes one with the defaults. A file that other users could have written is not read, and a warning
-/// is logged. In a program with more rights than its user (elevated()) file and environment are ignored. Throws RuntimeError if the
-/// file cannot be read, and the errors of apply_settings().
+/// Reads the file; if there is none, writes one with the defaults. A file that other users could have written is not
+/// read, and a warning is logged. In a program with more rights than its user (elevated()) file and environment are
+/// ignored. Throws RuntimeError if the file cannot be read, and the errors of apply_settings().
 Settings read_settings();
 
-/// Applies the text of a settings file to `s`; `file` is its name in messages. Malformed JSON counts as {}. Throws AssertionError for a bad
-/// value, TypeError if the text is not an object, ValueError if the backend is a path.
+/// Applies the text of a settings file to `s`; `file` is its name in messages. Malformed JSON counts as {}. Throws
+/// AssertionError for a bad value, TypeError if the text is not an object, ValueError if the backend is a path.
 void apply_settings(const std::string& text, const std::string& file, Settings& s);
 
 }  // namespace backend

@@ -6,13 +6,13 @@
 namespace kassette {
 namespace backend {
 
-/// Tensors of equal dtype and rank joined along an axis; the other sizes agree. All sparse: sparse; sparse ones beside dense
-/// ones are densified. Throws ValueError, TypeError.
+/// Tensors of equal dtype and rank joined along an axis; the other sizes agree. All sparse: sparse; sparse ones beside
+/// dense ones are densified. Throws ValueError, TypeError.
 KASSETTE_API Tensor concatenate(const Tensors& tensors, int axis = -1);
 /// n tensors of one shape joined along a new axis of size n.
 KASSETTE_API Tensor stack(const Tensors& x, int axis = 0);
-/// The elements in row-major order with another shape; one size may be -1 and is inferred. Throws ValueError where the counts
-/// differ. Shares memory.
+/// The elements in row-major order with another shape; one size may be -1 and is inferred. Throws ValueError where the
+/// counts differ. Shares memory.
 KASSETTE_API Tensor reshape(const Operand& x, const Dims& shape);
 /// Output axis i is input axis pattern[i]. Throws ValueError unless pattern is a permutation of all axes.
 KASSETTE_API Tensor permute_dimensions(const Operand& x, const Axes& pattern);

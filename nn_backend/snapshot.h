@@ -6,7 +6,8 @@
 namespace kassette {
 namespace backend {
 
-/// x, or, if it is a variable, its current value: the result of a K function is never a variable that a later update changes.
+/// x, or, if it is a variable, its current value: the result of a K function is never a variable that a later update
+/// changes.
 inline Tensor copy_if_variable(const Tensor& x) {
   const Body& b = Access::body(x);
   return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable ? ops::identity(x) : x;

@@ -6,7 +6,8 @@
 namespace kassette {
 namespace backend {
 
-/// exp(x) / sum(exp(x)) along an axis, without overflow, of floats of rank 1 or more. Throws ValueError for an axis out of range.
+/// exp(x) / sum(exp(x)) along an axis, without overflow, of floats of rank 1 or more. Throws ValueError for an axis out
+/// of range.
 KASSETTE_API Tensor softmax(const Operand& x, int axis = -1);
 
 }  // namespace backend

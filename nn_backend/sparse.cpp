@@ -52,7 +52,8 @@ Tensor integers_of(const Operand& x, const char* what, const char* which) {
   return t;
 }
 
-/// Reshapes a flat list of indices, which may be empty, to (entries, axes); returns indices of another rank as they are.
+/// Reshapes a flat list of indices, which may be empty, to (entries, axes); returns indices of another rank as they
+/// are.
 Tensor paired(const Tensor& indices, const Tensor& shape) {
   const Body &i = Access::body(indices), &s = Access::body(shape);
   if (i.rank != 1 || s.dims[0] < 1) return indices;

@@ -6,14 +6,15 @@
 namespace kassette {
 namespace backend {
 
-/// A sparse tensor of any rank: values (n,), where they are, and the shape of the dense tensor it stands for. `indices` is
-/// (n, rank), or a flat container of that many integers. Entries come in any order; one that is listed twice counts as the sum
-/// of its values. dtype: that of a container or tensor of values, floatx for a list, unless given. Values may be variables or
-/// placeholders, and gradients flow to them. Throws ValueError for an index outside of the shape and where counts differ.
+/// A sparse tensor of any rank: values (n,), where they are, and the shape of the dense tensor it stands for. `indices`
+/// is (n, rank), or a flat container of that many integers. Entries come in any order; one that is listed twice counts
+/// as the sum of its values. dtype: that of a container or tensor of values, floatx for a list, unless given. Values
+/// may be variables or placeholders, and gradients flow to them. Throws ValueError for an index outside of the shape
+/// and where counts differ.
 KASSETTE_API Tensor sparse_coo(const Operand& indices, const Operand& values, const Dims& dense_shape,
                                DType dtype = None);
-/// A matrix in compressed rows, as SciPy's csr_matrix holds it: the entries of row r are row_starts[r] to row_starts[r + 1] - 1
-/// of `columns` and `values`. Throws ValueError where row_starts do not rise from 0 to the number of entries.
+/// A matrix in compressed rows, as SciPy's csr_matrix holds it: the entries of row r are row_starts[r] to row_starts[r
+/// + 1] - 1 of `columns` and `values`. Throws ValueError where row_starts do not rise from 0 to the number of entries.
 KASSETTE_API Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Operand& values,
                                const Dims& dense_shape, DType dtype = None);
 /// The elements of a dense tensor that are not zero; x itself where it is sparse. Gradients flow to those elements.

@@ -214,7 +214,7 @@ void assert_close(const Array& actual, const Array& expected, const Tolerance& t
   raise("assert_close", compare(actual, expected, tolerance));
 }
 
-// ---- random tensors ------------------------------------------------------------------------------------------------------
+// ---- random tensors -------------------------------------------------------------------------------------------------
 
 Random::Random(Scalar seed) : seed_(0), outer_(context().randoms) {
   const char* given = std::getenv("KASSETTE_TEST_SEED");
@@ -250,7 +250,7 @@ Tensor Random::integers(const Dims& shape, std::int64_t low, std::int64_t high, 
   return backend::eval(backend::random_uniform(shape, low, high, dtype, next()));
 }
 
-// ---- golden files --------------------------------------------------------------------------------------------------------
+// ---- golden files ---------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -337,7 +337,7 @@ void expect_golden(Name name, const NamedTensors& actual, const GoldenOptions& o
   raise("expect_golden", compare_golden(name, actual, options));
 }
 
-// ---- leaks -----------------------------------------------------------------------------------------------------------------
+// ---- leaks ----------------------------------------------------------------------------------------------------------
 
 LeakCheck::LeakCheck() {
   Totals now = totals();

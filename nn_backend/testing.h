@@ -1,4 +1,5 @@
-// nn_backend/testing.h - for tests of numerical code, with any framework and any library's arrays. Opt-in: <kassette/testing.h>.
+// nn_backend/testing.h - for tests of numerical code, with any framework and any library's arrays. Opt-in:
+// <kassette/testing.h>.
 #ifndef KASSETTE_TESTING_H
 #define KASSETTE_TESTING_H
 #include <cstdint>
@@ -47,9 +48,9 @@ Tensor copied(const C& c) {
 KASSETTE_API Tensor weighted_sum(const Tensors& ys);
 }  // namespace detail
 
-/// What is compared: a Tensor, a number or nested list, or an array of another library: containers (nested ones too) with
-/// begin() and end(), those with a shape() as xtensor's, and matrices with rows(), cols() and m(i, j) as Eigen's, of which a
-/// vector has one axis.
+/// What is compared: a Tensor, a number or nested list, or an array of another library: containers (nested ones too)
+/// with begin() and end(), those with a shape() as xtensor's, and matrices with rows(), cols() and m(i, j) as Eigen's,
+/// of which a vector has one axis.
 class KASSETTE_API Array {
  public:
   Array(const Tensor& x) : tensor_(x), kind_(kTensor) {}
@@ -69,8 +70,8 @@ class KASSETTE_API Array {
   friend struct ArrayAccess;
 };
 
-/// |actual - expected| <= atol + rtol * |expected|. A negative tolerance gets the default of the less precise of the two dtypes: 1e-12 for
-/// float64, 1e-5 float32, 2e-3 float16, 1.6e-2 bfloat16, 0 for integers and bool.
+/// |actual - expected| <= atol + rtol * |expected|. A negative tolerance gets the default of the less precise of the
+/// two dtypes: 1e-12 for float64, 1e-5 float32, 2e-3 float16, 1.6e-2 bfloat16, 0 for integers and bool.
 struct Tolerance {
   Named only_by_name{0};
   double rtol = -1, atol = -1;
@@ -91,13 +92,13 @@ struct Comparison {
 };
 KASSETTE_API std::ostream& operator<<(std::ostream& os, const Comparison& c);
 
-/// How far `actual` is from `expected`. Shapes have to be equal (a number stands for every element), and dtypes where both are
-/// Tensors; inf equals inf.
+/// How far `actual` is from `expected`. Shapes have to be equal (a number stands for every element), and dtypes where
+/// both are Tensors; inf equals inf.
 KASSETTE_API Comparison compare(const Array& actual, const Array& expected, const Tolerance& tolerance = {});
 /// The same as an exception: AssertionError with the report.
 KASSETTE_API void assert_close(const Array& actual, const Array& expected, const Tolerance& tolerance = {});
 
-// ---- gradients -----------------------------------------------------------------------------------------------------------
+// ---- gradients ------------------------------------------------------------------------------------------------------
 
 /// A function of tensors that is to be differentiated; it may return one tensor or a list.
 using Differentiable = Callable<Tensors(const Tensors&)>;
@@ -107,13 +108,13 @@ struct GradcheckOptions {
   Named only_by_name{0};
   double step = 1e-5, rtol = 1e-6, atol = 1e-6;
 };
-/// The gradients of a weighted sum of what f returns, for every float64 input, against central differences of it. An input
-/// that f does not depend on differentiably (an empty gradient) must have differences of 0.
+/// The gradients of a weighted sum of what f returns, for every float64 input, against central differences of it. An
+/// input that f does not depend on differentiably (an empty gradient) must have differences of 0.
 KASSETTE_API Comparison gradcheck(Differentiable f, const Tensors& inputs, const GradcheckOptions& options = {});
 /// The gradients of a weighted sum of the gradients that gradcheck looks at, in the same way.
 KASSETTE_API Comparison gradgradcheck(Differentiable f, const Tensors& inputs, const GradcheckOptions& options = {});
 
-// ---- random tensors ------------------------------------------------------------------------------------------------------
+// ---- random tensors -------------------------------------------------------------------------------------------------
 
 /// Reproducible random tensors: while one lives, the reports of this thread's comparisons name its seed. Without
 /// a seed of its own it is that of the environment variable KASSETTE_TEST_SEED, or 0.
@@ -136,7 +137,7 @@ class KASSETTE_API Random {
   friend struct ArrayAccess;
 };
 
-// ---- golden files --------------------------------------------------------------------------------------------------------
+// ---- golden files ---------------------------------------------------------------------------------------------------
 
 /// Tolerances as in Tolerance, and where the files are.
 struct GoldenOptions {
@@ -153,7 +154,7 @@ KASSETTE_API Comparison compare_golden(Name name, const NamedTensors& actual, co
 KASSETTE_API void expect_golden(Name name, const Array& actual, const GoldenOptions& options = {});
 KASSETTE_API void expect_golden(Name name, const NamedTensors& actual, const GoldenOptions& options = {});
 
-// ---- errors and leaks ----------------------------------------------------------------------------------------------------
+// ---- errors and leaks -----------------------------------------------------------------------------------------------
 
 namespace detail {
 KASSETTE_API void check_error_text(const char* what, Name text);
@@ -181,10 +182,11 @@ class KASSETTE_API LeakCheck {
  private:
   std::int64_t nodes_, tensors_, bytes_;
 };
-/// Calls f twice (the first time may fill caches) and throws AssertionError where the second leaves nodes or bytes alive.
+/// Calls f twice (the first time may fill caches) and throws AssertionError where the second leaves nodes or bytes
+/// alive.
 KASSETTE_API void expect_no_leaks(Callable<void()> f);
 
-// ---- matchers for Catch2, version 2 or 3, where one of its headers came before this one ------------------------------------
+// ---- matchers for Catch2, version 2 or 3, where one of its headers came before this one -----------------------------
 
 #if defined(CATCH_MATCHERS_TEMPLATED_HPP_INCLUDED) || defined(CATCH_VERSION_MAJOR)
 #ifdef CATCH_MATCHERS_TEMPLATED_HPP_INCLUDED

@@ -49,8 +49,8 @@ std::string user_name(uid_t uid) {
   return found ? found->pw_name : std::to_string(uid);
 }
 
-/// Whether a group is a user's private one: distributions give each user a group of the same name without other members, which may write
-/// the user's folders.
+/// Whether a group is a user's private one: distributions give each user a group of the same name without other
+/// members, which may write the user's folders.
 bool is_private_group(gid_t gid, uid_t owner) {
   std::vector<char> buffer(1 << 16);
   group entry, *found = nullptr;
@@ -69,11 +69,13 @@ std::string distrust(int descriptor, const struct stat& s, const std::string& sh
     return text(kind, shown, " belongs to ", printable(user_name(s.st_uid)), ", not to ",
                 user ? printable(user_name(user)) + " or " : std::string(),
                 "root; use a folder of your own (KERAS_HOME, KASSETTE_BACKEND_PATH)");
-  // The permission bits of links are all set and have no meaning. In a sticky folder a user cannot replace another user's files.
+  // The permission bits of links are all set and have no meaning. In a sticky folder a user cannot replace another
+  // user's files.
   if (S_ISLNK(s.st_mode) || (S_ISDIR(s.st_mode) && (s.st_mode & S_ISVTX))) return "";
   bool others = s.st_mode & S_IWOTH, group = s.st_mode & S_IWGRP;
   if (group && is_private_group(s.st_gid, s.st_uid)) {
-    // With an access list the group bits are the mask for everyone on the list. O_PATH descriptors have no attributes of their own.
+    // With an access list the group bits are the mask for everyone on the list. O_PATH descriptors have no attributes
+    // of their own.
     const std::string self = text("/proc/self/fd/", descriptor);
     group = ::getxattr(self.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
   }
@@ -86,7 +88,8 @@ std::string distrust(int descriptor, const struct stat& s, const std::string& sh
   return "";
 }
 
-/// Opens a regular file that was found; returns errno, or 0. It is checked again: only the user and root can have replaced it since.
+/// Opens a regular file that was found; returns errno, or 0. It is checked again: only the user and root can have
+/// replaced it since.
 int open_file(int folder, const std::string& name, const std::string& shown, Found& found) {
   Descriptor file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat s;

@@ -17,10 +17,10 @@ struct Found {
   bool regular = false, directory = false;
 };
 
-/// Follows the path from the root, as ssh does before it reads a key: the file, every folder and every link on the way must
-/// belong to the user or to root, and no other user may be able to write there. In a folder with the sticky bit, such as /tmp,
-/// entries of the user or root are safe. With `open`, a regular file is opened in the same traversal, so that the file that was checked is
-/// the one that is read.
+/// Follows the path from the root, as ssh does before it reads a key: the file, every folder and every link on the way
+/// must belong to the user or to root, and no other user may be able to write there. In a folder with the sticky bit,
+/// such as /tmp, entries of the user or root are safe. With `open`, a regular file is opened in the same traversal, so
+/// that the file that was checked is the one that is read.
 Found look_up(const std::string& path, bool open);
 
 /// True if the program runs with more rights than the user who started it (setuid, setgid, capabilities).

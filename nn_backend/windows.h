@@ -9,8 +9,8 @@
 namespace kassette {
 namespace backend {
 
-/// Writes one number per axis to `to`; a single given number is used for all axes. Throws ValueError unless all are 1 to INT32_MAX. `name`, the
-/// argument in messages, is plural.
+/// Writes one number per axis to `to`; a single given number is used for all axes. Throws ValueError unless all are 1
+/// to INT32_MAX. `name`, the argument in messages, is plural.
 void numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to);
 /// A name as messages show it: quoted, or None.
 std::string quoted(Name name);

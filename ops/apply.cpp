@@ -28,8 +28,8 @@ struct Source {
   std::byte* data() const { return static_cast<std::byte*>(storage->data) + offset; }
 };
 
-/// Keeps the values of variables alive while an op reads them. The first, if small, is read under its lock: counting a reference would
-/// take two more atomic operations, a fifth of a small op. For all others a reference is counted.
+/// Keeps the values of variables alive while an op reads them. The first, if small, is read under its lock: counting a
+/// reference would take two more atomic operations, a fifth of a small op. For all others a reference is counted.
 class Reading {
  public:
   /// `counted` has room for one pointer more than there are inputs.
@@ -101,8 +101,8 @@ class Reading {
   fail<RuntimeError>({op.name}, "the value of an operand ", static_cast<const TensorSpec&>(b), " was not kept");
 }
 
-/// Makes the call after moving rank-0 operands (numbers, learning rates) from the CPU to the device of the others. Throws if any other
-/// operand is elsewhere.
+/// Makes the call after moving rank-0 operands (numbers, learning rates) from the CPU to the device of the others.
+/// Throws if any other operand is elsewhere.
 __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const Attrs& attrs, const In* inputs,
                                                          int n_in, Tensor* out, int n_out) {
   Device device;
@@ -142,7 +142,8 @@ std::int64_t fill(Body* to, const Body& from, Storage* storage, std::int64_t off
   return storage ? storage->bytes : 0;
 }
 
-/// Returns how many output bodies a node keeps: of many outputs with one shape and dtype, whose values no adjoint reads, only the first.
+/// Returns how many output bodies a node keeps: of many outputs with one shape and dtype, whose values no adjoint
+/// reads, only the first.
 inline int kept_of(const OpDef& op, Body* const* out, int n_out) {
   constexpr int kFew = 16;
   if (n_out == 1) return op.saves_out ? 1 : 0;
@@ -167,7 +168,8 @@ inline __attribute__((always_inline)) void record(const OpCall& call, const Sour
     const Body& b = *from[i].body;
     Node* maker = b.node.get();
     if (maker && maker->seq > seq) seq = maker->seq;
-    // A constant keeps its value for replays; a tracked input only if the adjoint reads it. A saved value takes precedence over the cell.
+    // A constant keeps its value for replays; a tracked input only if the adjoint reads it. A saved value takes
+    // precedence over the cell.
     bool keeps = has_bit(op.saves_in, i) || (!maker && c.replays);
     // A loop body captures values from here, and a loop that runs eagerly (Note [Checkpoints]) reads them.
     if (!keeps && c.depth > b.depth) keeps = !(b.flags & kLeaf);
@@ -318,9 +320,9 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
 
 namespace {
 
-// The fast path of apply, without most of its checks: for an op with one output whose inputs are all on the CPU and have values, nothing
-// symbolic, no draws. Returns null if a call is not of that kind. A kernel that runs here must not read its variables again (read_value),
-// which would deadlock: ops with kView do that, and take the general path.
+// The fast path of apply, without most of its checks: for an op with one output whose inputs are all on the CPU and
+// have values, nothing symbolic, no draws. Returns null if a call is not of that kind. A kernel that runs here must not
+// read its variables again (read_value), which would deadlock: ops with kView do that, and take the general path.
 
 /// Destroys an op's output if its kernel throws.
 struct Unfinished {

@@ -1,5 +1,5 @@
-// ops/arithmetic.h - elementwise ops as functions of tensors, for adjoints and compositions. A number takes the dtype of the tensor that it
-// is combined with. The operators + - * / and so on are declared with Tensor.
+// ops/arithmetic.h - elementwise ops as functions of tensors, for adjoints and compositions. A number takes the dtype
+// of the tensor that it is combined with. The operators + - * / and so on are declared with Tensor.
 #pragma once
 #include "ops/op.h"
 
@@ -54,13 +54,14 @@ Tensor logical_and(const Operand& a, const Operand& b);
 Tensor logical_or(const Operand& a, const Operand& b);
 Tensor logical_not(const Tensor& a);
 
-/// a where the bool condition holds, else b; all three broadcast. A nan or inf in the operand that is not selected affects neither the value
-/// nor the gradients.
+/// a where the bool condition holds, else b; all three broadcast. A nan or inf in the operand that is not selected
+/// affects neither the value nor the gradients.
 Tensor where(const Tensor& condition, const Operand& a, const Operand& b);
-/// x as another dtype; x itself if it has that dtype already. Floats to integers truncate and saturate, NaN gives 0; bool is "not zero".
-/// Gradients flow between float dtypes only. Of a sparse tensor, the values are cast.
+/// x as another dtype; x itself if it has that dtype already. Floats to integers truncate and saturate, NaN gives 0;
+/// bool is "not zero". Gradients flow between float dtypes only. Of a sparse tensor, the values are cast.
 Tensor cast(const Tensor& x, DType dtype);
-/// The concrete value of x as dtype, without history. It is converted on x's device, so that the host does not wait for an accelerator.
+/// The concrete value of x as dtype, without history. It is converted on x's device, so that the host does not wait for
+/// an accelerator.
 Tensor value_cast(const Tensor& x, DType dtype);
 
 }  // namespace kassette::ops

@@ -93,8 +93,8 @@ void BeamSearch::offer(const Candidate& c) {
   if (full()) std::make_heap(kept_.begin(), kept_.end(), kBetter);
 }
 
-/// Offers each member, best first, extended by each symbol. As in TensorFlow, a member that has been dropped is still extended, unless its parent
-/// is extended after it was dropped.
+/// Offers each member, best first, extended by each symbol. As in TensorFlow, a member that has been dropped is still
+/// extended, unless its parent is extended after it was dropped.
 void BeamSearch::extend_members(const double* log_q) {
   child_of_.assign(classes_, -1);
   fate_.assign(beam_.size(), Fate::stays);

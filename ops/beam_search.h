@@ -1,4 +1,5 @@
-// ops/beam_search.h - CTC decoding of one sample by prefix beam search (Graves 2012), with the same results as TensorFlow's.
+// ops/beam_search.h - CTC decoding of one sample by prefix beam search (Graves 2012), with the same results as
+// TensorFlow's.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -11,7 +12,8 @@ struct BeamPath {
   double log_probability;
 };
 
-/// Log probabilities of a prefix: of the paths that end in a blank, of those that end in its last symbol, and of all paths.
+/// Log probabilities of a prefix: of the paths that end in a blank, of those that end in its last symbol, and of all
+/// paths.
 struct PrefixScores {
   double blank, label, total;
 };
@@ -26,7 +28,8 @@ class BeamSearch {
   std::vector<BeamPath> best(std::int64_t paths) const;
 
  private:
-  /// A node of the prefix tree. Nodes are never removed: a prefix that re-enters the beam must keep its identity for its children.
+  /// A node of the prefix tree. Nodes are never removed: a prefix that re-enters the beam must keep its identity for
+  /// its children.
   struct Prefix {
     std::int32_t parent, symbol;
     std::int32_t place;  // in the beam, or -1

@@ -26,8 +26,8 @@ struct Spacing<BFloat16> {
   static constexpr float of_one = 0x1p-7f, least = 0x1p-126f;
 };
 
-// C is the type of the computation: double for double, else float. Callers round the results of position() and below() to T before they pass
-// them to within().
+// C is the type of the computation: double for double, else float. Callers round the results of position() and below()
+// to T before they pass them to within().
 
 /// Maps u in [0, 1) to [low, high]: rounding may give `high` itself.
 template <class C>
@@ -40,8 +40,8 @@ KASSETTE_FN C below(C high) {
   const C step = (high < C(0) ? -high : high) * Spacing<T>::of_one;
   return high - (step > Spacing<T>::least ? step : C(Spacing<T>::least));
 }
-/// Returns y, or if rounding took y up to `high`, the number `last` below it (but not less than `low`). If low >= high the interval is empty and
-/// y is returned as it is.
+/// Returns y, or if rounding took y up to `high`, the number `last` below it (but not less than `low`). If low >= high
+/// the interval is empty and y is returned as it is.
 template <class C>
 KASSETTE_FN C within(C y, C last, C low, C high) {
   const C inside = last >= low ? last : low;

@@ -83,7 +83,8 @@ __attribute__((noinline, cold)) Tensor perhaps_elsewhere(const Operand& a, const
   return binary<Op>(a, b);
 }
 
-/// True if `a` is the number 1, such as the cotangent of a sum, and nothing is recorded: then a * b is b itself, and b is neither read nor copied.
+/// True if `a` is the number 1, such as the cotangent of a sum, and nothing is recorded: then a * b is b itself, and b
+/// is neither read nor copied.
 bool is_plain_one(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return false;
   const Body &x = Access::body(a), &y = Access::body(b);

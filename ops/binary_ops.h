@@ -1,5 +1,5 @@
-// ops/binary_ops.h - the binary elementwise ops, each defined in one struct: name, dtypes, value, the values that its adjoint reads, gradient.
-// Compiled by g++ (binary.cpp), for every CPU level (binary_simd.cpp) and by nvcc (binary.cu).
+// ops/binary_ops.h - the binary elementwise ops, each defined in one struct: name, dtypes, value, the values that its
+// adjoint reads, gradient. Compiled by g++ (binary.cpp), for every CPU level (binary_simd.cpp) and by nvcc (binary.cu).
 #pragma once
 #include "ops/refusals.h"
 #include "ops/unary_ops.h"
@@ -9,8 +9,8 @@ namespace kassette::ops {
 #ifdef KASSETTE_DEVICE_CODE
 #define KASSETTE_GRADIENTS(da, db)
 #else
-/// Gradients with respect to both inputs. dy is the cotangent, a(), b() and y() the inputs and the output; only those that the op's `reads`
-/// names have a value. The engine sums over broadcast axes. Tensor() stands for no gradient.
+/// Gradients with respect to both inputs. dy is the cotangent, a(), b() and y() the inputs and the output; only those
+/// that the op's `reads` names have a value. The engine sums over broadcast axes. Tensor() stands for no gradient.
 #define KASSETTE_GRADIENTS(da, db) \
   static void gradient(const VjpContext& r) { \
     [[maybe_unused]] const Tensor& dy = r.dy(); \

@@ -13,7 +13,8 @@ struct CastAttrs {
 extern const OpDef cast_op;
 
 using CastLoop = void (*)(const void* from, void* to, std::int64_t n);
-/// The casts of one float type to and from bool and the integers, indexed by DType::Code - kBool, and to the other float type.
+/// The casts of one float type to and from bool and the integers, indexed by DType::Code - kBool, and to the other
+/// float type.
 struct FloatCasts {
   CastLoop to[7], from[7];
   CastLoop to_other;
@@ -25,7 +26,8 @@ struct CastTable {
 };
 KASSETTE_LEVEL_TABLES(CastTable, cast_table)
 
-/// convert() of core/convert.h, vectorized and on several threads, for kernels that convert whole tensors. The payload of a NaN may differ.
+/// convert() of core/convert.h, vectorized and on several threads, for kernels that convert whole tensors. The payload
+/// of a NaN may differ.
 void cast_elements(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n);
 /// Convert n elements between float32 and a half type, `dtype`, vectorized, on this thread.
 void half_to_float(float* to, const void* from, DType dtype, std::int64_t n);

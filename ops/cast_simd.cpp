@@ -20,7 +20,8 @@ KASSETTE_FN To converted(From v) {
                              ? std::numeric_limits<To>::digits - std::numeric_limits<From>::digits
                              : 0;
     constexpr To max = std::numeric_limits<To>::max(), min = std::numeric_limits<To>::min();
-    // `high` is the largest To that From represents exactly. Larger values saturate; they are clamped to it before the conversion.
+    // `high` is the largest To that From represents exactly. Larger values saturate; they are clamped to it before the
+    // conversion.
     constexpr From high = static_cast<From>(static_cast<To>(max - ((To(1) << kGap) - 1))), low = static_cast<From>(min);
     const From kept = v == v ? v : From(0), up = kept < low ? low : kept, in = up > high ? high : up;
     const To to = static_cast<To>(in);

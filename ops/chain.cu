@@ -7,9 +7,10 @@
 namespace kassette::cuda {
 namespace {
 
-// Values stay in registers from one instruction to the next, and each instruction is decoded once for all kEach elements of a thread. By
-// estimate, not by measurement, decoding ten instructions takes about a tenth of the time that memory takes to deliver their operands, so code
-// compiled at run time would gain little. The bits are those of the separate ops, since both are compiled from one source.
+// Values stay in registers from one instruction to the next, and each instruction is decoded once for all kEach
+// elements of a thread. By estimate, not by measurement, decoding ten instructions takes about a tenth of the time that
+// memory takes to deliver their operands, so code compiled at run time would gain little. The bits are those of the
+// separate ops, since both are compiled from one source.
 constexpr int kEach = 4;
 static_assert(sizeof(DeviceChain) + sizeof(Divider) + sizeof(std::int64_t) <= 4096);  // arguments of a kernel
 
@@ -38,9 +39,9 @@ __device__ inline void binary(OpList<Ops...>, int code, T (&acc)[kEach], const T
   static_cast<void>((run(static_cast<Ops*>(nullptr)) || ...));
 }
 
-/// Up to `kKept` intermediate values of each element are kept in local memory: they are indexed at run time, which registers cannot be. If `packed`,
-/// the elements of a thread are neighbours, otherwise those of neighbouring threads are. The launch bounds limit a thread to 48 (float) and 80
-/// (double) registers.
+/// Up to `kKept` intermediate values of each element are kept in local memory: they are indexed at run time, which
+/// registers cannot be. If `packed`, the elements of a thread are neighbours, otherwise those of neighbouring threads
+/// are. The launch bounds limit a thread to 48 (float) and 80 (double) registers.
 template <class T, int kKept>
 __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
     run_program(DeviceChain c, Divider by_width, bool packed) {

@@ -1,4 +1,5 @@
-// ops/chain.h - the instructions of chains: a fused group of elementwise ops runs as one program that keeps its values in registers.
+// ops/chain.h - the instructions of chains: a fused group of elementwise ops runs as one program that keeps its values
+// in registers.
 #pragma once
 #include "ops/binary.h"
 #include "ops/unary.h"
@@ -6,17 +7,19 @@
 namespace kassette::ops {
 
 // Note [Chains]
-// Running one loop per op over blocks in the first-level cache costs a load and a store per op, and stalls on memory at the start of every
-// block. A chain is threaded code instead: each instruction works on a chunk of a few vectors, which stay in registers, and jumps to the
-// next instruction; the last one goes on to the next chunk. A chunk has four vectors, or eight (as many as the calling convention passes in
-// registers) if there are many elements: that halves the jumps and doubles the independent work. So an op costs its arithmetic and one jump,
-// which processors predict, and the loads of later chunks run ahead of it. Ops that take long enough by themselves have no instruction: their
-// loop runs on a chunk in memory. The values are bit for bit those of the loops.
-// On a device the program is data that one kernel interprets (ops/chain.cu). There an operand may also be a row that repeats, such as the
-// bias after a matrix product, or the columns of a matrix, as a gate of a recurrent cell is.
+// Running one loop per op over blocks in the first-level cache costs a load and a store per op, and stalls on memory at
+// the start of every block. A chain is threaded code instead: each instruction works on a chunk of a few vectors, which
+// stay in registers, and jumps to the next instruction; the last one goes on to the next chunk. A chunk has four
+// vectors, or eight (as many as the calling convention passes in registers) if there are many elements: that halves the
+// jumps and doubles the independent work. So an op costs its arithmetic and one jump, which processors predict, and the
+// loads of later chunks run ahead of it. Ops that take long enough by themselves have no instruction: their loop runs
+// on a chunk in memory. The values are bit for bit those of the loops.
+// On a device the program is data that one kernel interprets (ops/chain.cu). There an operand may also be a row that
+// repeats, such as the bias after a matrix product, or the columns of a matrix, as a gate of a recurrent cell is.
 constexpr std::int64_t kMaxChunkBytes = 512;
 
-/// Ops that compute their value in few instructions and so get an instruction of their own; for the others the loops are called.
+/// Ops that compute their value in few instructions and so get an instruction of their own; for the others the loops
+/// are called.
 using ShortUnary = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Tanh, Softsign, Round, Relu, LeakyRelu, GeneralRelu,
                           HardSigmoid, Clip>;
 using ShortBinary = OpList<Add, Subtract, Multiply, Divide, MulNoNan, DivNoNan, WherePositive, Maximum, Minimum>;
@@ -38,7 +41,8 @@ struct ChainCode {
   const Attrs* attrs;
 };
 
-/// The location of an operand: memory that advances with the chunks, or a temporary chunk that each thread has for itself.
+/// The location of an operand: memory that advances with the chunks, or a temporary chunk that each thread has for
+/// itself.
 struct Place {
   std::byte* base = nullptr;  // null: a chunk, or memory of a source
   int chunk = -1;
@@ -59,8 +63,8 @@ struct ChainShape {
   std::int64_t numel() const { return rows * width; }
 };
 
-/// The instructions of one CPU level and chunk size, or of a device. Indices [2]: 0 for float32, 1 for float64. A null entry means that the op
-/// has no instruction, and `call` runs its loop.
+/// The instructions of one CPU level and chunk size, or of a device. Indices [2]: 0 for float32, 1 for float64. A null
+/// entry means that the op has no instruction, and `call` runs its loop.
 struct ChainTable {
   int chunk_bytes;
   const ChainStep* unary[2];               // in the order of UnaryOps: acc = op(acc)
@@ -77,7 +81,8 @@ struct ChainTable {
   /// Fills a chunk with one element.
   void (*repeat[2])(void* chunk, const void* from);
 };
-/// Return the instruction for an op; null if there is none and `call` runs its loop. `is_double`: 1 for float64. `turned`: acc = operand op acc.
+/// Return the instruction for an op; null if there is none and `call` runs its loop. `is_double`: 1 for float64.
+/// `turned`: acc = operand op acc.
 ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op);
 ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned);
 

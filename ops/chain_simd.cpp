@@ -17,8 +17,8 @@ struct At {
 
 constexpr std::int64_t kFetchAhead = 2048;  // bytes
 
-// True if compilers turn the tail calls below into jumps. Without optimisation and under sanitizers they do not: then each chunk ends with a return,
-// so that the stack holds the calls of one chunk and not of all.
+// True if compilers turn the tail calls below into jumps. Without optimisation and under sanitizers they do not: then
+// each chunk ends with a return, so that the stack holds the calls of one chunk and not of all.
 #ifdef __OPTIMIZE__
 constexpr bool kJumps = !kAddressSanitizer && !kThreadSanitizer;
 #else
@@ -127,7 +127,8 @@ constexpr typename S::Step binary_code() {
   else return nullptr;
 }
 
-// The tables are initialised statically (tests/scripts/exports.sh would find an initialiser), but the casts are not allowed in constexpr.
+// The tables are initialised statically (tests/scripts/exports.sh would find an initialiser), but the casts are not
+// allowed in constexpr.
 #define KASSETTE_ERASED(...) reinterpret_cast<ChainStep>(__VA_ARGS__)
 #define KASSETTE_BOTH(step) \
   { KASSETTE_ERASED(S<float>::step), KASSETTE_ERASED(S<double>::step) }

@@ -4,7 +4,8 @@
 
 namespace kassette::ops {
 
-/// Writes the stride, in elements, of an array of shape x along each axis of `out`, to which it broadcasts: 0 where it repeats.
+/// Writes the stride, in elements, of an array of shape x along each axis of `out`, to which it broadcasts: 0 where it
+/// repeats.
 inline void broadcast_strides(const TensorSpec& x, const TensorSpec& out, std::int64_t* strides) {
   const int lead = out.rank - x.rank;
   std::int64_t step = 1;
@@ -20,8 +21,8 @@ struct Along {
   std::int64_t* strides;
   std::int64_t next;
 };
-/// Appends an axis of n elements, if n is not 1, to `rank` axes. It is joined to the last one if for every array a step along that one is as
-/// far as n steps along the new one. at(k) is the Along of array k.
+/// Appends an axis of n elements, if n is not 1, to `rank` axes. It is joined to the last one if for every array a step
+/// along that one is as far as n steps along the new one. at(k) is the Along of array k.
 template <class At>
 void push_coalesced(int& rank, std::int64_t* dims, std::int64_t n, int arrays, At at) {
   if (n == 1) return;

@@ -72,7 +72,7 @@ void send_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
-// ---- a rank's rows ---------------------------------------------------------------------------------------------------
+// --- a rank's rows ---------------------------------------------------------------------------------------------------
 
 Region shard_of(const OpCall& call, const TensorSpec& x) {
   const RankGroup& group = group_of(call.attrs);
@@ -107,7 +107,8 @@ Tensor product_of_others(const Tensor& x, const RankGroup& group) {
   return prod(every[slice(0, group.rank)], 0) * prod(every[slice(group.rank + 1, None)], 0);
 }
 
-/// The gradient of a maximum or minimum y over the ranks with respect to x: all ranks whose x equals y share it equally.
+/// The gradient of a maximum or minimum y over the ranks with respect to x: all ranks whose x equals y share it
+/// equally.
 Tensor share_of_extreme(const Tensor& x, const Tensor& y, const RankGroup& group) {
   const Tensor here = cast(equal(x, y), x.dtype());
   return here / all_reduce({here}, Reduction::sum, group)[0];
@@ -156,9 +157,10 @@ void check_peer(const char* what, int rank, const RankGroup& group) {
 }
 
 // Note [Ops of many ranks]
-// A kernel waits for other ranks, so it must not run while a variable is locked. So these ops have the trait kView: then apply() holds references
-// to the values of inputs instead of a lock, and the kernels allocate their own outputs. An adjoint must run on all ranks or on none: if the loss
-// of one rank does not depend on a result, that rank has to add 0 times the result to it.
+// A kernel waits for other ranks, so it must not run while a variable is locked. So these ops have the trait kView:
+// then apply() holds references to the values of inputs instead of a lock, and the kernels allocate their own outputs.
+// An adjoint must run on all ranks or on none: if the loss of one rank does not depend on a result, that rank has to
+// add 0 times the result to it.
 constexpr std::uint8_t kTogether = kView;
 
 }  // namespace

@@ -15,7 +15,8 @@ Tensors all_reduce(const Tensors& xs, Reduction how, const RankGroup& group);
 Tensors broadcast(const Tensors& xs, int root, const RankGroup& group);
 /// Concatenates the x of all ranks, in rank order, along the first axis; scalars make a vector.
 Tensor all_gather(const Tensor& x, const RankGroup& group);
-/// Returns this rank's rows of all_reduce(x): the ones that shard() would return or, if `like` is given (for sums only), as many as `like` has.
+/// Returns this rank's rows of all_reduce(x): the ones that shard() would return or, if `like` is given (for sums
+/// only), as many as `like` has.
 Tensor reduce_scatter(const Tensor& x, Reduction how, const RankGroup& group, const Tensor& like = Tensor());
 /// Returns this rank's rows of x, as rows_of() divides them.
 Tensor shard(const Tensor& x, const RankGroup& group);
@@ -23,7 +24,8 @@ Tensor shard(const Tensor& x, const RankGroup& group);
 Tensor all_to_all(const Tensor& x, const RankGroup& group);
 /// Sends x to rank `to` and returns a scalar 0, whose gradient with respect to x is what that rank sends back for it.
 Tensor send(const Tensor& x, int to, const RankGroup& group);
-/// Returns the tensor that rank `from` sends, with the shape and dtype of `like`. The adjoint sends the cotangent back; `like` gets zeros.
+/// Returns the tensor that rank `from` sends, with the shape and dtype of `like`. The adjoint sends the cotangent back;
+/// `like` gets zeros.
 Tensor recv(const Tensor& like, int from, const RankGroup& group);
 
 /// The rows [begin, end) of n that belong to a rank. The first ranks get one row more if n is not a multiple of `size`.

@@ -1,4 +1,5 @@
-// ops/collective_call.h - one call of a collective op: the ranks check that their calls match, and an error on one rank is thrown on all.
+// ops/collective_call.h - one call of a collective op: the ranks check that their calls match, and an error on one rank
+// is thrown on all.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -19,15 +20,15 @@ std::uint64_t number_of(const OpCall& call, bool rows_differ);
 std::string words_of(const OpCall& call);
 
 Combine combine_of(Reduction how);
-/// Call it within together(): the ranks exchange their row counts. Returns how many bytes each rank contributes to all_gather, and sets the
-/// number of rows of the output.
+/// Call it within together(): the ranks exchange their row counts. Returns how many bytes each rank contributes to
+/// all_gather, and sets the number of rows of the output.
 std::vector<std::int64_t> gathered_bytes(const OpCall& call, RankGroup& group);
-/// Call it within together(): returns how many elements of input 0 each rank gets from reduce_scatter. If there is a second input, each rank gets as
-/// many rows as its own has, and the ranks exchange these numbers.
+/// Call it within together(): returns how many elements of input 0 each rank gets from reduce_scatter. If there is a
+/// second input, each rank gets as many rows as its own has, and the ranks exchange these numbers.
 std::vector<std::int64_t> scattered_counts(const OpCall& call, RankGroup& group);
 
-/// Runs exchange(group) inside a RankCall: with the group locked, after a check that the calls of all ranks match, and with a description for
-/// the message if the call gets stuck.
+/// Runs exchange(group) inside a RankCall: with the group locked, after a check that the calls of all ranks match, and
+/// with a description for the message if the call gets stuck.
 template <class F>
 void together(const OpCall& call, bool rows_differ, F exchange) {
   RankGroup& group = group_of(call.attrs);
@@ -44,7 +45,8 @@ void together(const OpCall& call, F exchange) {
   together(call, /*rows_differ=*/false, exchange);
 }
 
-/// Returns make(), for preparations before together(). If make() throws, the other ranks, which are about to wait for this one, throw as well.
+/// Returns make(), for preparations before together(). If make() throws, the other ranks, which are about to wait for
+/// this one, throw as well.
 template <class F>
 auto prepared(const OpCall& call, F make) {
   try {

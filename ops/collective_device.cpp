@@ -1,11 +1,13 @@
 // ops/collective_device.cpp - collectives from GPU memory to GPU memory, without a copy to the host.
 //
 // Note [Between GPUs]
-// The ranks compare their calls and exchange row counts by MPI in host memory, as for CPU tensors. The elements go from GPU to GPU, by work that
-// is enqueued on the compute stream, so that no rank waits on the host. All memory is allocated before the ranks compare their calls: after that
-// every rank enqueues its part without fail, so that no kernel waits for another GPU in vain. Enqueued work may still get stuck or fail; the
-// thread of devices/watch.cpp watches it.
-// Messages (send, recv) still go through the host: NCCL's send blocks the stream until the receiver arrives, but ours must return at once.
+// The ranks compare their calls and exchange row counts by MPI in host memory, as for CPU tensors. The elements go from
+// GPU to GPU, by work that is enqueued on the compute stream, so that no rank waits on the host. All memory is
+// allocated before the ranks compare their calls: after that every rank enqueues its part without fail, so that no
+// kernel waits for another GPU in vain. Enqueued work may still get stuck or fail; the thread of devices/watch.cpp
+// watches it.
+// Messages (send, recv) still go through the host: NCCL's send blocks the stream until the receiver arrives, but ours
+// must return at once.
 #include "ops/collective_device.h"
 
 #include <functional>
@@ -47,7 +49,8 @@ void directly(const OpCall& call, DeviceCommunicator& comm, F exchange) {
   directly(call, comm, /*rows_differ=*/false, exchange);
 }
 
-/// The tensors of a list with their outputs, and temporary memory for those that are combined in another dtype (packed_size).
+/// The tensors of a list with their outputs, and temporary memory for those that are combined in another dtype
+/// (packed_size).
 class Parts {
  public:
   Parts(const OpCall& call, int n) {

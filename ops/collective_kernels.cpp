@@ -1,4 +1,5 @@
-// ops/collective_kernels.cpp - kernels of collectives and messages by MPI: staging through host memory, and packing of lists into messages.
+// ops/collective_kernels.cpp - kernels of collectives and messages by MPI: staging through host memory, and packing of
+// lists into messages.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -25,10 +26,11 @@ bool alone(const OpCall& call) {
   return true;
 }
 
-// ---- bytes on the host -----------------------------------------------------------------------------------------------
+// --- bytes on the host -----------------------------------------------------------------------------------------------
 
 Ref<Storage> host_block(std::int64_t bytes) { return Storage::allocate(bytes, cpu); }
-/// A block for copies from or to `device`, in pinned memory if it can be had: CUDA copies other memory through a small buffer.
+/// A block for copies from or to `device`, in pinned memory if it can be had: CUDA copies other memory through a small
+/// buffer.
 Ref<Storage> host_block(std::int64_t bytes, Device device) {
   void* pinned = device == cpu || bytes == 0 ? nullptr : device_moves().allocate_pinned(bytes);
   if (!pinned) return host_block(bytes);
@@ -77,7 +79,8 @@ class HostInput {
   Ref<Storage> copy_;
 };
 
-/// Allocates an output, whose shape must be known, and memory for it that MPI can write; finish() copies that to the output.
+/// Allocates an output, whose shape must be known, and memory for it that MPI can write; finish() copies that to the
+/// output.
 class HostOutput {
  public:
   HostOutput(const OpCall& call, int i, Where where = Where::host) : out_(*call.out[i]), device_(call.device) {
@@ -116,12 +119,13 @@ void divide(std::byte* data, DType dtype, std::int64_t n, int by) {
   else each(reinterpret_cast<float*>(data));
 }
 
-// ---- lists in few messages -------------------------------------------------------------------------------------------
+// --- lists in few messages -------------------------------------------------------------------------------------------
 
 constexpr std::int64_t kBucket = std::int64_t(32) << 20;  // bytes of a message; a larger tensor is a message by itself
 
-/// The tensors of a list, and the buffers that are exchanged: tensors with one wire dtype are packed, in order, into buffers of up to kBucket
-/// bytes, in the same way on all ranks, since their lists match. The constructor allocates everything.
+/// The tensors of a list, and the buffers that are exchanged: tensors with one wire dtype are packed, in order, into
+/// buffers of up to kBucket bytes, in the same way on all ranks, since their lists match. The constructor allocates
+/// everything.
 class Lists {
  public:
   /// `wire` returns the dtype in which elements of a dtype are exchanged.
@@ -293,7 +297,7 @@ void all_to_all_kernel(const OpCall& call) {
   });
 }
 
-// ---- messages between two ranks --------------------------------------------------------------------------------------
+// --- messages between two ranks --------------------------------------------------------------------------------------
 
 namespace {
 

@@ -1,4 +1,5 @@
-// ops/collective_parts.h - shared by collective.cpp, collective_kernels.cpp and reduce_job.cpp: attributes, adjoints of lists, kernels.
+// ops/collective_parts.h - shared by collective.cpp, collective_kernels.cpp and reduce_job.cpp: attributes, adjoints of
+// lists, kernels.
 #pragma once
 #include "ops/collective.h"
 
@@ -23,8 +24,8 @@ inline RankGroup& group_of(const Attrs& attrs) { return devices::rank_group(attr
 inline Reduction reduction_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().reduction; }
 inline int rank_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().rank; }
 
-/// The adjoint of an op over a list: calls together() once with all cotangents that are defined, so that they share a message, and sets the
-/// cotangents of the inputs from `first_in` on to its results.
+/// The adjoint of an op over a list: calls together() once with all cotangents that are defined, so that they share a
+/// message, and sets the cotangents of the inputs from `first_in` on to its results.
 template <class F>
 void list_vjp(const VjpContext& r, int first_in, F together) {
   Tensors given;
@@ -37,7 +38,8 @@ void list_vjp(const VjpContext& r, int first_in, F together) {
     if (r.dy(i).defined()) r.din(first_in + i) = results[next++];
 }
 
-// Kernels for all devices. Tensors on an accelerator are copied to the host and back if their ranks cannot exchange directly.
+// Kernels for all devices. Tensors on an accelerator are copied to the host and back if their ranks cannot exchange
+// directly.
 void all_reduce_kernel(const OpCall& call);
 void broadcast_kernel(const OpCall& call);
 void reduce_kernel(const OpCall& call);

@@ -18,8 +18,9 @@ KASSETTE_LEVEL_TABLES(CompareTable, compare_table)
 extern const std::array<OpDef, CompareOps::size> compare_op_defs;
 extern const OpDef logical_not_op;
 
-/// One comparison over n elements. kMask: bit 0 if the first operand is a single element, bit 1 if the second one is. `out` may be one of the
-/// inputs only if their elements have one byte. Internal linkage, so that every CPU level compiles its own.
+/// One comparison over n elements. kMask: bit 0 if the first operand is a single element, bit 1 if the second one is.
+/// `out` may be one of the inputs only if their elements have one byte. Internal linkage, so that every CPU level
+/// compiles its own.
 template <class Op, class T, int kMask>
 static void compare_loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
   auto* a = static_cast<const T*>(in[0]);

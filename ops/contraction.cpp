@@ -61,13 +61,14 @@ void rearrange(Side& s, const Group& batch, const Group& outer, const Group& inn
   std::copy_n(to, kLabels, s.stride);
 }
 
-/// Prepares one side of the product. `kept` are its axes in the result: as many inner ones as possible are joined into one matrix axis, and the
-/// others become `loops`.
+/// Prepares one side of the product. `kept` are its axes in the result: as many inner ones as possible are joined into
+/// one matrix axis, and the others become `loops`.
 void join_kept(Side& s, Side& out, const Group& batch, Group& kept, const Group& summed, std::int64_t work,
                const std::int64_t* dims, int item, Rearranger& to_order, Group* loops) {
   int from = 0;
   while (from + 1 < kept.n && !(kept.joins(s, dims, from) && kept.joins(out, dims, from))) ++from;
-  // Many small products cost more than a copy that makes them one product, which is possible if the axes can be joined in the result.
+  // Many small products cost more than a copy that makes them one product, which is possible if the axes can be joined
+  // in the result.
   if (from > 0 && kept.joins(out, dims)) {
     std::int64_t inner = 1, total = kept.size(dims);
     for (int i = from; i < kept.n; ++i) inner *= dims[kept.label[i]];

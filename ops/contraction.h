@@ -1,4 +1,5 @@
-// ops/contraction.h - contractions of tensors with labelled axes (as in einsum), and their reduction to matrix products on any device.
+// ops/contraction.h - contractions of tensors with labelled axes (as in einsum), and their reduction to matrix products
+// on any device.
 #pragma once
 #include <cstddef>
 
@@ -11,9 +12,10 @@ using devices::BatchStrides;
 using devices::GemmShape;
 
 // Note [Labelled axes]
-// Every axis of a, b and the result carries a label, as in einsum. A label in all three is a batch axis, a label in a and b is summed over, and
-// a label in the result and one of a and b is kept. All matrix products of the library and their adjoints have this form: the adjoint
-// with respect to a contracts the cotangent with b, and its result has the labels of a. Labels depend on ranks only, never on sizes.
+// Every axis of a, b and the result carries a label, as in einsum. A label in all three is a batch axis, a label in a
+// and b is summed over, and a label in the result and one of a and b is kept. All matrix products of the library and
+// their adjoints have this form: the adjoint with respect to a contracts the cotangent with b, and its result has the
+// labels of a. Labels depend on ranks only, never on sizes.
 inline constexpr int kLabels = 16;
 inline constexpr int kOne = 15;  // the label of an axis of size 1 in the result that neither a nor b has
 
@@ -42,7 +44,8 @@ ContractionForm dot_form(const TensorSpec& x, const TensorSpec& y);
 inline constexpr int kUsualAxis = -1000;
 ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_axis, int y_axis);
 
-/// The common case, a product of two matrices, recognised without a plan. If `plain`, ta and tb say which factors are transposed.
+/// The common case, a product of two matrices, recognised without a plan. If `plain`, ta and tb say which factors are
+/// transposed.
 struct MatrixForm {
   bool plain, swapped, ta, tb;  // swapped: the second operand is the left factor; ta and tb count after the swap
   explicit MatrixForm(const Attrs& attrs) : MatrixForm(attrs.as<ContractionForm>()) {}
@@ -67,7 +70,8 @@ class Rearranger {
   ~Rearranger() = default;
 };
 
-/// A contraction as a batch of matrix products (`repeats`). a and b point to the left and right factors, copied if they had to be rearranged.
+/// A contraction as a batch of matrix products (`repeats`). a and b point to the left and right factors, copied if they
+/// had to be rearranged.
 struct ContractionPlan {
   GemmShape product;
   BatchStrides repeats;

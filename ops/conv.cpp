@@ -20,7 +20,8 @@ void check_floats(const TensorSpec& x, const TensorSpec& w) {
                     "; cast one of them (K::cast), tensors are not promoted");
 }
 
-/// Checks a kernel's rank, that none of its sizes is 0, and that its axis `of_kernel` fits the `channels` of its input x.
+/// Checks a kernel's rank, that none of its sizes is 0, and that its axis `of_kernel` fits the `channels` of its input
+/// x.
 void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channels, const TensorSpec& x, int of_kernel) {
   if (w.rank < 0) return;
   if (w.rank != how.axes + 2)
@@ -40,7 +41,8 @@ void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channel
                      w.dims[of_kernel]);
 }
 
-/// Returns the window along an axis whose kernel size is known. Throws ValueError if it spans more than can be addressed.
+/// Returns the window along an axis whose kernel size is known. Throws ValueError if it spans more than can be
+/// addressed.
 WindowAxis column_slice_of(const ConvForm& how, int axis, const TensorSpec& w) {
   WindowAxis window = how.window[axis];
   window.size = w.dims[axis];
@@ -137,7 +139,7 @@ void kernel_gradient_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
-// ---- adjoints --------------------------------------------------------------------------------------------------------
+// --- adjoints --------------------------------------------------------------------------------------------------------
 
 Tensor input_gradient_of(const VjpContext& r, const Tensor& dy, const Tensor& w, const Tensor& x) {
   return apply1(convolution_input_gradient_op, r.attrs, {dy, w, shape_of(x, int64)});

@@ -1,5 +1,6 @@
-// ops/conv.cu - convolution on CUDA. If results have many channels and sum many products, it is computed as matrix products (conv_panels.cu). For
-// depthwise kernels and few channels one thread computes each result, in the order of the taps.
+// ops/conv.cu - convolution on CUDA. If results have many channels and sum many products, it is computed as matrix
+// products (conv_panels.cu). For depthwise kernels and few channels one thread computes each result, in the order of
+// the taps.
 #include <algorithm>
 #include <iterator>
 
@@ -85,8 +86,9 @@ class Cursor {
   std::int64_t image_, p_[3], shift_[3];
 };
 
-/// The sums of the kernel gradient over each of `parts` parts of all points, (part, weight). A team computes each sum. If channels are last a team
-/// is one thread, and neighbouring threads read neighbouring channels; if they are first it is a warp, whose threads read neighbouring points.
+/// The sums of the kernel gradient over each of `parts` parts of all points, (part, weight). A team computes each sum.
+/// If channels are last a team is one thread, and neighbouring threads read neighbouring channels; if they are first it
+/// is a warp, whose threads read neighbouring points.
 template <class Team, class T, class Out>
 __global__ void kernel_gradient_parts(Geometry g, Divider by_weights, Divider by_parts, const T* x, const T* dy,
                                       Out* to) {

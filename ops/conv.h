@@ -1,16 +1,17 @@
 // ops/conv.h - convolution and its two gradients: three ops, and the adjoint of each is composed of the other two.
 //
-// y = conv(x, w) is linear in x and in w. Its input gradient, as a function of dy and w, is the transposed convolution; its kernel gradient
-// is a correlation of x with dy. In a depthwise convolution each output channel reads one input channel, so that kernels have the shape
-// (taps..., channels, multiplier) instead of (taps..., input channels, output channels).
+// y = conv(x, w) is linear in x and in w. Its input gradient, as a function of dy and w, is the transposed convolution;
+// its kernel gradient is a correlation of x with dy. In a depthwise convolution each output channel reads one input
+// channel, so that kernels have the shape (taps..., channels, multiplier) instead of (taps..., input channels, output
+// channels).
 #pragma once
 #include "ops/op.h"
 #include "ops/window.h"
 
 namespace kassette::ops {
 
-/// The geometry of a convolution or of pooling, and the data format. The window sizes are set for pooling only: a convolution takes them from
-/// its kernel.
+/// The geometry of a convolution or of pooling, and the data format. The window sizes are set for pooling only: a
+/// convolution takes them from its kernel.
 struct ConvForm {
   int axes = 1;  // spatial axes, 1 to 3
   bool channels_first = false, depthwise = false;
@@ -30,7 +31,8 @@ inline const ConvForm& form_of(const Attrs& attrs) { return static_cast<const Co
 /// Throws ValueError in the name of `op` if s has a known rank other than form.axes + 2.
 void check_rank(const char* op, const ConvForm& form, const TensorSpec& s, const char* which);
 
-/// The sizes of a convolution or of pooling, all of them known, for the kernels of every device. There are always three spatial axes.
+/// The sizes of a convolution or of pooling, all of them known, for the kernels of every device. There are always three
+/// spatial axes.
 struct ConvShape {
   int axes;
   bool channels_first, depthwise;
@@ -73,8 +75,8 @@ struct ConvShape {
 
 /// Convolution of x, (batch, space..., channels) or (batch, channels, space...), with the kernel w.
 Tensor convolution(const Tensor& x, const Tensor& w, const ConvForm& how);
-/// The input gradient: the cotangent of the input of a convolution. `dims` is the shape of that input, a 1-D integer tensor on the host; if its batch
-/// size is negative (unknown), it is taken from dy.
+/// The input gradient: the cotangent of the input of a convolution. `dims` is the shape of that input, a 1-D integer
+/// tensor on the host; if its batch size is negative (unknown), it is taken from dy.
 Tensor convolution_input_gradient(const Tensor& dy, const Tensor& w, const Tensor& dims, const ConvForm& how);
 
 /// How convolution runs on devices. Only tests change these values.
@@ -84,7 +86,8 @@ struct DeviceConvLimits {
 };
 extern DeviceConvLimits device_conv_limits;
 
-/// Inputs: x, w; for the input gradient dy, w, shape of x; for the kernel gradient x, dy, w (of which only the shape is read).
+/// Inputs: x, w; for the input gradient dy, w, shape of x; for the kernel gradient x, dy, w (of which only the shape is
+/// read).
 extern const OpDef convolution_op, convolution_input_gradient_op, convolution_kernel_gradient_op;
 
 }  // namespace kassette::ops

@@ -32,7 +32,8 @@ namespace {
 template <class T>
 constexpr DType kDType = sizeof(T) == 4 ? float32 : float64;
 
-/// The part of a box that lies inside the image: `from` is its first point in the image, `at` the same point in the box.
+/// The part of a box that lies inside the image: `from` is its first point in the image, `at` the same point in the
+/// box.
 struct InsidePart {
   std::int64_t from[3], at[3], count[3];
   bool empty = false, whole = true;

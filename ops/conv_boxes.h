@@ -1,5 +1,5 @@
-// ops/conv_boxes.h - boxes of images: convolution and pooling on the CPU read and write tensors of either data format and any float dtype
-// through a small buffer, in which channels are last and padding is filled with zeros.
+// ops/conv_boxes.h - boxes of images: convolution and pooling on the CPU read and write tensors of either data format
+// and any float dtype through a small buffer, in which channels are last and padding is filled with zeros.
 #pragma once
 #include <algorithm>
 
@@ -32,7 +32,8 @@ struct Images {
   }
 };
 
-/// A box of points of one image. It may extend beyond the image on both sides: the elements outside are padding, which reads as zeros.
+/// A box of points of one image. It may extend beyond the image on both sides: the elements outside are padding, which
+/// reads as zeros.
 struct Box {
   std::int64_t image, low[3], count[3], step[3] = {1, 1, 1};
   std::int64_t channel, channels;  // the first channel, and their number
@@ -41,9 +42,9 @@ struct Box {
   bool inside(const Images& x) const;
 };
 
-/// Copies a box to `to`, converted to T: points in row-major order, `point_stride` elements apart, each channel `repeat` times in a row, with
-/// zeros for padding and after the last channel. `spare`, used for half types only, has room for as many elements of 2 bytes. The steps of the
-/// box must be 1.
+/// Copies a box to `to`, converted to T: points in row-major order, `point_stride` elements apart, each channel
+/// `repeat` times in a row, with zeros for padding and after the last channel. `spare`, used for half types only, has
+/// room for as many elements of 2 bytes. The steps of the box must be 1.
 template <class T>
 void read_box(const Images& x, const Box& box, std::int64_t repeat, std::int64_t point_stride, T* to, void* spare);
 /// Copies `from`, in that layout, to a box of y, which must lie inside the image. box.step may be larger than 1.

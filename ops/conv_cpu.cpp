@@ -58,8 +58,8 @@ void as_wide(DType dtype, std::int64_t n, T* to, F copy) {
   cast_elements(to, float32, half.get(), dtype, n);
 }
 
-/// True if results are computed as dot products along windows: they have few channels (`columns`), of `products` products each, and the stretches
-/// of the windows, of `run` elements, are long enough for vectors.
+/// True if results are computed as dot products along windows: they have few channels (`columns`), of `products`
+/// products each, and the stretches of the windows, of `run` elements, are long enough for vectors.
 bool dot_products(std::int64_t columns, std::int64_t products, std::int64_t run, std::int64_t vector,
                   std::int64_t item) {
   return columns <= std::min<std::int64_t>({conv_limits.dot_columns, kDotColumns, vector / 2}) && run >= vector / 2 &&
@@ -91,7 +91,8 @@ void join_axes(Line* line, Images& x, Images& y, std::int64_t& images) {
 
 namespace {
 
-/// A correlation: the channels of the results are cut into panels, the sum of a result into blocks, and the results into tiles.
+/// A correlation: the channels of the results are cut into panels, the sum of a result into blocks, and the results
+/// into tiles.
 template <class T>
 class Correlation {
  public:
@@ -110,7 +111,8 @@ class Correlation {
                  conv_limits.tiles);
   }
 
-  /// Panels are packed once, before all tiles. If a single panel takes too much memory, each tile packs the blocks of its panels itself.
+  /// Panels are packed once, before all tiles. If a single panel takes too much memory, each tile packs the blocks of
+  /// its panels itself.
   void run() {
     const std::int64_t at_once =
         packed_before_ ? std::clamp<std::int64_t>(conv_limits.packed_bytes / (panel_size_ * kItem), 1, panels_)
@@ -141,7 +143,8 @@ class Correlation {
   void choose_loop() {
     const std::int64_t c_in = x_.channels, c_out = y_.channels;
     products_ = line_[0].taps * line_[1].taps * line_[2].taps * c_in;
-    // True if the taps of a row are contiguous wherever a tile reads them; they are not if x is a view of some of an image's channels.
+    // True if the taps of a row are contiguous wherever a tile reads them; they are not if x is a view of some of an
+    // image's channels.
     neighbours_ = line_[2].tap_step == 1 && (!x_.channels_last() || x_.stride[2] == c_in);
     run_ = neighbours_ ? line_[2].taps * c_in : c_in;
     const double most_elements = static_cast<double>(conv_limits.slab_bytes / kItem);
@@ -271,14 +274,14 @@ template void pack_panel(const Line*, const Weights&, std::int64_t, std::int64_t
 
 namespace {
 
-// ---- kernels ---------------------------------------------------------------------------------------------------------
+// --- kernels ---------------------------------------------------------------------------------------------------------
 
 Images images_of(const ConvShape& s, const std::byte* data, DType dtype, bool input) {
   return Images(data, dtype, input ? s.in : s.out, input ? s.c_in : s.c_out, s.channels_first);
 }
 
-/// The kernel at `data`. `in` and `out` are the strides of the channels that are summed over and of the results' channels; in a depthwise convolution
-/// both are 1.
+/// The kernel at `data`. `in` and `out` are the strides of the channels that are summed over and of the results'
+/// channels; in a depthwise convolution both are 1.
 Weights weights_of(const ConvShape& s, const std::byte* data, DType dtype, std::int64_t in, std::int64_t out) {
   const WindowAxis* w = s.window;
   const std::int64_t block = s.depthwise ? s.c_out : s.c_in * s.c_out;  // of a tap

@@ -1,4 +1,5 @@
-// ops/conv_depthwise.cpp - depthwise convolution on the CPU, and the gradient of its kernel: a correlation of each channel by itself.
+// ops/conv_depthwise.cpp - depthwise convolution on the CPU, and the gradient of its kernel: a correlation of each
+// channel by itself.
 #include "ops/conv_sums.h"
 
 namespace kassette::ops {
@@ -6,7 +7,8 @@ namespace {
 
 constexpr std::int64_t kMostTaps = 1 << 16;  // in a block: each thread keeps a list of them
 
-/// The division of a depthwise convolution into groups of channels and blocks of taps, which bounds the size of its buffers.
+/// The division of a depthwise convolution into groups of channels and blocks of taps, which bounds the size of its
+/// buffers.
 template <class T>
 class DepthwiseParts {
  public:
@@ -24,7 +26,8 @@ class DepthwiseParts {
     return blocks_of(line_, 1, std::clamp<std::int64_t>(most, 1, kMostTaps),
                      copied_ ? static_cast<double>(kSlab) / static_cast<double>(channels) : HUGE_VAL);
   }
-  /// The tiles in which `blocks` are computed. If x is read in place, a tile needs no memory for the elements between taps.
+  /// The tiles in which `blocks` are computed. If x is read in place, a tile needs no memory for the elements between
+  /// taps.
   Tiling tiles(const std::vector<Block>& blocks, std::int64_t images, std::int64_t channels,
                std::int64_t least_columns) const {
     Block largest = largest_of(blocks);
@@ -46,7 +49,8 @@ void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const I
                         const Weights& w, std::int64_t repeat, bool sums) {
   const std::int64_t channels = sums ? x.channels : x.channels * repeat;
   constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
-  // Weights are packed once, before all tiles. If they take too much memory, each tile packs those of each block itself.
+  // Weights are packed once, before all tiles. If they take too much memory, each tile packs those of each block
+  // itself.
   const bool before = parts.taps() * channels * kItem <= conv_limits.packed_bytes;
   const std::vector<Block> blocks =
       parts.blocks(channels, before ? parts.taps() : conv_limits.panel_bytes / (channels * kItem));

@@ -1,8 +1,8 @@
 // ops/conv_kernel_gradient.cpp - the gradient of a convolution's kernel on the CPU.
 //
-// Its sums go over all pixels of all images. To share the work among threads, the pixels are divided into parts, each with sums of its own that are
-// added at the end, and the output channels into groups, each of which reads x again. The numbers of parts and groups depend on the shape only, so
-// the bits do not depend on the number of threads.
+// Its sums go over all pixels of all images. To share the work among threads, the pixels are divided into parts, each
+// with sums of its own that are added at the end, and the output channels into groups, each of which reads x again. The
+// numbers of parts and groups depend on the shape only, so the bits do not depend on the number of threads.
 #include <algorithm>
 
 #include "ops/conv_sums.h"
@@ -13,7 +13,8 @@ namespace {
 struct Division {
   std::int64_t parts, groups;
 };
-/// Chooses parts and groups that give enough tasks for little memory traffic: each part costs `sums` elements, each group `read` elements.
+/// Chooses parts and groups that give enough tasks for little memory traffic: each part costs `sums` elements, each
+/// group `read` elements.
 Division divide(std::int64_t sums, std::int64_t read, std::int64_t panels) {
   const std::int64_t tasks = conv_limits.tiles / 2;
   Division d{tasks, 1};

@@ -6,8 +6,8 @@
 
 namespace kassette::ops {
 
-/// Limits of the kernels' buffers, and how finely they divide the work. Only tests change them: they lower them so that small tensors are cut
-/// into as many pieces as large ones.
+/// Limits of the kernels' buffers, and how finely they divide the work. Only tests change them: they lower them so that
+/// small tensors are cut into as many pieces as large ones.
 struct ConvLimits {
   std::int64_t slab_bytes = 256 << 10;    // the input of a tile: a fraction of a second-level cache
   std::int64_t panel_bytes = 192 << 10;   // packed weights of one panel of columns

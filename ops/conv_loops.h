@@ -1,4 +1,5 @@
-// ops/conv_loops.h - the inner loops of convolution on the CPU: small tiles of results in registers, for each element type and CPU level.
+// ops/conv_loops.h - the inner loops of convolution on the CPU: small tiles of results in registers, for each element
+// type and CPU level.
 #pragma once
 #include <cstdint>
 
@@ -6,10 +7,12 @@
 
 namespace kassette::ops {
 
-/// Computes the results of neighbouring windows, one per pixel i, for `columns` output channels j: out[i][j] = sum over k of a_i[k] * b[k][j].
+/// Computes the results of neighbouring windows, one per pixel i, for `columns` output channels j: out[i][j] = sum over
+/// k of a_i[k] * b[k][j].
 ///
-/// The values of a window are not gathered: they lie in `runs` stretches of `run` elements, stretch r at a + offsets[r], and the window of the
-/// next pixel begins `a_step` elements further on. The weights, b, are packed: one row of ConvLoops::columns numbers for each k.
+/// The values of a window are not gathered: they lie in `runs` stretches of `run` elements, stretch r at a +
+/// offsets[r], and the window of the next pixel begins `a_step` elements further on. The weights, b, are packed: one
+/// row of ConvLoops::columns numbers for each k.
 template <class T>
 struct ConvTile {
   const T* a;
@@ -25,11 +28,13 @@ struct ConvTile {
   bool relu = false;        // with a bias only: then max(sum, 0)
 };
 
-/// The most columns of ConvLoops::dot_products, which computes a tile (without `add`) as dot products along the windows. Its weights are packed in
-/// another order: for every vector of values of a stretch, one vector of weights per column, filled up with zeros at the end of the stretch.
+/// The most columns of ConvLoops::dot_products, which computes a tile (without `add`) as dot products along the
+/// windows. Its weights are packed in another order: for every vector of values of a stretch, one vector of weights per
+/// column, filled up with zeros at the end of the stretch.
 inline constexpr int kDotColumns = 4;
 
-/// A part of a kernel gradient: out[i][j] += sum over pixels p of a_p[i] * b_p[j], for i < rows, j < columns. The sum goes over `lines` lines of
+/// A part of a kernel gradient: out[i][j] += sum over pixels p of a_p[i] * b_p[j], for i < rows, j < columns. The sum
+/// goes over `lines` lines of
 /// `pixels` pixels each.
 template <class T>
 struct KernelGradientTile {
@@ -42,8 +47,8 @@ struct KernelGradientTile {
   std::int64_t columns;
 };
 
-/// A line of a depthwise convolution: out[p][c] = sum over taps of a_p[offsets[tap] + c] * b[weights[tap] + c], for c < channels. If `add`, the
-/// sums are added to the values in `out`.
+/// A line of a depthwise convolution: out[p][c] = sum over taps of a_p[offsets[tap] + c] * b[weights[tap] + c], for c <
+/// channels. If `add`, the sums are added to the values in `out`.
 template <class T>
 struct DepthwiseLine {
   const T* a;
@@ -57,7 +62,8 @@ struct DepthwiseLine {
   bool add;
 };
 
-/// A line of the kernel gradient of a depthwise convolution: out[weights[tap] + c] += sum over pixels p of a_p[offsets[tap] + c] * b_p[c].
+/// A line of the kernel gradient of a depthwise convolution: out[weights[tap] + c] += sum over pixels p of
+/// a_p[offsets[tap] + c] * b_p[c].
 template <class T>
 struct DepthwiseGradientLine {
   const T *a, *b;

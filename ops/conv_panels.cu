@@ -1,14 +1,16 @@
 // ops/conv_panels.cu - convolution and its gradients on CUDA as matrix products.
 //
 // Note [Panels]
-// A correlation (window.h) is a matrix product: row p of the left matrix contains the elements under the window at result p (im2col), all channels of
-// all taps, and the right matrix is the kernel. The left matrix is larger than the image by the number of taps, so it is never formed as a whole: a
-// CUDA kernel gathers a panel, as many rows as fit a bounded workspace, and cuBLAS multiplies it. If the window has one tap and a stride of 1, the
-// image itself is the left matrix. A panel has the data format of the images: (image, point, tap, channel), or (image, tap, channel, point) if
-// channels are first. In both formats the product is written in place; only the results of an input gradient with strides, which are not
-// contiguous, go through a buffer.
+// A correlation (window.h) is a matrix product: row p of the left matrix contains the elements under the window at
+// result p (im2col), all channels of all taps, and the right matrix is the kernel. The left matrix is larger than the
+// image by the number of taps, so it is never formed as a whole: a CUDA kernel gathers a panel, as many rows as fit a
+// bounded workspace, and cuBLAS multiplies it. If the window has one tap and a stride of 1, the image itself is the
+// left matrix. A panel has the data format of the images: (image, point, tap, channel), or (image, tap, channel, point)
+// if channels are first. In both formats the product is written in place; only the results of an input gradient with
+// strides, which are not contiguous, go through a buffer.
 //
-// The kernel gradient is the transpose of the panels times the cotangent, accumulated panel after panel. No sum depends on the order of threads.
+// The kernel gradient is the transpose of the panels times the cotangent, accumulated panel after panel. No sum depends
+// on the order of threads.
 #include <algorithm>
 #include <optional>
 
@@ -75,13 +77,13 @@ void each_part(std::int64_t batch, std::int64_t points, std::int64_t most_rows, 
       f(Part{image, std::min(images, batch - image), point, std::min(step, points - point)});
 }
 
-// ---- kernels: E is as wide as an element, or as several neighbouring channels --------------------------------------------
+// ---- kernels: E is as wide as an element, or as several neighbouring channels ---------------------------------------
 
 struct alignas(16) Sixteen {
   std::uint64_t half[2];
 };
-/// Calls f with a null pointer to the type that a thread copies at once, and the number of channels in it: 16 bytes if channels are last, their
-/// number is a multiple of that and both pointers are aligned, else one channel.
+/// Calls f with a null pointer to the type that a thread copies at once, and the number of channels in it: 16 bytes if
+/// channels are last, their number is a multiple of that and both pointers are aligned, else one channel.
 template <class F>
 void with_width(const Images& x, const void* other, int item, F f) {
   const int lanes = 16 / item;
@@ -90,7 +92,8 @@ void with_width(const Images& x, const void* other, int item, F f) {
   for_size(item, [&](auto* p) { f(p, 1); });
 }
 
-/// Gathers a panel. A thread gathers one channel of one point, so that neighbouring threads read and write neighbouring elements.
+/// Gathers a panel. A thread gathers one channel of one point, so that neighbouring threads read and write neighbouring
+/// elements.
 template <class E>
 __global__ void gather_panel(Lines lines, Images x, Part part, Divider by_points, Divider by_channels, E* panel) {
   const Line* line = lines.of;
@@ -118,7 +121,8 @@ __global__ void gather_panel(Lines lines, Images x, Part part, Divider by_points
   }
 }
 
-/// Copies a kernel, (taps, input channels, output channels), to (input channels from `first` on, taps of the lines, output channels).
+/// Copies a kernel, (taps, input channels, output channels), to (input channels from `first` on, taps of the lines,
+/// output channels).
 template <class E>
 __global__ void pack_kernel(Lines lines, std::int64_t sizes1, std::int64_t sizes2, std::int64_t c_in,
                             std::int64_t c_out, std::int64_t first, std::int64_t count, const E* w, E* packed) {
@@ -158,7 +162,7 @@ __global__ void narrow_sums(std::int64_t rows, std::int64_t columns, const float
     store(to + t / columns * step + t % columns, sums[t]);
 }
 
-// ---- products ------------------------------------------------------------------------------------------------------------
+// ---- products -------------------------------------------------------------------------------------------------------
 
 /// The left matrix of a correlation, part by part.
 class Panels {
@@ -185,7 +189,8 @@ class Panels {
     });
     return static_cast<const std::byte*>(memory_->get());
   }
-  /// The leading dimension of the matrix that of() returns: elements from row to row or, if channels are first, from column to column.
+  /// The leading dimension of the matrix that of() returns: elements from row to row or, if channels are first, from
+  /// column to column.
   std::int64_t step(const Part& part) const {
     return !x_.channels_first ? columns_ : direct_ ? lines_.results() : part.points;
   }
@@ -269,7 +274,8 @@ void correlate_back(const OpCall& call, CudaBackend& device, const ConvShape& s,
   const int item = call.out[0]->dtype.size();
   const std::int64_t sums = lines.taps() * s.c_out;
   const Images dy(s, call.in[0].data, /*input=*/false), dx(s, call.out[0]->data(), /*input=*/true);
-  // A single tap of the kernel is the right matrix as it is. Several are packed, since the product needs the input channels first.
+  // A single tap of the kernel is the right matrix as it is. Several are packed, since the product needs the input
+  // channels first.
   const bool packs = lines.taps() > 1;
   const std::int64_t block = packs ? std::min(s.c_in, other_bytes() / (sums * item)) : s.c_in;
   const Scratch packed(device, packs ? block * sums * item : 0);

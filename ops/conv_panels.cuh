@@ -6,7 +6,8 @@
 namespace kassette::cuda {
 using namespace ops;
 
-/// True if a convolution should be computed by panels. Its results have `columns` channels and are sums of `sums` products each.
+/// True if a convolution should be computed by panels. Its results have `columns` channels and are sums of `sums`
+/// products each.
 bool by_panels(const ConvShape& s, std::int64_t sums, std::int64_t columns);
 
 // The kernels of the three convolution ops by panels. Inputs and results must not be empty.

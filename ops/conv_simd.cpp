@@ -11,7 +11,8 @@
 namespace kassette::ops {
 namespace {
 
-// A tile has two vectors of columns, and as many rows as leave registers for these two and for the number that they are multiplied by.
+// A tile has two vectors of columns, and as many rows as leave registers for these two and for the number that they are
+// multiplied by.
 #if defined(__AVX512F__)
 constexpr int kRows = 12;
 #else
@@ -23,7 +24,8 @@ constexpr int kDots = kRows == 12 ? 12 : 8;
 
 #define KASSETTE_UNROLL _Pragma("GCC unroll 16")
 
-/// Computes the addresses a + i * step of the rows of a tile from few base pointers, since an x86 address is one base plus one scaled register.
+/// Computes the addresses a + i * step of the rows of a tile from few base pointers, since an x86 address is one base
+/// plus one scaled register.
 template <class T, int kM>
 struct RowsOf {
   static constexpr int kGroups = (kM + 3) / 4;
@@ -65,7 +67,8 @@ struct Sums {
       for (int j = 0; j < kV; ++j) sum[i][j] = m::fma(x, column[j], sum[i][j]);
     }
   }
-  /// Writes finish(sum, its address, its first column, the part of the vector to write) to rows that are `step` apart, `columns` elements each.
+  /// Writes finish(sum, its address, its first column, the part of the vector to write) to rows that are `step` apart,
+  /// `columns` elements each.
   template <class F>
   KASSETTE_FN void store(T* out, std::int64_t step, std::int64_t columns, F finish) const {
     KASSETTE_UNROLL
@@ -119,7 +122,8 @@ KASSETTE_FN auto sum_lanes(const V& v) {
   else return hadd(v);
 }
 
-/// kM windows by kN columns, with the values of a window in the lanes. Lanes past the end of a stretch are multiplied by weights that are 0.
+/// kM windows by kN columns, with the values of a window in the lanes. Lanes past the end of a stretch are multiplied
+/// by weights that are 0.
 template <class T, int kM, int kN>
 void dot_tile(const ConvTile<T>& t) {
   using X = Vec<T>;
@@ -207,7 +211,8 @@ void depthwise_line(const DepthwiseLine<T>& t) {
   std::int64_t p = 0;
   for (; p + kP <= t.pixels; p += kP) pixels(std::integral_constant<int, kP>(), p);
   if (p == t.pixels) return;
-  // The remaining pixels are computed together with some earlier ones, a second time; not if `add`, which would add those twice.
+  // The remaining pixels are computed together with some earlier ones, a second time; not if `add`, which would add
+  // those twice.
   if (p > 0 && !t.add) return pixels(std::integral_constant<int, kP>(), t.pixels - kP);
   for (; p < t.pixels; ++p) pixels(std::integral_constant<int, 1>(), p);
 }

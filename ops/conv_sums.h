@@ -6,13 +6,15 @@
 
 namespace kassette::ops {
 
-/// The most parts into which the pixels may be divided if each part has `sums` sums of its own: conv_limits.partial_bytes bounds their memory.
+/// The most parts into which the pixels may be divided if each part has `sums` sums of its own:
+/// conv_limits.partial_bytes bounds their memory.
 template <class T>
 std::int64_t most_parts(std::int64_t sums) {
   return 1 + conv_limits.partial_bytes / (sums * static_cast<std::int64_t>(sizeof(T)));
 }
 
-/// The sums of each part of the pixels: the first part sums in the result itself, the others in buffers. The caller sets them to zero.
+/// The sums of each part of the pixels: the first part sums in the result itself, the others in buffers. The caller
+/// sets them to zero.
 template <class T>
 class Partials {
  public:
@@ -20,7 +22,8 @@ class Partials {
       : to_(to), parts_(parts), size_(size), others_((parts - 1) * size) {}
   /// The sums of a part.
   T* of(std::int64_t part) const { return part == 0 ? to_ : others_.get() + (part - 1) * size_; }
-  /// Adds the sums of all parts to those of the first, in the order of the parts, so that the bits do not depend on the threads.
+  /// Adds the sums of all parts to those of the first, in the order of the parts, so that the bits do not depend on the
+  /// threads.
   void add() const {
     if (parts_ == 1) return;
     devices::parallel_for(size_, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
@@ -35,8 +38,8 @@ class Partials {
   Scratch<T> others_;
 };
 
-/// The sums of a block of the kernel, (taps, channels, columns). They are kept in the gradient itself if it has dtype T and `whole` says that its
-/// layout is that of the block, else in a buffer of `most` elements.
+/// The sums of a block of the kernel, (taps, channels, columns). They are kept in the gradient itself if it has dtype T
+/// and `whole` says that its layout is that of the block, else in a buffer of `most` elements.
 template <class T>
 class KernelSums {
  public:

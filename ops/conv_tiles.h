@@ -1,10 +1,12 @@
-// ops/conv_tiles.h - tiling of correlations on the CPU (Note [Correlations], window.h): how results are cut into tiles, a tile's input and output.
+// ops/conv_tiles.h - tiling of correlations on the CPU (Note [Correlations], window.h): how results are cut into tiles,
+// a tile's input and output.
 //
-// A tile is a box of results of one image. It reads its input from x in place if channels are last and no padding is touched; otherwise the
-// input is copied, with padding, into a buffer of about 256 KB (conv_boxes.h). The results of twelve neighbouring pixels (six without AVX-512)
-// by two vectors of channels stay in registers while the window's values are multiplied by packed weights (conv_loops.h), so that no im2col
-// matrix is formed. The order of summation depends on the shape of the kernel only: the bits depend neither on the number of threads nor on the
-// batch, nor on how an image was cut. If results have few channels, the values of a window are in the vector lanes instead.
+// A tile is a box of results of one image. It reads its input from x in place if channels are last and no padding is
+// touched; otherwise the input is copied, with padding, into a buffer of about 256 KB (conv_boxes.h). The results of
+// twelve neighbouring pixels (six without AVX-512) by two vectors of channels stay in registers while the window's
+// values are multiplied by packed weights (conv_loops.h), so that no im2col matrix is formed. The order of summation
+// depends on the shape of the kernel only: the bits depend neither on the number of threads nor on the batch, nor on
+// how an image was cut. If results have few channels, the values of a window are in the vector lanes instead.
 #pragma once
 #include <cmath>
 #include <memory>
@@ -26,8 +28,8 @@ const ConvLoops<T>& loops() {
 }
 inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
-/// A view of a kernel, or of a kernel gradient, for a correlation. Strides in elements: of the taps, of the channels that are summed over (in) and of
-/// the results' channels (out).
+/// A view of a kernel, or of a kernel gradient, for a correlation. Strides in elements: of the taps, of the channels
+/// that are summed over (in) and of the results' channels (out).
 struct Weights {
   std::byte* data;
   DType dtype;
@@ -43,8 +45,8 @@ struct Weights {
     return some;
   }
 };
-/// Packs weights as T: for each tap of `line` and each of n channels that are summed over, a row of `columns` weights (one per channel of the
-/// results), filled up with zeros to `width`.
+/// Packs weights as T: for each tap of `line` and each of n channels that are summed over, a row of `columns` weights
+/// (one per channel of the results), filled up with zeros to `width`.
 template <class T>
 void pack_panel(const Line* line, const Weights& w, std::int64_t n, std::int64_t columns, std::int64_t width, T* to);
 
@@ -56,8 +58,9 @@ struct Block {
 
   std::int64_t products() const { return line[0].taps * line[1].taps * line[2].taps * channels; }
 };
-/// Divides the sum of a result into blocks of at most `most` products: first the channels, down to 8, then the taps. Also divides the widest axis
-/// of the taps as long as they are so far apart that a block would read a box of more than `most_elements` elements for one result.
+/// Divides the sum of a result into blocks of at most `most` products: first the channels, down to 8, then the taps.
+/// Also divides the widest axis of the taps as long as they are so far apart that a block would read a box of more than
+/// `most_elements` elements for one result.
 inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::int64_t most,
                                     double most_elements = HUGE_VAL) {
   const std::int64_t least = std::min<std::int64_t>(c_in, 8);
@@ -100,7 +103,8 @@ inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::in
   return blocks;
 }
 
-/// A block with the maximum over all blocks of the taps of each axis and of the channels: buffers of that size suffice for each block.
+/// A block with the maximum over all blocks of the taps of each axis and of the channels: buffers of that size suffice
+/// for each block.
 inline Block largest_of(const std::vector<Block>& blocks) {
   Block largest = blocks[0];
   for (const Block& b : blocks) {
@@ -115,7 +119,8 @@ struct Tiling {
   std::int64_t results[3], size[3], number[3], images;
 
   std::int64_t count() const { return images * number[0] * number[1] * number[2]; }
-  /// Sets `first` and `n` to the first result of tile i and the number of its results along each axis; returns the image.
+  /// Sets `first` and `n` to the first result of tile i and the number of its results along each axis; returns the
+  /// image.
   std::int64_t place(std::int64_t i, std::int64_t* first, std::int64_t* n) const {
     for (int d = 2; d >= 0; --d) {
       const std::int64_t k = i % number[d];
@@ -128,8 +133,9 @@ struct Tiling {
   }
 };
 
-/// Chooses the tiles: the input of each, of `bytes` per point, fits conv_limits.slab_bytes, and its results, of `result_bytes` per point, twice
-/// that. Aims for at least `enough` tiles. A tile is narrower than `least_columns` only if it would not fit twice the slab otherwise.
+/// Chooses the tiles: the input of each, of `bytes` per point, fits conv_limits.slab_bytes, and its results, of
+/// `result_bytes` per point, twice that. Aims for at least `enough` tiles. A tile is narrower than `least_columns` only
+/// if it would not fit twice the slab otherwise.
 inline Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std::int64_t result_bytes,
                   std::int64_t least_columns, std::int64_t enough) {
   Tiling t{.results = {line[0].results, line[1].results, line[2].results},
@@ -160,8 +166,8 @@ inline Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std
   return t;
 }
 
-/// The offsets in a tile's input at which the contiguous stretches of a window begin: one stretch per tap or, if `joined`, one per row of taps,
-/// which are contiguous then.
+/// The offsets in a tile's input at which the contiguous stretches of a window begin: one stretch per tap or, if
+/// `joined`, one per row of taps, which are contiguous then.
 struct Stretches {
   std::vector<std::int64_t> offsets;
   std::int64_t length;
@@ -178,8 +184,8 @@ struct Stretches {
   std::int64_t count() const { return static_cast<std::int64_t>(offsets.size()); }
 };
 
-/// A run of neighbouring results of a line whose windows have the same taps inside the input. Tap i reads the element at[i] after the window's
-/// origin and has the weight at weight[i].
+/// A run of neighbouring results of a line whose windows have the same taps inside the input. Tap i reads the element
+/// at[i] after the window's origin and has the weight at weight[i].
 struct WindowRun {
   const std::int64_t *at, *weight;
   std::int64_t taps, first, count;
@@ -189,7 +195,8 @@ struct WindowRun {
 /// Divides lines of results into runs. A window that the border cuts is a run by itself.
 class WindowWalk {
  public:
-  /// The input has `size` points, `stride` elements apart; the weights of neighbouring taps of axis d are weight_step[d] apart.
+  /// The input has `size` points, `stride` elements apart; the weights of neighbouring taps of axis d are
+  /// weight_step[d] apart.
   WindowWalk(const Line* line, const std::int64_t* size, const std::int64_t* stride, const std::int64_t* weight_step)
       : line_(line), size_(size), stride_(stride), weight_step_(weight_step) {}
 
@@ -254,7 +261,8 @@ template <class T>
 class Slab {
  public:
   Slab(const Images& x, std::int64_t repeat, std::int64_t align) : x_(x), repeat_(repeat), align_(align) {}
-  /// True if a box that contains no padding can be read from x in place: dtype, layout and repetition are those that the loops need.
+  /// True if a box that contains no padding can be read from x in place: dtype, layout and repetition are those that
+  /// the loops need.
   bool direct() const { return x_.dtype.size() == static_cast<int>(sizeof(T)) && repeat_ == 1 && x_.channels_last(); }
   /// Makes a box available: its first element is at data(), and its points have the strides stride().
   void read(const Box& box) {
@@ -328,7 +336,8 @@ class Results {
   std::int64_t stride_[3] = {};
 };
 
-/// The box of an image that the results [first, first + n) of each axis read; output_box() returns the box that they are written to.
+/// The box of an image that the results [first, first + n) of each axis read; output_box() returns the box that they
+/// are written to.
 inline Box input_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n,
                      std::int64_t channel, std::int64_t channels) {
   Box box{.image = image, .low = {}, .count = {}, .channel = channel, .channels = channels};
@@ -348,12 +357,13 @@ inline Box output_box(const Line* line, std::int64_t image, const std::int64_t* 
   return box;
 }
 
-/// The input of a tile of depthwise convolution, with all channels. If x can be read in place there is no padding: windows are cut at the border
-/// instead.
+/// The input of a tile of depthwise convolution, with all channels. If x can be read in place there is no padding:
+/// windows are cut at the border instead.
 template <class T>
 class DepthwiseTile {
  public:
-  /// For the results [first, first + n) of each axis. There are `channels` weights for each tap, with the taps in row-major order.
+  /// For the results [first, first + n) of each axis. There are `channels` weights for each tap, with the taps in
+  /// row-major order.
   DepthwiseTile(Slab<T>& slab, const Line* line, const Images& x, std::int64_t image, const std::int64_t* first,
                 const std::int64_t* n, std::int64_t channels)
       : weight_step_{line[1].taps * line[2].taps * channels, line[2].taps * channels, channels},
@@ -387,7 +397,8 @@ class DepthwiseTile {
   const T* data_;
 };
 
-/// If the windows have one tap, with step 1 and no padding, and channels are last, merges images and spatial axes into one long row of pixels.
+/// If the windows have one tap, with step 1 and no padding, and channels are last, merges images and spatial axes into
+/// one long row of pixels.
 void join_axes(Line* line, Images& x, Images& y, std::int64_t& images);
 
 /// Operations that are applied to each result before it is written.
@@ -400,8 +411,8 @@ struct Finish {
 template <class T>
 void correlate(const Line* line, Images x, Images y, std::int64_t images, const Weights& w,
                const Finish<T>& finish = {});
-/// The depthwise correlation. Forward, each of the c channels of x is read `repeat` times, and y has c * repeat channels. If `sums` (input
-/// gradient), y has c / repeat channels, each the sum over `repeat` channels of x.
+/// The depthwise correlation. Forward, each of the c channels of x is read `repeat` times, and y has c * repeat
+/// channels. If `sums` (input gradient), y has c / repeat channels, each the sum over `repeat` channels of x.
 template <class T>
 void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights& w,
                          std::int64_t repeat, bool sums);

@@ -17,7 +17,7 @@
 namespace kassette::ops {
 namespace {
 
-// ---- rules -------------------------------------------------------------------------------------------------------------
+// - rules -------------------------------------------------------------------------------------------------------------
 /// Returns the number of samples, kUnknown if no input tells it. Throws ValueError if the inputs differ in it.
 std::int64_t samples(const OpCall& call) {
   constexpr const char* names[] = {"y_true", "y_pred", "input_length", "label_length"};
@@ -61,7 +61,7 @@ void grad_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(kCtcY));
 }
 
-// ---- samples, checked --------------------------------------------------------------------------------------------------
+// - samples, checked --------------------------------------------------------------------------------------------------
 /// The labels of one sample, and the tables about them that the loops read (see CtcSample).
 struct Labels {
   std::vector<std::int64_t> ids, first, slot, seen;
@@ -124,7 +124,7 @@ class Batch {
   std::vector<CtcCounts> counts_;
 };
 
-// ---- kernels -----------------------------------------------------------------------------------------------------------
+// - kernels -----------------------------------------------------------------------------------------------------------
 template <class T>
 const CtcLoops<T>& loops() {
   if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(ctc_table).f32;
@@ -171,7 +171,8 @@ void cost_kernel(const OpCall& call) {
     batch.run<T>([&](std::int64_t i, const CtcSample<T>& s) { loss[i] = static_cast<T>(loss_of(s)); });
   });
 }
-/// Sets the steps from input_length on to 0, and calls f(sample, index of its first element) for each sample to fill in the others.
+/// Sets the steps from input_length on to 0, and calls f(sample, index of its first element) for each sample to fill in
+/// the others.
 template <class T, class F>
 void write_steps(const Batch& batch, T* out, F&& f) {
   const std::int64_t step = batch.y().dims[2], all = batch.y().dims[1] * step;
@@ -198,8 +199,9 @@ void grad_grad_kernel(const OpCall& call) {
   });
 }
 
-// ---- labels ------------------------------------------------------------------------------------------------------------
-/// The mask of the labels that count, on the host: the entries of the sparse tensor. Inputs: labels (only their shape is read), lengths.
+// - labels ------------------------------------------------------------------------------------------------------------
+/// The mask of the labels that count, on the host: the entries of the sparse tensor. Inputs: labels (only their shape
+/// is read), lengths.
 void mask_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &labels = call.spec(0), &lengths = call.spec(1);
   const char* name = call.op.name;
@@ -222,7 +224,7 @@ void mask_kernel(const OpCall& call) {
     for (std::int64_t k = 0; k < labels.dims[1]; ++k) call.out_as<bool>()[i * labels.dims[1] + k] = k < lengths[i];
 }
 
-// ---- adjoints ------------------------------------------------------------------------------------------------------------
+// ---- adjoints -------------------------------------------------------------------------------------------------------
 void cost_vjp(const VjpContext& r) {
   if (!r.wants(kCtcY)) return;
   Tensor g = apply1(ctc_batch_cost_grad_op, r.attrs,

@@ -1,4 +1,5 @@
-// ops/ctc.cu - the CTC loss and its gradients on CUDA: one block for each sample, in log space, with the recursions of ctc_log.cpp.
+// ops/ctc.cu - the CTC loss and its gradients on CUDA: one block for each sample, in log space, with the recursions of
+// ctc_log.cpp.
 #include <iterator>
 
 #include "devices/cuda/faults.cuh"
@@ -9,8 +10,8 @@
 namespace kassette::cuda {
 namespace {
 
-/// The kernel's arguments, for all samples. It computes the loss or the gradient g or, if there is a direction v, the derivative of the gradient,
-/// which is written to g.
+/// The kernel's arguments, for all samples. It computes the loss or the gradient g or, if there is a direction v, the
+/// derivative of the gradient, which is written to g.
 template <class T>
 struct Ctc {
   const T *y, *v;
@@ -103,7 +104,8 @@ struct CtcOne {
         share[u] = part;
         here[u] = product(beta, emission(t, u));
       });
-      // A class is written by the thread of its first state, which adds up the shares of its states in order: the same bits on every device.
+      // A class is written by the thread of its first state, which adds up the shares of its states in order: the same
+      // bits on every device.
       each(length + 1, [&](std::int64_t i) {
         const std::int64_t first = i == 0 ? 0 : 2 * i - 1, k = class_of(first);
         for (std::int64_t u = 1; u < first; u += 2)

@@ -16,7 +16,8 @@ struct CtcAttrs {
   static constexpr const char* attrs_name = "ctc";
   double epsilon;  // added to the probabilities
 };
-/// The number of time steps and labels of a sample; or if the sample is invalid, both are 0, and `refusal` and `numbers` describe the error.
+/// The number of time steps and labels of a sample; or if the sample is invalid, both are 0, and `refusal` and
+/// `numbers` describe the error.
 struct CtcCounts {
   std::int64_t steps = 0, labels = 0;
   Refusal refusal = Refusal::none;

@@ -13,8 +13,8 @@
 namespace kassette::ops {
 namespace {
 
-// Inputs: y (samples, steps, classes), input_length (samples,) int64. Outputs: the paths, int64 (samples, longest), then
-// the scores, (samples, 1) or (samples, paths).
+// Inputs: y (samples, steps, classes), input_length (samples,) int64. Outputs: the paths, int64 (samples, longest),
+// then the scores, (samples, 1) or (samples, paths).
 constexpr const char* kName = "ctc_decode";
 
 struct BeamAttrs {
@@ -75,7 +75,8 @@ void with_dtype(DType dtype, F&& f) {
   else f(0.);
 }
 
-/// Decodes a sample by the most probable class of each step (the first one if several are equal as T), and returns the sum of the log probabilities.
+/// Decodes a sample by the most probable class of each step (the first one if several are equal as T), and returns the
+/// sum of the log probabilities.
 template <class T>
 double read_greedily(const T* y, std::int64_t steps, std::int64_t classes, T epsilon, Label* label) {
   double score = 0;

@@ -9,9 +9,10 @@ namespace kassette::cuda {
 namespace {
 
 // Note [Decoding on the host]
-// The host must know the length of the longest label, which is a size of the result, before the call returns. So decoding waits for the device in any
-// case, and the search runs on the host: its order and ties depend on the last bits of logarithms, which differ between a device and the CPU. The
-// scores are copied to the host once, and the results back to the device.
+// The host must know the length of the longest label, which is a size of the result, before the call returns. So
+// decoding waits for the device in any case, and the search runs on the host: its order and ties depend on the last
+// bits of logarithms, which differ between a device and the CPU. The scores are copied to the host once, and the
+// results back to the device.
 void run_on_host(const OpCall& call) {
   CudaBackend& device = device_of(call.device);
   std::vector<std::byte> held[2];

@@ -33,7 +33,8 @@ class Lattice {
   double loss() const { return total_.value == 0 ? 0 : -total_.value; }
   bool has_path() const { return total_.value != kZero; }
 
-  /// Calls write(t, row) for the steps t from the last one to the first; `row` is the gradient at t or, if there is a direction, its derivative.
+  /// Calls write(t, row) for the steps t from the last one to the first; `row` is the gradient at t or, if there is a
+  /// direction, its derivative.
   template <class Write>
   void gradients(Write write) {
     std::vector<Log> beta(n_);
@@ -64,8 +65,8 @@ class Lattice {
   double at(std::int64_t t, std::int64_t k) const { return static_cast<double>(s_.y[t * s_.classes + k]) + s_.epsilon; }
   std::int64_t class_of(std::int64_t u) const { return u % 2 ? s_.labels[u / 2] : s_.classes - 1; }
   bool skips_to(std::int64_t u) const { return u % 2 && s_.skip[u / 2] != 0; }
-  /// log q. Its slope leaves out the derivative of the normalisation: that cancels in alpha * beta * inverse / p, where each step's occurs once above
-  /// and once below.
+  /// log q. Its slope leaves out the derivative of the normalisation: that cancels in alpha * beta * inverse / p, where
+  /// each step's occurs once above and once below.
   Log emission(std::int64_t t, std::int64_t u) const {
     const std::int64_t k = class_of(u);
     const double z = at(t, k);

@@ -5,8 +5,8 @@
 
 namespace kassette::ops {
 
-/// The log of a probability and its directional derivative: a dual number. Used by CUDA too. product() and sum() below return the log of the product
-/// and of the sum of the probabilities.
+/// The log of a probability and its directional derivative: a dual number. Used by CUDA too. product() and sum() below
+/// return the log of the product and of the sum of the probabilities.
 struct CtcLog {
   double value = -std::numeric_limits<double>::infinity(), slope = 0;
 };

@@ -1,4 +1,5 @@
-// ops/ctc_simd.cpp - the CTC loss of a sample in linear space; compiled once per CPU level. See Note [CTC in linear space].
+// ops/ctc_simd.cpp - the CTC loss of a sample in linear space; compiled once per CPU level. See
+// Note [CTC in linear space].
 #include "ops/simd.h"
 
 #include <cmath>
@@ -16,8 +17,9 @@ using D = Vec<double>;
 using V = D::V;
 constexpr std::int64_t kW = D::kWidth;
 
-// ---- rows --------------------------------------------------------------------------------------------------------------
-/// The states of a step: labels, then blanks, with zeros before and after them, which are read as neighbours of the first and the last.
+// - rows --------------------------------------------------------------------------------------------------------------
+/// The states of a step: labels, then blanks, with zeros before and after them, which are read as neighbours of the
+/// first and the last.
 struct States {
   double *a, *b;  // labels, blanks
   States(double* row, std::int64_t width) : a(row + 8), b(row + 8 + width) {}
@@ -71,7 +73,7 @@ KASSETTE_FN double emissions(const CtcSample<T>& s, std::int64_t t, double inver
   return (static_cast<double>(y[s.classes - 1]) + s.epsilon) * inverse;
 }
 
-// ---- which states matter -------------------------------------------------------------------------------------------------
+// ---- which states matter --------------------------------------------------------------------------------------------
 /// The number of elements below v among n increasing numbers.
 KASSETTE_FN std::int64_t below(const std::int64_t* x, std::int64_t n, std::int64_t v) {
   std::int64_t from = 0;
@@ -139,7 +141,7 @@ KASSETTE_FN std::int64_t scale(const States& x, std::int64_t width, double most)
   return exponent;
 }
 
-// ---- alpha: the probability of the paths to a state, including its own q -------------------------------------------------
+// ---- alpha: the probability of the paths to a state, including its own q --------------------------------------------
 KASSETTE_FN void start_alpha(const States& x, std::int64_t width, std::int64_t length, const double* q, double blank) {
   clear(x.a, 2 * width);
   if (length > 0) x.a[0] = q[0];
@@ -153,7 +155,8 @@ KASSETTE_FN void step_alpha(const States& from, const States& to, std::int64_t w
     D::store(to.a + i, (a + b + D::load(skip + i) * left) * D::load(q + i));
   }
 }
-/// Clears the states from which the end cannot be reached any more, and scales the others. Returns false if the largest is too small or NaN.
+/// Clears the states from which the end cannot be reached any more, and scales the others. Returns false if the largest
+/// is too small or NaN.
 template <class T>
 KASSETTE_FN bool scale_alpha(const CtcSample<T>& s, std::int64_t t, const States& x, std::int64_t width,
                              std::int64_t& exponent, double& least) {
@@ -195,7 +198,7 @@ bool loss_loop(const CtcSample<T>& s, double* scratch, double* loss) {
   return least >= kSmall && p >= kSmall && p < std::numeric_limits<double>::infinity();
 }
 
-// ---- beta: the probability of the paths from a state, without its own q --------------------------------------------------
+// ---- beta: the probability of the paths from a state, without its own q ---------------------------------------------
 /// `x` holds beta * q of the next step, and becomes beta of this one.
 KASSETTE_FN void step_beta(const States& x, std::int64_t width, const double* skip) {
   for (std::int64_t i = 0; i < width; i += kW) {
@@ -210,7 +213,8 @@ KASSETTE_FN void emit(const States& x, std::int64_t width, const double* q, doub
     D::store(x.b + i, D::load(x.b + i) * V(blank));
   }
 }
-/// Clears the states that no path can have reached at step t, and scales the others. Returns false as scale_alpha() does.
+/// Clears the states that no path can have reached at step t, and scales the others. Returns false as scale_alpha()
+/// does.
 template <class T>
 KASSETTE_FN bool scale_beta(const CtcSample<T>& s, std::int64_t t, const States& x, std::int64_t width) {
   const Live live(s, t);
@@ -222,7 +226,8 @@ KASSETTE_FN bool scale_beta(const CtcSample<T>& s, std::int64_t t, const States&
   return true;
 }
 
-/// Sets g to the gradient at a step, as CtcLoops::gradient defines it; `inverse` is 1 / sum(z). Returns false if the proof fails.
+/// Sets g to the gradient at a step, as CtcLoops::gradient defines it; `inverse` is 1 / sum(z). Returns false if the
+/// proof fails.
 template <class T>
 KASSETTE_FN bool write_gradient(const CtcSample<T>& s, const States& alpha, const States& beta, std::int64_t width,
                                 const double* q, double blank, double inverse, double* part, T* g) {

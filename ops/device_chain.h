@@ -1,10 +1,12 @@
-// ops/device_chain.h - chains of elementwise ops on a device: the program as plain data, passed as the argument of one kernel. See Note [Chains].
+// ops/device_chain.h - chains of elementwise ops on a device: the program as plain data, passed as the argument of one
+// kernel. See Note [Chains].
 #pragma once
 #include "ops/binary_ops.h"
 
 namespace kassette::ops {
 
-/// A program that a kernel interprets for each element, whose value is in a register, `acc`. Kernel arguments are limited to 4 KiB.
+/// A program that a kernel interprets for each element, whose value is in a register, `acc`. Kernel arguments are
+/// limited to 4 KiB.
 struct DeviceChain {
   /// Values of Instruction::code. Ops are numbered by their positions in UnaryOps and BinaryOps.
   static constexpr int kLoad = 1, kStore = 2, kUnary = 3, kBinary = kUnary + UnaryOps::size,
@@ -31,8 +33,8 @@ struct DeviceChain {
                        kMostKept = kMostSteps;
   static_assert(3 * kMostSteps <= kMostCode && 3 * kMostSteps <= kMostOperands);  // a step: a load, the op, a store
 
-  /// True if a step (a load, an op of a second operand, a store) may follow so many instructions, operands in memory, unary ops and
-  /// intermediate values.
+  /// True if a step (a load, an op of a second operand, a store) may follow so many instructions, operands in memory,
+  /// unary ops and intermediate values.
   static constexpr bool has_room(int n_code, int n_operands, int n_unary, int n_kept) {
     return n_code + 5 < kMostCode && n_operands + 5 < kMostOperands && n_unary + 1 < kMostParams &&
            n_kept + 2 < kMostKept;
@@ -46,7 +48,8 @@ struct DeviceChain {
   Params params[kMostParams];
 };
 static_assert(sizeof(DeviceChain) <= 4096 && DeviceChain::kEnd <= 255);
-/// A number that changes with the lists of ops and the layout of DeviceChain, by which the library of kernels is checked when it is loaded.
+/// A number that changes with the lists of ops and the layout of DeviceChain, by which the library of kernels is
+/// checked when it is loaded.
 inline constexpr std::uint64_t kChainAbi = DeviceChain::kEnd + 256 * sizeof(DeviceChain);
 
 }  // namespace kassette::ops

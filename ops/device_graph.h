@@ -1,4 +1,5 @@
-// ops/device_graph.h - launches a function's work on a device as one CUDA graph. See Note [Graphs] in devices/cuda/graph.cpp.
+// ops/device_graph.h - launches a function's work on a device as one CUDA graph. See Note [Graphs] in
+// devices/cuda/graph.cpp.
 #pragma once
 #include <atomic>
 #include <vector>
@@ -14,18 +15,21 @@ class DeviceBackend;
 
 namespace ops {
 
-/// Launches the work that this thread has captured so far, if any. Call it before results become visible to other threads.
+/// Launches the work that this thread has captured so far, if any. Call it before results become visible to other
+/// threads.
 void launch_captured();
 
-/// The CUDA graph of a function with known shapes: from the second run on, the work that it enqueues is captured and launched as one graph.
+/// The CUDA graph of a function with known shapes: from the second run on, the work that it enqueues is captured and
+/// launched as one graph.
 class FunctionGraph {
  public:
   FunctionGraph() = default;
   ~FunctionGraph();
   FunctionGraph(const FunctionGraph&) = delete;
   FunctionGraph& operator=(const FunctionGraph&) = delete;
-  /// Returns play(), which runs the function. If CUDA refuses the graph, play() is called a second time, so before it calls launch_captured() it
-  /// must have no effect but the work that it enqueues. `known`: a body for each value of the function, from which its device is found.
+  /// Returns play(), which runs the function. If CUDA refuses the graph, play() is called a second time, so before it
+  /// calls launch_captured() it must have no effect but the work that it enqueues. `known`: a body for each value of
+  /// the function, from which its device is found.
   template <class Play>
   Tensors run(const std::vector<Body>& known, const Play& play) {
     devices::DeviceBackend* backend = begin(known);

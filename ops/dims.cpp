@@ -41,7 +41,8 @@ void append(DimValues& v, const DimValues& more) {
   }
 }
 
-/// Finds the values of an integer tensor of rank 0 or 1, as far as they are known; if it has no value yet, from the ops on the tape.
+/// Finds the values of an integer tensor of rank 0 or 1, as far as they are known; if it has no value yet, from the ops
+/// on the tape.
 DimValues peek(const Body& b, int depth) {
   DimValues v;
   if (b.storage && b.device == cpu && (b.rank == 0 || b.rank == 1) && b.dtype.is_integer() &&

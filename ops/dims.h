@@ -14,12 +14,13 @@ Tensor shape_of(const Tensor& x, DType dtype);
 /// The number of elements as an int32 scalar on the host.
 Tensor size_of(const Tensor& x);
 
-/// Converts a shape argument to the form that ops take, a 1-D integer tensor on the host. Numbers give a concrete int64 tensor; if scalar tensors are
-/// among them they are packed, and the result is symbolic if one of them is. A single 1-D integer tensor is returned itself, on the host. An entry
-/// None becomes -1. Throws in the name of `what`.
+/// Converts a shape argument to the form that ops take, a 1-D integer tensor on the host. Numbers give a concrete int64
+/// tensor; if scalar tensors are among them they are packed, and the result is symbolic if one of them is. A single 1-D
+/// integer tensor is returned itself, on the host. An entry None becomes -1. Throws in the name of `what`.
 Tensor dims_tensor(const Dims& dims, const char* what, const char* name = nullptr);
 
-/// Returns the shape that a concrete tensor from dims_tensor() holds. Throws ValueError in the name of `what` if a size is negative.
+/// Returns the shape that a concrete tensor from dims_tensor() holds. Throws ValueError in the name of `what` if a size
+/// is negative.
 TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what);
 
 /// The sizes in a shape argument, as far as a rule knows them.
@@ -31,14 +32,15 @@ struct DimValues {
 };
 /// Prints unknown sizes as None, and all numbers, also -1, as they are.
 std::ostream& operator<<(std::ostream& os, const DimValues& dims);
-/// Reads input i, a 1-D integer tensor on the host. If it has no value yet, looks on the tape through packed, stacked or concatenated numbers and
-/// shape(y)[j], so that static sizes stay static. Negative numbers are returned as they are.
+/// Reads input i, a 1-D integer tensor on the host. If it has no value yet, looks on the tape through packed, stacked
+/// or concatenated numbers and shape(y)[j], so that static sizes stay static. Negative numbers are returned as they
+/// are.
 DimValues read_dims(const OpCall& call, int i);
 /// Sets rank and dims of `out` from read_dims(call, i). Throws ValueError if a size is negative.
 void dims_from(const OpCall& call, int i, TensorSpec* out);
 
-/// True if the shape of `a`, without leading axes of size 1, is that of the last axes of `b`, so that broadcasting `a` to `b` repeats its elements
-/// in their order. Both shapes must be known.
+/// True if the shape of `a`, without leading axes of size 1, is that of the last axes of `b`, so that broadcasting `a`
+/// to `b` repeats its elements in their order. Both shapes must be known.
 bool repeats_rows(const TensorSpec& a, const TensorSpec& b);
 
 }  // namespace kassette::ops

@@ -1,11 +1,12 @@
 // ops/dispatch.h - dispatch of K functions and operators to the native engine or to an external backend.
 //
 // Note [External backends]
-// Every K function and operator begins with KASSETTE_DISPATCH or KASSETTE_ROUTE: one load and one branch while the native engine is in use.
-// Otherwise its arguments are boxed (box), the backend's entry is called, and the result is unboxed (unbox). During that call Context::native is
-// set, so that K functions that the backend calls run natively. The backend can also hand the whole call back to the native engine: `again` calls
-// the same function with the same arguments. Until the configuration is first needed engine_in_use is Engine::unset, so that the same branch
-// also reads keras.json at the first use.
+// Every K function and operator begins with KASSETTE_DISPATCH or KASSETTE_ROUTE: one load and one branch while the
+// native engine is in use. Otherwise its arguments are boxed (box), the backend's entry is called, and the result is
+// unboxed (unbox). During that call Context::native is set, so that K functions that the backend calls run natively.
+// The backend can also hand the whole call back to the native engine: `again` calls the same function with the same
+// arguments. Until the configuration is first needed engine_in_use is Engine::unset, so that the same branch also reads
+// keras.json at the first use.
 #pragma once
 #include <string>
 #include <string_view>
@@ -45,7 +46,7 @@ inline bool own_engine() {
 }
 inline bool leaves_engine() { return !own_engine() && external_answers(); }
 
-// ---- boxing of arguments -----------------------------------------------------------------------------------------------
+// - boxing of arguments -----------------------------------------------------------------------------------------------
 
 inline engine::Value box(const engine::Value& v) { return v; }
 inline engine::Value box(bool v) { return v; }
@@ -71,9 +72,10 @@ engine::Value box(const Callable<R(A...)>& f);
 template <class R, class... A>
 engine::Value box(const KeptCallable<R(A...)>& f);
 
-// ---- unboxing of results -----------------------------------------------------------------------------------------------
+// - unboxing of results -----------------------------------------------------------------------------------------------
 
-/// Converts a result to R. If the backend returned something else, unbox() throws a TypeError in the name of the function.
+/// Converts a result to R. If the backend returned something else, unbox() throws a TypeError in the name of the
+/// function.
 template <class R>
 struct Unbox;
 template <>
@@ -108,10 +110,11 @@ R unbox(const char* name, const engine::Value& answer) {
   }
 }
 
-// ---- the call ----------------------------------------------------------------------------------------------------------
+// - the call ----------------------------------------------------------------------------------------------------------
 
-/// Calls the backend's entry. Throws NotImplementedError if it has none. A foreign exception of the backend becomes a RuntimeError that names the
-/// function and the backend; Errors, and exceptions that only pass through the backend, are rethrown unchanged.
+/// Calls the backend's entry. Throws NotImplementedError if it has none. A foreign exception of the backend becomes a
+/// RuntimeError that names the function and the backend; Errors, and exceptions that only pass through the backend, are
+/// rethrown unchanged.
 engine::Value call_backend(const char* name, const engine::Value* args, int n_args, EngineAccess::RunNative run_native,
                            const void* native);
 /// Calls a callable that the backend returned, in the same way.
@@ -129,7 +132,8 @@ __attribute__((noinline, cold)) auto route(const char* name, const F& again, con
   return unbox<R>(name, call_backend(name, boxed, sizeof...(args), run_native, &again));
 }
 
-/// Returns from the enclosing function with the backend's result if calls go to a backend. `again`: an expression for the native call.
+/// Returns from the enclosing function with the backend's result if calls go to a backend. `again`: an expression for
+/// the native call.
 #define KASSETTE_ROUTE(name, again, ...) \
   if (::kassette::ops::leaves_engine()) \
   return ::kassette::ops::route(name, [=] { return again; } __VA_OPT__(, ) __VA_ARGS__)
@@ -139,7 +143,8 @@ __attribute__((noinline, cold)) auto route(const char* name, const F& again, con
 
 namespace detail {
 
-/// Calls a boxed callable of the user from within the backend, with Context::native unset again; `wanted` is its number of arguments.
+/// Calls a boxed callable of the user from within the backend, with Context::native unset again; `wanted` is its number
+/// of arguments.
 engine::Value run_callback(engine::Value (*run)(const void* f, const engine::Value* args), const void* f, int wanted,
                            const engine::Value* args, int n_args);
 

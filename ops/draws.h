@@ -1,5 +1,6 @@
-// ops/draws.h - the arithmetic of random draws, on single numbers (CUDA) and on vectors of any width (every CPU level). All of them give the
-// same bits: only additions, multiplications, divisions and square roots are used, in a fixed order and without fused multiply-adds.
+// ops/draws.h - the arithmetic of random draws, on single numbers (CUDA) and on vectors of any width (every CPU level).
+// All of them give the same bits: only additions, multiplications, divisions and square roots are used, in a fixed
+// order and without fused multiply-adds.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -9,8 +10,8 @@
 namespace kassette::ops {
 namespace draws {
 
-// L describes the numbers, which are scalars or vectors: types F (floats), U and I (unsigned and signed integers of the same size), kBits (bits of a
-// number), real(I) (conversion to F) and root(F) (square root).
+// L describes the numbers, which are scalars or vectors: types F (floats), U and I (unsigned and signed integers of the
+// same size), kBits (bits of a number), real(I) (conversion to F) and root(F) (square root).
 
 template <class To, class From>
 KASSETTE_FN To same(From v) {  // bit_cast
@@ -26,8 +27,9 @@ KASSETTE_FN V polynomial(V x, const T (&c)[n]) {
   return r;
 }
 
-/// Sets x and y to a pair of independent standard normals (Box and Muller, 1958): the radius is sqrt(-2 log u) with u in (0, 1], and the angle, t
-/// right angles, lies in the quadrant around 0. It is mirrored at the diagonal if the top bit of `swap` is set, and at the origin by the top bit of
+/// Sets x and y to a pair of independent standard normals (Box and Muller, 1958): the radius is sqrt(-2 log u) with u
+/// in (0, 1], and the angle, t right angles, lies in the quadrant around 0. It is mirrored at the diagonal if the top
+/// bit of `swap` is set, and at the origin by the top bit of
 /// `sign`.
 template <class D, class V = typename D::F, class U = typename D::U>
 KASSETTE_FN void normal_pair(V u, V t, U swap, U sign, V& x, V& y) {
@@ -53,7 +55,8 @@ struct Singles {
 
   /// The upper 24 bits as a float in [0, 1).
   KASSETTE_FN static F uniform(U w) { return L::real(same<I>(w >> 8)) * 0x1p-24f; }
-  /// The upper 31 bits of a, plus one half, give u in (0, 1]. Two bits of b give the quadrant, and the other 30 the angle.
+  /// The upper 31 bits of a, plus one half, give u in (0, 1]. Two bits of b give the quadrant, and the other 30 the
+  /// angle.
   KASSETTE_FN static void normals(U a, U b, F& x, F& y) {
     normal_pair<Singles>(L::real(same<I>(a >> 1)) * 0x1p-31f + 0x1p-32f, L::real(same<I>(b << 2)) * 0x1p-32f, b, b << 1,
                          x, y);
@@ -83,8 +86,8 @@ struct Singles {
     c = polynomial(z, b);
   }
 
-  /// The quantile at (1 + v) / 2 of the standard normal truncated to (-2, 2), for v in (-1, 1). It is sqrt(2) erfinv(x) with x = v erf(sqrt(2)), and
-  /// is computed as x q(-log(1 - x^2)).
+  /// The quantile at (1 + v) / 2 of the standard normal truncated to (-2, 2), for v in (-1, 1). It is sqrt(2) erfinv(x)
+  /// with x = v erf(sqrt(2)), and is computed as x q(-log(1 - x^2)).
   KASSETTE_FN static F truncated_quantile(F v) {
     constexpr float q[] = {1.25331414f,     0.328117192f,    0.0163305625f,    -0.00329360249f,
                            -0.00019492727f, 7.75767548e-05f, -2.26947964e-06f, -4.9904213e-07f};

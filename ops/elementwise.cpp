@@ -65,8 +65,8 @@ struct Runner {
   }
 };
 
-/// The output's axes and the operands' strides along them, in elements, 0 if an operand repeats. Neighbouring axes are joined if all strides
-/// allow it.
+/// The output's axes and the operands' strides along them, in elements, 0 if an operand repeats. Neighbouring axes are
+/// joined if all strides allow it.
 struct Walk {
   int rank = 0;
   std::int64_t dims[kMaxRank];
@@ -112,7 +112,8 @@ void run_broadcast(const Runner& run, const OpCall& call, int arity, std::int64_
   });
 }
 
-/// Runs the most frequent calls, whose operands all have n elements or one, on the calling thread. Returns false, and does nothing, for others.
+/// Runs the most frequent calls, whose operands all have n elements or one, on the calling thread. Returns false, and
+/// does nothing, for others.
 bool run_small(const OpCall& call, const ElementwiseLoops& family, const LoopSet* loops, const Body& out,
                std::int64_t n) {
   const void* in[kMaxArity];

@@ -1,4 +1,5 @@
-// ops/elementwise.cuh - elementwise kernels on a CUDA device, shared by the .cu files of the families: broadcasting, half types, launches.
+// ops/elementwise.cuh - elementwise kernels on a CUDA device, shared by the .cu files of the families: broadcasting,
+// half types, launches.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -34,7 +35,8 @@ void for_dtype(DType dtype, F f) {
     if (dtype == bool_) return f(static_cast<bool*>(nullptr));
 }
 
-/// Divides by a number that is fixed at launch. Dividends below 2^31 take a multiplication and a shift (Granlund and Montgomery, 1994).
+/// Divides by a number that is fixed at launch. Dividends below 2^31 take a multiplication and a shift (Granlund and
+/// Montgomery, 1994).
 struct Divider {
   std::int64_t by = 1;
   std::uint32_t factor = 1, shift = 0;
@@ -57,10 +59,11 @@ struct Divider {
   }
 };
 
-// ---- operands ---------------------------------------------------------------------------------------------------------
+// -- operands ---------------------------------------------------------------------------------------------------------
 inline constexpr int kMaxOperands = 4;
 
-/// An output and operands that are broadcast to its shape. Neighbouring axes are joined if the strides of every operand allow it.
+/// An output and operands that are broadcast to its shape. Neighbouring axes are joined if the strides of every operand
+/// allow it.
 struct Operands {
   const void* in[kMaxOperands];
   void* out;
@@ -80,7 +83,8 @@ struct Operands {
   }
 };
 
-/// Appends an axis of n elements of the output, with the strides of the operands along it; joins it to the last axis if possible.
+/// Appends an axis of n elements of the output, with the strides of the operands along it; joins it to the last axis if
+/// possible.
 template <int kArity>
 void push_axis(Operands& o, std::int64_t n, const std::int64_t (&stride)[kArity]) {
   if (n == 1) return;
@@ -163,8 +167,9 @@ void launch_each(const OpCall& call, F f) {
   launch_each<kArity>(call, f, operands_of<kArity>(call));
 }
 
-// ---- operands of one dtype ----------------------------------------------------------------------------------------------
-/// Stores f(an element of each operand). Operands have elements of T, which f takes as Wide<T>; the result has elements of R.
+// ---- operands of one dtype ------------------------------------------------------------------------------------------
+/// Stores f(an element of each operand). Operands have elements of T, which f takes as Wide<T>; the result has elements
+/// of R.
 template <class T, int kArity, class F, class R>
 struct Valued {
   F f;
@@ -180,8 +185,8 @@ struct Valued {
   }
 };
 
-/// Changes `o` to count packs along the last axis. If that is the only axis, `rest` elements are left after the last pack. Returns false,
-/// with `o` unusable, if packs are not aligned or do not fill the last axis.
+/// Changes `o` to count packs along the last axis. If that is the only axis, `rest` elements are left after the last
+/// pack. Returns false, with `o` unusable, if packs are not aligned or do not fill the last axis.
 template <class T, class R, int kArity>
 bool count_in_packs(Operands& o, std::int64_t& rest) {
   const int last = o.rank - 1;
@@ -191,7 +196,8 @@ bool count_in_packs(Operands& o, std::int64_t& rest) {
               reinterpret_cast<std::uintptr_t>(o.out) % alignof(Packed<R, kPack<T>>) == 0;
   for (int k = 0; k < kArity; ++k) {
     std::int64_t& stride = o.strides[k][last];
-    // An operand with n elements along the last axis has multiples of n as its other strides, so its packs stay aligned.
+    // An operand with n elements along the last axis has multiples of n as its other strides, so its packs stay
+    // aligned.
     fits = fits && (stride == 0 || (stride == 1 && packs_at(static_cast<const T*>(o.in[k]))));
     stride *= kPack<T>;
   }
@@ -237,8 +243,8 @@ __global__ void run_packs(Valued<T, kArity, F, R> f, Operands o, std::int64_t re
   }
 }
 
-/// Stores f(an element of each of the first kArity inputs) in output 0. Inputs have elements of T, which f takes as Wide<T>; the output has
-/// elements of R.
+/// Stores f(an element of each of the first kArity inputs) in output 0. Inputs have elements of T, which f takes as
+/// Wide<T>; the output has elements of R.
 template <class T, int kArity, class R = T, class F>
 void launch_values(const OpCall& call, F f) {
   const Operands o = operands_of<kArity>(call);
@@ -253,7 +259,8 @@ void launch_values(const OpCall& call, F f) {
   launch_each<kArity>(call, valued, o);
 }
 
-/// The kernels of a family of ops, with the ops' names. NAME.cu returns its family's from NAME_kernels(), which plugin.cu declares.
+/// The kernels of a family of ops, with the ops' names. NAME.cu returns its family's from NAME_kernels(), which
+/// plugin.cu declares.
 struct Kernels {
   const PluginKernel* first;
   int n;

@@ -1,4 +1,5 @@
-// ops/elementwise.h - what all elementwise families share: running loops over elements, with broadcasting, half types and threads.
+// ops/elementwise.h - what all elementwise families share: running loops over elements, with broadcasting, half types
+// and threads.
 #pragma once
 #include <functional>
 #include <type_traits>
@@ -8,11 +9,12 @@
 
 namespace kassette::ops {
 
-/// Runs an op over n contiguous elements of one dtype. in[i] points to n elements, or to a single one if the loop is LoopSet::by[mask] with
-/// bit i set in the mask. `out` may equal an input.
+/// Runs an op over n contiguous elements of one dtype. in[i] points to n elements, or to a single one if the loop is
+/// LoopSet::by[mask] with bit i set in the mask. `out` may equal an input.
 using Loop = void (*)(const void* const* in, void* out, std::int64_t n, const Attrs& attrs);
 
-/// The loops of one op for one dtype, indexed by the mask of operands that are a single element, repeated. Null if there is no such loop.
+/// The loops of one op for one dtype, indexed by the mask of operands that are a single element, repeated. Null if
+/// there is no such loop.
 struct LoopSet {
   Loop by[8];
 };
@@ -20,8 +22,9 @@ struct LoopSet {
 /// Elements that are worth a thread (Note [Worth a thread]), for ops of a few instructions and for others.
 inline constexpr int kShortGrain = 3 << 14, kLongGrain = 1 << 15;
 
-/// The loops of an op. find() returns those for the dtype of the last operand, at the CPU level in use. It returns null for float16 and
-/// bfloat16: the float32 loops then run on blocks that are converted to float32, and the results are converted back.
+/// The loops of an op. find() returns those for the dtype of the last operand, at the CPU level in use. It returns null
+/// for float16 and bfloat16: the float32 loops then run on blocks that are converted to float32, and the results are
+/// converted back.
 struct ElementwiseLoops {
   const LoopSet* (*find)(DType dtype);
   int arity;
@@ -29,8 +32,8 @@ struct ElementwiseLoops {
   bool bool_out;  // comparisons
 };
 
-/// The kernel of every elementwise op; runs the loops in call.op.loops. All operands have one dtype, except for the condition of `where`
-/// (ternary.cpp), and the output has the broadcast shape.
+/// The kernel of every elementwise op; runs the loops in call.op.loops. All operands have one dtype, except for the
+/// condition of `where` (ternary.cpp), and the output has the broadcast shape.
 void elementwise_kernel(const OpCall& call);
 
 struct Add;
@@ -61,11 +64,13 @@ constexpr OpDef elementwise_op(Rule rule, const ElementwiseLoops* loops) {
           .pattern = pattern_of<Op>};
 }
 
-/// Applies a binary op to operands. A number or list gets the dtype of the other operand if that is a tensor, else floatx.
+/// Applies a binary op to operands. A number or list gets the dtype of the other operand if that is a tensor, else
+/// floatx.
 Tensor apply_beside(const OpDef& row, const Operand& x, const Operand& y);
 
-// ---- rules -----------------------------------------------------------------------------------------------------------
-/// Sets the shape of `out` to the one that a and b, which may have unknown dims, broadcast to. Throws ValueError in the name of `op`.
+// --- rules -----------------------------------------------------------------------------------------------------------
+/// Sets the shape of `out` to the one that a and b, which may have unknown dims, broadcast to. Throws ValueError in the
+/// name of `op`.
 void broadcast_spec(const char* op, const TensorSpec& a, const TensorSpec& b, TensorSpec* out);
 /// The rule of ops whose output has the shape and dtype of the first input.
 void same_rule(const OpCall& call, TensorSpec* out);

@@ -11,15 +11,17 @@ namespace kassette::cuda {
 
 // Note [Folds on CUDA]
 // Tensors are contiguous, so the last axis belongs either to the members of a group (rows) or to the groups (columns).
-//   Rows     A group consists of runs of contiguous elements. A run is cut into packs of at most 16 bytes, counted from the tensor's first
-//            element, so that packs are aligned whatever the length of a row; the first and the last one may belong to the run only in
-//            part. A short group gets some lanes of a warp, a long one a block.
-//   Columns  A block has `width` threads side by side, each with a pack of columns, or with one column if the number of columns is not a
+//   Rows     A group consists of runs of contiguous elements. A run is cut into packs of at most 16 bytes, counted from
+//   the tensor's first
+//            element, so that packs are aligned whatever the length of a row; the first and the last one may belong to
+//            the run only in part. A short group gets some lanes of a warp, a long one a block.
+//   Columns  A block has `width` threads side by side, each with a pack of columns, or with one column if the number of
+//   columns is not a
 //            multiple of a pack. The other threads of the block process other members of the same groups.
-// A thread issues kAhead loads of packs before it uses the first, and __launch_bounds__ asks for two to four resident blocks per
-// multiprocessor. If groups are few, each is cut into parts, up to some thousand blocks; a second launch folds the values of the parts, as
-// columns. All of this depends on the shape alone, never on the device or on addresses (which decide only whether a pack is one load), and
-// so do the bits of the result.
+// A thread issues kAhead loads of packs before it uses the first, and __launch_bounds__ asks for two to four resident
+// blocks per multiprocessor. If groups are few, each is cut into parts, up to some thousand blocks; a second launch
+// folds the values of the parts, as columns. All of this depends on the shape alone, never on the device or on
+// addresses (which decide only whether a pack is one load), and so do the bits of the result.
 
 /// A pack of each of the kStreams tensors, all of one shape, that a map reads.
 template <class Map>
@@ -48,7 +50,8 @@ struct Fetched {
 };
 template <class Map>
 using Mapped = decltype(std::declval<Fetched<Map>>().value(std::declval<Map>(), 0, 0, 0));
-/// The minimum of resident blocks per multiprocessor, for __launch_bounds__: 4 leave 64 registers for a thread, 2 leave 128.
+/// The minimum of resident blocks per multiprocessor, for __launch_bounds__: 4 leave 64 registers for a thread, 2 leave
+/// 128.
 inline constexpr int kResident = 4;
 template <class C, class Map>
 inline constexpr int kResidentRows = sizeof(C) >= 16 && sizeof(Mapped<Map>) == 8 ? 2 : kResident;
@@ -78,8 +81,9 @@ __device__ C take_one(const Fold& fold, const C& value, const Map& map, std::int
   return take(fold, value, values, 1);
 }
 
-// ---- rows ----------------------------------------------------------------------------------------------------------------
-/// A pack of a run: its first element, and the index of that in the group and in the run, negative if it lies before the run.
+// ---- rows -----------------------------------------------------------------------------------------------------------
+/// A pack of a run: its first element, and the index of that in the group and in the run, negative if it lies before
+/// the run.
 struct RowPack {
   std::int64_t first, member, j;
 };
@@ -119,7 +123,8 @@ Rows rows_of(const Groups& g, bool packed) {
   return r;
 }
 
-/// Each team, a block or `lanes` (2^k) threads of a warp, folds part blockIdx.y of a group: to `partial`, or by `finish` if it is the only part.
+/// Each team, a block or `lanes` (2^k) threads of a warp, folds part blockIdx.y of a group: to `partial`, or by
+/// `finish` if it is the only part.
 template <bool kBlock, class C, class Fold, class Map, class Finish>
 __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
     fold_rows(Rows g, int lanes, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
@@ -183,7 +188,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
   }
 }
 
-// ---- columns -------------------------------------------------------------------------------------------------------------
+// ---- columns --------------------------------------------------------------------------------------------------------
 /// Groups as columns of a matrix.
 struct Columns {
   Walk kept, along;
@@ -267,9 +272,10 @@ __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>))
   }
 }
 
-// ---- launches ------------------------------------------------------------------------------------------------------------
+// ---- launches -------------------------------------------------------------------------------------------------------
 inline constexpr std::int64_t kManyBlocks = 4096;  // four rounds of a device that holds 1,056 blocks at once
-/// The number of parts to cut each group into if the groups, uncut, take `blocks` blocks: at most `possible`, at least 1.
+/// The number of parts to cut each group into if the groups, uncut, take `blocks` blocks: at most `possible`, at least
+/// 1.
 inline std::int64_t parts_of(std::int64_t blocks, std::int64_t possible) {
   return std::clamp<std::int64_t>(std::min(kManyBlocks / std::max<std::int64_t>(blocks, 1), possible), 1, kManyBlocks);
 }
@@ -291,7 +297,8 @@ template <class C, class Fold, class Map, class Finish>
 void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
                     const Finish& finish, bool parts);
 
-/// Calls first(partial), which launches the fold of each part of each group. If there are several, a second launch folds their values, `partial`.
+/// Calls first(partial), which launches the fold of each part of each group. If there are several, a second launch
+/// folds their values, `partial`.
 template <class C, class Fold, class Finish, class Launch>
 void in_parts(const OpCall& call, CudaBackend& device, std::int64_t groups, std::int64_t parts, const Fold& fold,
               const Finish& finish, Launch first) {
@@ -337,9 +344,9 @@ void launch_rows(const OpCall& call, CudaBackend& device, const Groups& g, const
   });
 }
 
-/// Calls finish(o, fold of map(o, i, element) over the members i of group o) for every group. Each element is read once. A map has `stream`,
-/// the kStreams tensors of T that it reads. A fold has `identity` and combines two values of C; it needs an overload of take() if the map
-/// returns another type, and may have one to combine many values faster.
+/// Calls finish(o, fold of map(o, i, element) over the members i of group o) for every group. Each element is read
+/// once. A map has `stream`, the kStreams tensors of T that it reads. A fold has `identity` and combines two values of
+/// C; it needs an overload of take() if the map returns another type, and may have one to combine many values faster.
 template <class C, class Fold, class Map, class Finish>
 void fold_groups(const OpCall& call, const Groups& g, Fold fold, Map map, Finish finish) {
   if (g.kept.n == 0) return;
@@ -348,7 +355,7 @@ void fold_groups(const OpCall& call, const Groups& g, Fold fold, Map map, Finish
   else launch_rows<C>(call, device, g, fold, map, finish);
 }
 
-// ---- maps and what is done with results ------------------------------------------------------------------------------------
+// ---- maps and what is done with results -----------------------------------------------------------------------------
 /// The map that returns the element, as Wide<T>.
 template <class U>
 struct Plain {
@@ -365,9 +372,10 @@ struct Divided {
   __device__ void operator()(std::int64_t o, Wide<T> v) const { store(out + o, static_cast<Wide<T>>(v / by)); }
 };
 
-// ---- mean and variance in one read -------------------------------------------------------------------------------------------
-/// Count, sum, and sum of squared deviations from the mean. Deviations of a few elements from their own mean are joined as in Chan, Golub
-/// and LeVeque (1979): nothing cancels, as it would in a sum of squares. The sum is kept instead of the mean, so that infinities stay.
+// ---- mean and variance in one read ----------------------------------------------------------------------------------
+/// Count, sum, and sum of squared deviations from the mean. Deviations of a few elements from their own mean are joined
+/// as in Chan, Golub and LeVeque (1979): nothing cancels, as it would in a sum of squares. The sum is kept instead of
+/// the mean, so that infinities stay.
 template <class C>
 struct Moments {
   C n, sum, squares;

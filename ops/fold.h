@@ -31,13 +31,15 @@ class Scratch {
 };
 
 // Note [Blocks of reductions]
-// A fold is cut into blocks whose sizes depend on the shape alone. Vector accumulators fold each block, and the results of the blocks are
-// folded in the same way. So the bits do not depend on the number of threads, and rounding errors grow as in pairwise summation.
+// A fold is cut into blocks whose sizes depend on the shape alone. Vector accumulators fold each block, and the results
+// of the blocks are folded in the same way. So the bits do not depend on the number of threads, and rounding errors
+// grow as in pairwise summation.
 inline constexpr std::int64_t kFoldRow = 4096, kFoldColumn = 256, kFoldWidth = 1024, kFoldGrain = 1 << 17;
 
 /// out[o, i] = fold of x[o, :, i], where x has the shape (outer, n, inner), all sizes >= 1. Blocks of x are folded by
-/// first_rows(o, at, to, count, n) if inner is 1 (`count` rows of n elements, the first at element `at`, of index o), else by
-/// first_columns(o, column, at, to, n, width) (`width` columns, the first at element `at`). `loops` fold the results of the blocks.
+/// first_rows(o, at, to, count, n) if inner is 1 (`count` rows of n elements, the first at element `at`, of index o),
+/// else by first_columns(o, column, at, to, n, width) (`width` columns, the first at element `at`). `loops` fold the
+/// results of the blocks.
 template <class T, class Rows, class Columns>
 void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_columns, T* out, std::int64_t outer,
                  std::int64_t n, std::int64_t inner);
@@ -147,8 +149,8 @@ void fold_runs(Fold fold, const T* x, T* out, const CoalescedAxes& runs) {
   fold_runs(fold_loops<T>(fold), fold_identity<T>(fold), x, out, runs);
 }
 
-/// Calls f(x, out) on n_in and n_out elements of `dtype`, which are converted from and to float if they are float16 or bfloat16: half types
-/// accumulate in float32 and are rounded once.
+/// Calls f(x, out) on n_in and n_out elements of `dtype`, which are converted from and to float if they are float16 or
+/// bfloat16: half types accumulate in float32 and are rounded once.
 template <class F>
 void with_wide(const std::byte* x, std::byte* out, DType dtype, std::int64_t n_in, std::int64_t n_out, F&& f) {
   dispatch(dtype, [&](auto* p) {

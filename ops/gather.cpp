@@ -112,8 +112,8 @@ void gather_grad_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
-/// Sets rows [first, last) of one outer block to the sums of the parts of dy whose index is that row. Adds in the order of the
-/// indices, so that the bits do not depend on how the rows are divided among threads.
+/// Sets rows [first, last) of one outer block to the sums of the parts of dy whose index is that row. Adds in the order
+/// of the indices, so that the bits do not depend on how the rows are divided among threads.
 template <class T>
 void add_range(const T* dy, const Indices& at, T* to, std::int64_t inner, std::int64_t first, std::int64_t last) {
   std::int64_t n = at.size();
@@ -164,7 +164,7 @@ void gather_grad_kernel(const OpCall& call) {
 
 void gather_grad_gradient(const VjpContext& r) { r.din(0) = apply1(gather_op, r.attrs, {r.dy(), r.in(1)}); }
 
-// ---- one_hot ---------------------------------------------------------------------------------------------------------
+// --- one_hot ---------------------------------------------------------------------------------------------------------
 
 void one_hot_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
@@ -200,7 +200,8 @@ void one_hot_kernel(const OpCall& call) {
 
 constinit const OpDef gather_op{
     .name = "gather", .rule = gather_rule, .cpu = gather_kernel, .vjp = gather_gradient, .saves_in = 2};
-/// The adjoint of gather: zeros with the shape of input 2, to which the parts of input 0 are added at the indices, input 1.
+/// The adjoint of gather: zeros with the shape of input 2, to which the parts of input 0 are added at the indices,
+/// input 1.
 constinit const OpDef gather_grad_like_op{.name = "gather_grad_like",
                                           .rule = gather_grad_rule,
                                           .cpu = gather_grad_kernel,

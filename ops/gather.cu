@@ -1,4 +1,5 @@
-// ops/gather.cu - gather by integer indices, its adjoint, one_hot, and the adjoints of repeat_elements and tile on CUDA.
+// ops/gather.cu - gather by integer indices, its adjoint, one_hot, and the adjoints of repeat_elements and tile on
+// CUDA.
 #include <cub/device/device_radix_sort.cuh>
 
 #include <iterator>
@@ -101,13 +102,15 @@ void run_gather(const OpCall& call) {
 }
 
 // Note [Adding back in order]
-// Atomic additions happen in any order, and the rounding of a float sum depends on it. So the indices are sorted stably: `order` lists
-// the positions that go to row 0, then those that go to row 1, ...; those of row r are order[start[r]] to order[start[r + 1] - 1]. One
-// thread then adds all that goes to one element in the order of the indices: each element is written once, with the bits of the CPU.
-//    An embedding may send half of a batch to one row, that of its padding, and one thread would take long to add all of that. So the
-// list is cut into pieces, whose length depends only on that of the list. A piece that belongs to a single row is summed beforehand, in
-// parallel with all others, and the thread of that row adds its sum as one number. Bits differ from the CPU's only in rows with such a
-// piece.
+// Atomic additions happen in any order, and the rounding of a float sum depends on it. So the indices are sorted
+// stably: `order` lists the positions that go to row 0, then those that go to row 1, ...; those of row r are
+// order[start[r]] to order[start[r + 1] - 1]. One thread then adds all that goes to one element in the order of the
+// indices: each element is written once, with the bits of the CPU.
+//    An embedding may send half of a batch to one row, that of its padding, and one thread would take long to add all
+//    of that. So the
+// list is cut into pieces, whose length depends only on that of the list. A piece that belongs to a single row is
+// summed beforehand, in parallel with all others, and the thread of that row adds its sum as one number. Bits differ
+// from the CPU's only in rows with such a piece.
 /// Sets start[r] to the position of the first of the n sorted keys that is at least r.
 __global__ void find_starts(const std::uint64_t* keys, std::int64_t n, std::int64_t rows, std::int64_t* start) {
   for (std::int64_t r = Thread::first(); r <= rows; r += Thread::step()) {
@@ -120,7 +123,8 @@ __global__ void find_starts(const std::uint64_t* keys, std::int64_t n, std::int6
     start[r] = low;
   }
 }
-/// The length of a piece: about the square root of n, so that the sum over a piece takes about as long as the sum over the pieces of a row.
+/// The length of a piece: about the square root of n, so that the sum over a piece takes about as long as the sum over
+/// the pieces of a row.
 std::int64_t piece_of(std::int64_t n) {
   std::int64_t piece = 64;
   while (piece * piece < n) piece *= 2;
@@ -240,7 +244,7 @@ void run_gather_grad(const OpCall& call) {
   });
 }
 
-// ---- one_hot -----------------------------------------------------------------------------------------------------------
+// - one_hot -----------------------------------------------------------------------------------------------------------
 template <class I>
 __global__ void one_hot_each(std::int64_t n, Divider by_classes, const I* ids, float* out) {
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
@@ -258,7 +262,7 @@ void run_one_hot(const OpCall& call) {
   });
 }
 
-// ---- adjoints of repeat_elements and tile: sums over the copies, in their order ---------------------------------------------
+// ---- adjoints of repeat_elements and tile: sums over the copies, in their order -------------------------------------
 template <class T>
 __global__ void sum_each(Walk kept, Walk copies, const T* from, T* out) {
   using C = std::conditional_t<std::is_same_v<T, bool>, int, Wide<T>>;

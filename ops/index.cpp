@@ -53,7 +53,8 @@ void place_int(const char* op, std::int64_t i, const TensorSpec& x, int axis, Re
   r.count[axis] = 1;
 }
 
-/// The region of x that the index takes, and the shape of the result. The rank of x is known; throws ValueError if the index does not fit.
+/// The region of x that the index takes, and the shape of the result. The rank of x is known; throws ValueError if the
+/// index does not fit.
 Region resolve(const char* op, const Attrs& attrs, const TensorSpec& x) {
   Region r;
   r.rank = x.rank;

@@ -23,13 +23,13 @@ struct IndexList : Extra {
   void push(const Part& part);
 };
 
-/// An index that takes all of every axis but one, and a contiguous range of that one. In memory these are `width` elements from `first` on
-/// in each of `rows` rows of `whole` elements.
+/// An index that takes all of every axis but one, and a contiguous range of that one. In memory these are `width`
+/// elements from `first` on in each of `rows` rows of `whole` elements.
 struct ColumnSlice {
   std::int64_t rows = 1, width = 1, whole = 1, first = 0;
 };
-/// Sets `window` from the attributes of an op that takes from, or embeds in, a tensor of shape x. Returns false if the index is of another
-/// kind, or x is a scalar or its shape is not known.
+/// Sets `window` from the attributes of an op that takes from, or embeds in, a tensor of shape x. Returns false if the
+/// index is of another kind, or x is a scalar or its shape is not known.
 bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* window);
 
 /// x[part, part, ...]. The op's attributes share `parts`.

@@ -13,7 +13,8 @@ namespace {
 
 using Part = IndexList::Part;
 
-/// The parsed indices. A scalar tensor among them is a whole slice in `list`, and a gather is applied to that axis afterwards.
+/// The parsed indices. A scalar tensor among them is a whole slice in `list`, and a gather is applied to that axis
+/// afterwards.
 struct Expression {
   Ref<IndexList> list = Ref<IndexList>::adopt(new IndexList);
   struct Gathered {
@@ -129,8 +130,9 @@ Tensor evaluate(const Tensor& x, const Expression& e) {
     else whole = whole && list.parts[k].whole();
   }
   Tensor y = whole && e.n_tensors ? x : index(x, Ref<Extra>(e.list.get()));
-  // A gather removes its axis. Axes before the ellipsis are counted from the front and gathered last to first; those behind it
-  // are counted from the end and gathered first to last. So no gather renumbers an axis that is gathered later.
+  // A gather removes its axis. Axes before the ellipsis are counted from the front and gathered last to first; those
+  // behind it are counted from the end and gathered first to last. So no gather renumbers an axis that is gathered
+  // later.
   for (int k = e.n_tensors - 1; k >= 0; --k) {
     int axis = 0;
     if (e.tensors[k].part >= ellipsis) continue;

@@ -11,7 +11,8 @@ namespace kassette::ops {
 struct IntegerRange {
   std::uint64_t low, size;
 };
-/// Reads the bounds from the third and fourth input if there are any, and throws ValueError if they enclose nothing; else from the attributes.
+/// Reads the bounds from the third and fourth input if there are any, and throws ValueError if they enclose nothing;
+/// else from the attributes.
 inline IntegerRange integer_range(const OpCall& call) {
   auto [low, high, placement] = call.attrs.as<IntegersAttrs>();
   if (call.n_in > 2) {

@@ -11,8 +11,8 @@
 namespace kassette::ops {
 namespace {
 
-/// Sets *out to the common shape and dtype of the inputs from `first` on; throws if they differ. Sizes along `axis` (INT64_MIN: none)
-/// are not compared. Dims may be unknown.
+/// Sets *out to the common shape and dtype of the inputs from `first` on; throws if they differ. Sizes along `axis`
+/// (INT64_MIN: none) are not compared. Dims may be unknown.
 void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
   out->rank = -1;
   out->dtype = call.spec(first).dtype;
@@ -48,7 +48,8 @@ struct Cut {
   }
 };
 
-/// Copies `outer` runs of `width` elements, which start `from_width` elements apart in `from` and `to_width` apart in `to`.
+/// Copies `outer` runs of `width` elements, which start `from_width` elements apart in `from` and `to_width` apart in
+/// `to`.
 void copy_part(const OpCall& call, std::int64_t outer, std::int64_t width, const std::byte* from,
                std::int64_t from_width, std::byte* to, std::int64_t to_width, int size) {
   constexpr std::int64_t kSmall = 4096;  // bytes; too few for threads, and there may be thousands of parts
@@ -62,7 +63,7 @@ void copy_part(const OpCall& call, std::int64_t outer, std::int64_t width, const
   copy_strided(call, layout, from, to, size);
 }
 
-// ---- concatenate and split -------------------------------------------------------------------------------------------
+// --- concatenate and split -------------------------------------------------------------------------------------------
 
 void concatenate_rule(const OpCall& call, TensorSpec* out) {
   merge(call, 0, call.attrs.as<AxisAttrs>().axis, out);
@@ -143,7 +144,7 @@ void split_gradient(const VjpContext& r) {
   r.din(0) = concatenate(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis));
 }
 
-// ---- stack and unstack -----------------------------------------------------------------------------------------------
+// --- stack and unstack -----------------------------------------------------------------------------------------------
 
 void stack_rule(const OpCall& call, TensorSpec* out) {
   TensorSpec part;
@@ -247,7 +248,8 @@ Tensor stack(const Tensors& parts, int axis) {
 }
 namespace {
 
-/// For more parts than an op can have outputs: unstacks slices of kMaxOutputs parts each. The adjoint of each slice is one pass over x.
+/// For more parts than an op can have outputs: unstacks slices of kMaxOutputs parts each. The adjoint of each slice is
+/// one pass over x.
 Tensors unstack_slices(const Tensor& x, int n, int axis) {
   const Body& b = Access::body(x);
   if (axis < 0 && b.rank < 0)

@@ -29,7 +29,8 @@ unsigned repeated_axes(const char* op, const TensorSpec& small, const TensorSpec
   return mask;
 }
 
-/// The output has the shape of input 1 and the dtype of input 0. `small` and `large` are the shapes of which one broadcasts to the other.
+/// The output has the shape of input 1 and the dtype of input 0. `small` and `large` are the shapes of which one
+/// broadcasts to the other.
 void like_rule(const OpCall& call, TensorSpec* out, const TensorSpec& small, const TensorSpec& large) {
   if (small.known() && large.known() && small.numel() != large.numel()) repeated_axes(call.op.name, small, large);
   out->set(call.spec(1));

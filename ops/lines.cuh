@@ -6,14 +6,17 @@
 namespace kassette::cuda {
 
 // Note [Lines on CUDA]
-// The body of a kernel is written once for all kinds of lines; a line is a group of elements along one axis. read(x) prepares an input;
-// fold(f, map, x...) folds map(i, values of member i); write(y, map, x...) stores map(i, values of member i); exponentials(x) is the fold of
-// a softmax. There are three kinds of lines.
-//   Dense, held   Contiguous elements, kHeld in each of up to 32 (or kThreads) threads. read() loads them into registers, a pack at once, so
+// The body of a kernel is written once for all kinds of lines; a line is a group of elements along one axis. read(x)
+// prepares an input; fold(f, map, x...) folds map(i, values of member i); write(y, map, x...) stores map(i, values of
+// member i); exponentials(x) is the fold of a softmax. There are three kinds of lines.
+//   Dense, held   Contiguous elements, kHeld in each of up to 32 (or kThreads) threads. read() loads them into
+//   registers, a pack at once, so
 //                 memory is read once.
-//   Dense, long   Contiguous elements, in pieces that fit in the registers of a block. Each fold and write reads them again, at best from
+//   Dense, long   Contiguous elements, in pieces that fit in the registers of a block. Each fold and write reads them
+//   again, at best from
 //                 the cache.
-//   Strided       A line for each thread if lines are short or neighbouring threads have neighbouring lines; else for each block.
+//   Strided       A line for each thread if lines are short or neighbouring threads have neighbouring lines; else for
+//   each block.
 // The kind depends on the shape alone, and so do the bits.
 
 /// The packs, and elements, that a thread holds of each input.
@@ -214,8 +217,8 @@ __global__ void __launch_bounds__(kThreads) run_strided(Groups g, Body body) {
     body.run(o, StridedLine<typename Body::Element, Team>(g, g.kept[o]));
 }
 
-/// Calls body.run(o, line of group o) for every group. Body::Element is the type of all elements that it reads and writes along a line;
-/// body.packed() is packs_at() of their addresses.
+/// Calls body.run(o, line of group o) for every group. Body::Element is the type of all elements that it reads and
+/// writes along a line; body.packed() is packs_at() of their addresses.
 template <class Body>
 void launch_lines(const OpCall& call, const Groups& g, Body body) {
   using T = typename Body::Element;

@@ -51,8 +51,8 @@ inline __attribute__((always_inline)) Params params_of(const A& attrs) {
   return attrs.template as<Params>();
 }
 
-// Functions of scalars. They call the C library by name: a std:: overload that is not inlined would be a weak symbol, compiled for one CPU
-// level, which the linker could pick for all.
+// Functions of scalars. They call the C library by name: a std:: overload that is not inlined would be a weak symbol,
+// compiled for one CPU level, which the linker could pick for all.
 namespace m {
 
 template <class T>

@@ -1,4 +1,5 @@
-// ops/matmul.cpp - matmul, dot and batch_dot: an op that contracts labelled axes, with its rule, CPU kernel and gradient.
+// ops/matmul.cpp - matmul, dot and batch_dot: an op that contracts labelled axes, with its rule, CPU kernel and
+// gradient.
 #include "ops/matmul.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 
 constexpr const char* kUserNames[] = {"matmul", "dot", "batch_dot"};
 
-// ---- rule ------------------------------------------------------------------------------------------------------------
+// --- rule ------------------------------------------------------------------------------------------------------------
 
 constexpr std::int64_t kAbsent = -2;
 
@@ -76,7 +77,7 @@ void rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < f.out.rank; ++i) out->dims[i] = size[f.out.of[i]];
 }
 
-// ---- kernel ----------------------------------------------------------------------------------------------------------
+// --- kernel ----------------------------------------------------------------------------------------------------------
 
 class CpuRearranger final : public Rearranger {
  public:
@@ -174,7 +175,8 @@ void kernel(const OpCall& call) {
     });
 }
 
-/// OpDef::accumulate: sum += the product, within the passes over `sum` that the product makes. For two matrices of floats on the CPU.
+/// OpDef::accumulate: sum += the product, within the passes over `sum` that the product makes. For two matrices of
+/// floats on the CPU.
 bool add_product(const OpCall& call, Body& sum) {
   MatrixForm f(call.attrs);
   if (!f.plain || call.device != cpu || sum.numel() == 0) return false;
@@ -188,7 +190,7 @@ bool add_product(const OpCall& call, Body& sum) {
   return sum.dtype == float64 && add(reinterpret_cast<double*>(sum.data()));
 }
 
-// ---- adjoint ---------------------------------------------------------------------------------------------------------
+// --- adjoint ---------------------------------------------------------------------------------------------------------
 
 /// The form of the product that gives the cotangent of operand i.
 ContractionForm gradient_form(const VjpContext& r, int i) {
@@ -202,7 +204,7 @@ void vjp(const VjpContext& r) {
   if (r.wants(1)) r.accumulate(1, matmul_op, gradient_form(r, 1), {r.in(0), r.dy()});
 }
 
-// ---- forms -----------------------------------------------------------------------------------------------------------
+// --- forms -----------------------------------------------------------------------------------------------------------
 
 int rank_of(const Tensor& x, const char* user, const char* which) {
   if (!x.defined()) fail_empty({user, which});

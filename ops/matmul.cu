@@ -102,7 +102,8 @@ cublasComputeType_t compute_type(DType dtype) {
   return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-// cuBLAS puts the products of a call on one axis of a grid, and some versions failed beyond its limit of 65,535 (PyTorch's issue 45724).
+// cuBLAS puts the products of a call on one axis of a grid, and some versions failed beyond its limit of 65,535
+// (PyTorch's issue 45724).
 constexpr std::int64_t kMostProducts = 63 << 10;
 
 // cuBLAS is column-major: it gets the transposed product, out^T = b^T a^T.

@@ -25,9 +25,9 @@ std::uint32_t alignment_of(const void* data) {
   return static_cast<std::uint32_t>(std::min<std::uintptr_t>(256, at & (~at + 1)));
 }
 
-/// A product with a bias in the terms of cuBLASLt: descriptor, layouts, limits, algorithm. Column-major as in multiply(): out^T = b^T a^T,
-/// and the bias is added to each of its columns. A relu is not asked for: cuBLASLt's is max(x, 0), of which it does not say that it keeps NaN, as
-/// ours does. The members own nothing.
+/// A product with a bias in the terms of cuBLASLt: descriptor, layouts, limits, algorithm. Column-major as in
+/// multiply(): out^T = b^T a^T, and the bias is added to each of its columns. A relu is not asked for: cuBLASLt's is
+/// max(x, 0), of which it does not say that it keeps NaN, as ours does. The members own nothing.
 class BiasedProduct {
  public:
   BiasedProduct(const char* what, CudaBackend& device, const ContractionPlan& plan, const std::byte* row)
@@ -45,7 +45,8 @@ class BiasedProduct {
     limit(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{CudaBackend::kBlasWorkspace});
     limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(plan.b));
     limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(plan.a));
-    // The result has new memory, which is aligned. The bias is loaded as the result is stored, and has no limit of its own.
+    // The result has new memory, which is aligned. The bias is loaded as the result is stored, and has no limit of its
+    // own.
     limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(row));
   }
   BiasedProduct(const BiasedProduct&) = delete;

@@ -1,4 +1,5 @@
-// ops/moving.cu - ops on CUDA that select, convert, repeat and generate elements: where, cast, broadcasts, ranges, identity matrices.
+// ops/moving.cu - ops on CUDA that select, convert, repeat and generate elements: where, cast, broadcasts, ranges,
+// identity matrices.
 #include <iterator>
 #include <limits>
 
@@ -76,7 +77,7 @@ void run_spread(const OpCall& call) {
   });
 }
 
-// ---- cast: via double or int64, whichever is exact for the input; the same rules as convert_one ------------------------
+// - cast: via double or int64, whichever is exact for the input; the same rules as convert_one ------------------------
 template <class V>
 __device__ void store_as(DType::Code to, void* out, std::int64_t i, V v) {
   auto saturated = [&](auto* p) {
@@ -153,7 +154,7 @@ void run_cast(const OpCall& call) {
   if (!done) launch_each<1>(call, Convert{from.code(), to.code()});
 }
 
-// ---- ranges and identity matrices ---------------------------------------------------------------------------------------
+// ---- ranges and identity matrices -----------------------------------------------------------------------------------
 /// The value of a scalar on the host.
 template <class R>
 R number(const InputView& a) {

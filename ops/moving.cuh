@@ -6,7 +6,8 @@
 namespace kassette::cuda {
 using namespace ops;
 
-/// Calls f with a null pointer to an unsigned integer of `size` bytes. Elements that are copied as integers keep the bits of NaNs.
+/// Calls f with a null pointer to an unsigned integer of `size` bytes. Elements that are copied as integers keep the
+/// bits of NaNs.
 template <class F>
 void for_size(int size, F f) {
   if (size == 1) f(static_cast<std::uint8_t*>(nullptr));

@@ -9,10 +9,11 @@
 namespace kassette::ops {
 namespace {
 
-// ---- rules -------------------------------------------------------------------------------------------------------------
+// - rules -------------------------------------------------------------------------------------------------------------
 DType stat_dtype(DType d) { return d.size() < 4 ? float32 : d; }
 
-/// Throws unless input i has that dtype (TypeError) and broadcasts to `shape`, as far as both shapes are known (ValueError).
+/// Throws unless input i has that dtype (TypeError) and broadcasts to `shape`, as far as both shapes are known
+/// (ValueError).
 void check_parameter(const OpCall& call, int i, const char* name, DType dtype, const TensorSpec& shape,
                      const char* of) {
   const TensorSpec& p = call.spec(i);
@@ -57,10 +58,11 @@ void center_scale_rule(const OpCall& call, TensorSpec* out) {
   out->set(x);
 }
 
-// ---- adjoints ----------------------------------------------------------------------------------------------------------
+// - adjoints ----------------------------------------------------------------------------------------------------------
 void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::move(term); }
 
-/// along(): a statistic repeated along the reduced axes of x. shared_along(): the same, divided by the number of repetitions.
+/// along(): a statistic repeated along the reduced axes of x. shared_along(): the same, divided by the number of
+/// repetitions.
 Tensor along(const Tensor& t, const Tensor& x, std::int64_t code) { return unreduce(t, x, code); }
 Tensor shared_along(const Tensor& t, const Tensor& x, std::int64_t code) {
   return apply1(unreduce_op, ReduceAttrs{code, /*divide=*/true}, {t, x});
@@ -95,8 +97,9 @@ void normalize_vjp(const VjpContext& r) {
   }
 }
 
-/// With h = (x - mean) s, s = 1 / sqrt(var + epsilon), and N elements in a channel, the op computes dx = gamma s (dy - sum(dy) / N -
-/// h sum(dy h) / N), dgamma = sum(dy h), dbeta = sum(dy). It is linear in dy, and symmetric: its adjoint in dy is itself.
+/// With h = (x - mean) s, s = 1 / sqrt(var + epsilon), and N elements in a channel, the op computes dx = gamma s (dy -
+/// sum(dy) / N - h sum(dy h) / N), dgamma = sum(dy h), dbeta = sum(dy). It is linear in dy, and symmetric: its adjoint
+/// in dy is itself.
 void normalize_grad_vjp(const VjpContext& r) {
   std::int64_t code = r.attrs.as<NormalizeAttrs>().axes;
   bool has_gamma = r.attrs.as<NormalizeAttrs>().gamma;

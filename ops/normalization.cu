@@ -16,7 +16,8 @@ struct MeanAndVariance {
     variance[o] = m.squares / m.n;
   }
 };
-/// Computes for each channel gamma / sqrt(variance + epsilon), and beta. Operands 0 and 1 are gamma and beta, null if the call has none.
+/// Computes for each channel gamma / sqrt(variance + epsilon), and beta. Operands 0 and 1 are gamma and beta, null if
+/// the call has none.
 template <class T>
 struct Factors {
   const Wide<T>* variance;
@@ -60,7 +61,7 @@ void run_normalize(const OpCall& call) {
   });
 }
 
-// ---- backward ------------------------------------------------------------------------------------------------------------
+// ---- backward -------------------------------------------------------------------------------------------------------
 struct Two {
   double a, b;
 };
@@ -80,7 +81,8 @@ struct Products {
     return {static_cast<double>(d), static_cast<double>(d * (load(&x) - mean[o]))};
   }
 };
-/// Computes the gradients of gamma and beta, and the factors of dx, from the sums. `gamma` has one number per channel, or is null.
+/// Computes the gradients of gamma and beta, and the factors of dx, from the sums. `gamma` has one number per channel,
+/// or is null.
 template <class T>
 struct Slopes {
   const T* gamma;
@@ -148,7 +150,7 @@ void run_normalize_grad(const OpCall& call) {
   });
 }
 
-// ---- (x - mean) * scale + shift ------------------------------------------------------------------------------------------
+// ---- (x - mean) * scale + shift -------------------------------------------------------------------------------------
 template <class T, int kArity>
 struct CenterScale {
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[kArity], std::int64_t i) const {

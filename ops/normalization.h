@@ -1,16 +1,18 @@
-// ops/normalization.h - batch normalisation as functions of tensors. An empty Tensor stands for "no gamma" and "no beta".
+// ops/normalization.h - batch normalisation as functions of tensors. An empty Tensor stands for "no gamma" and "no
+// beta".
 #pragma once
 #include "ops/op.h"
 
 namespace kassette::ops {
 
-/// The results of normalize_batch. mean and variance have the axes that are not reduced; they are float32 if x is float16 or bfloat16.
+/// The results of normalize_batch. mean and variance have the axes that are not reduced; they are float32 if x is
+/// float16 or bfloat16.
 struct Normalized {
   Tensor y, mean, variance;
 };
 
-/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, with the mean and the biased variance of x over the axes in `code`, from
-/// encode_axes(). gamma and beta broadcast to the shape of x without these axes.
+/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, with the mean and the biased variance of x over the axes
+/// in `code`, from encode_axes(). gamma and beta broadcast to the shape of x without these axes.
 Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& beta, std::int64_t code, double epsilon);
 /// (x - mean) * scale + shift; the parameters broadcast to x, and are float32 if x is float16 or bfloat16.
 Tensor center_scale(const Tensor& x, const Tensor& mean, const Tensor& scale, const Tensor& shift);

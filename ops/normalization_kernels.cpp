@@ -92,8 +92,8 @@ void apply_parameters(const Walk& w, const Parameters<T>& all, F call) {
   });
 }
 
-/// Computes the sums of each channel by columns(first element, rows, first parameter, a, b) or run(first element, n, channel, a, b), and its
-/// parameters by join(parts, channel); then calls call as apply_parameters() does.
+/// Computes the sums of each channel by columns(first element, rows, first parameter, a, b) or run(first element, n,
+/// channel, a, b), and its parameters by join(parts, channel); then calls call as apply_parameters() does.
 template <class T, class Columns, class Run, class Join, class F>
 void sum_and_apply(const Walk& w, Columns columns, Run run, Join join, const Parameters<T>& all, F call) {
   Parts<T> parts(w);
@@ -123,7 +123,8 @@ auto scaling(const Walk& w, const T* x, T* y) {
   };
 }
 
-/// Input i of a call with elements of T: converted if they are float16 or bfloat16, and repeated to `shape` if that is given. Null if i < 0.
+/// Input i of a call with elements of T: converted if they are float16 or bfloat16, and repeated to `shape` if that is
+/// given. Null if i < 0.
 template <class T>
 class Wide {
  public:
@@ -154,8 +155,8 @@ class Wide {
   const std::byte* at_ = nullptr;
 };
 
-/// An output with elements of T. Once they are all computed, store() rounds them if the output is float16 or bfloat16. The destructor does
-/// not do that, since an interrupt may end the conversion with an exception.
+/// An output with elements of T. Once they are all computed, store() rounds them if the output is float16 or bfloat16.
+/// The destructor does not do that, since an interrupt may end the conversion with an exception.
 template <class T>
 class Rounded {
  public:

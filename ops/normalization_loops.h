@@ -1,5 +1,5 @@
-// ops/normalization_loops.h - the loops of batch normalisation, with a table for each CPU level. Results have the same bits on every
-// level: the order of summation does not depend on the width of vectors, and no multiply-add is fused.
+// ops/normalization_loops.h - the loops of batch normalisation, with a table for each CPU level. Results have the same
+// bits on every level: the order of summation does not depend on the width of vectors, and no multiply-add is fused.
 #pragma once
 #include <cstdint>
 

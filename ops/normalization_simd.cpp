@@ -7,10 +7,10 @@ namespace kassette::ops {
 namespace {
 
 // Note [Moments in one pass]
-// A block of up to kBlock rows is read from memory once: sums of d and d * d, d = x - shift, give mean and variance. The shift is the
-// mean of the first eight rows of the block itself, so (mean - shift)^2 is at most kBlock / 8 times the variance of the block, and
-// the difference of the two sums loses at most a factor of kBlock / 8 + 1 in precision, whatever x is. Blocks are joined as Chan,
-// Golub and LeVeque (1979) do, which loses nothing.
+// A block of up to kBlock rows is read from memory once: sums of d and d * d, d = x - shift, give mean and variance.
+// The shift is the mean of the first eight rows of the block itself, so (mean - shift)^2 is at most kBlock / 8 times
+// the variance of the block, and the difference of the two sums loses at most a factor of kBlock / 8 + 1 in precision,
+// whatever x is. Blocks are joined as Chan, Golub and LeVeque (1979) do, which loses nothing.
 constexpr std::int64_t kBlock = 128, kGroup = 8, kColumns = 256;
 
 /// True if the matrix at y is to be written past the caches and all its vectors are aligned, as those writes need.
@@ -29,12 +29,12 @@ KASSETTE_FN void end_stream(bool stream) {
 }
 
 // Note [Asked for in the order of memory]
-// A group of eight rows is read column by column, which keeps its sums in registers. Hardware prefetchers do not predict that order, and
-// memory is slower for cache lines a row apart than for neighbouring ones. So while one group is read, cache lines of a later one are
-// prefetched row by row, one for each vector: the gradient of [100352, 64] takes 0.81 to 0.95 of the time that it takes if the line below
-// each vector is prefetched (2 threads of an EPYC 9005, with and without other load). Processing one block of columns after the other, so
-// that its second pass finds it in the caches, reads less memory but takes 1.3 times as long with 32 columns, 1.8 times with 16, for the
-// same reason.
+// A group of eight rows is read column by column, which keeps its sums in registers. Hardware prefetchers do not
+// predict that order, and memory is slower for cache lines a row apart than for neighbouring ones. So while one group
+// is read, cache lines of a later one are prefetched row by row, one for each vector: the gradient of [100352, 64]
+// takes 0.81 to 0.95 of the time that it takes if the line below each vector is prefetched (2 threads of an EPYC 9005,
+// with and without other load). Processing one block of columns after the other, so that its second pass finds it in
+// the caches, reads less memory but takes 1.3 times as long with 32 columns, 1.8 times with 16, for the same reason.
 template <class T>
 class Ahead {
  public:
@@ -47,8 +47,8 @@ class Ahead {
     first_ = (row + rows_) * stride_;
     column_ = 0;
   }
-  /// The first of eight elements to prefetch while the vectors of eight rows at column c are read. The others follow at distances of step();
-  /// all may be past the end of the array.
+  /// The first of eight elements to prefetch while the vectors of eight rows at column c are read. The others follow at
+  /// distances of step(); all may be past the end of the array.
   KASSETTE_FN std::int64_t eight(std::int64_t c) {
     if (!lines_) return first_ + c;  // the last columns of a wide matrix: the same ones of rows below
     std::int64_t i = first_ + column_;
@@ -80,7 +80,8 @@ KASSETTE_FN V sum8(const V* d) {
   return ((d[0] + d[1]) + (d[2] + d[3])) + ((d[4] + d[5]) + (d[6] + d[7]));
 }
 
-/// Sums a and b, which f(element, column, part, a, b) sets, over up to kBlock rows, eight rows at a time, pairwise. ask(element) prefetches.
+/// Sums a and b, which f(element, column, part, a, b) sets, over up to kBlock rows, eight rows at a time, pairwise.
+/// ask(element) prefetches.
 template <class T, class F, class Ask>
 KASSETTE_FN void block_sums(std::int64_t n, std::int64_t stride, std::int64_t width, T* sum_a, T* sum_b, F f, Ask ask) {
   using V = xsimd::batch<T>;
@@ -199,7 +200,8 @@ void sums(const T* dy, const T* x, const Rows& m, const T* mean, T* sum, T* prod
   }
 }
 
-/// y = value(element, part, parameters), eight rows at a time, for which the parameters of a vector of columns are loaded once.
+/// y = value(element, part, parameters), eight rows at a time, for which the parameters of a vector of columns are
+/// loaded once.
 template <class T, class Parameters, class Value, class Ask>
 KASSETTE_FN void by_columns(const Rows& m, T* y, Parameters parameters, Value value, Ask ask) {
   const bool stream = streams(y, m);

@@ -1,4 +1,5 @@
-// ops/normalization_walk.h - traversal of memory in batch normalisation: any axes as rows and columns, on several threads.
+// ops/normalization_walk.h - traversal of memory in batch normalisation: any axes as rows and columns, on several
+// threads.
 #pragma once
 #include "ops/fold.h"
 #include "ops/normalization_loops.h"
@@ -13,8 +14,8 @@ struct Folded {
   explicit Folded(const CoalescedAxes& runs);
 };
 
-/// For shapes whose kept and reduced axes alternate more often than Folded has room for: there() copies a tensor with the reduced axes last,
-/// back() undoes that. Not needed if moves() is false.
+/// For shapes whose kept and reduced axes alternate more often than Folded has room for: there() copies a tensor with
+/// the reduced axes last, back() undoes that. Not needed if moves() is false.
 class Order {
  public:
   Order(const TensorSpec& x, unsigned reduced);
@@ -35,10 +36,11 @@ class Order {
 };
 
 // Note [Rows and columns]
-// If each channel has long runs of memory (channels first, layer normalisation), the matrix has a row for each run, and parameters per row.
-// Otherwise it has a column for each channel, and parameters per column. The elements of a short run are columns of their own, and a few
-// channels (an image has 3) are repeated side by side, so that vectors are full; the last row is then incomplete, the tail, if the
-// repetitions do not divide the outer size. Walk is that matrix.
+// If each channel has long runs of memory (channels first, layer normalisation), the matrix has a row for each run, and
+// parameters per row. Otherwise it has a column for each channel, and parameters per column. The elements of a short
+// run are columns of their own, and a few channels (an image has 3) are repeated side by side, so that vectors are
+// full; the last row is then incomplete, the tail, if the repetitions do not divide the outer size. Walk is that
+// matrix.
 struct Walk {
   Folded f;
   bool by_rows, stream;
@@ -63,7 +65,8 @@ struct Walk {
 
   /// True by rows if there are enough channels to give each to one thread: Note [Channel by channel].
   bool channel_by_channel() const { return by_rows && channels() >= 4 * num_threads(); }
-  /// By rows: calls sum(channel), then call(first element, rows, first parameter) on the rows of that channel, for all channels.
+  /// By rows: calls sum(channel), then call(first element, rows, first parameter) on the rows of that channel, for all
+  /// channels.
   template <class Sum, class F>
   void for_channels(Sum sum, F call) const;
 
@@ -103,9 +106,9 @@ void Walk::for_parts(F&& call) const {
 }
 
 // Note [Channel by channel]
-// Elements are summed, and read again once the sums are known. A large x and dy have left the caches by then; those of a single channel
-// (32 images of 56 x 56: 0.4 MB each) have not. So a thread sums a channel and processes it again at once, and memory is read once.
-// Channels of a few elements are taken several at a time.
+// Elements are summed, and read again once the sums are known. A large x and dy have left the caches by then; those of
+// a single channel (32 images of 56 x 56: 0.4 MB each) have not. So a thread sums a channel and processes it again at
+// once, and memory is read once. Channels of a few elements are taken several at a time.
 template <class Sum, class F>
 void Walk::for_channels(Sum sum, F call) const {
   std::int64_t several = f.outer == 1 ? std::max<std::int64_t>(1, kNormGrain / width) : 1;
@@ -120,9 +123,9 @@ void Walk::for_channels(Sum sum, F call) const {
       });
 }
 
-/// Two sums per channel, of blocks whose borders depend on the shape alone, so that bits do not depend on the number of threads. Blocks are
-/// summed from the last to the first: the end of x and dy was written last and may still be in the cache, and their beginning, summed last,
-/// is what the next pass reads first.
+/// Two sums per channel, of blocks whose borders depend on the shape alone, so that bits do not depend on the number of
+/// threads. Blocks are summed from the last to the first: the end of x and dy was written last and may still be in the
+/// cache, and their beginning, summed last, is what the next pass reads first.
 template <class T>
 class Parts {
  public:
@@ -143,7 +146,8 @@ class Parts {
     for (std::int64_t o = w_.f.outer; o-- > 0;)
       for (std::int64_t k = blocks_; k-- > 0;) sum_part(w_.run_of(channel, o) * blocks_ + k, run);
   }
-  /// By columns: calls columns(first element, rows, first parameter, a, b), which sums a block of columns, for all blocks.
+  /// By columns: calls columns(first element, rows, first parameter, a, b), which sums a block of columns, for all
+  /// blocks.
   template <class Columns>
   void sum_columns(Columns columns) {
     constexpr std::int64_t kChunk = 1024;

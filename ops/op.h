@@ -6,8 +6,8 @@ namespace kassette::ops {
 
 struct OpDef;
 
-/// An input of a rule or kernel: shape and dtype, and the bytes as they were read at entry. `data` is null if the value is not known
-/// (symbolic) or not needed (shape-only inputs).
+/// An input of a rule or kernel: shape and dtype, and the bytes as they were read at entry. `data` is null if the value
+/// is not known (symbolic) or not needed (shape-only inputs).
 struct InputView {
   const Body* body;
   std::byte* data;
@@ -34,8 +34,8 @@ struct OpCall {
   }
 };
 
-/// Computes shapes and dtypes of the outputs, also from inputs with unknown sizes or rank. Throws on bad input, so eager and symbolic calls fail
-/// with the same message.
+/// Computes shapes and dtypes of the outputs, also from inputs with unknown sizes or rank. Throws on bad input, so
+/// eager and symbolic calls fail with the same message.
 using Rule = void (*)(const OpCall& call, TensorSpec* out);
 using Kernel = void (*)(const OpCall& call);
 
@@ -54,16 +54,16 @@ class In {
 /// Accumulates the result of an op into a cotangent without a tensor in between.
 class Accumulator {
  public:
-  /// Adds op(in...) to the cotangent of `to`: in the memory of the sum so far, or as a splat (Note [Splats]). Returns false, and does nothing, if
-  /// neither is possible.
+  /// Adds op(in...) to the cotangent of `to`: in the memory of the sum so far, or as a splat (Note [Splats]). Returns
+  /// false, and does nothing, if neither is possible.
   virtual bool accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) = 0;
 
  protected:
   ~Accumulator() = default;
 };
 
-/// The arguments of a vjp: inputs and outputs of the recorded op as tensors on the tape, and cotangents. Only the inputs and outputs that the op
-/// saves have a value.
+/// The arguments of a vjp: inputs and outputs of the recorded op as tensors on the tape, and cotangents. Only the
+/// inputs and outputs that the op saves have a value.
 class VjpContext {
  public:
   /// `accumulator` may be null.
@@ -135,7 +135,8 @@ enum class Pattern : std::uint8_t {
   embed,  // zeros, with input 0 at column_slice_of(attrs, output)
 };
 
-/// An op. Its identity is the address of this struct, which is not exported. Masks have bit i for input or output i, and bit 31 for all from 31 on.
+/// An op. Its identity is the address of this struct, which is not exported. Masks have bit i for input or output i,
+/// and bit 31 for all from 31 on.
 struct OpDef {
   const char* name;
   Rule rule;
@@ -152,18 +153,21 @@ struct OpDef {
   Placement (*placement)(const Attrs& attrs) =
       nullptr;  // dtype and device of the output, if only the attributes determine them
   const ElementwiseLoops* loops = nullptr;
-  /// Adds the output to `sum` in one pass, with the same bits as the op followed by an addition. Returns false, and does nothing, if it cannot.
+  /// Adds the output to `sum` in one pass, with the same bits as the op followed by an addition. Returns false, and
+  /// does nothing, if it cannot.
   /// `sum` has the output's shape and dtype, and no other reference to it exists.
   bool (*accumulate)(const OpCall& call, Body& sum) = nullptr;
   Pattern pattern = Pattern::none;
-  /// Computes the output plus `row`, a bias along the last axis, and then, if `relu`, the maximum with 0, in one pass with the same bits as the
-  /// separate ops. Returns false, and does nothing, if it cannot. The output has its shape and gets its storage here.
+  /// Computes the output plus `row`, a bias along the last axis, and then, if `relu`, the maximum with 0, in one pass
+  /// with the same bits as the separate ops. Returns false, and does nothing, if it cannot. The output has its shape
+  /// and gets its storage here.
   bool (*with_bias)(const OpCall& call, const Body& row, bool relu) = nullptr;
   /// For ops that broadcast input 0: if it has one element, writes the element that all of `out` have.
   void (*repeated)(const OpCall& call, const TensorSpec& out, std::byte* element) = nullptr;
   // The CUDA library sets these before its device is visible.
   mutable Kernel cuda = nullptr;
-  /// with_bias on a CUDA device, without relu. Products that another library computes may differ in the last bits from those of `cuda`.
+  /// with_bias on a CUDA device, without relu. Products that another library computes may differ in the last bits from
+  /// those of `cuda`.
   mutable bool (*cuda_with_bias)(const OpCall& call, const Body& row) = nullptr;
 };
 inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
@@ -186,8 +190,8 @@ struct ListAttrs {
   std::int64_t n_out;
 };
 
-/// Runs one op: checks, rule, kernel (unless symbolic), and a node of the tape if the call may be differentiated or become part of a function.
-/// All operations on tensors go through here. A call that throws changes nothing.
+/// Runs one op: checks, rule, kernel (unless symbolic), and a node of the tape if the call may be differentiated or
+/// become part of a function. All operations on tensors go through here. A call that throws changes nothing.
 void apply(const OpDef& op, const Attrs& attrs, const In* in, int n_in, Tensor* out, int n_out);
 Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in);
 inline Tensor apply1(const OpDef& op, std::initializer_list<In> in) { return apply1(op, Attrs(), in); }
@@ -196,8 +200,8 @@ Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in);
 /// Allocates an output: for kernels of ops whose output shape the rule could not know, and for views.
 void allocate_output(Body& out, Device device);
 
-/// Copies a rank-0 tensor of the CPU to an accelerator. Numbers are cached there, so that the next op with the same number does not wait for
-/// a copy.
+/// Copies a rank-0 tensor of the CPU to an accelerator. Numbers are cached there, so that the next op with the same
+/// number does not wait for a copy.
 Tensor scalar_on(const Body& scalar, Device device);
 /// Returns `t`, or a copy on `device` if `t` is a single number on the CPU and `device` is another one.
 Tensor number_on(const Tensor& t, Device device);

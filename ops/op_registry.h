@@ -1,4 +1,5 @@
-// ops/op_registry.h - the list of all ops. Tests look them up by name, and so does what connects the CUDA library's kernels.
+// ops/op_registry.h - the list of all ops. Tests look them up by name, and so does what connects the CUDA library's
+// kernels.
 #pragma once
 #include <vector>
 

@@ -77,7 +77,8 @@ struct Writer {
     if (dtype == float32 && depth + 1 == spec.rank && write_floats(items(x), n)) return;
     for (std::int64_t i = 0; i < n; ++i) write(items(x)[i], depth + 1);
   }
-  /// The most frequent kind of list, ints and floats to float32, without a dispatch for each number. False if there are others.
+  /// The most frequent kind of list, ints and floats to float32, without a dispatch for each number. False if there are
+  /// others.
   bool write_floats(const Operand* item, std::int64_t n) {
     auto* to = reinterpret_cast<float*>(at);
     for (std::int64_t i = 0; i < n; ++i) {
@@ -106,7 +107,8 @@ struct Writer {
   }
 };
 
-/// Copies an array, with a conversion to `dtype`: the tensor that ArrayOf makes may share the memory of the user's array.
+/// Copies an array, with a conversion to `dtype`: the tensor that ArrayOf makes may share the memory of the user's
+/// array.
 Tensor shaped_array(const Operand& x, DType dtype, const char* what, Fractions fractions) {
   Tensor array = attribute_errors(what, [&] { return Access::make_array(x); });
   const Body& b = Access::body(array);

@@ -8,11 +8,11 @@ namespace kassette::ops {
 DType default_float();
 void set_default_float(DType dtype);
 
-/// What to do with a fraction if integers are wanted: `refuse` throws, for numbers beside a tensor; `cut` converts as a cast does, for values
-/// that are fed or assigned.
+/// What to do with a fraction if integers are wanted: `refuse` throws, for numbers beside a tensor; `cut` converts as a
+/// cast does, for values that are fed or assigned.
 enum class Fractions : std::uint8_t { refuse, cut };
-/// Converts an operand to a tensor. A number, list or container gets `dtype`, or floatx if that is not given. `what` is the function that
-/// errors name.
+/// Converts an operand to a tensor. A number, list or container gets `dtype`, or floatx if that is not given. `what` is
+/// the function that errors name.
 Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions fractions = Fractions::refuse);
 /// True if the operand is a Tensor already.
 inline bool is_tensor_operand(const Operand& x) { return Access::kind(x) == Scalar::kTensor; }

@@ -1,4 +1,5 @@
-// ops/packs.cuh - packs, the elements that a thread reads at once, and sizes of launches that depend on the shape alone.
+// ops/packs.cuh - packs, the elements that a thread reads at once, and sizes of launches that depend on the shape
+// alone.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace kassette::cuda {
 
-/// The number of contiguous elements that a thread reads at once: 16 bytes, but at most 8 elements, since each takes a register.
+/// The number of contiguous elements that a thread reads at once: 16 bytes, but at most 8 elements, since each takes a
+/// register.
 template <class T>
 inline constexpr int kPack = sizeof(T) >= 16  ? 1
                              : sizeof(T) == 1 ? 8

@@ -1,5 +1,5 @@
-// ops/philox.h - Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), and the order of its words in a draw.
-// Compiled by g++ and nvcc.
+// ops/philox.h - Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), and the order of
+// its words in a draw. Compiled by g++ and nvcc.
 #pragma once
 #include <cstdint>
 
@@ -28,7 +28,8 @@ KASSETTE_FN PhiloxWords philox(PhiloxWords c, std::uint32_t k0, std::uint32_t k1
   return c;
 }
 
-/// The key of a draw. The seed of its source is the key of Philox, and the number of the draw is the upper half of the counter.
+/// The key of a draw. The seed of its source is the key of Philox, and the number of the draw is the upper half of the
+/// counter.
 struct RandomKey {
   std::uint64_t seed, draw;
 };
@@ -41,9 +42,10 @@ KASSETTE_FN PhiloxWords random_block(const RandomKey& key, std::uint64_t block) 
 }
 
 // Note [Order of random words]
-// 16 blocks make a group of 64 words, which are numbered by their place in the block first: word k of block j has number 16 k + j. So
-// a vector that holds word k of 4, 8 or 16 blocks is stored without shuffling, neighbouring threads of a GPU write neighbouring words, and
-// the order does not depend on either. 64-bit numbers are made of words 2 k and 2 k + 1 of a block; a group has 32 of them.
+// 16 blocks make a group of 64 words, which are numbered by their place in the block first: word k of block j has
+// number 16 k + j. So a vector that holds word k of 4, 8 or 16 blocks is stored without shuffling, neighbouring threads
+// of a GPU write neighbouring words, and the order does not depend on either. 64-bit numbers are made of words 2 k and
+// 2 k + 1 of a block; a group has 32 of them.
 inline constexpr int kGroupBlocks = 16;
 inline constexpr int kGroupWords = 64;
 

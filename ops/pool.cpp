@@ -45,7 +45,7 @@ void like_second_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
-// ---- kernels ---------------------------------------------------------------------------------------------------------
+// --- kernels ---------------------------------------------------------------------------------------------------------
 
 constexpr std::int64_t kChannels = 64;  // of a piece of work: few enough that there are pieces for many threads
 
@@ -69,14 +69,16 @@ bool direct(const Images& x) {
   return x.channels_last() && x.dtype.size() == static_cast<int>(sizeof(T));
 }
 
-/// The ranges of a tile along one axis: its results, the elements that their windows cover, and those of them that the tile writes.
+/// The ranges of a tile along one axis: its results, the elements that their windows cover, and those of them that the
+/// tile writes.
 struct TileAxis {
   std::int64_t results[2], shown[2], own[2];  // half-open
 };
 struct Tile {
   TileAxis axis[3];
 };
-/// Part i of n of an axis. Parts divide the results or, if `spreads`, the elements: a part then has all windows that cover one of its elements.
+/// Part i of n of an axis. Parts divide the results or, if `spreads`, the elements: a part then has all windows that
+/// cover one of its elements.
 TileAxis tile_axis(const WindowAxis& w, std::int64_t in, std::int64_t out, std::int64_t i, std::int64_t n,
                    bool spreads) {
   TileAxis t;
@@ -181,8 +183,8 @@ class Image {
   T* data_ = nullptr;
 };
 
-/// Calls f(window, origin, result) for each window of a tile of one image, whose points are `step` elements apart. window.at counts from
-/// element `origin` of the tile, and `result` is the index of the window's result in the tile.
+/// Calls f(window, origin, result) for each window of a tile of one image, whose points are `step` elements apart.
+/// window.at counts from element `origin` of the tile, and `result` is the index of the window's result in the tile.
 template <class T, class F>
 void each_window(const ConvShape& s, const Tile& tile, std::int64_t step, std::int64_t channels, F&& f) {
   const WindowAxis* w = s.window;
@@ -226,10 +228,12 @@ void each_window(const ConvShape& s, const Tile& tile, std::int64_t step, std::i
   }
 }
 
-/// Calls f(window, pointers) for each window, with a pointer into each of the sides, which all have one dtype and data format.
+/// Calls f(window, pointers) for each window, with a pointer into each of the sides, which all have one dtype and data
+/// format.
 template <class T, int kSides, class F>
 void pool(const ConvShape& s, const Side (&sides)[kSides], F f) {
-  // Images that must be copied are cut into tiles that stay in a cache, with few channels if the window is large; others are one tile.
+  // Images that must be copied are cut into tiles that stay in a cache, with few channels if the window is large;
+  // others are one tile.
   const bool spreads = sides[kSides - 1].use == Side::adds, copied = !direct<T>(sides[0].images);
   std::int64_t shown = 1;  // elements that the windows of a tile of one result, or of one element, cover
   for (int d = 0; d < 3; ++d)
@@ -260,8 +264,9 @@ void pool(const ConvShape& s, const Side (&sides)[kSides], F f) {
       });
 }
 
-/// Pools images in channels_first without copying them: `whole` computes lines of windows that padding does not cut along the last axis, and `cut` a
-/// single window. Returns false, and does nothing, if the elements of x are not T, channels are last, or `whole` does not support the stride.
+/// Pools images in channels_first without copying them: `whole` computes lines of windows that padding does not cut
+/// along the last axis, and `cut` a single window. Returns false, and does nothing, if the elements of x are not T,
+/// channels are last, or `whole` does not support the stride.
 template <class T>
 bool pool_lines(const ConvShape& s, const Side& x, const Side& y, void (*whole)(const PoolLines<T>&, const T*, T*),
                 void (*cut)(const PoolWindow<T>&, const T*, T*)) {
@@ -314,8 +319,8 @@ bool pool_lines(const ConvShape& s, const Side& x, const Side& y, void (*whole)(
   return true;
 }
 
-/// Calls run(shape, zero) with the geometry between a tensor of windows and one of results; zero has the type to compute in, float for half
-/// types.
+/// Calls run(shape, zero) with the geometry between a tensor of windows and one of results; zero has the type to
+/// compute in, float for half types.
 template <class F>
 void with_shape(const OpCall& call, const TensorSpec& windows, const TensorSpec& results, F&& run) {
   if (call.out[0]->numel() == 0) return;
@@ -375,7 +380,7 @@ void avg_spread_kernel(const OpCall& call) {
   });
 }
 
-// ---- adjoints --------------------------------------------------------------------------------------------------------
+// --- adjoints --------------------------------------------------------------------------------------------------------
 
 void max_vjp(const VjpContext& r) { r.din(0) = apply1(max_pool_spread_op, r.attrs, {r.in(0), r.dy()}); }
 void max_spread_vjp(const VjpContext& r) {

@@ -1,5 +1,5 @@
-// ops/pool.cu - pooling on CUDA. Each thread computes one element of the output; gradients sum over the windows that cover it, in order and
-// without atomics.
+// ops/pool.cu - pooling on CUDA. Each thread computes one element of the output; gradients sum over the windows that
+// cover it, in order and without atomics.
 #include <iterator>
 
 #include "ops/teams.cuh"
@@ -72,7 +72,8 @@ __global__ void fill_each(F f, std::int64_t n, Divider by_points, T* to) {
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step())
     store(to + t, f(Place(t, by_points, f.g.by_in.channels, f.g.channels_first)));
 }
-/// Sets the elements of the output to F<T>{geometry, inputs...}(place), with the geometry between `windows` and `results`.
+/// Sets the elements of the output to F<T>{geometry, inputs...}(place), with the geometry between `windows` and
+/// `results`.
 template <template <class> class F, class... In>
 void fill_output(const OpCall& call, const TensorSpec& windows, const TensorSpec& results, In... inputs) {
   with_floats(call, [&](auto* p) {

@@ -1,5 +1,5 @@
-// ops/pool_loops.h - the inner loops of pooling, with a table for each CPU level: one window and several channels, or lines of windows and one
-// channel.
+// ops/pool_loops.h - the inner loops of pooling, with a table for each CPU level: one window and several channels, or
+// lines of windows and one channel.
 #pragma once
 #include <cstdint>
 
@@ -13,8 +13,8 @@ struct PoolWindow {
   const std::int64_t* at;
   std::int64_t taps, channels;
 };
-/// Lines of windows that padding does not cut along the last axis, in images with channels first. The windows of a line are `stride` (1 or 2)
-/// elements apart and cover `columns` (>= stride) elements of each of the rows at[i].
+/// Lines of windows that padding does not cut along the last axis, in images with channels first. The windows of a line
+/// are `stride` (1 or 2) elements apart and cover `columns` (>= stride) elements of each of the rows at[i].
 template <class T>
 struct PoolLines {
   const std::int64_t* at;

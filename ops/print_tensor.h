@@ -4,7 +4,8 @@
 
 namespace kassette::ops {
 
-/// Returns x as a new tensor; each time that is computed, "message value" goes to the print sink. The gradient is that of the identity.
+/// Returns x as a new tensor; each time that is computed, "message value" goes to the print sink. The gradient is that
+/// of the identity.
 Tensor print_tensor(const Tensor& x, std::string message);
 
 extern const OpDef print_tensor_op;

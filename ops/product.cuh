@@ -7,8 +7,8 @@
 namespace kassette::cuda {
 using namespace ops;
 
-/// `batch` products, with next_a, next_b and next_out elements from one matrix to the next. Sums are in float32, or in float64 if the operands
-/// are; half types may have a float32 result.
+/// `batch` products, with next_a, next_b and next_out elements from one matrix to the next. Sums are in float32, or in
+/// float64 if the operands are; half types may have a float32 result.
 struct BlasProduct {
   GemmShape of;
   DType dtype, out_dtype;
@@ -24,8 +24,8 @@ void multiply(const char* what, CudaBackend& device, const BlasProduct& product)
 /// TF32 multiplies float32 on tensor cores, with 10 of the 23 bits of the mantissa; used only if the user allows it.
 cublasComputeType_t compute_type(DType dtype);
 
-/// OpDef::cuda_with_bias of matmul: for one product of float32 matrices that need no copy. Half types are left to the separate ops, which round
-/// twice. Defined in ops/matmul_bias.cu.
+/// OpDef::cuda_with_bias of matmul: for one product of float32 matrices that need no copy. Half types are left to the
+/// separate ops, which round twice. Defined in ops/matmul_bias.cu.
 bool multiply_with_bias(const OpCall& call, const Body& row);
 
 }  // namespace kassette::cuda

@@ -24,7 +24,7 @@ constexpr std::int64_t kGrain = 1 << 14;  // a multiple of a group of words, so 
 constexpr std::int64_t kBlock = 512;      // likewise
 static_assert(kGrain % kGroupWords == 0 && kBlock % kGroupWords == 0);
 
-// ---- the global generator --------------------------------------------------------------------------------------------
+// --- the global generator --------------------------------------------------------------------------------------------
 
 struct Global {
   std::mutex mutex;
@@ -67,7 +67,7 @@ std::uint64_t seed_of(const Scalar& seed, const char* what) {
   }
 }
 
-// ---- rules -----------------------------------------------------------------------------------------------------------
+// --- rules -----------------------------------------------------------------------------------------------------------
 
 void key_rule(const OpCall&, TensorSpec* out) {
   out->dtype = int64;
@@ -117,8 +117,8 @@ double rounded_to(DType dtype, double v) {
   return v;
 }
 
-/// Sets `mask` to the shape argument, with x's sizes in place of -1 and kUnknown for unknown ones. Returns false if there is none: the mask then
-/// has the shape of x.
+/// Sets `mask` to the shape argument, with x's sizes in place of -1 and kUnknown for unknown ones. Returns false if
+/// there is none: the mask then has the shape of x.
 bool mask_spec(const OpCall& call, TensorSpec& mask) {
   if (call.n_in < 3) return false;
   const TensorSpec& x = call.spec(0);
@@ -146,7 +146,7 @@ void dropout_rule(const OpCall& call, TensorSpec* out) {
   out->set(x);
 }
 
-// ---- kernels ---------------------------------------------------------------------------------------------------------
+// --- kernels ---------------------------------------------------------------------------------------------------------
 
 RandomKey key_of(const OpCall& call, int i) {
   RandomKey key;
@@ -260,7 +260,8 @@ void integers_kernel(const OpCall& call) {
     T* to = call.out_as<T>();
     if constexpr (std::is_integral_v<T>)
       for_words64(key, out.numel(), [&](std::int64_t at, const std::uint64_t* words, std::int64_t n) {
-        // The upper half of the product is below range.size. Probabilities differ by at most range.size / 2^64, relatively.
+        // The upper half of the product is below range.size. Probabilities differ by at most range.size / 2^64,
+        // relatively.
         for (std::int64_t i = 0; i < n; ++i) {
           auto offset = static_cast<std::uint64_t>(static_cast<unsigned __int128>(words[i]) * range.size >> 64);
           to[at + i] = static_cast<T>(range.low + offset);

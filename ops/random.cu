@@ -1,4 +1,5 @@
-// ops/random.cu - random draws and dropout on CUDA, with the same bits as on the CPU: both use the arithmetic of draws.h.
+// ops/random.cu - random draws and dropout on CUDA, with the same bits as on the CPU: both use the arithmetic of
+// draws.h.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -34,8 +35,8 @@ std::uint64_t words_below(double p) {
   return p >= 1 ? std::uint64_t(1) << 32 : static_cast<std::uint64_t>(std::ceil(p * 0x1p32));
 }
 
-/// One thread per Philox block. The elements of a block are kGroupBlocks apart, so that neighbouring threads write neighbouring elements.
-/// emit(words, first element, n) writes the kEach elements of a block.
+/// One thread per Philox block. The elements of a block are kGroupBlocks apart, so that neighbouring threads write
+/// neighbouring elements. emit(words, first element, n) writes the kEach elements of a block.
 template <class Emit>
 __global__ void draw(RandomKey key, std::int64_t n, Emit emit) {
   constexpr std::int64_t kGroup = kGroupBlocks * Emit::kEach;
@@ -172,7 +173,7 @@ void run_integers(const OpCall& call) {
   });
 }
 
-// ---- between bounds that are tensors -----------------------------------------------------------------------------------------
+// ---- between bounds that are tensors --------------------------------------------------------------------------------
 /// Writes a sample from a uniform number. Operands 0 and 1 are the bounds.
 template <class T>
 struct Placed {
@@ -233,7 +234,7 @@ void run_between(const OpCall& call) {
   });
 }
 
-// ---- dropout: the mask from the key, the same words as on the CPU ------------------------------------------------------
+// - dropout: the mask from the key, the same words as on the CPU ------------------------------------------------------
 template <class T>
 struct Kept {
   double scale;

@@ -1,4 +1,5 @@
-// ops/random.h - random numbers: sources yield keys, and each element of a draw is a pure function of the key and the element's index.
+// ops/random.h - random numbers: sources yield keys, and each element of a draw is a pure function of the key and the
+// element's index.
 #pragma once
 #include "devices/cpu/level.h"
 #include "ops/op.h"
@@ -6,20 +7,23 @@
 
 namespace kassette::ops {
 
-// ---- sources and keys ------------------------------------------------------------------------------------------------
+// --- sources and keys ------------------------------------------------------------------------------------------------
 // Note [Series of draws]
-// Each evaluation of a random op asks its source for a key; the n-th key of a source is (seed, n). A seeded source yields the same
-// series inside of control flow as outside. There it is evaluated once per evaluation of the body, call after call and, in
-// a loop, step after step: evaluation e of a loop of n steps consists of the evaluations e * n to e * n + n - 1 of its body.
-// The node that holds a body has a key of its own, whose draw number is the number of the node's evaluation. A source in the body
-// yields (seed, number of the body's evaluation), with its own seed or, without one, with a seed derived from the node's key. So keys
-// are a function of the node's key and the step, and adjoints and rematerialized steps draw the masks of the forward pass.
+// Each evaluation of a random op asks its source for a key; the n-th key of a source is (seed, n). A seeded source
+// yields the same series inside of control flow as outside. There it is evaluated once per evaluation of the body, call
+// after call and, in a loop, step after step: evaluation e of a loop of n steps consists of the evaluations e * n to e
+// * n + n - 1 of its body. The node that holds a body has a key of its own, whose draw number is the number of the
+// node's evaluation. A source in the body yields (seed, number of the body's evaluation), with its own seed or, without
+// one, with a seed derived from the node's key. So keys are a function of the node's key and the step, and adjoints and
+// rematerialized steps draw the masks of the forward pass.
 //
-// The number of steps may differ between calls. The key of an outermost loop therefore counts steps in place of evaluations
-// (kCountsSteps). A loop inside of a body does not know how long its earlier evaluations were: if lengths differ, keys may repeat.
+// The number of steps may differ between calls. The key of an outermost loop therefore counts steps in place of
+// evaluations (kCountsSteps). A loop inside of a body does not know how long its earlier evaluations were: if lengths
+// differ, keys may repeat.
 //
-// An eager loop calls the user's step function once per step, and each call makes a new source: the one of step t of n begins with
-// draw number t + 1 and counts on by n. t and n are context().loop_step and loop_steps, which start anew in each traced body.
+// An eager loop calls the user's step function once per step, and each call makes a new source: the one of step t of n
+// begins with draw number t + 1 and counts on by n. t and n are context().loop_step and loop_steps, which start anew in
+// each traced body.
 
 /// Bytes of a key tensor: two int64 on the host, the words of a RandomKey.
 inline constexpr int kKeyBytes = 16;
@@ -29,8 +33,10 @@ inline constexpr std::uint64_t kCountsSteps = std::uint64_t(1) << 63;
 
 /// Seeds the global generator, which seeds all later sources that have no seed of their own.
 void set_random_seed(std::uint64_t seed);
-/// Makes a source and returns the key of its first draw. The key is on the tape: each run of a plan asks the source for the next one.
-/// `seed` None takes the next seed of the global generator; an integer starts a series of its own. Throws TypeError for other numbers.
+/// Makes a source and returns the key of its first draw. The key is on the tape: each run of a plan asks the source for
+/// the next one.
+/// `seed` None takes the next seed of the global generator; an integer starts a series of its own. Throws TypeError for
+/// other numbers.
 Tensor next_key(const Scalar& seed, const char* what = "random");
 /// The key of a loop over axis 0 of x. It counts steps (kCountsSteps) if the loop is in no traced body.
 Tensor next_loop_key(const Tensor& x, const char* what);
@@ -41,11 +47,12 @@ struct KeySource {
   std::uint64_t steps = 1, step = 0;  // of the eager loops around it, as Context has them
 };
 KeySource key_source(const Node& key);
-/// Writes to `out` the key of source number `index` of a body in step `step` of `steps`. `key` is the key of the node that holds the body.
+/// Writes to `out` the key of source number `index` of a body in step `step` of `steps`. `key` is the key of the node
+/// that holds the body.
 void derive_key(const void* key, std::uint64_t step, std::uint64_t steps, std::uint64_t index, const KeySource& source,
                 void* out);
-/// Restores the global generator if the scope is left by an exception: a call that throws must not shift the series. Not if another thread has
-/// taken a seed in the meantime.
+/// Restores the global generator if the scope is left by an exception: a call that throws must not shift the series.
+/// Not if another thread has taken a seed in the meantime.
 class SeedScope {
  public:
   SeedScope();
@@ -58,8 +65,9 @@ class SeedScope {
   int exceptions_;
 };
 
-// ---- draws -----------------------------------------------------------------------------------------------------------
-/// The arguments that all draws share: a key and a shape argument (ops/dims.h), both on the host, and the samples' dtype and device.
+// --- draws -----------------------------------------------------------------------------------------------------------
+/// The arguments that all draws share: a key and a shape argument (ops/dims.h), both on the host, and the samples'
+/// dtype and device.
 struct Draw {
   const Tensor& key;
   const Tensor& dims;
@@ -68,9 +76,11 @@ struct Draw {
 };
 /// Uniform in [low, high), of a float dtype. A sample that would round to `high` is rounded down.
 Tensor random_uniform(const Draw& draw, double low = 0, double high = 1);
-/// Uniform between tensors of the samples' float dtype and device. The result has the shape that `dims` and both bounds broadcast to.
+/// Uniform between tensors of the samples' float dtype and device. The result has the shape that `dims` and both bounds
+/// broadcast to.
 Tensor random_between(const Draw& draw, const Tensor& low, const Tensor& high);
-/// Throws ValueError unless both bounds are finite in the dtype, and their difference in float32 or, for float64, in float64.
+/// Throws ValueError unless both bounds are finite in the dtype, and their difference in float32 or, for float64, in
+/// float64.
 void check_bounds(double low, double high, DType dtype);
 /// Uniform integers in [low, high), for low < high.
 Tensor random_integers(const Draw& draw, std::int64_t low, std::int64_t high);
@@ -82,15 +92,16 @@ Tensor random_normal(const Draw& draw, double mean = 0, double stddev = 1);
 Tensor truncated_normal(const Draw& draw, double mean = 0, double stddev = 1);
 /// 1 with probability p, else 0.
 Tensor bernoulli(const Draw& draw, double p);
-/// Keeps each element with probability 1 - level, divided by 1 - level, and sets the others to 0. `dims` is the shape of the mask, which
-/// broadcasts to x: -1 stands for x's size, an undefined Tensor for x's shape.
+/// Keeps each element with probability 1 - level, divided by 1 - level, and sets the others to 0. `dims` is the shape
+/// of the mask, which broadcasts to x: -1 stands for x's size, an undefined Tensor for x's shape.
 Tensor dropout(const Tensor& x, const Tensor& key, const Tensor& dims, double level);
 
 extern const OpDef random_key_op, random_uniform_op, random_between_op, random_integers_op, random_normal_op,
     truncated_normal_op, bernoulli_op, dropout_op;
 
-// ---- loops -----------------------------------------------------------------------------------------------------------
-/// How loops turn draws v into samples: min(v * scale + shift, top). For masks: an element is kept if its random word is less than `below`.
+// --- loops -----------------------------------------------------------------------------------------------------------
+/// How loops turn draws v into samples: min(v * scale + shift, top). For masks: an element is kept if its random word
+/// is less than `below`.
 struct RandomForm {
   double scale, shift, top;
   std::uint64_t below;  // at most 2^32

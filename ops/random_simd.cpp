@@ -112,7 +112,7 @@ struct Lanes64 {
 using Single = draws::Singles<Lanes32>;
 using Double = draws::Doubles<Lanes64>;
 
-// ---- words -----------------------------------------------------------------------------------------------------------
+// --- words -----------------------------------------------------------------------------------------------------------
 
 /// Philox blocks, one per lane: w[i] is word i of each block.
 struct Words {
@@ -125,7 +125,8 @@ KASSETTE_INLINE void multiply(U32 a, std::uint32_t m, U32& low, U32& high) {
   high = interleave(even >> 32, odd);
 }
 
-/// Blocks first, first + 1, ... of a draw, one per lane. `first` is a multiple of the number of lanes, so that adding the lane does not carry.
+/// Blocks first, first + 1, ... of a draw, one per lane. `first` is a multiple of the number of lanes, so that adding
+/// the lane does not carry.
 KASSETTE_INLINE Words blocks(const RandomKey& key, std::uint64_t first) {
   U32 lane;
   for (int i = 0; i < kBytes / 4; ++i) lane[i] = static_cast<std::uint32_t>(i);
@@ -146,8 +147,9 @@ KASSETTE_INLINE Words blocks(const RandomKey& key, std::uint64_t first) {
 
 constexpr int kLanes = kBytes / 4;
 
-/// Calls group(words, offset of the group in the output, first lane, to) for all groups of [first, first + n). It writes its part of the group's
-/// elements to the group's address `to`. The last group is written to a buffer if it is not complete.
+/// Calls group(words, offset of the group in the output, first lane, to) for all groups of [first, first + n). It
+/// writes its part of the group's elements to the group's address `to`. The last group is written to a buffer if it is
+/// not complete.
 template <class T, int group_size, class F>
 KASSETTE_INLINE void for_groups(const RandomKey& key, std::int64_t first, std::int64_t n, T* out, F group) {
   alignas(64) T last[group_size];
@@ -172,7 +174,8 @@ KASSETTE_INLINE void each_word(const RandomKey& key, std::int64_t first, std::in
         }
       });
 }
-/// Writes two doubles per block, from its two pairs of words: value(first pair, second pair, x, y), for half of the lanes at a time.
+/// Writes two doubles per block, from its two pairs of words: value(first pair, second pair, x, y), for half of the
+/// lanes at a time.
 template <class F>
 KASSETTE_INLINE void each_block64(const RandomKey& key, std::int64_t first, std::int64_t n, double* out, F value) {
   for_groups<double, 32>(
@@ -202,7 +205,7 @@ struct Formed {
   }
 };
 
-// ---- loops -----------------------------------------------------------------------------------------------------------
+// --- loops -----------------------------------------------------------------------------------------------------------
 
 void words(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm&, void* out) {
   each_word<U32>(

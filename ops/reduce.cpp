@@ -51,8 +51,8 @@ const DeviationLoops<T>& gap_loops() {
   else return KASSETTE_PICK(fold_table).gap_f64;
 }
 
-/// The sums of squared deviations of x from `mean`, whose shape is the unmarked runs. The last marked run is reduced by loops for
-/// deviations, the others by sums of these. All sizes are at least 1.
+/// The sums of squared deviations of x from `mean`, whose shape is the unmarked runs. The last marked run is reduced by
+/// loops for deviations, the others by sums of these. All sizes are at least 1.
 template <class T>
 void sum_gaps(const T* x, const T* mean, T* out, const CoalescedAxes& runs) {
   int last = runs.n - 1;
@@ -149,8 +149,8 @@ void spread_element(const OpCall& call, const TensorSpec& out, std::byte* elemen
   else std::memcpy(element, call.in[0].data, static_cast<std::size_t>(size));
 }
 
-/// For x and its extremes y: 1 / k for the k elements of a group that equal its extreme, else 0. In a group with a NaN no element equals the
-/// extreme, NaN, and the results are 0 / 0, as in TensorFlow (_MinOrMaxGrad).
+/// For x and its extremes y: 1 / k for the k elements of a group that equal its extreme, else 0. In a group with a NaN
+/// no element equals the extreme, NaN, and the results are 0 / 0, as in TensorFlow (_MinOrMaxGrad).
 void ties_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   std::int64_t n = x.numel();
@@ -188,7 +188,8 @@ void extreme_vjp(const VjpContext& r) {
   r.din(0) = unreduce(r.dy(), x, r.attrs.as<ReduceAttrs>().axes) * apply1(extremum_mask_op, r.attrs, {x, r.out()});
 }
 
-/// The gradient of var: dy / n * 2 (x - mean). Half types are computed in float32, since rounding the mean would spoil the difference.
+/// The gradient of var: dy / n * 2 (x - mean). Half types are computed in float32, since rounding the mean would spoil
+/// the difference.
 Tensor var_grad(const Tensor& dy, const Tensor& x, std::int64_t code) {
   if (x.dtype().size() < 4) return cast(var_grad(cast(dy, float32), cast(x, float32), code), x.dtype());
   return apply1(unreduce_op, ReduceAttrs{code, /*divide=*/true}, {dy, x}) *

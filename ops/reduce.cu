@@ -1,5 +1,5 @@
-// ops/reduce.cu - reductions over axes on CUDA: sum, prod, mean, max, min, var, std, logsumexp, any, all, argmax, argmin, in_top_k,
-// ties, and sum_to_like.
+// ops/reduce.cu - reductions over axes on CUDA: sum, prod, mean, max, min, var, std, logsumexp, any, all, argmax,
+// argmin, in_top_k, ties, and sum_to_like.
 #include <iterator>
 #include <limits>
 
@@ -50,7 +50,7 @@ void run_sum_to_like(const OpCall& call) {
   });
 }
 
-// ---- var, std --------------------------------------------------------------------------------------------------------------
+// ---- var, std -------------------------------------------------------------------------------------------------------
 template <class T, bool kRoot>
 struct Spreading {
   T* out;
@@ -70,7 +70,7 @@ void run_var(const OpCall& call) {
   });
 }
 
-// ---- logsumexp: the largest, and the sum of exponentials below it ------------------------------------------------------------
+// ---- logsumexp: the largest, and the sum of exponentials below it ---------------------------------------------------
 template <class T>
 struct LogSum {
   T* out;
@@ -88,7 +88,7 @@ void run_logsumexp(const OpCall& call) {
   });
 }
 
-// ---- any, all --------------------------------------------------------------------------------------------------------------
+// ---- any, all -------------------------------------------------------------------------------------------------------
 template <class U>
 struct Truth {
   using T = U;
@@ -118,7 +118,7 @@ void run_logical(const OpCall& call) {
   });
 }
 
-// ---- argmax, argmin: the extreme and its first index -------------------------------------------------------------------------
+// ---- argmax, argmin: the extreme and its first index ----------------------------------------------------------------
 template <class C>
 struct Place {
   C value;
@@ -160,7 +160,7 @@ void run_arg(const OpCall& call) {
   });
 }
 
-// ---- in_top_k: counts the predictions above the target's ---------------------------------------------------------------------
+// ---- in_top_k: counts the predictions above the target's ------------------------------------------------------------
 constexpr std::int64_t kNever = std::int64_t(1) << 40;  // a prediction that is not finite makes the count negative
 
 template <class U, class I>
@@ -196,7 +196,7 @@ void run_in_top_k(const OpCall& call) {
   });
 }
 
-// ---- ties: 1 / k for the k elements equal to the group's extreme, else 0; NaN if that is NaN --------------------------------------
+// ---- ties: 1 / k for the k elements equal to the group's extreme, else 0; NaN if that is NaN ------------------------
 template <class U>
 struct Same {
   using T = U;

@@ -1,11 +1,13 @@
-// ops/reduce_job.cpp - an all_reduce in the background, while its rank computes: the thread that runs it, and its two ops.
+// ops/reduce_job.cpp - an all_reduce in the background, while its rank computes: the thread that runs it, and its two
+// ops.
 //
 // Note [Reductions in the background]
-// D::gradients starts to reduce a bucket of gradients as soon as the backward pass has computed them, and waits for all buckets at the end.
-// Inside of K::function these are two ops. all_reduce_start takes the token of the bucket before and the gradients, and returns a token that
-// owns the job. A plan computes the inputs of an op in order, so it starts the first bucket before it computes the gradients of the second.
-// all_reduce_wait takes the token and the tensors that were reduced, for their shapes and for the vjp. The thread has a communicator of its own
-// and reduces bucket by bucket, so that results have the same bits with and without the thread.
+// D::gradients starts to reduce a bucket of gradients as soon as the backward pass has computed them, and waits for all
+// buckets at the end. Inside of K::function these are two ops. all_reduce_start takes the token of the bucket before
+// and the gradients, and returns a token that owns the job. A plan computes the inputs of an op in order, so it starts
+// the first bucket before it computes the gradients of the second. all_reduce_wait takes the token and the tensors that
+// were reduced, for their shapes and for the vjp. The thread has a communicator of its own and reduces bucket by
+// bucket, so that results have the same bits with and without the thread.
 #include "ops/reduce_job.h"
 
 #include <condition_variable>

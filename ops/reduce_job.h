@@ -1,4 +1,5 @@
-// ops/reduce_job.h - an all_reduce in the background, while its rank computes: Note [Reductions in the background], ops/reduce_job.cpp.
+// ops/reduce_job.h - an all_reduce in the background, while its rank computes: Note [Reductions in the background],
+// ops/reduce_job.cpp.
 #pragma once
 #include "ops/collective.h"
 
@@ -9,7 +10,8 @@ class ReduceJob {
  public:
   std::atomic<std::int32_t> count{1};
   static void destroy(ReduceJob* job) noexcept { delete job; }
-  /// Starts a job. It runs before this returns if `aside` is false, if there is one rank only, or if the transport is not safe for two threads.
+  /// Starts a job. It runs before this returns if `aside` is false, if there is one rank only, or if the transport is
+  /// not safe for two threads.
   static Ref<ReduceJob> begin(Tensors xs, Reduction how, RankGroup& group, bool aside = true);
   /// Waits for the results. Rethrows the error of the reduction, if there was one.
   const Tensors& wait();
@@ -23,8 +25,9 @@ class ReduceJob {
   State* state_;
 };
 
-/// Starts the reduction of xs and returns a token that owns the job. `previous` is the token of the bucket before, or undefined: it orders the two
-/// in a plan. `begun` is the job if it was started before the op is recorded, else null: the op's first run takes it.
+/// Starts the reduction of xs and returns a token that owns the job. `previous` is the token of the bucket before, or
+/// undefined: it orders the two in a plan. `begun` is the job if it was started before the op is recorded, else null:
+/// the op's first run takes it.
 Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how, const RankGroup& group, bool aside,
                         Ref<ReduceJob> begun);
 /// Waits and returns the results. xs are the arguments of all_reduce_start: they receive the gradients.

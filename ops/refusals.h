@@ -6,8 +6,8 @@
 
 namespace kassette::ops {
 
-/// An error message with a place for each of the numbers that are listed here. A CUDA kernel cannot throw: it stores the code and the numbers,
-/// and the next wait for the device throws (devices/cuda/faults.h).
+/// An error message with a place for each of the numbers that are listed here. A CUDA kernel cannot throw: it stores
+/// the code and the numbers, and the next wait for the device throws (devices/cuda/faults.h).
 enum class Refusal : std::int32_t {
   none,
   gather_index,  // index, size of the axis
@@ -27,8 +27,8 @@ inline constexpr int kRefusalNumbers = 5;
 /// When the error is thrown: by the call of the op, or by a later one that waits for the device.
 enum class Said : std::uint8_t { at_once, later };
 
-/// An error of an earlier call: the function that the user called there only waited, and attribute_errors (ops/error_attribution.h) leaves
-/// it alone.
+/// An error of an earlier call: the function that the user called there only waited, and attribute_errors
+/// (ops/error_attribution.h) leaves it alone.
 class LateError final : public ValueError {
  public:
   using ValueError::ValueError;

@@ -6,7 +6,8 @@
 namespace kassette::ops {
 namespace {
 
-/// The layout that copies the region out of a tensor of shape x. Sets *first to the offset of the region's first element.
+/// The layout that copies the region out of a tensor of shape x. Sets *first to the offset of the region's first
+/// element.
 Strided layout_of(const Region& r, const TensorSpec& x, std::int64_t* first) {
   std::int64_t strides[kMaxRank], to = 1;
   row_strides(x, strides);

@@ -107,8 +107,8 @@ void flatten_rule(const OpCall& call, TensorSpec* out) {
   out->dims[kept] = n;
 }
 
-/// Sets *out to the shape and dtype of the result if all sizes are numbers that fit x. Otherwise returns false, so that the call
-/// takes the general path: the rule there throws if something is wrong.
+/// Sets *out to the shape and dtype of the result if all sizes are numbers that fit x. Otherwise returns false, so that
+/// the call takes the general path: the rule there throws if something is wrong.
 bool shape_in_numbers(const Body& x, const Dims& shape, TensorSpec* out) {
   if (shape.size_ < 0) return false;
   std::int64_t known = 1, n = x.numel();
@@ -136,8 +136,8 @@ bool shape_in_numbers(const Body& x, const Dims& shape, TensorSpec* out) {
   return true;
 }
 
-/// Reshapes a concrete tensor without history as apply() would, but makes no tensor for the shape. Returns an empty Tensor if
-/// shape_in_numbers() returns false.
+/// Reshapes a concrete tensor without history as apply() would, but makes no tensor for the shape. Returns an empty
+/// Tensor if shape_in_numbers() returns false.
 Tensor reshape_untracked(const Body& x, const Dims& shape) {
   Tensor out = Access::adopt(TensorImpl::make());
   Body& b = Access::body(out);

@@ -94,7 +94,8 @@ void narrow(const T* x, const ResizeShape& s, T* to) {
 template <class T>
 void enlarge(const ResizeShape& s, const T* x, T* y) {
   const std::int64_t in = s.columns * s.inner, out = in * s.column_factor, f = s.row_factor;
-  // Write past the caches if they cannot hold the result, and if lines are long enough to make up for the fence after each.
+  // Write past the caches if they cannot hold the result, and if lines are long enough to make up for the fence after
+  // each.
   const std::int64_t line_bytes = out * static_cast<std::int64_t>(sizeof(T));
   const bool stream = line_bytes >= 4096 && s.outer * s.rows * f >= (4 << 20) / line_bytes;
   devices::parallel_for(s.outer * s.rows, std::max<std::int64_t>(1, kGrain / (out * f)),

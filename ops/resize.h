@@ -4,8 +4,8 @@
 
 namespace kassette::ops {
 
-/// Enlarges images (rank 4, float32 or float64) by integer factors of at least 1. Output row i samples x at row i / rows, and x's last row is
-/// repeated; columns likewise. Pixel centres are not aligned, as in Keras 2.3.
+/// Enlarges images (rank 4, float32 or float64) by integer factors of at least 1. Output row i samples x at row i /
+/// rows, and x's last row is repeated; columns likewise. Pixel centres are not aligned, as in Keras 2.3.
 Tensor resize_bilinear(const Tensor& x, std::int64_t rows, std::int64_t columns, bool channels_first);
 
 /// Each is the adjoint of the other: both are linear.

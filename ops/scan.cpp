@@ -14,14 +14,14 @@ namespace kassette::ops {
 namespace {
 
 // Note [Scans]
-// A scan visits the elements of each group along the axes in row-major order, or in the reverse order with `reverse`. With i the position
-// in that order:
+// A scan visits the elements of each group along the axes in row-major order, or in the reverse order with `reverse`.
+// With i the position in that order:
 //   cumsum      y[i] = x[0] + ... + x[i]
 //   cumprod     y[i] = x[0] * ... * x[i]; with `shifted`, without x[i]
 //   recurrence  y[0] = b[0], y[i] = b[i] + a[i] * y[i - 1]; with `shifted`, a[i - 1] in place of a[i]
 //   shift       y[0] = 0, y[i] = x[i - 1]
-// The gradient of a recurrence is a recurrence with the opposite order and the opposite `shifted`, so that these ops are closed under
-// differentiation.
+// The gradient of a recurrence is a recurrence with the opposite order and the opposite `shifted`, so that these ops
+// are closed under differentiation.
 
 /// Element r of group k is at base[k] + step[r].
 struct Groups {
@@ -46,7 +46,8 @@ struct Groups {
   }
 };
 
-/// Scans kSide groups, `apart` elements from one another, at the same time: within a group every step depends on the one before.
+/// Scans kSide groups, `apart` elements from one another, at the same time: within a group every step depends on the
+/// one before.
 template <int kSide, class State, class Visit>
 void side_by_side(std::int64_t at, std::int64_t apart, std::int64_t n, std::int64_t step, State start, Visit visit) {
   State state[kSide];
@@ -61,7 +62,8 @@ void side_by_side(std::int64_t at, std::int64_t apart, std::int64_t n, std::int6
 /// A scan along the middle axis of (outer, n, inner).
 template <class State, class Visit>
 void scan_middle(std::int64_t outer, std::int64_t n, std::int64_t inner, bool reverse, State start, Visit visit) {
-  // Only four rows, since rows that are a power of two apart compete for the same sets of the caches. Columns are adjacent in memory.
+  // Only four rows, since rows that are a power of two apart compete for the same sets of the caches. Columns are
+  // adjacent in memory.
   constexpr int kRows = 4, kColumns = 32;
   const std::int64_t step = reverse ? -inner : inner, first = reverse ? (n - 1) * inner : 0;
   const std::int64_t side = inner == 1 ? kRows : kColumns, apart = inner == 1 ? n : 1;
@@ -80,8 +82,8 @@ void scan_middle(std::int64_t outer, std::int64_t n, std::int64_t inner, bool re
                         });
 }
 
-/// Calls visit(state, here, before) for the elements of each group in order; `before` is -1 for the first one. Blocks of groups are scanned
-/// at the same time, so that adjacent elements are read together whichever axis is scanned.
+/// Calls visit(state, here, before) for the elements of each group in order; `before` is -1 for the first one. Blocks
+/// of groups are scanned at the same time, so that adjacent elements are read together whichever axis is scanned.
 template <class State, class Visit>
 void scan(const OpCall& call, const TensorSpec& x, State start, Visit visit) {
   if (x.numel() == 0) return;

@@ -19,12 +19,13 @@ __device__ R shuffle_up(R v, int by) {
 }
 
 // Note [Scans on CUDA]
-// Each element is a step, a function of the running value, and steps compose. If there are few groups, each is cut into parts, depending on the
-// shape alone. One launch composes the steps of each part; a second one scans the parts, each starting from the composed steps of the parts
-// before it. That is two reads and a write. A scan with look-back between blocks needs one read, but the order of its sums, and so the bits,
-// would depend on the order in which blocks finish.
-// An op has start(), the value before the first element; step(here, before), the step of an element (before < 0 for the first one); none(), the
-// identity; after(p, q), the step that applies p, then q; apply(step, value); write(here, value before, value).
+// Each element is a step, a function of the running value, and steps compose. If there are few groups, each is cut into
+// parts, depending on the shape alone. One launch composes the steps of each part; a second one scans the parts, each
+// starting from the composed steps of the parts before it. That is two reads and a write. A scan with look-back between
+// blocks needs one read, but the order of its sums, and so the bits, would depend on the order in which blocks finish.
+// An op has start(), the value before the first element; step(here, before), the step of an element (before < 0 for the
+// first one); none(), the identity; after(p, q), the step that applies p, then q; apply(step, value); write(here, value
+// before, value).
 
 /// Returns the composed steps of the block's threads before this one; sets `all` to those of the whole block.
 template <class Op, class S>
@@ -179,8 +180,8 @@ struct CumProd {
   }
 };
 
-/// The step s -> a * s + b. If a is 0 the result is b even if s is not finite: so the first element of a group starts it. after(none(), q) is
-/// q even if q.a is infinite: inf * 0 is not computed.
+/// The step s -> a * s + b. If a is 0 the result is b even if s is not finite: so the first element of a group starts
+/// it. after(none(), q) is q even if q.a is infinite: inf * 0 is not computed.
 template <class R>
 struct Affine {
   R a, b;

@@ -7,7 +7,8 @@ namespace kassette::ops {
 Tensor cumsum(const Tensor& x, int axis = 0);
 Tensor cumprod(const Tensor& x, int axis = 0);
 
-/// For each element the product of all other elements of its group. Does not divide, so zeros are no problem. `code` is as from encode_axes.
+/// For each element the product of all other elements of its group. Does not divide, so zeros are no problem. `code` is
+/// as from encode_axes.
 Tensor product_of_others(const Tensor& x, std::int64_t code);
 
 extern const OpDef cumsum_op, cumprod_op, recurrence_op, shift_op;

@@ -1,4 +1,5 @@
-// ops/shaping.h - shape ops as functions of tensors. All are differentiable unless stated otherwise; axes may be negative.
+// ops/shaping.h - shape ops as functions of tensors. All are differentiable unless stated otherwise; axes may be
+// negative.
 #pragma once
 #include "ops/dims.h"
 
@@ -65,7 +66,8 @@ struct AxisList {
 
 /// Negative indices are an error, or count from the end.
 enum class Wrap : std::uint8_t { refuse, negative };
-/// gather() picks slices of x along an axis by integer indices of any shape, which replaces the axis in the shape of the result.
+/// gather() picks slices of x along an axis by integer indices of any shape, which replaces the axis in the shape of
+/// the result.
 struct GatherAttrs {
   static constexpr const char* attrs_name = "gather";
   std::int64_t axis;
@@ -89,13 +91,15 @@ struct RepeatAttrs {
 extern const OpDef repeat_op, repeat_grad_like_op, tile_op, tile_grad_like_op, broadcast_to_op;
 /// Repeats each element `times` times in a row along an axis.
 Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis);
-/// Repeats x as a whole times[i] times along each axis. If `times` is shorter than the shape, the leading axes are kept.
+/// Repeats x as a whole times[i] times along each axis. If `times` is shorter than the shape, the leading axes are
+/// kept.
 Tensor tile(const Tensor& x, const Dims& times);
 Tensor broadcast_to(const Tensor& x, const Dims& shape);
 
 // ---- fill.cpp
 extern const OpDef arange_op, eye_op;
-/// start, start + step, ... up to but without stop. The arguments are scalars on the host; computed in int64 or float64, then cast to dtype.
+/// start, start + step, ... up to but without stop. The arguments are scalars on the host; computed in int64 or
+/// float64, then cast to dtype.
 Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType dtype);
 /// A matrix with ones on the main diagonal. `shape` has two sizes.
 Tensor eye(const Dims& shape, DType dtype);

@@ -1,4 +1,5 @@
-// ops/simd.h - xsimd batches as the values of elementwise ops. Only *_simd.cpp files include it; they are compiled once per CPU level.
+// ops/simd.h - xsimd batches as the values of elementwise ops. Only *_simd.cpp files include it; they are compiled once
+// per CPU level.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -40,7 +41,8 @@ KASSETTE_BATCH_FN(round_even, nearbyint)
 namespace kassette::ops {
 inline namespace KASSETTE_LEVEL {  // the linker must not use an inline function of one level for another
 
-/// Loads and stores of a vector or its first n lanes. load_part() sets the other lanes to 1: no op traps or is slow there.
+/// Loads and stores of a vector or its first n lanes. load_part() sets the other lanes to 1: no op traps or is slow
+/// there.
 template <class T>
 struct Vec {
   using V = xsimd::batch<T>;
@@ -113,12 +115,12 @@ KASSETTE_FN void each_vector(std::int64_t n, F f) {
   if (i < n) f(i, Part<T>{n - i});
 }
 
-/// Bytes per thread from which outputs are written past the caches, which could not hold them. A plain store reads the cache line first,
-/// which makes an addition of 10^7 floats take 1.4 times as long.
+/// Bytes per thread from which outputs are written past the caches, which could not hold them. A plain store reads the
+/// cache line first, which makes an addition of 10^7 floats take 1.4 times as long.
 constexpr std::int64_t kStreamed = 4 << 20;
 
-/// Stores value(i) to o[i..] vector by vector, and tail(i, n) to the last n elements. The tail must run the same vector code, so that
-/// the bits of a result do not depend on its position.
+/// Stores value(i) to o[i..] vector by vector, and tail(i, n) to the last n elements. The tail must run the same vector
+/// code, so that the bits of a result do not depend on its position.
 template <class T, class Value, class Tail>
 KASSETTE_FN void fill(T* o, std::int64_t n, Value value, Tail tail) {
   using X = Vec<T>;

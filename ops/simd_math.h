@@ -1,13 +1,13 @@
 // ops/simd_math.h - exp, log, tanh, sine and others on xsimd batches; part of simd.h, compiled once per CPU level.
 //
-// Each function is the same branch-free code for float and double, with constants from Constants<T>. Polynomials are minimax in
-// relative error (Remez exchange at 60 digits), rounded to T. Results have the same bits at avx2 and avx512; sse2 has no fused
-// multiply-add and may differ in the last place. Errors found by tests/ops/math_test.cpp are below 1 ULP for exp, log and log1p,
-// 1.5 for sin and cos, 1.7 for expm1, 2.3 for sigmoid, 2.5 for tanh (in float32 2.1 for sigmoid; tanh 1.3, at sse2 2.1);
-// powers (simd_power.h) 1.1, in float32 0.51.
+// Each function is the same branch-free code for float and double, with constants from Constants<T>. Polynomials are
+// minimax in relative error (Remez exchange at 60 digits), rounded to T. Results have the same bits at avx2 and avx512;
+// sse2 has no fused multiply-add and may differ in the last place. Errors found by tests/ops/math_test.cpp are below 1
+// ULP for exp, log and log1p, 1.5 for sin and cos, 1.7 for expm1, 2.3 for sigmoid, 2.5 for tanh (in float32 2.1 for
+// sigmoid; tanh 1.3, at sse2 2.1); powers (simd_power.h) 1.1, in float32 0.51.
 //
-// Rare arguments (overflow, subnormal, NaN, large angles) take a branch: the functions named *_far. The bits of a lane do not depend
-// on whether other lanes of the vector need that branch.
+// Rare arguments (overflow, subnormal, NaN, large angles) take a branch: the functions named *_far. The bits of a lane
+// do not depend on whether other lanes of the vector need that branch.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -124,7 +124,7 @@ KASSETTE_FN V flip_sign(const V& x, const V& of) {
   return same_bits<V>(bits(x) ^ (bits(of) & BitsOf<V>(Of<V>::kSign)));
 }
 
-// ---- exp -------------------------------------------------------------------------------------------------------------
+// --- exp -------------------------------------------------------------------------------------------------------------
 /// The parts of exp(x) = 2^n (1 + r + bent). n is an integer, which the low bits of `shifted` hold as well.
 template <class V>
 struct ExpParts {
@@ -179,8 +179,9 @@ KASSETTE_FN xsimd::batch<T, A> expm1(const xsimd::batch<T, A>& x) {
   return m::select(x == V(0), x, m::expm1_near(x));  // keeps -0
 }
 
-// ---- log -------------------------------------------------------------------------------------------------------------
-/// log(x) + low for positive, finite and normal x; `low` is a correction below the last place. With kScaled, minus scale * log(2).
+// --- log -------------------------------------------------------------------------------------------------------------
+/// log(x) + low for positive, finite and normal x; `low` is a correction below the last place. With kScaled, minus
+/// scale * log(2).
 template <bool kScaled = false, class V>
 KASSETTE_FN V log_near(const V& x, const V& low, [[maybe_unused]] const V& scale = V(0)) {
   using C = Of<V>;
@@ -238,7 +239,7 @@ KASSETTE_FN xsimd::batch<T, A> log1p(const xsimd::batch<T, A>& x) {
   return m::log1p_near(x);
 }
 
-// ---- tanh, sigmoid ---------------------------------------------------------------------------------------------------
+// --- tanh, sigmoid ---------------------------------------------------------------------------------------------------
 template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> tanh(const xsimd::batch<T, A>& x) {
   using V = xsimd::batch<T, A>;
@@ -260,7 +261,7 @@ KASSETTE_FN xsimd::batch<T, A> sigmoid(const xsimd::batch<T, A>& x) {
   return m::select(x < V(0), e, V(1)) / (V(1) + e);
 }
 
-// ---- sin, cos --------------------------------------------------------------------------------------------------------
+// --- sin, cos --------------------------------------------------------------------------------------------------------
 /// sin(x) if kTurn is 0; cos(x), the sine a quarter turn later, if it is 1. For |x| <= kAngle.
 template <int kTurn, class V>
 KASSETTE_FN V sine_near(const V& x) {

@@ -19,7 +19,7 @@ KASSETTE_FN xsimd::batch<T, A> lanes(const xsimd::batch<T, A>& a, const xsimd::b
   return V::load_aligned(x);
 }
 
-// ---- powers ----------------------------------------------------------------------------------------------------------
+// --- powers ----------------------------------------------------------------------------------------------------------
 /// A batch of floats as two batches of doubles.
 template <class A>
 struct Doubles {
@@ -61,8 +61,8 @@ struct Doubles {
   }
 };
 
-/// For powers of floats: log(1 + f) and exp(r) as in simd_math.h, to 2^-38 and 2^-34. Powers up to 2^150 then have a relative error of
-/// 2^-31 and are rounded correctly, except for about one in a hundred, close to a tie.
+/// For powers of floats: log(1 + f) and exp(r) as in simd_math.h, to 2^-38 and 2^-34. Powers up to 2^150 then have a
+/// relative error of 2^-31 and are rounded correctly, except for about one in a hundred, close to a tie.
 struct PowerConstants {
   static constexpr double kLog[] = {0x1.55555560a59adp-2,  -0x1.000000c16654dp-2, 0x1.99998b2f56e05p-3,
                                     -0x1.5554a1336c444p-3, 0x1.2494b911e4c30p-3,  -0x1.001df4b40deecp-3,
@@ -132,7 +132,8 @@ KASSETTE_FN Pair<V> product(const Pair<V>& a, const Pair<V>& b) {
   const V high = a.high * b.high;
   return {high, m::fma(a.high, b.low, m::fma(a.low, b.high, m::fma(a.high, b.high, -high)))};
 }
-/// log(a) for positive normal a, to 2^-64: k log(2) + 2 atanh(s) with s = (x - 1) / (x + 1), where x = a / 2^k is around 1.
+/// log(a) for positive normal a, to 2^-64: k log(2) + 2 atanh(s) with s = (x - 1) / (x + 1), where x = a / 2^k is
+/// around 1.
 template <class V>
 KASSETTE_FN Pair<V> long_log(const V& a) {
   using C = Of<V>;
@@ -155,7 +156,8 @@ KASSETTE_FN Pair<V> long_log(const V& a) {
                 y = m::sum(k * V(C::kLn2High), log.high);
   return {y.high, y.low + m::fma(k, V(C::kLn2Low), log.low)};
 }
-/// a to the power b. *plain is false in lanes where the result is not valid: a is not positive and normal, b not finite, or the power not normal.
+/// a to the power b. *plain is false in lanes where the result is not valid: a is not positive and normal, b not
+/// finite, or the power not normal.
 template <class V>
 KASSETTE_FN V long_power(const V& a, const V& b, xsimd::batch_bool<double, typename V::arch_type>* plain) {
   using C = Of<V>;
@@ -203,7 +205,7 @@ KASSETTE_FN xsimd::batch<T, A> pow(const xsimd::batch<T, A>& a, const xsimd::bat
   }
 }
 
-// ---- remainders ------------------------------------------------------------------------------------------------------
+// --- remainders ------------------------------------------------------------------------------------------------------
 #if defined(__FMA__)
 /// x rounded towards zero.
 template <class V>
@@ -223,7 +225,8 @@ KASSETTE_FN bool divides_plainly(const V& a, const V& b) {
   using C = Of<V>;
   return xsimd::all((xsimd::abs(a / b) < V(C::kRounder / 6)) & (xsimd::abs(b) <= V(C::kLargest)));
 }
-/// a - b * floor(a / b), for batches that divides_plainly(). The remainder of the truncated quotient is exact, as fmod's; then it gets b's sign.
+/// a - b * floor(a / b), for batches that divides_plainly(). The remainder of the truncated quotient is exact, as
+/// fmod's; then it gets b's sign.
 template <class V>
 KASSETTE_FN V remainder_near(const V& a, const V& b) {
   V r = m::fma(-m::truncated(a / b), b, a);

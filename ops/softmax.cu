@@ -1,4 +1,5 @@
-// ops/softmax.cu - softmax along an axis and its losses on CUDA, by the formulae of softmax_simd.cpp. logsumexp is in reduce.cu.
+// ops/softmax.cu - softmax along an axis and its losses on CUDA, by the formulae of softmax_simd.cpp. logsumexp is in
+// reduce.cu.
 #include <iterator>
 
 #include "devices/cuda/faults.cuh"
@@ -8,7 +9,8 @@
 namespace kassette::cuda {
 namespace {
 
-/// The largest element and the sum of exponentials of a line. The sum is NaN if the largest element is not finite, and so are results.
+/// The largest element and the sum of exponentials of a line. The sum is NaN if the largest element is not finite, and
+/// so are results.
 template <class C>
 struct Total {
   C max, sum;
@@ -292,7 +294,7 @@ void run_probability_grad(const OpCall& call) {
   });
 }
 
-// ---- classes -----------------------------------------------------------------------------------------------------------
+// - classes -----------------------------------------------------------------------------------------------------------
 /// Input i as the classes of the rows of x.
 Classes classes_of(const OpCall& call, int i, const TensorSpec& x) {
   return {call.in[i].as<std::int64_t>(), x.dims[x.rank - 1], device_of(call.device).faults()};
@@ -382,7 +384,7 @@ void run_place(const OpCall& call) {
   });
 }
 
-// ---- elementwise ---------------------------------------------------------------------------------------------------------
+// ---- elementwise ----------------------------------------------------------------------------------------------------
 /// exp(x - lse), and 0 where lse is -inf. Operand 1 is the group.
 template <class T>
 struct FromLogSum {

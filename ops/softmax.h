@@ -1,4 +1,5 @@
-// ops/softmax.h - softmax, and losses that are numerically stable only if they are fused with it, as functions of tensors.
+// ops/softmax.h - softmax, and losses that are numerically stable only if they are fused with it, as functions of
+// tensors.
 #pragma once
 #include "ops/op.h"
 
@@ -12,17 +13,21 @@ Tensor log_softmax(const Tensor& x, int axis = -1);
 Tensor logsumexp(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 /// sum(target * (logsumexp(logits) - logits)) over one axis, which is removed; target and logits have the same shape.
 Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axis = -1);
-/// -sum(target * log(q)) over one axis, with q = p / sum(p) clipped to [epsilon, 1 - epsilon]; target and p have the same shape.
+/// -sum(target * log(q)) over one axis, with q = p / sum(p) clipped to [epsilon, 1 - epsilon]; target and p have the
+/// same shape.
 Tensor probability_cross_entropy(const Tensor& target, const Tensor& p, int axis, double epsilon);
-/// -log(q[class] / sum(q)) along the last axis, with q = p clipped to [epsilon, 1 - epsilon]; classes are int64 ids, shaped like p without that axis.
+/// -log(q[class] / sum(q)) along the last axis, with q = p clipped to [epsilon, 1 - epsilon]; classes are int64 ids,
+/// shaped like p without that axis.
 Tensor sparse_probability_cross_entropy(const Tensor& classes, const Tensor& p, double epsilon);
-/// -(target * log(q) + (1 - target) * log(1 - q)), elementwise, with q = p clipped to [epsilon, 1 - epsilon]; target and p have the same shape.
+/// -(target * log(q) + (1 - target) * log(1 - q)), elementwise, with q = p clipped to [epsilon, 1 - epsilon]; target
+/// and p have the same shape.
 Tensor binary_probability_cross_entropy(const Tensor& target, const Tensor& p, double epsilon);
 /// logsumexp(logits) - logits[class] along the last axis; classes are int64 ids, shaped like logits without that axis.
 Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits);
 /// max(z, 0) - z * t + log(1 + exp(-|z|)) for targets t and logits z, elementwise; both have the same shape.
 Tensor sigmoid_cross_entropy(const Tensor& target, const Tensor& logits);
-/// x[..., class] for each class of the int64 `classes`, shaped like x without its last axis. Throws ValueError for a class out of range.
+/// x[..., class] for each class of the int64 `classes`, shaped like x without its last axis. Throws ValueError for a
+/// class out of range.
 Tensor take_along_axis(const Tensor& x, const Tensor& classes);
 
 extern const OpDef softmax_op, log_softmax_op, softmax_grad_op, logsumexp_op, softmax_from_logsumexp_op,

@@ -1,4 +1,5 @@
-// ops/softmax_kernels.h - shared by the files of softmax and its losses: kernels along an axis, and rules of two operands.
+// ops/softmax_kernels.h - shared by the files of softmax and its losses: kernels along an axis, and rules of two
+// operands.
 #pragma once
 #include "core/text.h"
 #include "ops/cast.h"
@@ -29,7 +30,8 @@ struct Floats {
   const std::int64_t* ids(int i) const { return static_cast<const std::int64_t*>(inputs[i]); }
 };
 
-/// A kernel that calls kRun with Floats<float> or Floats<double>. float16 and bfloat16 are computed in float32, so that results round once.
+/// A kernel that calls kRun with Floats<float> or Floats<double>. float16 and bfloat16 are computed in float32, so that
+/// results round once.
 template <auto kRun>
 void float_kernel(const OpCall& call) {
   DType dtype = call.out[0]->dtype;
@@ -71,7 +73,8 @@ struct AxisView {
     n = x.dims[axis];
     for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
   }
-  /// On several threads, calls rows(first row, count) if inner is 1, else columns(offset of the first element, first column, width).
+  /// On several threads, calls rows(first row, count) if inner is 1, else columns(offset of the first element, first
+  /// column, width).
   template <class Rows, class Columns>
   void run(Rows rows, Columns columns) const {
     if (outer * inner == 0 || n == 0) return;
@@ -101,7 +104,8 @@ inline void check_ids(const std::int64_t* ids, std::int64_t count, std::int64_t 
 
 inline constexpr std::int64_t kLastAxis = 1 << 8;  // as from encode_axes
 
-/// Sets *out to the shape that a and b share, with each size that one of them knows. Throws ValueError if they cannot be equal.
+/// Sets *out to the shape that a and b share, with each size that one of them knows. Throws ValueError if they cannot
+/// be equal.
 inline void one_shape(const char* op, const TensorSpec& a, const TensorSpec& b, TensorSpec* out) {
   if (!a.compatible(b)) fail<ValueError>({op}, "target ", a, " and output ", b, " must have one shape");
   out->set(a.rank < 0 ? b : a);

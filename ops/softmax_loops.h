@@ -4,7 +4,8 @@
 
 namespace kassette::ops {
 
-/// *_rows work on `count` consecutive rows of n elements; *_columns on `width` neighbouring columns of n elements, which are `stride` apart.
+/// *_rows work on `count` consecutive rows of n elements; *_columns on `width` neighbouring columns of n elements,
+/// which are `stride` apart.
 template <class T>
 struct SoftmaxLoops {
   FoldLoops<T> logsumexp;

@@ -1,5 +1,6 @@
-// ops/softmax_simd.cpp - the loops of softmax and its losses; compiled once per CPU level. Vectors along rows are inefficient for rows of
-// a few vectors, so short rows are transposed, as many as a vector has lanes at a time, and computed by the loops for columns.
+// ops/softmax_simd.cpp - the loops of softmax and its losses; compiled once per CPU level. Vectors along rows are
+// inefficient for rows of a few vectors, so short rows are transposed, as many as a vector has lanes at a time, and
+// computed by the loops for columns.
 #include "ops/simd.h"
 
 #include <limits>
@@ -99,7 +100,7 @@ KASSETTE_FN xsimd::batch<T, A> shift_of(const xsimd::batch<T, A>& max) {
   return xsimd::select(max - max == xsimd::batch<T, A>(T(0)), max, xsimd::batch<T, A>(T(0)));
 }
 
-// ---- columns ---------------------------------------------------------------------------------------------------------
+// --- columns ---------------------------------------------------------------------------------------------------------
 /// In each lane the maximum of a column: n elements `stride` apart.
 template <class T>
 KASSETTE_FN xsimd::batch<T> column_max(const T* x, std::int64_t n, std::int64_t stride, Part<T> part) {
@@ -242,7 +243,7 @@ void probability_grad_columns(const T* dy, const T* t, const T* p, T low, T high
   });
 }
 
-// ---- rows ------------------------------------------------------------------------------------------------------------
+// --- rows ------------------------------------------------------------------------------------------------------------
 template <class T>
 KASSETTE_FN void softmax_op(const T* x, T* y, T* lse, std::int64_t n) {
   T max = max_of(x, n);
@@ -425,7 +426,7 @@ void scale_rows(const T* dy, const T* p, T* out, std::int64_t count, std::int64_
     for (std::int64_t k = 0; k < n; ++k) out[k] = dy[i] * p[k];
 }
 
-// ---- elementwise -----------------------------------------------------------------------------------------------------
+// --- elementwise -----------------------------------------------------------------------------------------------------
 template <class T>
 void exp_gap(const T* x, T* w, std::int64_t n) {
   using V = xsimd::batch<T>;

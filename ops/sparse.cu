@@ -1,5 +1,5 @@
-// ops/sparse.cu - conversion of sparse tensors to dense ones, and products, on CUDA. The host has grouped the entries (ops/sparse_index.h), so that
-// one thread or warp sums each result, always in the same order.
+// ops/sparse.cu - conversion of sparse tensors to dense ones, and products, on CUDA. The host has grouped the entries
+// (ops/sparse_index.h), so that one thread or warp sums each result, always in the same order.
 #include <iterator>
 
 #include "devices/cuda/launch.cuh"
@@ -9,7 +9,8 @@
 namespace kassette::cuda {
 namespace {
 
-/// Calls f with a part of the index of input 0, which must have entries. `dense_shape` is the number of the input with the dense shape.
+/// Calls f with a part of the index of input 0, which must have entries. `dense_shape` is the number of the input with
+/// the dense shape.
 template <class F>
 void with_index(const OpCall& call, int dense_shape, SparseView::Part part, F f) {
   host_services().with_sparse_index(
@@ -17,7 +18,7 @@ void with_index(const OpCall& call, int dense_shape, SparseView::Part part, F f)
 }
 bool no_entries(const OpCall& call) { return call.spec(0).dims[0] == 0; }
 
-// ---- conversion to dense, and reading at entries --------------------------------------------------------------------------
+// ---- conversion to dense, and reading at entries --------------------------------------------------------------------
 template <class T>
 __global__ void add_entries(SparseView v, const T* values, T* out) {
   for (std::int64_t i = Thread::first(); i < v.n; i += Thread::step()) {
@@ -55,7 +56,7 @@ void run_gather(const OpCall& call) {
   });
 }
 
-// ---- products ----------------------------------------------------------------------------------------------------------------
+// ---- products -------------------------------------------------------------------------------------------------------
 /// The type in which products of a dtype are summed; integers wrap.
 template <class T, bool = std::is_integral_v<T>>
 struct Products {
@@ -100,7 +101,8 @@ __global__ void pair_products(SparseView m, const T* x, const T* y, T* out, std:
     if (Team::rank() == 0) store(out + k, sum);
   }
 }
-/// Calls f(Warp()) or f(Thread()), the team for each sum. `warp` must depend on shapes alone, since the bits of results depend on it.
+/// Calls f(Warp()) or f(Thread()), the team for each sum. `warp` must depend on shapes alone, since the bits of results
+/// depend on it.
 template <class F>
 void with_members(bool warp, F f) {
   if (warp) f(Warp());

@@ -8,8 +8,8 @@ namespace kassette::ops {
 extern const OpDef sparse_coo_op, sparse_nonzero_op, sparse_to_dense_op, sparse_gather_op, sparse_dot_op,
     sparse_products_op, sparse_concatenate_op;
 
-/// Makes a sparse tensor from indices (n, rank) of any integer dtype, values (n,) and the dense shape, a 1-D tensor on the host. Shapes are
-/// checked now, as far as they are known; index values when the op runs.
+/// Makes a sparse tensor from indices (n, rank) of any integer dtype, values (n,) and the dense shape, a 1-D tensor on
+/// the host. Shapes are checked now, as far as they are known; index values when the op runs.
 Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& dense_shape);
 /// The nonzero elements of a dense tensor, as a sparse tensor.
 Tensor to_sparse(const Tensor& dense);
@@ -21,7 +21,8 @@ Tensor sparse_dot(const Tensor& sparse, const Tensor& dense, bool transposed = f
 Tensor sparse_concatenate(const Tensors& parts, int axis);
 /// Reverses the order of the axes.
 Tensor sparse_transpose(const Tensor& x);
-/// Replaces the sizes that `known` has in a symbolic dense shape by these numbers, so that rules see them. Returns a concrete shape unchanged.
+/// Replaces the sizes that `known` has in a symbolic dense shape by these numbers, so that rules see them. Returns a
+/// concrete shape unchanged.
 Tensor with_known_dims(const TensorSpec& known, const Tensor& shape);
 
 }  // namespace kassette::ops

@@ -21,8 +21,8 @@ constexpr std::int64_t kGrain = 1 << 15;  // multiplications
 // Two ops that are closed under differentiation. A is sparse with the values v[k] at (i_k, j_k); X and Y are dense.
 //   sparse_dot       Y = A X, or A' X if transposed
 //   sparse_products  v[k] = <X[i_k], Y[j_k]>
-// The gradient of A X is sparse_products of dY and X with respect to v, and A' dY with respect to X. The gradients of sparse_products are
-// A Y with respect to X and A' X with respect to Y, where A has the values dv.
+// The gradient of A X is sparse_products of dY and X with respect to v, and A' dY with respect to X. The gradients of
+// sparse_products are A Y with respect to X and A' X with respect to Y, where A has the values dv.
 
 template <class T>
 SparseLoops<T> loops() {
@@ -127,7 +127,8 @@ void dot_kernel(const OpCall& call) {
   const SparseEntries m{lines.starts, lines.others, lines.order};
   constexpr int kInputs[] = {1, 3};
   with_loops(call, kInputs, [&](const auto& loop, const auto* values, const auto* x, auto* to) {
-    // Parts of equal work: a line with k entries counts as k + 1 units, and belongs to the part that its first unit is in.
+    // Parts of equal work: a line with k entries counts as k + 1 units, and belongs to the part that its first unit is
+    // in.
     auto line_at = [&](std::int64_t unit) {
       std::int64_t low = 0, high = lines.n;
       while (low < high) {

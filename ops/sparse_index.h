@@ -10,8 +10,8 @@
 
 namespace kassette::ops {
 
-/// The entries of a matrix grouped by one of its axes: compressed rows (CSR) for axis 0, compressed columns for axis 1. Line r has the entries
-/// [starts[r], starts[r + 1]), in their original order.
+/// The entries of a matrix grouped by one of its axes: compressed rows (CSR) for axis 0, compressed columns for axis 1.
+/// Line r has the entries [starts[r], starts[r + 1]), in their original order.
 struct SparseLines {
   std::int64_t n;       // lines
   Ref<Storage> memory;  // of starts, others and order, in this order
@@ -20,8 +20,8 @@ struct SparseLines {
   const std::uint32_t* order;   // per entry: its position among the values; null if they are in this order already
 };
 
-/// The entries grouped by element of the dense tensor, since several entries may add to one. Element elements[i] has the entries
-/// [starts[i], starts[i + 1]) of `order`, in their original order.
+/// The entries grouped by element of the dense tensor, since several entries may add to one. Element elements[i] has
+/// the entries [starts[i], starts[i + 1]) of `order`, in their original order.
 struct SparseElements {
   std::int64_t n;       // elements that have entries
   Ref<Storage> memory;  // of starts, elements and order, in this order
@@ -31,15 +31,17 @@ struct SparseElements {
 };
 
 // Note [Index storage]
-// The output of the op sparse_coo is in memory that a SparseIndex owns. To other ops it is an ordinary int64 tensor; the kernels of
-// products find the SparseIndex through the storage, and in it the compressed rows and columns, which are computed on first use. So a
-// constant matrix is sorted once, whether its indices are used eagerly, as a constant of a plan, or as an argument of a function.
-// Indices are in the memory of the CPU, wherever the values are: they have to be checked and sorted before a kernel may use them. The parts
-// that kernels of a device need are copied to the device once and cached here.
+// The output of the op sparse_coo is in memory that a SparseIndex owns. To other ops it is an ordinary int64 tensor;
+// the kernels of products find the SparseIndex through the storage, and in it the compressed rows and columns, which
+// are computed on first use. So a constant matrix is sorted once, whether its indices are used eagerly, as a constant
+// of a plan, or as an argument of a function. Indices are in the memory of the CPU, wherever the values are: they have
+// to be checked and sorted before a kernel may use them. The parts that kernels of a device need are copied to the
+// device once and cached here.
 /// Owns checked indices, and caches their sorted forms and the copies on devices.
 class SparseIndex {
  public:
-  /// Wraps indices (count, rank) in a storage that owns a SparseIndex. Throws ValueError in the name of `what` if one is out of range.
+  /// Wraps indices (count, rank) in a storage that owns a SparseIndex. Throws ValueError in the name of `what` if one
+  /// is out of range.
   static Ref<Storage> own(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count,
                           const TensorSpec& shape);
   /// The SparseIndex that owns the storage of `indices`. If none does, makes one, which `made` then owns.

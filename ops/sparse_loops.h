@@ -16,10 +16,12 @@ struct SparseEntries {
 /// Loops of products for one dtype.
 template <class T>
 struct SparseLoops {
-  /// Lines [begin, end) of the product with x of shape (others, width): each is the sum of rows of x, weighted by the line's values.
+  /// Lines [begin, end) of the product with x of shape (others, width): each is the sum of rows of x, weighted by the
+  /// line's values.
   void (*dot)(const SparseEntries& m, const T* values, const T* x, T* out, std::int64_t width, std::int64_t begin,
               std::int64_t end);
-  /// out[k] is the dot product of row at[2 k] of a and row at[2 k + 1] of b, for k in [begin, end). Rows have `width` elements.
+  /// out[k] is the dot product of row at[2 k] of a and row at[2 k + 1] of b, for k in [begin, end). Rows have `width`
+  /// elements.
   void (*products)(const std::int64_t* at, const T* a, const T* b, T* out, std::int64_t width, std::int64_t begin,
                    std::int64_t end);
 };

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::int64_t kGrainBytes = 3 << 16;  // bytes that are worth another thread
 
-/// Drops axes of size 1, sorts the rest by descending stride of writing, and joins neighbours where both strides allow it.
+/// Drops axes of size 1, sorts the rest by descending stride of writing, and joins neighbours where both strides allow
+/// it.
 Strided coalesced(const Strided& l) {
   Strided s;
   for (int i = 0; i < l.rank; ++i)
@@ -40,7 +41,8 @@ Strided coalesced(const Strided& l) {
   return out;
 }
 
-/// Iterates over [begin, end) of the row-major indices of all axes but the last `inner` ones; calls f(from, to) with offsets in elements.
+/// Iterates over [begin, end) of the row-major indices of all axes but the last `inner` ones; calls f(from, to) with
+/// offsets in elements.
 template <class F>
 void walk(const Strided& s, int inner, std::int64_t begin, std::int64_t end, F&& f) {
   int outer = s.rank - inner;
@@ -134,8 +136,8 @@ void transpose_small(const T* from, std::int64_t from_stride, T* to, std::int64_
     for (std::int64_t c = 0; c < columns; ++c) to[r * to_stride + c] = from[c * from_stride + r];
 }
 
-/// Copies whole cache lines past the caches: results that are not read again soon do not evict other data, and lines are not read before
-/// they are overwritten.
+/// Copies whole cache lines past the caches: results that are not read again soon do not evict other data, and lines
+/// are not read before they are overwritten.
 void stream_line(void* to, const void* from, std::int64_t bytes) {
 #if defined(__SSE2__)
   if (reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && bytes % 64 == 0) {
@@ -153,7 +155,8 @@ void end_stream() {
 #endif
 }
 
-/// Prefetches the cache lines at n addresses, `step` elements apart, from `at` on. They may be past the end of the array.
+/// Prefetches the cache lines at n addresses, `step` elements apart, from `at` on. They may be past the end of the
+/// array.
 template <class T>
 void prefetch_lines(const T* at, std::int64_t step, std::int64_t n) {
   auto address = reinterpret_cast<std::uintptr_t>(at);
@@ -161,16 +164,18 @@ void prefetch_lines(const T* at, std::int64_t step, std::int64_t n) {
     __builtin_prefetch(reinterpret_cast<const void*>(address));
 }
 
-/// Transposes a rows x columns block past the caches, in tiles of one cache line by kColumns columns of `from`. A line that is read is used
-/// completely at once, and results are written in pieces of 256 bytes, so that strides which map to the same sets of the caches do no harm.
-/// There are too many lines for the CPU's own prefetching, so the lines two tiles ahead are prefetched: (32, 64, 56, 56) permuted to
-/// (0, 2, 3, 1) takes 0.71 ms, and 1.08 ms without. A plain copy past the caches takes 0.73.
+/// Transposes a rows x columns block past the caches, in tiles of one cache line by kColumns columns of `from`. A line
+/// that is read is used completely at once, and results are written in pieces of 256 bytes, so that strides which map
+/// to the same sets of the caches do no harm. There are too many lines for the CPU's own prefetching, so the lines two
+/// tiles ahead are prefetched: (32, 64, 56, 56) permuted to (0, 2, 3, 1) takes 0.71 ms, and 1.08 ms without. A plain
+/// copy past the caches takes 0.73.
 template <class T>
 void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
                      std::int64_t columns) {
   constexpr std::int64_t kRows = 64 / sizeof(T), kColumns = 256 / sizeof(T), kSide = Square<T>::kSide;
   constexpr std::int64_t kAhead = 2 * kRows;
-  // Squares of bytes have 16 rows: more lines would be partly written at a time than the CPU has write-combining buffers.
+  // Squares of bytes have 16 rows: more lines would be partly written at a time than the CPU has write-combining
+  // buffers.
   [[maybe_unused]] bool whole_lines = kSide <= 8 && reinterpret_cast<std::uintptr_t>(to) % 64 == 0 &&
                                       to_stride % kRows == 0 && columns % kRows == 0 && rows % kSide == 0;
   alignas(64) T buffer[kRows * kColumns];
@@ -180,7 +185,8 @@ void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_
       std::int64_t m = std::min(kRows, rows - r);
       const T* corner = from + c * from_stride + r;
 #if defined(__SSE2__)
-      // If the result consists of whole lines, the vectors of neighbouring squares fill each line, and no buffer is needed.
+      // If the result consists of whole lines, the vectors of neighbouring squares fill each line, and no buffer is
+      // needed.
       if (whole_lines) {
         for (std::int64_t k = 0; k < n; k += kRows) {
           prefetch_lines(corner + k * from_stride + kAhead, from_stride, kRows);
@@ -220,7 +226,8 @@ void copy_transposed(Strided s, int a, const T* from, T* to) {
   const std::int64_t most = std::max<std::int64_t>(1, columns * row_bytes / kGrainBytes),
                      part = std::min(columns, ceil_div(ceil_div(columns, most), kPiece) * kPiece),
                      parts = ceil_div(columns, part);
-  // Where the rows of the result are in different pages and those of the source are not, writing past the caches takes two to three times as long.
+  // Where the rows of the result are in different pages and those of the source are not, writing past the caches takes
+  // two to three times as long.
   const bool scatters = s.to[last - 1] * kSize >= kPage && s.from[last] * kSize < kPage;
   bool stream = !scatters && outer * rows * columns * kSize >= kStreamBytes;
   auto* block = stream ? transpose_block<T> : transpose_small<T>;

@@ -37,8 +37,8 @@ __global__ void copy_each(Layout l, std::int64_t n, const T* from, T* to) {
 
 constexpr int kTile = 32, kTileRows = kThreads / kTile;
 
-/// Copies a layout that is contiguous along the last axis in writing and the last but one in reading. Tiles in shared memory make both accesses
-/// coalesced.
+/// Copies a layout that is contiguous along the last axis in writing and the last but one in reading. Tiles in shared
+/// memory make both accesses coalesced.
 template <class T>
 __global__ void copy_tiles(Layout l, Divider across, Divider down, std::int64_t n_tiles, const T* from, T* to) {
   __shared__ T tile[kTile][kTile + 1];  // one extra column: the elements of a column are in different banks
@@ -59,8 +59,8 @@ __global__ void copy_tiles(Layout l, Divider across, Divider down, std::int64_t 
   }
 }
 
-/// If reading is contiguous along another axis than writing, and both are long enough for tiles, makes that axis the last but one and returns
-/// true. Else returns false.
+/// If reading is contiguous along another axis than writing, and both are long enough for tiles, makes that axis the
+/// last but one and returns true. Else returns false.
 bool transposes(Strided& l) {
   int last = l.rank - 1, reads = -1;
   if (last < 1 || l.to[last] != 1 || std::abs(l.from[last]) <= 1 || l.dims[last] < kTile / 2) return false;
@@ -91,7 +91,8 @@ void fill(CudaBackend& device, void* to, std::int64_t count, std::uint64_t bits,
 }
 
 void copy_strided(const char* what, CudaBackend& device, const Strided& layout, const void* from, void* to, int size) {
-  // Zeros for unused axes: the emulated device would take an old pointer among a kernel's arguments for one to host memory.
+  // Zeros for unused axes: the emulated device would take an old pointer among a kernel's arguments for one to host
+  // memory.
   Layout l{};
   std::int64_t n = 1;
   for (int d = 0; d < layout.rank; ++d) {

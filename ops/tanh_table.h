@@ -9,13 +9,15 @@ namespace kassette::ops {
 namespace m {
 inline namespace KASSETTE_LEVEL {
 
-/// The range of |x| in pieces: two per octave from 2^-4 on; the first one starts at 0, the last one ends at kFlat, where this tanh becomes 1. A
-/// piece has a number c for which tanh(c) is within 0.001 ULP of a float (found by search), that tanh, and the coefficients of a polynomial
-/// in x - c, which is exact. They are minimax in ULPs of the result (reweighted least squares), rounded one after the other, each time
-/// fitting the others again. The largest error over all floats is 1.22 ULP.
+/// The range of |x| in pieces: two per octave from 2^-4 on; the first one starts at 0, the last one ends at kFlat,
+/// where this tanh becomes 1. A piece has a number c for which tanh(c) is within 0.001 ULP of a float (found by
+/// search), that tanh, and the coefficients of a polynomial in x - c, which is exact. They are minimax in ULPs of the
+/// result (reweighted least squares), rounded one after the other, each time fitting the others again. The largest
+/// error over all floats is 1.22 ULP.
 struct TanhPieces {
   static constexpr float kFlat = 0x1.1cd4a8p+3f, kFirst = 0.046875f;  // kFirst: a number in the piece before 2^-4
-  // Column: the exponent and the first bit of the mantissa, modulo 16. Row 0: c; row 1: tanh(c); then the other coefficients.
+  // Column: the exponent and the first bit of the mantissa, modulo 16. Row 0: c; row 1: tanh(c); then the other
+  // coefficients.
   alignas(64) static constexpr float kRow[8][16] = {
       {0x1.3ff6bcp+1f, 0x1.c01338p+1f, 0x1.3ffc3cp+2f, 0x1.bfe31ep+2f, 0x1.10712ap+3f, 0, 0x1.3ff3f2p-4f,
        0x1.bfe512p-4f, 0x1.4018fcp-3f, 0x1.bffda6p-3f, 0x1.400624p-2f, 0x1.c0023cp-2f, 0x1.400dfap-1f, 0x1.c0129cp-1f,

@@ -1,4 +1,5 @@
-// ops/teams.cuh - groups of elements along axes of a tensor, and the teams that work on one: a thread, a warp or a block.
+// ops/teams.cuh - groups of elements along axes of a tensor, and the teams that work on one: a thread, a warp or a
+// block.
 #pragma once
 #include <cstring>
 #include <limits>
@@ -19,7 +20,8 @@ inline unsigned mask_of(std::int64_t code, const TensorSpec& x) {
   return mask;
 }
 
-/// Some axes of a tensor: maps a row-major number over these axes to an offset in elements. Neighbouring axes are joined if strides allow.
+/// Some axes of a tensor: maps a row-major number over these axes to an offset in elements. Neighbouring axes are
+/// joined if strides allow.
 struct Walk {
   int rank = 0;
   // Zeros: stale bytes of a kernel's argument may look like a host pointer, which the emulated device refuses.
@@ -63,9 +65,9 @@ struct Groups {
   }
 };
 
-// ---- teams -------------------------------------------------------------------------------------------------------------
-// A team works on groups first(), first() + step(), ... Its threads share the members: a thread takes rank(), rank() + kSize, ... fold() combines
-// one value of each thread and returns the result to all of them.
+// - teams -------------------------------------------------------------------------------------------------------------
+// A team works on groups first(), first() + step(), ... Its threads share the members: a thread takes rank(), rank() +
+// kSize, ... fold() combines one value of each thread and returns the result to all of them.
 /// The value of v in the thread whose lane differs in the bits of `lanes`. Structs are exchanged word by word.
 template <class V>
 __device__ V shuffle_xor(V v, int lanes) {
@@ -123,7 +125,8 @@ struct Block {
   }
 };
 
-/// Calls f(Thread()) or f(Block()), whichever suits the groups. The choice depends on the shape alone, and so do the bits of results.
+/// Calls f(Thread()) or f(Block()), whichever suits the groups. The choice depends on the shape alone, and so do the
+/// bits of results.
 template <class F>
 void with_team(const Groups& g, F f) {
   constexpr std::int64_t kShort = 32;
@@ -154,8 +157,9 @@ inline Operands beside_groups(const TensorSpec& x, unsigned mask) {
   return o;
 }
 
-// ---- folds -------------------------------------------------------------------------------------------------------------
-/// Folds `value` with those of `values` whose bit in `valid` is set. Overloads do the same in fewer steps for a particular fold.
+// - folds -------------------------------------------------------------------------------------------------------------
+/// Folds `value` with those of `values` whose bit in `valid` is set. Overloads do the same in fewer steps for a
+/// particular fold.
 template <class C, class Fold, class M, int n>
 __device__ C take(const Fold& fold, const C& value, const M (&values)[n], unsigned valid) {
   C all = value;
@@ -178,7 +182,8 @@ struct Max {
   __device__ C operator()(C a, C b) const { return a != a ? a : b > a || b != b ? b : a; }
 };
 
-/// The state of an online softmax (Milakov and Gimelshein, 2018): the largest element so far, and the sum of exp(element - shift()).
+/// The state of an online softmax (Milakov and Gimelshein, 2018): the largest element so far, and the sum of
+/// exp(element - shift()).
 template <class C>
 struct Exponentials {
   C max, sum;

@@ -9,7 +9,8 @@
 namespace kassette::ops {
 namespace {
 
-/// Bits 0, 1, 2 of kMask: the condition, a, b is a single element. Elements are copied as integers, so that NaNs keep their bits.
+/// Bits 0, 1, 2 of kMask: the condition, a, b is a single element. Elements are copied as integers, so that NaNs keep
+/// their bits.
 template <class T, int kMask>
 void loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
   auto* c = static_cast<const bool*>(in[0]);

@@ -21,8 +21,8 @@ std::int64_t times_dim(const char* op, std::int64_t n, std::int64_t times, const
   return product;
 }
 
-/// Sums every element of `kept` over all of `copies`, in the order of the copies whatever the number of threads. `kept.to` is
-/// row-major.
+/// Sums every element of `kept` over all of `copies`, in the order of the copies whatever the number of threads.
+/// `kept.to` is row-major.
 void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) {
   Body& out = *call.out[0];
   if (out.numel() == 0) return;
@@ -66,7 +66,7 @@ void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) 
   });
 }
 
-// ---- repeat_elements -------------------------------------------------------------------------------------------------
+// --- repeat_elements -------------------------------------------------------------------------------------------------
 
 void repeat_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
@@ -76,7 +76,8 @@ void repeat_rule(const OpCall& call, TensorSpec* out) {
   out->dims[axis] = times_dim("repeat_elements", x.dims[axis], call.attrs.as<RepeatAttrs>().times, x);
 }
 
-/// `kept`: the axes of the smaller tensor, with their strides in the repeated one. `copies`: the copies of each element.
+/// `kept`: the axes of the smaller tensor, with their strides in the repeated one. `copies`: the copies of each
+/// element.
 void repeat_layout(const TensorSpec& small, std::int64_t times, int axis, Strided& kept, Strided& copies) {
   std::int64_t strides[kMaxRank], inner = 1;
   row_strides(small, strides);
@@ -115,7 +116,7 @@ void repeat_grad_kernel(const OpCall& call) {
 }
 void repeat_grad_gradient(const VjpContext& r) { r.din(0) = apply1(repeat_op, r.attrs, {r.dy()}); }
 
-// ---- tile ------------------------------------------------------------------------------------------------------------
+// --- tile ------------------------------------------------------------------------------------------------------------
 
 void tile_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
@@ -159,7 +160,7 @@ void tile_grad_kernel(const OpCall& call) {
 }
 void tile_grad_gradient(const VjpContext& r) { r.din(0) = apply1(tile_op, {r.dy(), r.in(1)}); }
 
-// ---- broadcast_to ----------------------------------------------------------------------------------------------------
+// --- broadcast_to ----------------------------------------------------------------------------------------------------
 
 void broadcast_to_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);

@@ -50,7 +50,8 @@ void kernel(const OpCall& call) {
 
 void gradient(const VjpContext& r) { r.din(0) = r.dy().to(r.node.in()[0].device); }
 
-/// A cache of scalars on accelerators. The stream is part of the key: a copy made on one may not have arrived when another reads it.
+/// A cache of scalars on accelerators. The stream is part of the key: a copy made on one may not have arrived when
+/// another reads it.
 struct Numbers {
   static constexpr std::size_t kMost = 1024;
   std::mutex mutex;
@@ -88,8 +89,9 @@ void forget_scalars() {
 
 Placement placement(const Attrs& attrs) { return {DType(), attrs.as<TransferAttrs>().device}; }
 
-// The kernel runs on the host whichever end of the copy is the accelerator, so it serves as both cpu and cuda kernel. Functions find chains by
-// the devices of values before any kernel runs, so the device of the result is given by `placement`, not by the input.
+// The kernel runs on the host whichever end of the copy is the accelerator, so it serves as both cpu and cuda kernel.
+// Functions find chains by the devices of values before any kernel runs, so the device of the result is given by
+// `placement`, not by the input.
 constinit const OpDef to_op{.name = "to",
                             .rule = same_rule,
                             .cpu = kernel,

@@ -6,7 +6,8 @@
 namespace kassette::ops {
 namespace {
 
-/// Axis i of the output is axis pattern.at[i] of the input; or, if `reversed`, all axes are reversed, whatever their number.
+/// Axis i of the output is axis pattern.at[i] of the input; or, if `reversed`, all axes are reversed, whatever their
+/// number.
 struct PermuteAttrs {
   static constexpr const char* attrs_name = "permute_dimensions";
   bool reversed;

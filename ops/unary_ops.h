@@ -1,6 +1,6 @@
-// ops/unary_ops.h - the unary elementwise ops. Each struct is a whole op: name, dtypes, value, the values that its gradient reads, gradient.
-// Read by g++ (unary.cpp), by every CPU level (unary_simd.cpp) and by nvcc (unary.cu). To add one: write its struct, put it
-// in UnaryOps, declare and define its K function, give it a row in tests/op_samples.h.
+// ops/unary_ops.h - the unary elementwise ops. Each struct is a whole op: name, dtypes, value, the values that its
+// gradient reads, gradient. Read by g++ (unary.cpp), by every CPU level (unary_simd.cpp) and by nvcc (unary.cu). To add
+// one: write its struct, put it in UnaryOps, declare and define its K function, give it a row in tests/op_samples.h.
 #pragma once
 #include "ops/math.h"
 #ifndef KASSETTE_DEVICE_CODE
@@ -13,8 +13,8 @@ namespace kassette::ops {
 #define KASSETTE_GRADIENT(expression)
 #define KASSETTE_NO_GRADIENT
 #else
-/// Defines the vjp. In the expression dy is the cotangent, x() and y() are the input and the output, of which only those in `reads` are kept,
-/// and p are the parameters.
+/// Defines the vjp. In the expression dy is the cotangent, x() and y() are the input and the output, of which only
+/// those in `reads` are kept, and p are the parameters.
 #define KASSETTE_GRADIENT(expression) \
   static void gradient(const VjpContext& r) { \
     [[maybe_unused]] const Tensor& dy = r.dy(); \
@@ -235,8 +235,9 @@ struct LeakyRelu {
   }
   KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy* p.x))
 };
-/// min(x, p.y) for x >= p.z, else p.x * (x - p.z), or 0 if p.x is 0 (0 * inf would be NaN). If p.y is finite, a negative result for x >= p.z
-/// becomes 0, without a gradient. The gradient passes at p.z and at p.y, but not at 0 if p.z is 0 and p.y finite.
+/// min(x, p.y) for x >= p.z, else p.x * (x - p.z), or 0 if p.x is 0 (0 * inf would be NaN). If p.y is finite, a
+/// negative result for x >= p.z becomes 0, without a gradient. The gradient passes at p.z and at p.y, but not at 0 if
+/// p.z is 0 and p.y finite.
 struct GeneralRelu {
   static constexpr const char* name = "bent_relu";
   static constexpr Domain takes = Domain::floats;
@@ -276,7 +277,8 @@ struct Elu {
   KASSETTE_FN static V value(const V& x, const Params& p) {
     return m::select(x > V(0), x, m::expm1(x) * m::number<V>(p.x));
   }
-  // As in TensorFlow: at 0 the first derivative is that of the left side, p.x, and the second that of the right side, 0.
+  // As in TensorFlow: at 0 the first derivative is that of the left side, p.x, and the second that of the right side,
+  // 0.
   KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy*(exp(where(greater_equal(x(), 0.0), 0.0, x())) * p.x)))
 };
 /// 0.2 * x + 0.5, clipped to [0, 1]. The gradient passes at both bounds.

@@ -1,5 +1,5 @@
-// ops/unranked.cpp - products of operands whose rank is known only when the function is called: the form of the contraction
-// (Note [Labelled axes]) is derived then, from the shapes of x and y.
+// ops/unranked.cpp - products of operands whose rank is known only when the function is called: the form of the
+// contraction (Note [Labelled axes]) is derived then, from the shapes of x and y.
 #include <utility>
 
 #include "core/text.h"

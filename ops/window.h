@@ -1,4 +1,5 @@
-// ops/window.h - a window that slides along an axis: the geometry of convolution, pooling and their gradients. Compiled by g++ and nvcc.
+// ops/window.h - a window that slides along an axis: the geometry of convolution, pooling and their gradients. Compiled
+// by g++ and nvcc.
 #pragma once
 #include <cassert>
 #include <cstdint>
@@ -40,8 +41,9 @@ struct WindowAxis {
 
 // Note [Correlations]
 // A convolution and its input gradient are both correlations: along an axis, result p is a weighted sum of the elements
-// p * step + start + t * tap_step, t < taps. The input gradient of a convolution with stride s consists of s correlations, one for each
-// remainder (phase) of the result's index modulo s, each with every s-th tap of the kernel. So one driver serves both.
+// p * step + start + t * tap_step, t < taps. The input gradient of a convolution with stride s consists of s
+// correlations, one for each remainder (phase) of the result's index modulo s, each with every s-th tap of the kernel.
+// So one driver serves both.
 
 /// One axis of a correlation. Result p is written to out_start + p * out_step. Tap t is multiplied by kernel element
 /// weight_start + t * weight_step.
@@ -60,8 +62,8 @@ constexpr Line forward_line(const WindowAxis& w, std::int64_t in, std::int64_t o
   return {.results = out, .step = w.stride, .start = -w.before(in), .taps = w.size, .tap_step = w.dilation};
 }
 
-/// The correlation of the input gradient for the results whose index modulo the stride is `phase`. It may have no taps if the stride exceeds
-/// the kernel.
+/// The correlation of the input gradient for the results whose index modulo the stride is `phase`. It may have no taps
+/// if the stride exceeds the kernel.
 constexpr Line backward_line(const WindowAxis& w, std::int64_t in, std::int64_t phase) {
   assert(w.stride == 1 || w.dilation == 1);
   const std::int64_t before = w.before(in);

@@ -1,4 +1,5 @@
-// ops/windows.cuh - windows over images on a CUDA device: the elements that a window covers, and the windows that cover an element.
+// ops/windows.cuh - windows over images on a CUDA device: the elements that a window covers, and the windows that cover
+// an element.
 #pragma once
 #include "ops/conv.h"
 #include "ops/elementwise.cuh"
@@ -13,9 +14,11 @@ struct ImageDividers {
         channels(channels_) {}
 };
 
-/// A ConvShape in the form that direct kernels take: a trivially copyable argument. A point is the row-major number of a pixel (or voxel).
+/// A ConvShape in the form that direct kernels take: a trivially copyable argument. A point is the row-major number of
+/// a pixel (or voxel).
 struct Geometry {
-  /// An axis of the window. Unlike WindowAxis it has no padding bytes (the reason is in tests/emulated_cuda/cuda_runtime.h).
+  /// An axis of the window. Unlike WindowAxis it has no padding bytes (the reason is in
+  /// tests/emulated_cuda/cuda_runtime.h).
   struct Axis {
     std::int64_t size, dilation;
     Divider stride;
@@ -53,7 +56,8 @@ struct Geometry {
     return depthwise ? tap * c_out + f : (tap * c_in + c) * c_out + f;
   }
 
-  /// Calls f(tap, point of x) for the taps of the window at a point of the results, in order, without those in the padding.
+  /// Calls f(tap, point of x) for the taps of the window at a point of the results, in order, without those in the
+  /// padding.
   template <class F>
   KASSETTE_FN void each_under(std::int64_t point, F f) const {
     std::int64_t low[3];
@@ -71,7 +75,8 @@ struct Geometry {
       }
     }
   }
-  /// Calls f(tap, point of the results) for the windows that cover a point of x, in order. Taps descend: later taps belong to earlier windows.
+  /// Calls f(tap, point of the results) for the windows that cover a point of x, in order. Taps descend: later taps
+  /// belong to earlier windows.
   template <class F>
   KASSETTE_FN void each_over(std::int64_t point, F f) const {
     std::int64_t high[3];

@@ -1,4 +1,5 @@
-// tests/results.h - what tests compare with expected values: the numbers of a tensor, its text, the message of an error.
+// tests/results.h - what tests compare with expected values: the numbers of a tensor, its text, the message of an
+// error.
 #pragma once
 #include <kassette/backend.h>
 #include <kassette/error.h>

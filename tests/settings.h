@@ -33,7 +33,8 @@ struct Settings {
   std::map<std::string, std::string> environment;
 
   static Settings now();
-  /// Restores the settings that differ now. The backend follows from the environment: if it differs, keras.json is read again.
+  /// Restores the settings that differ now. The backend follows from the environment: if it differs, keras.json is read
+  /// again.
   void restore() const;
   /// How the settings now differ from these: "num_threads: 2, was 1; ..."; empty if they do not.
   std::string change() const;
@@ -103,8 +104,8 @@ class CountedPaths {
   bool before_;
 };
 
-/// Seeds the global random generator from the name of a test case and the number in KASSETTE_TEST_SEED (default 0), so that what a test draws
-/// depends neither on the filter nor on the tests before it.
+/// Seeds the global random generator from the name of a test case and the number in KASSETTE_TEST_SEED (default 0), so
+/// that what a test draws depends neither on the filter nor on the tests before it.
 void seed_draws(const std::string& test_name);
 /// The seed that seed_draws() has used: "KASSETTE_TEST_SEED=0".
 std::string seed_in_use();

@@ -1,8 +1,9 @@
-// tests/shadow.cpp - KASSETTE_TEST_SHADOW=1: while the unit tests run, each call of a function is also run op by op on the tape, each
-// compiled loop is also recorded, with its backward pass, and each eager backward pass is also run expanded. Bits are compared, except the
-// sign of zero. If bodies of control flow are summed separately in one way and not in the other, gradients are compared within rounding.
-// A request to interrupt ends either run, and is passed on, as it is not repeated. The tests' own checks do not count, as some of them count
-// nodes, bytes or calls: the program fails only if results differ.
+// tests/shadow.cpp - KASSETTE_TEST_SHADOW=1: while the unit tests run, each call of a function is also run op by op on
+// the tape, each compiled loop is also recorded, with its backward pass, and each eager backward pass is also run
+// expanded. Bits are compared, except the sign of zero. If bodies of control flow are summed separately in one way and
+// not in the other, gradients are compared within rounding. A request to interrupt ends either run, and is passed on,
+// as it is not repeated. The tests' own checks do not count, as some of them count nodes, bytes or calls: the program
+// fails only if results differ.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES  // of Catch2 2: its listeners
 #include "tests/shadow.h"
 

@@ -1,4 +1,5 @@
-// tests/shadow.h - shadow mode: while the unit tests run, the engine's work is repeated in another way, and the results are compared.
+// tests/shadow.h - shadow mode: while the unit tests run, the engine's work is repeated in another way, and the results
+// are compared.
 #pragma once
 
 namespace kassette::test {

@@ -11,12 +11,14 @@
 
 namespace kassette::test {
 
-/// The folder that the program was built from, and the library of the emulated CUDA device (null if there is none). Defined in main.cpp, the
-/// only file that depends on the location of the tree, so that a compiler cache works for every clone.
+/// The folder that the program was built from, and the library of the emulated CUDA device (null if there is none).
+/// Defined in main.cpp, the only file that depends on the location of the tree, so that a compiler cache works for
+/// every clone.
 const char* source_folder();
 const char* emulated_cuda_library();
 
-/// The source tree: KASSETTE_TEST_SOURCES, for tests that were copied to another machine (tests/scripts/carry.sh), else source_folder().
+/// The source tree: KASSETTE_TEST_SOURCES, for tests that were copied to another machine (tests/scripts/carry.sh), else
+/// source_folder().
 inline const std::filesystem::path kSourceTree = [] {
   const char* elsewhere = std::getenv("KASSETTE_TEST_SOURCES");
   return elsewhere ? elsewhere : source_folder();

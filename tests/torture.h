@@ -1,5 +1,6 @@
-// tests/torture.h - everything the tape carries at once: a loss with dropout, branches and a captured variable over unknown
-// sizes, Adam, a metric, the learning phase, first and second order, two threads. Each loop of the library goes through it.
+// tests/torture.h - everything the tape carries at once: a loss with dropout, branches and a captured variable over
+// unknown sizes, Adam, a metric, the learning phase, first and second order, two threads. Each loop of the library goes
+// through it.
 #pragma once
 #include <kassette/backend.h>
 
@@ -72,8 +73,9 @@ inline void torture(TortureForward forward, TortureBatch batch) {
         return number(K::sum(K::square(K::gradients(forward(in, w_, false), {w_})[0])));
       };
       check_close(values(o[2]), differences(squares_at, w0), 1e-5);
-      // In training the masks are drawn anew: two calls differ, and loss and gradient of one call belong together: along
-      // the gradient of the regulariser alone that cannot be seen, so the draws are pinned by their keys being shared.
+      // In training the masks are drawn anew: two calls differ, and loss and gradient of one call belong together:
+      // along the gradient of the regulariser alone that cannot be seen, so the draws are pinned by their keys being
+      // shared.
       bool differs = false;
       for (int k = 0; k < 8 && !differs; ++k) differs = number(t.probe({in, 1})[0]) != number(t.probe({in, 1})[0]);
       CHECK(differs);

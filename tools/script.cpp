@@ -1,5 +1,5 @@
-// tools/script.cpp - linked into what `kassette run` compiles: an uncaught exception or a fatal signal writes out what was
-// printed before, and one line with what happened and where in the script.
+// tools/script.cpp - linked into what `kassette run` compiles: an uncaught exception or a fatal signal writes out what
+// was printed before, and one line with what happened and where in the script.
 #include <cxxabi.h>
 #include <fcntl.h>
 #include <link.h>
@@ -21,7 +21,8 @@ namespace {
 
 constexpr int kMaxFrames = 64;
 
-// Where the program's own code is in memory; found at the start, since a signal may come while the loader holds its lock.
+// Where the program's own code is in memory; found at the start, since a signal may come while the loader holds its
+// lock.
 std::uintptr_t base = 0, code_begin = 0, code_end = 0;
 char program[4096];
 
@@ -41,7 +42,8 @@ _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* data) {
   return _URC_NO_REASON;
 }
 
-// "file:line" with a file of whoever wrote the script, not of a library; the line is `?` where there is no debug information.
+// "file:line" with a file of whoever wrote the script, not of a library; the line is `?` where there is no debug
+// information.
 bool is_own(const char* file) {
   const char* line = std::strrchr(file, ':');
   return line && line[1] >= '1' && line[1] <= '9' && std::strncmp(file, "/usr/", 5) != 0 &&

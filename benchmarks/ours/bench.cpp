@@ -179,7 +179,8 @@ void loops() {
     });
 }
 
-/// Loops whose cost is not in their ops: masks, other loops in their steps, gradients of gradients, another length at each call.
+/// Loops whose cost is not in their ops: masks, other loops in their steps, gradients of gradients, another length at
+/// each call.
 void other_loops() {
   row("loop.masked_lstm_fb.fn", [] {  // samples of 1 to 50 times
     Lstm net;

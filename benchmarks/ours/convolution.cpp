@@ -1,5 +1,5 @@
-// Times convolution, pooling and resizing in both data formats, the forward pass alone and with the gradients of input and kernel, and a training
-// step of a small convolutional network.
+// Times convolution, pooling and resizing in both data formats, the forward pass alone and with the gradients of input
+// and kernel, and a training step of a small convolutional network.
 #include <functional>
 #include <string>
 #include <vector>

@@ -1,4 +1,5 @@
-// benchmarks/ours/networks.h - the networks whose steps are timed, on the CPU and on a CUDA device: each with a batch for it.
+// benchmarks/ours/networks.h - the networks whose steps are timed, on the CPU and on a CUDA device: each with a batch
+// for it.
 #pragma once
 #include <cstdint>
 #include <random>
@@ -59,8 +60,8 @@ struct Adam {
   }
 };
 
-/// An LSTM as a user writes it with K::rnn: by default 50 times of 32 samples, 64 features to 128 units. The inputs are put with time in
-/// front and projected before the loop, as Keras' layer does it.
+/// An LSTM as a user writes it with K::rnn: by default 50 times of 32 samples, 64 features to 128 units. The inputs are
+/// put with time in front and projected before the loop, as Keras' layer does it.
 struct Lstm {
   static constexpr int kUnits = 128;
   explicit Lstm(int batch = 32, int times = 50) : x(K::variable(uniform(batch, times, 64) - 0.6)) {}

@@ -35,7 +35,8 @@ void file_rows();
 /// The rows of threads.cpp: work of growing size.
 void thread_rows();
 
-/// The rows of device.cpp: those of a CUDA device, while a DeviceScope of it lives; `tiny`: at sizes for an emulated one.
+/// The rows of device.cpp: those of a CUDA device, while a DeviceScope of it lives; `tiny`: at sizes for an emulated
+/// one.
 void device_rows(bool tiny);
 /// What the driver says of a CUDA device, as JSON fields that begin with a comma; without a driver `"emulated": true`.
 std::string device_facts(const std::string& device);

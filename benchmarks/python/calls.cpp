@@ -1,4 +1,5 @@
-// benchmarks/python/calls.cpp - what calls.py times, in C++: seconds a call, as one JSON line. ./kassette run benchmarks/python/calls.cpp
+// benchmarks/python/calls.cpp - what calls.py times, in C++: seconds a call, as one JSON line. ./kassette run
+// benchmarks/python/calls.cpp
 #include <kassette/backend.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// benchmarks/ranks/ranks.cpp - several ranks: what a collective costs beside MPI alone, and how fast data-parallel training goes.
-// run.sh beside this file starts it; rank 0 prints a line for each row: name, number, unit.
+// benchmarks/ranks/ranks.cpp - several ranks: what a collective costs beside MPI alone, and how fast data-parallel
+// training goes. run.sh beside this file starts it; rank 0 prints a line for each row: name, number, unit.
 #include <kassette/backend.h>
 #include <kassette/distributed.h>
 

@@ -1,8 +1,9 @@
 // core/io/crc.cpp - the checksum of zip files, by carry-less multiplication.
 //
-// V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009): 64 bytes at a
-// time, or 256, are multiplied with powers of x modulo the polynomial and added to those that follow, which leaves the checksum as
-// it is. On an EPYC of 2024 zlib 1.2.13 does 3.4 GB/s, a quarter of the speed of the disk cache; this does 7.7, and 26 with AVX-512.
+// V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009): 64
+// bytes at a time, or 256, are multiplied with powers of x modulo the polynomial and added to those that follow, which
+// leaves the checksum as it is. On an EPYC of 2024 zlib 1.2.13 does 3.4 GB/s, a quarter of the speed of the disk cache;
+// this does 7.7, and 26 with AVX-512.
 #include "core/io/crc.h"
 
 #include <zlib.h>
@@ -23,7 +24,8 @@ std::uint32_t by_zlib(std::uint32_t crc, const std::byte* data, std::int64_t n) 
 #if defined(__x86_64__)
 #define KASSETTE_PCLMUL __attribute__((target("pclmul,sse4.1")))
 
-/// Folds 16 bytes over a distance of `bits`. `by` holds the powers for the lower and the upper half: x^(bits + 32) and x^(bits - 32), reflected.
+/// Folds 16 bytes over a distance of `bits`. `by` holds the powers for the lower and the upper half: x^(bits + 32) and
+/// x^(bits - 32), reflected.
 KASSETTE_PCLMUL inline __m128i moved(__m128i x, __m128i by) {
   return _mm_xor_si128(_mm_clmulepi64_si128(x, by, 0x00), _mm_clmulepi64_si128(x, by, 0x11));
 }

@@ -31,7 +31,7 @@ std::string required(const char* what, const char* which, Name name) {
   return string_of(name);
 }
 
-// ---- reading -----------------------------------------------------------------------------------------------------------
+// - reading -----------------------------------------------------------------------------------------------------------
 
 struct InputFile::Mapping {
   std::atomic<int> users{1};
@@ -138,7 +138,7 @@ Tensor InputFile::mapped(const TensorSpec& spec, std::int64_t offset) const {
   return Access::wrap(std::move(b));
 }
 
-// ---- writing -----------------------------------------------------------------------------------------------------------
+// - writing -----------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -193,7 +193,8 @@ OutputFile::~OutputFile() {
 /// The path by which linkat() finds the unnamed open file.
 std::string OutputFile::self() const { return text("/proc/self/fd/", descriptor_); }
 
-/// Gives the file a temporary name beside the final one; opens it if it is not open yet. Returns false, with errno, if that fails.
+/// Gives the file a temporary name beside the final one; opens it if it is not open yet. Returns false, with errno, if
+/// that fails.
 bool OutputFile::take_name() {
   const bool open_already = descriptor_ >= 0;
   if (open_already) (void)::flock(descriptor_, LOCK_EX | LOCK_NB);
@@ -278,7 +279,8 @@ void OutputFile::write(const void* data, std::int64_t n) {
 void OutputFile::commit(Existing existing) {
   flush();
   if (!direct_) {
-    // If the file were renamed before its bytes are on the disk, a crash could leave an empty file under the final name.
+    // If the file were renamed before its bytes are on the disk, a crash could leave an empty file under the final
+    // name.
     if (::fsync(descriptor_) != 0) failed("cannot be written");
     if (!put_in_place(existing)) failed("cannot be put in its place");
     sync_folder();
@@ -286,7 +288,7 @@ void OutputFile::commit(Existing existing) {
   if (::close(std::exchange(descriptor_, -1)) != 0 && direct_) failed("cannot be written");
 }
 
-// ---- elements ----------------------------------------------------------------------------------------------------------
+// - elements ----------------------------------------------------------------------------------------------------------
 
 std::int64_t claimed_bytes(const InputFile& file, const TensorSpec& spec) {
   std::int64_t bytes = spec.dtype.size();

@@ -34,8 +34,8 @@ class InputFile {
   /// A tensor over the mapped bytes from `offset` on; the caller has checked that there are spec.bytes() of them.
   Tensor mapped(const TensorSpec& spec, std::int64_t offset) const;
 
-  /// Throws ValueError with "load_npy: x.npy: " and the parts. These may quote the file: control characters become question marks, and
-  /// long text is shortened.
+  /// Throws ValueError with "load_npy: x.npy: " and the parts. These may quote the file: control characters become
+  /// question marks, and long text is shortened.
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
     fail<ValueError>({what_}, shown_, ": ", excerpt(text(parts...)));
@@ -53,9 +53,10 @@ class InputFile {
   mutable Mapping* mapping_ = nullptr;
 };
 
-/// A file that is written atomically: without a name if the file system allows that (O_TMPFILE), else under a temporary one, until
-/// commit() renames it. Without commit() nothing is left; a killed process leaves at most a temporary file, which the next save of
-/// the same file removes. A path that is not a regular file (a pipe, /dev/stdout) is written to directly.
+/// A file that is written atomically: without a name if the file system allows that (O_TMPFILE), else under a temporary
+/// one, until commit() renames it. Without commit() nothing is left; a killed process leaves at most a temporary file,
+/// which the next save of the same file removes. A path that is not a regular file (a pipe, /dev/stdout) is written to
+/// directly.
 class OutputFile {
  public:
   OutputFile(const char* what, Name path, unsigned mode = 0666);
@@ -88,8 +89,8 @@ class OutputFile {
   std::int64_t written_ = 0;
 };
 
-/// The bytes of the elements that a header claims. Throws ValueError if the number is too large. Of an empty array the other sizes are
-/// checked too: strides are products of them.
+/// The bytes of the elements that a header claims. Throws ValueError if the number is too large. Of an empty array the
+/// other sizes are checked too: strides are products of them.
 std::int64_t claimed_bytes(const InputFile& file, const TensorSpec& spec);
 
 /// A new tensor on the CPU and a pointer to its bytes, to be filled before others can see the tensor.
@@ -127,8 +128,8 @@ T swapped(T v) {
 }
 /// Reverses the byte order of n elements of `size` bytes (1, 2, 4 or 8).
 void swap_bytes(std::byte* data, std::int64_t n, int size);
-/// Converts n elements of uint32 or uint64 (`size` 4 or 8) to int64 in place: they are at the end of the memory of the n int64 at `data`.
-/// Throws ValueError if one does not fit; `where` as in npy.h.
+/// Converts n elements of uint32 or uint64 (`size` 4 or 8) to int64 in place: they are at the end of the memory of the
+/// n int64 at `data`. Throws ValueError if one does not fit; `where` as in npy.h.
 void unsigned_to_int64(const InputFile& file, const char* where, std::byte* data, std::int64_t n, int size);
 /// Turns any byte but 0 into 1: reading another byte as a bool is undefined behaviour.
 void clean_bools(std::byte* data, std::int64_t n);

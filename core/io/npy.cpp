@@ -14,8 +14,8 @@ namespace {
 
 constexpr char kMagic[] = "\x93NUMPY";
 
-/// The header is a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. This reads the part of the
-/// language that NumPy writes, in any order and spacing.
+/// The header is a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. This reads the part of
+/// the language that NumPy writes, in any order and spacing.
 class Literal {
  public:
   Literal(const InputFile& file, const char* where, std::string_view text) : file_(file), where_(where), text_(text) {}

@@ -16,8 +16,8 @@
 namespace kassette {
 namespace {
 
-// libpng reports errors by longjmp, which skips destructors. So functions that call it here have no locals with destructors, and the
-// buffers that they fill belong to the caller.
+// libpng reports errors by longjmp, which skips destructors. So functions that call it here have no locals with
+// destructors, and the buffers that they fill belong to the caller.
 
 constexpr std::size_t kMessage = 160;
 constexpr unsigned kMaxSide = 1'000'000;  // libpng's own default
@@ -68,8 +68,8 @@ struct PngReader {
   ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
-/// Reads the header, and sets up the conversion of each kind of image to 8 or 16 bits per channel. Returns false, with the reason in
-/// p.message, if that fails.
+/// Reads the header, and sets up the conversion of each kind of image to 8 or 16 bits per channel. Returns false, with
+/// the reason in p.message, if that fails.
 bool read_header(PngReader& r, Picture& p) {
   if (setjmp(png_jmpbuf(r.png))) return false;
   png_set_read_fn(r.png, &p, take);

@@ -37,8 +37,8 @@ struct Entry {
   int stored_unsigned = 0;  // 4 or 8: the bytes of a U32 or U64, which becomes an int64
 };
 
-/// Handles the events of the JSON parser and refuses headers of another form as they are parsed, so that a header needs no more memory
-/// than its tensors.
+/// Handles the events of the JSON parser and refuses headers of another form as they are parsed, so that a header needs
+/// no more memory than its tensors.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   HeaderReader(const InputFile& file, io::Wanted& wanted) : file_(file), wanted_(wanted) {}
@@ -154,7 +154,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool in_texts_ = false, in_array_ = false;
 };
 
-/// Checks that the entries cover the data without gaps and overlaps: a rule of the format, so that nothing can be hidden in a file.
+/// Checks that the entries cover the data without gaps and overlaps: a rule of the format, so that nothing can be
+/// hidden in a file.
 void check_places(const InputFile& file, const std::vector<Entry>& entries, std::int64_t available) {
   std::vector<std::size_t> order(entries.size());
   std::iota(order.begin(), order.end(), std::size_t(0));

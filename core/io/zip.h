@@ -20,8 +20,8 @@ struct ZipEntry {
   std::int64_t data = 0;              // offset of the data in the file
 };
 
-/// The entries of an archive, in its order. Sizes and offsets have been checked against the file, and no two entries overlap: so an
-/// archive cannot unpack to more than its size allows.
+/// The entries of an archive, in its order. Sizes and offsets have been checked against the file, and no two entries
+/// overlap: so an archive cannot unpack to more than its size allows.
 std::vector<ZipEntry> zip_entries(const InputFile& file);
 
 /// Reads the contents of an entry once, from the beginning; finish() checks the checksum.
@@ -47,7 +47,8 @@ class ZipReader {
   z_stream_s* stream_ = nullptr;
 };
 
-/// Writes an archive, entry by entry. The elements of a stored entry begin at a multiple of 64, so that they can be mapped.
+/// Writes an archive, entry by entry. The elements of a stored entry begin at a multiple of 64, so that they can be
+/// mapped.
 class ZipWriter {
  public:
   explicit ZipWriter(OutputFile& file) : file_(file) {}

@@ -10,10 +10,11 @@ namespace kassette::devices {
 namespace {
 
 constexpr std::size_t kHuge = std::size_t(2) << 20;
-// Mapped blocks start at one of 16 offsets from a huge page: if all operands of an op began at the same address modulo 4 KiB, they
-// would compete for the same cache sets, and loads would wait for unrelated stores (4K aliasing).
-// Two blocks that are allocated one after the other get offsets 5 * 256 bytes apart. Ops on several such blocks go through them in pieces of up to
-// 512 bytes, which would overlap modulo 4 KiB if the offsets were 256 apart (an Adam step then takes 1.06 times as long).
+// Mapped blocks start at one of 16 offsets from a huge page: if all operands of an op began at the same address modulo
+// 4 KiB, they would compete for the same cache sets, and loads would wait for unrelated stores (4K aliasing).
+// Two blocks that are allocated one after the other get offsets 5 * 256 bytes apart. Ops on several such blocks go
+// through them in pieces of up to 512 bytes, which would overlap modulo 4 KiB if the offsets were 256 apart (an Adam
+// step then takes 1.06 times as long).
 constexpr std::size_t kColours = 16, kColour = 256, kApart = 5;
 
 std::size_t mapped_bytes(std::int64_t bytes) {

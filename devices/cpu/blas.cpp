@@ -26,8 +26,8 @@ extern "C" {
 namespace kassette::devices {
 namespace {
 
-// Sizes are counted in multiply-adds. Measured with OpenBLAS 0.3.21 (core Cooperlake, 2 cores): its small-matrix path ends
-// at 10^6 and does some 100 a nanosecond.
+// Sizes are counted in multiply-adds. Measured with OpenBLAS 0.3.21 (core Cooperlake, 2 cores): its small-matrix path
+// ends at 10^6 and does some 100 a nanosecond.
 constexpr std::int64_t kTiny = 64;  // own loop: a call of OpenBLAS costs more
 constexpr std::int64_t kLeastTile = std::int64_t(1) << 17;
 constexpr std::int64_t kWorthAThread = std::int64_t(1) << 18;  // Note [Worth a thread]
@@ -36,34 +36,35 @@ constexpr std::int64_t kSmallTile = std::int64_t(1) << 19;
 constexpr std::int64_t kCutToSmall = std::int64_t(1)
                                      << 22;  // up to this size, tiles for the small-matrix path are faster
 // Note [Strips]
-// Each call of OpenBLAS packs its operands again (its own threads would share them): compared with one call, 1024 cubed takes 3.5 % more
-// time of one thread in two tiles, 7 % in 2 x 2, 14 % in 4 x 4. So a large product is cut between rows only, into as many strips as there
-// are threads. A cut at a multiple of 24 rows changes no bit: OpenBLAS is column-major, so our rows are the last index of its loops, which
-// it takes in groups of three times its unroll, at most 8. Whole products and strips were compared for float32 and float64, 324 products
-// of random shapes and transposes, up to 60,000 rows, with the cores Prescott, Core2, Penryn, Nehalem, Sandybridge, Haswell, SkylakeX,
-// Cooperlake, Barcelona, Bobcat, Zen and Atom of 0.3.21: there was no difference. At multiples of 12 Nehalem differs, and so do SkylakeX'
-// float64 kernels if a strip is small enough for the small-matrix path. Cuts between columns change bits with Haswell's float32 and
-// SkylakeX' float64 kernels, so these depend on the shape alone.
+// Each call of OpenBLAS packs its operands again (its own threads would share them): compared with one call, 1024 cubed
+// takes 3.5 % more time of one thread in two tiles, 7 % in 2 x 2, 14 % in 4 x 4. So a large product is cut between rows
+// only, into as many strips as there are threads. A cut at a multiple of 24 rows changes no bit: OpenBLAS is
+// column-major, so our rows are the last index of its loops, which it takes in groups of three times its unroll, at
+// most 8. Whole products and strips were compared for float32 and float64, 324 products of random shapes and
+// transposes, up to 60,000 rows, with the cores Prescott, Core2, Penryn, Nehalem, Sandybridge, Haswell, SkylakeX,
+// Cooperlake, Barcelona, Bobcat, Zen and Atom of 0.3.21: there was no difference. At multiples of 12 Nehalem differs,
+// and so do SkylakeX' float64 kernels if a strip is small enough for the small-matrix path. Cuts between columns change
+// bits with Haswell's float32 and SkylakeX' float64 kernels, so these depend on the shape alone.
 constexpr std::int64_t kRowUnit = 24;
 constexpr std::int64_t kFewestRows = 128;  // of a strip
-// A strip takes at most a tenth of a second, unless that would be too few rows: other threads can take over strips from one that is held up,
-// and interrupts are checked between strips.
+// A strip takes at most a tenth of a second, unless that would be too few rows: other threads can take over strips from
+// one that is held up, and interrupts are checked between strips.
 constexpr std::int64_t kLongStrip = std::int64_t(1) << 33;
 constexpr std::int64_t kRowsOfLong = 512;
 constexpr std::int64_t kLargeTile = std::int64_t(1) << 28;  // 1024 cubed: 6.2 ms in 32 tiles, 5.6 in 4
 // A tile takes at most about 0.1 s, so that a product can be interrupted.
 constexpr std::int64_t kLongestTile = std::int64_t(1) << 32;
-// Right operands of up to this many elements stay in a second-level cache: tiles for the small-matrix path may then be whole rows, each of
-// which reads all of the operand, and are as fast (32 x 512 with 128: 8 x 512, 16 x 256 and 32 x 128 all take 18.7 us; 32 x 128 with 512
-// transposed: 18.9 in rows, 20.1 in columns).
+// Right operands of up to this many elements stay in a second-level cache: tiles for the small-matrix path may then be
+// whole rows, each of which reads all of the operand, and are as fast (32 x 512 with 128: 8 x 512, 16 x 256 and 32 x
+// 128 all take 18.7 us; 32 x 128 with 512 transposed: 18.9 in rows, 20.1 in columns).
 constexpr std::int64_t kCached = 1 << 16;
 constexpr std::int64_t kLeastRows = 8;  // of such a tile
-// Bytes of a matrix that no cache holds: reading four rows at once is 12 % faster than OpenBLAS' gemv (4096 x 4096 floats, two threads:
-// 0.94 ms against 1.08).
+// Bytes of a matrix that no cache holds: reading four rows at once is 12 % faster than OpenBLAS' gemv (4096 x 4096
+// floats, two threads: 0.94 ms against 1.08).
 constexpr std::int64_t kPastCaches = 8 << 20;
 constexpr std::int64_t kInnerBlock = 1024;  // length of a part of a long inner axis
-// OpenBLAS sums over an inner axis in blocks, the shortest of which is 192 (Prescott, doubles, where bits differ from 200 on). Up to this
-// length a sum is complete in registers before it is added to the output.
+// OpenBLAS sums over an inner axis in blocks, the shortest of which is 192 (Prescott, doubles, where bits differ from
+// 200 on). Up to this length a sum is complete in registers before it is added to the output.
 constexpr std::int64_t kOneBlock = 128;
 
 /// Sets OpenBLAS to one thread per call, whatever the environment says.
@@ -71,9 +72,10 @@ void use_one_thread() { openblas_set_num_threads(1); }
 pthread_once_t once = PTHREAD_ONCE_INIT;
 
 // Note [OpenBLAS' buffers]
-// OpenBLAS packs operands in buffers of its own. It makes one for each concurrent call, and keeps them. If it cannot map one it retries for
-// ever, holding a lock. So before its first call each thread checks that there is room for a buffer, throws MemoryError if not, and has
-// OpenBLAS make the buffer at once. A thread makes one call at a time, so from then on there are as many buffers as concurrent calls.
+// OpenBLAS packs operands in buffers of its own. It makes one for each concurrent call, and keeps them. If it cannot
+// map one it retries for ever, holding a lock. So before its first call each thread checks that there is room for a
+// buffer, throws MemoryError if not, and has OpenBLAS make the buffer at once. A thread makes one call at a time, so
+// from then on there are as many buffers as concurrent calls.
 constexpr std::int64_t kBuffer = std::int64_t(128)
                                  << 20;   // 32 << 22 in OpenBLAS' common_x86_64.h; grown by as much with 0.3.21
 constexpr std::size_t kMostBuffers = 64;  // OpenBLAS ends the process if it has to make too many

@@ -1,4 +1,5 @@
-// devices/cpu/blas.h - matrix products on the CPU: single-threaded calls of OpenBLAS, distributed over our own thread pool.
+// devices/cpu/blas.h - matrix products on the CPU: single-threaded calls of OpenBLAS, distributed over our own thread
+// pool.
 #pragma once
 #include <cstdint>
 
@@ -6,7 +7,8 @@
 
 namespace kassette::devices {
 
-/// out (m x n) = a (m x k) x b (k x n), all row-major, `ld*` elements from row to row. With ta, a is stored as k x m; with tb, b as n x k.
+/// out (m x n) = a (m x k) x b (k x n), all row-major, `ld*` elements from row to row. With ta, a is stored as k x m;
+/// with tb, b as n x k.
 struct GemmShape {
   std::int64_t m, n, k;
   bool ta, tb;
@@ -39,13 +41,13 @@ struct BatchStrides {
   Offsets offsets(std::int64_t i) const { return offsets(i, rank); }
 };
 
-/// A product is divided into tiles, each computed by one thread. The division depends on the shape alone, except where it does not
-/// change bits: results are the same for any number of threads. With k = 0 the result is zeros.
+/// A product is divided into tiles, each computed by one thread. The division depends on the shape alone, except where
+/// it does not change bits: results are the same for any number of threads. With k = 0 the result is zeros.
 void multiply(const GemmShape& p, const BatchStrides& r, const float* a, const float* b, float* out);
 void multiply(const GemmShape& p, const BatchStrides& r, const double* a, const double* b, double* out);
 
-/// out += a x b in one pass, with the bits of computing the product first and adding it then. Returns false, and leaves `out` unchanged, if
-/// that is not possible for this shape.
+/// out += a x b in one pass, with the bits of computing the product first and adding it then. Returns false, and leaves
+/// `out` unchanged, if that is not possible for this shape.
 bool add_product(const GemmShape& p, const float* a, const float* b, float* out);
 bool add_product(const GemmShape& p, const double* a, const double* b, double* out);
 

@@ -45,7 +45,8 @@ int quota_cpus(const std::string& directory, bool v2) {
   return std::max(1, static_cast<int>((quota + period - 1) / period));
 }
 
-/// The tightest limit from `path` up to the root of the hierarchy. In a container the path may not exist here; its ancestors do.
+/// The tightest limit from `path` up to the root of the hierarchy. In a container the path may not exist here; its
+/// ancestors do.
 int tightest(const std::string& mount, std::string path, bool v2) {
   int cpus = 0;
   for (;;) {

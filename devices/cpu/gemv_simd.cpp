@@ -6,8 +6,8 @@
 namespace kassette::devices {
 namespace {
 
-/// kRows rows at once, for as many independent sums and memory streams, and x is read once for all of them. A row's sum does not depend on
-/// the number of rows computed with it.
+/// kRows rows at once, for as many independent sums and memory streams, and x is read once for all of them. A row's sum
+/// does not depend on the number of rows computed with it.
 template <int kRows, class T>
 inline __attribute__((always_inline)) void rows_at_once(std::int64_t cols, const T* a, std::int64_t lda, const T* x,
                                                         T* y, std::int64_t incy) {

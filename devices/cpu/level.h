@@ -17,8 +17,8 @@ const char* level_name(Level level);
 /// For tests: switches to another level. Returns false if the CPU does not support it.
 bool set_cpu_level(Level level);
 
-/// KASSETTE_LEVEL_TABLES declares the kernel tables of a family; KASSETTE_PICK is the one for the level in use. Each *_simd.cpp is compiled
-/// once per level, and defines `const Table name_<level>`.
+/// KASSETTE_LEVEL_TABLES declares the kernel tables of a family; KASSETTE_PICK is the one for the level in use. Each
+/// *_simd.cpp is compiled once per level, and defines `const Table name_<level>`.
 #if defined(__x86_64__)
 #define KASSETTE_LEVEL_TABLES(Table, name) extern const Table name##_sse2, name##_avx2, name##_avx512;
 #define KASSETTE_PICK(name) \

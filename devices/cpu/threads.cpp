@@ -32,11 +32,11 @@ constexpr std::int64_t kAloneNs = 8'000;
 constexpr std::int64_t kPartsPerThread = 4;  // so that other threads can take over parts from one that was held up
 
 // Note [The pool's hand-over]
-// The caller writes the job, opens the gate and increments the epoch; workers spin or sleep on the epoch. A worker enters by a
-// compare-and-swap on the gate, which counts the workers inside and fails once the gate is shut. So the caller waits only for
-// workers that have entered, and no worker reads a job that is being rewritten. Each participant owns a slice of the range,
-// takes parts from one end of it, and then helps with the slices of others: unless a thread is held up, each touches the same
-// memory in every op.
+// The caller writes the job, opens the gate and increments the epoch; workers spin or sleep on the epoch. A worker
+// enters by a compare-and-swap on the gate, which counts the workers inside and fails once the gate is shut. So the
+// caller waits only for workers that have entered, and no worker reads a job that is being rewritten. Each participant
+// owns a slice of the range, takes parts from one end of it, and then helps with the slices of others: unless a thread
+// is held up, each touches the same memory in every op.
 struct alignas(64) Slice {
   std::atomic<std::int64_t> next{0};
   std::int64_t begin = 0, end = 0;
@@ -89,8 +89,8 @@ std::int64_t now_ns() {
   return std::int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
-/// Spins until done() is true or `ns` have passed; returns done(). After a while it yields the CPU: the thread that it waits for
-/// may be queued there.
+/// Spins until done() is true or `ns` have passed; returns done(). After a while it yields the CPU: the thread that it
+/// waits for may be queued there.
 template <class Done>
 bool spin(std::int64_t ns, Done done) {
   std::int64_t start = 0;
@@ -166,7 +166,8 @@ void* work(void* argument) {
   return nullptr;
 }
 
-/// Starts workers until there are `n`, or as many as the system allows. Workers block all signals, which go to the user's threads.
+/// Starts workers until there are `n`, or as many as the system allows. Workers block all signals, which go to the
+/// user's threads.
 void start_workers(Pool& p, int n) {
   int have = p.workers.load(std::memory_order_relaxed);
   if (have >= n) return;
@@ -196,8 +197,8 @@ void make_pool() {
   pthread_atfork(nullptr, nullptr, start_over_in_child);
 }
 
-/// The unit in which a range is shared out. It is smaller than a grain of many elements, so that two threads divide 2.5 grains evenly, not
-/// into 2 and 0.5.
+/// The unit in which a range is shared out. It is smaller than a grain of many elements, so that two threads divide 2.5
+/// grains evenly, not into 2 and 0.5.
 std::int64_t unit_of(std::int64_t grain) { return grain < 1024 ? grain : grain / 1024 * 64; }
 
 void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from, int slices) {
@@ -206,8 +207,8 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from
   p.job.from = from;
   p.job.slices = slices;
   p.job.on_interrupt = for_parts();
-  // A few grains of several elements make one part per thread: a part taken over by another thread would leave the cache that holds it.
-  // A grain of one element (a tile, a sample) is enough work to be taken over.
+  // A few grains of several elements make one part per thread: a part taken over by another thread would leave the
+  // cache that holds it. A grain of one element (a tile, a sample) is enough work to be taken over.
   const std::int64_t each = ceil_div(ceil_div(n, grain), slices);
   p.job.part = grain > 1 && each < 2 * kPartsPerThread ? ceil_div(units, slices) * unit
                                                        : std::max<std::int64_t>(1, each / kPartsPerThread) * grain;
@@ -275,7 +276,8 @@ void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
   grain = std::max<std::int64_t>(1, grain);
   int slices = static_cast<int>(std::min<std::int64_t>(num_threads(), n / grain));
   Pool& p = pool();
-  // If a job of another user thread is running, this thread does its work alone: both make progress, and the CPUs are busy anyway.
+  // If a job of another user thread is running, this thread does its work alone: both make progress, and the CPUs are
+  // busy anyway.
   if (slices <= 1 || in_part || p.busy.exchange(true, std::memory_order_acquire)) {
     run_alone(n, grain, f, from);
     return;

@@ -9,20 +9,22 @@
 namespace kassette::devices {
 
 // Note [Worth a thread]
-// A grain is the amount of work that is worth another thread. Handing work over costs about 1.5 us if another CPU is idle (Zen 5, two cores:
-// two threads break even with one at 3 us of work), and more if that CPU sleeps or is shared. So grains are chosen such that the least
-// work that is divided, two grains, takes one thread about 6 us. For matrix products the time is that of the fastest CPUs. Grains only decide
-// which thread computes a part, never the bits of the result. benchmarks/threads.py compares two threads with one on growing sizes.
+// A grain is the amount of work that is worth another thread. Handing work over costs about 1.5 us if another CPU is
+// idle (Zen 5, two cores: two threads break even with one at 3 us of work), and more if that CPU sleeps or is shared.
+// So grains are chosen such that the least work that is divided, two grains, takes one thread about 6 us. For matrix
+// products the time is that of the fastest CPUs. Grains only decide which thread computes a part, never the bits of the
+// result. benchmarks/threads.py compares two threads with one on growing sizes.
 
 /// A borrowed callable that is called on parts of a range.
 struct RangeFn {
   void* object;
   void (*call)(void* object, std::int64_t begin, std::int64_t end);
 };
-/// Calls f on disjoint parts that cover [0, n), on several threads if n >= 2 * grain. Part borders are multiples of the grain, or of 64 if
-/// the grain is 1024 or more. Returns when all parts are done, and rethrows an exception of a part. Nested calls run on the calling thread.
-/// Each thread has a contiguous range, and takes parts from its front or its back. An op that goes over its data twice takes the first
-/// pass from the back: the second then begins with what the thread has touched last and still has in its own caches.
+/// Calls f on disjoint parts that cover [0, n), on several threads if n >= 2 * grain. Part borders are multiples of the
+/// grain, or of 64 if the grain is 1024 or more. Returns when all parts are done, and rethrows an exception of a part.
+/// Nested calls run on the calling thread. Each thread has a contiguous range, and takes parts from its front or its
+/// back. An op that goes over its data twice takes the first pass from the back: the second then begins with what the
+/// thread has touched last and still has in its own caches.
 enum class From : std::uint8_t { front, back };
 void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from = From::front);
 

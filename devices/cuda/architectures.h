@@ -7,10 +7,11 @@
 
 namespace kassette::cuda {
 
-/// Whether the architectures in `list`, as CMake writes them ("80-real,90-real,120-virtual"), run on compute capability major.minor. Machine
-/// code ("real") runs on devices of the same major and the same or a higher minor version. PTX ("virtual") is compiled for any later
-/// device. Without either word a build has both. Architectures with the suffix a ("90a") run on that version only; with the suffix f on that
-/// and higher minor versions. Other words ("native") count as true: the build was made for the machine that it runs on.
+/// Whether the architectures in `list`, as CMake writes them ("80-real,90-real,120-virtual"), run on compute capability
+/// major.minor. Machine code ("real") runs on devices of the same major and the same or a higher minor version. PTX
+/// ("virtual") is compiled for any later device. Without either word a build has both. Architectures with the suffix a
+/// ("90a") run on that version only; with the suffix f on that and higher minor versions. Other words ("native") count
+/// as true: the build was made for the machine that it runs on.
 inline bool has_code_for(std::string_view list, int major, int minor) {
   while (!list.empty()) {
     const std::string_view one = list.substr(0, list.find(','));

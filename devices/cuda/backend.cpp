@@ -22,14 +22,16 @@ bool is_set(const char* variable) {
   return text && *text && std::strcmp(text, "0") != 0;
 }
 
-/// allocate() makes the device current, and so do callers that return memory; when blocks are not cached (compute-sanitizer) the release
-/// function does it. After the driver has shut down, at the end of the process, all these calls fail; the memory is gone anyway.
+/// allocate() makes the device current, and so do callers that return memory; when blocks are not cached
+/// (compute-sanitizer) the release function does it. After the driver has shut down, at the end of the process, all
+/// these calls fail; the memory is gone anyway.
 const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void* {
                                    const BesideCapture allowed;
                                    void* p = nullptr;
                                    const cudaError_t error = cudaMalloc(&p, static_cast<std::size_t>(bytes));
                                    if (error == cudaSuccess) return p;
-                                   // Out of memory is reported by the caller. Any other error is left for allocate() to check.
+                                   // Out of memory is reported by the caller. Any other error is left for allocate() to
+                                   // check.
                                    if (error == cudaErrorMemoryAllocation) cudaGetLastError();
                                    return nullptr;
                                  },
@@ -43,7 +45,8 @@ const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void*
                                    if (before != context) driver().set_current(before);
                                  }};
 
-/// Enables access of the current device to a peer's memory if the hardware can; else the driver copies through the host. Once for each pair.
+/// Enables access of the current device to a peer's memory if the hardware can; else the driver copies through the
+/// host. Once for each pair.
 void ask_for_peer_access(int device, int peer) {
   static std::atomic<bool> asked[kMaxDevices][kMaxDevices];
   if (asked[device][peer].exchange(true, std::memory_order_relaxed)) return;
@@ -89,7 +92,7 @@ CudaBackend::CudaBackend(int index)
   cache_ = new BlockCache(Device(Device::kCuda, static_cast<std::uint8_t>(index)), memory_of(this), Keeps::everything);
 }
 
-// ---- memory and copies -------------------------------------------------------------------------------------------------
+// - memory and copies -------------------------------------------------------------------------------------------------
 
 void* CudaBackend::allocate(std::int64_t bytes) {
   Current now(*this);
@@ -118,8 +121,8 @@ void CudaBackend::empty_cache() {
   trim_pinned();
 }
 
-/// The caller may overwrite `from` when this returns: up to kMostStaged bytes go through a pinned buffer; for more, or without pinned memory,
-/// the host waits for the copy.
+/// The caller may overwrite `from` when this returns: up to kMostStaged bytes go through a pinned buffer; for more, or
+/// without pinned memory, the host waits for the copy.
 void CudaBackend::copy_from_host(void* to, const void* from, std::int64_t bytes) {
   struct Staged {
     CudaBackend* device;
@@ -222,7 +225,7 @@ void CudaBackend::release_passed() noexcept {
   }
 }
 
-// ---- waiting and errors ------------------------------------------------------------------------------------------------
+// - waiting and errors ------------------------------------------------------------------------------------------------
 
 void CudaBackend::wait(DeviceStream* stream, const char* what) {
   leave_capture();
@@ -254,7 +257,8 @@ std::string CudaBackend::launched_last() const {
 
 void CudaBackend::fail(cudaError_t error, const char* what) {
   std::string words = std::string("CUDA says: ") + cudaGetErrorString(error);
-  // Reading the error of a call clears it. The error of a kernel is sticky: every call returns it until the process ends.
+  // Reading the error of a call clears it. The error of a kernel is sticky: every call returns it until the process
+  // ends.
   cudaGetLastError();
   const BesideCapture allowed;
   const cudaError_t again = cudaStreamQuery(own_.handle);
@@ -282,7 +286,7 @@ void CudaBackend::check(cublasStatus_t status, const char* what) {
   throw DeviceError(what, "", (std::string("cuBLAS says: ") + cublasGetStatusString(status)).c_str());
 }
 
-// ---- products ----------------------------------------------------------------------------------------------------------
+// - products ----------------------------------------------------------------------------------------------------------
 
 cublasHandle_t CudaBackend::blas(std::unique_lock<std::mutex>* lock) {
   if (!current().blas) leave_capture();

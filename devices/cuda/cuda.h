@@ -1,4 +1,5 @@
-// devices/cuda/cuda.h - shared by the kernels of libkassette_cuda.so: the device and its streams, cuBLAS, scratch memory, errors.
+// devices/cuda/cuda.h - shared by the kernels of libkassette_cuda.so: the device and its streams, cuBLAS, scratch
+// memory, errors.
 #pragma once
 #include <cublas_v2.h>
 #include <cuda.h>
@@ -41,12 +42,12 @@ struct DeviceStream {
 namespace kassette::cuda {
 using namespace devices;
 
-/// Throws DeviceError with CUDA's message unless `error` is success; `what` is the function that it names. For calls that may report the
-/// error of an earlier kernel use CudaBackend::check.
+/// Throws DeviceError with CUDA's message unless `error` is success; `what` is the function that it names. For calls
+/// that may report the error of an earlier kernel use CudaBackend::check.
 void check(cudaError_t error, const char* what);
 
-/// One CUDA device. All threads use the device's own stream unless they have chosen another one. A freed block may be reused at once, in the
-/// stream that is current when it is freed: Note [Streams and memory].
+/// One CUDA device. All threads use the device's own stream unless they have chosen another one. A freed block may be
+/// reused at once, in the stream that is current when it is freed: Note [Streams and memory].
 class CudaBackend final : public DeviceBackend {
  public:
   explicit CudaBackend(int index);
@@ -89,12 +90,13 @@ class CudaBackend final : public DeviceBackend {
   void copy(void* to, const void* from, std::int64_t bytes, const char* what);
   /// Enqueues a memset to 0.
   void zero(void* to, std::int64_t bytes, const char* what);
-  /// To be called after work was enqueued for the op `what`. With KASSETTE_CUDA_SYNC=1 it waits for the work, so that an error names this op
-  /// and does not surface at a later wait.
+  /// To be called after work was enqueued for the op `what`. With KASSETTE_CUDA_SYNC=1 it waits for the work, so that
+  /// an error names this op and does not surface at a later wait.
   void launched(const char* what);
   /// The argument by which a kernel reports a bad value; a new one for each launch.
   Faults faults() { return faults_.next(); }
-  /// Throws DeviceError unless `error` is success. If the device no longer accepts work, the message says so, and every later call throws.
+  /// Throws DeviceError unless `error` is success. If the device no longer accepts work, the message says so, and every
+  /// later call throws.
   void check(cudaError_t error, const char* what) {
     if (error != cudaSuccess) fail(error, what);
   }
@@ -159,8 +161,8 @@ class CudaBackend final : public DeviceBackend {
   Capture capture_;
 };
 
-/// Makes a device current in this thread, and restores the previous one at the end, so that a caller's own CUDA code is not affected. To be
-/// held around all calls of CUDA for a device. Throws DeviceError if the device is lost.
+/// Makes a device current in this thread, and restores the previous one at the end, so that a caller's own CUDA code is
+/// not affected. To be held around all calls of CUDA for a device. Throws DeviceError if the device is lost.
 class Current {
  public:
   explicit Current(CudaBackend& device);
@@ -173,7 +175,8 @@ class Current {
   bool changed_;
 };
 
-/// While it lives, this thread may make calls during a capture that are no work of a stream: allocate memory, query events.
+/// While it lives, this thread may make calls during a capture that are no work of a stream: allocate memory, query
+/// events.
 class BesideCapture {
  public:
   BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -197,7 +200,8 @@ void release_pinned(void* data, std::int64_t bytes);
 /// Returns cached pinned memory to the system. A device has to be current.
 void trim_pinned();
 
-/// Device memory for a kernel. Freeing is ordered by the stream, so the object may be destroyed before the kernel has run.
+/// Device memory for a kernel. Freeing is ordered by the stream, so the object may be destroyed before the kernel has
+/// run.
 class Scratch {
  public:
   Scratch(CudaBackend& device, std::int64_t bytes)

@@ -4,7 +4,8 @@
 
 namespace kassette::cuda {
 
-/// Writes a refusal to the fault word unless an earlier one is there. `rank`: the position of the value in the CPU's order.
+/// Writes a refusal to the fault word unless an earlier one is there. `rank`: the position of the value in the CPU's
+/// order.
 template <class Refusal, class... Numbers>
 __device__ void report(const Faults& faults, Refusal refusal, std::int64_t rank, Numbers... numbers) {
   volatile FaultWord* w = faults.word;

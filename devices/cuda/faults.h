@@ -1,4 +1,5 @@
-// devices/cuda/faults.h - how kernels report bad values, such as an index out of range, and the host turns them into errors.
+// devices/cuda/faults.h - how kernels report bad values, such as an index out of range, and the host turns them into
+// errors.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -9,14 +10,17 @@
 namespace kassette::cuda {
 
 // Note [Errors of values]
-// An index out of range is an error of the op that it was passed to, but only the device sees the index, and the host does not wait for each
-// op to find out. The kernel skips the bad value without reading or writing out of bounds, and leaves a refusal (ops/refusals.h) in the
-// fault word of its device. The next wait for the device reads and clears the word, and throws. Only the first op that reports counts,
-// and of its reports the one that the CPU would have come to first.
-//    The word is in pinned host memory, which the device can write. So a wait costs one more read of host memory, and no copy: a word in
-// device memory would need a copy with each wait, which takes as long as waiting for a small kernel. Only kernels that report pay for
-// this: each of their accesses to the word goes over the bus.
-//    The host clears the word when its own stream has finished. A report of another thread's kernel at that moment may be lost, just as it
+// An index out of range is an error of the op that it was passed to, but only the device sees the index, and the host
+// does not wait for each op to find out. The kernel skips the bad value without reading or writing out of bounds, and
+// leaves a refusal (ops/refusals.h) in the fault word of its device. The next wait for the device reads and clears the
+// word, and throws. Only the first op that reports counts, and of its reports the one that the CPU would have come to
+// first.
+//    The word is in pinned host memory, which the device can write. So a wait costs one more read of host memory, and
+//    no copy: a word in
+// device memory would need a copy with each wait, which takes as long as waiting for a small kernel. Only kernels that
+// report pay for this: each of their accesses to the word goes over the bus.
+//    The host clears the word when its own stream has finished. A report of another thread's kernel at that moment may
+//    be lost, just as it
 // would have been a moment earlier, behind the first error.
 
 /// The report itself, in pinned memory.
@@ -41,8 +45,8 @@ class FaultBox {
   void open();
   /// The argument of the next launch.
   Faults next();
-  /// Throws the reported error, if there is one, and clears it. Call after waiting. `late`: the op was called earlier, and is not the one
-  /// that throws.
+  /// Throws the reported error, if there is one, and clears it. Call after waiting. `late`: the op was called earlier,
+  /// and is not the one that throws.
   void say(bool late);
 
  private:

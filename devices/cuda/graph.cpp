@@ -9,25 +9,33 @@
 #include "devices/cuda/cuda.h"
 
 // Note [Graphs]
-// Launching a kernel costs the host some microseconds, and the device idles for about one between two kernels of a stream. A graph is launched
-// once, and its kernels follow each other without the host. We do not build graphs by hand: a function runs as always, step by step, and CUDA
-// captures what it enqueues. From the second run on the executable graph of the previous run is updated with the new arguments
-// (cudaGraphExecUpdate) and launched; if the two differ in structure it is instantiated anew. So addresses, keys of random draws, numbers and sizes
-// may differ from run to run, and the host's code runs each time: a graph is never replayed, and inputs need not be copied to fixed
-// addresses. The price is that the host's work is not saved. PyTorch's graphs do save it: they replay over memory of their own, and it is up to the
-// user that only the values of inputs change.
+// Launching a kernel costs the host some microseconds, and the device idles for about one between two kernels of a
+// stream. A graph is launched once, and its kernels follow each other without the host. We do not build graphs by hand:
+// a function runs as always, step by step, and CUDA captures what it enqueues. From the second run on the executable
+// graph of the previous run is updated with the new arguments (cudaGraphExecUpdate) and launched; if the two differ in
+// structure it is instantiated anew. So addresses, keys of random draws, numbers and sizes may differ from run to run,
+// and the host's code runs each time: a graph is never replayed, and inputs need not be copied to fixed addresses. The
+// price is that the host's work is not saved. PyTorch's graphs do save it: they replay over memory of their own, and it
+// is up to the user that only the values of inputs change.
 //
-// Captured work runs later than it was enqueued, when the graph is launched, and other threads may enqueue on the same stream in the meantime.
-//   Streams  The capture is on a separate stream, `captured`, which is current in the capturing thread. Other threads keep the base stream, and what
+// Captured work runs later than it was enqueued, when the graph is launched, and other threads may enqueue on the same
+// stream in the meantime.
+//   Streams  The capture is on a separate stream, `captured`, which is current in the capturing thread. Other threads
+//   keep the base stream, and what
 //            they enqueue there runs before the graph.
-//   Memory   A block that any thread frees before the launch may still be used by captured work. It counts as freed in the stream `captured`,
-//            whose number is below 0: only the capturing thread can reuse it, and it is not returned to CUDA. When the graph is launched such
-//            blocks move to the base stream. The capturing thread may also take blocks of the base stream: their earlier uses are enqueued before.
-//   Others   Values that other threads can see are launched before they become visible: variables (Plan::commit) and results. Numbers and sparse
+//   Memory   A block that any thread frees before the launch may still be used by captured work. It counts as freed in
+//   the stream `captured`,
+//            whose number is below 0: only the capturing thread can reuse it, and it is not returned to CUDA. When the
+//            graph is launched such blocks move to the base stream. The capturing thread may also take blocks of the
+//            base stream: their earlier uses are enqueued before.
+//   Others   Values that other threads can see are launched before they become visible: variables (Plan::commit) and
+//   results. Numbers and sparse
 //            indices that are cached on the device are enqueued at once (NotCaptured).
-//   Waiting  Operations that need the stream itself (a wait, a copy to the host or between devices, NCCL) end the capture: the captured work is
+//   Waiting  Operations that need the stream itself (a wait, a copy to the host or between devices, NCCL) end the
+//   capture: the captured work is
 //            launched, and the rest of the run is enqueued as without graphs.
-//   Errors   An exception drops the captured work. If CUDA refuses the graph, none of it has run and no variable has changed, and the function
+//   Errors   An exception drops the captured work. If CUDA refuses the graph, none of it has run and no variable has
+//   changed, and the function
 //            runs again without a graph (FunctionGraph, ops/device_graph.h).
 // Only one thread at a time captures on a device; functions that other threads run meanwhile are not captured.
 
@@ -138,7 +146,8 @@ void CudaBackend::leave_capture() {
   capture_.graph->misses = misses + 1;
 }
 
-/// After the captured work was launched or dropped: moves the memory freed meanwhile to the base stream, and releases `keep` in its order.
+/// After the captured work was launched or dropped: moves the memory freed meanwhile to the base stream, and releases
+/// `keep` in its order.
 void CudaBackend::settle_capture() noexcept {
   DeviceStream& base = *capture_.base;
   base.awaits_graph.store(false, std::memory_order_release);

@@ -1,5 +1,5 @@
-// devices/cuda/launch.cuh - launching kernels. Every launch goes through here, without the triple-bracket syntax, so that a host compiler can read it:
-// the kernels are built a second time to run on the host (tests/emulated_cuda).
+// devices/cuda/launch.cuh - launching kernels. Every launch goes through here, without the triple-bracket syntax, so
+// that a host compiler can read it: the kernels are built a second time to run on the host (tests/emulated_cuda).
 #pragma once
 #include <algorithm>
 

@@ -249,7 +249,8 @@ class MpiCommunicator final : public Communicator {
     void* state;
   };
 
-  /// A patient communicator sleeps for an eighth of the time it has waited already, at most 300 us: the core is needed for computation.
+  /// A patient communicator sleeps for an eighth of the time it has waited already, at most 300 us: the core is needed
+  /// for computation.
   void wait_for(MPI_Request& request) {
     using namespace std::chrono;
     const auto begin = steady_clock::now();

@@ -35,7 +35,8 @@ using Bits = std::conditional_t<sizeof(V) == 8, std::int64_t, std::int32_t>;
 template <class V>
 constexpr Bits<V> kMagnitude = std::numeric_limits<Bits<V>>::max();  // all bits but the sign
 
-/// Floats as integers in the same order, -0 before +0. NaN comes last for the maximum and first for the minimum, so that it wins.
+/// Floats as integers in the same order, -0 before +0. NaN comes last for the maximum and first for the minimum, so
+/// that it wins.
 template <class V>
 __device__ inline Bits<V> key(V v, Order order) {
   if (v != v) return order == Order::most ? kMagnitude<V> : ~kMagnitude<V>;
@@ -84,7 +85,8 @@ void launch(cudaStream_t stream, std::int64_t n, void (*kernel)(P...), A... argu
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA says: ") + cudaGetErrorString(error));
 }
 
-/// Calls f with a null pointer of the dtype's C++ type, for the dtypes that are packed or divided: floats and 16-bit integers.
+/// Calls f with a null pointer of the dtype's C++ type, for the dtypes that are packed or divided: floats and 16-bit
+/// integers.
 template <class F>
 void for_type(DType dtype, F f) {
   switch (dtype.code()) {

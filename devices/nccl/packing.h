@@ -1,4 +1,5 @@
-// devices/nccl/packing.h - conversion of elements to a dtype that NCCL can combine, and back. Why: packed_size, devices/device_transport.h.
+// devices/nccl/packing.h - conversion of elements to a dtype that NCCL can combine, and back. Why: packed_size,
+// devices/device_transport.h.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -11,7 +12,8 @@ using namespace devices;
 DType packed_dtype(DType dtype, Combine how);
 /// Enqueues the conversion of n elements of `dtype` to packed_dtype.
 void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, DType dtype, Combine how);
-/// Enqueues the inverse of pack(), with each element divided by `divisor`, which is 1 unless the dtype is a float. If packed_size is 0,
+/// Enqueues the inverse of pack(), with each element divided by `divisor`, which is 1 unless the dtype is a float. If
+/// packed_size is 0,
 /// `packed` has elements of `dtype`, and may be equal to `to`.
 void unpack(cudaStream_t stream, void* to, const void* packed, std::int64_t n, DType dtype, Combine how, int divisor);
 

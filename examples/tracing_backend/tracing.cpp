@@ -1,4 +1,5 @@
-// examples/tracing_backend/tracing.cpp - a backend that counts, times and checks every op, and runs it on the built-in engine.
+// examples/tracing_backend/tracing.cpp - a backend that counts, times and checks every op, and runs it on the built-in
+// engine.
 //
 //   KERAS_BACKEND=tracing ./kassette run script.cpp      prints a table to stderr when the program ends
 //

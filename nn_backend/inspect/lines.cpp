@@ -8,8 +8,8 @@
 namespace kassette::inspect {
 namespace {
 
-/// The points of each line of a (n, k) to draw. Long lines are reduced to the minimum and maximum of each of some thousand stretches, which
-/// looks the same.
+/// The points of each line of a (n, k) to draw. Long lines are reduced to the minimum and maximum of each of some
+/// thousand stretches, which looks the same.
 struct Line {
   std::vector<double> x, y;
 };
@@ -81,8 +81,8 @@ Lines lines_of(const Tensor& x, const Tensor& y) {
 
 double share(double v, Range r) { return std::clamp((v / 2 - r.low / 2) / (r.high / 2 - r.low / 2), 0.0, 1.0); }
 
-/// Joins neighbouring points by lines, with gaps at elements that are not finite. Calls dot(line, x, y) in a field of that size, y from the
-/// top.
+/// Joins neighbouring points by lines, with gaps at elements that are not finite. Calls dot(line, x, y) in a field of
+/// that size, y from the top.
 template <class F>
 void trace(const Lines& lines, Range xr, Range yr, int width, int height, F&& dot) {
   for (std::size_t j = 0; j < lines.lines.size(); ++j) {

@@ -1,4 +1,5 @@
-// nn_backend/inspect/picture.cpp - plot(), hist() and imshow(): checks of the arguments, and the choice of the data to draw.
+// nn_backend/inspect/picture.cpp - plot(), hist() and imshow(): checks of the arguments, and the choice of the data to
+// draw.
 #include <kassette/inspect.h>
 #include <kassette/io.h>
 

@@ -11,7 +11,8 @@
 namespace kassette::inspect {
 namespace {
 
-/// Elements per chunk of a thread; it depends on the shape alone, so that the result does not depend on the number of threads.
+/// Elements per chunk of a thread; it depends on the shape alone, so that the result does not depend on the number of
+/// threads.
 std::int64_t chunk_of(std::int64_t n) { return std::max<std::int64_t>(1 << 14, (n + 1023) / 1024); }
 
 template <class T>
@@ -138,7 +139,8 @@ std::vector<std::int64_t> count_bins(const TensorSpec& spec, const std::byte* da
   dispatch(spec.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     for_chunks(reinterpret_cast<const T*>(data), elements, [&](std::int64_t c, const T* p, std::int64_t count) {
-      // Four counters per bin: neighbouring elements are often in one bin, and increments of one counter would wait for each other.
+      // Four counters per bin: neighbouring elements are often in one bin, and increments of one counter would wait for
+      // each other.
       constexpr std::int64_t kBlock = 1024;
       const std::int64_t stride = std::int64_t(n) + 1;  // one more for elements that are not finite
       std::vector<std::int64_t> counts(4 * stride);

@@ -1,4 +1,5 @@
-// nn_backend/inspect/summary_loops.h - the loops of summaries and histograms, compiled for each CPU level, with the same bits on all.
+// nn_backend/inspect/summary_loops.h - the loops of summaries and histograms, compiled for each CPU level, with the
+// same bits on all.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// nn_backend/inspect/summary_simd.cpp - the loops of summaries and histograms; compiled once per CPU level. Eight doubles at a time on
-// each level, in as many vectors as that takes, so that sums have the same order on all levels.
+// nn_backend/inspect/summary_simd.cpp - the loops of summaries and histograms; compiled once per CPU level. Eight
+// doubles at a time on each level, in as many vectors as that takes, so that sums have the same order on all levels.
 #include "ops/simd.h"
 
 #include "nn_backend/inspect/summary_loops.h"
@@ -53,8 +53,8 @@ KASSETTE_FN void store(std::int32_t* to, const V& v) {
 }
 KASSETTE_FN auto is_finite(const V& v) { return v - v == V(0.0); }
 
-/// Calls f(k, values, i) for each vector of elements, eight elements at a time: elements i to i + kWidth are vector k of these. The last eight
-/// are padded with `fill`, and their i is negative: -8 for the first of them.
+/// Calls f(k, values, i) for each vector of elements, eight elements at a time: elements i to i + kWidth are vector k
+/// of these. The last eight are padded with `fill`, and their i is negative: -8 for the first of them.
 template <class T, class F>
 KASSETTE_FN void each(const T* p, std::int64_t n, T fill, F f) {
   std::int64_t i = 0;

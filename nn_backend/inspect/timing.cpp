@@ -30,8 +30,8 @@ double run(Callable<Device()>& call, std::int64_t n) {
   return seconds_since(start);
 }
 
-/// The number of calls that take about 5 ms, a power of ten or half of one. A measurement that seems long is repeated once, as the machine may
-/// have paused; one that is far longer is not, as nobody wants to wait for it twice.
+/// The number of calls that take about 5 ms, a power of ten or half of one. A measurement that seems long is repeated
+/// once, as the machine may have paused; one that is far longer is not, as nobody wants to wait for it twice.
 std::int64_t loops_for(Callable<Device()>& call) {
   constexpr double kLong = 5e-3, kTooLong = 1;
   std::int64_t n = 1;

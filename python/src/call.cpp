@@ -9,7 +9,8 @@ namespace kassette {
 namespace python {
 namespace {
 
-/// A function of nanobind's, which is called as it is. Where that fails, kassette._arguments looks for the argument at fault.
+/// A function of nanobind's, which is called as it is. Where that fails, kassette._arguments looks for the argument at
+/// fault.
 struct Call {
   PyObject_HEAD vectorcallfunc call;
   PyObject* function;
@@ -17,7 +18,8 @@ struct Call {
 
 nb::object arguments_module() { return nb::module_::import_("kassette._arguments"); }
 
-/// The exception that is set, replaced where the line says less than it could. Others pass: those of a user's step among them.
+/// The exception that is set, replaced where the line says less than it could. Others pass: those of a user's step
+/// among them.
 void explain(PyObject* self, PyObject* const* args, std::size_t nargs, PyObject* names) {
   PyObject* kind = PyErr_Occurred();
   if (kind != PyExc_TypeError && kind != PyExc_ValueError) return;

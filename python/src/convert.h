@@ -14,17 +14,17 @@ namespace python {
 namespace nb = nanobind;
 namespace K = kassette::backend;
 
-/// The Python object of a tensor: the one that it already has, with the attributes that Keras put there, or a new one. None for an
-/// empty Tensor.
+/// The Python object of a tensor: the one that it already has, with the attributes that Keras put there, or a new one.
+/// None for an empty Tensor.
 nb::object to_python(const Tensor& x);
 /// The tensor of a Python object, or null where it is none.
 const Tensor* tensor_of(nb::handle object);
 
-/// The value of a concrete tensor: a NumPy array of its own, over the tensor's memory where nothing else sees that and else a copy, or a
-/// NumPy scalar where it has no axes.
+/// The value of a concrete tensor: a NumPy array of its own, over the tensor's memory where nothing else sees that and
+/// else a copy, or a NumPy scalar where it has no axes.
 nb::object to_numpy(const Tensor& x);
-/// A copy of a NumPy array, in its own dtype, but unsigned integers of 32 and 64 bits as int64. Throws TypeError where tensors do not
-/// support its dtype.
+/// A copy of a NumPy array, in its own dtype, but unsigned integers of 32 and 64 bits as int64. Throws TypeError where
+/// tensors do not support its dtype.
 Tensor from_numpy(nb::handle array);
 bool is_array(nb::handle object);
 
@@ -99,7 +99,8 @@ std::string behind(const char* what, const std::string& line);
 std::string type_of(nb::handle object);
 /// A dtype by its name or NumPy's; not given for None.
 DType to_dtype(nb::handle object);
-/// An integer of Python's or NumPy's. Throws TypeError for anything else; `what` stands before that, as in the functions below.
+/// An integer of Python's or NumPy's. Throws TypeError for anything else; `what` stands before that, as in the
+/// functions below.
 std::int64_t to_int(nb::handle object, const char* what);
 bool is_int(nb::handle object);
 /// A number or None.
@@ -136,7 +137,8 @@ void bind_checks(nb::module_& m);
 }  // namespace python
 }  // namespace kassette
 
-// Casters throw where an object is no such argument, and kassette._arguments puts before it which argument that is; it knows the names here.
+// Casters throw where an object is no such argument, and kassette._arguments puts before it which argument that is; it
+// knows the names here.
 namespace nanobind {
 namespace detail {
 

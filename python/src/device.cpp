@@ -64,8 +64,9 @@ std::pair<int, int> number_of(Device device) {
   throw nb::python_error();
 }
 
-/// The consumer's cudaStream_t. The standard has numbers for CUDA's two default streams, which are the handles that CUDA gives them, and -1
-/// where the consumer needs no order. Null where it is not known: then to_dlpack and the deleter wait.
+/// The consumer's cudaStream_t. The standard has numbers for CUDA's two default streams, which are the handles that
+/// CUDA gives them, and -1 where the consumer needs no order. Null where it is not known: then to_dlpack and the
+/// deleter wait.
 void* consumer_stream(nb::handle stream, Device device) {
   if (device == cpu) {
     if (!stream.is_none()) fail_buffer("a tensor on the CPU has no stream");

@@ -1,4 +1,5 @@
-// python/src/distributed.cpp - many ranks: what they exchange of tensors is recorded, what of arrays is exchanged at once.
+// python/src/distributed.cpp - many ranks: what they exchange of tensors is recorded, what of arrays is exchanged at
+// once.
 #include <kassette/distributed.h>
 
 #include <nanobind/operators.h>
@@ -89,7 +90,7 @@ nb::object of_any(const char* function, nb::handle x, F f) {
   return of_one(function, x, [&](const Tensor& t) { return f(Tensors{t})[0]; });
 }
 
-// ---- broadcast: variables take the value at once -----------------------------------------------------------------------------------
+// ---- broadcast: variables take the value at once --------------------------------------------------------------------
 
 /// The variables that were given; throws where they are mixed with others.
 Tensors variables_of(nb::handle x) {
@@ -116,7 +117,7 @@ nb::object broadcast(nb::handle x, int root, const MaybeWorld& world) {
   return nb::borrow(x);
 }
 
-// ---- messages, rows, files ---------------------------------------------------------------------------------------------------------
+// ---- messages, rows, files ------------------------------------------------------------------------------------------
 
 nb::object send(nb::handle x, int to, const MaybeWorld& world) {
   const D::World w = world_of(world);

@@ -1,4 +1,5 @@
-// python/src/module.cpp - the extension kassette._core: the functions of kassette with the names and arguments of Keras.
+// python/src/module.cpp - the extension kassette._core: the functions of kassette with the names and arguments of
+// Keras.
 #include <kassette/interrupt.h>
 #include <kassette/print.h>
 #include <kassette/version.h>

@@ -1,4 +1,5 @@
-// python/src/networks.cpp - K functions of neural networks: activations, losses, normalisation, convolution, random tensors.
+// python/src/networks.cpp - K functions of neural networks: activations, losses, normalisation, convolution, random
+// tensors.
 #include "convert.h"
 
 namespace kassette {

@@ -19,7 +19,8 @@ struct Held {
   ~Held();
 };
 
-/// The Python object of each tensor that has one. Python's lock guards it. Never destroyed: tensors may outlive this module's statics.
+/// The Python object of each tensor that has one. Python's lock guards it. Never destroyed: tensors may outlive this
+/// module's statics.
 std::unordered_map<std::uintptr_t, PyObject*>& objects() {
   static auto* table = new std::unordered_map<std::uintptr_t, PyObject*>;
   return *table;

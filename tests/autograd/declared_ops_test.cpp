@@ -1,5 +1,5 @@
-// tests/autograd/declared_ops_test.cpp - what an op's row declares is what the engine goes by: ops of this file alone, which no source of the
-// library can know.
+// tests/autograd/declared_ops_test.cpp - what an op's row declares is what the engine goes by: ops of this file alone,
+// which no source of the library can know.
 #include <cstring>
 #include <vector>
 

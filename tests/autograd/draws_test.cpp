@@ -1,4 +1,5 @@
-// tests/autograd/draws_test.cpp - draws in functions and in the bodies of control flow: which series a seed gives there.
+// tests/autograd/draws_test.cpp - draws in functions and in the bodies of control flow: which series a seed gives
+// there.
 #include <kassette/backend.h>
 
 #include <functional>
@@ -48,7 +49,8 @@ Rows part(std::size_t begin, std::size_t n) {
 
 K::Step drop_step(const Tensor& x, const Tensors& states) { return {dropped(x), {states[0] + dropped(x)}}; }
 
-/// What a function of x gives eagerly, and at two calls of a function that is made of it with known and with unknown shapes.
+/// What a function of x gives eagerly, and at two calls of a function that is made of it with known and with unknown
+/// shapes.
 struct Seen {
   Rows eager, symbolic, first, second, unknown;
 };

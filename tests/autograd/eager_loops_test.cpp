@@ -1,4 +1,5 @@
-// tests/autograd/eager_loops_test.cpp - plain loops: of no steps, of many, with steps that read values, and what thousands of them leave.
+// tests/autograd/eager_loops_test.cpp - plain loops: of no steps, of many, with steps that read values, and what
+// thousands of them leave.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 
@@ -175,7 +176,8 @@ TEST_CASE("an eager loop goes over its elements as they were when it began", "[l
 }
 
 TEST_CASE("an eager loop of no steps has the gradients that a function says, zeros", "[loops]") {
-  // As inside tf.function. TensorFlow's eager loops return None here; ours return a gradient for every tensor that is connected.
+  // As inside tf.function. TensorFlow's eager loops return None here; ours return a gradient for every tensor that is
+  // connected.
   using Loss = std::function<Tensor(const Tensor& x, const Tensor& w, const Tensor& s)>;
   auto rnn = [](const Tensor& x, const Tensor& w, const Tensor& s, const kassette::backend::RnnOptions& options) {
     auto r = K::rnn(

@@ -1,4 +1,5 @@
-// tests/autograd/eager_steps_test.cpp - what a step of an eager loop may do: K::rnn against the same ops in a plain loop.
+// tests/autograd/eager_steps_test.cpp - what a step of an eager loop may do: K::rnn against the same ops in a plain
+// loop.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 

@@ -1,5 +1,6 @@
-// tests/autograd/function_overhead_test.cpp - a training step of five small models, eagerly and as a function over a batch of any size: the same
-// parameters, and, between marks for tests/scripts/function_overhead.sh, no more instructions.
+// tests/autograd/function_overhead_test.cpp - a training step of five small models, eagerly and as a function over a
+// batch of any size: the same parameters, and, between marks for tests/scripts/function_overhead.sh, no more
+// instructions.
 #include <cstdint>
 #include <cstdio>
 #include <vector>

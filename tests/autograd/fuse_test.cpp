@@ -127,7 +127,7 @@ TEST_CASE("a large chain writes past the caches, and into its variables, on any 
   }
 }
 
-// ---- Note [Splats] ------------------------------------------------------------------------------------------------------
+// ---- Note [Splats] --------------------------------------------------------------------------------------------------
 
 TEST_CASE("the gradient of a sum or mean stays one number, and has the bits of an eager one", "[fuse]") {
   at_every_level([](kassette::devices::Level) {

@@ -1,4 +1,5 @@
-// tests/autograd/in_place_test.cpp - sums of cotangents that an eager pass makes in place are those of the recorded ops.
+// tests/autograd/in_place_test.cpp - sums of cotangents that an eager pass makes in place are those of the recorded
+// ops.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 

@@ -21,7 +21,8 @@ using kassette::test::Threads;
 
 namespace {
 
-/// Calls f again and again until a request of another thread, made while it is at work, ends it; how many calls were whole.
+/// Calls f again and again until a request of another thread, made while it is at work, ends it; how many calls were
+/// whole.
 int calls_until_interrupted(const std::function<void()>& f) {
   std::atomic<bool> begun{false};
   std::thread other([&] {

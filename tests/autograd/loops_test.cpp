@@ -1,4 +1,5 @@
-// tests/autograd/loops_test.cpp - loops that are compiled give what plain loops give, whatever their bodies do with states.
+// tests/autograd/loops_test.cpp - loops that are compiled give what plain loops give, whatever their bodies do with
+// states.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 
@@ -47,7 +48,8 @@ Tensor waves(const kassette::Dims& shape, double phase, std::int64_t n) {
   return K::constant(v, "float64", shape);
 }
 
-/// A loop over two sequences (T, 3) and (T, 2) with states (3) and (3), which captures w (3), and gives n_outputs stacks.
+/// A loop over two sequences (T, 3) and (T, 2) with states (3) and (3), which captures w (3), and gives n_outputs
+/// stacks.
 using Step = std::function<Tensors(const Tensors& xs, const Tensors& states, const Tensor& w)>;
 struct Loop {
   Step step;
@@ -566,7 +568,8 @@ TEST_CASE("a compiled loop on a CUDA device gives the gradients of the CPU, with
 }
 
 TEST_CASE("the backward pass of a loop has the lengths that each step had", "[loops]") {
-  // Each step sums the squares of as many first numbers of its row as the last one says; once by a slice, once by a loop over it.
+  // Each step sums the squares of as many first numbers of its row as the last one says; once by a slice, once by a
+  // loop over it.
   auto head = [](const Tensor& e) { return K::slice(e, {0}, {kassette::Dim(K::cast(e(-1), "int32"))}); };
   auto step = [&](const Tensor& a, const Tensor& e, bool loop) {
     Tensor h = head(e);

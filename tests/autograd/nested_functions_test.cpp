@@ -1,5 +1,5 @@
-// tests/autograd/nested_functions_test.cpp - functions that are called in functions, and stay one node of the tape until their ops are
-// needed: Note [Nested functions].
+// tests/autograd/nested_functions_test.cpp - functions that are called in functions, and stay one node of the tape
+// until their ops are needed: Note [Nested functions].
 #include <kassette/backend.h>
 #include <kassette/interrupt.h>
 

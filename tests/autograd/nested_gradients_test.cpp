@@ -1,5 +1,6 @@
-// tests/autograd/nested_gradients_test.cpp - gradients of losses that are made of gradients: programs drawn by chance, eagerly and by
-// functions of placeholders. An eager pass puts cotangents off, adds in place and recomputes; a function's is recorded op by op.
+// tests/autograd/nested_gradients_test.cpp - gradients of losses that are made of gradients: programs drawn by chance,
+// eagerly and by functions of placeholders. An eager pass puts cotangents off, adds in place and recomputes; a
+// function's is recorded op by op.
 #include <kassette/backend.h>
 
 #include <random>
@@ -132,7 +133,8 @@ TEST_CASE("gradients of gradients of random programs of large matrices are those
 }
 
 TEST_CASE("a branch that is made of gradients of a loop's gradients has its own gradient", "[gradients][loops]") {
-  // y = ((w x_1 + x_1) w + x_2) w + ... is a polynomial of w, elementwise: what a branch does with it a plain program does as well.
+  // y = ((w x_1 + x_1) w + x_2) w + ... is a polynomial of w, elementwise: what a branch does with it a plain program
+  // does as well.
   const std::vector<double> xs = numbers(6, 5), ws{0.3, -0.7};
   auto made_of_gradients = [](const Tensor& x, const Tensor& w) {
     Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, w);

@@ -1,4 +1,5 @@
-// tests/autograd/schedule_test.cpp - a function with a loop, called again: what the first call arranged serves the next.
+// tests/autograd/schedule_test.cpp - a function with a loop, called again: what the first call arranged serves the
+// next.
 #include <kassette/backend.h>
 
 #include <string>

@@ -1,4 +1,5 @@
-// tests/core/small_blocks_test.cpp - small blocks come back: from lists, from ended threads, from one thread to another.
+// tests/core/small_blocks_test.cpp - small blocks come back: from lists, from ended threads, from one thread to
+// another.
 #include <kassette/backend.h>
 
 #include <malloc.h>

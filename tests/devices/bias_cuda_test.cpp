@@ -1,4 +1,5 @@
-// tests/devices/bias_cuda_test.cpp - a bias behind a product of matrices, in a function on a CUDA device: one kernel, with the values of both.
+// tests/devices/bias_cuda_test.cpp - a bias behind a product of matrices, in a function on a CUDA device: one kernel,
+// with the values of both.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 
@@ -69,7 +70,8 @@ Run run(const Layer& layer, const Tensors& in, bool allowed = true) {
   return {result, taken};
 }
 
-/// Runs with the bias in the product and without, and compares. cuBLASLt may sum in another order than cuBLAS, the emulated device does not.
+/// Runs with the bias in the product and without, and compares. cuBLASLt may sum in another order than cuBLAS, the
+/// emulated device does not.
 Tensor check_taken(const Layer& layer, const Tensors& in, std::int64_t times) {
   const Run once = run(layer, in), apart = run(layer, in, /*allowed=*/false);
   CHECK(once.taken == times);

@@ -1,4 +1,5 @@
-// tests/devices/convolution_cuda_test.cpp - convolution on a CUDA device: which way it goes, what memory it takes, bits, and what the sweeps do not reach.
+// tests/devices/convolution_cuda_test.cpp - convolution on a CUDA device: which way it goes, what memory it takes,
+// bits, and what the sweeps do not reach.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 #include <kassette/testing.h>

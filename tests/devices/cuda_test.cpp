@@ -1,5 +1,5 @@
-// tests/devices/cuda_test.cpp - CUDA devices: what they refuse, their memory, copies between them. With a GPU on it, without one on
-// the emulated device (tests/emulated_cuda).
+// tests/devices/cuda_test.cpp - CUDA devices: what they refuse, their memory, copies between them. With a GPU on it,
+// without one on the emulated device (tests/emulated_cuda).
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/runtime.h>

@@ -1,5 +1,5 @@
-// tests/devices/emulated_device_test.cpp - what the emulated device (tests/emulated_cuda) refuses, and what it shows by values: a fault of each kind that
-// a GPU would meet, and that our kernels and streams must not have.
+// tests/devices/emulated_device_test.cpp - what the emulated device (tests/emulated_cuda) refuses, and what it shows by
+// values: a fault of each kind that a GPU would meet, and that our kernels and streams must not have.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
-// tests/devices/kernels_cuda_test.cpp - reductions, softmax, scans, draws and decoding on a CUDA device at sizes where their kernels change what
-// a thread does: ends of packs, warps, blocks and parts. With a GPU on it, without one on the emulated device.
+// tests/devices/kernels_cuda_test.cpp - reductions, softmax, scans, draws and decoding on a CUDA device at sizes where
+// their kernels change what a thread does: ends of packs, warps, blocks and parts. With a GPU on it, without one on the
+// emulated device.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/testing.h>
@@ -32,7 +33,8 @@ Tensor whole(const Shape& shape, DType dtype, int spread = 7) {
 }
 Tensor there(const Tensor& x) { return x.to("cuda:0"); }
 
-/// The CPU adds the terms of a loss along a column one after the other in float32, the device in parts: of 5,000 equal ones the CPU's sum is 2.4e-5 off.
+/// The CPU adds the terms of a loss along a column one after the other in float32, the device in parts: of 5,000 equal
+/// ones the CPU's sum is 2.4e-5 off.
 constexpr double kLongColumn = 1e-4;
 
 /// The same call with a tensor of the CPU and of the device has the same bits, or is as close as floats are.

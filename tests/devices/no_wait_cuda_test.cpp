@@ -1,4 +1,5 @@
-// tests/devices/no_wait_cuda_test.cpp - ops on a CUDA device do not wait for it; what they find wrong with values is said at the next wait.
+// tests/devices/no_wait_cuda_test.cpp - ops on a CUDA device do not wait for it; what they find wrong with values is
+// said at the next wait.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/runtime.h>
@@ -23,7 +24,8 @@ namespace K = kassette::backend;
 
 namespace {
 
-/// How often the host has waited for the emulated device, or asked for a copy from it; 0 where there is a GPU, which does not count.
+/// How often the host has waited for the emulated device, or asked for a copy from it; 0 where there is a GPU, which
+/// does not count.
 std::int64_t waits() {
   static auto* asked = emulated<std::int64_t()>("emulated_waits");
   return asked ? asked() : 0;

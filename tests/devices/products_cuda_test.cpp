@@ -1,4 +1,5 @@
-// tests/devices/products_cuda_test.cpp - products on a CUDA device against their definition, in all dtypes, shapes and orientations.
+// tests/devices/products_cuda_test.cpp - products on a CUDA device against their definition, in all dtypes, shapes and
+// orientations.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/runtime.h>

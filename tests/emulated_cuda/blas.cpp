@@ -48,7 +48,8 @@ std::int64_t products = 0, tf32_products = 0, handles = 0;
 cublasMath_t last_math = CUBLAS_DEFAULT_MATH;
 int refused = 0;
 
-/// Says why a product with a bias would be refused, or was not told what it needs; null if it is right. `d` is the layout of the result.
+/// Says why a product with a bias would be refused, or was not told what it needs; null if it is right. `d` is the
+/// layout of the result.
 const char* fault_of(const cublasLtMatmulDescOpaque_t& form, const cublasLtMatrixLayoutOpaque_t& a,
                      const cublasLtMatrixLayoutOpaque_t& b, const cublasLtMatrixLayoutOpaque_t& d) {
   if (form.compute != CUBLAS_COMPUTE_32F && form.compute != CUBLAS_COMPUTE_32F_FAST_TF32) return "a compute type";
@@ -146,7 +147,7 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// ---- cuBLASLt ----------------------------------------------------------------------------------------------------------
+// - cuBLASLt ----------------------------------------------------------------------------------------------------------
 
 void emulated_refuse_biases(int how) { refused = how; }
 

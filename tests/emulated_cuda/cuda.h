@@ -1,4 +1,5 @@
-// tests/emulated_cuda/cuda.h - the part of the CUDA driver API that devices/cuda/ uses. A context stands for an emulated device.
+// tests/emulated_cuda/cuda.h - the part of the CUDA driver API that devices/cuda/ uses. A context stands for an
+// emulated device.
 #pragma once
 
 using CUresult = int;

@@ -1,25 +1,34 @@
-// tests/emulated_cuda/cuda_runtime.h - the part of the CUDA runtime API that devices/cuda/ and ops/*.cu use, for a host compiler: they are
-// built a second time with it, and their kernels run on the host. On a machine without a GPU this checks kernels, indices, copies, allocations and
-// the order of streams; an access that would be an error on a GPU ends the program with a line that names the kernel. It says nothing about speed.
-//   Memory   An arena that is inaccessible (mprotect). While streams run, only the blocks that were passed to their work are accessible, and no page
-//            behind them. With EMULATED_CUDA_OPEN the host can always access blocks, for an MPI that accepts GPU memory. New blocks hold NaN, and
-//            each is surrounded by a guard pattern, which is checked after each kernel that has a pointer to the block.
-//   Pointers Pointers among a kernel's arguments, and the operands of products, copies and memsets, must be null, or point into a block of the
-//            stream's device or into pinned memory. So must words of structs that are addresses of host memory, which a GPU's kernels cannot read.
-//            Loads must be aligned as their types demand.
-//   Streams  Kernels and copies stay in a queue until the host synchronizes, so that code that forgets to synchronize reads old bytes. Querying an
-//            event, or a call of the emulated NCCL, starts a thread that runs the queue, since other processes may wait for it. How far other
-//            streams get in the meantime is random, in any order that events allow.
-//   Faults   While EMULATED_CUDA_FAULT is set, waiting for a stream and allocating memory return an error, as after a kernel that failed.
-//   Devices  Each thread has a current device, or none, which counts as 0. Work goes to streams, and memory is freed, on the device they belong to.
+// tests/emulated_cuda/cuda_runtime.h - the part of the CUDA runtime API that devices/cuda/ and ops/*.cu use, for a host
+// compiler: they are built a second time with it, and their kernels run on the host. On a machine without a GPU this
+// checks kernels, indices, copies, allocations and the order of streams; an access that would be an error on a GPU ends
+// the program with a line that names the kernel. It says nothing about speed.
+//   Memory   An arena that is inaccessible (mprotect). While streams run, only the blocks that were passed to their
+//   work are accessible, and no page
+//            behind them. With EMULATED_CUDA_OPEN the host can always access blocks, for an MPI that accepts GPU
+//            memory. New blocks hold NaN, and each is surrounded by a guard pattern, which is checked after each kernel
+//            that has a pointer to the block.
+//   Pointers Pointers among a kernel's arguments, and the operands of products, copies and memsets, must be null, or
+//   point into a block of the
+//            stream's device or into pinned memory. So must words of structs that are addresses of host memory, which a
+//            GPU's kernels cannot read. Loads must be aligned as their types demand.
+//   Streams  Kernels and copies stay in a queue until the host synchronizes, so that code that forgets to synchronize
+//   reads old bytes. Querying an
+//            event, or a call of the emulated NCCL, starts a thread that runs the queue, since other processes may wait
+//            for it. How far other streams get in the meantime is random, in any order that events allow.
+//   Faults   While EMULATED_CUDA_FAULT is set, waiting for a stream and allocating memory return an error, as after a
+//   kernel that failed. Devices  Each thread has a current device, or none, which counts as 0. Work goes to streams,
+//   and memory is freed, on the device they belong to.
 //            With EMULATED_CUDA_CAPABILITY=70 the devices have compute capability 7.0 instead of 9.0.
-//   Graphs   Captured work is recorded. Waiting for a stream that is being captured, or allocating memory during a capture that does not allow it,
+//   Graphs   Captured work is recorded. Waiting for a stream that is being captured, or allocating memory during a
+//   capture that does not allow it,
 //            ends the process.
-//   Blocks   Blocks run one after the other, in a random order for each launch, with __shared__ memory poisoned before each. Threads also run one
-//            after the other, on fibers, each up to a barrier: lanes in a random order for each launch, and a warp as far ahead of the others as
-//            barriers allow. Some launches get fewer blocks along x than they ask for: the host bounds that number, and each of our kernels
-//            loops over the rest.
-// Random choices come from EMULATED_CUDA_SEED, by default 1; with 0 the order is that of the numbers, and streams run as late as possible.
+//   Blocks   Blocks run one after the other, in a random order for each launch, with __shared__ memory poisoned before
+//   each. Threads also run one
+//            after the other, on fibers, each up to a barrier: lanes in a random order for each launch, and a warp as
+//            far ahead of the others as barriers allow. Some launches get fewer blocks along x than they ask for: the
+//            host bounds that number, and each of our kernels loops over the rest.
+// Random choices come from EMULATED_CUDA_SEED, by default 1; with 0 the order is that of the numbers, and streams run
+// as late as possible.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -123,7 +132,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 /// How often the host has waited for a stream, or enqueued a copy from a device to the host, so far: for tests.
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_waits();
 
-// ---- what a thread sees ------------------------------------------------------------------------------------------------
+// - what a thread sees ------------------------------------------------------------------------------------------------
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 inline constexpr int warpSize = 32;
 void __syncthreads();
@@ -171,7 +180,7 @@ inline void __threadfence_system() {}
 using std::max;
 using std::min;
 
-// ---- graphs (graph.cpp) ------------------------------------------------------------------------------------------------
+// - graphs (graph.cpp) ------------------------------------------------------------------------------------------------
 enum cudaStreamCaptureMode {
   cudaStreamCaptureModeGlobal,
   cudaStreamCaptureModeThreadLocal,
@@ -193,19 +202,21 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
-/// Ends the process if the stream, or, if that is null, any stream of the device, is being captured: it cannot be waited for or queried.
+/// Ends the process if the stream, or, if that is null, any stream of the device, is being captured: it cannot be
+/// waited for or queried.
 void emulated_not_captured(cudaStream_t stream, int device);
 /// Ends the process if this thread is capturing in a mode that forbids calls which are no work of a stream.
 void emulated_beside_capture();
 
-// ---- launches ----------------------------------------------------------------------------------------------------------
+// - launches ----------------------------------------------------------------------------------------------------------
 /// The blocks of device memory that a piece of work may access.
 struct EmulatedBlocks {
   std::vector<std::size_t> places = {};
   /// Adds the block of these bytes. Ends the program, naming `what`, unless the stream's device may access them.
   void add(const void* from, std::size_t bytes, cudaStream_t stream, const char* what);
 };
-/// Appends work to a stream. `for_others`: other processes wait for it; it does not run before the stream is queried or waited for.
+/// Appends work to a stream. `for_others`: other processes wait for it; it does not run before the stream is queried or
+/// waited for.
 void emulated_enqueue(cudaStream_t stream, EmulatedBlocks blocks, std::function<void()> work, bool for_others = false,
                       EmulatedNode kind = EmulatedNode::kernel);
 /// If the stream is being captured, records the work and returns true; it is then not enqueued.
@@ -223,16 +234,17 @@ struct EmulatedLaunch {
   cudaStream_t stream;
   EmulatedBlocks blocks = {};
   int arguments = 0;
-  /// Adds the next argument: a pointer, or a struct, in which each word that is an address counts as a pointer. Ends the program if the kernel
-  /// may not access that address.
+  /// Adds the next argument: a pointer, or a struct, in which each word that is an address counts as a pointer. Ends
+  /// the program if the kernel may not access that address.
   void take(const void* argument, std::size_t bytes, bool pointer);
   void run(dim3 grid, dim3 block, const std::function<void()>& thread) const;
 };
 
-// Padding between the members of a struct may hold an old pointer, and is cleared in a copy. Padding behind the last member, where C++ may place
-// other members, cannot be cleared, and is not checked. GCC 12 clears the wrong bytes if a struct has an array of structs that end in padding:
-// the upper half of d[0].b in struct { short a; struct { long b, c; short e; char f; } d[3]; int g; }. With -ftrivial-auto-var-init=pattern it does
-// so by itself, in each temporary that is made by braces, so arguments of kernels have no such arrays (Geometry::Axis in ops/windows.cuh).
+// Padding between the members of a struct may hold an old pointer, and is cleared in a copy. Padding behind the last
+// member, where C++ may place other members, cannot be cleared, and is not checked. GCC 12 clears the wrong bytes if a
+// struct has an array of structs that end in padding: the upper half of d[0].b in struct { short a; struct { long b, c;
+// short e; char f; } d[3]; int g; }. With -ftrivial-auto-var-init=pattern it does so by itself, in each temporary that
+// is made by braces, so arguments of kernels have no such arrays (Geometry::Axis in ops/windows.cuh).
 template <class P>
 P emulated_without_padding(P argument) {
 #if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
@@ -269,7 +281,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   return cudaSuccess;
 }
 
-// ---- counters and switches for tests, which look them up in the library ------------------------------------------------
+// - counters and switches for tests, which look them up in the library ------------------------------------------------
 #define EMULATED_ASKED extern "C" __attribute__((visibility("default")))
 /// The numbers of copies between host and devices, and of blocks freed by cudaFree, so far.
 EMULATED_ASKED std::int64_t emulated_host_copies();
@@ -281,5 +293,6 @@ EMULATED_ASKED int emulated_context();
 EMULATED_ASKED void emulated_set_context(int device);
 /// Installs the handlers again for the signals of faulting accesses: a test framework may have replaced them.
 EMULATED_ASKED void emulated_catch_faults();
-/// Runs the misuse of that name in misuse.cpp. Returns 1 if wrong values show it, 0 if they do not, -1 if there is no such misuse.
+/// Runs the misuse of that name in misuse.cpp. Returns 1 if wrong values show it, 0 if they do not, -1 if there is no
+/// such misuse.
 EMULATED_ASKED int emulated_misuse(const char* name);

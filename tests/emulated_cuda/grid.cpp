@@ -49,7 +49,7 @@ std::uint64_t slots[2][kMaxThreads];  // the values that shuffles exchange; two 
 unsigned order[kMaxThreads];          // the threads of a block in the order in which they start
 const std::function<void()>* body;
 
-// ---- orders --------------------------------------------------------------------------------------------------------------
+// ---- orders ---------------------------------------------------------------------------------------------------------
 EmulatedDraws draws{emulated_seed()};
 
 /// A random permutation of 0..n-1: forward, backward, or in steps that are coprime to n.
@@ -71,9 +71,9 @@ struct Order {
   unsigned operator()(unsigned i) const { return static_cast<unsigned>((first + i * step) % n); }
 };
 
-// ---- __shared__ ----------------------------------------------------------------------------------------------------------
-/// The __shared__ variables of all kernels, poisoned except while a block runs. Since there are many, some launches of a kernel determine which
-/// of them it writes, and only these are poisoned after each block.
+// ---- __shared__ -----------------------------------------------------------------------------------------------------
+/// The __shared__ variables of all kernels, poisoned except while a block runs. Since there are many, some launches of
+/// a kernel determine which of them it writes, and only these are poisoned after each block.
 class Shared {
  public:
   explicit Shared(const void* kernel) : kernel_(kernels_[kernel]) {
@@ -117,13 +117,14 @@ class Shared {
 thread_local char* Shared::memory_;
 std::unordered_map<const void*, Shared::Kernel> Shared::kernels_;
 
-// ---- fibers --------------------------------------------------------------------------------------------------------------
+// ---- fibers ---------------------------------------------------------------------------------------------------------
 void leave(Waits what) {
   current->waits = what;
   if (!_setjmp(current->place)) _longjmp(scheduler, 1);
 }
 
-/// Runs the threads of a warp one after the other until one has to wait: a kernel without barriers needs a single fiber.
+/// Runs the threads of a warp one after the other until one has to wait: a kernel without barriers needs a single
+/// fiber.
 void work() {
   for (;;) {
     while (warp->next < warp->end) {

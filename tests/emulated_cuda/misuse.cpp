@@ -1,4 +1,5 @@
-// tests/emulated_cuda/misuse.cpp - calls and kernels with one fault each, which the emulated device must detect: emulated_device_test.cpp.
+// tests/emulated_cuda/misuse.cpp - calls and kernels with one fault each, which the emulated device must detect:
+// emulated_device_test.cpp.
 #include <sys/mman.h>
 
 #include <cstring>

@@ -1,8 +1,9 @@
 // tests/emulated_cuda/nccl.cpp - an NCCL whose ranks are processes of one machine.
 //
-// All calls are built from messages: each pair of ranks has a mailbox in shared memory, which holds a piece of one message. A collective call
-// is a message from each sending to each receiving rank, and each rank combines the data it has received in the order of ranks, so that all
-// have the same bits. The sends and receives of a group progress together, a piece at a time.
+// All calls are built from messages: each pair of ranks has a mailbox in shared memory, which holds a piece of one
+// message. A collective call is a message from each sending to each receiving rank, and each rank combines the data it
+// has received in the order of ranks, so that all have the same bits. The sends and receives of a group progress
+// together, a piece at a time.
 #include "nccl.h"
 
 #include <fcntl.h>

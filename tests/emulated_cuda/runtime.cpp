@@ -1,4 +1,5 @@
-// tests/emulated_cuda/runtime.cpp - device memory and streams, in one piece: running a stream makes memory accessible, under one lock.
+// tests/emulated_cuda/runtime.cpp - device memory and streams, in one piece: running a stream makes memory accessible,
+// under one lock.
 #include "cuda.h"
 #include "cuda_runtime.h"
 #include "draws.h"
@@ -18,7 +19,8 @@
 #include <thread>
 #include <vector>
 
-/// The position in a stream that an event stands for. Work that waits for it keeps it alive: events may be recorded again or destroyed.
+/// The position in a stream that an event stands for. Work that waits for it keeps it alive: events may be recorded
+/// again or destroyed.
 struct Place {
   EmulatedStream* stream;
   std::atomic<bool> passed{false};
@@ -70,8 +72,8 @@ struct Pattern {
 };
 const Pattern pattern;
 
-/// All memory and streams. Each block has pages of its own. It is at their end, aligned to 16 bytes (less than in CUDA), in front of a page that is
-/// never accessible. The rest of its pages holds the guard pattern.
+/// All memory and streams. Each block has pages of its own. It is at their end, aligned to 16 bytes (less than in
+/// CUDA), in front of a page that is never accessible. The rest of its pages holds the guard pattern.
 struct State {
   struct Block {
     std::size_t begin;  // offset of its pages in the arena
@@ -116,7 +118,8 @@ struct State {
     opened.clear();
   }
 
-  /// Runs all work of the stream and, in between, random work of other streams. Blocks are accessible meanwhile if they were passed to that work.
+  /// Runs all work of the stream and, in between, random work of other streams. Blocks are accessible meanwhile if they
+  /// were passed to that work.
   void run(EmulatedStream& stream) {
     while (!stream.work.empty())
       if (draws.below(2) == 0) step(stream, /*asked=*/true);
@@ -130,7 +133,8 @@ struct State {
       step(*streams[draws.below(static_cast<unsigned>(streams.size()))], /*asked=*/false);
     close();
   }
-  /// Runs the next work of the stream, or of a stream that it waits for. Work that waits for other processes may never end: it runs only if `asked`.
+  /// Runs the next work of the stream, or of a stream that it waits for. Work that waits for other processes may never
+  /// end: it runs only if `asked`.
   void step(EmulatedStream& stream, bool asked) {
     EmulatedStream* s = &stream;
     while (!s->work.empty() && s->work.front().after && !s->work.front().after->passed)
@@ -371,7 +375,7 @@ cudaError_t cudaDeviceSynchronize() {
   return fault();
 }
 
-// ---- arguments of kernels ----------------------------------------------------------------------------------------------
+// - arguments of kernels ----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -410,8 +414,8 @@ bool is_mapped(std::uintptr_t address) {
   return mincore(reinterpret_cast<void*>(address / kPage * kPage), 1, &resident) == 0;
 }
 
-/// Reports a faulting access after the test framework has named the test. The framework raises the signal again, without its cause (si_code): then
-/// this returns once, and the access faults again.
+/// Reports a faulting access after the test framework has named the test. The framework raises the signal again,
+/// without its cause (si_code): then this returns once, and the access faults again.
 void say_fault(int signal, siginfo_t* info, void*) {
   static bool sent = false;
   if (info->si_code <= 0 && !std::exchange(sent, true)) return;
@@ -458,9 +462,9 @@ void EmulatedLaunch::take(const void* argument, std::size_t bytes, bool pointer)
     std::uintptr_t word;
     std::memcpy(&word, static_cast<const char*>(argument) + i, sizeof word);
     const auto* to = reinterpret_cast<const std::byte*>(word);
-    // Integers are small, the bits of doubles large, and addresses between them. A word of a struct that looks like a stale address of device
-    // memory may still be two numbers, and is accepted: if it is an address, the kernel faults when it uses it. A word with small low bits may be
-    // a number before padding that was not cleared.
+    // Integers are small, the bits of doubles large, and addresses between them. A word of a struct that looks like a
+    // stale address of device memory may still be two numbers, and is accepted: if it is an address, the kernel faults
+    // when it uses it. A word with small low bits may be a number before padding that was not cleared.
     const bool is_address =
         word >> 40 && word >> 47 == 0 && static_cast<std::uint32_t>(word) >= 1 << 16 && is_mapped(word);
     if (word == 0 || !(is_of_devices(to) || pointer || is_address)) continue;
@@ -593,7 +597,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   return cudaSuccess;
 }
 
-// ---- what tests ask ----------------------------------------------------------------------------------------------------
+// - what tests ask ----------------------------------------------------------------------------------------------------
 
 std::int64_t emulated_waits() { return waits; }
 std::int64_t emulated_host_copies() { return host_copies; }

@@ -50,8 +50,8 @@ struct Call {
 class Arguments {
  public:
   Arguments(Random& r, Call& call) : random(r), call_(call) {}
-  /// Each adds a tensor to call.in and returns its index: one of any kind, one that often fits an earlier one, integers, or numbers for
-  /// a shape.
+  /// Each adds a tensor to call.in and returns its index: one of any kind, one that often fits an earlier one,
+  /// integers, or numbers for a shape.
   int any();
   int like(int other);
   int ints(int below);
@@ -94,7 +94,8 @@ std::string words(const std::vector<T>& list) {
   return s + "}";
 }
 
-/// The number of the run of a callable that throws, counted down; not above 0: none throws. Set anew for each run of the call.
+/// The number of the run of a callable that throws, counted down; not above 0: none throws. Set anew for each run of
+/// the call.
 inline thread_local int fuse = -1;
 inline void burn() {
   if (fuse > 0 && --fuse == 0) throw Thrown();

@@ -12,7 +12,7 @@ namespace kassette::test {
 namespace K = kassette::backend;
 namespace {
 
-// ---- drawing -----------------------------------------------------------------------------------------------------------
+// - drawing -----------------------------------------------------------------------------------------------------------
 
 struct Scope {
   std::vector<Type> types;  // of all values that are seen
@@ -31,8 +31,8 @@ constexpr int kBinaryOps = 7;
 
 std::set<int> needed(const Block& b, std::set<int> live);
 
-/// Whether each result of a loop's body differs from step to step. What does not is computed outside, once. The last arguments may be
-/// constants.
+/// Whether each result of a loop's body differs from step to step. What does not is computed outside, once. The last
+/// arguments may be constants.
 bool varies(const Block& b, int constants) {
   std::set<int> varying;
   int at = b.first;
@@ -625,7 +625,7 @@ class Drawer {
   Program p_;
 };
 
-// ---- playing -----------------------------------------------------------------------------------------------------------
+// - playing -----------------------------------------------------------------------------------------------------------
 
 class Player {
  public:

@@ -19,7 +19,8 @@ constexpr int kBatch = -1, kTime = -2,
 using Type = std::vector<int>;
 
 struct Instruction;
-/// A block of code with arguments; it can use all values of the enclosing blocks. Values are numbered through the scopes.
+/// A block of code with arguments; it can use all values of the enclosing blocks. Values are numbered through the
+/// scopes.
 struct Block {
   int first = 0;  // the number of its first argument
   std::vector<Type> arguments;
@@ -93,7 +94,8 @@ struct Program {
 
 /// Draws a program. `smooth`: only ops that finite differences can check.
 Program draw_program(std::uint64_t seed, bool smooth);
-/// Replaces instruction k by copies of earlier values. Returns false if that is not possible. `end`: k is past the last instruction.
+/// Replaces instruction k by copies of earlier values. Returns false if that is not possible. `end`: k is past the last
+/// instruction.
 bool shrink_program(Program& p, int k, bool& end);
 std::string text(const Program& p);
 
@@ -102,7 +104,8 @@ struct Playing {
   bool functions = false;  // calls of functions are made as calls; else their ops are inlined
   bool unknown = false;    // the placeholders of these functions have unknown sizes
 };
-/// Runs a program and returns the results of its body. `values`: inputs, then weights. `changed` gets the new values of the weights.
+/// Runs a program and returns the results of its body. `values`: inputs, then weights. `changed` gets the new values of
+/// the weights.
 Tensors play(const Program& p, const Tensors& values, const Playing& how, Tensors* changed = nullptr);
 /// The loss, which is differentiated.
 Tensor loss_of(const Program& p, const Tensors& results);

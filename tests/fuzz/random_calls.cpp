@@ -1,6 +1,7 @@
-// tests/fuzz/random_calls.cpp - calls K functions at random for some seconds: `kassette_random_calls [seconds [seed [how many]]]`.
-// Nothing but an Error comes out of them, or what a callable throws; played by a function they give what they give at once. A
-// finding is printed with the seed of its call: `kassette_random_calls 0 SEED 1` makes that one again, and only that.
+// tests/fuzz/random_calls.cpp - calls K functions at random for some seconds: `kassette_random_calls [seconds [seed
+// [how many]]]`. Nothing but an Error comes out of them, or what a callable throws; played by a function they give what
+// they give at once. A finding is printed with the seed of its call: `kassette_random_calls 0 SEED 1` makes that one
+// again, and only that.
 #include <kassette/backend.h>
 #include <kassette/print.h>
 #include <kassette/runtime.h>
@@ -107,8 +108,9 @@ bool has_one_of(const std::string& said, std::initializer_list<const char*> word
     if (said.find(w) != std::string::npos) return true;
   return false;
 }
-/// What a function cannot say as the eager call does: a fold of one element and an rnn of no steps play no step, which eagerly tells
-/// the shape; indices whose rank is unknown are not a vector; sizes beyond int32 are no numbers of a tensor where a shape is folded.
+/// What a function cannot say as the eager call does: a fold of one element and an rnn of no steps play no step, which
+/// eagerly tells the shape; indices whose rank is unknown are not a vector; sizes beyond int32 are no numbers of a
+/// tensor where a shape is folded.
 bool differs_by_nature(const Call& call, const std::string& said) {
   const Shape shape = call.in[0].shape();
   const bool no_step = (call.text.compare(0, 4, "fold") == 0 && shape.rank() > 0 && shape[0] <= 1) ||

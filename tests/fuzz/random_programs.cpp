@@ -1,8 +1,9 @@
-// tests/fuzz/random_programs.cpp - plays programs drawn at random in every way there is: `kassette_random_programs [seconds [seed [how many]]]`.
-// What one way gives another gives to the bit, the sign of zero apart; second gradients are within 1e-10 of the largest, and some
-// gradients are held against finite differences. A finding is printed with the seed of its program: `kassette_random_programs 0 SEED 1`
-// plays that one again, and only that; with a text behind it, a smaller program is looked for that has a finding with that text.
-// One piece: each way of playing a program is compared with the others.
+// tests/fuzz/random_programs.cpp - plays programs drawn at random in every way there is: `kassette_random_programs
+// [seconds [seed [how many]]]`. What one way gives another gives to the bit, the sign of zero apart; second gradients
+// are within 1e-10 of the largest, and some gradients are held against finite differences. A finding is printed with
+// the seed of its program: `kassette_random_programs 0 SEED 1` plays that one again, and only that; with a text behind
+// it, a smaller program is looked for that has a finding with that text. One piece: each way of playing a program is
+// compared with the others.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/print.h>
@@ -96,7 +97,8 @@ constexpr const char *kRefused = "no memory", *kNoMemoryToSayIt = "kassette: out
 /// How deep: values, gradients, second gradients.
 enum Depth : int { kValues, kFirst, kSecond };
 
-/// `released`: nobody but the pass holds the loss, and the weights change before it, perhaps, and before its gradients are differentiated.
+/// `released`: nobody but the pass holds the loss, and the weights change before it, perhaps, and before its gradients
+/// are differentiated.
 Outcome eagerly(const Program& p, const Tensors& values, Depth depth, bool expanded, bool released = false) {
   return outcome_of([&](Outcome& o) {
     K::LearningPhaseScope train(1);
@@ -275,11 +277,12 @@ class Made {
   std::vector<bool> has_first_, has_second_;
 };
 
-// ---- comparing ---------------------------------------------------------------------------------------------------------
+// - comparing ---------------------------------------------------------------------------------------------------------
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-/// Where two lists differ, or nothing. `within`: of the largest, 0 for the same bits. A gradient that is missing is zeros.
+/// Where two lists differ, or nothing. `within`: of the largest, 0 for the same bits. A gradient that is missing is
+/// zeros.
 std::string difference(const char* what, const Tensors& got, const Tensors& wanted, double within) {
   const bool gradient = std::strstr(what, "gradient");
   if (got.size() == 0 || wanted.size() == 0) return "";  // not asked for
@@ -455,7 +458,8 @@ class Ways {
   }
 
  private:
-  /// What the first functions gave: of known and unknown sizes and of any rank; of gradients, of second ones, and without fast paths.
+  /// What the first functions gave: of known and unknown sizes and of any rank; of gradients, of second ones, and
+  /// without fast paths.
   struct Firsts {
     Outcome of[3][3];
   };
@@ -497,11 +501,11 @@ class Ways {
     }
   }
 
-  /// A function gives the values of an eager run to the bit. Gradients are sums whose order is one of the tape: bodies of loops,
-  /// branches and functions have sums of their own, and bodies within bodies have none where their ops are recorded, as they are
-  /// for second gradients; what is known of shapes decides whether a loop is unrolled, or its last output a state. So gradients are the
-  /// bits of the first function of that kind, and those of one that takes no fast path where nothing is nested. A call of a function that
-  /// is one node has another order than its ops.
+  /// A function gives the values of an eager run to the bit. Gradients are sums whose order is one of the tape: bodies
+  /// of loops, branches and functions have sums of their own, and bodies within bodies have none where their ops are
+  /// recorded, as they are for second gradients; what is known of shapes decides whether a loop is unrolled, or its
+  /// last output a state. So gradients are the bits of the first function of that kind, and those of one that takes no
+  /// fast path where nothing is nested. A call of a function that is one node has another order than its ops.
   void compare(const std::string& name, const Outcome& got, const Outcome& eager, Firsts& firsts,
                const Made::How& how) {
     const bool calls = p_.calls || p_.invariant || how.nested,

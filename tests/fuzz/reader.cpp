@@ -1,5 +1,5 @@
-// tests/fuzz/reader.cpp - the readers of files under libFuzzer: the one that KASSETTE_READER names. tests/scripts/fuzz.sh
-// builds and runs it; with KASSETTE_READER=list it prints their names and formats.
+// tests/fuzz/reader.cpp - the readers of files under libFuzzer: the one that KASSETTE_READER names.
+// tests/scripts/fuzz.sh builds and runs it; with KASSETTE_READER=list it prints their names and formats.
 #include "tests/fuzz/readers.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-// tests/fuzz/readers.h - the readers of files, and the checks that must hold for any file. For the fuzzer (tests/fuzz/reader.cpp) and for
-// the test of files that it found (tests/io/corpus_test.cpp).
+// tests/fuzz/readers.h - the readers of files, and the checks that must hold for any file. For the fuzzer
+// (tests/fuzz/reader.cpp) and for the test of files that it found (tests/io/corpus_test.cpp).
 #pragma once
 #include <kassette/error.h>
 #include <kassette/io.h>
@@ -32,8 +32,8 @@ inline std::string touch(const NamedTensors& list) {
   return wrong;
 }
 
-/// The memory that no reader may exceed: twice max_bytes, or what a file of this size can unpack and expand to (one bit of a palette
-/// image becomes four bytes), plus some for small blocks.
+/// The memory that no reader may exceed: twice max_bytes, or what a file of this size can unpack and expand to (one bit
+/// of a palette image becomes four bytes), plus some for small blocks.
 inline constexpr std::int64_t kMaxBytes = 32 << 20;
 inline std::int64_t memory_allowed(std::size_t size) {
   return std::min(static_cast<std::int64_t>(size) * 1032 * 32, 2 * kMaxBytes) + (4 << 20);
@@ -84,8 +84,8 @@ inline const Reader kReaders[] = {
      }},
 };
 
-/// What a reader did wrong with a file of `size` bytes, or "". A file must be read, or refused by a ValueError of one line; settings may
-/// also throw a TypeError or AssertionError.
+/// What a reader did wrong with a file of `size` bytes, or "". A file must be read, or refused by a ValueError of one
+/// line; settings may also throw a TypeError or AssertionError.
 inline std::string fault(const Reader& reader, const std::string& path, std::size_t size) {
   empty_cache();
   reset_peak_memory();

@@ -46,7 +46,8 @@ inline void write_file(const std::string& path, const std::string& bytes) {
 }
 inline std::string read_file(const std::string& path) { return text_of(path); }
 
-/// The error of load(path) for a file of these bytes, without "what: path: "; "no error" if it is read. Checks that it is one line.
+/// The error of load(path) for a file of these bytes, without "what: path: "; "no error" if it is read. Checks that it
+/// is one line.
 template <class F>
 std::string refusal(const std::string& what, const std::string& bytes, F&& load) {
   Folder folder;
@@ -56,8 +57,8 @@ std::string refusal(const std::string& what, const std::string& bytes, F&& load)
   CHECK(message.find('\n') == message.npos);
   return message.compare(0, head.size(), head) == 0 ? message.substr(head.size()) : message;
 }
-/// Calls load(path) on the file truncated at every byte, which must throw ValueError, and with every byte changed, which must either be
-/// read or throw ValueError.
+/// Calls load(path) on the file truncated at every byte, which must throw ValueError, and with every byte changed,
+/// which must either be read or throw ValueError.
 template <class F>
 void check_damaged(const std::string& what, const std::string& whole, F&& load) {
   for (std::size_t n = 0; n < whole.size(); ++n) CHECK(refusal(what, whole.substr(0, n), load) != "no error");
@@ -93,8 +94,8 @@ bool within([[maybe_unused]] std::int64_t bytes, F&& f) {
   return status == 0;
 }
 
-/// The path of a file written by NumPy, safetensors or Pillow, in tests/data/files or, if set, in the folder KASSETTE_FILES, where they are
-/// written anew.
+/// The path of a file written by NumPy, safetensors or Pillow, in tests/data/files or, if set, in the folder
+/// KASSETTE_FILES, where they are written anew.
 inline std::string foreign(const std::string& name) {
   const char* folder = std::getenv("KASSETTE_FILES");
   return (folder ? std::filesystem::path(folder) : kSourceTree / "tests/data/files") / name;

@@ -1,6 +1,6 @@
-// tests/memory/failing_memory.cpp - the n-th allocation fails, for each n until the call succeeds: in a process that has done nothing
-// before, and in one that has done the same before. Nothing ends the process or hangs; what comes out is a MemoryError or a
-// std::bad_alloc, nothing has changed, and the same call made again gives the same bits.
+// tests/memory/failing_memory.cpp - the n-th allocation fails, for each n until the call succeeds: in a process that
+// has done nothing before, and in one that has done the same before. Nothing ends the process or hangs; what comes out
+// is a MemoryError or a std::bad_alloc, nothing has changed, and the same call made again gives the same bits.
 #include <kassette/backend.h>
 #include <kassette/io.h>
 #include <kassette/runtime.h>
@@ -25,7 +25,7 @@ namespace K = kassette::backend;
 using namespace kassette;
 using namespace kassette::test::allocations;
 
-// ---- what is tried -----------------------------------------------------------------------------------------------------
+// - what is tried -----------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -288,11 +288,12 @@ constexpr Scenario kScenarios[] = {
      }},
 };
 
-// ---- the trial ---------------------------------------------------------------------------------------------------------
+// - the trial ---------------------------------------------------------------------------------------------------------
 
 enum End : int { kSucceeded = 0, kThrew = 3, kWrong = 4 };
 
-/// One try in this process: the n-th allocation fails. What it threw, if it did, and whether another try gives what it gave at first.
+/// One try in this process: the n-th allocation fails. What it threw, if it did, and whether another try gives what it
+/// gave at first.
 End once(const std::function<Bits()>& run, std::int64_t n, const Bits* wanted) {
   failed = false;
   left = n;

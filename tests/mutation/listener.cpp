@@ -1,4 +1,5 @@
-// tests/mutation/listener.cpp - writes for each test case its seconds, whether it failed, and the mutants whose places it reached.
+// tests/mutation/listener.cpp - writes for each test case its seconds, whether it failed, and the mutants whose places
+// it reached.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES  // of Catch2 2: its listeners
 #include <chrono>
 #include <cstdio>

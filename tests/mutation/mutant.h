@@ -9,8 +9,8 @@ namespace kassette::mutation {
 /// One byte per mutant, 1 once its code was reached; shared with child processes.
 [[gnu::visibility("default")]] extern unsigned char* reached;
 
-// Inlined: the linker must not share a copy compiled for one CPU level with the others. Not constexpr: mutants in constant expressions
-// then do not compile, and are drawn again.
+// Inlined: the linker must not share a copy compiled for one CPU level with the others. Not constexpr: mutants in
+// constant expressions then do not compile, and are drawn again.
 [[gnu::always_inline]] inline bool mutant(int id) {
   reached[id] = 1;
   return active == id;

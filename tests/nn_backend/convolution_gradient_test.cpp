@@ -1,5 +1,6 @@
-// tests/nn_backend/convolution_gradient_test.cpp - gradients of the convolution family by all inputs against central differences in float64: of the
-// first and the second order, and where values are products of more than two tensors of the third.
+// tests/nn_backend/convolution_gradient_test.cpp - gradients of the convolution family by all inputs against central
+// differences in float64: of the first and the second order, and where values are products of more than two tensors of
+// the third.
 #include <kassette/testing.h>
 
 #include <set>

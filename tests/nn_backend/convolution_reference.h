@@ -1,5 +1,5 @@
-// tests/nn_backend/convolution_reference.h - convolution, pooling, resizing and local layers by their definitions, with gradients: plain loops in
-// double that share nothing with the library.
+// tests/nn_backend/convolution_reference.h - convolution, pooling, resizing and local layers by their definitions, with
+// gradients: plain loops in double that share nothing with the library.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,8 @@ struct RefAxis {
   Size n = 1, size = 1, stride = 1, dilation = 1, out = 1, before = 0;
 
   Size extent() const { return (size - 1) * dilation + 1; }
-  /// `same` pads both sides, the odd element behind; `causal` all in front. `valid` makes n at least as large as the window.
+  /// `same` pads both sides, the odd element behind; `causal` all in front. `valid` makes n at least as large as the
+  /// window.
   void set(Size elements, const std::string& padding) {
     n = elements;
     if (padding == "valid") {
@@ -34,7 +35,8 @@ struct RefAxis {
   }
 };
 
-/// Three spatial axes, of which the last `axes` exist. Tensors are (batch, space..., channels), or have the channels before space.
+/// Three spatial axes, of which the last `axes` exist. Tensors are (batch, space..., channels), or have the channels
+/// before space.
 struct RefWindows {
   int axes = 2;
   bool channels_first = false;
@@ -51,7 +53,8 @@ struct RefWindows {
   std::size_t in_at(Size image, Size point, Size c) const { return at(image, point, c, in_points(), c_in); }
   std::size_t out_at(Size image, Size point, Size c) const { return at(image, point, c, out_points(), c_out); }
 
-  /// f(image, point of the result, tap, point of the input), for all taps that stand on an element, the taps of a window in row-major order.
+  /// f(image, point of the result, tap, point of the input), for all taps that stand on an element, the taps of a
+  /// window in row-major order.
   template <class F>
   void each(F f) const {
     for (Size image = 0; image < batch; ++image)
@@ -146,7 +149,8 @@ inline RefResult ref_separable(const RefWindows& g, const List& x, const List& w
   return r;
 }
 
-/// A kernel (places, features, c_out): features are positions before channels, or, of images with their channels first, channels before positions.
+/// A kernel (places, features, c_out): features are positions before channels, or, of images with their channels first,
+/// channels before positions.
 inline RefResult ref_local(const RefWindows& g, const List& x, const List& w, const List& dy) {
   const bool channels_major = g.channels_first && g.axes == 2;
   return ref_bilinear(x, w, dy, [&](auto term) {

@@ -1,5 +1,6 @@
-// tests/nn_backend/convolution_refusals_test.cpp - what the convolution family refuses: one line that begins with the function's name and says which
-// shapes, the same eagerly, on placeholders and where sizes become known in a call only; and nothing has changed.
+// tests/nn_backend/convolution_refusals_test.cpp - what the convolution family refuses: one line that begins with the
+// function's name and says which shapes, the same eagerly, on placeholders and where sizes become known in a call only;
+// and nothing has changed.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 
@@ -205,7 +206,8 @@ const Refused kDTypes[] = {
 };
 // clang-format on
 
-/// The message of the error that f throws, or, beginning with '!', how it differs from one line of the right type that begins with the function's name.
+/// The message of the error that f throws, or, beginning with '!', how it differs from one line of the right type that
+/// begins with the function's name.
 template <class F>
 std::string said(const Refused& r, F&& f) {
   try {

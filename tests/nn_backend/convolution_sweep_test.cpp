@@ -1,5 +1,6 @@
-// tests/nn_backend/convolution_sweep_test.cpp - the convolution family at random geometries against its definitions: values and gradients, at every
-// CPU level, with large and with small pieces, for any number of threads, and on a CUDA device.
+// tests/nn_backend/convolution_sweep_test.cpp - the convolution family at random geometries against its definitions:
+// values and gradients, at every CPU level, with large and with small pieces, for any number of threads, and on a CUDA
+// device.
 #include <kassette/backend.h>
 
 #include <array>
@@ -227,7 +228,8 @@ Tensors run(const Problem& p, const char* device = "cpu") {
   return out;
 }
 
-/// How far a result is from its definition, as a share of the largest element and of what the dtype allows: above 1 is wrong.
+/// How far a result is from its definition, as a share of the largest element and of what the dtype allows: above 1 is
+/// wrong.
 double apart(const Problem& p, const Tensor& got, const List& expected, bool exact) {
   const List have = values(K::cast(got, float64));
   if (have.size() != expected.size()) return 1e300;
@@ -262,7 +264,8 @@ struct LimitsRestored {
   PoolLimits pool_before = pool_limits;
   ~LimitsRestored() { conv_limits = before, pool_limits = pool_before; }
 };
-/// So small that nearly every tensor is cut: into tiles, into blocks of channels, into groups of panels, into parts of a batch.
+/// So small that nearly every tensor is cut: into tiles, into blocks of channels, into groups of panels, into parts of
+/// a batch.
 ConvLimits small_limits(unsigned seed) {
   Dice dice(seed);
   ConvLimits limits;

@@ -1,4 +1,5 @@
-// tests/nn_backend/corners_test.cpp - corners of the K functions that mutants survived in (tests/mutation), each by its definition.
+// tests/nn_backend/corners_test.cpp - corners of the K functions that mutants survived in (tests/mutation), each by its
+// definition.
 #include <kassette/backend.h>
 #include <kassette/testing.h>
 

@@ -1,4 +1,5 @@
-// tests/nn_backend/ctc_decode_test.cpp - reading labels out of scores: against TensorFlow, and against all labels one by one.
+// tests/nn_backend/ctc_decode_test.cpp - reading labels out of scores: against TensorFlow, and against all labels one
+// by one.
 #include <kassette/error.h>
 #include <kassette/runtime.h>
 #include <kassette/testing.h>
@@ -215,7 +216,8 @@ TEST_CASE("of prefixes that are as probable the beam keeps and returns what came
     CHECK(search(even, 1, 1, 1) == Labels{{}});
     CHECK(search(even, 2, 9, 5) == Labels{{0}, {1}, {}, {0, 1}, {1, 0}});  // 3/9, 3/9, and 1/9 each
     CHECK(search(even, 2, 2, 2) == Labels{{0}, {}});
-    // After a step {} has .4, 0 and 1 have .3 each. Then {} is left with .21, [2] comes with .19, and one of the equal two leaves: the later.
+    // After a step {} has .4, 0 and 1 have .3 each. Then {} is left with .21, [2] comes with .19, and one of the equal
+    // two leaves: the later.
     Tensor y = K::constant({{{.3, .3, 0, .4}, {0, 0, .47, .53}}}, dtype);
     CHECK(search(y, 2, 3, 3) == Labels{{}, {2}, {0}});
     // The same with six equal ones, of which two leave.
@@ -235,7 +237,8 @@ TEST_CASE("of equal scores ctc_decode reads the first class, as np.argmax does, 
     CHECK(testing::compare(score, K::cast(K::constant({{-std::log(.4 * .4 * .5 / 3)}}, float64), dtype), {.atol = 2e-6})
               .message == "");
   }
-  // One step: the labels are the classes, and none for the blank; equals come in the order of the classes, whatever the width.
+  // One step: the labels are the classes, and none for the blank; equals come in the order of the classes, whatever the
+  // width.
   Tensor one = K::constant({{{.25, .25, .25, .1, .15}}}, float64);
   for (int width : {4, 5, 100}) {
     auto [decoded, score] = K::ctc_decode(one, K::constant({1}, int32), false, width, 4);

@@ -1,4 +1,5 @@
-// tests/nn_backend/ctc_test.cpp - the CTC loss: against all alignments one by one, TensorFlow, PyTorch, central differences.
+// tests/nn_backend/ctc_test.cpp - the CTC loss: against all alignments one by one, TensorFlow, PyTorch, central
+// differences.
 #include <kassette/error.h>
 #include <kassette/runtime.h>
 #include <kassette/testing.h>
@@ -130,8 +131,8 @@ TEST_CASE("ctc_batch_cost is what TensorFlow and PyTorch give, gradients too", "
     CHECK(testing::compare(cost, c.out.value(), {.rtol = torch ? 1e-11 : 3e-6, .atol = torch ? 1e-11 : 2e-6}).message ==
           "");
     Tensor g = K::gradients(K::sum(cost), {y})[0], wanted = c.gradients[0].value();
-    // The gradient divides by scores, of which some are 1e-7 here: what counts is its size beside that. TensorFlow's float32 logarithms
-    // of 100 are good to 1e-5, and so are the shares that it makes of them.
+    // The gradient divides by scores, of which some are 1e-7 here: what counts is its size beside that. TensorFlow's
+    // float32 logarithms of 100 are good to 1e-5, and so are the shares that it makes of them.
     Tensor weight = y + 1e-7;
     CHECK(testing::compare(g * weight, wanted * weight, {.rtol = torch ? 1e-9 : 1e-4, .atol = torch ? 1e-10 : 1e-5})
               .message == "");
@@ -190,7 +191,8 @@ TEST_CASE("ctc_batch_cost is exact where linear space has no numbers for it", "[
     Tensor y = K::constant(v, float64, {1, steps, 4});
     Ints label;
     for (int i = 0; i < length; ++i) label.push_back(i % 3);
-    // Alignments have k >= length steps with labels, the rest blanks; with k = length they are binomial(steps, length) many.
+    // Alignments have k >= length steps with labels, the rest blanks; with k = length they are binomial(steps, length)
+    // many.
     double rare = 1e-7 / (1 + 4e-7), sure = (1 + 1e-7) / (1 + 4e-7), ways = 0;
     for (int i = 0; i < length; ++i) ways += std::log(static_cast<double>(steps - i) / (i + 1));
     double wanted = -(ways + length * std::log(rare) + (steps - length) * std::log(sure));

@@ -1,5 +1,6 @@
-// tests/nn_backend/documents_test.cpp - every example of the five documents, line by line, with what the page prints. The
-// Keras objects in them (Input, Dense) are the least that makes an example true. Their NumPy code is in reference_test.
+// tests/nn_backend/documents_test.cpp - every example of the five documents, line by line, with what the page prints.
+// The Keras objects in them (Input, Dense) are the least that makes an example true. Their NumPy code is in
+// reference_test.
 #include <kassette/backend.h>
 
 #include <string>
@@ -177,7 +178,8 @@ TEST_CASE("documents: print_tensor", "[documents]") {
   auto f = K::function({without}, {x * 2});
   CHECK(shows(f({{1, 2}})[0], "array([ 2.,  4.], dtype=float32)"));  // the same tensor, unchanged
   CHECK(lines == std::vector<std::string>{"x is:  [1. 2.]"});
-  // which should be used in the following code: otherwise the print operation is not taken into account during evaluation
+  // which should be used in the following code: otherwise the print operation is not taken into account during
+  // evaluation
   K::function({without}, {without * 2})({{1, 2}});
   CHECK(lines.size() == 1);
 }

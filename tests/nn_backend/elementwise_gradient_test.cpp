@@ -1,4 +1,5 @@
-// tests/nn_backend/elementwise_gradient_test.cpp - gradients at kinks, ties and infinities. The sweeps do the smooth rest.
+// tests/nn_backend/elementwise_gradient_test.cpp - gradients at kinks, ties and infinities. The sweeps do the smooth
+// rest.
 #include <kassette/backend.h>
 
 #include <cmath>

@@ -124,7 +124,8 @@ const FirstUse kFirstUses[] = {
 };
 // clang-format on
 
-/// The use of that number in a process of its own, whose output goes to a file; returns its status, 0 where all was well.
+/// The use of that number in a process of its own, whose output goes to a file; returns its status, 0 where all was
+/// well.
 int run_alone(std::size_t i, const std::string& folder, const std::string& output) {
   Environment number("KASSETTE_FIRST_USE", std::to_string(i).c_str()),
       where("KASSETTE_FIRST_USE_FOLDER", folder.c_str());

@@ -1,5 +1,5 @@
-// tests/nn_backend/half_test.cpp - float16 and bfloat16 are computed in float32 and rounded once: against the float32 results, rounded
-// one by one.
+// tests/nn_backend/half_test.cpp - float16 and bfloat16 are computed in float32 and rounded once: against the float32
+// results, rounded one by one.
 #include <kassette/backend.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// tests/nn_backend/keras_cases_test.cpp - parity: values, gradients, errors and static shapes of tf.keras.backend, which
-// tests/data/keras_cases/make.py asked, over the families of plain tensor functions and loops of them.
+// tests/nn_backend/keras_cases_test.cpp - parity: values, gradients, errors and static shapes of tf.keras.backend,
+// which tests/data/keras_cases/make.py asked, over the families of plain tensor functions and loops of them.
 #include <kassette/testing.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// tests/nn_backend/keras_convolution_test.cpp - what Keras' own tests of convolution, pooling, padding and enlarging ask for,
-// against the definitions: float32 in [-0.5, 0.5), within 1e-5.
+// tests/nn_backend/keras_convolution_test.cpp - what Keras' own tests of convolution, pooling, padding and enlarging
+// ask for, against the definitions: float32 in [-0.5, 0.5), within 1e-5.
 #include <kassette/backend.h>
 
 #include <string>

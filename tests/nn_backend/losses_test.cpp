@@ -290,7 +290,8 @@ TEST_CASE("l2_normalize makes lengths 1, and divides what is shorter than 1e-6 b
 
 namespace {
 
-/// -sum(t * log(clip(p / sum(p)))) over the middle of (outer, n, inner), and its gradient with respect to p, term by term.
+/// -sum(t * log(clip(p / sum(p)))) over the middle of (outer, n, inner), and its gradient with respect to p, term by
+/// term.
 struct Plain {
   List loss, dp;
   Plain(const List& t, const List& p, int outer, int n, int inner, double e)

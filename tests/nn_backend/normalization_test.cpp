@@ -105,7 +105,8 @@ struct Case {
   Sizes shape;
   std::vector<int> axes;
 };
-// Every way in which axes fold: rows, columns, both, repeated columns with a tail, blocks and more than one block, transposed.
+// Every way in which axes fold: rows, columns, both, repeated columns with a tail, blocks and more than one block,
+// transposed.
 const std::vector<Case> kCases = {{{7}, {0}},
                                   {{7}, {}},
                                   {{5, 1}, {0}},

@@ -1,4 +1,5 @@
-// tests/nn_backend/page.h - compares our output with that printed in a page of Keras' documentation: `CHECK(shows(K::eval(x), "array(...)"))`.
+// tests/nn_backend/page.h - compares our output with that printed in a page of Keras' documentation:
+// `CHECK(shows(K::eval(x), "array(...)"))`.
 #pragma once
 #include <kassette/backend.h>
 
@@ -28,7 +29,8 @@ inline std::string field(const std::string& s, const std::string& key, const cha
   return s.substr(at, s.find_first_of(end, at) - at);
 }
 
-/// A tensor: "array([[ 1.,  2.]], dtype=float32)" or "<tf.Tensor 'Shape_8:0' shape=(2,) dtype=int32>". NumPy leaves out float64.
+/// A tensor: "array([[ 1.,  2.]], dtype=float32)" or "<tf.Tensor 'Shape_8:0' shape=(2,) dtype=int32>". NumPy leaves out
+/// float64.
 inline bool shows(const Tensor& x, const std::string& page) {
   if (page.rfind("<tf.Tensor", 0) == 0) {
     std::ostringstream shape;

@@ -1,6 +1,6 @@
-// tests/nn_backend/parity_test.cpp - docs/parity.md: the 153 functions of Keras' backend, what is declared here, where it is
-// tested. Its index is tests/data/parity.tsv, the rest is read from the headers and tests. `kassette_tests "[.parity_page]"`
-// writes the page; the other test holds it against the headers.
+// tests/nn_backend/parity_test.cpp - docs/parity.md: the 153 functions of Keras' backend, what is declared here, where
+// it is tested. Its index is tests/data/parity.tsv, the rest is read from the headers and tests. `kassette_tests
+// "[.parity_page]"` writes the page; the other test holds it against the headers.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -50,7 +50,7 @@ Strings arguments(const std::string& list) {
   return out;
 }
 
-// ---- the headers ---------------------------------------------------------------------------------------------------------
+// ---- the headers ----------------------------------------------------------------------------------------------------
 
 struct Declaration {
   std::string header, signature, parameters;
@@ -101,7 +101,7 @@ std::multimap<std::string, Declaration> declared() {
   return out;
 }
 
-// ---- the tests -----------------------------------------------------------------------------------------------------------
+// ---- the tests ------------------------------------------------------------------------------------------------------
 
 struct Case {
   std::string name, body;
@@ -153,7 +153,7 @@ Strings named_tests(const std::string& line) {
   return out;
 }
 
-// ---- the page ------------------------------------------------------------------------------------------------------------
+// ---- the page -------------------------------------------------------------------------------------------------------
 
 struct Entry {
   std::string number, function, group, keras, note;
@@ -235,8 +235,8 @@ constexpr const char* kColumns = R"(
 
 }  // namespace
 
-// A line keeps the tests that it names while they call the function: a page that followed every new test would conflict in every
-// merge.
+// A line keeps the tests that it names while they call the function: a page that followed every new test would conflict
+// in every merge.
 TEST_CASE("the parity page is written", "[.parity_page]") {
   auto all = declared();
   auto cases = test_cases();

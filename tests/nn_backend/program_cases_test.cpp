@@ -1,5 +1,6 @@
-// tests/nn_backend/program_cases_test.cpp - programs made by chance, with loops, maps and branches in one another: their values, first and
-// second gradients are TensorFlow's (tests/data/keras_cases/programs.py), eagerly, with checkpoints, on placeholders and on variables.
+// tests/nn_backend/program_cases_test.cpp - programs made by chance, with loops, maps and branches in one another:
+// their values, first and second gradients are TensorFlow's (tests/data/keras_cases/programs.py), eagerly, with
+// checkpoints, on placeholders and on variables.
 #include <kassette/testing.h>
 
 #include <cstdlib>

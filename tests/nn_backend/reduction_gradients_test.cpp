@@ -1,5 +1,5 @@
-// tests/nn_backend/reduction_gradients_test.cpp - first and second gradients of reductions, scans, softmax and losses against
-// central differences in float64, and at ties, zeros and infinities.
+// tests/nn_backend/reduction_gradients_test.cpp - first and second gradients of reductions, scans, softmax and losses
+// against central differences in float64, and at ties, zeros and infinities.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 

@@ -1,5 +1,5 @@
-// tests/nn_backend/reference_test.cpp - K functions against the NumPy implementations that the Keras documents print, written
-// in xtensor: code and arithmetic that are not ours.
+// tests/nn_backend/reference_test.cpp - K functions against the NumPy implementations that the Keras documents print,
+// written in xtensor: code and arithmetic that are not ours.
 #include <kassette/backend.h>
 
 #include <xtensor/xarray.hpp>

@@ -1,4 +1,5 @@
-// tests/nn_backend/replay_refusals_test.cpp - what is an error at once is one, in the same words, where a function learns the shapes.
+// tests/nn_backend/replay_refusals_test.cpp - what is an error at once is one, in the same words, where a function
+// learns the shapes.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 

@@ -22,7 +22,7 @@ namespace {
 
 void close(const Vec& got, const Vec& expected, double tolerance = 1e-12) { check_close(got, expected, tolerance); }
 
-// ---- the reference: one sample after the other, rows of doubles ---------------------------------------------------------
+// ---- the reference: one sample after the other, rows of doubles -----------------------------------------------------
 
 using Rows = std::vector<Vec>;
 using RowStep = std::function<std::pair<Vec, Rows>(const Vec& x, const Rows& states)>;
@@ -298,7 +298,8 @@ TEST_CASE("rnn without states", "[rnn]") {
 }
 
 TEST_CASE("output and state are masked independently", "[rnn]") {
-  // Two samples, four steps: the step gives back its input and counts; the second sample is masked from the third step on.
+  // Two samples, four steps: the step gives back its input and counts; the second sample is masked from the third step
+  // on.
   Vec x0 = numbers(2 * 4 * 5, 10);
   Vec mask{1, 1, 1, 1, 1, 1, 0, 0};
   Expected e = reference(

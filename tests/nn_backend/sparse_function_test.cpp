@@ -1,4 +1,5 @@
-// tests/nn_backend/sparse_function_test.cpp - sparse placeholders: feeding, playing and what control flow makes of them.
+// tests/nn_backend/sparse_function_test.cpp - sparse placeholders: feeding, playing and what control flow makes of
+// them.
 #include <kassette/backend.h>
 #include <kassette/testing.h>
 

@@ -1,4 +1,5 @@
-// tests/ops/cast_test.cpp - conversion between every two dtypes, by vectors, against the language's own element by element.
+// tests/ops/cast_test.cpp - conversion between every two dtypes, by vectors, against the language's own element by
+// element.
 #include <limits>
 #include <random>
 

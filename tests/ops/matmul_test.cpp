@@ -255,7 +255,8 @@ TEST_CASE("a product has the same bits for any number of threads", "[matmul]") {
   for (Sizes s :
        {Sizes{128, 128, 128}, {300, 200, 250}, {64, 9000, 64}, {1000, 500, 1}, {1, 700, 900}, {1031, 2085, 1}})
     bits_agree(float32, s, false, false);
-  // In strips, by Note [Strips] in devices/cpu/blas.cpp: sides that fit no unroll, several of OpenBLAS' blocks along each axis.
+  // In strips, by Note [Strips] in devices/cpu/blas.cpp: sides that fit no unroll, several of OpenBLAS' blocks along
+  // each axis.
   for (DType dtype : {float32, float64})
     for (int transposed = 0; transposed < 4; ++transposed)
       for (Sizes s : {Sizes{256, 64, 512}, {517, 403, 389}, {1021, 130, 259}, {385, 901, 768}, {9001, 37, 21}})

@@ -1,4 +1,5 @@
-// tests/ops/refusals_test.cpp - what only a caller of the engine can ask for, or nearly: refused in one line that names the function, and the argument.
+// tests/ops/refusals_test.cpp - what only a caller of the engine can ask for, or nearly: refused in one line that names
+// the function, and the argument.
 #include <cstdint>
 #include <limits>
 

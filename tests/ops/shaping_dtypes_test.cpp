@@ -193,7 +193,8 @@ TEST_CASE("what does not broadcast is refused by the rule: in the same words by 
 }
 
 TEST_CASE("a transposed tensor that is larger than the caches has every element where it belongs", "[shaping]") {
-  // Lines of the result whole and broken, by every size of an element; rows of the result in pages of their own, and divided among threads.
+  // Lines of the result whole and broken, by every size of an element; rows of the result in pages of their own, and
+  // divided among threads.
   SettingsScope restore;
   set_num_threads(3);
   for (DType dtype : {uint8, int16, int32, int64})

@@ -51,7 +51,8 @@ TEST_CASE("a world exchanges from one GPU, and another world from another", "[ra
 TEST_CASE("an exchange leaves the current CUDA device of its thread as it was", "[ranks][gpus]") {
   if (!by_nccl()) return;
   const D::World world;
-  // Of the emulated device, which the library has opened under that name; on a GPU the runtime is inside of our libraries.
+  // Of the emulated device, which the library has opened under that name; on a GPU the runtime is inside of our
+  // libraries.
   void* library = dlopen("libkassette_cuda.so", RTLD_NOW | RTLD_NOLOAD);
   auto* context = library ? reinterpret_cast<int (*)()>(dlsym(library, "emulated_context")) : nullptr;
   auto* set_context = library ? reinterpret_cast<void (*)(int)>(dlsym(library, "emulated_set_context")) : nullptr;

@@ -1,4 +1,5 @@
-// tests/ranks/gradients_test.cpp - derivatives through what the ranks exchange, against differences of the sum of all ranks' losses.
+// tests/ranks/gradients_test.cpp - derivatives through what the ranks exchange, against differences of the sum of all
+// ranks' losses.
 #include <functional>
 
 #include "tests/ranks/ranks.h"
@@ -20,7 +21,8 @@ double total_loss(const Op& op, const Tensor& x) {
   return D::all_reduce(weighed(op(x), world.rank())).item<double>();
 }
 
-/// The derivative of the sum of all losses by each element of each rank, by central differences: every rank evaluates every loss.
+/// The derivative of the sum of all losses by each element of each rank, by central differences: every rank evaluates
+/// every loss.
 void check_gradient(const char* what, const Op& op, const std::vector<std::int64_t>& dims, double tolerance = 1e-7) {
   const D::World world;
   INFO(what);

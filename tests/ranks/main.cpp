@@ -1,4 +1,5 @@
-// tests/ranks/main.cpp - tests that run on several ranks at once: mpirun -n 3 kassette_ranks_tests. Every rank runs every test.
+// tests/ranks/main.cpp - tests that run on several ranks at once: mpirun -n 3 kassette_ranks_tests. Every rank runs
+// every test.
 #define CATCH_CONFIG_RUNNER
 #include "tests/catch.h"
 #include "tests/ranks/device.h"

@@ -15,7 +15,8 @@ void check_world_works() {
   CHECK(numbers(D::all_reduce(K::constant(1, int32)))[0] == world.size());
 }
 
-/// While it lives, this process gets no more than `more` bytes: of the GPU that its tensors are on, or of address space.
+/// While it lives, this process gets no more than `more` bytes: of the GPU that its tensors are on, or of address
+/// space.
 class ShortOfMemory {
  public:
   explicit ShortOfMemory(rlim_t more) {

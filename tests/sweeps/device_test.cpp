@@ -1,4 +1,5 @@
-// tests/sweeps/device_test.cpp - every sample on a CUDA device against the CPU: values, gradients, played functions, memory.
+// tests/sweeps/device_test.cpp - every sample on a CUDA device against the CPU: values, gradients, played functions,
+// memory.
 #include <kassette/error.h>
 #include <kassette/runtime.h>
 #include <kassette/testing.h>

@@ -1,5 +1,5 @@
-// tests/sweeps/overhead_test.cpp - every sample on its smallest case, between marks, for tests/scripts/overhead.sh to count the
-// instructions of. Hidden: it checks nothing by itself.
+// tests/sweeps/overhead_test.cpp - every sample on its smallest case, between marks, for tests/scripts/overhead.sh to
+// count the instructions of. Hidden: it checks nothing by itself.
 #include <cstdio>
 
 #include "tests/catch.h"

@@ -69,7 +69,8 @@ inline std::vector<Shapes> cases_of(const Sample& s) { return cases_of(s, s.case
 std::vector<std::vector<Shapes>> cases_by_ranks(const Sample& s);
 /// A case with its sizes above 1 multiplied by one factor, so that results have about that many elements.
 Shapes grown(const Shapes& shapes, std::int64_t elements);
-/// A tensor with the same values every time. Floats are distinct, evenly spread over the range, and avoid its middle and integers.
+/// A tensor with the same values every time. Floats are distinct, evenly spread over the range, and avoid its middle
+/// and integers.
 Tensor make_input(const Input& input, const Shape& shape, DType dtype, int number);
 Tensors make_inputs(const Sample& s, const Shapes& shapes, DType dtype);
 /// Calls the sample; missing inputs are empty tensors.
@@ -79,7 +80,8 @@ std::vector<DType> dtypes_of(Takes takes);
 /// What a failure message starts with: "sum #12 (2, 3) (3,) float64".
 std::string title(const Sample& s, const Shapes& shapes, DType dtype);
 std::string text(const Shape& shape);
-/// What is wrong with the message of an error, which must be one line that starts with the name of the function; empty if nothing is.
+/// What is wrong with the message of an error, which must be one line that starts with the name of the function; empty
+/// if nothing is.
 std::string bad_message(const Sample& s, const char* message);
 /// Whether bytes, shape and dtype are equal.
 bool same_bits(const Tensor& a, const Tensor& b);
@@ -87,12 +89,14 @@ bool same_bits(const Tensor& a, const Tensor& b);
 double unit_of(DType d);
 /// A bound for how many elements were summed into one element of the result.
 double folded(const Tensors& results, const Tensor& out);
-/// By how many units in the last place two results differ, relative to the largest element or the number of summed elements, n.
+/// By how many units in the last place two results differ, relative to the largest element or the number of summed
+/// elements, n.
 double units_apart(const Tensor& a, const Tensor& b, double n);
 /// Names of the ops on the tape behind some tensors.
 std::vector<std::string> ops_behind(const Tensors& ys);
 
-/// The counts of live nodes, tensors and bytes at construction; change() describes how they have changed since, or is empty.
+/// The counts of live nodes, tensors and bytes at construction; change() describes how they have changed since, or is
+/// empty.
 class Ledger {
  public:
   Ledger() : before_(totals()) {}

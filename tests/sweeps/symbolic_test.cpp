@@ -1,4 +1,5 @@
-// tests/sweeps/symbolic_test.cpp - every sample: eager, recorded on placeholders and played by a function give the same bits.
+// tests/sweeps/symbolic_test.cpp - every sample: eager, recorded on placeholders and played by a function give the same
+// bits.
 #include <kassette/testing.h>
 
 #include <set>
@@ -244,7 +245,8 @@ TEST_CASE(
         FAIL_CHECK(title(s, shapes, dtype) << ": threw " << e.what());
       }
     }
-  // An axis that is not the last, rows that a condition chooses, elements of a loop, a scalar: what they are depends on the rank.
+  // An axis that is not the last, rows that a condition chooses, elements of a loop, a scalar: what they are depends on
+  // the rank.
   CHECK(asked == std::set<std::string>{"batch_normalization", "bias_add", "foldl", "foldr", "in_test_phase",
                                        "in_train_phase", "map_fn", "repeat", "resize_images", "resize_volumes", "rnn",
                                        "sparse_categorical_crossentropy", "switch_"});

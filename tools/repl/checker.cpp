@@ -66,8 +66,8 @@ void limit_computing(int seconds) {
   setitimer(ITIMER_PROF, &t, nullptr);
 }
 
-/// The copy lives as long as the session goes on without a mistake: it must not hold the memory of tensors, which are what lies in
-/// huge pages.
+/// The copy lives as long as the session goes on without a mistake: it must not hold the memory of tensors, which are
+/// what lies in huge pages.
 void give_back_tensors() {
   std::ifstream maps("/proc/self/smaps");
   unsigned long begin = 0, end = 0;
@@ -79,7 +79,8 @@ void give_back_tensors() {
   for (auto [from, to] : huge) munmap(reinterpret_cast<void*>(from), to - from);
 }
 
-/// It dies of what it meets, silently and without a core file, before others where memory is short, and with the session.
+/// It dies of what it meets, silently and without a core file, before others where memory is short, and with the
+/// session.
 void become_copy(int channel, bool keep_all) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPROF, SIGTERM, SIGPIPE, SIGCHLD})

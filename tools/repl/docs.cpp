@@ -1,7 +1,8 @@
 // tools/repl/docs.cpp - reading `///` comments.
 //
-// The format: lines of `///` and, right below them, a declaration, over as many lines as it has, up to its `;` or `{`. Overloads that
-// follow without a comment of their own belong to the same one. Namespaces and classes are followed by their braces.
+// The format: lines of `///` and, right below them, a declaration, over as many lines as it has, up to its `;` or `{`.
+// Overloads that follow without a comment of their own belong to the same one. Namespaces and classes are followed by
+// their braces.
 #include "tools/repl/docs.h"
 
 #include <algorithm>

@@ -27,7 +27,7 @@ Guarded guarded(const std::function<bool()>& body);
 // Called by the code of each line, around what the user typed.
 extern "C" __attribute__((visibility("default"))) int kassette_repl_enter();
 extern "C" __attribute__((visibility("default"))) int kassette_repl_leave();
-/// An `if` without an `else` at the end of an input calls the first where its condition did not hold, so that an `else` may follow in the
-/// next input: that becomes `if (kassette_repl_take_else())`.
+/// An `if` without an `else` at the end of an input calls the first where its condition did not hold, so that an `else`
+/// may follow in the next input: that becomes `if (kassette_repl_take_else())`.
 extern "C" __attribute__((visibility("default"))) void kassette_repl_else();
 extern "C" __attribute__((visibility("default"))) bool kassette_repl_take_else();

@@ -119,7 +119,7 @@ std::vector<Input::Name> declared(const std::string& text, const std::vector<Tok
   return out;
 }
 
-// ---- statements ---------------------------------------------------------------------------------------------------------
+// ---- statements -----------------------------------------------------------------------------------------------------
 
 /// The index of the first token behind the bracket that opens at i.
 std::size_t behind_bracket(const std::vector<Token>& tokens, std::size_t i) {
@@ -154,7 +154,8 @@ std::size_t behind_statement(const std::vector<Token>& tokens, std::size_t i) {
   return i + 1;
 }
 
-/// Whether an `else` may follow the statement that begins at i and ends the input. Not where a loop would have it inside.
+/// Whether an `else` may follow the statement that begins at i and ends the input. Not where a loop would have it
+/// inside.
 bool takes_else(const std::vector<Token>& tokens, std::size_t i) {
   if (i >= tokens.size() || tokens[i].text != "if") return false;
   const std::size_t body =

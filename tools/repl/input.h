@@ -21,7 +21,8 @@ struct Input {
   /// Where the last statement begins if it has no `;` and may be an expression to show; else npos.
   std::size_t shown = std::string::npos;
   bool closed = false;  // ends with `;`, or is a directive of the preprocessor
-  /// A name that is declared at the outer level: a guess by its neighbours. `type` are the first tokens, up to the name.
+  /// A name that is declared at the outer level: a guess by its neighbours. `type` are the first tokens, up to the
+  /// name.
   struct Name {
     std::string name, type;
   };

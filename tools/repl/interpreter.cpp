@@ -73,7 +73,8 @@ struct Interpreter::Impl {
     return out;
   }
 
-  /// A module with an unresolved symbol must not reach the JIT: every inline function in it would stay unusable for good.
+  /// A module with an unresolved symbol must not reach the JIT: every inline function in it would stay unusable for
+  /// good.
   std::string unlinkable(const std::string& undefined) {
     for (std::size_t begin = 0, end; (end = undefined.find('\n', begin)) != std::string::npos; begin = end + 1) {
       const std::string name = undefined.substr(begin, end - begin);
@@ -88,8 +89,9 @@ struct Interpreter::Impl {
   }
 
   // Note [Closures]
-  // A variable of a closure's type has internal linkage, and clang 19 gives every later input its own copy of it: of zeros, or made anew.
-  // So the first definition is exported, and what stands for it in later modules becomes a declaration.
+  // A variable of a closure's type has internal linkage, and clang 19 gives every later input its own copy of it: of
+  // zeros, or made anew. So the first definition is exported, and what stands for it in later modules becomes a
+  // declaration.
   std::map<std::string, clang::VarDecl*> internal;
   std::set<std::string> exported;
   void export_internal(clang::DeclContext* part, llvm::Module& m) {
@@ -137,7 +139,8 @@ struct Interpreter::Impl {
       if (begin != std::string::npos) typed.try_emplace(line, text.substr(begin));
     }
   }
-  /// An error of what ran, with its place: the file and line, or at a prompt the line itself, unless it is the only one of the input.
+  /// An error of what ran, with its place: the file and line, or at a prompt the line itself, unless it is the only one
+  /// of the input.
   void say_at(const Place& place, const std::string& text) {
     const bool at_prompt = !locations && place.file == prompt;
     const std::string before = where;
@@ -179,7 +182,8 @@ struct Interpreter::Impl {
     return said;
   }
 
-  // ---- in the checker, see Note [The checker]: "ok" or "failed" of the input before, a newline, the folder, a newline, the code ----
+  // ---- in the checker, see Note [The checker]: "ok" or "failed" of the input before, a newline, the folder, a
+  // newline, the code ----
   clang::TranslationUnitDecl* checked = nullptr;
   std::optional<std::string> check(const std::string& request, const Checker::Report& report) {
     const std::size_t first = request.find('\n'), second = request.find('\n', first + 1);
@@ -285,7 +289,8 @@ Interpreter::Interpreter(const Settings& settings) : impl_(new Impl) {
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::InitializeNativeTargetAsmParser();  // `asm` in a line or a header
   static std::string include = "-I" + settings.include_dir;
-  // For Note [Places]: line tables. Without the last, a template parameter of a template takes what it should not, and xtensor is ambiguous.
+  // For Note [Places]: line tables. Without the last, a template parameter of a template takes what it should not, and
+  // xtensor is ambiguous.
   std::vector<const char*> arguments = {"-std=c++17",
                                         "-gline-tables-only",
                                         "-xc++",
@@ -356,8 +361,9 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
                file, line - 1);
   }
   // Note [Statements]
-  // clang 19 crashes on many a statement at the top: one that begins with an operator or a parenthesis, has a lambda inside, or an error
-  // inside of a lambda. So what is a statement beyond doubt, and what is shown, becomes the body of a function, called by an initialiser.
+  // clang 19 crashes on many a statement at the top: one that begins with an operator or a parenthesis, has a lambda
+  // inside, or an error inside of a lambda. So what is a statement beyond doubt, and what is shown, becomes the body of
+  // a function, called by an initialiser.
   const bool lambda = has_lambda(in);
   if (!in.broken.empty()) {
     self.say("error: " + in.broken);
@@ -413,7 +419,8 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
   }
   const bool rest = code.find_first_not_of(" \t\n", begin) != std::string::npos;
   if (rest) body += mark(begin) + code.substr(begin) + (in.closed ? "" : "\n;");
-  // Else clang would put off a variable of internal linkage until it is used, and its initialiser until after that. See Note [Closures].
+  // Else clang would put off a variable of internal linkage until it is used, and its initialiser until after that. See
+  // Note [Closures].
   const std::string& first = in.tokens[0].text;
   if (!in.names.empty() && (first == "auto" || first == "const" || first == "static")) body = "[[gnu::used]]\n" + body;
   if (self.names->redefines(in) || (lambda && !in.names.empty()))

@@ -29,7 +29,8 @@ class Interpreter {
     std::string rest, name;
   };
   std::vector<Completion> complete(const std::string& text);
-  /// What the last input that declared something declared goes, and what it hid comes back. The names; empty where there is none.
+  /// What the last input that declared something declared goes, and what it hid comes back. The names; empty where
+  /// there is none.
   std::string undo();
   /// The declaration of a name of the session, as it would be written in a header; empty where there is none.
   std::string declaration(const std::string& name);

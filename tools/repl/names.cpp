@@ -48,7 +48,7 @@ void all_parts(clang::DeclContext* c, std::vector<clang::DeclContext*>* out) {
 
 }  // namespace
 
-// ---- hiding: `auto x = 2;` after `int x = 1;` ---------------------------------------------------------------------------
+// ---- hiding: `auto x = 2;` after `int x = 1;` -----------------------------------------------------------------------
 
 std::vector<clang::NamedDecl*> Names::find(const std::string& name) { return find(named(name)); }
 std::vector<clang::NamedDecl*> Names::find(clang::DeclarationName name) {
@@ -159,7 +159,7 @@ std::string Names::undo() {
   return step.names;
 }
 
-// ---- looking up -------------------------------------------------------------------------------------------------------
+// -- looking up -------------------------------------------------------------------------------------------------------
 
 bool Names::has_member(const std::string& name, const std::string& member) {
   for (clang::NamedDecl* d : find(name))

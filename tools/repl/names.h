@@ -1,4 +1,5 @@
-// tools/repl/names.h - the names of a session: declared again, taken back, looked up. Like interpreter.cpp it knows clang.
+// tools/repl/names.h - the names of a session: declared again, taken back, looked up. Like interpreter.cpp it knows
+// clang.
 #pragma once
 #include <string>
 #include <vector>

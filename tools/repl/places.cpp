@@ -17,9 +17,9 @@ namespace repl {
 namespace {
 
 // Note [Places]
-// Input is compiled with line tables. clang's interpreter registers each object that it makes, with the addresses of its sections,
-// in the list of GDB's JIT interface; that is where addresses are looked up. The addresses on the stack are kept when an exception
-// is thrown, because the frames are gone when it is caught.
+// Input is compiled with line tables. clang's interpreter registers each object that it makes, with the addresses of
+// its sections, in the list of GDB's JIT interface; that is where addresses are looked up. The addresses on the stack
+// are kept when an exception is thrown, because the frames are gone when it is caught.
 constexpr int kMostFrames = 256;
 std::uintptr_t stack[kMostFrames];
 int depth = 0;

@@ -14,8 +14,8 @@ void remember_stack(const void* thrown);
 /// Keeps the address of one instruction. Safe in a signal handler.
 void remember_address(const void* instruction);
 void forget_stack();
-/// The innermost line of the user's own files among the addresses kept; unknown if they are of another exception than `thrown` (null:
-/// of any). Lines typed at the prompt are in the file that Interpreter::run was given.
+/// The innermost line of the user's own files among the addresses kept; unknown if they are of another exception than
+/// `thrown` (null: of any). Lines typed at the prompt are in the file that Interpreter::run was given.
 Place remembered_place(const void* thrown);
 
 }  // namespace repl

@@ -1,4 +1,5 @@
-// tests/emulated_cuda/cub/device/device_radix_sort.cuh - the one sort of CUB that kernels use: stable, by some bits of the keys.
+// tests/emulated_cuda/cub/device/device_radix_sort.cuh - the one sort of CUB that kernels use: stable, by some bits of
+// the keys.
 #pragma once
 #include <numeric>
 #include <vector>
