@@ -1,4 +1,4 @@
-// autograd/chain.cpp - a chain: elementwise steps compiled to threaded code. See Note [Chains].
+// autograd/chain.cpp - a chain: elementwise ops compiled to threaded code. See Note [Chains].
 #include "autograd/chain.h"
 
 #include <algorithm>

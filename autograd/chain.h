@@ -1,4 +1,4 @@
-// autograd/chain.h - a chain: elementwise steps compiled to threaded code. See Note [Chains].
+// autograd/chain.h - a chain: elementwise ops compiled to threaded code. See Note [Chains].
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -26,7 +26,7 @@ class Unmade {
 /// Threaded code of fused elementwise ops, with intermediate values in registers. It can be run over parts of a range.
 class Chain {
  public:
-  static constexpr int kMaxSteps = DeviceChain::kMostSteps;
+  static constexpr int kMaxOps = DeviceChain::kMostOps;
 
   /// `at_once`: the elements that one thread runs through on the CPU, by which the chunks are chosen.
   Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once);
@@ -53,10 +53,10 @@ class Chain {
   void unary(const OpDef& op, const Attrs& attrs);
   /// `turned`: the value in registers is the second operand.
   void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned);
-  /// Adds the instructions of a step of one or two inputs. `acc`: the slot whose value is in registers, which becomes
-  /// the step's output; place(slot) returns where a slot's value is.
+  /// Adds the code of an op of one or two inputs. `acc`: the slot whose value is in registers, which becomes
+  /// the op's output; place(slot) returns where a slot's value is.
   template <class F>
-  void step(const Step& s, std::span<const int> in, int& acc, F&& place) {
+  void add_op(const Instruction& s, std::span<const int> in, int& acc, F&& place) {
     const bool turned = s.n_in > 1 && acc != in[0] && acc == in[1];
     if (acc != in[0] && !turned) load(place(in[0]));
     if (s.n_in == 1) unary(*s.op, s.attrs);
@@ -64,10 +64,10 @@ class Chain {
     acc = s.out;
   }
   void finish();
-  /// True if another step fits.
+  /// True if another op fits.
   bool has_room() const {
     if (device_ != cpu) return DeviceChain::has_room(n_code_, n_moving_ + n_ones_, n_unary_, n_chunks_ - n_ones_);
-    return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxSteps;
+    return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxOps;
   }
   /// The time of one element, in plain instructions.
   int work() const { return n_code_ + kCallWork * n_calls_; }
@@ -103,7 +103,7 @@ class Chain {
 
  private:
   static constexpr int kCallWork = 7;  // a call of a loop such as sigmoid takes as long as so many instructions more
-  static constexpr int kMaxCode = 13 * kMaxSteps + 1, kMaxChunks = 8 * kMaxSteps;
+  static constexpr int kMaxCode = 13 * kMaxOps + 1, kMaxChunks = 8 * kMaxOps;
 
   /// A copy of the code with chunks of its own, for one thread.
   class Running {
@@ -132,7 +132,7 @@ class Chain {
   int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
   Unmade<ChainCode, kMaxCode> code_;
   Unmade<Place, kMaxCode> from_;
-  Unmade<ChainOne, 2 * kMaxSteps> ones_;
+  Unmade<ChainOne, 2 * kMaxOps> ones_;
 };
 
 }  // namespace kassette::autograd

@@ -47,18 +47,18 @@ class ResidualCall final : public Procedure {
 
   Ref<Extra> of;
   bool keeps = false, takes = false;
-  bool last = false;         // no later step takes the residuals that this one takes
+  bool last = false;         // no later instruction takes the residuals that this one takes
   bool consumes = false;     // nor any that continue from them: saved values are released as they are used
   std::vector<char> wanted;  // keeps: which inputs need history
-  Ref<Extra> vjp;  // keeps: the adjoint, if one step alone takes the residuals and keeps none itself; else null
+  Ref<Extra> vjp;  // keeps: the adjoint, if one instruction alone takes the residuals and keeps none itself; else null
 };
 
 extern const OpDef call_op;
-/// The procedure of a step that keeps or takes residuals; null for any other step.
-inline const ResidualCall* residual_call(const Step& s) {
+/// The procedure of an instruction that keeps or takes residuals; null for any other.
+inline const ResidualCall* residual_call(const Instruction& s) {
   return s.op == &call_op ? procedure(*s.attrs.extra).as_residual_call() : nullptr;
 }
-/// Runs a `call` step on concrete tensors, recorded iff recording is on.
+/// Runs a `call` instruction on concrete tensors, recorded iff recording is on.
 inline Tensors run_call(const Attrs& attrs, const Tensors& in) { return procedure(*attrs.extra).run(in); }
 /// The signature of the adjoint that a `call` runs; with null pointers if its procedure is no adjoint.
 VjpSignature vjp_signature(const Attrs& attrs);

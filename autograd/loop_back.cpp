@@ -40,45 +40,45 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
   }
 }
 
-/// The steps of this variant. A product that is only added to the cotangent of a capture forms one group with that
-/// addition.
+/// The instructions of this variant. A product that is only added to the cotangent of a capture forms one group with
+/// that addition.
 std::vector<LoopGroup> LoopRun::sums_of(const Variant& v) {
   const LoopProgram& p = *program_;
   std::vector<int> reads(bodies_.size(), 0);
-  for (int k : v.steps)
-    for (int slot : plan_.reads(plan_.step(k))) ++reads[slot];
+  for (int k : v.instructions)
+    for (int slot : plan_.reads(plan_.instruction(k))) ++reads[slot];
   for (int slot : v.din)
     if (slot >= 0) ++reads[slot];
-  std::vector<int> sum_of(plan_.steps.size(), -1), product_of(plan_.steps.size(), -1);
-  std::vector<char> gone(plan_.steps.size(), 0);
+  std::vector<int> sum_of(plan_.instructions.size(), -1), product_of(plan_.instructions.size(), -1);
+  std::vector<char> gone(plan_.instructions.size(), 0);
   for (int i = 0; i < p.arity.n_captures && may_take(FastPath::loop_accumulated); ++i) {
     std::vector<int> adds;
     int slot = v.din[p.arity.capture(i)], start = p.sums[i];
     if (start < 0) continue;
     while (slot >= 0 && slot != start && reads[slot] == 1) {
       int add = p.maker[slot];
-      if (add < 0 || plan_.step(add).op->pattern != Pattern::add || !bounds_[add].step) break;
-      int share = plan_.input(plan_.step(add), 1), product = p.maker[share];
-      if (product < 0 || !plan_.step(product).op->accumulate || reads[share] != 1 || p.kept[share]) break;
+      if (add < 0 || plan_.instruction(add).op->pattern != Pattern::add || !bounds_[add].instruction) break;
+      int share = plan_.input(plan_.instruction(add), 1), product = p.maker[share];
+      if (product < 0 || !plan_.instruction(product).op->accumulate || reads[share] != 1 || p.kept[share]) break;
       const Bound &a = bounds_[add], &b = bounds_[product];
-      if (!b.step || b.device != cpu || a.dynamic || b.dynamic || a.once || b.once || a.silent || b.silent ||
+      if (!b.instruction || b.device != cpu || a.dynamic || b.dynamic || a.once || b.once || a.silent || b.silent ||
           !body(share).same_shape(body(start)))
         break;
       adds.push_back(add);
-      slot = plan_.input(plan_.step(add), 0);
+      slot = plan_.input(plan_.instruction(add), 0);
     }
     if (slot != start || reads[start] != 1) continue;
     for (int add : adds) {
-      int product = p.maker[plan_.input(plan_.step(add), 1)];
+      int product = p.maker[plan_.input(plan_.instruction(add), 1)];
       sum_of[add] = start;
       product_of[add] = product;
       gone[product] = 1;
     }
   }
   std::vector<LoopGroup> groups;
-  for (int k : v.steps) {
-    if (sum_of[k] >= 0) groups.push_back({.step = product_of[k], .sum = sum_of[k], .add = k});
-    else if (!gone[k]) groups.push_back({.step = k});
+  for (int k : v.instructions) {
+    if (sum_of[k] >= 0) groups.push_back({.instruction = product_of[k], .sum = sum_of[k], .add = k});
+    else if (!gone[k]) groups.push_back({.instruction = k});
   }
   return groups;
 }
@@ -87,9 +87,9 @@ std::vector<LoopGroup> LoopRun::sums_of(const Variant& v) {
 void LoopRun::bind_back(const Variant& v, Back& back) {
   const LoopProgram& p = *program_;
   back.bound = true;
-  bind(v.steps);
+  bind(v.instructions);
   const std::vector<LoopGroup> groups = sums_of(v);
-  back.steps = arrange(groups);
+  back.schedule = arrange(groups);
   auto in_place = [&](int sum) {
     return std::ranges::any_of(groups, [&](const LoopGroup& group) { return group.sum == sum; });
   };
@@ -185,7 +185,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
           d.offset = Access::body(dys[k]).offset + t * d.bytes();
         }
       row_ = index_of(t);
-      execute(*back.steps);
+      execute(*back.schedule);
       store_dx(v, back, t);
       carry(back.carried);
       for (std::size_t i = 0; i < shares.size(); ++i) shares[i] |= v.din[p.arity.capture(i)] >= 0;

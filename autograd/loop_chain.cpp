@@ -1,4 +1,4 @@
-// autograd/loop_chain.cpp - finding chains among the steps of a loop. See Note [Windows].
+// autograd/loop_chain.cpp - finding chains among the instructions of a loop. See Note [Windows].
 #include "autograd/loop_chain.h"
 
 #include <algorithm>
@@ -12,9 +12,9 @@ LoopChains::LoopChains(const Program& plan, const std::vector<Body>& bodies, con
     : plan_(plan), bodies_(bodies), plain_(plain), rooted_(std::move(rooted)), items_(groups), totals_(bodies.size()),
       slots_(bodies.size()), banned_(groups.size()) {
   for (const LoopGroup& group : groups)
-    for (int k : {group.step, group.add}) {
+    for (int k : {group.instruction, group.add}) {
       if (k < 0) continue;
-      const Step& s = plan.step(k);
+      const Instruction& s = plan.instruction(k);
       for (int i = 0; i < s.n_in; ++i) totals_[in(s, i)] += reads(s, i);
     }
 }
@@ -27,7 +27,7 @@ std::vector<LoopGroup> LoopChains::find(std::vector<std::unique_ptr<LoopChain>>&
       std::ptrdiff_t bad = unfit(begin, end);
       if (bad < 0) {
         auto to = std::unique_ptr<LoopChain>(
-            new LoopChain{Chain(dtype_, shape_, device_, shape_.width), items_[begin].step, {}});
+            new LoopChain{Chain(dtype_, shape_, device_, shape_.width), items_[begin].instruction, {}});
         bad = emit(begin, end, *to);
         if (bad < 0) {
           chains.push_back(std::move(to));
@@ -52,7 +52,7 @@ void LoopChains::clear(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) slot(at(i).out) = Slot();
 }
 
-/// The end of the longest run of steps from `begin` on that may be one chain.
+/// The end of the longest run of instructions from `begin` on that may be one chain.
 std::size_t LoopChains::extend(std::size_t begin) {
   shape_ = {.rows = 0, .width = 0};
   dtype_ = DType();
@@ -60,7 +60,7 @@ std::size_t LoopChains::extend(std::size_t begin) {
   std::size_t end = begin;
   while (end < items_.size() && !banned_[end] && items_[end].sum < 0 && takes(end)) ++end;
   if (shape_.rows || end == begin) return end;
-  // No slices: the steps whose results have as many elements as the first.
+  // No slices: the instructions whose results have as many elements as the first.
   shape_ = {.rows = 1, .width = body(at(begin).out).numel()};
   std::size_t same = begin;
   while (same < end && body(at(same).out).numel() == shape_.width) ++same;
@@ -82,8 +82,8 @@ bool LoopChains::is_small(std::int64_t rows, std::int64_t width) const {
 }
 
 bool LoopChains::takes(std::size_t i) {
-  const Step& s = at(i);
-  if (!plain_[items_[i].step] || s.n_out != 1) return false;
+  const Instruction& s = at(i);
+  if (!plain_[items_[i].instruction] || s.n_out != 1) return false;
   const Body& out = body(s.out);
   if ((out.dtype != float32 && out.dtype != float64) || out.numel() == 0 ||
       (dtype_.given() && (out.dtype != dtype_ || out.device != device_)))
@@ -97,11 +97,11 @@ bool LoopChains::takes(std::size_t i) {
     shape_ = before;
     return false;
   }
-  slot(s.out).step = items_[i].step;
+  slot(s.out).instruction = items_[i].instruction;
   return true;
 }
 
-bool LoopChains::takes_elements(const Step& s) {
+bool LoopChains::takes_elements(const Instruction& s) {
   std::int64_t n = body(s.out).numel();
   int embedded = 0;
   for (int i = 0; i < s.n_in; ++i) {
@@ -136,7 +136,7 @@ bool LoopChains::fits(const ColumnSlice& w) {
   for (int s : early_) {
     std::int64_t n = body(s).numel();
     if (n % w.rows) return false;
-    const Step& made_by = plan_.step(slot(s).step);
+    const Instruction& made_by = plan_.instruction(slot(s).instruction);
     for (int in : plan_.reads(made_by))
       if (std::int64_t m = body(in).numel(); m != 1 && m != n && m != n / w.rows) return false;
   }
@@ -144,8 +144,8 @@ bool LoopChains::fits(const ColumnSlice& w) {
   return true;
 }
 
-/// True if step s, a slice or a padded slice, may be in the chain.
-bool LoopChains::takes_window(const Step& s) {
+/// True if instruction s, a slice or a padded slice, may be in the chain.
+bool LoopChains::takes_window(const Instruction& s) {
   const bool slices = s.op->pattern == Pattern::slice;
   const int from = in(s, 0);
   const Role role = slot(from).role;
@@ -204,7 +204,7 @@ Place LoopChains::place(int s, LoopChain& to, std::int64_t first, std::int64_t w
 /// Loads or computes columns [first, first + width) of slot s into registers.
 void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
   std::int64_t whole = slot(s).role == kOutside ? 0 : body(s).numel() / shape_.rows;
-  const Step& by = plan_.step(slot(s).step);
+  const Instruction& by = plan_.instruction(slot(s).instruction);
   auto outside = [&](int i) { return slot(in(by, i)).role == kOutside; };
   auto operand = [&](int i) { return place(in(by, i), to, body(in(by, i)).numel() == 1 ? 0 : first, whole); };
   auto bring = [&](int i) {  // false: there is no room for it and what follows
@@ -239,7 +239,7 @@ int LoopChains::sum_of(int s, std::size_t begin, std::size_t end) {
 }
 
 /// Stores the registers, which hold the input of `s`, at its columns of `whole`. Returns true if they still hold it.
-bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
+bool LoopChains::store_embedded(const Instruction& s, int whole, LoopChain& to) {
   const ColumnSlice& w = slot(s.out).windows.front();
   const bool sums = slot(whole).windows.size() > 1;
   if (sums) to.chain.binary(add_op(), s.attrs, to.chain.repeated(Chain::kZero), /*turned=*/false);
@@ -248,7 +248,7 @@ bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
 }
 
 /// Writes the code of the chain and returns -1; or returns the item to leave out, if there is no room for it or the
-/// chain has fewer than two steps.
+/// chain has fewer than two instructions.
 std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& to) {
   full_ = false;
   Chain& chain = to.chain;
@@ -262,7 +262,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
   }
   int acc = -1;  // the slot whose value is in registers
   for (std::size_t k = 0; k < order.size(); ++k) {
-    const Step& s = at(order[k]);
+    const Instruction& s = at(order[k]);
     Slot& made = slot(s.out);
     if (!chain.has_room()) full_ = true;
     if (full_) return static_cast<std::ptrdiff_t>(order[k]);
@@ -279,7 +279,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
       else slice_of(from, w.first, to);
       if (full_) return static_cast<std::ptrdiff_t>(order[k]);
     } else {
-      chain.step(s, plan_.reads(s), acc, [&](int slot) { return place(slot, to); });
+      chain.add_op(s, plan_.reads(s), acc, [&](int slot) { return place(slot, to); });
     }
     acc = s.out;
     if (stays(s.out)) {
@@ -289,7 +289,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
     }
     bool next_alone = false;
     if (made.uses == 1 && k + 1 < order.size()) {
-      const Step& next = at(order[k + 1]);
+      const Instruction& next = at(order[k + 1]);
       for (int i = 0; i < next.n_in; ++i) next_alone = next_alone || (reads(next, i) && in(next, i) == s.out);
     }
     if (made.uses > 0 && !next_alone) {

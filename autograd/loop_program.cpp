@@ -1,4 +1,5 @@
-// autograd/loop_program.cpp - compiles the plan of a body to the steps of a loop and of its adjoint. See Note [Loops].
+// autograd/loop_program.cpp - compiles the plan of a body to the instructions of a loop and of its adjoint. See Note
+// [Loops].
 #include "autograd/loop_program.h"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ ScopeState symbolic_scope() {
 
 Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const ScanSignature& arity) {
   auto p = Ref<LoopProgram>::adopt(new LoopProgram(Ref<Plan>(const_cast<Plan*>(&body)), arity));
-  for (const Step& s : body.program().steps)
+  for (const Instruction& s : body.program().instructions)
     if (s.source) p->keys.push_back(s.out);
   p->sources = body.sources();
   for (const Feed& f : body.program().feeds) p->args.push_back(f.slot);
@@ -178,35 +179,35 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const ScanSignature
 
 void LoopProgram::find_makers() {
   maker.assign(plan().n_slots, -1);
-  for (int k = 0; k < plan().n_steps(); ++k) {
-    const Step& s = plan().step(k);
+  for (int k = 0; k < plan().n_instructions(); ++k) {
+    const Instruction& s = plan().instruction(k);
     for (int i = 0; i < s.n_out; ++i) maker[s.out + i] = k;
   }
 }
 
-/// Per step of the plan, 1 if one of these slots depends on it.
+/// Per instruction of the plan, 1 if one of these slots depends on it.
 std::vector<char> LoopProgram::needed_for(const std::vector<int>& roots) const {
-  std::vector<char> needed(plan().steps.size(), 0);
+  std::vector<char> needed(plan().instructions.size(), 0);
   auto mark = [&](int slot) {
     if (slot >= 0 && maker[slot] >= 0) needed[maker[slot]] = 1;
   };
   for (int slot : roots) mark(slot);
-  for (std::size_t k = plan().steps.size(); k-- > 0;)
+  for (std::size_t k = plan().instructions.size(); k-- > 0;)
     if (needed[k])
-      for (int slot : plan().reads(plan().step(k))) mark(slot);
+      for (int slot : plan().reads(plan().instruction(k))) mark(slot);
   return needed;
 }
 
 void LoopProgram::find_forward() {
   std::vector<char> needed = needed_for(outs);
-  for (int k = 0; k < plan().n_steps(); ++k)
-    if (needed[k] && !plan().step(k).source) forward.push_back(k);
+  for (int k = 0; k < plan().n_instructions(); ++k)
+    if (needed[k] && !plan().instruction(k).source) forward.push_back(k);
   kept.assign(plan().n_slots, 0);
   shaped = kept;
 }
 
 void LoopProgram::find_variants() {
-  std::vector<char> there(plan().steps.size(), 0);
+  std::vector<char> there(plan().instructions.size(), 0);
   for (int k : forward) there[k] = 1;
   auto keep = [&](int slot) {
     if (slot < 0) return;
@@ -215,10 +216,10 @@ void LoopProgram::find_variants() {
   };
   for (Variant& v : variants) {
     std::vector<char> needed = needed_for(v.din);
-    for (int k = 0; k < plan().n_steps(); ++k) {
+    for (int k = 0; k < plan().n_instructions(); ++k) {
       if (!needed[k] || there[k]) continue;
-      v.steps.push_back(k);
-      const Step& s = plan().step(k);
+      v.instructions.push_back(k);
+      const Instruction& s = plan().instruction(k);
       for (int i = 0; i < s.n_in; ++i) {
         const int slot = plan().input(s, i);
         shaped[slot] = 1;
@@ -238,7 +239,7 @@ void LoopProgram::find_varying() {
   for (const std::vector<int>* list : {&keys, &dys, &sums})
     for (int slot : *list) mark(slot);
   for (int i = 0; i < arity.n_xs + arity.n_carry; ++i) mark(args[i]);
-  for (const Step& s : plan().steps) {
+  for (const Instruction& s : plan().instructions) {
     bool any = s.op->traits & kPrints || residual_call(s);
     for (int slot : plan().reads(s)) any = any || varies[slot];
     for (int i = 0; any && i < s.n_out; ++i) mark(s.out + i);

@@ -19,10 +19,10 @@
 namespace kassette::autograd {
 namespace {
 
-std::vector<LoopGroup> items_of(const std::vector<int>& steps) {
+std::vector<LoopGroup> items_of(const std::vector<int>& instructions) {
   std::vector<LoopGroup> groups;
-  groups.reserve(steps.size());
-  for (int k : steps) groups.push_back({.step = k});
+  groups.reserve(instructions.size());
+  for (int k : instructions) groups.push_back({.instruction = k});
   return groups;
 }
 
@@ -30,13 +30,13 @@ std::vector<LoopGroup> items_of(const std::vector<int>& steps) {
 
 LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in)
     : program_(std::move(program)), plan_(program_->plan()), call_(call), in_(in), bodies_(program_->maker.size()),
-      bounds_(plan_.steps.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()) {
+      bounds_(plan_.instructions.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()) {
   const LoopProgram& p = *program_;
   if (!plan_.missing.empty()) fail<ValueError>({plan_.what}, plan_.missing);
   if (call_.segment >= call_.steps) call_.segment = 0;
   for (const auto& [slot, value] : plan_.constants) body(slot) = value;
   int n_in = 0, n_out = 0;
-  for (const Step& s : plan_.steps) {
+  for (const Instruction& s : plan_.instructions) {
     n_in += s.n_in;
     n_out += s.n_out;
   }
@@ -53,26 +53,26 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
 
 LoopRun::~LoopRun() {
   program_->schedules.keep(std::move(forward_));
-  for (Back& b : backs_) program_->schedules.keep(std::move(b.steps));
+  for (Back& b : backs_) program_->schedules.keep(std::move(b.schedule));
 }
 
 // - binding -----------------------------------------------------------------------------------------------------------
 
-void LoopRun::bind(const std::vector<int>& steps) {
-  for (int k : steps)
-    if (!bounds_[k].step) bind_step(k);
+void LoopRun::bind(const std::vector<int>& instructions) {
+  for (int k : instructions)
+    if (!bounds_[k].instruction) bind_instruction(k);
   running_ = nullptr;
 }
 
-/// The schedule of these steps, which must be bound: loop-invariant steps first, then the others, fused into chains.
-/// Steps whose value is not read are left out.
+/// The schedule of these instructions, which must be bound: loop-invariant ones first, then the others, fused into
+/// chains. Instructions whose value is not read are left out.
 std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups) {
   LoopProgram& p = *program_;
   ScheduleKey of;
   of.plain.assign(bounds_.size(), 0);
   for (const LoopGroup& group : groups) {
-    const Bound& b = bounds_[group.step];
-    of.plain[group.step] = may_take(FastPath::loop_chain) && !b.dynamic && !b.once && !b.silent;
+    const Bound& b = bounds_[group.instruction];
+    of.plain[group.instruction] = may_take(FastPath::loop_chain) && !b.dynamic && !b.once && !b.silent;
     if (b.once || !b.silent) (b.once ? of.once : of.each).push_back(group);
   }
   of.specs.assign(bodies_.begin(), bodies_.end());
@@ -96,10 +96,10 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
   return made;
 }
 
-/// Binds step k to its operands, and infers its shapes unless they differ from step to step: then it is dynamic.
-void LoopRun::bind_step(int k) {
+/// Binds instruction k to its operands, and infers its shapes unless they differ from step to step: then it is dynamic.
+void LoopRun::bind_instruction(int k) {
   const LoopProgram& p = *program_;
-  const Step& s = plan_.step(k);
+  const Instruction& s = plan_.instruction(k);
   running_ = &s;
   Bound& b = bounds_[k];
   b.in = arrays_.size();
@@ -127,15 +127,16 @@ void LoopRun::bind_step(int k) {
   if (b.dynamic)
     for (int i = 0; i < s.n_out; ++i) dynamic_[s.out + i] = 1;
   b.silent = !b.dynamic && s.need == 1;
-  b.step = &s;
+  b.instruction = &s;
 }
 
-/// True if a step computes that slot anew each time, into memory that the run allocates, with a shape that is known.
+/// True if an instruction computes that slot anew each time, into memory that the run allocates, with a shape that is
+/// known.
 bool LoopRun::writes_rows(int slot) const {
   int m = slot < 0 ? -1 : program_->maker[slot];
-  if (m < 0 || plan_.step(m).source) return false;
+  if (m < 0 || plan_.instruction(m).source) return false;
   const Bound& b = bounds_[m];
-  return b.step && !b.views && !b.dynamic && !b.once && !b.silent;
+  return b.instruction && !b.views && !b.dynamic && !b.once && !b.silent;
 }
 
 void LoopRun::allocate_stack(int slot, std::int64_t rows) {
@@ -164,7 +165,7 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
   if (pass != Pass::outputs) {
     for (int k : p.forward) {
       const Bound& b = bounds_[k];
-      for (int slot = b.step->out; slot < b.step->out + b.step->n_out; ++slot) {
+      for (int slot = b.instruction->out; slot < b.instruction->out + b.instruction->n_out; ++slot) {
         const bool value = p.kept[slot], shape = p.shaped[slot] && dynamic_[slot];  // shapes differ by step
         if ((!value && !shape) || b.once || b.silent) continue;
         if (value && writes_rows(slot)) allocate_stack(slot, rows);
@@ -204,10 +205,10 @@ Tensor LoopRun::outlives(int slot) {
 }
 
 void LoopRun::fail_at(std::int64_t t, const char* direction) {
-  if (running_) log_failure(plan_, running_ - plan_.steps.data());
+  if (running_) log_failure(plan_, running_ - plan_.instructions.data());
   try {
     if (!running_) throw;
-    rethrow_of_step(running_->function, running_->op->name);
+    rethrow_of_instruction(running_->function, running_->op->name);
   } catch (const Error&) {
     rethrow_in_step(t, call_.steps, text(direction, call_.what));
   }
@@ -308,18 +309,18 @@ void LoopRun::set_keys(std::int64_t t) {
   }
 }
 
-void LoopRun::execute(Schedule& steps) {
+void LoopRun::execute(Schedule& schedule) {
   check_interrupt();
-  for (const LoopGroup& group : steps.groups) {
-    if (group.chain >= 0) execute(*steps.chains[group.chain]);
+  for (const LoopGroup& group : schedule.groups) {
+    if (group.chain >= 0) execute(*schedule.chains[group.chain]);
     else if (group.sum >= 0) add_product_to(group);
-    else execute(bounds_[group.step]);
+    else execute(bounds_[group.instruction]);
   }
   running_ = nullptr;
 }
 
 OpCall LoopRun::call_of(Bound& b) {
-  const Step& s = *b.step;
+  const Instruction& s = *b.instruction;
   running_ = &s;
   InputView* in = arrays_.data() + b.in;
   for (int i = 0; i < s.n_in; ++i) in[i].data = in[i].body->storage ? in[i].body->data() : nullptr;
@@ -344,7 +345,7 @@ void LoopRun::make_room(int slot) {
 
 inline void LoopRun::execute(Bound& b) {
   if (b.silent) return;
-  const Step& s = *b.step;
+  const Instruction& s = *b.instruction;
   const OpCall call = call_of(b);
   if (b.once) b.silent = true;
   if (b.dynamic) return execute_dynamic(call, s);
@@ -354,7 +355,7 @@ inline void LoopRun::execute(Bound& b) {
 }
 
 void LoopRun::execute(LoopChain& c) {
-  running_ = &plan_.step(c.first);
+  running_ = &plan_.instruction(c.first);
   for (int slot : c.made) make_room(slot);
   c.chain.place_sources([&](int slot) { return body(slot).data(); });
   const ChainShape& shape = c.chain.shape();
@@ -368,22 +369,22 @@ void LoopRun::execute(LoopChain& c) {
                           [&](std::int64_t begin, std::int64_t end) { c.chain.run_rows(begin, end); });
 }
 
-/// Accumulates a step's product into the cotangent of a capture.
+/// Accumulates an instruction's product into the cotangent of a capture.
 void LoopRun::add_product_to(const LoopGroup& group) {
   Body& sum = body(group.sum);
   if (!uniquely_owned(sum.storage.get(), sum.bytes())) sum = copy_of(sum);
-  Bound& product = bounds_[group.step];
+  Bound& product = bounds_[group.instruction];
   if (const OpCall call = call_of(product); call.op.accumulate(call, sum)) {
     count_taken(FastPath::loop_accumulated);
     return;
   }
   execute(product);
-  const Body& share = body(product.step->out);
+  const Body& share = body(product.instruction->out);
   const InputView in[] = {{&sum, sum.data()}, {&share, share.data()}};
-  run_binary(*plan_.step(group.add).op, in, sum);
+  run_binary(*plan_.instruction(group.add).op, in, sum);
 }
 
-void LoopRun::run(const OpCall& call, const Step& s) {
+void LoopRun::run(const OpCall& call, const Instruction& s) {
   if ((pass_ == Pass::keeping || call_.again) && s.op->traits & kPrints) {  // recomputed, but not printed again
     put(*call.out[0], read_value(*call.in[0].body));
   } else {
@@ -391,8 +392,9 @@ void LoopRun::run(const OpCall& call, const Step& s) {
   }
 }
 
-/// Runs a step whose shapes may differ each time: its rule runs, and its memory is new, as in Plan::run_step.
-void LoopRun::execute_dynamic(const OpCall& call, const Step& s) {
+/// Runs an instruction whose shapes may differ each time: its rule runs, and its memory is new, as in
+/// Plan::run_instruction.
+void LoopRun::execute_dynamic(const OpCall& call, const Instruction& s) {
   infer(call);
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) {

@@ -21,7 +21,7 @@ struct LoopCall {
 
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes);
 
-/// True if a step may write `bytes` into this storage: it is large enough, and nothing else refers to it.
+/// True if an instruction may write `bytes` into this storage: it is large enough, and nothing else refers to it.
 inline bool uniquely_owned(const Storage* s, std::int64_t bytes) {
   return s && s->count.load(std::memory_order_acquire) == 1 && s->kind != Storage::kBorrowed && s->bytes >= bytes;
 }
@@ -40,9 +40,9 @@ class LoopRun final : public Extra {
   Tensors backward(const Tensors& dys);
 
  private:
-  /// A step of the plan, bound to its operands' memory.
+  /// An instruction of the plan, bound to its operands' memory.
   struct Bound {
-    const Step* step = nullptr;  // null: not bound yet
+    const Instruction* instruction = nullptr;  // null: not bound yet
     Kernel kernel = nullptr;
     Device device;
     int in = 0, out = 0;   // into arrays_ and results_
@@ -56,7 +56,7 @@ class LoopRun final : public Extra {
   };
   struct Back {  // the bound adjoint of a variant
     bool bound = false;
-    std::unique_ptr<Schedule> steps;
+    std::unique_ptr<Schedule> schedule;
     std::vector<Carried> carried;
     std::vector<char> in_place;  // per element: its cotangent is computed straight into the result
   };
@@ -67,21 +67,21 @@ class LoopRun final : public Extra {
   std::int64_t index_of(std::int64_t t) const { return call_.reverse ? call_.steps - 1 - t : t; }
   bool writes_rows(int slot) const;
   bool has_stack(int slot) const { return static_cast<bool>(stacks_[slot]); }
-  void bind(const std::vector<int>& steps);
+  void bind(const std::vector<int>& instructions);
   std::unique_ptr<Schedule> arrange(const std::vector<LoopGroup>& groups);
-  void bind_step(int k);
+  void bind_instruction(int k);
   void allocate_stack(int slot, std::int64_t rows);
   void start_pass(Pass pass, std::int64_t rows);
   void run_forward(std::int64_t begin, std::int64_t end);
   void forward_step(std::int64_t t);
-  void execute(Schedule& steps);
+  void execute(Schedule& schedule);
   void execute(Bound& b);
   void execute(LoopChain& chain);
   void add_product_to(const LoopGroup& group);
   OpCall call_of(Bound& b);
   void make_room(int slot);
-  void execute_dynamic(const OpCall& call, const Step& s);
-  void run(const OpCall& call, const Step& s);
+  void execute_dynamic(const OpCall& call, const Instruction& s);
+  void run(const OpCall& call, const Instruction& s);
   void set_elements(std::int64_t t);
   void set_keys(std::int64_t t);
   void keep_row();
@@ -106,7 +106,7 @@ class LoopRun final : public Extra {
   LoopCall call_;
   Tensors in_;
   std::vector<Body> bodies_;   // per slot
-  std::vector<Bound> bounds_;  // per step of the plan
+  std::vector<Bound> bounds_;  // per instruction of the plan
   std::vector<InputView> arrays_;
   std::vector<Body*> results_;
   std::vector<char> dynamic_;                   // per slot: its shape is known only in a step
@@ -124,7 +124,7 @@ class LoopRun final : public Extra {
   std::unique_ptr<Schedule> forward_;
   std::int64_t row_ = 0;
   Pass pass_ = Pass::outputs;
-  const Step* running_ = nullptr;  // the step that errors name
+  const Instruction* running_ = nullptr;  // the instruction that errors name
 };
 
 }  // namespace kassette::autograd

@@ -19,7 +19,7 @@ struct ChainView {
 };
 /// The instructions for devices: their ChainStep is a code of DeviceChain instead of a function. Every op has one.
 const ChainTable& device_chain_table();
-/// Enqueues a chain of at most DeviceChain::kMostSteps steps.
+/// Enqueues a chain of at most DeviceChain::kMostOps ops.
 void run_chain(Device device, const ChainView& chain);
 
 }  // namespace kassette::ops

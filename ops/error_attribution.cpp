@@ -43,7 +43,7 @@ void rethrow_for(const char* op) {
   });
 }
 
-void rethrow_of_step(std::int32_t function, const char* op) {
+void rethrow_of_instruction(std::int32_t function, const char* op) {
   if (!function) rethrow_for(op);
   rethrow_attributed(function_name(function));
 }

@@ -117,14 +117,15 @@ class Comparing final : public Shadow {
   /// Other threads change variables while a call goes on.
   static bool ours() { return &context() == main_; }
   static bool prints(const Plan& plan) {
-    const auto& steps = plan.program().steps;
-    return std::any_of(steps.begin(), steps.end(), [](const Step& s) { return s.op->traits & (kPrints | kEffect); });
+    const auto& code = plan.program().instructions;
+    return std::any_of(code.begin(), code.end(),
+                       [](const Instruction& s) { return s.op->traits & (kPrints | kEffect); });
   }
 
   static bool has_bodies(const Plan& plan) {
-    const auto& steps = plan.program().steps;
-    return std::any_of(steps.begin(), steps.end(),
-                       [](const Step& s) { return s.op == &call_op || s.op == &deferred_op; });
+    const auto& code = plan.program().instructions;
+    return std::any_of(code.begin(), code.end(),
+                       [](const Instruction& s) { return s.op == &call_op || s.op == &deferred_op; });
   }
   /// As it is now: a variable may change.
   static Tensor value_of(const Tensor& t) {
