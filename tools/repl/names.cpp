@@ -130,7 +130,7 @@ void Names::declared(clang::DeclContext* part, bool ok) {
   };
   collect(collect, part);
   std::set<std::string> names;
-  Step step;
+  Change change;
   for (clang::NamedDecl* d : fresh) {
     std::string name = d->getNameAsString();
     if (name.rfind("shown_", 0) == 0) continue;
@@ -142,21 +142,21 @@ void Names::declared(clang::DeclContext* part, bool ok) {
       for (clang::NamedDecl* old : find(d->getDeclName()))
         if (hideable(old) && std::find(fresh.begin(), fresh.end(), old) == fresh.end() &&
             old->getCanonicalDecl() != d->getCanonicalDecl())
-          step.hidden.push_back(hide(old));
-    step.shown.push_back({d, in_resolver(d)});
+          change.hidden.push_back(hide(old));
+    change.shown.push_back({d, in_resolver(d)});
     names.insert(name);
   }
-  for (const std::string& name : names) step.names += (step.names.empty() ? "" : ", ") + name;
-  if (!names.empty()) steps_.push_back(std::move(step));
+  for (const std::string& name : names) change.names += (change.names.empty() ? "" : ", ") + name;
+  if (!names.empty()) changes_.push_back(std::move(change));
 }
 
 std::string Names::undo() {
-  if (steps_.empty()) return "";
-  Step step = std::move(steps_.back());
-  steps_.pop_back();
-  for (const Hidden& h : step.shown) hide(h.decl);
-  for (const Hidden& h : step.hidden) unhide(h);
-  return step.names;
+  if (changes_.empty()) return "";
+  Change change = std::move(changes_.back());
+  changes_.pop_back();
+  for (const Hidden& h : change.shown) hide(h.decl);
+  for (const Hidden& h : change.hidden) unhide(h);
+  return change.names;
 }
 
 // -- looking up -------------------------------------------------------------------------------------------------------

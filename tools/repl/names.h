@@ -23,7 +23,7 @@ class Names {
   /// The new names take the place of the old ones; after a failure the old ones stay.
   void declared(clang::DeclContext* part, bool ok);
   /// What was declared up to now is the session's own and is not undone.
-  void keep_all() { steps_.clear(); }
+  void keep_all() { changes_.clear(); }
   /// Whether the namespace or class of a name has a member.
   bool has_member(const std::string& name, const std::string& member);
   std::string undo();
@@ -36,7 +36,8 @@ class Names {
     clang::NamedDecl* decl;
     bool in_scope;
   };
-  struct Step {
+  /// What one input changed: the declarations that it showed and hid, and their names as undo() tells them.
+  struct Change {
     std::vector<Hidden> shown, hidden;
     std::string names;
   };
@@ -50,7 +51,7 @@ class Names {
   bool names_type(const std::string& words);
 
   clang::CompilerInstance& compiler_;
-  std::vector<Step> steps_;  // those that declared something
+  std::vector<Change> changes_;
 };
 
 }  // namespace repl
