@@ -187,7 +187,7 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes) {
   if (bytes == 0) return;
   if (device == cpu) std::memcpy(to, from, bytes);
-  else backend_of(device).copy(to, from, bytes);
+  else device_api(device).copy(to, from, bytes);
 }
 
 Body LoopRun::copy_of(const Body& b) {

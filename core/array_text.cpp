@@ -31,14 +31,14 @@ struct Shown {
     bytes.resize(spec.bytes());
     if (bytes.empty()) return;
     source_ = static_cast<const std::byte*>(v.storage->data) + v.offset;
-    backend_ = b.device.type() == Device::kCpu ? nullptr : &backend_of(b.device);
+    api_ = b.device.type() == Device::kCpu ? nullptr : &device_api(b.device);
     std::byte* to = bytes.data();
     gather(b, 0, 0, to);
   }
 
  private:
   const std::byte* source_ = nullptr;
-  Backend* backend_ = nullptr;
+  DeviceApi* api_ = nullptr;
 
   void gather(const Body& b, int axis, std::int64_t at, std::byte*& to) {
     bool whole = true;
@@ -64,7 +64,7 @@ struct Shown {
   void copy(std::int64_t at, std::int64_t n, std::byte*& to) {
     std::int64_t size = spec.dtype.size();
     if (n == 0) return;
-    if (backend_) backend_->copy_to_host(to, source_ + at * size, n * size);
+    if (api_) api_->copy_to_host(to, source_ + at * size, n * size);
     else std::memcpy(to, source_ + at * size, static_cast<std::size_t>(n * size));
     to += n * size;
   }

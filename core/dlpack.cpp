@@ -45,7 +45,7 @@ Device imported_device(DLDevice d) {
     fail<DeviceError>({"from_dlpack"}, "device type ", int(d.device_type), "; it must be CPU (1, 3) or CUDA (2)");
   if (d.device_id < 0 || d.device_id > 255) fail<DeviceError>({"from_dlpack"}, "CUDA device ", d.device_id);
   Device device(Device::kCuda, static_cast<std::uint8_t>(d.device_id));
-  backend_of(device);  // throws if it is absent
+  device_api(device);  // throws if it is absent
   return device;
 }
 
@@ -95,7 +95,7 @@ template <class M>
 void release_on_device(void* managed) {
   auto* m = static_cast<M*>(managed);
   try {
-    backend_of(Device(Device::kCuda, static_cast<std::uint8_t>(m->dl_tensor.device.device_id))).synchronize();
+    device_api(Device(Device::kCuda, static_cast<std::uint8_t>(m->dl_tensor.device.device_id))).synchronize();
   } catch (const Error&) {  // a device that failed has nothing under way, and this may run while the program ends
   }
   let_go(m);

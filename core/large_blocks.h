@@ -12,11 +12,11 @@ namespace kassette {
 inline constexpr std::size_t kLargeList = 1 << 20;  // bytes
 
 inline void* list_memory(std::size_t bytes) {
-  return bytes < kLargeList ? ::operator new(bytes) : backend_of(cpu).allocate(static_cast<std::int64_t>(bytes));
+  return bytes < kLargeList ? ::operator new(bytes) : device_api(cpu).allocate(static_cast<std::int64_t>(bytes));
 }
 inline void free_list_memory(void* block, std::size_t bytes) noexcept {
   if (bytes < kLargeList) ::operator delete(block);
-  else backend_of(cpu).release(block, static_cast<std::int64_t>(bytes));
+  else device_api(cpu).release(block, static_cast<std::int64_t>(bytes));
 }
 
 /// The allocator of LargeList.

@@ -101,7 +101,7 @@ DeviceCommunicator* join(RankGroup& group, Device device, const DeviceTransport&
     return nullptr;
   }
   DeviceCommunicator* comm = transport.join(start.id, group.rank, group.size, device.index(),
-                                            backend_of(device).stream(), mine.lacks, sizeof mine.lacks);
+                                            device_api(device).stream(), mine.lacks, sizeof mine.lacks);
   *why = obstacle(of_all_ranks(group, mine));
   return why->empty() ? comm : nullptr;
 }

@@ -72,7 +72,7 @@ void abort_job(int status) { abort_in_turn(*job().transport, job().groups.front(
 /// Waits for the work enqueued on GPUs; errors are ignored here: they have been reported by waits for results.
 void finish_enqueued(Device gpu) noexcept {
   try {
-    backend_of(gpu).synchronize();
+    device_api(gpu).synchronize();
   } catch (...) {
   }
 }

@@ -114,7 +114,7 @@ bool packs_of(const DeviceChain& c) {
 }
 
 template <class T>
-void run(CudaBackend& device, const DeviceChain& chain) {
+void run(CudaDevice& device, const DeviceChain& chain) {
   constexpr int kFew = 4;
   launch("function", device, blocks_for((chain.n + kEach - 1) / kEach),
          chain.n_kept <= kFew ? run_program<T, kFew> : run_program<T, DeviceChain::kMostKept>, chain,
@@ -124,7 +124,7 @@ void run(CudaBackend& device, const DeviceChain& chain) {
 }  // namespace
 
 void run_chain(Device device, const DeviceChain& chain) {
-  CudaBackend& on = device_of(device);
+  CudaDevice& on = device_of(device);
   if (chain.is_double) run<double>(on, chain);
   else run<float>(on, chain);
 }

@@ -10,7 +10,7 @@ namespace kassette {
 
 namespace devices {
 struct DeviceGraph;
-class DeviceBackend;
+class CudaDeviceApi;
 }  // namespace devices
 
 namespace ops {
@@ -32,24 +32,24 @@ class FunctionGraph {
   /// the function, from which its device is found.
   template <class Play>
   Tensors run(const std::vector<Body>& known, const Play& play) {
-    devices::DeviceBackend* backend = begin(known);
-    if (!backend) return play();
+    devices::CudaDeviceApi* api = begin(known);
+    if (!api) return play();
     try {
       Tensors results = play();
       launch_captured();
-      end(*backend);
+      end(*api);
       return results;
     } catch (...) {
-      if (!end(*backend)) throw;
+      if (!end(*api)) throw;
     }
     return play();
   }
 
  private:
   /// Begins a capture. Returns null if this run is not captured.
-  devices::DeviceBackend* begin(const std::vector<Body>& known);
+  devices::CudaDeviceApi* begin(const std::vector<Body>& known);
   /// Ends the capture. Returns true if CUDA has refused the graph.
-  bool end(devices::DeviceBackend& backend) noexcept;
+  bool end(devices::CudaDeviceApi& api) noexcept;
 
   std::atomic<int> device_{kUnknown};  // the index of a device, or one of these
   static constexpr int kUnknown = -2, kNone = -1;

@@ -294,13 +294,13 @@ struct PartOf {
 };
 
 template <class C, class Fold, class Map, class Finish>
-void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
+void launch_columns(const OpCall& call, CudaDevice& device, const Groups& g, const Fold& fold, const Map& map,
                     const Finish& finish, bool parts);
 
 /// Calls first(partial), which launches the fold of each part of each group. If there are several, a second launch
 /// folds their values, `partial`.
 template <class C, class Fold, class Finish, class Launch>
-void in_parts(const OpCall& call, CudaBackend& device, std::int64_t groups, std::int64_t parts, const Fold& fold,
+void in_parts(const OpCall& call, CudaDevice& device, std::int64_t groups, std::int64_t parts, const Fold& fold,
               const Finish& finish, Launch first) {
   Scratch held(device, parts > 1 ? groups * parts * static_cast<std::int64_t>(sizeof(C)) : 0);
   C* partial = static_cast<C*>(held.get());
@@ -310,7 +310,7 @@ void in_parts(const OpCall& call, CudaBackend& device, std::int64_t groups, std:
 }
 
 template <class C, class Fold, class Map, class Finish>
-void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
+void launch_columns(const OpCall& call, CudaDevice& device, const Groups& g, const Fold& fold, const Map& map,
                     const Finish& finish, bool parts) {
   using T = typename Map::T;
   constexpr int kSize = kPack<T>;
@@ -330,7 +330,7 @@ void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, co
 }
 
 template <class C, class Fold, class Map, class Finish>
-void launch_rows(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
+void launch_rows(const OpCall& call, CudaDevice& device, const Groups& g, const Fold& fold, const Map& map,
                  const Finish& finish) {
   constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;  // packs: at most of a warp's group, at least of a part
   const Rows r = rows_of<typename Map::T>(g, packs_of(map));
@@ -350,7 +350,7 @@ void launch_rows(const OpCall& call, CudaBackend& device, const Groups& g, const
 template <class C, class Fold, class Map, class Finish>
 void fold_groups(const OpCall& call, const Groups& g, Fold fold, Map map, Finish finish) {
   if (g.kept.n == 0) return;
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   if (g.along.n == 0 || g.kept.dense()) launch_columns<C>(call, device, g, fold, map, finish, /*parts=*/true);
   else launch_rows<C>(call, device, g, fold, map, finish);
 }

@@ -89,7 +89,7 @@ void run_gather(const OpCall& call) {
   const Parts p(call.spec(0), call.attrs.as<GatherAttrs>().axis);
   const std::int64_t n = call.spec(1).numel(), total = call.out[0]->numel();
   if (n == 0) return;
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   with_indices(call, p.size, [&](const auto& indices) {
     using I = std::remove_const_t<std::remove_pointer_t<decltype(indices.ids)>>;
     if (total == 0) return launch(call.op.name, device, blocks_for(n), check_indices<I>, indices, n);
@@ -217,7 +217,7 @@ class Order {
     run(scratch.get(), bytes);
     device_.launched(what);
   }
-  CudaBackend& device_;
+  CudaDevice& device_;
   const std::int64_t n_;
   const Scratch starts_, lists_;
 };
@@ -227,7 +227,7 @@ void run_gather_grad(const OpCall& call) {
   if (out.numel() == 0) return;
   const Parts p(out, call.attrs.as<GatherAttrs>().axis);
   const Order order(call, p.size);
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   const std::int64_t n = call.spec(1).numel(), piece = piece_of(n), n_pieces = n / piece;
   for_dtype<Domain::anything>(out.dtype, [&](auto* t) {
     using T = std::remove_pointer_t<decltype(t)>;

@@ -223,7 +223,7 @@ template <class Body>
 void launch_lines(const OpCall& call, const Groups& g, Body body) {
   using T = typename Body::Element;
   if (g.kept.n == 0) return;
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   if (g.along.n > 1 && !g.along.dense())
     return with_team(g, [&](auto team) {
       using Team = decltype(team);

@@ -120,7 +120,7 @@ struct Repeat {
 
 void run_normalize_grad(const OpCall& call) {
   const TensorSpec &x = call.spec(1), &kept = call.spec(2);
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   if (x.numel() == 0) {
     for (int k : {1, 2}) device.zero(call.out[k]->data(), call.out[k]->bytes(), call.op.name);
     return;

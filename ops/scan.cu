@@ -216,7 +216,7 @@ void launch_scan(const OpCall& call, Op op) {
   if (x.numel() == 0) return;
   const Groups g(x, mask_of(call.attrs.as<ScanAttrs>().axes, x));
   const bool reverse = call.attrs.as<ScanAttrs>().reverse;
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   with_team(g, [&](auto team) {
     using Team = decltype(team);
     constexpr std::int64_t kBusy = 2048, kMost = 1024, kLeast = Team::kSize == 1 ? 256 : 4 * kThreads * kItems;

@@ -78,7 +78,7 @@ cudaError_t bring_up_to_date(DeviceGraph& graph, cudaGraph_t captured) {
 
 }  // namespace
 
-void CudaBackend::begin_on(DeviceStream& base) {
+void CudaDevice::begin_on(DeviceStream& base) {
   Current now(*this);
   if (!base.captured) {
     cudaStream_t handle;
@@ -93,7 +93,7 @@ void CudaBackend::begin_on(DeviceStream& base) {
   check(cudaStreamBeginCapture(captured.handle, cudaStreamCaptureModeThreadLocal), "function");
 }
 
-bool CudaBackend::begin_capture(DeviceGraph*& graph) {
+bool CudaDevice::begin_capture(DeviceGraph*& graph) {
   DeviceStream& base = current();
   if (base.base || waits_ || !cache_->keeps() || !graphs_wanted()) return false;
   std::unique_lock<std::recursive_mutex> lock(capture_.mutex, std::try_to_lock);
@@ -115,7 +115,7 @@ bool CudaBackend::begin_capture(DeviceGraph*& graph) {
   return true;
 }
 
-bool CudaBackend::launch_captured() {
+bool CudaDevice::launch_captured() {
   DeviceStream& captured = current();
   if (!captured.base) return false;
   DeviceStream& base = *captured.base;
@@ -139,7 +139,7 @@ bool CudaBackend::launch_captured() {
   return capture_.enqueued > 0;
 }
 
-void CudaBackend::leave_capture() {
+void CudaDevice::leave_capture() {
   if (!current().base) return;
   const int misses = capture_.graph->misses;
   launch_captured();
@@ -148,7 +148,7 @@ void CudaBackend::leave_capture() {
 
 /// After the captured work was launched or dropped: moves the memory freed meanwhile to the base stream, and releases
 /// `keep` in its order.
-void CudaBackend::settle_capture() noexcept {
+void CudaDevice::settle_capture() noexcept {
   DeviceStream& base = *capture_.base;
   base.awaits_graph.store(false, std::memory_order_release);
   cache_->hand_over(base.captured->number, base.number);
@@ -160,7 +160,7 @@ void CudaBackend::settle_capture() noexcept {
   }
 }
 
-const char* CudaBackend::end_capture() noexcept {
+const char* CudaDevice::end_capture() noexcept {
   if (DeviceStream& captured = current(); captured.base) {
     std::optional<Current> now;
     try {
@@ -180,7 +180,7 @@ const char* CudaBackend::end_capture() noexcept {
   return refused;
 }
 
-void CudaBackend::destroy(DeviceGraph* graph) noexcept {
+void CudaDevice::destroy(DeviceGraph* graph) noexcept {
   if (graph && graph->exec) cudaGraphExecDestroy(graph->exec);  // if it is running, CUDA frees it afterwards
   delete graph;
 }

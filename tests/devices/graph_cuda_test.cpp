@@ -368,7 +368,7 @@ TEST_CASE("where CUDA refuses a graph the function runs without, and the log say
 
 TEST_CASE("what is freed while a thread captures goes to nobody else before the graph is launched", "[device][graph]") {
   if (!has_device("cuda:0")) return;
-  DeviceBackend& device = device_backend("cuda:0");
+  CudaDeviceApi& device = cuda_device_api("cuda:0");
   const std::vector<std::byte> ones(12345, std::byte{1}), twos(ones.size(), std::byte{2});
   const auto bytes = static_cast<std::int64_t>(ones.size());
   DeviceGraph* graph = nullptr;
@@ -402,7 +402,7 @@ TEST_CASE("what is freed while a thread captures goes to nobody else before the 
 
 TEST_CASE("bytes of the host that are copied while a thread captures are those of the call", "[device][graph]") {
   if (!has_device("cuda:0")) return;
-  DeviceBackend& device = device_backend("cuda:0");
+  CudaDeviceApi& device = cuda_device_api("cuda:0");
   DeviceGraph* graph = nullptr;
   REQUIRE_FALSE(device.begin_capture(graph));
   void *to = device.allocate(1000), *copy = device.allocate(1000);
@@ -437,7 +437,7 @@ TEST_CASE("what a thread waits for while it captures is there, and the rest is c
   };
   const auto alone = with_graphs(false, run);
   CHECK(with_graphs(true, run) == alone);
-  DeviceBackend& device = device_backend("cuda:0");
+  CudaDeviceApi& device = cuda_device_api("cuda:0");
   DeviceGraph* graph = nullptr;
   REQUIRE_FALSE(device.begin_capture(graph));
   const Tensor one = K::ones({3});
