@@ -32,7 +32,7 @@ ScopeState symbolic_scope() {
 
 }  // namespace
 
-Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const ScanSignature& arity) {
+Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const LoopSignature& arity) {
   auto p = Ref<LoopProgram>::adopt(new LoopProgram(Ref<Plan>(const_cast<Plan*>(&body)), arity));
   for (const Instruction& s : body.program().instructions)
     if (s.source) p->keys.push_back(s.out);
@@ -50,7 +50,7 @@ namespace {
 /// Records a body and, variant by variant, its adjoint on placeholders.
 class Recording {
  public:
-  Recording(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
+  Recording(const Plan& body, const LoopSignature& arity, const std::vector<Body>& args,
             const std::vector<char>& wanted, std::int64_t steps);
   /// Records the variants from the last step, whose outputs have these cotangents, to the first. Returns false if there
   /// are more than kMaxVariants.
@@ -67,11 +67,11 @@ class Recording {
   std::vector<char> add_variant(const std::vector<char>& has_dy);
   bool is_capture(int arg) const { return arg >= arity_.capture(0); }
 
-  const ScanSignature& arity_;
+  const LoopSignature& arity_;
   Tensors xs_, results_;
 };
 
-Recording::Recording(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
+Recording::Recording(const Plan& body, const LoopSignature& arity, const std::vector<Body>& args,
                      const std::vector<char>& wanted, std::int64_t steps)
     : in(stand_ins(args)), arity_(arity) {
   for (std::size_t i = 0; i < body.sources().size(); ++i) keys.push_back(stand_in(TensorSpec(int64, {2}), cpu));
@@ -152,7 +152,7 @@ Ref<Plan> Recording::build(const char* what) {
 
 }  // namespace
 
-Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
+Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopSignature& arity, const std::vector<Body>& args,
                                            const std::vector<char>& wanted, const std::vector<char>& has_dy,
                                            std::int64_t steps) {
   Scoped<ScopeState> on(context(), symbolic_scope());

@@ -23,7 +23,7 @@ namespace kassette::autograd {
 
 /// How many of a body's inputs are elements, states (the carry) and captures, in this order, and how many outputs are
 /// stacked.
-struct ScanSignature {
+struct LoopSignature {
   int n_xs = 0, n_carry = 0, n_captures = 0, n_ys = 0;
   int capture(int i) const { return n_xs + n_carry + i; }
 };
@@ -45,16 +45,16 @@ class LoopProgram {
   static void destroy(LoopProgram* p) noexcept { delete p; }
 
   /// The body alone.
-  static Ref<LoopProgram> of_body(const Plan& body, const ScanSignature& arity);
+  static Ref<LoopProgram> of_body(const Plan& body, const LoopSignature& arity);
   /// The body with its adjoint, for arguments of these shapes: `wanted` per argument (elements, states, captures),
   /// `has_dy` per output of the loop. Returns null if it would need more than eight variants.
-  static Ref<LoopProgram> with_adjoint(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
+  static Ref<LoopProgram> with_adjoint(const Plan& body, const LoopSignature& arity, const std::vector<Body>& args,
                                        const std::vector<char>& wanted, const std::vector<char>& has_dy,
                                        std::int64_t steps);
 
   const Program& plan() const { return plan_->program(); }
 
-  ScanSignature arity;
+  LoopSignature arity;
   std::vector<int> keys, args, outs;  // slots: of random keys in the order in which they are drawn, arguments, outputs
   std::vector<KeySource> sources;     // of the keys
   std::vector<int> dys, sums;         // slots: cotangents of outputs, accumulated cotangents of captures; -1 if unused
@@ -66,7 +66,7 @@ class LoopProgram {
   ScheduleCache schedules;            // schedules of earlier runs
 
  private:
-  explicit LoopProgram(Ref<Plan> plan, const ScanSignature& a) : arity(a), plan_(std::move(plan)) {}
+  explicit LoopProgram(Ref<Plan> plan, const LoopSignature& a) : arity(a), plan_(std::move(plan)) {}
   void find_makers();
   std::vector<char> needed_for(const std::vector<int>& roots) const;
   void find_forward();

@@ -106,7 +106,7 @@ Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
   if (repeats) append(s.states, zeros_before(r, step, symbolic));
   std::int64_t ny = r.n_outputs, ns = r.states.size();
   std::vector<std::int64_t> same(ny, -1);  // per output: the state that it equals, or -1
-  Tensors out = scan(s, symbolic, [&](const Tensors& xs, const Tensors& states) {
+  Tensors out = loop_node(s, symbolic, [&](const Tensors& xs, const Tensors& states) {
     const Tensors parts = std::span(xs.begin(), r.xs.size()), now = std::span(states.begin(), ns);
     Tensors got = step(parts, now);
     check_step(r, got, now, nullptr, Access::body(r.xs[0]), masks);

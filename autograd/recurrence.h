@@ -32,7 +32,7 @@ Tensors recur(const Recurrence& r, const StepOf& step);
 /// The loop unrolled, on concrete or symbolic tensors; the number of steps must be known.
 Tensors unrolled(const Recurrence& r, const StepOf& step);
 /// The loop as one node. Time must be axis 0 and there must be no mask: recur() has turned it into an element.
-Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step);
+Tensors loop_node(const Recurrence& r, bool symbolic, const StepOf& step);
 
 /// The number of elements along the time axis, or kUnknown. Throws ValueError if xs disagree, with each other or with
 /// form.length.

@@ -155,7 +155,7 @@ void gather_grad_kernel(const OpCall& call) {
           });
       return;
     }
-    // Each thread scans all indices, so the rows are divided into no more ranges than there are threads.
+    // Each thread reads all indices, so the rows are divided into no more ranges than there are threads.
     std::int64_t threads = p.size * p.inner * static_cast<std::int64_t>(sizeof(T)) < kLargeTable ? 1 : num_threads();
     devices::parallel_for(p.size, (p.size + threads - 1) / threads,
                           [&](std::int64_t begin, std::int64_t end) { add_range(dy, at, to, p.inner, begin, end); });
