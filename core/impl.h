@@ -172,9 +172,9 @@ struct Node {
   std::atomic<std::uint64_t> claim{
       0};  // id of the backward pass that is visiting this node, and the node's index there; 0: none
 
-  Node(const ops::OpDef* row, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept,
+  Node(const ops::OpDef* def, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept,
        std::int32_t caller)
-      : n_in(ins), n_out(outs), n_kept(kept), function(caller), op(row), attrs(with) {}
+      : n_in(ins), n_out(outs), n_kept(kept), function(caller), op(def), attrs(with) {}
   Body* in() { return reinterpret_cast<Body*>(this + 1); }
   Body* out() { return in() + n_in; }
   const Body* in() const { return reinterpret_cast<const Body*>(this + 1); }

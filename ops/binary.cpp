@@ -1,4 +1,4 @@
-// ops/binary.cpp - the binary elementwise ops: op definitions (rows), rule, integer loops, arithmetic operators.
+// ops/binary.cpp - the binary elementwise ops: op definitions, rule, integer loops, arithmetic operators.
 #include "ops/binary.h"
 
 #include "core/text.h"

@@ -1,4 +1,4 @@
-// ops/compare.cpp - comparisons and logical ops: rows, rule, loops of integers and bool.
+// ops/compare.cpp - comparisons and logical ops: definitions, rule, loops of integers and bool.
 #include "ops/compare.h"
 
 #include "ops/dispatch.h"

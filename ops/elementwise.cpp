@@ -173,11 +173,11 @@ void elementwise_kernel(const OpCall& call) {
   run_large(call, family, loops, out, n);
 }
 
-Tensor apply_beside(const OpDef& row, const Operand& x, const Operand& y) {
-  if (is_tensor_operand(x) && is_tensor_operand(y)) return apply1(row, {tensor_of(x), tensor_of(y)});
+Tensor apply_beside(const OpDef& op, const Operand& x, const Operand& y) {
+  if (is_tensor_operand(x) && is_tensor_operand(y)) return apply1(op, {tensor_of(x), tensor_of(y)});
   DType dtype = dtype_beside(x, y);
-  Arg a(x, dtype, row.name), b(y, dtype, row.name);
-  return apply1(row, {a, b});
+  Arg a(x, dtype, op.name), b(y, dtype, op.name);
+  return apply1(op, {a, b});
 }
 
 void broadcast_spec(const char* op, const TensorSpec& a, const TensorSpec& b, TensorSpec* out) {

@@ -1,6 +1,6 @@
 // ops/unary_ops.h - the unary elementwise ops. Each struct is a whole op: name, dtypes, value, the values that its
 // gradient reads, gradient. Read by g++ (unary.cpp), by every CPU level (unary_simd.cpp) and by nvcc (unary.cu). To add
-// one: write its struct, put it in UnaryOps, declare and define its K function, give it a row in tests/op_samples.h.
+// one: write its struct, put it in UnaryOps, declare and define its K function, give it a line in tests/op_samples.h.
 #pragma once
 #include "ops/math.h"
 #ifndef KASSETTE_DEVICE_CODE

@@ -471,10 +471,10 @@ TEST_CASE("taps that are 2^31 elements apart meet padding alone but for the one 
 TEST_CASE("convolution takes at most 64 MiB beside its operands and its result", "[conv][serial]") {
   const SettingsScope settings;
   set_num_threads(8);
-  auto measured = [](const char* what, const OpDef& row, const ConvForm& how, std::initializer_list<In> in) {
+  auto measured = [](const char* what, const OpDef& op, const ConvForm& how, std::initializer_list<In> in) {
     const std::int64_t before = memory_stats().live;
     reset_peak_memory();
-    Tensor y = apply1(row, window_attrs(how), in);
+    Tensor y = apply1(op, window_attrs(how), in);
     INFO(what);
     CHECK(memory_stats().peak - before - Access::body(y).bytes() <= 64 << 20);
     return y;

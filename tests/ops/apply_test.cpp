@@ -79,7 +79,7 @@ struct PlacedAttrs {
   static constexpr const char* attrs_name = "placed";
   Placement placement;
 };
-TEST_CASE("a result is on the device of the inputs, or where its row says", "[apply]") {
+TEST_CASE("a result is on the device of the inputs, or where its op says", "[apply]") {
   const kassette::Device gpu(kassette::Device::kCuda, 1);
   const OpDef plain{.name = "op", .rule = nullptr, .cpu = nullptr},
       placed{.name = "op", .rule = nullptr, .cpu = nullptr, .placement = placement_in<PlacedAttrs>};

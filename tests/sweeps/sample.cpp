@@ -122,7 +122,7 @@ std::string text(const Shape& shape) { return printed(shape); }
 
 std::string title(const Sample& s, const Shapes& shapes, DType dtype) {
   std::string t =
-      (s.traits.k ? std::string("K::") : std::string("row ")) + s.name + " #" + std::to_string(&s - kOpSamples);
+      (s.traits.k ? std::string("K::") : std::string("op ")) + s.name + " #" + std::to_string(&s - kOpSamples);
   for (const Shape& shape : shapes) t += " " + text(shape);
   return t + " " + dtype.name();
 }
