@@ -12,7 +12,7 @@
 
 namespace kassette::autograd {
 
-// Note [Levels]
+// Note [Depth]
 // A tensor's depth is that of the body whose placeholders or draws it depends on. While a body is traced, a tensor of
 // a lower depth is a capture: it is recognised without a search, computed once outside of the loop, and differentiated
 // like any input. Ops recorded inside a branch have the branch's depth, whatever they depend on: so a branch that is

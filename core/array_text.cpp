@@ -33,14 +33,14 @@ struct Shown {
     source_ = static_cast<const std::byte*>(v.storage->data) + v.offset;
     api_ = b.device.type() == Device::kCpu ? nullptr : &device_api(b.device);
     std::byte* to = bytes.data();
-    gather(b, 0, 0, to);
+    pack(b, 0, 0, to);
   }
 
  private:
   const std::byte* source_ = nullptr;
   DeviceApi* api_ = nullptr;
 
-  void gather(const Body& b, int axis, std::int64_t at, std::byte*& to) {
+  void pack(const Body& b, int axis, std::int64_t at, std::byte*& to) {
     bool whole = true;
     std::int64_t inner = 1;
     for (int i = axis; i < b.rank; ++i) {
@@ -59,7 +59,7 @@ struct Shown {
       return;
     }
     for (std::int64_t i = 0; i < n; ++i)
-      gather(b, axis + 1, at + (cut[axis] && i >= n / 2 ? i + skipped : i) * inner, to);
+      pack(b, axis + 1, at + (cut[axis] && i >= n / 2 ? i + skipped : i) * inner, to);
   }
   void copy(std::int64_t at, std::int64_t n, std::byte*& to) {
     std::int64_t size = spec.dtype.size();
