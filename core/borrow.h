@@ -38,13 +38,13 @@ auto run_owner(F& f, int) -> decltype(static_cast<void>(f())) {
 template <class F>
 void run_owner(F&, long) {}
 template <class O>
-struct Held {
+struct OwnerState {
   O owner;
   static void release(void* state) {
-    run_owner(static_cast<Held*>(state)->owner, 0);
+    run_owner(static_cast<OwnerState*>(state)->owner, 0);
     discard(state);
   }
-  static void discard(void* state) { delete static_cast<Held*>(state); }
+  static void discard(void* state) { delete static_cast<OwnerState*>(state); }
 };
 template <class O>
 struct Plain {
@@ -78,11 +78,11 @@ struct IsShape<Dims> {
 /// not called then.
 template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(nullptr)->data()))>
 Tensor borrow(const C& span, const Dims& shape, O&& owner) {
-  using Kept = detail::Held<typename detail::Plain<O>::type>;
+  using State = detail::OwnerState<typename detail::Plain<O>::type>;
   const auto* data = span.data();  // before the owner is moved: it may be the span itself
   auto count = static_cast<std::int64_t>(span.size());
   return borrow_memory(data, count, dtype_of(data), shape,
-                       {Kept::release, Kept::discard, new Kept{static_cast<O&&>(owner)}});
+                       {State::release, State::discard, new State{static_cast<O&&>(owner)}});
 }
 template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(nullptr)->data()))>
 Tensor borrow(const C& span, O&& owner) {
@@ -95,9 +95,9 @@ Tensor borrow(const C& span, O&& owner) {
 /// from_memory copies these.
 template <class O>
 Tensor borrow(const void* data, DType dtype, const Dims& shape, O&& owner) {
-  using Kept = detail::Held<typename detail::Plain<O>::type>;
+  using State = detail::OwnerState<typename detail::Plain<O>::type>;
   return borrow_memory(data, detail::kOfShape, dtype, shape,
-                       {Kept::release, Kept::discard, new Kept{static_cast<O&&>(owner)}});
+                       {State::release, State::discard, new State{static_cast<O&&>(owner)}});
 }
 
 }  // namespace kassette
