@@ -52,8 +52,8 @@ void BackwardPass::release_scratch(Scratch* s) {
   c.delete_backward_scratch = delete_scratch;
 }
 
-BackwardPass::BackwardPass(const Tensors& xs, SavedValues kept, Completions* told, const Tensors& ends)
-    : xs_(xs), saved_values_(kept), told_(told), scratch_(take_scratch()), wanted_(scratch_->wanted),
+BackwardPass::BackwardPass(const Tensors& xs, SavedValues saved, Completions* told, const Tensors& ends)
+    : xs_(xs), saved_values_(saved), told_(told), scratch_(take_scratch()), wanted_(scratch_->wanted),
       entries_(scratch_->entries), order_(scratch_->order), cotangents_(scratch_->cotangents) {
   do id_ = next_walk.fetch_add(1, std::memory_order_relaxed);
   while (id_ == 0);

@@ -15,7 +15,7 @@ namespace kassette::autograd {
 /// vector-Jacobian product), newest node first. The cotangents of each output of a node are accumulated.
 class BackwardPass final : private Accumulator {
  public:
-  explicit BackwardPass(const Tensors& xs, SavedValues kept = SavedValues::retain, Completions* told = nullptr,
+  explicit BackwardPass(const Tensors& xs, SavedValues saved = SavedValues::retain, Completions* told = nullptr,
                         const Tensors& ends = {});
   ~BackwardPass();
   BackwardPass(const BackwardPass&) = delete;

@@ -19,7 +19,7 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
   set_keys(t);
   for (int slot : stacked_) body(slot).offset = row_ * body(slot).bytes();
   for (const Carried& c : states_) {
-    if (!p.kept[c.to] || !has_stack(c.from)) continue;
+    if (!p.residual[c.to] || !has_stack(c.from)) continue;
     Body& to = body(c.to);
     if (row_ > 0) {
       if (!(to.storage == stacks_[c.from])) to.storage = stacks_[c.from];
@@ -59,7 +59,7 @@ std::vector<LoopGroup> LoopRun::sums_of(const Variant& v) {
       int add = p.maker[slot];
       if (add < 0 || plan_.instruction(add).op->pattern != Pattern::add || !bounds_[add].instruction) break;
       int share = plan_.input(plan_.instruction(add), 1), product = p.maker[share];
-      if (product < 0 || !plan_.instruction(product).op->accumulate || reads[share] != 1 || p.kept[share]) break;
+      if (product < 0 || !plan_.instruction(product).op->accumulate || reads[share] != 1 || p.residual[share]) break;
       const Bound &a = bounds_[add], &b = bounds_[product];
       if (!b.instruction || b.device != cpu || a.dynamic || b.dynamic || a.once || b.once || a.silent || b.silent ||
           !body(share).same_shape(body(start)))
@@ -108,7 +108,7 @@ void LoopRun::bind_back(const Variant& v, Back& back) {
       dx = Storage::allocate(x.bytes(), x.device);
       if (&v != &p.variants[0]) zero_rows(i, 0, call_.steps);  // steps that were handled before had no cotangent for it
     }
-    if (!writes_rows(slot) || p.kept[slot] || has_stack(slot)) continue;
+    if (!writes_rows(slot) || p.residual[slot] || has_stack(slot)) continue;
     body(slot).storage = stacks_[slot] = dx;
     back.in_place[i] = 1;
   }

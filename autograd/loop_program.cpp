@@ -202,8 +202,8 @@ void LoopProgram::find_forward() {
   std::vector<char> needed = needed_for(outs);
   for (int k = 0; k < plan().n_instructions(); ++k)
     if (needed[k] && !plan().instruction(k).source) forward.push_back(k);
-  kept.assign(plan().n_slots, 0);
-  shaped = kept;
+  residual.assign(plan().n_slots, 0);
+  shaped = residual;
 }
 
 void LoopProgram::find_variants() {
@@ -212,7 +212,7 @@ void LoopProgram::find_variants() {
   auto keep = [&](int slot) {
     if (slot < 0) return;
     int m = maker[slot];
-    if (m < 0 || there[m]) kept[slot] = 1;
+    if (m < 0 || there[m]) residual[slot] = 1;
   };
   for (Variant& v : variants) {
     std::vector<char> needed = needed_for(v.din);

@@ -55,15 +55,15 @@ class LoopProgram {
   const Program& plan() const { return plan_->program(); }
 
   LoopSignature arity;
-  std::vector<int> keys, args, outs;  // slots: of random keys in the order in which they are drawn, arguments, outputs
-  std::vector<KeySource> sources;     // of the keys
-  std::vector<int> dys, sums;         // slots: cotangents of outputs, accumulated cotangents of captures; -1 if unused
-  std::vector<int> forward;           // the instructions that the outputs need
-  std::vector<Variant> variants;      // the first is for the last step of the loop
-  std::vector<char> varies;           // per slot: differs from step to step
-  std::vector<char> kept, shaped;     // per slot: the adjoint reads its value; its value or its shape
-  std::vector<int> maker;             // per slot: the instruction that computes it, or -1
-  ScheduleCache schedules;            // schedules of earlier runs
+  std::vector<int> keys, args, outs;   // slots: of random keys in the order in which they are drawn, arguments, outputs
+  std::vector<KeySource> sources;      // of the keys
+  std::vector<int> dys, sums;          // slots: cotangents of outputs, accumulated cotangents of captures; -1 if unused
+  std::vector<int> forward;            // the instructions that the outputs need
+  std::vector<Variant> variants;       // the first is for the last step of the loop
+  std::vector<char> varies;            // per slot: differs from step to step
+  std::vector<char> residual, shaped;  // per slot: the adjoint reads its value; its value or its shape
+  std::vector<int> maker;              // per slot: the instruction that computes it, or -1
+  ScheduleCache schedules;             // schedules of earlier runs
 
  private:
   explicit LoopProgram(Ref<Plan> plan, const LoopSignature& a) : arity(a), plan_(std::move(plan)) {}

@@ -81,7 +81,7 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
     count_taken(FastPath::schedule_reused);
     return kept;
   }
-  std::vector<char> rooted = p.kept;
+  std::vector<char> rooted = p.residual;
   auto root = [&](const std::vector<int>& slots) {
     for (int slot : slots)
       if (slot >= 0) rooted[slot] = 1;
@@ -166,14 +166,14 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
     for (int k : p.forward) {
       const Bound& b = bounds_[k];
       for (int slot = b.instruction->out; slot < b.instruction->out + b.instruction->n_out; ++slot) {
-        const bool value = p.kept[slot], shape = p.shaped[slot] && dynamic_[slot];  // shapes differ by step
+        const bool value = p.residual[slot], shape = p.shaped[slot] && dynamic_[slot];  // shapes differ by step
         if ((!value && !shape) || b.once || b.silent) continue;
         if (value && writes_rows(slot)) allocate_stack(slot, rows);
         else listed_.push_back(slot);
       }
     }
     for (const Carried& c : states_) {  // a state is the previous row of the slot that it is carried from
-      if (!p.kept[c.to]) continue;
+      if (!p.residual[c.to]) continue;
       if (writes_rows(c.from)) allocate_stack(c.from, rows);
       else listed_.push_back(c.to);
     }
@@ -251,11 +251,11 @@ Tensors LoopRun::forward(bool for_backward) {
 void LoopRun::drop_temporaries(bool stacks_too) {
   const LoopProgram& p = *program_;
   auto history = [&](int slot) {
-    return std::ranges::any_of(states_, [&](const Carried& c) { return c.from == slot && p.kept[c.to]; });
+    return std::ranges::any_of(states_, [&](const Carried& c) { return c.from == slot && p.residual[c.to]; });
   };
   std::vector<int> stay;
   for (int slot : stacked_) {
-    if (!stacks_too && (p.kept[slot] || history(slot))) stay.push_back(slot);
+    if (!stacks_too && (p.residual[slot] || history(slot))) stay.push_back(slot);
     else stacks_[slot] = {};
   }
   stacked_ = std::move(stay);
@@ -407,7 +407,7 @@ void LoopRun::execute_dynamic(const OpCall& call, const Instruction& s) {
 void LoopRun::keep_row() {
   for (std::size_t i = 0; i < listed_.size(); ++i) {
     const Body& b = body(listed_[i]);
-    rows_[i].push_back(program_->kept[listed_[i]] ? value_in(b) : Value());
+    rows_[i].push_back(program_->residual[listed_[i]] ? value_in(b) : Value());
     if (dynamic_[listed_[i]]) specs_[i].push_back(b);
   }
 }

@@ -87,13 +87,13 @@ void order(Program& p) {
 /// Fills ResidualCall::wanted, last, consumes and vjp: which inputs of a run need history, and which instruction is the
 /// last to use its residuals.
 void find_takers(Program& p) {
-  struct Kept {
+  struct Returned {
     ResidualCall* by;
     int family;  // the slot of the first residuals that these, directly or not, extend
     bool taken = false, consumed = false;
   };
-  std::unordered_map<int, Kept> kept;
-  auto taken = [&](const Instruction& s) -> Kept& { return kept.at(p.input(s, s.n_in - 1)); };
+  std::unordered_map<int, Returned> returned;
+  auto taken = [&](const Instruction& s) -> Returned& { return returned.at(p.input(s, s.n_in - 1)); };
   std::vector<Instruction*> instructions;
   for (int k = 0; k < p.first_tail; ++k) {
     Instruction& s = p.instruction(k);
@@ -101,21 +101,21 @@ void find_takers(Program& p) {
     instructions.push_back(&s);
     const int residuals = residuals_slot(s);
     if (ResidualCall& t = taped(s); t.keeps) {
-      kept[residuals] = {&t, t.takes ? taken(s).family : residuals};
+      returned[residuals] = {&t, t.takes ? taken(s).family : residuals};
       t.wanted.assign(s.n_in - t.takes, 0);
     }
   }
-  for (auto it = instructions.rbegin(); it != instructions.rend();
-       ++it) {  // takers before the instructions that they take from
+  // Takers before the instructions that they take from.
+  for (auto it = instructions.rbegin(); it != instructions.rend(); ++it) {
     ResidualCall& t = taped(**it);
     if (!t.takes) continue;
-    Kept& from = taken(**it);
+    Returned& from = taken(**it);
     const VjpSignature r = vjp_signature(Attrs(t.of));
     for (int i : *r.wanted) from.by->wanted[i] = 1;
     // And those inputs shared with the run that the takers of its own residuals want.
     for (int i = 0; t.keeps && i < r.n_in; ++i) from.by->wanted[i] |= t.wanted[i];
     t.last = !std::exchange(from.taken, true);
-    t.consumes = !std::exchange(kept.at(from.family).consumed, true);
+    t.consumes = !std::exchange(returned.at(from.family).consumed, true);
     from.by->vjp = t.last && !t.keeps ? t.of : Ref<Extra>();
   }
 }

@@ -193,13 +193,13 @@ class Buckets final : public autograd::Completions {
 };
 
 Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options,
-                          const World& world, autograd::SavedValues kept) {
+                          const World& world, autograd::SavedValues saved) {
   check("gradients", loss);
   return together("gradients", variables, world, [&](RankGroup& g) {
     if (how != sum && how != mean)
       fail<ValueError>({"gradients"}, "gradients are added or averaged over the ranks, with sum or mean");
     Buckets buckets(variables, how, options, g);
-    return buckets.reduce(autograd::gradients(loss, variables, kept, &buckets));
+    return buckets.reduce(autograd::gradients(loss, variables, saved, &buckets));
   });
 }
 

@@ -330,14 +330,14 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
 namespace {
 
 /// The gradient of a sparse tensor is one with the same indices: that of its values.
-Tensors gradients_of(const Tensor& loss, const Tensors& variables, SavedValues kept) {
+Tensors gradients_of(const Tensor& loss, const Tensors& variables, SavedValues saved) {
   refuse_sparse("gradients", loss);
   bool sparse = false;
   for (const Tensor& t : variables) sparse = sparse || is_sparse(t);
-  if (!sparse) return autograd::gradients(loss, variables, kept);
+  if (!sparse) return autograd::gradients(loss, variables, saved);
   Tensors dense;
   for (const Tensor& t : variables) dense.push_back(is_sparse(t) ? sparse_part(t, kValues) : t);
-  Tensors g = autograd::gradients(loss, dense, kept);
+  Tensors g = autograd::gradients(loss, dense, saved);
   for (std::int64_t i = 0; i < g.size(); ++i)
     if (is_sparse(variables[i]) && g[i].defined()) g[i] = with_values(variables[i], g[i]);
   return g;
@@ -441,15 +441,13 @@ struct AfterElsewhere final : After {
 };
 /// One of our scopes for use by an external backend: code that ends it.
 engine::Value scope_as_code(const Tensors& updates) {
-  struct Held {
-    explicit Held(const Tensors& list) : scope(new ControlDependencies(list)) {}
-    std::unique_ptr<ControlDependencies> scope;
-  };
+  using Scope = std::unique_ptr<ControlDependencies>;
   auto end = [](void* state, const engine::Value*, int) -> engine::Value {
-    static_cast<Held*>(state)->scope.reset();
+    static_cast<Scope*>(state)->reset();
     return None;
   };
-  return engine::Code{end, [](void* state) { delete static_cast<Held*>(state); }, new Held(updates)};
+  return engine::Code{end, [](void* state) { delete static_cast<Scope*>(state); },
+                      new Scope(std::make_unique<ControlDependencies>(updates))};
 }
 
 struct AfterList final : AfterUpdates, After {
