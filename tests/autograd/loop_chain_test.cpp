@@ -270,7 +270,7 @@ TEST_CASE("a chain of a loop that has no room for all ops of its slices leaves s
   }
 }
 
-TEST_CASE("on a device the elementwise steps of a loop run as chains too, with the bits of the steps one by one",
+TEST_CASE("on a device the elementwise ops of a loop run as chains too, with the bits of the ops one by one",
           "[device][loops]") {
   if (!has_device("cuda:0")) return;
   DeviceScope scope("cuda:0");
