@@ -28,10 +28,10 @@ Chain::Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t a
       large_(device == cpu && may_take(FastPath::streamed) &&
              shape.numel() * element_ >= fast_path_thresholds.streamed) {}
 
-ChainCode& Chain::add(ChainStep instruction, const Place& p) {
+ChainCode& Chain::add(ChainOpcode opcode, const Place& p) {
   ChainCode& c = *new (&code_[n_code_]) ChainCode;
   from_[n_code_++] = p;
-  c.step = instruction;
+  c.opcode = opcode;
   c.operand = p.base;
   bool moves = p.base || p.source >= 0;
   c.moves = moves ? -1 : 0;
@@ -72,13 +72,13 @@ void Chain::call(const OpDef& op, const Attrs& attrs, const Place& pair) {
 
 void Chain::unary(const OpDef& op, const Attrs& attrs) {
   ++n_unary_;
-  if (ChainStep instruction = unary_step(table_, d_, op)) add(instruction, {.chunk = 0}).params = params_of(attrs);
+  if (ChainOpcode opcode = unary_opcode(table_, d_, op)) add(opcode, {.chunk = 0}).params = params_of(attrs);
   else call(op, attrs, new_chunk());
 }
 
 void Chain::binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned) {
-  if (ChainStep instruction = binary_step(table_, d_, op, turned)) {
-    add(instruction, other);
+  if (ChainOpcode opcode = binary_opcode(table_, d_, op, turned)) {
+    add(opcode, other);
     return;
   }
   const Place first = new_chunk(), second = new_chunk();
@@ -168,7 +168,7 @@ void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t a
   }
   table_.run[d_](code + n_fetch_, 0, 1);
   for (int i = n_fetch_; i < n_code_ - 1; ++i) {
-    if (program[i].moves && (program[i].step == table_.store[d_] || program[i].step == table_.stream[d_]))
+    if (program[i].moves && (program[i].opcode == table_.store[d_] || program[i].opcode == table_.stream[d_]))
       std::memcpy(program[i].operand + at * element_, code[i].operand, n * element_);
   }
 }

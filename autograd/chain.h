@@ -119,7 +119,7 @@ class Chain {
     Unmade<ChainCode, kMaxCode> code_;
   };
 
-  ChainCode& add(ChainStep step, const Place& p);
+  ChainCode& add(ChainOpcode opcode, const Place& p);
   void call(const OpDef& op, const Attrs& attrs, const Place& pair);
   void start(ChainCode* code, std::byte* chunks) const;
   void run_rest(const ChainCode* code, std::byte* chunks, std::int64_t at, std::int64_t n) const;

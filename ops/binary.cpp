@@ -66,7 +66,7 @@ constexpr auto make_op_defs(OpList<Ops...>) {
 
 constinit const std::array<OpDef, BinaryOps::size> binary_op_defs = make_op_defs(BinaryOps{});
 
-ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned) {
+ChainOpcode binary_opcode(const ChainTable& table, int is_double, const OpDef& op, bool turned) {
   return is_element(binary_op_defs, op) ? (turned ? table.turned : table.binary)[is_double][&op - binary_op_defs.data()]
                                         : nullptr;
 }

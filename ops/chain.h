@@ -29,11 +29,12 @@ constexpr bool is_among(OpList<Ops...>) {
 }
 
 struct ChainCode;
-using ChainStep = void (*)();  // type-erased: the real type has vectors as parameters and depends on the CPU level
+using ChainOpcode = void (*)();  // the handler of an instruction, type-erased: its type has vectors as parameters and
+                                 // depends on the CPU level
 
 /// An instruction. It works on the chunk in registers, called `acc`.
 struct ChainCode {
-  ChainStep step;
+  ChainOpcode opcode;
   std::byte* operand;  // address of the operand or of the target of a store, for the first chunk or for all
   std::int64_t moves;  // mask for offsets: all ones if `operand` advances with the chunks, else 0
   Params params;
@@ -67,13 +68,13 @@ struct ChainShape {
 /// entry means that the op has no instruction, and `call` runs its loop.
 struct ChainTable {
   int chunk_bytes;
-  const ChainStep* unary[2];               // in the order of UnaryOps: acc = op(acc)
-  const ChainStep *binary[2], *turned[2];  // in the order of BinaryOps: acc = acc op operand; acc = operand op acc
-  ChainStep call[2];                       // acc = loop(acc), with the chunk at `operand` as the loop's memory
-  ChainStep load[2], store[2];             // acc = operand; operand = acc
-  ChainStep stream[2];                     // operand = acc, past the caches; the operand is aligned to a vector
-  ChainStep fetch[2];                      // prefetches later chunks of the operand
-  ChainStep end[2];                        // begins the next chunk; `operand` is the first instruction
+  const ChainOpcode* unary[2];               // in the order of UnaryOps: acc = op(acc)
+  const ChainOpcode *binary[2], *turned[2];  // in the order of BinaryOps: acc = acc op operand; acc = operand op acc
+  ChainOpcode call[2];                       // acc = loop(acc), with the chunk at `operand` as the loop's memory
+  ChainOpcode load[2], store[2];             // acc = operand; operand = acc
+  ChainOpcode stream[2];                     // operand = acc, past the caches; the operand is aligned to a vector
+  ChainOpcode fetch[2];                      // prefetches later chunks of the operand
+  ChainOpcode end[2];                        // begins the next chunk; `operand` is the first instruction
   /// Runs the program on the chunks at byte offsets from `begin` up to `end`.
   void (*run[2])(const ChainCode* program, std::int64_t begin, std::int64_t end);
   /// Fills a chunk with `n` elements, and with ones after them, on which no op traps or slows down.
@@ -81,10 +82,10 @@ struct ChainTable {
   /// Fills a chunk with one element.
   void (*repeat[2])(void* chunk, const void* from);
 };
-/// Return the instruction for an op; null if there is none and `call` runs its loop. `is_double`: 1 for float64.
+/// Return the opcode of an op; null if there is none and `call` runs its loop. `is_double`: 1 for float64.
 /// `turned`: acc = operand op acc.
-ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op);
-ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned);
+ChainOpcode unary_opcode(const ChainTable& table, int is_double, const OpDef& op);
+ChainOpcode binary_opcode(const ChainTable& table, int is_double, const OpDef& op, bool turned);
 
 /// The instructions of one CPU level.
 struct ChainTables {

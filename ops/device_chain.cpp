@@ -15,17 +15,17 @@ using D = DeviceChain;
 
 // The table contains codes of DeviceChain instead of addresses of functions, as a CPU's has.
 constexpr std::uintptr_t kTurned = 1 << 8;
-ChainStep step_of(std::uintptr_t number) { return reinterpret_cast<ChainStep>(number); }
-std::uintptr_t number_of(ChainStep step) { return reinterpret_cast<std::uintptr_t>(step); }
+ChainOpcode opcode_of(std::uintptr_t number) { return reinterpret_cast<ChainOpcode>(number); }
+std::uintptr_t number_of(ChainOpcode opcode) { return reinterpret_cast<std::uintptr_t>(opcode); }
 
 template <int n>
-std::array<ChainStep, n> steps_from(std::uintptr_t first) {
-  std::array<ChainStep, n> steps;
-  for (ChainStep& step : steps) step = step_of(first++);
-  return steps;
+std::array<ChainOpcode, n> opcodes_from(std::uintptr_t first) {
+  std::array<ChainOpcode, n> opcodes;
+  for (ChainOpcode& opcode : opcodes) opcode = opcode_of(first++);
+  return opcodes;
 }
 
-bool is_unary(const ChainCode& c) { return number_of(c.step) >= D::kUnary && number_of(c.step) < D::kBinary; }
+bool is_unary(const ChainCode& c) { return number_of(c.opcode) >= D::kUnary && number_of(c.opcode) < D::kBinary; }
 
 /// Allocates places for intermediate values that are stored. A place is free again after the last load of its value.
 class KeptPlaces {
@@ -65,10 +65,10 @@ int operand_of(D& to, int& n, std::byte* base, std::int64_t skip) {
 }  // namespace
 
 const ChainTable& device_chain_table() {
-  static const auto unary = steps_from<UnaryOps::size>(D::kUnary);
-  static const auto binary = steps_from<BinaryOps::size>(D::kBinary),
-                    turned = steps_from<BinaryOps::size>(D::kBinary + kTurned);
-  static const ChainStep load = step_of(D::kLoad), store = step_of(D::kStore), end = step_of(D::kEnd);
+  static const auto unary = opcodes_from<UnaryOps::size>(D::kUnary);
+  static const auto binary = opcodes_from<BinaryOps::size>(D::kBinary),
+                    turned = opcodes_from<BinaryOps::size>(D::kBinary + kTurned);
+  static const ChainOpcode load = opcode_of(D::kLoad), store = opcode_of(D::kStore), end = opcode_of(D::kEnd);
   static const ChainTable table{.chunk_bytes = 0,
                                 .unary = {unary.data(), unary.data()},
                                 .binary = {binary.data(), binary.data()},
@@ -96,7 +96,7 @@ void run_chain(Device device, const ChainView& chain) {
   for (int i = 0; i < to.n_code; ++i) {
     const ChainCode& c = chain.code[i];
     const Place& from = chain.from[i];
-    const std::uintptr_t number = number_of(c.step);
+    const std::uintptr_t number = number_of(c.opcode);
     if (number == 0)
       fail<NotImplementedError>({"function"}, "an elementwise op of its chain has no kernel on ", device);
     D::Instruction& made = to.code[i];

@@ -17,7 +17,7 @@ struct ChainView {
   const ChainOne* ones;
   int n_ones;
 };
-/// The instructions for devices: their ChainStep is a code of DeviceChain instead of a function. Every op has one.
+/// The instructions for devices: their ChainOpcode is a code of DeviceChain instead of a function. Every op has one.
 const ChainTable& device_chain_table();
 /// Enqueues a chain of at most DeviceChain::kMostOps ops.
 void run_chain(Device device, const ChainView& chain);

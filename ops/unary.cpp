@@ -50,7 +50,7 @@ constexpr auto make_op_defs(OpList<Ops...>) {
 
 constinit const std::array<OpDef, UnaryOps::size> unary_op_defs = make_op_defs(UnaryOps{});
 
-ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op) {
+ChainOpcode unary_opcode(const ChainTable& table, int is_double, const OpDef& op) {
   return is_element(unary_op_defs, op) ? table.unary[is_double][&op - unary_op_defs.data()] : nullptr;
 }
 
