@@ -48,19 +48,20 @@ void write_scalar(void* to, DType dtype, const Scalar& s, const char* what);
 /// Calls f with a null pointer of the dtype's C++ type: dispatch(dtype, [&](auto* p) { using T = ...; }).
 template <class F>
 decltype(auto) dispatch(DType dtype, F&& f) {
+#define KASSETTE_CASE(constant, code, type, name) \
+  case DType::code: return f(static_cast<type*>(nullptr));
   switch (dtype.code()) {
-    case DType::kBool: return f(static_cast<bool*>(nullptr));
-    case DType::kUint8: return f(static_cast<std::uint8_t*>(nullptr));
-    case DType::kUint16: return f(static_cast<std::uint16_t*>(nullptr));
-    case DType::kInt8: return f(static_cast<std::int8_t*>(nullptr));
-    case DType::kInt16: return f(static_cast<std::int16_t*>(nullptr));
-    case DType::kInt32: return f(static_cast<std::int32_t*>(nullptr));
-    case DType::kInt64: return f(static_cast<std::int64_t*>(nullptr));
-    case DType::kFloat16: return f(static_cast<Half*>(nullptr));
-    case DType::kBfloat16: return f(static_cast<BFloat16*>(nullptr));
-    case DType::kFloat64: return f(static_cast<double*>(nullptr));
+    KASSETTE_DTYPES(KASSETTE_CASE)
     default: return f(static_cast<float*>(nullptr));
   }
+#undef KASSETTE_CASE
 }
+
+inline constexpr int kFirstInteger = DType::kBool + 1;  // of the codes, which begin at bool
+
+/// All dtypes, for loops over them.
+#define KASSETTE_CONSTANT(constant, code, type, name) constant,
+inline constexpr DType kAllDTypes[] = {KASSETTE_DTYPES(KASSETTE_CONSTANT)};
+#undef KASSETTE_CONSTANT
 
 }  // namespace kassette

@@ -1,6 +1,7 @@
 // ops/binary.cpp - the binary elementwise ops: op definitions, rule, integer loops, arithmetic operators.
 #include "ops/binary.h"
 
+#include "core/convert.h"
 #include "core/text.h"
 #include "ops/chain.h"
 #include "ops/dispatch.h"
@@ -28,15 +29,11 @@ const LoopSet* find(DType dtype) {
   if (dtype == float64) return &KASSETTE_PICK(binary_table).f64[i];
   if (dtype.is_float()) return nullptr;
   if constexpr (Op::takes != Domain::floats) {
-#define KASSETTE_SET(T) \
-  { \
-    { integer_loop<Op, T, 0>, integer_loop<Op, T, 1>, integer_loop<Op, T, 2> } \
-  }
-    static constexpr LoopSet sets[] = {KASSETTE_SET(std::uint8_t), KASSETTE_SET(std::uint16_t),
-                                       KASSETTE_SET(std::int8_t),  KASSETTE_SET(std::int16_t),
-                                       KASSETTE_SET(std::int32_t), KASSETTE_SET(std::int64_t)};
-#undef KASSETTE_SET
-    return &sets[dtype.code() - DType::kUint8];
+#define KASSETTE_LOOPS(constant, code, T, name) \
+  {{integer_loop<Op, T, 0>, integer_loop<Op, T, 1>, integer_loop<Op, T, 2>}},
+    static constexpr LoopSet sets[] = {KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
+#undef KASSETTE_LOOPS
+    return &sets[dtype.code() - kFirstInteger];
   }
   return nullptr;
 }

@@ -24,10 +24,10 @@ const LoopSet* find(DType dtype) {
   if (dtype == float64) return &KASSETTE_PICK(unary_table).f64[i];
   if (dtype.is_float()) return nullptr;
   if constexpr (Op::takes != Domain::floats) {
-    static constexpr LoopSet sets[] = {{{integer_loop<Op, std::uint8_t>}}, {{integer_loop<Op, std::uint16_t>}},
-                                       {{integer_loop<Op, std::int8_t>}},  {{integer_loop<Op, std::int16_t>}},
-                                       {{integer_loop<Op, std::int32_t>}}, {{integer_loop<Op, std::int64_t>}}};
-    return &sets[dtype.code() - DType::kUint8];
+#define KASSETTE_LOOPS(constant, code, T, name) {{integer_loop<Op, T>}},
+    static constexpr LoopSet sets[] = {KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
+#undef KASSETTE_LOOPS
+    return &sets[dtype.code() - kFirstInteger];
   }
   return nullptr;
 }

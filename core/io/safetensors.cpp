@@ -11,6 +11,7 @@
 
 #include "core/io/file.h"
 #include "core/io/wanted.h"
+#include "core/convert.h"
 #include "core/rank.h"
 
 namespace kassette {
@@ -20,13 +21,12 @@ using io::InputFile;
 
 constexpr std::int64_t kMaxHeader = 100'000'000;  // the bound of the format's own reader
 
-struct DTypeName {
-  const char* name;
-  DType dtype;
-};
-constexpr DTypeName kNames[] = {{"BOOL", bool_},    {"U8", uint8},    {"U16", uint16}, {"I8", int8},
-                                {"I16", int16},     {"I32", int32},   {"I64", int64},  {"F16", float16},
-                                {"BF16", bfloat16}, {"F32", float32}, {"F64", float64}};
+/// A dtype as the format writes it: a kind and bits.
+std::string name_of(DType dtype) {
+  if (dtype.is_bool()) return "BOOL";
+  const char* kind = dtype == bfloat16 ? "BF" : dtype.is_float() ? "F" : dtype.is_unsigned() ? "U" : "I";
+  return text(kind, 8 * dtype.size());
+}
 
 struct Entry {
   std::string name;
@@ -113,8 +113,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     }
     Entry& e = entries.back();
     if (field_ != "dtype" || e.spec.dtype.given() || !e.foreign.empty()) bad();
-    for (const DTypeName& d : kNames)
-      if (s == d.name) e.spec.dtype = d.dtype;
+    for (DType dtype : kAllDTypes)
+      if (s == name_of(dtype)) e.spec.dtype = dtype;
     if (s == "U32" || s == "U64") {
       e.spec.dtype = int64;
       e.stored_unsigned = s == "U32" ? 4 : 8;
@@ -270,10 +270,8 @@ void save_safetensors(Name path, const NamedTensors& tensors) {
   if (tensors.metadata_size() > 0) json += sources.empty() ? "}" : "},";
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const TensorSpec& spec = sources[i].spec();
-    const char* dtype = "";
-    for (const DTypeName& d : kNames)
-      if (d.dtype == spec.dtype) dtype = d.name;
-    json += text(i ? "," : "", quoted(what, tensors.begin()[i].name), ":{\"dtype\":\"", dtype, "\",\"shape\":[");
+    json += text(i ? "," : "", quoted(what, tensors.begin()[i].name), ":{\"dtype\":\"", name_of(spec.dtype),
+                 "\",\"shape\":[");
     for (int d = 0; d < spec.rank; ++d) json += text(d ? "," : "", spec.dims[d]);
     json += text("],\"data_offsets\":[", begin[i], ',', begin[i] + spec.bytes(), "]}");
   }

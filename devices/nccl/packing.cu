@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include "core/convert.h"
 #include "devices/cuda/element.cuh"
 
 namespace kassette::nccl {
@@ -89,15 +90,11 @@ void launch(cudaStream_t stream, std::int64_t n, void (*kernel)(P...), A... argu
 /// integers.
 template <class F>
 void for_type(DType dtype, F f) {
-  switch (dtype.code()) {
-    case DType::kFloat16: return f(static_cast<Half*>(nullptr));
-    case DType::kBfloat16: return f(static_cast<BFloat16*>(nullptr));
-    case DType::kFloat32: return f(static_cast<float*>(nullptr));
-    case DType::kFloat64: return f(static_cast<double*>(nullptr));
-    case DType::kInt16: return f(static_cast<std::int16_t*>(nullptr));
-    case DType::kUint16: return f(static_cast<std::uint16_t*>(nullptr));
-    default: throw std::logic_error("pack: a dtype that NCCL has");
-  }
+  dispatch(dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    if constexpr (!std::is_integral_v<T> || sizeof(T) == 2) f(p);
+    else throw std::logic_error("pack: a dtype that NCCL has");
+  });
 }
 
 }  // namespace
