@@ -48,7 +48,7 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
   for (const Tensor& x : xs) {
     const Body& b = Access::body(x);
     if (b.rank < 0) continue;
-    if (b.rank <= form.axis) fail<ValueError>({form.what}, "elements are a scalar; they need an axis to iterate over");
+    if (b.rank <= form.axis) fail<ValueError>({form.what, "elems"}, "holds a scalar; it needs an axis to iterate over");
     std::int64_t d = b.dims[form.axis];
     if (!fits(n, d)) {
       if (n == form.length) fail<ValueError>({form.what, "input_length"}, "is ", n, ", the inputs have ", d, " steps");
@@ -71,7 +71,7 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
                      states.size());
   for (std::int64_t i = 0; i < out.size(); ++i) {
     const Tensor& t = out.begin()[i];
-    if (!t.defined()) fail<ValueError>({form.what}, "the function returned an empty Tensor");
+    if (!t.defined()) fail<ValueError>({form.what}, "the function returned ", kEmptyTensor);
     refuse_sparse(form.what, t);
     const Body& b = Access::body(t);
     bool is_state = i >= form.n_outputs;

@@ -15,10 +15,13 @@ namespace {
 void update_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &v = call.spec(1);
   const char* what = update_name(call.attrs);
-  if (x.dtype != v.dtype) fail<TypeError>({what}, "the variable is ", x.dtype, ", the value ", v.dtype);
+  const Node* leaf = call.in[0].body->node.get();  // null while a function runs
+  const Cell* cell = leaf ? leaf->cell.get() : nullptr;
+  if (x.dtype != v.dtype)
+    fail<TypeError>({what}, variable_text(cell), " is ", x.dtype, ", the value ", v.dtype, "; cast it (K::cast)");
   if (x.dtype == bool_ && call.attrs.as<UpdateAttrs>().mode != Effect::kSet)
-    fail<TypeError>({what}, "the variable is bool, not a number; K::update sets it");
-  if (!v.compatible(x)) fail<ValueError>({what}, "the variable is ", x, ", the value ", v, "; shapes must be equal");
+    fail<TypeError>({what, "x"}, "is bool, not a number; K::update sets it");
+  if (!v.compatible(x)) fail_shapes({what}, cell, x, v);
   out->set(x);
 }
 
@@ -31,6 +34,14 @@ void update_kernel(const OpCall& call) {
 }
 
 }  // namespace
+
+std::string variable_text(const Cell* variable) {
+  return variable && variable->name ? text("the variable '", variable->name, '\'') : "the variable";
+}
+void fail_shapes(const At& at, const Cell* variable, const TensorSpec& spec, const TensorSpec& value,
+                 const std::string& which) {
+  fail<ValueError>(at, which, variable_text(variable), " is ", spec, ", the value ", value, "; shapes must be equal");
+}
 
 void run_binary(const OpDef& row, const InputView* in, Body& out) {
   Body* outs[] = {&out};
@@ -75,9 +86,10 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
   refuse_sparse(what, value);
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
-    fail<TypeError>({what}, "the first argument is not a variable; make it with K::variable");
+    fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
   const Body& v = Access::body(value);
-  if (v.device != b.device) fail<DeviceError>({what}, "the variable is on ", b.device, ", the value on ", v.device);
+  if (v.device != b.device)
+    fail<DeviceError>({what}, variable_text(b.node->cell.get()), " is on ", b.device, ", the value on ", v.device);
   Context& c = context();
   if (c.symbolic || v.symbolic()) {
     if (c.depth > 0)

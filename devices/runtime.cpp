@@ -10,13 +10,14 @@ namespace kassette {
 MemoryStats memory_stats(Device device) { return backend_of(device).memory_stats(); }
 void reset_peak_memory(Device device) { backend_of(device).reset_peak_memory(); }
 void set_memory_limit(std::int64_t bytes, Device device) {
-  if (bytes < 0) fail<ValueError>({"set_memory_limit"}, bytes, " bytes; 0 is no limit");
+  if (bytes < 0)
+    fail<ValueError>({"set_memory_limit", "bytes"}, "is ", bytes, "; it must not be negative, and 0 is no limit");
   backend_of(device).set_memory_limit(bytes);
 }
 void empty_cache(Device device) { backend_of(device).empty_cache(); }
 
 DeviceScope::DeviceScope(Device device) : before_(context().place) {
-  if (!device.given()) fail<DeviceError>({"DeviceScope"}, "no device given; there are 'cpu' and 'cuda:N'");
+  if (!device.given()) fail<DeviceError>({"DeviceScope", "device"}, "is None; there are 'cpu' and 'cuda:N'");
   backend_of(device);
   context().place = device;
 }

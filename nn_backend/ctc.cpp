@@ -43,7 +43,7 @@ Tensor integers(const Operand& x, const char* what, const char* which) {
   Tensor t = as_tensor(x, int64, what, Fractions::cut);
   if (!t.defined()) fail_empty({what, which});
   refuse_sparse(what, t);
-  if (t.dtype().is_bool()) fail<TypeError>({what}, which, " is bool, not a number; cast it first (K::cast)");
+  if (t.dtype().is_bool()) fail<TypeError>({what, which}, "is bool, not a number; cast it first (K::cast)");
   return t.dtype() == int64 ? t : cast(t, int64);
 }
 /// Half types as float32.

@@ -38,7 +38,7 @@ Tensor in_dtype(const Operand& x, DType dtype, const At& at) {
 /// The value of any tensor, without history; of a sparse one dense. `what` is a literal.
 Tensor value_of(const Operand& x, const char* what) {
   Arg t(x, DType(), what);
-  if (!t.tensor().defined()) fail_empty({what});
+  if (!t.tensor().defined()) fail_empty({what, "x"});
   if (is_sparse(t.tensor())) return value_of(attribute_errors(what, [&] { return to_dense(t); }), what);
   if (!t.tensor().symbolic()) return attribute_errors(what, [&] { return t.tensor().detach(); });
   autograd::Plan::Request request;
@@ -49,15 +49,15 @@ Tensor value_of(const Operand& x, const char* what) {
 
 /// The value as the variable's dtype, checked.
 Value checked_value(const Tensor& x, const Operand& value, const char* what) {
-  if (!x.defined()) fail_empty({what});
+  if (!x.defined()) fail_empty({what, "x"});
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
-    fail<TypeError>({what}, "the first argument is not a variable; make it with K::variable");
+    fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
   Tensor t = as_tensor(value, b.dtype, what, Fractions::cut);
-  if (!t.defined()) fail<ValueError>({what}, "the value is ", kEmptyTensor);
+  if (!t.defined()) fail_empty({what, "value"});
   const Body& from = Access::body(t);
   Value now = concrete_value(from, what);
-  if (!from.same_shape(b)) fail<ValueError>({what}, "the variable is ", b.shape(), ", the value ", from.shape());
+  if (!from.same_shape(b)) autograd::fail_shapes({what}, b.node->cell.get(), b, from);
   if (from.dtype != b.dtype) t = value_cast(t, b.dtype);
   if (t.device() != b.device) t = t.to(b.device);
   return read_value(Access::body(t));

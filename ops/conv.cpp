@@ -20,21 +20,24 @@ void check_floats(const TensorSpec& x, const TensorSpec& w) {
                     "; cast one of them (K::cast), tensors are not promoted");
 }
 
+/// The argument of the K function that the kernel is.
+const char* kernel_name(const ConvForm& how) {
+  return how.depthwise ? "depthwise_kernel" : how.pointwise ? "pointwise_kernel" : "kernel";
+}
+
 /// Checks a kernel's rank, that none of its sizes is 0, and that its axis `of_kernel` fits the `channels` of its input
 /// x.
 void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channels, const TensorSpec& x, int of_kernel) {
   if (w.rank < 0) return;
-  if (w.rank != how.axes + 2)
-    fail<ValueError>({"convolution"}, "the kernel of shape ", w, " must have rank ", how.axes + 2,
-                     ": (size of each axis..., ",
-                     how.depthwise           ? "channels, multiplier)"
-                     : of_kernel == how.axes ? "input channels, output channels)"
-                                             : "output channels, input channels)");
+  const At kernel{"convolution", kernel_name(how)};
+  check_rank(kernel, w, how.axes + 2, ": (size of each axis..., ",
+             how.depthwise           ? "channels, multiplier)"
+             : of_kernel == how.axes ? "input channels, output channels)"
+                                     : "output channels, input channels)");
   for (int i = 0; i < w.rank; ++i)
-    if (w.dims[i] == 0) fail<ValueError>({"convolution"}, "the kernel has shape ", w, "; no size of a kernel is 0");
+    if (w.dims[i] == 0) fail<ValueError>(kernel, "has shape ", w, "; no size of a kernel is 0");
   for (int i = 0; how.pointwise && i < how.axes; ++i)
-    if (known(w.dims[i]) && w.dims[i] != 1)
-      fail<ValueError>({"convolution"}, "the pointwise kernel has shape ", w, "; its spatial sizes must be 1");
+    if (known(w.dims[i]) && w.dims[i] != 1) fail<ValueError>(kernel, "has shape ", w, "; its spatial sizes must be 1");
   if (channels == 0) fail<ValueError>({"convolution", "x"}, "has shape ", x, "; it has no channels");
   if (differ(w.dims[of_kernel], channels))
     fail<ValueError>({"convolution"}, "x ", x, " has ", channels, " channels, and the kernel ", w, " takes ",
@@ -48,7 +51,7 @@ WindowAxis column_slice_of(const ConvForm& how, int axis, const TensorSpec& w) {
   window.size = w.dims[axis];
   std::int64_t span;
   if (__builtin_mul_overflow(window.size - 1, window.dilation, &span) || span > kMostBytes)
-    fail<ValueError>({"convolution"}, "a kernel of shape ", w, " with dilation ", window.dilation,
+    fail<ValueError>({"convolution", kernel_name(how)}, "of shape ", w, " with dilation_rate ", window.dilation,
                      " spans more than can be addressed");
   return window;
 }
@@ -97,7 +100,7 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &dy = call.spec(0), &w = call.spec(1);
   check_floats(dy, w);
   check_rank("convolution", how, dy, "x");
-  const DimValues dims = read_dims(call, 2);
+  const DimValues dims = read_dims(call, 2, "output_shape");
   if (dims.rank >= 0 && dims.rank != how.axes + 2)
     fail<ValueError>({"convolution", "output_shape"}, dims, " has ", dims.rank, " entries; it must have ", how.axes + 2,
                      ", the batch and the channels among them");

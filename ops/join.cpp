@@ -68,7 +68,8 @@ void copy_part(const OpCall& call, std::int64_t outer, std::int64_t width, const
 void concatenate_rule(const OpCall& call, TensorSpec* out) {
   merge(call, 0, call.attrs.as<AxisAttrs>().axis, out);
   if (out->rank < 0) return;
-  if (out->rank == 0) fail<ValueError>({"concatenate"}, "scalars have no axis to join along; K::stack makes one");
+  if (out->rank == 0)
+    fail<ValueError>({"concatenate", "tensors"}, "are scalars, which have no axis to join along; K::stack makes one");
   int axis = place_axis("concatenate", call.attrs.as<AxisAttrs>().axis, *out);
   std::int64_t n = 0;
   for (int k = 0; k < call.n_in; ++k) {
@@ -198,8 +199,8 @@ void unstack_gradient(const VjpContext& r) {
   r.din(0) = stack(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis));
 }
 
-void check_parts(const char* op, const Tensors& parts) {
-  if (parts.empty()) fail<ValueError>({op}, "an empty list; at least one tensor is needed");
+void check_parts(const char* op, const char* argument, const Tensors& parts) {
+  if (parts.empty()) fail<ValueError>({op, argument}, "is an empty list; at least one tensor is needed");
 }
 
 }  // namespace
@@ -231,7 +232,7 @@ constinit const OpDef unstack_op{.name = "unstack",
                                  .cuda = unstack_kernel};
 
 Tensor concatenate(const Tensors& parts, int axis) {
-  check_parts("concatenate", parts);
+  check_parts("concatenate", "tensors", parts);
   return apply_all(concatenate_op, AxisAttrs{axis}, parts)[0];
 }
 Tensors split_like(const Tensor& x, const Tensors& like, int axis) {
@@ -243,7 +244,7 @@ Tensors split_like(const Tensor& x, const Tensors& like, int axis) {
   return apply_all(split_like_op, attrs, in);
 }
 Tensor stack(const Tensors& parts, int axis) {
-  check_parts("stack", parts);
+  check_parts("stack", "x", parts);
   return apply_all(stack_op, AxisAttrs{axis}, parts)[0];
 }
 namespace {

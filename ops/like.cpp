@@ -181,15 +181,15 @@ void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
     fail<ValueError>({"moving_average_update"}, "the variable is ", like, ", the value ", x, "; shapes must be equal");
   if (is_bias(fit)) {
     if (x.rank == 1)
-      fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like,
-                       "; it must have one number for each channel");
+      fail<ValueError>({"bias_add", "bias"}, "of shape ", x, " for x of shape ", like,
+                       " must have one number for each channel");
     if (x.rank != like.rank - 1)
-      fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like, "; it must have rank 1 or ",
+      fail<ValueError>({"bias_add", "bias"}, "of shape ", x, " for x of shape ", like, " must have rank 1 or ",
                        int(like.rank) - 1);
-    fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like, "; sizes differ");
+    fail<ValueError>({"bias_add", "bias"}, "of shape ", x, " for x of shape ", like, " must have the sizes of x");
   }
   if (is_mask(fit))
-    fail<ValueError>({"rnn"}, "the mask has shape ", x, ", the inputs ", like, "; a mask must be ",
+    fail<ValueError>({"rnn", "mask"}, "has shape ", x, ", the inputs ", like, "; it must be ",
                      fit == ShapeCheck::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");
   if (fit == ShapeCheck::branches)

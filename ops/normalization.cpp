@@ -21,11 +21,9 @@ void check_parameter(const OpCall& call, int i, const char* name, DType dtype, c
     fail<TypeError>({call.op.name}, "x is ", call.spec(0).dtype, ", ", name, " is ", p.dtype,
                     "; cast one of them (K::cast)");
   bool ok = p.rank < 0 || shape.rank < 0 || p.rank <= shape.rank;
-  for (int k = 0; ok && shape.rank >= 0 && k < p.rank; ++k) {
-    std::int64_t d = p.dims[k], to = shape.dims[shape.rank - p.rank + k];
-    ok = d == to || d == 1 || d < 0 || to < 0;
-  }
-  if (!ok) fail<ValueError>({call.op.name}, name, " ", p, " does not broadcast to ", shape, of);
+  for (int k = 0; ok && shape.rank >= 0 && k < p.rank; ++k)
+    ok = p.dims[k] == 1 || !differ(p.dims[k], shape.dims[shape.rank - p.rank + k]);
+  if (!ok) fail<ValueError>({call.op.name, name}, p, " does not broadcast to ", shape, of);
 }
 void check_float(const OpCall& call, const TensorSpec& x) {
   if (!x.dtype.is_float()) fail_not_float({call.op.name, "x"}, x.dtype);

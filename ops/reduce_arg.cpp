@@ -21,7 +21,8 @@ void arg_rule(const OpCall& call, TensorSpec* out) {
   if (x.rank < 0) return;
   unsigned mask = axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x);
   for (int i = 0; i < x.rank; ++i)
-    if (mask >> i & 1 && x.dims[i] == 0) fail<ValueError>({call.op.name}, x, " has nothing along the axis");
+    if (mask >> i & 1 && x.dims[i] == 0)
+      fail<ValueError>({call.op.name, "x"}, "of shape ", x, " has no elements along the axis");
 }
 
 template <class T>

@@ -28,7 +28,7 @@ void slice_region(const TensorSpec& x, const DimValues& start, const DimValues& 
 
 Region slice_of(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
-  DimValues start = read_dims(call, 1), size = read_dims(call, 2);
+  DimValues start = read_dims(call, 1, "start"), size = read_dims(call, 2, "size");
   Region r;
   r.rank = x.rank >= 0 ? x.rank : start.rank >= 0 ? start.rank : size.rank;
   r.out.dtype = x.dtype;

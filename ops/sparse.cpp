@@ -23,7 +23,7 @@ constexpr std::int64_t kGrain = 1 << 14;  // entries or elements
 /// The dense shape in input i, as far as it is known.
 TensorSpec dense_shape(const OpCall& call, int i) {
   TensorSpec s;
-  dims_from(call, i, &s);
+  dims_from(call, i, &s, "dense_shape");
   return s;
 }
 
@@ -54,7 +54,7 @@ void coo_kernel(const OpCall& call) {
 /// Input: a dense tensor. Output: the indices of its nonzero elements, in row-major order.
 void nonzero_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
-  if (x.rank == 0) fail<ValueError>({"to_sparse"}, "a scalar; a sparse tensor has at least one axis");
+  if (x.rank == 0) fail<ValueError>({"to_sparse", "x"}, "is a scalar; a sparse tensor has at least one axis");
   out->dtype = int64;
   out->rank = 2;
   out->dims[0] = kUnknown;
@@ -237,7 +237,7 @@ Tensor handle(const char* what, const Tensor& indices, const Tensor& values, con
   std::int64_t n = 1;
   for (int i = 0; i < spec.rank; ++i)
     if (__builtin_mul_overflow(n, std::max<std::int64_t>(spec.dims[i], 1), &n) || n > (std::int64_t(1) << 60))
-      fail<ValueError>({what}, "the dense shape ", spec, " has more than 2^60 elements");
+      fail<ValueError>({what, "dense_shape"}, spec, " has more than 2^60 elements");
   return make_sparse(indices, values, shape, spec);
 }
 
@@ -271,7 +271,7 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& sha
   check_rank({"sparse_coo", "values"}, v, 1, ": (entries,)");
   const Body& i = Access::body(indices);
   if (!i.dtype.is_integer())
-    fail<TypeError>({"sparse_coo"}, "the indices are ", i.dtype, "; they must be integers (K::cast)");
+    fail<TypeError>({"sparse_coo", "indices"}, "are ", i.dtype, "; they must be integers (K::cast)");
   if (v.rank == 1 && i.rank == 2 && differ(v.dims[0], i.dims[0]))
     fail<ValueError>({"sparse_coo"}, i.dims[0], " indices and ", v.dims[0], " values");
   return handle("sparse_coo", apply1(sparse_coo_op, {indices.to(cpu), shape}), values, shape);
@@ -300,7 +300,7 @@ Tensor with_known_dims(const TensorSpec& known, const Tensor& shape) {
     if (known.dims[i] < 0) size = shape[i];
     dims.dims_[i] = known.dims[i] < 0 ? Dim(size) : Dim(known.dims[i]);
   }
-  return dims_tensor(dims, "sparse_coo");
+  return dims_tensor(dims, "sparse_coo", "dense_shape");
 }
 
 Tensor sparse_concatenate(const Tensors& parts, int axis) {

@@ -49,7 +49,7 @@ std::string bars(const Description& d, bool unicode) {
 Tensor inspect::looked_at(const Operand& x, const char* what) {
   DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
   Tensor t = as_tensor(x, own, what);
-  if (!t.defined()) fail_empty({what});
+  if (!t.defined()) fail_empty({what, "x"});
   return t;
 }
 

@@ -71,7 +71,7 @@ TEST_CASE("a callable is traced once, and what it captures is read at each call"
       {K::zeros({2, 3}, "float64").detach(), f64(1)});
   CHECK(error_of([&] { g({K::zeros({3, 3}, "float64"), 1}); }) == "function: input 0 is (3, 3), declared (2, 3)");
   CHECK(error_of([&] { K::function([](const Tensors&) { return Tensor(); }, {w}); }) ==
-        "function: the callable returned an empty Tensor");
+        "function: func returned an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(error_of([&] { K::function([](const Tensors& in) { return in[0]; }, {Tensor()}); }) ==
         "function: input 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }

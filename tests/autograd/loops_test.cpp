@@ -481,7 +481,7 @@ TEST_CASE("the backward pass of 10,000 steps takes a megabyte where all of them 
   CHECK(values(plain[0]) == values(thrifty[0]));
   CHECK(values(plain[1]) == values(thrifty[1]));
   CHECK_THROWS_WITH(K::checkpoint_steps(-3),
-                    "checkpoint_steps: -3 steps; it must be positive, or 0 for the square root of the length");
+                    "checkpoint_steps: n is -3; it must be positive, or 0 for the square root of the length");
 }
 
 TEST_CASE("a million steps and their way back need no stack, eagerly 100,000", "[loops][serial]") {

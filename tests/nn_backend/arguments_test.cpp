@@ -376,7 +376,7 @@ TEST_CASE("shapes that are put together at run time", "[arguments]") {
   for (int i = 0; i < 2; ++i) same.push_back(K::placeholder(some).shape()[i]);
   CHECK(K::placeholder(same).shape() == Shape{-1, 3});
   CHECK(K::placeholder(K::placeholder(some).shape()).shape() == Shape{-1, 3});
-  CHECK_THROWS_WITH(K::placeholder(Ints{-1, 3}), "placeholder: a size of -1; an unknown size is K::None");
+  CHECK_THROWS_WITH(K::placeholder(Ints{-1, 3}), "placeholder: shape holds -1; an unknown size is K::None");
   Tensor x = K::zeros({2, 3});
   std::vector<Tensor> sizes{K::shape(x)[1], K::shape(x)[0]};
   CHECK(K::zeros(sizes).shape() == Shape{3, 2});

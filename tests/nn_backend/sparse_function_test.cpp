@@ -86,9 +86,9 @@ TEST_CASE("what is fed to sparse and dense placeholders is checked in one line",
   CHECK_THROWS_WITH(K::function({sparse}, {d}),
                     Catch::Contains("input 0 is a sparse tensor of shape (2, 3) that is not a placeholder"));
   CHECK_THROWS_WITH(K::placeholder(None, None, None, true),
-                    "placeholder: a sparse placeholder of unknown rank; its rank must be known and at least 1");
+                    "placeholder: shape of unknown rank; the rank of a sparse one must be known and at least 1");
   CHECK_THROWS_WITH(K::placeholder({}, None, None, true),
-                    "placeholder: a sparse placeholder of shape (); its rank must be known and at least 1");
+                    "placeholder: shape is (); the rank of a sparse one must be known and at least 1");
   CHECK(K::int_shape(K::placeholder(None, 3, "int32", true)) == Shape{-1, -1, -1});
 }
 

@@ -90,7 +90,7 @@ TEST_CASE("where chooses, broadcasts all three and lets no NaN through", "[eleme
   CHECK(values<int>(where(tensor({true, false}, bool_), tensor({1, 2}, int64), 7)) == std::vector<int>{1, 7});
   CHECK(error_of([&] {
           where(tensor({1, 0}), 1.0, 2.0);
-        }) == "where: the condition is float32; compare it with something, or cast it to bool");
+        }) == "where: condition is float32; compare it with something, or cast it to bool");
 }
 
 TEST_CASE("cast truncates, saturates, and takes NaN to 0 and true", "[elementwise]") {

@@ -62,7 +62,7 @@ TEST_CASE("split makes worlds by colour, ordered by key", "[ranks]") {
   for (std::size_t i = 0; i + 1 < members.size(); ++i) CHECK(members[i] == members[i + 1] + 2);
   const double sum = numbers(D::all_reduce(K::constant(world.rank(), int32), D::sum, part))[0];
   CHECK(sum == std::accumulate(members.begin(), members.end(), 0.0));
-  CHECK(message_of([&] { world.split(-1); }) == "split: the colour is -1; it must not be negative");
+  CHECK(message_of([&] { world.split(-1); }) == "split: colour is -1; it must not be negative");
 }
 
 TEST_CASE("all_reduce is what one rank computes from all values", "[ranks]") {
