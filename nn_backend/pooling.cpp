@@ -137,8 +137,8 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
     fail<ValueError>({what, "kernel"}, static_cast<const TensorSpec&>(k), " has ", k.dims[0],
                      " places, and output_shape asks for ", all);
   const int space = channels_first ? 2 : 1, channel_axis = channels_first ? 1 : axes + 1;
-  const std::int64_t channels = b.rank < 0 ? kUnknown : b.dims[channel_axis];
-  if (features % taps != 0 || (channels >= 0 && features != taps * channels))
+  const std::int64_t channels = b.dim(channel_axis);
+  if (features % taps != 0 || differ(features / taps, channels))
     fail<ValueError>({what}, "inputs ", static_cast<const TensorSpec&>(b), " and a kernel ",
                      static_cast<const TensorSpec&>(k), ": patches have ", taps,
                      " elements of each channel, the kernel takes ", features, " features");

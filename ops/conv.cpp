@@ -37,7 +37,7 @@ void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channel
   for (int i = 0; i < w.rank; ++i)
     if (w.dims[i] == 0) fail<ValueError>(kernel, "has shape ", w, "; no size of a kernel is 0");
   for (int i = 0; how.pointwise && i < how.axes; ++i)
-    if (known(w.dims[i]) && w.dims[i] != 1) fail<ValueError>(kernel, "has shape ", w, "; its spatial sizes must be 1");
+    if (differ(w.dims[i], 1)) fail<ValueError>(kernel, "has shape ", w, "; its spatial sizes must be 1");
   if (channels == 0) fail<ValueError>({"convolution", "x"}, "has shape ", x, "; it has no channels");
   if (differ(w.dims[of_kernel], channels))
     fail<ValueError>({"convolution"}, "x ", x, " has ", channels, " channels, and the kernel ", w, " takes ",
@@ -58,7 +58,7 @@ WindowAxis column_slice_of(const ConvForm& how, int axis, const TensorSpec& w) {
 
 /// Returns the number of positions along an axis; kUnknown if it depends on an unknown size.
 std::int64_t positions(const ConvForm& how, int axis, const TensorSpec& x, const TensorSpec& w) {
-  std::int64_t n = x.rank < 0 ? kUnknown : x.dims[how.space_axis(axis)];
+  std::int64_t n = x.dim(how.space_axis(axis));
   WindowAxis window = how.window[axis];
   if (w.rank >= 0 && known(w.dims[axis])) window = column_slice_of(how, axis, w);
   else if (window.padding == Padding::valid) return kUnknown;
@@ -85,11 +85,11 @@ void rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &w = call.spec(1);
   check_floats(x, w);
   check_rank("convolution", how, x, "x");
-  std::int64_t channels = x.rank < 0 ? kUnknown : x.dims[how.channel_axis()];
+  std::int64_t channels = x.dim(how.channel_axis());
   check_kernel(how, w, channels, x, how.axes);
   out->dtype = x.dtype;
   out->rank = static_cast<std::int8_t>(how.axes + 2);
-  out->dims[0] = x.rank < 0 ? kUnknown : x.dims[0];
+  out->dims[0] = x.dim(0);
   out->dims[how.channel_axis()] = channels_out(how, w, x, channels);
   for (int i = 0; i < how.axes; ++i) out->dims[how.space_axis(i)] = positions(how, i, x, w);
 }
@@ -101,10 +101,10 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   check_floats(dy, w);
   check_rank("convolution", how, dy, "x");
   const DimValues dims = read_dims(call, 2, "output_shape");
-  if (dims.rank >= 0 && dims.rank != how.axes + 2)
+  if (differ(dims.rank, how.axes + 2))
     fail<ValueError>({"convolution", "output_shape"}, dims, " has ", dims.rank, " entries; it must have ", how.axes + 2,
                      ", the batch and the channels among them");
-  std::int64_t channels = dy.rank < 0 ? kUnknown : dy.dims[how.channel_axis()];
+  std::int64_t channels = dy.dim(how.channel_axis());
   if (!how.depthwise) check_kernel(how, w, channels, dy, how.axes + 1);
   out->dtype = dy.dtype;
   out->rank = static_cast<std::int8_t>(how.axes + 2);
@@ -112,17 +112,17 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   auto refuse = [&](auto... why) {
     fail<ValueError>({"convolution"}, "output_shape ", dims, " for x ", dy, " and a kernel ", w, ": ", why...);
   };
-  const std::int64_t batch = dy.rank < 0 ? kUnknown : dy.dims[0];
+  const std::int64_t batch = dy.dim(0);
   if (differ(entry(0), batch)) refuse("the batch is ", batch);
   out->dims[0] = known(batch) ? batch : std::max(entry(0), kUnknown);
   const int c = how.channel_axis();
-  const std::int64_t of_kernel = w.rank < 0 ? kUnknown : w.dims[how.axes];
+  const std::int64_t of_kernel = w.dim(how.axes);
   if (differ(entry(c), of_kernel) || (known(of_kernel) && dims.rank >= 0 && !dims.is_unknown(c) && entry(c) < 0))
     refuse("the kernel gives ", of_kernel, " channels");
   out->dims[c] = known(of_kernel) ? of_kernel : entry(c);
   for (int i = 0; i < how.axes; ++i) {
     const int axis = how.space_axis(i);
-    std::int64_t n = entry(axis), have = dy.rank < 0 ? kUnknown : dy.dims[axis];
+    std::int64_t n = entry(axis), have = dy.dim(axis);
     out->dims[axis] = n;
     if (dims.rank >= 0 && !dims.is_unknown(axis) && n < 0)
       refuse("the sizes of space have to be given (None is shown as -1)");

@@ -107,7 +107,7 @@ struct FillAttrs {
 void eye_rule(const OpCall& call, TensorSpec* out) {
   dims_from(call, 0, out, "size");
   out->dtype = call.op.placement(call.attrs).dtype;
-  if (out->rank >= 0 && out->rank != 2)
+  if (differ(out->rank, 2))
     fail<ValueError>({"eye", "size"}, "holds ", int(out->rank), " sizes; there must be one or two");
 }
 void eye_kernel(const OpCall& call) {

@@ -85,7 +85,7 @@ void squeeze_rule(const OpCall& call, TensorSpec* out) {
   out->rank = -1;
   if (x.rank < 0) return;
   int axis = place_axis("squeeze", call.attrs.as<AxisAttrs>().axis, x);
-  if (x.dims[axis] != 1 && x.dims[axis] >= 0)
+  if (differ(x.dims[axis], 1))
     fail<ValueError>({"squeeze", "axis"}, call.attrs.as<AxisAttrs>().axis, " of a tensor of shape ", x, " has size ",
                      x.dims[axis], ", not 1");
   out->rank = static_cast<std::int8_t>(x.rank - 1);

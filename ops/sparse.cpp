@@ -34,13 +34,13 @@ void coo_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& in = call.spec(0);
   TensorSpec shape = dense_shape(call, 1);
   check_rank({"sparse_coo", "indices"}, in, 2, ": (entries, axes)");
-  std::int64_t axes = in.rank < 0 ? kUnknown : in.dims[1];
+  const std::int64_t axes = in.dim(1);
   if (differ(axes, shape.rank))
     fail<ValueError>({"sparse_coo", "indices"}, "of shape ", in, " for the dense shape ", shape, ", which has ",
                      int(shape.rank), shape.rank == 1 ? " axis" : " axes");
   out->dtype = int64;
   out->rank = 2;
-  out->dims[0] = in.rank < 0 ? kUnknown : in.dims[0];
+  out->dims[0] = in.dim(0);
   out->dims[1] = shape.rank >= 0 ? shape.rank : axes;
 }
 void coo_kernel(const OpCall& call) {
@@ -160,7 +160,7 @@ void gather_rule(const OpCall& call, TensorSpec* out) {
     fail<ValueError>({call.op.name}, "a tensor of shape ", x, " for entries of the dense shape ", shape);
   out->dtype = x.dtype;
   out->rank = 1;
-  out->dims[0] = i.rank < 0 ? kUnknown : i.dims[0];
+  out->dims[0] = i.dim(0);
 }
 void gather_kernel(const OpCall& call) {
   std::unique_ptr<SparseIndex> made;
@@ -186,21 +186,16 @@ void concatenate_rule(const OpCall& call, TensorSpec* out) {
   std::int64_t count = 0;
   for (int k = 0; k < call.n_in; k += 2) {
     TensorSpec s = dense_shape(call, k + 1);
-    std::int64_t n = call.spec(k).rank < 0 ? kUnknown : call.spec(k).dims[0];
-    count = count < 0 || n < 0 ? kUnknown : count + n;
+    const std::int64_t n = call.spec(k).dim(0);
+    count = sum_of_sizes(count, n);
     if (k == 0) {
       whole.set(s);
       continue;
     }
-    bool same = s.rank == whole.rank;
-    for (int i = 0; same && i < s.rank; ++i) {
-      if (i == axis) whole.dims[i] = whole.dims[i] < 0 || s.dims[i] < 0 ? kUnknown : whole.dims[i] + s.dims[i];
-      else if (whole.dims[i] < 0) whole.dims[i] = s.dims[i];
-      else same = s.dims[i] < 0 || s.dims[i] == whole.dims[i];
-    }
-    if (!same)
+    if (!whole.merge(s, axis))
       fail<ValueError>({call.op.name}, "shapes ", dense_shape(call, 1), " and ", s,
                        " differ elsewhere than along axis ", axis);
+    whole.dims[axis] = sum_of_sizes(whole.dim(axis), s.dim(axis));
   }
   out[0] = TensorSpec(int64, {count, whole.rank});
   out[1] = TensorSpec(int64, {whole.rank});
@@ -316,7 +311,7 @@ Tensor sparse_concatenate(const Tensors& parts, int axis) {
     values.push_back(sparse_part(t, kValues));
     if (&t == parts.begin()) continue;
     for (int i = 0; i < known.rank && b.rank == known.rank; ++i)
-      if (i == at) known.dims[i] = known.dims[i] < 0 || b.dims[i] < 0 ? kUnknown : known.dims[i] + b.dims[i];
+      if (i == at) known.dims[i] = sum_of_sizes(known.dims[i], b.dims[i]);
       else known.dims[i] = std::max(known.dims[i], b.dims[i]);
   }
   Tensors whole = apply_all(sparse_concatenate_op, AxisAttrs{at}, indices_and_shapes);

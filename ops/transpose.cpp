@@ -25,11 +25,11 @@ void rule(const OpCall& call, TensorSpec* out) {
   out->dtype = x.dtype;
   out->rank = x.rank;
   if (attrs.reversed && x.rank < 0) return;
-  if (!attrs.reversed && x.rank >= 0 && x.rank != n)
+  if (!attrs.reversed && differ(x.rank, n))
     fail<ValueError>({"permute_dimensions", "pattern"}, "lists ", n, n == 1 ? " axis" : " axes", ", x of shape ", x,
                      " has ", int(x.rank));
   if (x.rank < 0) out->rank = static_cast<std::int8_t>(n);
-  for (int i = 0; i < out->rank; ++i) out->dims[i] = x.rank < 0 ? kUnknown : x.dims[source_axis(attrs, x.rank, i)];
+  for (int i = 0; i < out->rank; ++i) out->dims[i] = x.dim(source_axis(attrs, x.rank, i));
 }
 
 /// True if the axes whose size is not 1 keep their order: the elements then stay where they are.

@@ -27,7 +27,7 @@ constexpr std::size_t kBuffer = 1 << 16;
 }  // namespace
 
 std::string required(const char* what, const char* which, Name name) {
-  if (!name.given()) fail<ValueError>({what}, "no ", which, " was given");
+  if (!name.given()) fail<ValueError>({what, which}, "is None");
   return string_of(name);
 }
 
@@ -316,7 +316,7 @@ Fresh fresh(const TensorSpec& spec) {
 }
 
 Source::Source(const char* what, const Tensor& x) {
-  if (!x.defined()) fail<ValueError>({what}, "the tensor is undefined");
+  if (!x.defined()) fail_empty({what, "x"});
   const Body& b = Access::body(x);
   Value v = concrete_value(b, what);
   spec_.set(b);
