@@ -208,7 +208,7 @@ Tensor load_csv(Name path, const LoadCsvOptions& options) {
 }
 
 void save_csv(Name path, const Tensor& x, const SaveCsvOptions& options) {
-  io::Source source("save_csv", x);
+  io::Source source({"save_csv", "x"}, x);
   const TensorSpec& spec = source.spec();
   if (spec.rank != 1 && spec.rank != 2)
     fail<ValueError>({"save_csv", "x"}, "has shape ", spec, "; it must be a matrix or a vector");

@@ -315,10 +315,10 @@ Fresh fresh(const TensorSpec& spec) {
   return {Access::wrap(std::move(b)), data};
 }
 
-Source::Source(const char* what, const Tensor& x) {
-  if (!x.defined()) fail_empty({what, "x"});
+Source::Source(const At& at, const Tensor& x) {
+  if (!x.defined()) fail_empty(at);
   const Body& b = Access::body(x);
-  Value v = concrete_value(b, what);
+  Value v = concrete_value(b, at.function);
   spec_.set(b);
   if (b.device.type() == Device::kCpu) {
     Body held;

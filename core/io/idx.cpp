@@ -120,7 +120,7 @@ Tensor load_idx(Name path, const LoadLimits& limits) {
 }
 
 void save_idx(Name path, const Tensor& x) {
-  io::Source source("save_idx", x);
+  io::Source source({"save_idx", "x"}, x);
   const TensorSpec& spec = source.spec();
   unsigned char head[4] = {0, 0, 0, static_cast<unsigned char>(spec.rank)};
   for (const Code& c : kCodes)

@@ -183,7 +183,7 @@ Tensor load_png(Name path, const LoadLimits& limits) {
 }
 
 void save_png(Name path, const Tensor& x) {
-  io::Source source("save_png", x);
+  io::Source source({"save_png", "x"}, x);
   const TensorSpec& spec = source.spec();
   Picture p{};
   p.height = spec.rank >= 2 ? spec.dims[0] : 0;

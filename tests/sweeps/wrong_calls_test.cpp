@@ -314,7 +314,7 @@ const std::vector<WrongCall>& wrong_calls() {
          K::sparse_csr({0, 2, 1}, {0, 1}, {1, 2}, {2, 2});
        }},
       {"sparse_parts", "x", [] { K::sparse_parts(x()); }},
-      {"load_csv", "options", [] { load_csv("/no/file.csv", {.dtype = None}); }},
+      {"load_csv", "dtype", [] { load_csv("/no/file.csv", {.dtype = None}); }},
       {"load_npz", "path", [] { load_npz(None); }},
       {"save_csv", "x", [] { save_csv("/no/file.csv", image()); }},
       {"save_png", "x",
