@@ -269,8 +269,8 @@ TEST_CASE("gather selects rows", "[shaping]") {
   CHECK(K::gather(rows, K::constant(std::vector<int>{}, "int32")).shape() == Shape{0, 2});
   CHECK(K::int_shape(K::gather(K::placeholder({K::None, 5}), K::placeholder({K::None, 2}, None, "int64"))) ==
         Shape{-1, 2, 5});
-  CHECK_THROWS_WITH(K::gather(rows, {0, 3}), "gather: index 3 is out of range for an axis of size 3");
-  CHECK_THROWS_WITH(K::gather(rows, {-1}), "gather: index -1 is out of range for an axis of size 3");
+  CHECK_THROWS_WITH(K::gather(rows, {0, 3}), "gather: indices hold 3, which is out of range for an axis of size 3");
+  CHECK_THROWS_WITH(K::gather(rows, {-1}), "gather: indices hold -1, which is out of range for an axis of size 3");
   CHECK_THROWS_WITH(K::gather(rows, K::constant({1.0})),
                     "gather: indices are float32; they must be int32 or int64 (K::cast)");
   CHECK_THROWS_WITH(K::gather(1.0, {0}), "gather: reference is a scalar, which has no axis to select along");
