@@ -69,11 +69,11 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Compl
   const Body& l = Access::body(loss);
   if (!l.dtype.is_float()) fail_not_float({"gradients", "loss"}, l.dtype);
   for (std::int64_t i = 0; i < xs.size(); ++i) {
-    if (!xs[i].defined()) fail_empty({"gradients", text("variable ", i).c_str()});
+    if (!xs[i].defined()) fail_item<ValueError>("gradients", "variable", i, "is ", kEmptyTensor);
     const Body& x = Access::body(xs[i]);
     if (!x.node)
-      fail<ValueError>({"gradients", text("variable ", i).c_str()}, "of shape ", x.shape(),
-                       " was not recorded (it is a constant); make it a K::variable or a K::placeholder");
+      fail_item<ValueError>("gradients", "variable", i, "of shape ", x.shape(),
+                            " was not recorded (it is a constant); make it a K::variable or a K::placeholder");
   }
   if (xs.empty()) return Tensors();
   Context& c = context();

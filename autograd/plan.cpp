@@ -81,7 +81,7 @@ namespace {
 /// Throws E about an input: "function: input 2 'x' ...", or without a name if that is empty.
 template <class E, class... Parts>
 [[noreturn]] void fail_input(int i, const std::string& name, const Parts&... parts) {
-  fail<E>({"function", text("input ", i).c_str()}, name.empty() ? name : text('\'', name, "' "), parts...);
+  fail_item<E>("function", "input", i, name.empty() ? name : text('\'', name, "' "), parts...);
 }
 
 void check_shape(const Body& b, const TensorSpec& declared, int i, const std::string& name) {

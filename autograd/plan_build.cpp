@@ -68,7 +68,7 @@ class PlanBuilder {
 };
 
 void PlanBuilder::add_input(const Tensor& t, int i) {
-  if (!t.defined()) fail_empty({request_.what, text("input ", i).c_str()});
+  if (!t.defined()) fail_item<ValueError>(request_.what, "input", i, "is ", kEmptyTensor);
   TensorSpec declared;
   declared.set(Access::body(t));
   bool sparse = is_sparse(t);
@@ -77,9 +77,9 @@ void PlanBuilder::add_input(const Tensor& t, int i) {
   for (int part : {kIndices, kValues, kDenseShape}) {
     const Body& b = fed_part(Access::body(t), part);
     if (!b.node)
-      fail<ValueError>({request_.what, text("input ", i).c_str()}, "is a sparse tensor of shape ", declared,
-                       " that is not a placeholder; make it with ",
-                       "K::placeholder(shape, None, dtype, /*sparse=*/true)");
+      fail_item<ValueError>(request_.what, "input", i, "is a sparse tensor of shape ", declared,
+                            " that is not a placeholder; make it with ",
+                            "K::placeholder(shape, None, dtype, /*sparse=*/true)");
     add_feed(Access::wrap(b), i);
   }
 }
@@ -95,7 +95,7 @@ Tensors PlanBuilder::output_parts() {
       parts.push_back(t);
       continue;
     }
-    if (request_.body) fail_sparse(request_.what, Access::body(t));
+    if (request_.body) fail_sparse({request_.what}, Access::body(t));
     for (int part : {kIndices, kValues, kDenseShape}) parts.push_back(sparse_part(t, part));
   }
   return parts;
@@ -107,12 +107,12 @@ void PlanBuilder::add_feed(const Tensor& t, int i) {
   feed.declared.set(b);
   if (!b.node) {
     if (!(b.flags & kPhase))
-      fail<ValueError>({request_.what, text("input ", i).c_str()}, "of shape ", b.shape(),
-                       " is a constant; inputs are placeholders or other tensors on the tape");
+      fail_item<ValueError>(request_.what, "input", i, "of shape ", b.shape(),
+                            " is a constant; inputs are placeholders or other tensors on the tape");
     feed.ignored = true;  // a frozen learning phase
   } else {
     if (!fed_.insert({{b.node.get(), b.out}, feed.slot}).second)
-      fail<ValueError>({request_.what, text("input ", i).c_str()}, "of shape ", b.shape(), " is listed twice");
+      fail_item<ValueError>(request_.what, "input", i, "of shape ", b.shape(), " is listed twice");
     if ((b.flags & kLeaf) && b.node->cell->value.storage) feed.fallback = b.node->cell;
     if ((b.flags & kLeaf) && b.node->cell->name) feed.name = b.node->cell->name;
     program_.keep.push_back(b.node);

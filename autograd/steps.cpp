@@ -70,7 +70,7 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
   for (std::int64_t i = 0; i < out.size(); ++i) {
     const Tensor& t = out.begin()[i];
     if (!t.defined()) fail<ValueError>({form.what}, "the function returned ", kEmptyTensor);
-    refuse_sparse(form.what, t);
+    refuse_sparse({form.what}, t);
     const Body& b = Access::body(t);
     bool is_state = i >= form.n_outputs;
     const Tensor* was = is_state ? states.begin() + (i - form.n_outputs) : before ? before + i : nullptr;

@@ -1,9 +1,6 @@
 // autograd/update.h - updates of variables: immediate, or recorded and applied when a plan commits.
 #pragma once
-#include <string>
-
 #include "autograd/plan.h"
-#include "core/text.h"
 
 namespace kassette::autograd {
 
@@ -20,13 +17,6 @@ const char* update_name(const Attrs& attrs);
 /// x <- value, x + value or x - value. In an eager scope with a concrete value: updates x now and returns it. Else:
 /// records an op whose result is the new value, and a plan applies the update.
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average = false);
-
-/// "the variable 'w'", or "the variable" where it has no name or is not known (null).
-std::string variable_text(const Cell* variable);
-/// Throws the ValueError for a value that has not the shape of its variable, `spec`. `which`: the update, "update 1: ",
-/// or empty.
-[[noreturn]] void fail_shapes(const At& at, const Cell* variable, const TensorSpec& spec, const TensorSpec& value,
-                              const std::string& which = std::string());
 
 /// Runs a binary op into the storage of `out`, which may be that of in[0]. in[1] may be a scalar.
 void run_binary(const OpDef& row, const InputView* in, Body& out);

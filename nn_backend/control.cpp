@@ -108,7 +108,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
             const Operand& initializer, bool reverse, const char* what) {
   Arg elems(elements, DType(), what);
   if (!elems.tensor().defined()) fail_empty({what, "elems"});
-  refuse_sparse(what, elems);
+  refuse_sparse({what, "elems"}, elems);
   if (elems.body().rank == 0) fail<ValueError>({what, "elems"}, "is a scalar; it needs an axis to iterate over");
   autograd::Recurrence request;
   request.what = what;

@@ -123,7 +123,7 @@ Tensor variable(const Operand& value, DType dtype, Name name, const Constraint& 
 
 Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name) {
   KASSETTE_DISPATCH(constant, value, dtype, shape, name);
-  if (is_tensor_operand(value)) refuse_sparse("constant", tensor_of(value));
+  if (is_tensor_operand(value)) refuse_sparse({"constant", "value"}, tensor_of(value));
   if (shape.size_ < 0 && !shape.whole_) return value_as(value, dtype, "constant");
   const Device place = is_tensor_operand(value) ? Device() : context().place;
   Tensor t;
@@ -165,7 +165,7 @@ Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* 
 Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   Arg like(x, DType(), what);
   if (!like.tensor().defined()) fail_empty({what, "x"});
-  refuse_sparse(what, like);
+  refuse_sparse({what, "x"}, like);
   if (!dtype.given()) dtype = default_float();
   const Body& b = like.body();
   if (!b.node && !b.symbolic()) {

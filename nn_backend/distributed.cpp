@@ -39,7 +39,7 @@ RankGroup& group_of(const World& w) { return WorldAccess::group(w); }
 
 void check(const At& at, const Tensor& x) {
   if (!x.defined()) fail_empty(at);
-  refuse_sparse(at.function, x);
+  refuse_sparse(at, x);
 }
 void check(const At& at, const Tensors& xs) {
   for (const Tensor& x : xs) {

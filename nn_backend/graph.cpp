@@ -170,21 +170,20 @@ Tensor beside_variable(const Tensor& variable, const Tensor& value, int number) 
   Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
   Tensor there = number_on(value, variable.device());
   if (there.device() != variable.device())
-    fail<DeviceError>({"function"}, "update ", number, ": ", variable_text(Access::body(variable).node->cell.get()),
-                      " is on ", variable.device(), ", the value on ", there.device());
+    fail<DeviceError>({"function"}, "update ", number, ": ", variable_text(cell_of(Access::body(variable))), " is on ",
+                      variable.device(), ", the value on ", there.device());
   return there;
 }
 
 void add_updates(Plan::Request& request, const Updates& updates) {
   int i = 0;
   for (const Update* u = UpdateAccess::begin(updates); u != UpdateAccess::end(updates); ++u, ++i) {
-    const std::string number = text("update ", i);
     const Tensor &first = UpdateAccess::first(*u), &second = UpdateAccess::second(*u);
-    if (!first.defined()) fail_empty({"function", number.c_str()});
+    if (!first.defined()) fail_item<ValueError>("function", "update", i, "is ", kEmptyTensor);
     const Body& b = Access::body(first);
     if (second.defined()) {
       if (!is_variable_body(b))
-        fail<TypeError>({"function", number.c_str()}, "does not begin with a variable; make it with K::variable");
+        fail_item<TypeError>("function", "update", i, "does not begin with a variable; make it with K::variable");
       request.set_pairs.push_back({first, beside_variable(first, second, i), i});
       check_pair(request.set_pairs.back());
       continue;
@@ -192,12 +191,12 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     if (b.node && b.node->op == &update_op) {
       request.update_ops.push_back(first);
     } else if (is_variable_body(b)) {
-      fail<ValueError>({"function", number.c_str()},
-                       "already ran when it was made; pass {variable, new_value}, or make it ",
-                       "inside K::symbolic or from something that depends on a placeholder");
+      fail_item<ValueError>("function", "update", i,
+                            "already ran when it was made; pass {variable, new_value}, or make it ",
+                            "inside K::symbolic or from something that depends on a placeholder");
     } else {
-      fail<TypeError>({"function", number.c_str()}, "of shape ", b.shape(),
-                      " is not an update op; pass {variable, new_value}");
+      fail_item<TypeError>("function", "update", i, "of shape ", b.shape(),
+                           " is not an update op; pass {variable, new_value}");
     }
   }
 }
@@ -310,7 +309,7 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
   KASSETTE_DISPATCH(function, func, inputs);
   Plan::Request request;
   for (const Tensor& like : inputs) {
-    if (!like.defined()) fail_empty({"function", text("input ", request.inputs.size()).c_str()});
+    if (!like.defined()) fail_item<ValueError>("function", "input", request.inputs.size(), "is ", kEmptyTensor);
     const Body& b = Access::body(like);
     if (is_sparse(b)) request.inputs.push_back(placeholder(b.shape(), None, b.dtype, /*sparse=*/true));
     else request.inputs.push_back(make_leaf(Leaf::placeholder, b, b.device, {}, Name()));
@@ -332,7 +331,7 @@ namespace {
 
 /// The gradient of a sparse tensor is one with the same indices: that of its values.
 Tensors gradients_of(const Tensor& loss, const Tensors& variables, SavedValues kept) {
-  refuse_sparse("gradients", loss);
+  refuse_sparse({"gradients", "loss"}, loss);
   bool sparse = false;
   for (const Tensor& t : variables) sparse = sparse || is_sparse(t);
   if (!sparse) return autograd::gradients(loss, variables, kept);

@@ -52,7 +52,7 @@ Padding padding_of(const char* what, Name padding, bool causal) {
 
 const Tensor& dense(const char* what, const char* name, const Tensor& t) {
   if (!t.defined()) fail_empty({what, name});
-  refuse_sparse(what, t);
+  refuse_sparse({what, name}, t);
   return t;
 }
 

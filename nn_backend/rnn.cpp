@@ -47,7 +47,7 @@ namespace {
 void check_list(const char* what, const Tensors& list, const char* name) {
   for (const Tensor& t : list) {
     if (!t.defined()) fail<ValueError>({what, name}, "holds ", kEmptyTensor);
-    refuse_sparse(what, t);
+    refuse_sparse({what, name}, t);
   }
 }
 void check_elements(const char* what, const Tensors& list, bool takes_list, const char* name) {
@@ -62,7 +62,7 @@ void check_elements(const char* what, const Tensors& list, bool takes_list, cons
 Tensor mask_of(const Operand& given, const autograd::LoopForm& form) {
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
   Tensor mask = as_tensor(given, DType(), form.what);
-  refuse_sparse(form.what, mask);
+  refuse_sparse({form.what, "mask"}, mask);
   const Body& b = Access::body(mask);
   if (b.rank < 0) fail_unknown_rank({form.what, "mask"});
   mask = cast(mask, bool_);

@@ -40,14 +40,14 @@ Tensor values_of(const Operand& x, DType dtype, const char* what) {
   DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
   Tensor values = placed(as_tensor(x, dtype.given() ? dtype : own, what), x);
   if (!values.defined()) fail_empty({what, "values"});
-  refuse_sparse(what, values);
+  refuse_sparse({what, "values"}, values);
   return dtype.given() ? cast(values, dtype) : values;
 }
 
 Tensor integers_of(const Operand& x, const char* what, const char* which) {
   Tensor t = as_tensor(x, int64, what);
   if (!t.defined()) fail_empty({what, which});
-  refuse_sparse(what, t);
+  refuse_sparse({what, which}, t);
   if (!t.dtype().is_integer()) fail<TypeError>({what, which}, "are ", t.dtype(), "; they must be integers (K::cast)");
   return t;
 }

@@ -31,7 +31,7 @@ Tensor change(const Tensor& x, const Operand& value, autograd::Effect::Mode mode
 Tensor in_dtype(const Operand& x, DType dtype, const At& at) {
   Tensor t = as_tensor(x, dtype, at.function);
   if (!t.defined()) fail_empty(at);
-  refuse_sparse(at.function, t);
+  refuse_sparse(at, t);
   return cast(t, dtype);
 }
 
@@ -57,7 +57,7 @@ Value checked_value(const Tensor& x, const Operand& value, const char* what) {
   if (!t.defined()) fail_empty({what, "value"});
   const Body& from = Access::body(t);
   Value now = concrete_value(from, what);
-  if (!from.same_shape(b)) autograd::fail_shapes({what}, b.node->cell.get(), b, from);
+  if (!from.same_shape(b)) fail_shapes({what}, cell_of(b), b, from);
   if (from.dtype != b.dtype) t = value_cast(t, b.dtype);
   if (t.device() != b.device) t = t.to(b.device);
   return read_value(Access::body(t));
@@ -138,7 +138,8 @@ void batch_set_value(std::initializer_list<ValuePair> tuples) {
 }
 void batch_set_value(const Tensors& variables, const Tensors& list) {
   if (variables.size() != list.size())
-    fail<ValueError>({"batch_set_value"}, variables.size(), " variables, ", list.size(), " values");
+    fail<ValueError>({"batch_set_value"}, variables.size(), " variables, ", list.size(),
+                     " values; there must be one for each");
   KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(variables, list), Pairs{{}, variables, list});
   std::vector<Value> values;
   for (std::int64_t i = 0; i < list.size(); ++i)

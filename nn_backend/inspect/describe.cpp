@@ -64,7 +64,7 @@ Description describe(const Operand& x) {
   if (b.flags & kForeign) d.without = "of another backend";
   else if (b.symbolic()) d.without = "symbolic";
   if (d.without) return d;
-  io::Source source("describe", d.sparse ? sparse_part(t, kValues) : t);
+  io::Source source({"describe", "x"}, d.sparse ? sparse_part(t, kValues) : t);
   const TensorSpec& spec = source.spec();
   Summary s = summarize(spec, source.data());
   d.size = spec.numel();

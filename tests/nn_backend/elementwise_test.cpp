@@ -59,7 +59,7 @@ TEST_CASE("relu keeps the dtype whatever floatx is, and infinities do not meet 0
   check_close(K::relu(floats({-1, 3}), 0, -2), {0, 0});  // a negative ceiling is 0
   CHECK(values(K::relu(K::constant({-1, 2}, "int32"))) == List{0, 2});
   CHECK(error_of([] { K::relu(K::constant({1}, "int32"), .1); }) ==
-        "relu: int32 is not a float dtype; cast it first (K::cast)");
+        "relu: x is int32, not a float dtype; cast it first (K::cast)");
 }
 
 TEST_CASE("NaN stays in relu whatever its options", "[elementwise]") {
@@ -126,7 +126,7 @@ TEST_CASE("log1p keeps its digits near 0, is -inf at -1 and NaN below", "[elemen
   CHECK(values(K::log1p(K::constant({1.00040436e-03, -.5, 3., 6.00218773e-05, 65504.}, float16))) ==
         values(K::constant({9.99450684e-04, -6.93359375e-01, 1.38671875, 6.00218773e-05, 11.09375}, float16)));
   CHECK(error_of([] { K::log1p(K::constant({1}, int32)); }) ==
-        "log1p: int32 is not a float dtype; cast it first (K::cast)");
+        "log1p: x is int32, not a float dtype; cast it first (K::cast)");
 }
 
 TEST_CASE("round takes ties to even and leaves integers alone", "[elementwise]") {
@@ -221,8 +221,8 @@ TEST_CASE("math on integers and bool is refused by name", "[elementwise]") {
     CHECK_THROWS_AS(f(p), TypeError);
     CHECK_THROWS_AS(f(Tensor()), ValueError);
   }
-  CHECK(error_of([&] { K::cos(i); }) == "cos: int32 is not a float dtype; cast it first (K::cast)");
-  CHECK(error_of([&] { K::square(p); }) == "square: bool is not a number; cast it first (K::cast)");
+  CHECK(error_of([&] { K::cos(i); }) == "cos: x is int32, not a float dtype; cast it first (K::cast)");
+  CHECK(error_of([&] { K::square(p); }) == "square: x is bool, not a number; cast it first (K::cast)");
   CHECK(error_of([&] { K::maximum(p, p); }) == "maximum: bool is not a number; cast it first (K::cast)");
 }
 

@@ -161,7 +161,7 @@ TEST_CASE("a body of control flow may use a sparse tensor from outside; it takes
   CHECK(values(out[1]) == values(eager));
   CHECK(values(out[2]) == values(K::gradients(K::sum(eager), {w})[0]));
   auto keep = [](const Tensor& s, const Tensor&) { return s; };
-  CHECK_THROWS_WITH(K::foldl(keep, p), "foldl: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::foldl(keep, p), "foldl: elems of shape (2, 2) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(K::foldr(keep, steps, p), "foldr: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(K::switch_(
                         K::sum(steps) > 0, [&] { return p; }, [&] { return p; }),

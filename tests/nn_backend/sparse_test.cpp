@@ -121,7 +121,7 @@ TEST_CASE("variable of a sparse value is a sparse tensor with the dtype of the v
   CHECK(x.dtype() == "float64");
   CHECK_THROWS_WITH(K::update(x, K::zeros({2, 3})), "update: x is not a variable; make it with K::variable");
   CHECK_THROWS_WITH(K::variable(K::placeholder({2, 3}, None, None, true)), Catch::Contains("symbolic"));
-  CHECK_THROWS_WITH(K::constant(x), "constant: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::constant(x), "constant: value of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
 }
 
 TEST_CASE("values keep the dtype of a container, numbers are floatx, and dtype decides", "[sparse]") {
@@ -199,17 +199,20 @@ TEST_CASE("bad sparse input is one line", "[sparse]") {
 
 TEST_CASE("what takes dense tensors refuses sparse ones in one line", "[sparse]") {
   Tensor x = K::sparse_coo({{0, 1}}, {1}, {2, 3}), v = K::zeros({2, 3});
-  CHECK_THROWS_WITH(x + 1, "add: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(v * x, "multiply: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(-x, "negative: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::exp(x), "exp: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::sum(x), "sum: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::reshape(x, {6}), "reshape: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::zeros_like(x), "zeros_like: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::batch_dot(x, v), "batch_dot: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(x + 1, "add: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(v * x, "multiply: argument 1 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(-x, "negative: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::exp(x), "exp: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::sum(x), "sum: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::reshape(x, {6}),
+                    "reshape: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::zeros_like(x), "zeros_like: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::batch_dot(x, v),
+                    "batch_dot: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(K::update(v, x), "update: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(K::set_value(v, x), "set_value: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::gradients(x, {v}), "gradients: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::gradients(x, {v}),
+                    "gradients: loss of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(x.data<float>(), "data: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(x.to_vector<float>(), "to_vector: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_AS(K::exp(x), TypeError);
@@ -380,19 +383,18 @@ TEST_CASE("parts of a sparse tensor that are sparse themselves are refused", "[s
          integers = K::sparse_coo({{0}, {1}}, K::constant({1, 2}, "int64"), {2});  // as long as they have entries
   Tensor pairs = K::to_sparse(K::constant({{0, 1}, {1, 0}}, "int64")),
          fed = K::placeholder({2}, None, "float32", /*sparse=*/true);
-  const std::string coo = "sparse_coo: the tensor (2,) is sparse; densify it first: K::to_dense(x)";
-  const std::string csr = "sparse_csr: the tensor (2,) is sparse; densify it first: K::to_dense(x)";
+  const std::string sparse = " of shape (2,) is sparse; densify it first: K::to_dense(x)";
   for (const Tensor& v : {line, fed})
     for (DType dtype : {DType(), float64}) {
-      CHECK(error_of([&] { K::sparse_coo(places, v, {3}, dtype); }) == coo);
-      CHECK(error_of([&] { K::sparse_csr({0, 1, 2}, {0, 1}, v, {2, 3}, dtype); }) == csr);
+      CHECK(error_of([&] { K::sparse_coo(places, v, {3}, dtype); }) == "sparse_coo: values" + sparse);
+      CHECK(error_of([&] { K::sparse_csr({0, 1, 2}, {0, 1}, v, {2, 3}, dtype); }) == "sparse_csr: values" + sparse);
     }
   CHECK(error_of([&] {
           K::sparse_coo(pairs, values, {3, 3});
-        }) == "sparse_coo: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
-  CHECK(error_of([&] { K::sparse_coo(places, values, integers); }) == coo);
-  CHECK(error_of([&] { K::sparse_csr(integers, {0, 1}, values, {1, 3}); }) == csr);
-  CHECK(error_of([&] { K::sparse_csr({0, 1, 2}, integers, values, {2, 3}); }) == csr);
+        }) == "sparse_coo: indices of shape (2, 2) is sparse; densify it first: K::to_dense(x)");
+  CHECK(error_of([&] { K::sparse_coo(places, values, integers); }) == "sparse_coo: dense_shape" + sparse);
+  CHECK(error_of([&] { K::sparse_csr(integers, {0, 1}, values, {1, 3}); }) == "sparse_csr: row_starts" + sparse);
+  CHECK(error_of([&] { K::sparse_csr({0, 1, 2}, integers, values, {2, 3}); }) == "sparse_csr: columns" + sparse);
 }
 
 TEST_CASE("indices of three axes are refused, and sparse tensors of computed values have their gradients in any order",

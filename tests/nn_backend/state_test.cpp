@@ -190,7 +190,7 @@ TEST_CASE("batch_set_value checks all pairs before it writes any", "[state]") {
   CHECK_THROWS_WITH(K::batch_set_value({{v, {0, 0}}, {w, {1, 2}}}),
                     "batch_set_value: the variable is (), the value (2,); shapes must be equal");
   CHECK_THROWS_WITH(K::batch_set_value(Tensors{v, w}, Tensors{K::constant({0, 0})}),
-                    "batch_set_value: 2 variables, 1 values");
+                    "batch_set_value: 2 variables, 1 values; there must be one for each");
   CHECK(values(v) == Vec{5, 6});
   K::batch_set_value(Tensors{v, w}, K::batch_get_value({K::constant({8, 9}), K::constant(1)}));
   CHECK(values(v) == Vec{8, 9});
