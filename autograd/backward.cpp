@@ -69,16 +69,16 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved, Comp
   const Body& l = Access::body(loss);
   if (!l.dtype.is_float()) fail_not_float({"gradients", "loss"}, l.dtype);
   for (std::int64_t i = 0; i < xs.size(); ++i) {
-    if (!xs[i].defined()) fail<ValueError>({"gradients"}, "variable ", i, " is ", kEmptyTensor);
+    if (!xs[i].defined()) fail_item<ValueError>("gradients", "variable", i, "is ", kEmptyTensor);
     const Body& x = Access::body(xs[i]);
     if (!x.node)
-      fail<ValueError>({"gradients"}, "variable ", i, " of shape ", x.shape(),
-                       " was not recorded (it is a constant); make it a K::variable or a K::placeholder");
+      fail_item<ValueError>("gradients", "variable", i, "of shape ", x.shape(),
+                            " was not recorded (it is a constant); make it a K::variable or a K::placeholder");
   }
   if (xs.empty()) return Tensors();
   Context& c = context();
   if (xs.size() > kMaxOutputs && c.recording && !l.symbolic() && !c.symbolic)
-    fail<NotImplementedError>({"gradients"}, xs.size(), " variables; one call takes at most ", kMaxOutputs);
+    fail<NotImplementedError>({"gradients", "variables"}, "are ", xs.size(), "; one call takes at most ", kMaxOutputs);
   if (!l.node) return std::vector<Tensor>(xs.size());
   if (l.symbolic() || c.symbolic) return backward({loss}, xs, {seed_for(loss)}, SavedValues::retain, told);
   if (c.saved_bytes.get() < fast_path_thresholds.released) saved = SavedValues::retain;

@@ -83,9 +83,7 @@ void Plan::prepare_tail(Frame& f) const {
   // The rule of update saw static shapes only: sizes that were unknown then are known now.
   for (const Effect& e : program_.effects) {
     const Body& value = e.instruction >= 0 ? f.own[e.slot] : *f.at[e.slot];
-    if (!value.same_shape(e.cell->spec))
-      fail<ValueError>({e.what}, which(e), "the variable has shape ", shape_text(e.cell->spec), ", the value ",
-                       shape_text(value));
+    if (!value.same_shape(e.cell->spec)) fail_shapes({e.what}, e.cell.get(), e.cell->spec, value, which(e));
   }
   f.commit.replaced.reserve(program_.effects.size());
   for (int k = program_.first_tail; k < end; ++k)

@@ -78,20 +78,20 @@ class Borrowed {
 
 namespace {
 
-/// "input 2 'x'"
-std::string input_text(int i, const std::string& name) {
-  return text("input ", i, name.empty() ? name : " '" + name + "'");
+/// Throws E about an input: "function: input 2 'x' ...", or without a name if that is empty.
+template <class E, class... Parts>
+[[noreturn]] void fail_input(int i, const std::string& name, const Parts&... parts) {
+  fail_item<E>("function", "input", i, name.empty() ? name : text('\'', name, "' "), parts...);
 }
 
 void check_shape(const Body& b, const TensorSpec& declared, int i, const std::string& name) {
-  if (!b.compatible(declared))
-    fail<ValueError>({"function"}, input_text(i, name), " is ", b.shape(), ", declared ", declared);
+  if (!b.compatible(declared)) fail_input<ValueError>(i, name, "is ", b.shape(), ", declared ", declared);
 }
 
 Tensor cast_feed(const Tensor& arg, DType dtype, int i) {
   const Body& b = Access::body(arg);
   if (b.dtype == dtype) return arg;
-  if (b.symbolic()) fail<TypeError>({"function"}, "input ", i, " is ", b.dtype, ", declared ", dtype);
+  if (b.symbolic()) fail_input<TypeError>(i, "", "is ", b.dtype, ", declared ", dtype, "; cast it (K::cast)");
   return value_cast(arg, dtype);
 }
 
@@ -101,14 +101,14 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
   if (feed.ignored) return arg;
   if (!arg.defined()) {  // an empty Tensor takes the default
     if (!feed.fallback)
-      fail<ValueError>({"function"}, "input ", i, " is an empty Tensor, and the placeholder ", feed.declared,
-                       " has no default");
+      fail_input<ValueError>(i, feed.name, "is an empty Tensor, and the placeholder ", feed.declared,
+                             " has no default");
     return Access::wrap(plain_body(feed.declared, feed.fallback->device, feed.fallback->load()));
   }
   const Body& b = Access::body(arg);
   if (is_sparse(b))
-    fail<ValueError>({"function"}, input_text(i, feed.name), " is sparse ", b.shape(), ", declared dense ",
-                     feed.declared, "; feed K::to_dense(x)");
+    fail_input<ValueError>(i, feed.name, "is sparse ", b.shape(), ", declared dense ", feed.declared,
+                           "; feed K::to_dense(x)");
   check_shape(b, feed.declared, i, feed.name);
   Tensor fed = cast_feed(arg, feed.declared.dtype, i);
   return fed.symbolic() ? fed : fed.to(feed.device);
@@ -117,12 +117,12 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
 void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const {
   const std::string& name = feeds[kValues].name;
   if (!arg.defined())
-    fail<ValueError>({"function"}, "input ", i, " is an empty Tensor, and the sparse placeholder ", port.declared,
-                     " has no default");
+    fail_input<ValueError>(i, name, "is an empty Tensor, and the sparse placeholder ", port.declared,
+                           " has no default");
   const Body& b = Access::body(arg);
   if (!is_sparse(b))
-    fail<ValueError>({"function"}, input_text(i, name), " is dense ", b.shape(), ", declared sparse ", port.declared,
-                     "; feed a sparse tensor (K::sparse_coo, K::sparse_csr, K::to_sparse)");
+    fail_input<ValueError>(i, name, "is dense ", b.shape(), ", declared sparse ", port.declared,
+                           "; feed a sparse tensor (K::sparse_coo, K::sparse_csr, K::to_sparse)");
   check_shape(b, port.declared, i, name);
   checked.push_back(sparse_part(arg, kIndices));
   Tensor values = cast_feed(sparse_part(arg, kValues), port.declared.dtype, i);

@@ -69,7 +69,7 @@ class PlanBuilder {
 };
 
 void PlanBuilder::add_input(const Tensor& t, int i) {
-  if (!t.defined()) fail<ValueError>({request_.what}, "input ", i, " is ", kEmptyTensor);
+  if (!t.defined()) fail_item<ValueError>(request_.what, "input", i, "is ", kEmptyTensor);
   TensorSpec declared;
   declared.set(Access::body(t));
   bool sparse = is_sparse(t);
@@ -78,9 +78,9 @@ void PlanBuilder::add_input(const Tensor& t, int i) {
   for (int part : {kIndices, kValues, kDenseShape}) {
     const Body& b = fed_part(Access::body(t), part);
     if (!b.node)
-      fail<ValueError>({request_.what}, "input ", i, " is a sparse tensor of shape ", declared,
-                       " that is not a placeholder; make it with ",
-                       "K::placeholder(shape, None, dtype, /*sparse=*/true)");
+      fail_item<ValueError>(request_.what, "input", i, "is a sparse tensor of shape ", declared,
+                            " that is not a placeholder; make it with ",
+                            "K::placeholder(shape, None, dtype, /*sparse=*/true)");
     add_feed(Access::wrap(b), i);
   }
 }
@@ -96,7 +96,7 @@ Tensors PlanBuilder::output_parts() {
       parts.push_back(t);
       continue;
     }
-    if (request_.body) fail_sparse(request_.what, Access::body(t));
+    if (request_.body) fail_sparse({request_.what}, Access::body(t));
     for (int part : {kIndices, kValues, kDenseShape}) parts.push_back(sparse_part(t, part));
   }
   return parts;
@@ -108,12 +108,12 @@ void PlanBuilder::add_feed(const Tensor& t, int i) {
   feed.declared.set(b);
   if (!b.node) {
     if (!(b.flags & kPhase))
-      fail<ValueError>({request_.what}, "input ", i, " of shape ", b.shape(),
-                       " is a constant; inputs are placeholders or other tensors on the tape");
+      fail_item<ValueError>(request_.what, "input", i, "of shape ", b.shape(),
+                            " is a constant; inputs are placeholders or other tensors on the tape");
     feed.ignored = true;  // a frozen learning phase
   } else {
     if (!fed_.insert({{b.node.get(), b.out}, feed.slot}).second)
-      fail<ValueError>({request_.what}, "input ", i, " of shape ", b.shape(), " is listed twice");
+      fail_item<ValueError>(request_.what, "input", i, "of shape ", b.shape(), " is listed twice");
     if ((b.flags & kLeaf) && b.node->cell->value.storage) feed.fallback = b.node->cell;
     if ((b.flags & kLeaf) && b.node->cell->name) feed.name = b.node->cell->name;
     program_.keep.push_back(b.node);
@@ -288,10 +288,10 @@ void PlanBuilder::add_sums() {
 
 /// Feeds a tensor that is no input with the value that feed_dict has for it.
 void PlanBuilder::add_fixed(const Body& key, const Body& value) {
-  if (!key.node) fail<ValueError>({request_.what}, "a key of feed_dict is a constant; keys are placeholders");
-  if (value.symbolic()) fail<ValueError>({request_.what}, "a value of feed_dict is symbolic");
+  if (!key.node) fail<ValueError>({request_.what, "feed_dict"}, "has a constant as a key; keys are placeholders");
+  if (value.symbolic()) fail<ValueError>({request_.what, "feed_dict"}, "has a symbolic value; K::eval computes it");
   if (is_sparse(key) != is_sparse(value))
-    fail<ValueError>({request_.what}, "feed_dict has a ",
+    fail<ValueError>({request_.what, "feed_dict"}, "has a ",
                      is_sparse(value) ? "sparse value for a dense" : "dense value for a sparse", " tensor of shape ",
                      key.shape(), "; K::to_dense and K::to_sparse convert");
   if (is_sparse(key)) {

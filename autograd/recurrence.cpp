@@ -189,7 +189,7 @@ Tensors recur(const Recurrence& r, const StepOf& step) {
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) {
       if (!t.defined()) fail_empty({r.what});
-      refuse_sparse(r.what, t);
+      refuse_sparse({r.what}, t);
       symbolic = symbolic || t.symbolic();
     }
   std::int64_t steps = loop_length(r, r.xs);

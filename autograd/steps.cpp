@@ -13,8 +13,6 @@
 namespace kassette::autograd {
 namespace {
 
-bool fits(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || a == b; }
-
 std::int64_t samples_of(const LoopForm& form, const TensorSpec& x) {
   return x.rank < 2 ? kUnknown : x.dims[1 - form.axis];
 }
@@ -38,7 +36,7 @@ void check_state(const char* what, const TensorSpec& before, const TensorSpec& a
 }
 
 void check_rows(const char* what, const std::string& which, const TensorSpec& s, std::int64_t samples) {
-  if (s.rank < 0 || (s.rank > 0 && (samples < 0 || s.dims[0] < 0 || s.dims[0] == samples))) return;
+  if (s.rank != 0 && !differ(s.dim(0), samples)) return;
   fail<ValueError>({what}, which, " has shape ", s, "; it must be (",
                    samples < 0 ? std::string("samples") : text(samples), ", ...), a row for each sample");
 }
@@ -48,15 +46,15 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
   for (const Tensor& x : xs) {
     const Body& b = Access::body(x);
     if (b.rank < 0) continue;
-    if (b.rank <= form.axis) fail<ValueError>({form.what}, "elements are a scalar; they need an axis to iterate over");
+    if (b.rank <= form.axis) fail<ValueError>({form.what, "elems"}, "holds a scalar; it needs an axis to iterate over");
     std::int64_t d = b.dims[form.axis];
-    if (!fits(n, d)) {
+    if (differ(n, d)) {
       if (n == form.length) fail<ValueError>({form.what, "input_length"}, "is ", n, ", the inputs have ", d, " steps");
       fail<ValueError>({form.what}, "the tensors have ", n, " and ", d,
                        " elements to iterate over; all must have the same number");
     }
     if (d >= 0) n = d;
-    if (form.batched && !fits(samples_of(form, b), samples_of(form, Access::body(xs.begin()[0]))))
+    if (form.batched && differ(samples_of(form, b), samples_of(form, Access::body(xs.begin()[0]))))
       fail<ValueError>({form.what}, "inputs of shapes ", static_cast<const TensorSpec&>(Access::body(xs.begin()[0])),
                        " and ", static_cast<const TensorSpec&>(b), "; their first two sizes must be equal");
   }
@@ -71,8 +69,8 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
                      states.size());
   for (std::int64_t i = 0; i < out.size(); ++i) {
     const Tensor& t = out.begin()[i];
-    if (!t.defined()) fail<ValueError>({form.what}, "the function returned an empty Tensor");
-    refuse_sparse(form.what, t);
+    if (!t.defined()) fail<ValueError>({form.what}, "the function returned ", kEmptyTensor);
+    refuse_sparse({form.what}, t);
     const Body& b = Access::body(t);
     bool is_state = i >= form.n_outputs;
     const Tensor* was = is_state ? states.begin() + (i - form.n_outputs) : before ? before + i : nullptr;

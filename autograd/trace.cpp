@@ -55,7 +55,7 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
   };
   for (const Tensor& t : out) {
     if (!t.defined()) fail<ValueError>({what}, "the function returned an empty Tensor");
-    refuse_sparse(what, t);
+    refuse_sparse({what}, t);
     look(Access::body(t));
   }
   while (!stack.empty()) {

@@ -13,12 +13,14 @@ namespace kassette::autograd {
 namespace {
 
 void update_rule(const OpCall& call, TensorSpec* out) {
-  const TensorSpec &x = call.spec(0), &v = call.spec(1);
+  const Body& x = *call.in[0].body;
+  const TensorSpec& v = call.spec(1);
   const char* what = update_name(call.attrs);
-  if (x.dtype != v.dtype) fail<TypeError>({what}, "the variable is ", x.dtype, ", the value ", v.dtype);
+  if (x.dtype != v.dtype)
+    fail<TypeError>({what}, variable_text(cell_of(x)), " is ", x.dtype, ", the value ", v.dtype, "; cast it (K::cast)");
   if (x.dtype == bool_ && call.attrs.as<UpdateAttrs>().mode != Effect::kSet)
-    fail<TypeError>({what}, "the variable is bool, not a number; K::update sets it");
-  if (!v.compatible(x)) fail<ValueError>({what}, "the variable is ", x, ", the value ", v, "; shapes must be equal");
+    fail<TypeError>({what, "x"}, "is bool, not a number; K::update sets it");
+  if (!v.compatible(x)) fail_shapes({what}, cell_of(x), x, v);
   out->set(x);
 }
 
@@ -72,12 +74,13 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average) {
   const Attrs attrs = UpdateAttrs{mode, moving_average};
   const char* what = update_name(attrs);
-  refuse_sparse(what, value);
+  refuse_sparse({what}, value);
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
-    fail<TypeError>({what}, "the first argument is not a variable; make it with K::variable");
+    fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
   const Body& v = Access::body(value);
-  if (v.device != b.device) fail<DeviceError>({what}, "the variable is on ", b.device, ", the value on ", v.device);
+  if (v.device != b.device)
+    fail<DeviceError>({what}, variable_text(cell_of(b)), " is on ", b.device, ", the value on ", v.device);
   Context& c = context();
   if (c.symbolic || v.symbolic()) {
     if (c.depth > 0)

@@ -9,16 +9,17 @@ namespace {
 
 /// The TensorSpec of a dtype and a known shape.
 TensorSpec numbers_of(const char* what, DType dtype, const Dims& shape) {
-  if (!dtype.given()) fail<TypeError>({what}, "no dtype was given");
+  if (!dtype.given()) fail<TypeError>({what, "dtype"}, "is None");
   TensorSpec spec(dtype, {});
-  if (shape.whole_) fail<TypeError>({what}, "the shape is a tensor; it must be numbers");
-  if (shape.size_ < 0) fail<ValueError>({what}, "no shape was given");
+  if (shape.whole_) fail<TypeError>({what, "shape"}, "is a tensor; it must be numbers");
+  if (shape.size_ < 0) fail<ValueError>({what, "shape"}, "is None");
   spec.rank = static_cast<std::int8_t>(shape.size_);
   for (int i = 0; i < shape.size_; ++i) {
     const Dim& d = shape.dims_[i];
-    if (d.tensor_) fail<TypeError>({what}, "the shape holds a tensor; it must hold numbers");
+    if (d.tensor_) fail<TypeError>({what, "shape"}, "holds a tensor; it must hold numbers");
     if (d.value_ < 0)
-      fail<ValueError>({what}, "a size of the shape is ", d.value_ == Dim::kNoneDim ? "None" : "negative");
+      fail<ValueError>({what, "shape"}, "holds ", d.value_ == Dim::kNoneDim ? "None" : text(d.value_),
+                       "; sizes must be known and not negative");
     spec.dims[i] = d.value_;
   }
   return spec;
@@ -40,11 +41,11 @@ Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Di
   try {
     if (count < 0 && count != detail::kOfShape) fail<ValueError>({"borrow"}, count, " elements");
     b.set(borrowed_spec(count, dtype, shape));
-    if (!data && b.numel()) fail<ValueError>({"borrow"}, "a null pointer for ", b.numel(), " elements");
+    if (!data && b.numel()) fail<ValueError>({"borrow", "data"}, "is a null pointer for ", b.numel(), " elements");
     if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(dtype.size()) != 0)
-      fail<ValueError>({"borrow"}, "the address is not aligned for ", dtype, "; from_memory copies");
+      fail<ValueError>({"borrow", "data"}, "is not aligned for ", dtype, "; from_memory copies");
     if (count == detail::kOfShape && dtype.is_bool() && !holds_bools(static_cast<const std::byte*>(data), b.numel()))
-      fail<ValueError>({"borrow"}, "a byte that is neither 0 nor 1 for bool; from_memory copies");
+      fail<ValueError>({"borrow", "data"}, "has a byte that is neither 0 nor 1 for bool; from_memory copies");
     b.device = cpu;
     b.storage = Storage::borrow(data, b.bytes(), {owner.release, owner.state});
   } catch (...) {
@@ -57,18 +58,19 @@ Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Di
 Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides) {
   TensorSpec spec = numbers_of("from_memory", dtype, shape);
   std::int64_t bytes = spec.checked_bytes("from_memory"), apart[kMaxRank] = {};
-  if (strides.whole_) fail<TypeError>({"from_memory"}, "the strides are a tensor; they must be numbers");
+  if (strides.whole_) fail<TypeError>({"from_memory", "strides"}, "are a tensor; they must be numbers");
   const bool given = strides.size_ >= 0;
   if (given && strides.size_ != spec.rank)
-    fail<ValueError>({"from_memory"}, strides.size_, " strides for the shape ", spec, "; there is one for each axis");
+    fail<ValueError>({"from_memory", "strides"}, "are ", strides.size_, " for the shape ", spec,
+                     "; there must be one for each axis");
   for (int i = 0; i < strides.size_; ++i) {
     const Dim& d = strides.dims_[i];
     if (d.tensor_ || d.value_ == Dim::kNoneDim)
-      fail<TypeError>({"from_memory"}, "a stride is ", d.tensor_ ? "a tensor" : "None",
-                      "; it must be a number of elements");
+      fail<TypeError>({"from_memory", "strides"}, "hold ", d.tensor_ ? "a tensor" : "None",
+                      "; they must be numbers of elements");
     apart[i] = d.value_;
   }
-  if (!data && bytes) fail<ValueError>({"from_memory"}, "a null pointer for the shape ", spec);
+  if (!data && bytes) fail<ValueError>({"from_memory", "data"}, "is a null pointer for the shape ", spec);
   Body b;
   b.set(spec);
   b.device = cpu;

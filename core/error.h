@@ -21,7 +21,8 @@ class KASSETTE_API Error : public std::exception {
   const char* what() const noexcept override;
   /// The function that the user called, such as "dot"; "" for an error that belongs to none.
   const char* function() const noexcept;
-  /// The argument at fault by its name in the header, such as "x"; "" where there is none, or more than one.
+  /// The argument at fault: its name in the header, such as "x", or its place in a list, such as "input 0". "" where
+  /// there is none, or where several do not fit each other.
   const char* argument() const noexcept;
 
  private:

@@ -25,6 +25,8 @@ struct Cell;
 inline constexpr std::int64_t kUnknown = -1;
 /// Whether two sizes (or ranks) are both known and differ.
 constexpr bool differ(std::int64_t a, std::int64_t b) { return a != b && a >= 0 && b >= 0; }
+/// The size of two parts together; kUnknown if that of one is.
+constexpr std::int64_t sum_of_sizes(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 ? kUnknown : a + b; }
 
 struct TensorSpec;
 [[noreturn]] void fail_size(const TensorSpec& spec, const char* what);
@@ -81,6 +83,8 @@ struct TensorSpec {
     for (int i = 0; agree && i < rank && i < o.rank; ++i) agree = !differ(dims[i], o.dims[i]);
     return agree;
   }
+  /// The size of an axis; kUnknown where the rank is unknown.
+  std::int64_t dim(int axis) const { return rank < 0 ? kUnknown : dims[axis]; }
   /// Fills in sizes that are unknown here and known in `o`, which is compatible. The dtype stays.
   void refine(const TensorSpec& o) {
     const DType own = dtype;
@@ -88,6 +92,14 @@ struct TensorSpec {
     dtype = own;
     for (int i = 0; i < rank && i < o.rank; ++i)
       if (dims[i] < 0) dims[i] = o.dims[i];
+  }
+  /// Returns false if the shapes are not compatible, else refines this one. The size along `skip` (-1: none) is not
+  /// compared, and stays.
+  bool merge(TensorSpec o, int skip) {
+    if (skip >= 0 && skip < o.rank) o.dims[skip] = kUnknown;
+    if (!compatible(o)) return false;
+    refine(o);
+    return true;
   }
   /// Copies all of it, unused dims too: that is four vector moves; copying only `rank` dims would call memcpy.
   void set(const TensorSpec& o) { *this = o; }

@@ -25,8 +25,7 @@ std::int8_t checked_rank(const char* what, std::int64_t rank, const Given&... gi
 /// `form` are the parts of the text behind the rank. An unknown rank is accepted.
 template <class... Form>
 void check_rank(const At& at, const TensorSpec& given, int rank, const Form&... form) {
-  if (given.rank >= 0 && given.rank != rank)
-    fail<ValueError>(at, "of shape ", given, " must have rank ", rank, form...);
+  if (differ(given.rank, rank)) fail<ValueError>(at, "of shape ", given, " must have rank ", rank, form...);
 }
 /// Throws ValueError for an argument whose rank must be known.
 [[noreturn]] void fail_unknown_rank(const At& at);

@@ -115,8 +115,9 @@ Axes::Axes(std::initializer_list<int> list) : size_(0), axes_() {
   for (int a : list) push(a);
 }
 void Axes::push(std::int64_t axis) {
-  if (size_ == kMaxRank) fail<ValueError>({"axis"}, "more than ", kMaxRank, " axes");
-  if (axis < INT_MIN || axis > INT_MAX) fail<ValueError>({"axis"}, axis, " of a tensor of at most ", kMaxRank, " axes");
+  if (size_ == kMaxRank) fail<ValueError>({"", "axis"}, "lists more than ", kMaxRank, " axes");
+  if (axis < INT_MIN || axis > INT_MAX)
+    fail<ValueError>({"", "axis"}, axis, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
   axes_[size_++] = static_cast<int>(axis);
 }
 

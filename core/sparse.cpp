@@ -29,8 +29,9 @@ Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& de
   return Access::wrap(std::move(b));
 }
 
-void fail_sparse(const char* what, const Body& b) {
-  fail<TypeError>({what}, "the tensor ", shape_text(b), " is sparse; densify it first: K::to_dense(x)");
+void fail_sparse(const At& at, const Body& b) {
+  fail<TypeError>(at, *at.argument ? "of shape " : "the tensor ", shape_text(b),
+                  " is sparse; densify it first: K::to_dense(x)");
 }
 
 }  // namespace kassette

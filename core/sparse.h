@@ -1,6 +1,6 @@
 // core/sparse.h - sparse tensors: handles over three dense ones.
 #pragma once
-#include "core/impl.h"
+#include "core/text.h"
 
 namespace kassette {
 
@@ -39,10 +39,10 @@ inline Tensor with_values(const Tensor& sparse, const Tensor& values) {
   return make_sparse(sparse_part(sparse, kIndices), values, sparse_part(sparse, kDenseShape), spec);
 }
 
-[[noreturn]] void fail_sparse(const char* what, const Body& b);
-/// Throws TypeError if t is sparse; `what` is the function that the message names.
-inline void refuse_sparse(const char* what, const Tensor& t) {
-  if (is_sparse(t)) fail_sparse(what, Access::body(t));
+[[noreturn]] void fail_sparse(const At& at, const Body& b);
+/// Throws TypeError if t is sparse.
+inline void refuse_sparse(const At& at, const Tensor& t) {
+  if (is_sparse(t)) fail_sparse(at, Access::body(t));
 }
 
 }  // namespace kassette

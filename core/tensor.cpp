@@ -106,7 +106,7 @@ Tensor Tensor::detach() const {
 
 Value concrete_value(const Body& b, const char* what) {
   if (b.flags & kForeign) fail_foreign(what, b);
-  if (is_sparse(b)) fail_sparse(what, b);
+  if (is_sparse(b)) fail_sparse({what}, b);
   if (b.symbolic())
     fail<ValueError>({what}, "the tensor ", b.shape(), " is symbolic: it depends on a placeholder or was built in a ",
                      "symbolic scope; K::function or K::eval gives its value");

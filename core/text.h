@@ -44,6 +44,13 @@ template <class E, class... Parts>
   throw E(at.function, at.argument, text(parts...).c_str());
 }
 
+/// fail() about one of a list: fail_item<ValueError>("function", "input", 2, "is listed twice").
+template <class E, class... Parts>
+[[noreturn]] __attribute__((noinline, cold)) void fail_item(const char* function, const char* item, std::int64_t i,
+                                                            const Parts&... parts) {
+  fail<E>({function, text(item, ' ', i).c_str()}, parts...);
+}
+
 /// What an empty Tensor is called: most are results of K::gradients for what the loss does not depend on.
 inline constexpr const char kEmptyTensor[] = "an empty Tensor (a gradient that is None, or an uninitialised variable?)";
 /// Throws the ValueError for an argument that is an empty Tensor.
@@ -53,6 +60,13 @@ inline constexpr const char kEmptyTensor[] = "an empty Tensor (a gradient that i
 
 /// A variable or a placeholder for messages: "'w' (2, 3)", or its shape alone.
 std::string leaf_text(const Cell& leaf);
+/// The cell of a leaf; null where the body has no node, as while a function runs.
+inline const Cell* cell_of(const Body& b) { return b.node ? b.node->cell.get() : nullptr; }
+/// "the variable 'w'", or "the variable" where it has no name or is not known (null).
+std::string variable_text(const Cell* variable);
+/// Throws the ValueError for a value whose shape is not `spec`, that of its variable. `which`: as below.
+[[noreturn]] void fail_shapes(const At& at, const Cell* variable, const TensorSpec& spec, const TensorSpec& value,
+                              const std::string& which = std::string());
 /// Throws the RuntimeError for a variable that has no value. `which`: the update that reads it, "update 1: ", or empty.
 [[noreturn]] void fail_unset(const At& at, const Cell& variable, const std::string& which = std::string());
 

@@ -17,7 +17,7 @@ using namespace devices;
 namespace {
 
 CudaDeviceApi* api_unless_cpu(const char* what, Device device) {
-  if (!device.given()) fail<DeviceError>({what}, "no device given; there are 'cpu' and 'cuda:N'");
+  if (!device.given()) fail<DeviceError>({what, "device"}, "is None; there are 'cpu' and 'cuda:N'");
   return device == cpu ? nullptr : &cuda_device_api(device);
 }
 
@@ -31,7 +31,7 @@ int device_count() {
 }
 
 const char* device_name(Device device) {
-  if (!device.given()) fail<DeviceError>({"device_name"}, "no device given; there are 'cpu' and 'cuda:N'");
+  if (!device.given()) fail<DeviceError>({"device_name", "device"}, "is None; there are 'cpu' and 'cuda:N'");
   if (device == cpu) return "cpu";
   const DevicePlugin* library = device_library();
   DeviceFacts facts;

@@ -35,7 +35,7 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
   Arg x(operand, DType(), "relu");
   if (alpha == 0 && max_value.is_none() && threshold == 0) return ops::relu(x);
   if (!x.tensor().defined()) fail_empty({"relu", "x"});
-  if (!x.body().dtype.is_float()) fail_not_float({"relu"}, x.body().dtype);
+  if (!x.body().dtype.is_float()) fail_not_float({"relu", "x"}, x.body().dtype);
   if (threshold == 0 && max_value.is_none()) return attribute_errors("relu", [&] { return leaky_relu(x, alpha); });
 
   DType dtype = x.body().dtype;

@@ -14,6 +14,7 @@
 #include "nn_backend/engines.h"
 #include "nn_backend/settings.h"
 #include "nn_backend/snapshot.h"
+#include "nn_backend/windows.h"
 #include "ops/arithmetic.h"
 #include "ops/dispatch.h"
 #include "ops/error_attribution.h"
@@ -35,13 +36,9 @@ constinit std::atomic<const std::string*> backend_name{nullptr};
 constinit std::mutex uids_mutex;
 constinit std::map<std::string, std::int64_t>* uids = nullptr;
 
-std::string quoted(Name name) { return name.given() ? string_of(name) : "None"; }
-
-bool is_channels_first(const std::string& text, const char* what, Name given) {
+bool is_channels_first(const std::string& text, const At& at, Name given) {
   if (text == kFirst) return true;
-  if (text != kLast)
-    fail<ValueError>({what}, "unknown data format '", quoted(given),
-                     "'; it must be 'channels_first' or 'channels_last'");
+  if (text != kLast) fail<ValueError>(at, "is ", quoted(given), "; it must be \"channels_last\" or \"channels_first\"");
   return false;
 }
 
@@ -116,14 +113,14 @@ void set_floatx(Name floatx) {
       set_default_float(d);
       return;
     }
-  fail<ValueError>({"set_floatx"}, "unknown floatx type '", quoted(floatx),
-                   "'; it must be 'float16', 'float32' or 'float64'");
+  fail<ValueError>({"set_floatx", "floatx"}, "is ", quoted(floatx),
+                   "; it must be \"float16\", \"float32\" or \"float64\"");
 }
 
 Tensor cast_to_floatx(const Operand& x) {
   if (is_tensor_operand(x) && is_foreign(tensor_of(x))) return cast(x, floatx());
   Tensor t = as_tensor(x, DType(), "cast_to_floatx");
-  if (!t.defined()) fail_empty({"cast_to_floatx"});
+  if (!t.defined()) fail_empty({"cast_to_floatx", "x"});
   return attribute_errors("cast_to_floatx", [&] { return copy_if_variable(ops::cast(t, default_float())); });
 }
 
@@ -133,14 +130,20 @@ Text image_data_format() {
 }
 void set_image_data_format(Name data_format) {
   ensure_loaded();
-  channels_first.store(is_channels_first(string_of(data_format), "set_image_data_format", data_format),
+  channels_first.store(is_channels_first(string_of(data_format), {"set_image_data_format", "data_format"}, data_format),
                        std::memory_order_relaxed);
 }
-Text normalize_data_format(Name value) {
-  if (!value.given()) return image_data_format();
-  std::string lower = string_of(value);
+bool is_channels_first(const At& at, Name given) {
+  if (!given.given()) {
+    ensure_loaded();
+    return channels_first.load(std::memory_order_relaxed);
+  }
+  std::string lower = string_of(given);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return is_channels_first(lower, "normalize_data_format", value) ? Text(kFirst) : Text(kLast);
+  return is_channels_first(lower, at, given);
+}
+Text normalize_data_format(Name value) {
+  return is_channels_first({"normalize_data_format", "value"}, value) ? Text(kFirst) : Text(kLast);
 }
 
 bool initialises_variables() { return !manual_initialization.load(std::memory_order_relaxed); }

@@ -53,8 +53,8 @@ Tensor elementwise_switch(const Tensor& condition, const Branches& b) {
   Tensor yes = b.force_yes(dtype_of_branches(b.yes, b.no)), no = b.force_no(yes.dtype());
   int rank = condition.ndim(), target = yes.ndim();
   if (rank > target && target >= 0)
-    fail<ValueError>({"switch_"}, "the condition has rank ", rank, ", the expressions ", target,
-                     "; a condition's rank is at most theirs");
+    fail<ValueError>({"switch_", "condition"}, "has rank ", rank, ", the expressions ", target,
+                     "; it must be at most theirs");
   if (rank < 0 || target < 0)
     fail<ValueError>(
         {"switch_"}, "the rank of the ", rank < 0 ? "condition" : "expressions",
@@ -108,13 +108,14 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
             const Operand& initializer, bool reverse, const char* what) {
   Arg elems(elements, DType(), what);
   if (!elems.tensor().defined()) fail_empty({what, "elems"});
-  refuse_sparse(what, elems);
+  refuse_sparse({what, "elems"}, elems);
   if (elems.body().rank == 0) fail<ValueError>({what, "elems"}, "is a scalar; it needs an axis to iterate over");
   autograd::Recurrence request;
   request.what = what;
   request.reverse = reverse;
   if (initializer.is_none()) {
-    if (elems.body().rank > 0 && elems.body().dims[0] == 0) fail<ValueError>({what}, "no elements and no initializer");
+    if (elems.body().rank > 0 && elems.body().dims[0] == 0)
+      fail<ValueError>({what, "elems"}, "has no elements, and there is no initializer");
     attribute_errors(what, [&] {
       request.states.push_back(reverse ? elems.tensor()[-1] : elems.tensor()[0]);
       request.xs.push_back(reverse ? elems.tensor()[kassette::slice(None, -1)] : elems.tensor()[kassette::slice(1)]);
@@ -195,8 +196,8 @@ Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& e
 
 CheckpointScope::CheckpointScope(std::int64_t steps) : old_(autograd::checkpoint_steps()) {
   if (steps < 0)
-    fail<ValueError>({"checkpoint_steps"}, steps,
-                     " steps; it must be positive, or 0 for the square root of the length");
+    fail<ValueError>({"checkpoint_steps", "n"}, "is ", steps,
+                     "; it must be positive, or 0 for the square root of the length");
   autograd::set_checkpoint_steps(steps);
 }
 CheckpointScope::~CheckpointScope() { autograd::set_checkpoint_steps(old_); }

@@ -20,7 +20,7 @@ ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name pa
                         const Dims& dilation_rate, bool causal = false) {
   ConvForm how;
   how.axes = axes;
-  how.channels_first = normalize_data_format(data_format) == "channels_first";
+  how.channels_first = is_channels_first({what, "data_format"}, data_format);
   const Padding kind = padding_of(what, padding, causal);
   if (kind == Padding::causal && how.channels_first)
     fail<ValueError>({what, "padding"}, "\"causal\" takes channels_last");
@@ -50,7 +50,8 @@ Tensor transposed(const char* what, const Operand& x, const Operand& kernel, con
   const DType dtype = dtype_beside(x, kernel);
   Arg input(x, dtype, what), weights(kernel, dtype, what);
   dense(what, "x", input);
-  return convolution_input_gradient(input, dense(what, "kernel", weights), dims_tensor(output_shape, what), how);
+  return convolution_input_gradient(input, dense(what, "kernel", weights),
+                                    dims_tensor(output_shape, what, "output_shape"), how);
 }
 
 Tensor separable(const char* what, const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
@@ -139,7 +140,8 @@ Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& out
 template Tensor conv3d_transpose<0>(const Operand&, const Operand&, const Dims&, const Dims&, Name, Name);
 Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const ConvOptions& o) {
   if (o.dilation_rate.size_ != 1 || o.dilation_rate.dims_[0].tensor_ || o.dilation_rate.dims_[0].value_ != 1)
-    fail<ValueError>({"conv3d_transpose"}, "it takes no dilation_rate");
+    fail<ValueError>({"conv3d_transpose", "dilation_rate"},
+                     "must be 1: a transposed convolution over three axes takes no other");
   return conv3d_transpose<0>(x, kernel, output_shape, o.strides, o.padding, o.data_format);
 }
 

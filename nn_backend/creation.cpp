@@ -21,7 +21,7 @@ namespace {
 Tensor value_as(const Operand& x, DType dtype, const char* what) {
   if (!dtype.given()) dtype = default_float();
   Tensor t = as_tensor(x, dtype, what);
-  if (!t.defined()) fail<ValueError>({what}, "the value is ", kEmptyTensor);
+  if (!t.defined()) fail_empty({what, "value"});
   // Borrowed memory may be written by its owner, and a variable's by updates.
   const Body& b = Access::body(t);
   bool borrowed = b.storage && b.storage->kind == Storage::kBorrowed;
@@ -58,7 +58,7 @@ Tensor with_shape(const Tensor& value, const TensorSpec& to, Device device) {
   Body b = Access::body(value);
   if (b.rank == 0) return filled_tensor(value.to(cpu), to, device, "constant");
   if (to.checked_bytes("constant") != b.bytes())
-    fail<ValueError>({"constant"}, "a value of shape ", static_cast<const TensorSpec&>(b), " does not fill ", to);
+    fail<ValueError>({"constant", "value"}, "of shape ", static_cast<const TensorSpec&>(b), " does not fill ", to);
   b.set(to);
   return Access::wrap(std::move(b)).to(device);
 }
@@ -67,8 +67,8 @@ Tensor with_shape(const Tensor& value, const TensorSpec& to, Device device) {
 /// shape is fed to, rules see as well.
 Tensor sparse_placeholder(const TensorSpec& declared, Name name) {
   if (declared.rank < 1)
-    fail<ValueError>({"placeholder"}, "a sparse placeholder of ", declared.rank < 0 ? "unknown rank" : "shape ()",
-                     "; its rank must be known and at least 1");
+    fail<ValueError>({"placeholder", "shape"}, declared.rank < 0 ? "of unknown rank" : "is ()",
+                     "; the rank of a sparse one must be known and at least 1");
   Tensor values = named_leaf(Leaf::placeholder, TensorSpec(declared.dtype, {kUnknown}), context().place, {}, name);
   // The name of the indices is for the message that nothing is fed to them.
   const char* own = Access::body(values).node->cell->name;
@@ -87,7 +87,7 @@ void declare(const Dims& shape, const Scalar& ndim, TensorSpec& spec) {
       const Dim& d = shape.dims_[i];
       if (d.tensor_) fail<TypeError>({"placeholder", "shape"}, "holds a tensor; it must hold numbers and None");
       if (d.value_ < 0 && d.value_ != Dim::kNoneDim)
-        fail<ValueError>({"placeholder"}, "a size of ", d.value_, "; an unknown size is K::None");
+        fail<ValueError>({"placeholder", "shape"}, "holds ", d.value_, "; an unknown size is K::None");
       spec.dims[i] = d.value_ == Dim::kNoneDim ? kUnknown : d.value_;
     }
     return;
@@ -96,7 +96,7 @@ void declare(const Dims& shape, const Scalar& ndim, TensorSpec& spec) {
     spec.rank = -1;
     return;
   }
-  if (Access::kind(ndim) != Scalar::kInt) fail<TypeError>({"placeholder", "ndim"}, "is not an integer");
+  if (Access::kind(ndim) != Scalar::kInt) fail<TypeError>({"placeholder", "ndim"}, "must be an integer or None");
   std::int64_t n = Access::int_value(ndim);
   spec.rank = checked_rank("placeholder", n);
   for (int i = 0; i < n; ++i) spec.dims[i] = kUnknown;
@@ -113,7 +113,7 @@ Tensor variable(const Operand& value, DType dtype, Name name, const Constraint& 
   KASSETTE_DISPATCH(variable, value, dtype, name, constraint);
   if (is_tensor_operand(value) && is_sparse(tensor_of(value))) {
     if (constraint.defined())
-      fail<ValueError>({"variable"}, "a sparse value takes no constraint; the result is not a variable");
+      fail<ValueError>({"variable", "constraint"}, "must be None for a sparse value: the result is not a variable");
     return sparse_value(tensor_of(value));
   }
   Tensor v = as_variable(value_as(value, dtype, "variable"), name);
@@ -123,7 +123,7 @@ Tensor variable(const Operand& value, DType dtype, Name name, const Constraint& 
 
 Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name) {
   KASSETTE_DISPATCH(constant, value, dtype, shape, name);
-  if (is_tensor_operand(value)) refuse_sparse("constant", tensor_of(value));
+  if (is_tensor_operand(value)) refuse_sparse({"constant", "value"}, tensor_of(value));
   if (shape.size_ < 0 && !shape.whole_) return value_as(value, dtype, "constant");
   const Device place = is_tensor_operand(value) ? Device() : context().place;
   Tensor t;
@@ -133,7 +133,7 @@ Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name)
   }
   Tensor to = dims_tensor(shape, "constant");
   if (to.symbolic())
-    fail<ValueError>({"constant"}, "the shape depends on a placeholder; K::zeros and K::ones take such a shape");
+    fail<ValueError>({"constant", "shape"}, "depends on a placeholder; K::zeros and K::ones take such a shape");
   return with_shape(t, shape_from(to, t.dtype(), "constant"), place.given() ? place : t.device());
 }
 
@@ -165,7 +165,7 @@ Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* 
 Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   Arg like(x, DType(), what);
   if (!like.tensor().defined()) fail_empty({what, "x"});
-  refuse_sparse(what, like);
+  refuse_sparse({what, "x"}, like);
   if (!dtype.given()) dtype = default_float();
   const Body& b = like.body();
   if (!b.node && !b.symbolic()) {
@@ -236,16 +236,16 @@ Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DT
 }  // namespace backend
 
 Constraint constraint_of(const Tensor& variable) {
-  if (!variable.defined()) fail_empty({"constraint_of"});
+  if (!variable.defined()) fail_empty({"constraint_of", "variable"});
   const Body& b = Access::body(variable);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
-    fail<TypeError>({"constraint_of"}, "the argument is not a variable; make it with K::variable");
+    fail<TypeError>({"constraint_of", "variable"}, "is none; make it with K::variable");
   auto* held = static_cast<const backend::HeldConstraint*>(b.node->cell->constraint.get());
   return held ? held->constraint : Constraint();
 }
 
 Text name_of(const Tensor& x) {
-  if (!x.defined()) fail_empty({"name_of"});
+  if (!x.defined()) fail_empty({"name_of", "x"});
   const Body& handle = Access::body(x);
   const Body& b = is_sparse(handle) ? sparse_part(handle, kValues) : handle;
   return b.flags & kLeaf ? Text(b.node->cell->name) : Text();

@@ -42,8 +42,8 @@ namespace {
 Tensor integers(const Operand& x, const char* what, const char* which) {
   Tensor t = as_tensor(x, int64, what, Fractions::cut);
   if (!t.defined()) fail_empty({what, which});
-  refuse_sparse(what, t);
-  if (t.dtype().is_bool()) fail<TypeError>({what}, which, " is bool, not a number; cast it first (K::cast)");
+  refuse_sparse({what, which}, t);
+  if (t.dtype().is_bool()) fail<TypeError>({what, which}, "is bool, not a number; cast it first (K::cast)");
   return t.dtype() == int64 ? t : cast(t, int64);
 }
 /// Half types as float32.
@@ -70,7 +70,7 @@ Tensor ctc_label_dense_to_sparse(const Operand& labels, const Operand& label_len
   const char* what = "ctc_label_dense_to_sparse";
   Tensor x = as_tensor(labels, DType(), what);
   if (!x.defined()) fail_empty({what, "labels"});
-  refuse_sparse(what, x);
+  refuse_sparse({what, "labels"}, x);
   Tensor lengths = integers(label_lengths, what, "label_lengths");
   return attribute_errors(what, [&] { return ops::ctc_label_dense_to_sparse(x, lengths); });
 }

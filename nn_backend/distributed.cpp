@@ -37,12 +37,15 @@ namespace {
 
 RankGroup& group_of(const World& w) { return WorldAccess::group(w); }
 
-void check(const char* what, const Tensor& x) {
-  if (!x.defined()) fail_empty({what});
-  refuse_sparse(what, x);
+void check(const At& at, const Tensor& x) {
+  if (!x.defined()) fail_empty(at);
+  refuse_sparse(at, x);
 }
-void check(const char* what, const Tensors& xs) {
-  for (const Tensor& x : xs) check(what, x);
+void check(const At& at, const Tensors& xs) {
+  for (const Tensor& x : xs) {
+    if (!x.defined()) fail<ValueError>(at, "hold ", kEmptyTensor);
+    check(at, x);
+  }
 }
 
 bool computes_now(const Tensor& x) { return !context().symbolic && !(x.defined() && x.symbolic()); }
@@ -54,11 +57,11 @@ bool computes_now(const Tensors& xs) {
 
 /// Calls run(group) after checking x. If a check fails the other ranks are told, so that they do not wait.
 template <class X, class F>
-auto together(const char* what, const X& x, const World& world, F run) {
+auto together(const At& at, const X& x, const World& world, F run) {
   RankGroup& group = group_of(world);
   const std::int64_t calls = group.calls;
   try {
-    check(what, x);
+    check(at, x);
     return run(group);
   } catch (const Error& e) {
     if (group.calls == calls && computes_now(x)) refuse_call(group, e.what());
@@ -106,7 +109,7 @@ int World::size() const { return group_->size; }
 int World::local_rank() const { return devices::local_rank(); }
 
 World World::split(int colour, int key) const {
-  if (colour < 0) fail<ValueError>({"split"}, "the colour is ", colour, "; it must not be negative");
+  if (colour < 0) fail<ValueError>({"split", "colour"}, "is ", colour, "; it must not be negative");
   return WorldAccess::make(split_ranks(*group_, colour, key));
 }
 
@@ -122,7 +125,7 @@ std::ostream& operator<<(std::ostream& os, const World& world) {
 
 Tensor all_reduce(const Tensor& x, Reduction how, const World& world) { return all_reduce(Tensors(x), how, world)[0]; }
 Tensors all_reduce(const Tensors& xs, Reduction how, const World& world) {
-  return together("all_reduce", xs, world,
+  return together({"all_reduce", "xs"}, xs, world,
                   [&](RankGroup& g) { return ops::all_reduce(xs, static_cast<ops::Reduction>(how), g); });
 }
 
@@ -194,10 +197,10 @@ class Buckets final : public autograd::Completions {
 
 Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options,
                           const World& world, autograd::SavedValues saved) {
-  check("gradients", loss);
-  return together("gradients", variables, world, [&](RankGroup& g) {
+  check({"gradients", "loss"}, loss);
+  return together({"gradients", "variables"}, variables, world, [&](RankGroup& g) {
     if (how != sum && how != mean)
-      fail<ValueError>({"gradients"}, "gradients are added or averaged over the ranks, with sum or mean");
+      fail<ValueError>({"gradients", "how"}, "must be sum or mean: gradients are added or averaged over the ranks");
     Buckets buckets(variables, how, options, g);
     return buckets.reduce(autograd::gradients(loss, variables, saved, &buckets));
   });
@@ -219,7 +222,7 @@ Tensors gradients(Tensor&& loss, const Tensors& variables, Reduction how, const 
 
 Tensor broadcast(const Tensor& x, int root, const World& world) { return broadcast(Tensors(x), root, world)[0]; }
 Tensors broadcast(const Tensors& xs, int root, const World& world) {
-  return together("broadcast", xs, world, [&](RankGroup& g) {
+  return together({"broadcast", "xs"}, xs, world, [&](RankGroup& g) {
     Tensors values = ops::broadcast(xs, root, g);
     for (std::int64_t i = 0; i < xs.size(); ++i)
       if (is_variable_tensor(xs[i])) values.begin()[i] = backend::update(xs[i], values[i]);
@@ -228,29 +231,29 @@ Tensors broadcast(const Tensors& xs, int root, const World& world) {
 }
 
 Tensor all_gather(const Tensor& x, const World& world) {
-  return together("all_gather", x, world, [&](RankGroup& g) { return ops::all_gather(x, g); });
+  return together({"all_gather", "x"}, x, world, [&](RankGroup& g) { return ops::all_gather(x, g); });
 }
 
 Tensor reduce_scatter(const Tensor& x, Reduction how, const World& world) {
-  return together("reduce_scatter", x, world,
+  return together({"reduce_scatter", "x"}, x, world,
                   [&](RankGroup& g) { return ops::reduce_scatter(x, static_cast<ops::Reduction>(how), g); });
 }
 
 Tensor all_to_all(const Tensor& x, const World& world) {
-  return together("all_to_all", x, world, [&](RankGroup& g) { return ops::all_to_all(x, g); });
+  return together({"all_to_all", "x"}, x, world, [&](RankGroup& g) { return ops::all_to_all(x, g); });
 }
 
 Tensor send(const Tensor& x, int to, const World& world) {
-  check("send", x);
+  check({"send", "x"}, x);
   return ops::send(x, to, group_of(world));
 }
 Tensor recv(const Tensor& like, int from, const World& world) {
-  check("recv", like);
+  check({"recv", "like"}, like);
   return ops::recv(like, from, group_of(world));
 }
 
 Tensor shard(const Tensor& x, const World& world) {
-  check("shard", x);
+  check({"shard", "x"}, x);
   return ops::shard(x, group_of(world));
 }
 
@@ -322,9 +325,11 @@ void save(Name path, const NamedTensors& tensors, const NamedTensors& shards, co
   const std::string file = string_of(path);
   all_or_none(group, "save", [&] {
     for (const NamedTensor& t : shards) {
-      check("save", t.tensor);
-      if (t.tensor.ndim() == 0) fail<ValueError>({"save"}, in_quotes(t.name), " is a scalar, which has no rows");
-      if (tensors.contains(t.name)) fail<ValueError>({"save"}, in_quotes(t.name), " is given twice");
+      check({"save", "shards"}, t.tensor);
+      if (t.tensor.ndim() == 0)
+        fail<ValueError>({"save", "shards"}, "holds ", in_quotes(t.name), ", a scalar, which has no rows");
+      if (tensors.contains(t.name))
+        fail<ValueError>({"save", "shards"}, "holds ", in_quotes(t.name), ", which is among the tensors too");
     }
   });
   const std::string checkpoint = new_checkpoint(group);
@@ -370,7 +375,7 @@ NamedTensors load(Name path, const LoadOptions& options, const World& world) {
 }
 
 void set_timeout(double seconds) {
-  if (!(seconds >= 0)) fail<ValueError>({"set_timeout"}, seconds, " seconds; it must not be negative");
+  if (!(seconds >= 0)) fail<ValueError>({"set_timeout", "seconds"}, "is ", seconds, "; it must not be negative");
   set_ranks_timeout(seconds);
 }
 

@@ -205,8 +205,8 @@ void register_backend(Name name, Factory factory) {
   std::string n = string_of(name);
   bool taken = n.empty();
   for (const auto& ours : kOurs) taken = taken || n == ours.name;
-  if (taken) fail<ValueError>({"register_backend"}, "the name '", n, "' is taken");
-  if (!factory) fail<ValueError>({"register_backend"}, "no factory for '", n, "'");
+  if (taken) fail<ValueError>({"register_backend", "name"}, "'", n, "' is taken");
+  if (!factory) fail<ValueError>({"register_backend", "factory"}, "is empty for '", n, "'");
   Registry& r = registry();
   std::lock_guard<std::mutex> lock(r.mutex);
   r.factories[n] = factory;

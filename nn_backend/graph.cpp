@@ -170,8 +170,8 @@ Tensor beside_variable(const Tensor& variable, const Tensor& value, int number) 
   Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
   Tensor there = number_on(value, variable.device());
   if (there.device() != variable.device())
-    fail<DeviceError>({"function"}, "update ", number, ": the variable is on ", variable.device(), ", the value on ",
-                      there.device());
+    fail<DeviceError>({"function"}, "update ", number, ": ", variable_text(cell_of(Access::body(variable))), " is on ",
+                      variable.device(), ", the value on ", there.device());
   return there;
 }
 
@@ -179,11 +179,11 @@ void add_updates(Plan::Request& request, const Updates& updates) {
   int i = 0;
   for (const Update* u = UpdateAccess::begin(updates); u != UpdateAccess::end(updates); ++u, ++i) {
     const Tensor &first = UpdateAccess::first(*u), &second = UpdateAccess::second(*u);
-    if (!first.defined()) fail<ValueError>({"function"}, "update ", i, " is ", kEmptyTensor);
+    if (!first.defined()) fail_item<ValueError>("function", "update", i, "is ", kEmptyTensor);
     const Body& b = Access::body(first);
     if (second.defined()) {
       if (!is_variable_body(b))
-        fail<TypeError>({"function"}, "update ", i, ": the first of the pair is not a variable");
+        fail_item<TypeError>("function", "update", i, "does not begin with a variable; make it with K::variable");
       request.set_pairs.push_back({first, beside_variable(first, second, i), i});
       check_pair(request.set_pairs.back());
       continue;
@@ -191,12 +191,12 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     if (b.node && b.node->op == &update_op) {
       request.update_ops.push_back(first);
     } else if (is_variable_body(b)) {
-      fail<ValueError>({"function"}, "update ", i,
-                       " already ran when it was made; pass {variable, new_value}, or make it ",
-                       "inside K::symbolic or from something that depends on a placeholder");
+      fail_item<ValueError>("function", "update", i,
+                            "already ran when it was made; pass {variable, new_value}, or make it ",
+                            "inside K::symbolic or from something that depends on a placeholder");
     } else {
-      fail<TypeError>({"function"}, "update ", i, " of shape ", b.shape(),
-                      " is not an update op; pass {variable, new_value}");
+      fail_item<TypeError>("function", "update", i, "of shape ", b.shape(),
+                           " is not an update op; pass {variable, new_value}");
     }
   }
 }
@@ -205,16 +205,16 @@ void add_updates(Plan::Request& request, const Updates& updates) {
 /// each call.
 Tensor feed_value(const Tensor& key, const Tensor& value) {
   if (!key.defined() || !value.defined())
-    fail<ValueError>({"function"}, "a ", key.defined() ? "value" : "key", " of feed_dict is ", kEmptyTensor);
+    fail<ValueError>({"function", "feed_dict"}, "has a ", key.defined() ? "value" : "key", " that is ", kEmptyTensor);
   const TensorSpec &declared = Access::body(key), &v = Access::body(value);
   if (!v.compatible(declared))
-    fail<ValueError>({"function"}, "feed_dict gives ", v.shape(), ", declared ", declared.shape());
+    fail<ValueError>({"function", "feed_dict"}, "gives ", v.shape(), ", declared ", declared.shape());
   if (Access::body(value).flags & kLeaf) {
     if (value.device() != key.device())
-      fail<DeviceError>({"function"}, "feed_dict gives a variable on ", value.device(),
+      fail<DeviceError>({"function", "feed_dict"}, "gives a variable on ", value.device(),
                         ", and the tensor that it stands for is on ", key.device());
     if (v.dtype == declared.dtype) return value;
-    fail<TypeError>({"function"}, "feed_dict gives a variable of ", v.dtype, ", declared ", declared.dtype);
+    fail<TypeError>({"function", "feed_dict"}, "gives a variable of ", v.dtype, ", declared ", declared.dtype);
   }
   if (v.dtype == declared.dtype) return value.to(key.device());
   if (is_sparse(value))
@@ -241,7 +241,7 @@ Update::Update(const Tensor& op) : first_(op) {}
 Update::Update(const Tensor& variable, const Operand& value)
     : first_(variable),
       second_(as_tensor(value, variable.defined() ? Access::body(variable).dtype : DType(), "function")) {
-  if (!second_.defined()) fail<ValueError>({"function"}, "the value of a pair is ", kEmptyTensor);
+  if (!second_.defined()) fail<ValueError>({"function", "updates"}, "hold a pair whose value is ", kEmptyTensor);
 }
 
 Updates::Updates(std::initializer_list<Update> list) : Updates() {
@@ -282,7 +282,7 @@ Function function(const Tensors& inputs, const Tensors& outputs, const Updates& 
   request.inputs = inputs;
   request.outputs = outputs;
   for (const Tensor& t : outputs)
-    if (!t.defined()) fail<ValueError>({"function"}, "an output is ", kEmptyTensor);
+    if (!t.defined()) fail<ValueError>({"function", "outputs"}, "hold ", kEmptyTensor);
   add_updates(request, updates);
   return FunctionAccess::make(Plan::build(request, /*keeps_calls=*/true));
 }
@@ -295,9 +295,9 @@ Function function(const Tensors& inputs, const Tensors& outputs, const FunctionO
   request.outputs = outputs;
   request.fetches = options.fetches;
   for (const Tensor& t : outputs)
-    if (!t.defined()) fail<ValueError>({"function"}, "an output is ", kEmptyTensor);
+    if (!t.defined()) fail<ValueError>({"function", "outputs"}, "hold ", kEmptyTensor);
   for (const Tensor& t : options.fetches)
-    if (!t.defined()) fail<ValueError>({"function"}, "a fetch is ", kEmptyTensor);
+    if (!t.defined()) fail<ValueError>({"function", "fetches"}, "hold ", kEmptyTensor);
   add_updates(request, options.updates);
   for (const Update* u = UpdateAccess::begin(options.feed_dict); u != UpdateAccess::end(options.feed_dict); ++u)
     request.feed_dict.push_back(
@@ -309,7 +309,7 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
   KASSETTE_DISPATCH(function, func, inputs);
   Plan::Request request;
   for (const Tensor& like : inputs) {
-    if (!like.defined()) fail<ValueError>({"function"}, "input ", request.inputs.size(), " is ", kEmptyTensor);
+    if (!like.defined()) fail_item<ValueError>("function", "input", request.inputs.size(), "is ", kEmptyTensor);
     const Body& b = Access::body(like);
     if (is_sparse(b)) request.inputs.push_back(placeholder(b.shape(), None, b.dtype, /*sparse=*/true));
     else request.inputs.push_back(make_leaf(Leaf::placeholder, b, b.device, {}, Name()));
@@ -322,7 +322,7 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
     request.outputs = func(request.inputs);
   }
   for (const Tensor& t : request.outputs)
-    if (!t.defined()) fail<ValueError>({"function"}, "the callable returned an empty Tensor");
+    if (!t.defined()) fail<ValueError>({"function", "func"}, "returned ", kEmptyTensor);
   request.update_ops = std::move(updates);
   return FunctionAccess::make(Plan::build(request, /*keeps_calls=*/true));
 }
@@ -331,7 +331,7 @@ namespace {
 
 /// The gradient of a sparse tensor is one with the same indices: that of its values.
 Tensors gradients_of(const Tensor& loss, const Tensors& variables, SavedValues saved) {
-  refuse_sparse("gradients", loss);
+  refuse_sparse({"gradients", "loss"}, loss);
   bool sparse = false;
   for (const Tensor& t : variables) sparse = sparse || is_sparse(t);
   if (!sparse) return autograd::gradients(loss, variables, saved);
@@ -394,10 +394,11 @@ Tensor learning_phase() {
 
 void set_learning_phase(Scalar value) {
   KASSETTE_DISPATCH(set_learning_phase, value);
-  if (value.is_none()) fail<ValueError>({"set_learning_phase"}, "None; it must be 0 (test) or 1 (train)");
+  if (value.is_none()) fail<ValueError>({"set_learning_phase", "value"}, "is None; it must be 0 (test) or 1 (train)");
   double v;
   write_scalar(&v, float64, value, "set_learning_phase");
-  if (v != 0 && v != 1) fail<ValueError>({"set_learning_phase"}, v, "; it must be 0 (test) or 1 (train)");
+  if (v != 0 && v != 1)
+    fail<ValueError>({"set_learning_phase", "value"}, "is ", v, "; it must be 0 (test) or 1 (train)");
   frozen_phase.store(static_cast<int>(v), std::memory_order_relaxed);
 }
 
@@ -408,7 +409,8 @@ void clear_session() {
 }
 
 LearningPhaseScope::LearningPhaseScope(int value) : old_(context().phase) {
-  if (value != 0 && value != 1) fail<ValueError>({"LearningPhaseScope"}, value, "; it must be 0 (test) or 1 (train)");
+  if (value != 0 && value != 1)
+    fail<ValueError>({"LearningPhaseScope", "value"}, "is ", value, "; it must be 0 (test) or 1 (train)");
   context().phase = value;
 }
 LearningPhaseScope::~LearningPhaseScope() { context().phase = old_; }
@@ -499,7 +501,7 @@ std::string scoped_name(Name name) {
 }
 
 NameScope::NameScope(Name name) : prefix_(nullptr), old_(context().name_scope) {
-  if (name.size() == 0) fail<ValueError>({"name_scope"}, "the name is empty");
+  if (name.size() == 0) fail<ValueError>({"name_scope", "name"}, "is empty");
   prefix_ = strdup(text(old_ ? old_ : "", string_of(name), '/').c_str());
   if (!prefix_) throw std::bad_alloc();
   context().name_scope = prefix_;

@@ -57,12 +57,12 @@ bool is_tensor(const Operand& x) {
 }
 bool is_keras_tensor(const Operand& x) {
   KASSETTE_DISPATCH(is_keras_tensor, x);
-  if (!is_tensor(x)) fail<ValueError>({"is_keras_tensor"}, kind_name(x), " is not a tensor");
+  if (!is_tensor(x)) fail<ValueError>({"is_keras_tensor", "x"}, "is ", kind_name(x), ", not a tensor");
   return Access::body(tensor_of(x)).flags & kLayer;
 }
 Tensor mark_keras_tensor(const Tensor& x) {
   KASSETTE_DISPATCH(mark_keras_tensor, x);
-  if (!x.defined()) fail_empty({"mark_keras_tensor"});
+  if (!x.defined()) fail_empty({"mark_keras_tensor", "x"});
   Body b = Access::body(x);
   b.flags |= kLayer;
   return Access::wrap(std::move(b));
@@ -81,7 +81,7 @@ Tensor size(const Operand& x, Name name) {
 Shape int_shape(const Operand& x) {
   KASSETTE_DISPATCH(int_shape, x);
   Arg t(x, DType(), "int_shape");
-  if (!t.tensor().defined()) fail_empty({"int_shape"});
+  if (!t.tensor().defined()) fail_empty({"int_shape", "x"});
   return t.tensor().shape();
 }
 Shape get_variable_shape(const Operand& x) {
@@ -106,9 +106,9 @@ Tensor cast(const Operand& x, DType dtype) {
 std::int64_t count_params(const Operand& x) {
   KASSETTE_DISPATCH(count_params, x);
   Arg t(x, DType(), "count_params");
-  if (!t.tensor().defined()) fail_empty({"count_params"});
+  if (!t.tensor().defined()) fail_empty({"count_params", "x"});
   if (!t.body().known())
-    fail<ValueError>({"count_params"}, static_cast<const TensorSpec&>(t.body()),
+    fail<ValueError>({"count_params", "x"}, "of shape ", static_cast<const TensorSpec&>(t.body()),
                      " has an unknown size; use K::size(x)");
   return t.body().numel();
 }

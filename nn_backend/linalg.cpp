@@ -64,8 +64,8 @@ Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes&
   DType dtype = dtype_beside(x_operand, y_operand);
   Arg x(x_operand, dtype, "batch_dot"), y(y_operand, dtype, "batch_dot");
   if (axes.size_ == 0 || axes.size_ > 2)
-    fail<ValueError>({"batch_dot"}, axes.size_,
-                     " axes given; there must be one of x and one of y, or one that stands for both");
+    fail<ValueError>({"batch_dot", "axes"}, "are ", axes.size_,
+                     "; there must be one of x and one of y, or one that stands for both");
   bool given = axes.size_ > 0;
   int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : kUsualAxis;
   return attribute_errors("batch_dot", [&] { return ops::batch_dot(x, y, of_x, of_y); });

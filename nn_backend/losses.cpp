@@ -46,8 +46,9 @@ Tensor ids_beside(const Tensor& target, const Tensor& z) {
   if (rank >= 0 && i.rank == rank - 1) return ids;
   if (rank > 0 && o.known()) {
     if (i.known() && i.numel() * o.dims[rank - 1] != o.numel())
-      fail<ValueError>({"sparse_categorical_crossentropy"}, i.numel(), " class ids ", static_cast<const TensorSpec&>(i),
-                       " for output ", static_cast<const TensorSpec&>(o), ", one for each row of the class axis");
+      fail<ValueError>({"sparse_categorical_crossentropy", "target"}, "holds ", i.numel(), " class ids ",
+                       static_cast<const TensorSpec&>(i), " for output ", static_cast<const TensorSpec&>(o),
+                       "; it must hold one for each row of the class axis");
     if (i.known()) return reshape(ids, Shape(o.dims, rank - 1));
   }
   Tensor rest = ops::max(z, -1);  // for its shape alone
@@ -95,7 +96,7 @@ Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& out
   Arg o(output, DType(), what), t(target, int64, what);
   check_floats(what, o);
   if (o.body().rank < 0 && axis != -1)
-    fail<ValueError>({what}, "the axis must be -1 where the rank of output is unknown, not ", axis);
+    fail<ValueError>({what, "axis"}, "is ", axis, "; where the rank of output is unknown it must be -1");
   if (axis != -1 || o.body().rank == 0) checked_axes(what, o, axis, /*keepdims=*/false);
   return attribute_errors(what, [&] {
     Tensor z = from_logits ? o.tensor() : wide(o);

@@ -62,9 +62,8 @@ int first_axis(const char* what, Name data_format) {
   fail<ValueError>({what, "data_format"}, "is ", quoted(data_format),
                    "; it must be \"channels_last\" or \"channels_first\"");
 }
-void check_factors(const char* what, std::initializer_list<int> factors) {
-  for (int f : factors)
-    if (f < 1) fail<ValueError>({what}, "a factor is ", f, "; it must be at least 1");
+void check_factor(const At& at, int factor) {
+  if (factor < 1) fail<ValueError>(at, "is ", factor, "; it must be at least 1");
 }
 
 }  // namespace
@@ -77,14 +76,14 @@ Tensor spatial_2d_padding(const Operand& x, const Operand& padding, Name data_fo
   KASSETTE_DISPATCH(spatial_2d_padding, x, padding, data_format);
   const char* what = "spatial_2d_padding";
   return attribute_errors(what, [&] {
-    return padded(what, x, padding, 2, normalize_data_format(data_format) == "channels_first" ? 2 : 1);
+    return padded(what, x, padding, 2, is_channels_first({what, "data_format"}, data_format) ? 2 : 1);
   });
 }
 Tensor spatial_3d_padding(const Operand& x, const Operand& padding, Name data_format) {
   KASSETTE_DISPATCH(spatial_3d_padding, x, padding, data_format);
   const char* what = "spatial_3d_padding";
   return attribute_errors(what, [&] {
-    return padded(what, x, padding, 3, normalize_data_format(data_format) == "channels_first" ? 2 : 1);
+    return padded(what, x, padding, 3, is_channels_first({what, "data_format"}, data_format) ? 2 : 1);
   });
 }
 
@@ -94,7 +93,8 @@ Tensor resize_images(const Operand& operand, int height_factor, int width_factor
   const char* what = "resize_images";
   return attribute_errors(what, [&] {
     const int axis = first_axis(what, data_format);
-    check_factors(what, {height_factor, width_factor});
+    check_factor({what, "height_factor"}, height_factor);
+    check_factor({what, "width_factor"}, width_factor);
     const std::string name = string_of(interpolation);
     const bool bilinear = name == "bilinear";
     if (!bilinear && name != "nearest")
@@ -116,7 +116,9 @@ Tensor resize_volumes(const Operand& operand, int depth_factor, int height_facto
   const char* what = "resize_volumes";
   return attribute_errors(what, [&] {
     const int axis = first_axis(what, data_format);
-    check_factors(what, {depth_factor, height_factor, width_factor});
+    check_factor({what, "depth_factor"}, depth_factor);
+    check_factor({what, "height_factor"}, height_factor);
+    check_factor({what, "width_factor"}, width_factor);
     Arg x(operand, DType(), what);
     check_rank({what, "x"}, Access::body(dense(what, "x", x)), 5);
     if (x.body().rank < 0) fail_unknown_rank({what, "x"});

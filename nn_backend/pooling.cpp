@@ -52,7 +52,7 @@ Padding padding_of(const char* what, Name padding, bool causal) {
 
 const Tensor& dense(const char* what, const char* name, const Tensor& t) {
   if (!t.defined()) fail_empty({what, name});
-  refuse_sparse(what, t);
+  refuse_sparse({what, name}, t);
   return t;
 }
 
@@ -62,7 +62,7 @@ Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool
             Name padding, Name data_format, Name pool_mode) {
   ConvForm form;
   form.axes = axes;
-  form.channels_first = normalize_data_format(data_format) == "channels_first";
+  form.channels_first = is_channels_first({what, "data_format"}, data_format);
   const Padding kind = padding_of(what, padding, /*causal=*/false);
   std::int64_t size[3], stride[3];
   numbers_for(what, "pool_size", pool_size, axes, size);
@@ -82,8 +82,7 @@ std::int64_t known_size(const char* what, const Body& b, int axis) {
   if (b.rank < 0) fail_unknown_rank({what, "kernel"});
   check_rank({what, "kernel"}, b, 3, ": (places, features, output channels)");
   if (b.dims[axis] < 0)
-    fail<ValueError>({what}, "the kernel has shape ", static_cast<const TensorSpec&>(b),
-                     "; its sizes have to be known");
+    fail<ValueError>({what, "kernel"}, "has shape ", static_cast<const TensorSpec&>(b), "; its sizes must be known");
   return b.dims[axis];
 }
 
@@ -110,8 +109,8 @@ std::int64_t extent_of_patches(const char* what, std::int64_t places, std::int64
   std::int64_t extent;
   if (places == 0) return 0;
   if (__builtin_mul_overflow(places - 1, stride, &extent) || __builtin_add_overflow(extent, size, &extent))
-    fail<ValueError>({what}, places, " patches with a stride of ", stride,
-                     " take more elements than a tensor can have");
+    fail<ValueError>({what, "strides"}, "hold ", stride, "; ", places,
+                     " patches take more elements than a tensor can have");
   return extent;
 }
 
@@ -135,11 +134,11 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   }
   const std::int64_t features = known_size(what, k, 1), filters = known_size(what, k, 2);
   if (known_size(what, k, 0) != all)
-    fail<ValueError>({what}, "the kernel ", static_cast<const TensorSpec&>(k), " has ", k.dims[0],
+    fail<ValueError>({what, "kernel"}, static_cast<const TensorSpec&>(k), " has ", k.dims[0],
                      " places, and output_shape asks for ", all);
   const int space = channels_first ? 2 : 1, channel_axis = channels_first ? 1 : axes + 1;
-  const std::int64_t channels = b.rank < 0 ? kUnknown : b.dims[channel_axis];
-  if (features % taps != 0 || (channels >= 0 && features != taps * channels))
+  const std::int64_t channels = b.dim(channel_axis);
+  if (features % taps != 0 || differ(features / taps, channels))
     fail<ValueError>({what}, "inputs ", static_cast<const TensorSpec&>(b), " and a kernel ",
                      static_cast<const TensorSpec&>(k), ": patches have ", taps,
                      " elements of each channel, the kernel takes ", features, " features");
@@ -206,7 +205,7 @@ Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& ke
   const char* what = "local_conv1d";
   return attribute_errors(what, [&] {
     std::int64_t size, stride;
-    const bool channels_first = normalize_data_format(data_format) == "channels_first";
+    const bool channels_first = is_channels_first({what, "data_format"}, data_format);
     numbers_for(what, "kernel_size", kernel_size, 1, &size);
     numbers_for(what, "strides", strides, 1, &stride);
     Arg w(kernel, dtype_beside(inputs, kernel), what);
@@ -220,7 +219,7 @@ Tensor local_conv2d(const Operand& inputs, const Operand& kernel, const Dims& ke
   const char* what = "local_conv2d";
   return attribute_errors(what, [&] {
     std::int64_t size[2], stride[2], places[2];
-    const bool channels_first = normalize_data_format(data_format) == "channels_first";
+    const bool channels_first = is_channels_first({what, "data_format"}, data_format);
     numbers_for(what, "kernel_size", kernel_size, 2, size);
     numbers_for(what, "strides", strides, 2, stride);
     numbers_for(what, "output_shape", output_shape, 2, places);
@@ -232,7 +231,7 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
   KASSETTE_DISPATCH(bias_add, x_operand, bias_operand, data_format);
   const char* what = "bias_add";
   return attribute_errors(what, [&] {
-    const bool channels_first = normalize_data_format(data_format) == "channels_first";
+    const bool channels_first = is_channels_first({what, "data_format"}, data_format);
     const DType dtype = dtype_beside(x_operand, bias_operand);
     Arg x(x_operand, dtype, what), bias(bias_operand, dtype, what);
     dense(what, "x", x);

@@ -50,7 +50,7 @@ struct Sample {
     return {key, dims, dtype};
   }
   void check_float() const {
-    if (!dtype.is_float()) fail<TypeError>({what}, dtype, " is not a float dtype");
+    if (!dtype.is_float()) fail<TypeError>({what, "dtype"}, "is ", dtype, "; it must be a float dtype");
   }
   /// A parameter as a tensor of the samples' dtype.
   Tensor parameter(const Operand& x, const char* name) const {
@@ -92,14 +92,19 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
   return attribute_errors(what, [&] { return placed(draw(s.draw(seed), 0, 1), shift, scale); });
 }
 
+[[noreturn]] void fail_fraction(const Sample& s, const Operand& x, const char* name) {
+  const bool number = Access::kind(x) == Scalar::kFloat;
+  fail<TypeError>({s.what, name}, number ? text("is ", Access::float_value(x), " and ") : "must be an integer where ",
+                  "the samples are ", s.dtype, "; bounds are integers, as in random_uniform(shape, 0, 10, \"", s.dtype,
+                  "\")");
+}
 /// An integer bound, which must be written as one.
 std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) {
   bool integral = Access::kind(x) == Scalar::kInt || Access::kind(x) == Scalar::kUint;
   bool zero = Access::kind(x) == Scalar::kFloat && Access::float_value(x) == 0;  // the default of minval
-  if (!integral && !zero)
-    fail<TypeError>({s.what}, s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype, "\")");
+  if (!integral && !zero) fail_fraction(s, x, name);
   std::int64_t v = integral ? Access::int_value(x) : 0;
-  if (Access::kind(x) == Scalar::kUint && v < 0) fail<ValueError>({s.what}, name, " does not fit int64");
+  if (Access::kind(x) == Scalar::kUint && v < 0) fail<ValueError>({s.what, name}, "does not fit int64");
   return v;
 }
 std::int64_t checked_low(const Sample& s, const Operand& x) {
@@ -108,8 +113,7 @@ std::int64_t checked_low(const Sample& s, const Operand& x) {
   return low;
 }
 std::int64_t checked_high(const Sample& s, const Operand& x) {
-  if (Access::kind(x) == Scalar::kFloat)
-    fail<TypeError>({s.what}, s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype, "\")");
+  if (Access::kind(x) == Scalar::kFloat) fail_fraction(s, x, "maxval");
   std::int64_t high = integer_bound(s, x, "maxval");
   if (high != INT64_MIN) scalar_tensor(high - 1, s.dtype, s.what);
   return high;
@@ -160,7 +164,7 @@ Tensor variable_of(F sample, DType dtype, Name name) {
 void set_random_seed(Scalar seed) {
   KASSETTE_DISPATCH(set_random_seed, seed);
   if (Access::kind(seed) != Scalar::kInt && Access::kind(seed) != Scalar::kUint)
-    fail<TypeError>({"set_random_seed"}, "the seed is not an integer");
+    fail<TypeError>({"set_random_seed", "seed"}, "must be an integer");
   ops::set_random_seed(static_cast<std::uint64_t>(Access::int_value(seed)));
 }
 
@@ -217,7 +221,8 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   if (!t.tensor().defined()) fail_empty({"dropout", "x"});
   if (!t.body().dtype.is_float())
     fail<ValueError>({"dropout", "x"}, "is ", t.body().dtype, "; it must be a float dtype");
-  Tensor dims = noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout");
+  Tensor dims =
+      noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout", "noise_shape");
   if (level == 0) return t.tensor();
   Tensor key = key_beside({&t.tensor(), &dims}, seed, "dropout");
   return ops::dropout(t, key, dims, level);

@@ -27,7 +27,8 @@ Tensor mean_of_numbers(const Tensor& x, const Axes& axis, bool keepdims) {
   return sum_by(where_positive(x, there), code) / sum_by(there, code);
 }
 const Axes& one_axis(const char* what, const Axes& axis) {
-  if (axis.size_ >= 0 && axis.size_ != 1) fail<ValueError>({what}, "takes one axis or None, not ", axis.size_);
+  if (axis.size_ >= 0 && axis.size_ != 1)
+    fail<ValueError>({what, "axis"}, "lists ", axis.size_, " axes; it must be one, or None");
   return axis;
 }
 

@@ -47,13 +47,14 @@ namespace {
 void check_list(const char* what, const Tensors& list, const char* name) {
   for (const Tensor& t : list) {
     if (!t.defined()) fail<ValueError>({what, name}, "holds ", kEmptyTensor);
-    refuse_sparse(what, t);
+    refuse_sparse({what, name}, t);
   }
 }
 void check_elements(const char* what, const Tensors& list, bool takes_list, const char* name) {
   if (list.empty()) fail<ValueError>({what, name}, "is an empty list");
   if (list.size() > 1 && !takes_list)
-    fail<TypeError>({what}, list.size(), " tensors to go through, and a function of one; let it take `const Tensors&`");
+    fail<TypeError>({what, name}, "are ", list.size(),
+                    " tensors, and the function takes one; let it take `const Tensors&`");
   check_list(what, list, name);
 }
 
@@ -61,11 +62,11 @@ void check_elements(const char* what, const Tensors& list, bool takes_list, cons
 Tensor mask_of(const Operand& given, const autograd::LoopForm& form) {
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
   Tensor mask = as_tensor(given, DType(), form.what);
-  refuse_sparse(form.what, mask);
+  refuse_sparse({form.what, "mask"}, mask);
   const Body& b = Access::body(mask);
   if (b.rank < 0) fail_unknown_rank({form.what, "mask"});
   mask = cast(mask, bool_);
-  if (b.rank != 3 || (b.dims[2] != 1 && b.dims[2] >= 0)) return mask;  // the loop refuses masks of another rank than 2
+  if (b.rank != 3 || differ(b.dims[2], 1)) return mask;  // the loop refuses masks of another rank than 2
   return attribute_errors(form.what, [&] { return squeeze(mask, 2); });
 }
 
@@ -77,7 +78,7 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, autograd
   if (!b.dtype.is_integer()) fail<TypeError>({form.what, "input_length"}, "is ", b.dtype, "; it must be integers");
   if (b.rank == 0 && !b.symbolic()) {
     form.length = lengths.item<std::int64_t>();
-    if (form.length < 0) fail<ValueError>({form.what, "input_length"}, "is ", form.length);
+    if (form.length < 0) fail<ValueError>({form.what, "input_length"}, "is ", form.length, "; it must not be negative");
     return Tensor();
   }
   if (b.rank != 1)
@@ -119,7 +120,7 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
   r.states = initial_states;
   r.mask = mask_of(mask, r);
   if (r.mask.defined() && initial_states.empty())
-    fail<ValueError>({"rnn"}, "a mask needs states to keep, and initial_states is empty");
+    fail<ValueError>({"rnn", "initial_states"}, "is empty; a mask needs states to keep");
   Tensor lengths = lengths_mask(input_length, inputs[0], r.mask.defined(), r);
   if (lengths.defined()) r.mask = lengths;
   check_list(r.what, initial_states, "initial_states");
@@ -162,7 +163,7 @@ Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name, DType dty
   return autograd::recur(r, [&](const Tensors& xs, const Tensors&) {
     Tensor y = fn(xs);
     if (y.defined() && Access::body(y).dtype != wanted)
-      fail<TypeError>({"map_fn"}, "the function returned ", Access::body(y).dtype, "; it must be ", wanted,
+      fail<TypeError>({"map_fn", "fn"}, "returned ", Access::body(y).dtype, "; it must be ", wanted,
                       dtype.given() ? ", the dtype asked for" : ", the dtype of elems; name the other one as dtype");
     return Tensors(y);
   })[0];

@@ -39,16 +39,16 @@ Tensor placed(const Tensor& made, const Operand& from) {
 Tensor values_of(const Operand& x, DType dtype, const char* what) {
   DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
   Tensor values = placed(as_tensor(x, dtype.given() ? dtype : own, what), x);
-  if (!values.defined()) fail<ValueError>({what}, "the values are ", kEmptyTensor);
-  refuse_sparse(what, values);
+  if (!values.defined()) fail_empty({what, "values"});
+  refuse_sparse({what, "values"}, values);
   return dtype.given() ? cast(values, dtype) : values;
 }
 
 Tensor integers_of(const Operand& x, const char* what, const char* which) {
   Tensor t = as_tensor(x, int64, what);
-  if (!t.defined()) fail<ValueError>({what}, which, " are ", kEmptyTensor);
-  refuse_sparse(what, t);
-  if (!t.dtype().is_integer()) fail<TypeError>({what}, which, " are ", t.dtype(), "; they must be integers (K::cast)");
+  if (!t.defined()) fail_empty({what, which});
+  refuse_sparse({what, which}, t);
+  if (!t.dtype().is_integer()) fail<TypeError>({what, which}, "are ", t.dtype(), "; they must be integers (K::cast)");
   return t;
 }
 
@@ -58,22 +58,22 @@ Tensor paired(const Tensor& indices, const Tensor& shape) {
   const Body &i = Access::body(indices), &s = Access::body(shape);
   if (i.rank != 1 || s.dims[0] < 1) return indices;
   if (i.dims[0] >= 0 && i.dims[0] % s.dims[0] != 0)
-    fail<ValueError>({"sparse_coo"}, "a list of ", i.dims[0], " indices for a dense shape of ", s.dims[0],
-                     " axes; there is one for each axis of each entry");
+    fail<ValueError>({"sparse_coo", "indices"}, "are a list of ", i.dims[0], " for a dense_shape of ", s.dims[0],
+                     " axes; there must be one for each axis of each entry");
   return reshape(indices, {Dim(-1), Dim(s.dims[0])});
 }
 
 Tensor checked_shape(const Dims& dims, const char* what) {
-  Tensor shape = dims_tensor(dims, what);
+  Tensor shape = dims_tensor(dims, what, "dense_shape");
   if (Access::body(shape).dims[0] == 0)
-    fail<ValueError>({what}, "the dense shape is (); a sparse tensor has at least one axis");
+    fail<ValueError>({what, "dense_shape"}, "is (); a sparse tensor has at least one axis");
   return shape;
 }
 
 const std::int64_t* host_integers(const Tensor& t, const char* which) {
   if (t.symbolic())
-    fail<ValueError>({"sparse_csr"}, which, " are symbolic; K::sparse_coo takes indices that depend on placeholders");
-  if (t.ndim() != 1) fail<ValueError>({"sparse_csr"}, which, " of shape ", t.shape(), "; they must be a vector");
+    fail<ValueError>({"sparse_csr", which}, "are symbolic; K::sparse_coo takes indices that depend on placeholders");
+  check_rank({"sparse_csr", which}, Access::body(t), 1);
   return t.data<std::int64_t>();
 }
 
@@ -82,7 +82,7 @@ const std::int64_t* host_integers(const Tensor& t, const char* which) {
 Tensor sparse_coo(const Operand& indices, const Operand& values, const Dims& dense_shape, DType dtype) {
   KASSETTE_DISPATCH(sparse_coo, indices, values, dense_shape, dtype);
   Tensor shape = checked_shape(dense_shape, "sparse_coo"), v = values_of(values, dtype, "sparse_coo");
-  Tensor at = integers_of(indices, "sparse_coo", "the indices");
+  Tensor at = integers_of(indices, "sparse_coo", "indices");
   return attribute_errors("sparse_coo", [&] { return ops::sparse_coo(paired(at, shape), v, shape); });
 }
 
@@ -91,19 +91,19 @@ Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Opera
   KASSETTE_DISPATCH(sparse_csr, row_starts, columns, values, dense_shape, dtype);
   const char* what = "sparse_csr";
   Tensor shape = checked_shape(dense_shape, what), v = values_of(values, dtype, what);
-  Tensor starts = cast(integers_of(row_starts, what, "the row starts"), int64).to(cpu),
-         at = cast(integers_of(columns, what, "the columns"), int64).to(cpu);
-  const std::int64_t *start = host_integers(starts, "the row starts"), *column = host_integers(at, "the columns");
-  TensorSpec matrix = shape_from(shape, v.dtype(), what);
+  Tensor starts = cast(integers_of(row_starts, what, "row_starts"), int64).to(cpu),
+         at = cast(integers_of(columns, what, "columns"), int64).to(cpu);
+  const std::int64_t *start = host_integers(starts, "row_starts"), *column = host_integers(at, "columns");
+  TensorSpec matrix = shape_from(shape, v.dtype(), what, "dense_shape");
   if (matrix.rank != 2)
-    fail<ValueError>({what}, "a dense shape of ", int(matrix.rank), " axes; compressed rows describe a matrix");
+    fail<ValueError>({what, "dense_shape"}, "has ", int(matrix.rank), " axes; compressed rows describe a matrix");
   std::int64_t n = at.size(), rows = starts.size() - 1;
   if (rows != matrix.dims[0])
-    fail<ValueError>({what}, rows + 1, " row starts for the dense shape ", matrix, "; there are ", matrix.dims[0] + 1,
-                     ", one more than rows");
+    fail<ValueError>({what, "row_starts"}, "are ", rows + 1, " for the dense_shape ", matrix, "; there must be ",
+                     matrix.dims[0] + 1, ", one more than rows");
   bool rises = start[0] == 0 && start[rows] == n;
   for (std::int64_t r = 0; rises && r < rows; ++r) rises = start[r] <= start[r + 1];
-  if (!rises) fail<ValueError>({what}, "the row starts do not rise from 0 to the number of columns given, ", n);
+  if (!rises) fail<ValueError>({what, "row_starts"}, "do not rise from 0 to the number of columns given, ", n);
   Tensor indices = empty_tensor(TensorSpec(int64, {n, 2}));
   auto* to = mutable_data<std::int64_t>(indices);
   for (std::int64_t r = 0; r < rows; ++r)
@@ -117,7 +117,7 @@ Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Opera
 Tensor to_sparse(const Operand& x) {
   KASSETTE_DISPATCH(to_sparse, x);
   Arg t(x, DType(), "to_sparse");
-  if (!t.tensor().defined()) fail_empty({"to_sparse"});
+  if (!t.tensor().defined()) fail_empty({"to_sparse", "x"});
   if (kassette::is_sparse(t.tensor())) return t;
   return attribute_errors("to_sparse", [&] { return ops::to_sparse(placed(t, x)); });
 }
@@ -130,15 +130,14 @@ bool is_sparse(const Operand& tensor) {
 Tensor to_dense(const Operand& tensor) {
   KASSETTE_DISPATCH(to_dense, tensor);
   Arg t(tensor, DType(), "to_dense");
-  if (!t.tensor().defined()) fail_empty({"to_dense"});
+  if (!t.tensor().defined()) fail_empty({"to_dense", "tensor"});
   if (!kassette::is_sparse(t.tensor())) return t;
   return attribute_errors("to_dense", [&] { return ops::to_dense(t); });
 }
 
 SparseParts sparse_parts(const Tensor& x) {
   KASSETTE_DISPATCH(sparse_parts, x);
-  if (!kassette::is_sparse(x))
-    fail<TypeError>({"sparse_parts"}, "the tensor is not sparse; K::to_sparse(x) makes it so");
+  if (!kassette::is_sparse(x)) fail<TypeError>({"sparse_parts", "x"}, "is not sparse; K::to_sparse(x) makes it so");
   return {sparse_part(x, kIndices), sparse_part(x, kValues), cast(sparse_part(x, kDenseShape), int64)};
 }
 

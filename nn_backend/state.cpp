@@ -31,14 +31,14 @@ Tensor change(const Tensor& x, const Operand& value, autograd::Effect::Mode mode
 Tensor in_dtype(const Operand& x, DType dtype, const At& at) {
   Tensor t = as_tensor(x, dtype, at.function);
   if (!t.defined()) fail_empty(at);
-  refuse_sparse(at.function, t);
+  refuse_sparse(at, t);
   return cast(t, dtype);
 }
 
 /// The value of any tensor, without history; of a sparse one dense. `what` is a literal.
 Tensor value_of(const Operand& x, const char* what) {
   Arg t(x, DType(), what);
-  if (!t.tensor().defined()) fail_empty({what});
+  if (!t.tensor().defined()) fail_empty({what, "x"});
   if (is_sparse(t.tensor())) return value_of(attribute_errors(what, [&] { return to_dense(t); }), what);
   if (!t.tensor().symbolic()) return attribute_errors(what, [&] { return t.tensor().detach(); });
   autograd::Plan::Request request;
@@ -49,15 +49,15 @@ Tensor value_of(const Operand& x, const char* what) {
 
 /// The value as the variable's dtype, checked.
 Value checked_value(const Tensor& x, const Operand& value, const char* what) {
-  if (!x.defined()) fail_empty({what});
+  if (!x.defined()) fail_empty({what, "x"});
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
-    fail<TypeError>({what}, "the first argument is not a variable; make it with K::variable");
+    fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
   Tensor t = as_tensor(value, b.dtype, what, Fractions::cut);
-  if (!t.defined()) fail<ValueError>({what}, "the value is ", kEmptyTensor);
+  if (!t.defined()) fail_empty({what, "value"});
   const Body& from = Access::body(t);
   Value now = concrete_value(from, what);
-  if (!from.same_shape(b)) fail<ValueError>({what}, "the variable is ", b.shape(), ", the value ", from.shape());
+  if (!from.same_shape(b)) fail_shapes({what}, cell_of(b), b, from);
   if (from.dtype != b.dtype) t = value_cast(t, b.dtype);
   if (t.device() != b.device) t = t.to(b.device);
   return read_value(Access::body(t));
@@ -138,7 +138,8 @@ void batch_set_value(std::initializer_list<ValuePair> tuples) {
 }
 void batch_set_value(const Tensors& variables, const Tensors& list) {
   if (variables.size() != list.size())
-    fail<ValueError>({"batch_set_value"}, variables.size(), " variables, ", list.size(), " values");
+    fail<ValueError>({"batch_set_value"}, variables.size(), " variables, ", list.size(),
+                     " values; there must be one for each");
   KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(variables, list), Pairs{{}, variables, list});
   std::vector<Value> values;
   for (std::int64_t i = 0; i < list.size(); ++i)

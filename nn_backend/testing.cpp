@@ -219,12 +219,13 @@ void assert_close(const Array& actual, const Array& expected, const Tolerance& t
 Random::Random(Scalar seed) : seed_(0), outer_(context().randoms) {
   const char* given = std::getenv("KASSETTE_TEST_SEED");
   if (!seed.is_none()) {
-    if (Access::kind(seed) != Scalar::kInt) fail<TypeError>({"Random"}, "the seed has to be an integer");
+    if (Access::kind(seed) != Scalar::kInt) fail<TypeError>({"Random", "seed"}, "must be an integer or None");
     seed_ = Access::int_value(seed);
   } else if (given) {
     char* end = nullptr;
     seed_ = std::strtoll(given, &end, 10);
-    if (end == given || *end) fail<ValueError>({"Random"}, "KASSETTE_TEST_SEED is '", given, "', expected an integer");
+    if (end == given || *end)
+      fail<ValueError>({"Random"}, "KASSETTE_TEST_SEED is '", given, "'; it must be an integer");
   }
   context().randoms = this;
 }
@@ -256,7 +257,7 @@ namespace {
 
 /// FOLDER/NAME, without an extension.
 std::string golden_path(Name name, const GoldenOptions& o) {
-  if (name.size() == 0) fail<ValueError>({"compare_golden"}, "no name");
+  if (name.size() == 0) fail<ValueError>({"compare_golden", "name"}, "is empty");
   const Name folder =
       o.folder.given() ? o.folder : Name(static_cast<const char*>(secure_getenv("KASSETTE_GOLDEN_DIR")));
   return text(folder.given() ? string_of(folder) : "golden", '/', string_of(name));

@@ -4,6 +4,7 @@
 
 #include <kassette/tensor.h>
 
+#include "core/text.h"
 #include "ops/window.h"
 
 namespace kassette {
@@ -14,6 +15,9 @@ namespace backend {
 void numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to);
 /// A name as messages show it: quoted, or None.
 std::string quoted(Name name);
+/// True for "channels_first", in any case, and for None where that is the default. Throws ValueError for an unknown
+/// name.
+bool is_channels_first(const At& at, Name given);
 /// The padding of that name. Throws ValueError for an unknown one, and for "causal" unless `causal`.
 ops::Padding padding_of(const char* what, Name padding, bool causal);
 /// Returns t. Throws if it is an empty or a sparse Tensor.

@@ -248,7 +248,7 @@ bool collect(const OpDef& op, const In* inputs, int n_in, Source* from, Reading&
       seen.depth = std::max(seen.depth, b->depth);
     }
     seen.flags |= b->flags;
-    if (b->flags & kSparse) fail_sparse(op.name, *b);
+    if (b->flags & kSparse) fail_sparse({op.name, text("argument ", i).c_str()}, *b);
     if (b->flags & kForeign) fail_foreign(op.name, *b);
     if (!has_bit(op.host, i) && !op.anywhere) {
       if (seen.device.given() && b->device != seen.device) return false;

@@ -86,8 +86,8 @@ void float_to_half(void* to, DType dtype, const float* from, std::int64_t n) {
 constinit const OpDef cast_op{.name = "cast", .rule = rule, .cpu = kernel, .vjp = gradient};
 
 Tensor cast(const Tensor& x, DType dtype) {
-  if (!x.defined()) fail_empty({"cast"});
-  if (!dtype.given()) fail<TypeError>({"cast"}, "no dtype given");
+  if (!x.defined()) fail_empty({"cast", "x"});
+  if (!dtype.given()) fail<TypeError>({"cast", "dtype"}, "is None");
   if (x.dtype() == dtype) return x;
   if (is_sparse(x)) return with_values(x, cast(sparse_part(x, kValues), dtype));
   return apply1(cast_op, CastAttrs{dtype}, {x});

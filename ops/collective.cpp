@@ -45,7 +45,7 @@ void all_gather_rule(const OpCall& call, TensorSpec* out) {
 }
 
 void check_rows(const OpCall& call) {
-  if (call.spec(0).rank == 0) fail<ValueError>({call.op.name}, "a scalar has no rows");
+  if (call.spec(0).rank == 0) fail<ValueError>({call.op.name, "x"}, "is a scalar, which has no rows");
 }
 
 void reduce_scatter_rule(const OpCall& call, TensorSpec* out) {
@@ -63,7 +63,7 @@ void all_to_all_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(0));
   const int size = group_of(call.attrs).size;
   if (out->rank > 0 && out->dims[0] % size > 0)
-    fail<ValueError>({"all_to_all"}, call.spec(0), " has ", out->dims[0], " rows, which ", size,
+    fail<ValueError>({"all_to_all", "x"}, "of shape ", call.spec(0), " has ", out->dims[0], " rows, which ", size,
                      " ranks do not divide");
 }
 
@@ -143,17 +143,18 @@ void recv_vjp(const VjpContext& r) {
   r.din(0) = broadcast_like(sent, r.in(0));
 }
 
-void check_rank(const char* what, int rank, const RankGroup& group) {
+void check_rank(const At& at, int rank, const RankGroup& group) {
   if (rank < 0 || rank >= group.size)
-    fail<ValueError>({what}, "there is no rank ", rank, "; the world has ", group.size,
-                     group.size == 1 ? " rank" : " ranks");
+    fail<ValueError>(at, "is ", rank, "; the world has ", group.size, group.size == 1 ? " rank" : " ranks",
+                     ", counted from 0");
 }
-void check_peer(const char* what, int rank, const RankGroup& group) {
-  check_rank(what, rank, group);
-  if (rank == group.rank) fail<ValueError>({what}, "rank ", rank, " is this rank itself");
+void check_peer(const At& at, int rank, const RankGroup& group) {
+  check_rank(at, rank, group);
+  if (rank == group.rank) fail<ValueError>(at, "is ", rank, ", this rank itself");
   if (context().depth > 0)
     fail<NotImplementedError>(
-        {what}, "inside a loop or a branch of K::switch_, whose steps may be computed again; exchange outside of it");
+        {at.function},
+        "inside a loop or a branch of K::switch_, whose steps may be computed again; exchange outside of it");
 }
 
 // Note [Ops of many ranks]
@@ -285,7 +286,7 @@ Tensors all_reduce(const Tensors& xs, Reduction how, const RankGroup& group) {
   });
 }
 Tensors broadcast(const Tensors& xs, int root, const RankGroup& group) {
-  check_rank("broadcast", root, group);
+  check_rank({"broadcast", "root"}, root, group);
   if (xs.empty()) return {};
   return apply_all(broadcast_op, collective_attrs(xs.size(), group, Reduction::sum, root), xs);
 }
@@ -304,11 +305,11 @@ Tensor all_to_all(const Tensor& x, const RankGroup& group) {
   return apply1(all_to_all_op, collective_attrs(0, group), {x});
 }
 Tensor send(const Tensor& x, int to, const RankGroup& group) {
-  check_peer("send", to, group);
+  check_peer({"send", "to"}, to, group);
   return apply1(send_op, collective_attrs(0, group, Reduction::sum, to), {x});
 }
 Tensor recv(const Tensor& like, int from, const RankGroup& group) {
-  check_peer("recv", from, group);
+  check_peer({"recv", "from"}, from, group);
   return apply1(recv_op, collective_attrs(0, group, Reduction::sum, from), {like});
 }
 

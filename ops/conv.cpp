@@ -20,21 +20,24 @@ void check_floats(const TensorSpec& x, const TensorSpec& w) {
                     "; cast one of them (K::cast), tensors are not promoted");
 }
 
+/// The argument of the K function that the kernel is.
+const char* kernel_name(const ConvForm& how) {
+  return how.depthwise ? "depthwise_kernel" : how.pointwise ? "pointwise_kernel" : "kernel";
+}
+
 /// Checks a kernel's rank, that none of its sizes is 0, and that its axis `of_kernel` fits the `channels` of its input
 /// x.
 void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channels, const TensorSpec& x, int of_kernel) {
   if (w.rank < 0) return;
-  if (w.rank != how.axes + 2)
-    fail<ValueError>({"convolution"}, "the kernel of shape ", w, " must have rank ", how.axes + 2,
-                     ": (size of each axis..., ",
-                     how.depthwise           ? "channels, multiplier)"
-                     : of_kernel == how.axes ? "input channels, output channels)"
-                                             : "output channels, input channels)");
+  const At kernel{"convolution", kernel_name(how)};
+  check_rank(kernel, w, how.axes + 2, ": (size of each axis..., ",
+             how.depthwise           ? "channels, multiplier)"
+             : of_kernel == how.axes ? "input channels, output channels)"
+                                     : "output channels, input channels)");
   for (int i = 0; i < w.rank; ++i)
-    if (w.dims[i] == 0) fail<ValueError>({"convolution"}, "the kernel has shape ", w, "; no size of a kernel is 0");
+    if (w.dims[i] == 0) fail<ValueError>(kernel, "has shape ", w, "; no size of a kernel is 0");
   for (int i = 0; how.pointwise && i < how.axes; ++i)
-    if (known(w.dims[i]) && w.dims[i] != 1)
-      fail<ValueError>({"convolution"}, "the pointwise kernel has shape ", w, "; its spatial sizes must be 1");
+    if (differ(w.dims[i], 1)) fail<ValueError>(kernel, "has shape ", w, "; its spatial sizes must be 1");
   if (channels == 0) fail<ValueError>({"convolution", "x"}, "has shape ", x, "; it has no channels");
   if (differ(w.dims[of_kernel], channels))
     fail<ValueError>({"convolution"}, "x ", x, " has ", channels, " channels, and the kernel ", w, " takes ",
@@ -48,14 +51,14 @@ WindowAxis column_slice_of(const ConvForm& how, int axis, const TensorSpec& w) {
   window.size = w.dims[axis];
   std::int64_t span;
   if (__builtin_mul_overflow(window.size - 1, window.dilation, &span) || span > kMostBytes)
-    fail<ValueError>({"convolution"}, "a kernel of shape ", w, " with dilation ", window.dilation,
+    fail<ValueError>({"convolution", kernel_name(how)}, "of shape ", w, " with dilation_rate ", window.dilation,
                      " spans more than can be addressed");
   return window;
 }
 
 /// Returns the number of positions along an axis; kUnknown if it depends on an unknown size.
 std::int64_t positions(const ConvForm& how, int axis, const TensorSpec& x, const TensorSpec& w) {
-  std::int64_t n = x.rank < 0 ? kUnknown : x.dims[how.space_axis(axis)];
+  std::int64_t n = x.dim(how.space_axis(axis));
   WindowAxis window = how.window[axis];
   if (w.rank >= 0 && known(w.dims[axis])) window = column_slice_of(how, axis, w);
   else if (window.padding == Padding::valid) return kUnknown;
@@ -82,11 +85,11 @@ void rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &w = call.spec(1);
   check_floats(x, w);
   check_rank("convolution", how, x, "x");
-  std::int64_t channels = x.rank < 0 ? kUnknown : x.dims[how.channel_axis()];
+  std::int64_t channels = x.dim(how.channel_axis());
   check_kernel(how, w, channels, x, how.axes);
   out->dtype = x.dtype;
   out->rank = static_cast<std::int8_t>(how.axes + 2);
-  out->dims[0] = x.rank < 0 ? kUnknown : x.dims[0];
+  out->dims[0] = x.dim(0);
   out->dims[how.channel_axis()] = channels_out(how, w, x, channels);
   for (int i = 0; i < how.axes; ++i) out->dims[how.space_axis(i)] = positions(how, i, x, w);
 }
@@ -97,11 +100,11 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &dy = call.spec(0), &w = call.spec(1);
   check_floats(dy, w);
   check_rank("convolution", how, dy, "x");
-  const DimValues dims = read_dims(call, 2);
-  if (dims.rank >= 0 && dims.rank != how.axes + 2)
+  const DimValues dims = read_dims(call, 2, "output_shape");
+  if (differ(dims.rank, how.axes + 2))
     fail<ValueError>({"convolution", "output_shape"}, dims, " has ", dims.rank, " entries; it must have ", how.axes + 2,
                      ", the batch and the channels among them");
-  std::int64_t channels = dy.rank < 0 ? kUnknown : dy.dims[how.channel_axis()];
+  std::int64_t channels = dy.dim(how.channel_axis());
   if (!how.depthwise) check_kernel(how, w, channels, dy, how.axes + 1);
   out->dtype = dy.dtype;
   out->rank = static_cast<std::int8_t>(how.axes + 2);
@@ -109,17 +112,17 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   auto refuse = [&](auto... why) {
     fail<ValueError>({"convolution"}, "output_shape ", dims, " for x ", dy, " and a kernel ", w, ": ", why...);
   };
-  const std::int64_t batch = dy.rank < 0 ? kUnknown : dy.dims[0];
+  const std::int64_t batch = dy.dim(0);
   if (differ(entry(0), batch)) refuse("the batch is ", batch);
   out->dims[0] = known(batch) ? batch : std::max(entry(0), kUnknown);
   const int c = how.channel_axis();
-  const std::int64_t of_kernel = w.rank < 0 ? kUnknown : w.dims[how.axes];
+  const std::int64_t of_kernel = w.dim(how.axes);
   if (differ(entry(c), of_kernel) || (known(of_kernel) && dims.rank >= 0 && !dims.is_unknown(c) && entry(c) < 0))
     refuse("the kernel gives ", of_kernel, " channels");
   out->dims[c] = known(of_kernel) ? of_kernel : entry(c);
   for (int i = 0; i < how.axes; ++i) {
     const int axis = how.space_axis(i);
-    std::int64_t n = entry(axis), have = dy.rank < 0 ? kUnknown : dy.dims[axis];
+    std::int64_t n = entry(axis), have = dy.dim(axis);
     out->dims[axis] = n;
     if (dims.rank >= 0 && !dims.is_unknown(axis) && n < 0)
       refuse("the sizes of space have to be given (None is shown as -1)");

@@ -25,8 +25,8 @@ std::int64_t samples(const OpCall& call) {
   int from = 0;
   for (int i : {kCtcY, kCtcLabels, kCtcInputLength, kCtcLabelLength}) {
     const TensorSpec& x = call.spec(i);
-    if (x.rank < 0 || x.dims[0] < 0) continue;
-    if (n >= 0 && n != x.dims[0])
+    if (x.dim(0) < 0) continue;
+    if (differ(n, x.dims[0]))
       fail<ValueError>({kCtcName}, names[from], " ", call.spec(from), " has ", n, " samples, ", names[i], " ", x,
                        " has ", x.dims[0]);
     n = x.dims[0];
@@ -42,8 +42,7 @@ std::int64_t check(const OpCall& call) {
   for (auto [i, name] : {std::pair(kCtcInputLength, "input_length"), std::pair(kCtcLabelLength, "label_length")}) {
     const TensorSpec& x = call.spec(i);
     check_rank({kCtcName, name}, x, 2, ": (samples, 1)");
-    if (x.rank == 2 && x.dims[1] != kUnknown && x.dims[1] != 1)
-      fail<ValueError>({kCtcName, name}, "of shape ", x, " must be (samples, 1)");
+    if (differ(x.dim(1), 1)) fail<ValueError>({kCtcName, name}, "of shape ", x, " must be (samples, 1)");
   }
   if (y.rank == 3 && y.dims[2] == 0)
     fail<ValueError>({kCtcName, "y_pred"}, "of shape ", y, " has no classes; the last one is the blank");
@@ -209,13 +208,11 @@ void mask_rule(const OpCall& call, TensorSpec* out) {
   check_rank({name, "label_lengths"}, lengths, 1, ": (samples,)");
   out->dtype = bool_;
   out->rank = 2;
-  out->dims[0] = labels.rank < 0 ? kUnknown : labels.dims[0];
-  out->dims[1] = labels.rank < 0 ? kUnknown : labels.dims[1];
-  if (lengths.rank < 0 || lengths.dims[0] < 0) return;
-  if (out->dims[0] >= 0 && out->dims[0] != lengths.dims[0])
+  out->dims[0] = labels.dim(0) < 0 ? lengths.dim(0) : labels.dim(0);
+  out->dims[1] = labels.dim(1);
+  if (differ(labels.dim(0), lengths.dim(0)))
     fail<ValueError>({name}, "labels ", labels, " and ", lengths.dims[0],
                      " label_lengths; there must be one for each sample");
-  out->dims[0] = lengths.dims[0];
 }
 void mask_kernel(const OpCall& call) {
   const TensorSpec& labels = call.spec(0);

@@ -33,7 +33,7 @@ void decode_rule(const OpCall& call, TensorSpec* out) {
   if (y.rank == 3 && y.dims[1] == 0) fail<ValueError>({kName, "y_pred"}, "of shape ", y, " has no time steps");
   if (y.rank == 3 && y.dims[2] == 0)
     fail<ValueError>({kName, "y_pred"}, "of shape ", y, " has no classes; the last one is the blank");
-  std::int64_t n = y.rank < 0 ? kUnknown : y.dims[0], m = steps.rank < 0 ? kUnknown : steps.dims[0];
+  const std::int64_t n = y.dim(0), m = steps.dim(0);
   if (differ(n, m)) fail<ValueError>({kName}, "y_pred ", y, " has ", n, " samples, input_length ", steps, " has ", m);
   for (int i = 0; i < call.n_out; ++i) {
     const bool scores = i == call.n_out - 1;

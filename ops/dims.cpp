@@ -101,11 +101,16 @@ void size_rule(const OpCall&, TensorSpec* out) {
 }
 void size_kernel(const OpCall& call) { *call.out_as<std::int32_t>() = checked("size", call.spec(0).numel()); }
 
+/// Throws if a tensor cannot be one size of a shape.
+void check_size(const At& at, const TensorSpec& s) {
+  const char* const holds = *at.argument ? "holds" : "a size is";
+  if (!s.dtype.is_integer()) fail<TypeError>(at, holds, " a tensor of ", s.dtype, "; sizes must be integers");
+  if (s.rank > 0) fail<ValueError>(at, holds, " a tensor of shape ", s, "; sizes must be scalars");
+}
 void pack_rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < call.n_in; ++i) {
     const TensorSpec& s = call.spec(i);
-    if (!s.dtype.is_integer()) fail<TypeError>({"shape"}, "a size is a tensor of ", s.dtype, "; it must be an integer");
-    if (s.rank > 0) fail<ValueError>({"shape"}, "a size is a tensor of shape ", s, "; it must be a scalar");
+    check_size({"shape"}, s);
   }
   out->dtype = int64;
   out->rank = 1;
@@ -115,23 +120,26 @@ void pack_kernel(const OpCall& call) {
   for (int i = 0; i < call.n_in; ++i) call.out_as<std::int64_t>()[i] = element(call.in[i].data, call.spec(i).dtype, 0);
 }
 
+/// Throws if a tensor that holds a whole shape has more than one axis.
+void check_one_axis(const At& at, const TensorSpec& s) {
+  if (s.rank > 1) fail<ValueError>(at, "is a tensor of shape ", s, "; it must have one axis");
+}
+
 Tensor on_host(const Tensor& t) { return t.device() == cpu ? t : t.to(cpu); }
 
-Tensor packed(const Dims& dims, const char* what) {
+Tensor packed(const Dims& dims, const At& at) {
   Tensors sizes;
   sizes.reserve(dims.size_);
   for (int i = 0; i < dims.size_; ++i) {
     const Dim& d = dims.dims_[i];
     if (!d.tensor_) {
-      sizes.push_back(scalar_tensor(Scalar(d.value_ == Dim::kNoneDim ? std::int64_t(-1) : d.value_), int64, what));
+      sizes.push_back(
+          scalar_tensor(Scalar(d.value_ == Dim::kNoneDim ? std::int64_t(-1) : d.value_), int64, at.function));
       continue;
     }
-    if (!d.tensor_->defined()) fail<ValueError>({what}, "a size is ", kEmptyTensor);
+    if (!d.tensor_->defined()) fail<ValueError>(at, "holds ", kEmptyTensor);
     const Body& b = Access::body(*d.tensor_);
-    if (!b.dtype.is_integer()) fail<TypeError>({what}, "a size is a tensor of ", b.dtype, "; it must be an integer");
-    if (b.rank > 0)
-      fail<ValueError>({what}, "a size is a tensor of shape ", static_cast<const TensorSpec&>(b),
-                       "; it must be a scalar");
+    check_size(at, b);
     sizes.push_back(on_host(*d.tensor_));
   }
   return apply_all(pack_op, Attrs(), sizes)[0];
@@ -149,22 +157,19 @@ Tensor shape_of(const Tensor& x, DType dtype) { return apply1(shape_op, ShapeAtt
 Tensor size_of(const Tensor& x) { return apply1(size_op, {x}); }
 
 Tensor dims_tensor(const Dims& dims, const char* what, const char* name) {
-  const At at{what, name ? name : ""};
-  const char* const is = name ? "is " : "the shape is ";
+  const At at{what, name};
   if (dims.whole_) {
     const Tensor& t = *dims.whole_;
-    if (!t.defined()) fail<ValueError>(at, is, kEmptyTensor);
+    if (!t.defined()) fail_empty(at);
     const Body& b = Access::body(t);
-    if (!b.dtype.is_integer()) fail<TypeError>(at, is, "a tensor of ", b.dtype, "; it must be of integers");
-    if (b.rank == 0) return attribute_errors(what, [&] { return packed({t}, what); });
-    if (b.rank > 1)
-      fail<ValueError>({what}, "the shape is a tensor of shape ", static_cast<const TensorSpec&>(b),
-                       "; it must have one axis");
+    if (!b.dtype.is_integer()) fail<TypeError>(at, "is a tensor of ", b.dtype, "; it must be of integers");
+    if (b.rank == 0) return attribute_errors(what, [&] { return packed({t}, at); });
+    check_one_axis(at, b);
     return on_host(t);
   }
-  if (dims.size_ < 0) fail<ValueError>(at, is, "None; its rank must be known here");
+  if (dims.size_ < 0) fail<ValueError>(at, "is None; its rank must be known here");
   for (int i = 0; i < dims.size_; ++i)
-    if (dims.dims_[i].tensor_) return attribute_errors(what, [&] { return packed(dims, what); });
+    if (dims.dims_[i].tensor_) return attribute_errors(what, [&] { return packed(dims, at); });
   Tensor t = empty_tensor(TensorSpec(int64, {dims.size_}));
   std::int64_t* sizes = mutable_data<std::int64_t>(t);
   for (int i = 0; i < dims.size_; ++i) {
@@ -190,20 +195,19 @@ namespace {
 void check_count(const char* what, const DimValues& v, const TensorSpec& dims) {
   if (v.rank < 0) (void)checked_rank(what, dims.dims[0]);
 }
-void to_shape(const char* what, const DimValues& v, TensorSpec* out) {
+void to_shape(const At& at, const DimValues& v, TensorSpec* out) {
   out->rank = static_cast<std::int8_t>(v.rank);
   for (int k = 0; k < v.rank; ++k) {
     if (!v.is_unknown(k) && v.at[k] < 0)
       fail<ValueError>(
-          {what, "shape"}, v,
-          ": sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
+          at, v, ": sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
     out->dims[k] = v.is_unknown(k) ? kUnknown : v.at[k];
   }
 }
 
 }  // namespace
 
-TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what) {
+TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what, const char* name) {
   const Body& b = Access::body(dims);
   Value value = concrete_value(b, what);
   DimValues v;
@@ -211,15 +215,13 @@ TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what) {
   check_count(what, v, b);
   TensorSpec shape;
   shape.dtype = dtype;
-  to_shape(what, v, &shape);
+  to_shape({what, name}, v, &shape);
   return shape;
 }
 
-DimValues read_dims(const OpCall& call, int i) {
+DimValues read_dims(const OpCall& call, int i, const char* name) {
   const InputView& a = call.in[i];
-  if (a.body->rank > 1)
-    fail<ValueError>({call.op.name}, "the shape is a tensor of shape ", static_cast<const TensorSpec&>(*a.body),
-                     "; it must have one axis");
+  check_one_axis({call.op.name, name}, *a.body);
   if (!a.data && !(a.body->known() && a.body->numel() == 0)) return peek(*a.body, 0);
   DimValues v;
   read_values(*a.body, a.data, v);
@@ -227,7 +229,9 @@ DimValues read_dims(const OpCall& call, int i) {
   return v;
 }
 
-void dims_from(const OpCall& call, int i, TensorSpec* out) { to_shape(call.op.name, read_dims(call, i), out); }
+void dims_from(const OpCall& call, int i, TensorSpec* out, const char* name) {
+  to_shape({call.op.name, name}, read_dims(call, i, name), out);
+}
 
 bool repeats_rows(const TensorSpec& a, const TensorSpec& b) {
   int first = 0;

@@ -203,8 +203,9 @@ void fail_dtypes(const OpDef& op, DType a, DType b) {
   fail<TypeError>({op.name}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
 }
 
-void fail_domain(const OpDef& op, DType dtype, Domain domain) {
-  fail<TypeError>({op.name}, dtype, " is not ",
+void fail_domain(const OpCall& call, DType dtype, Domain domain) {
+  const bool one = call.n_in == 1;
+  fail<TypeError>({call.op.name, one ? "x" : ""}, one ? "is " : "", dtype, one ? ", not " : " is not ",
                   domain == Domain::floats     ? "a float dtype"
                   : domain == Domain::bools    ? "bool"
                   : domain == Domain::integers ? "an integer dtype"

@@ -75,7 +75,7 @@ void broadcast_spec(const char* op, const TensorSpec& a, const TensorSpec& b, Te
 /// The rule of ops whose output has the shape and dtype of the first input.
 void same_rule(const OpCall& call, TensorSpec* out);
 [[noreturn]] __attribute__((noinline, cold)) void fail_dtypes(const OpDef& op, DType a, DType b);
-[[noreturn]] __attribute__((noinline, cold)) void fail_domain(const OpDef& op, DType dtype, Domain domain);
+[[noreturn]] __attribute__((noinline, cold)) void fail_domain(const OpCall& call, DType dtype, Domain domain);
 /// Throws TypeError unless the dtypes of inputs 0 and 1 agree.
 inline void check_same_dtype(const OpCall& call) {
   DType a = call.spec(0).dtype, b = call.spec(1).dtype;
@@ -87,7 +87,7 @@ inline void check_domain(const OpCall& call, Domain domain) {
   bool ok = domain == Domain::anything || (domain == Domain::floats && d.is_float()) ||
             (domain == Domain::numbers && !d.is_bool()) || (domain == Domain::bools && d.is_bool()) ||
             (domain == Domain::integers && d.is_integer());
-  if (!ok) fail_domain(call.op, d, domain);
+  if (!ok) fail_domain(call, d, domain);
 }
 
 }  // namespace kassette::ops

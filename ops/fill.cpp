@@ -57,15 +57,17 @@ bool fits(std::int64_t v, DType dtype) {
   });
 }
 
+constexpr const char* kRangeNames[] = {"start", "stop", "step"};
+
 void arange_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.op.placement(call.attrs).dtype;
-  if (out->dtype.is_bool()) fail<TypeError>({"arange"}, "bool is not a number");
+  if (out->dtype.is_bool()) fail<TypeError>({"arange", "dtype"}, "is bool; it must be a number");
   out->rank = 1;
   out->dims[0] = kUnknown;
   for (int i = 0; i < 3; ++i)
     if (call.spec(i).rank > 0)
-      fail<ValueError>({"arange"}, "an argument of shape ", call.spec(i), "; they must be scalars");
-  if (call.in[2].data && number<double>(call.in[2]) == 0) fail<ValueError>({"arange"}, "a step of 0");
+      fail<ValueError>({"arange", kRangeNames[i]}, "has shape ", call.spec(i), "; it must be a scalar");
+  if (call.in[2].data && number<double>(call.in[2]) == 0) fail<ValueError>({"arange", "step"}, "is 0");
   for (int i = 0; i < 3; ++i)
     if (!call.in[i].data) return;
   if (in_floats(call)) {
@@ -76,7 +78,8 @@ void arange_rule(const OpCall& call, TensorSpec* out) {
   out->dims[0] = count_integers(start, number<std::int64_t>(call.in[1]), step);
   if (out->dims[0] == 0) return;
   for (std::int64_t v : {start, start + (out->dims[0] - 1) * step})
-    if (!fits(v, out->dtype)) fail<ValueError>({"arange"}, v, " does not fit ", out->dtype, "; ask for int64");
+    if (!fits(v, out->dtype))
+      fail<ValueError>({"arange", "dtype"}, "is ", out->dtype, ", which ", v, " does not fit; ask for int64");
 }
 
 template <class From>
@@ -102,9 +105,10 @@ struct FillAttrs {
 };
 
 void eye_rule(const OpCall& call, TensorSpec* out) {
-  dims_from(call, 0, out);
+  dims_from(call, 0, out, "size");
   out->dtype = call.op.placement(call.attrs).dtype;
-  if (out->rank >= 0 && out->rank != 2) fail<ValueError>({"eye"}, int(out->rank), " sizes; there must be one or two");
+  if (differ(out->rank, 2))
+    fail<ValueError>({"eye", "size"}, "holds ", int(out->rank), " sizes; there must be one or two");
 }
 void eye_kernel(const OpCall& call) {
   Body& out = *call.out[0];
@@ -129,7 +133,7 @@ Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType
   return apply1(arange_op, FillAttrs{{dtype, context().place}}, {start, stop, step});
 }
 Tensor eye(const Dims& shape, DType dtype) {
-  return apply1(eye_op, FillAttrs{{dtype, context().place}}, {dims_tensor(shape, "eye")});
+  return apply1(eye_op, FillAttrs{{dtype, context().place}}, {dims_tensor(shape, "eye", "size")});
 }
 Tensor filled_tensor(const Tensor& value, const TensorSpec& shape, Device device, const char* what) {
   Tensor t = empty_tensor(shape, what, device);

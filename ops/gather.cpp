@@ -18,7 +18,7 @@ constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17;
 
 void check_indices(const char* op, const TensorSpec& s) {
   if (s.dtype != int32 && s.dtype != int64)
-    fail<TypeError>({op}, "the indices are ", s.dtype, "; they must be int32 or int64 (K::cast)");
+    fail<TypeError>({op, "indices"}, "are ", s.dtype, "; they must be int32 or int64 (K::cast)");
 }
 
 void gather_rule(const OpCall& call, TensorSpec* out) {
@@ -32,7 +32,7 @@ void gather_rule(const OpCall& call, TensorSpec* out) {
   const int more = one ? 0 : indices.rank;
   out->dtype = x.dtype;
   out->rank = -1;
-  if (x.rank == 0) fail<ValueError>({"gather"}, "a scalar has no axis to select along");
+  if (x.rank == 0) fail<ValueError>({"gather", "reference"}, "is a scalar, which has no axis to select along");
   if (x.rank < 0) return;
   int axis = place_axis("gather", call.attrs.as<GatherAttrs>().axis, x);
   if (more < 0) return;
@@ -169,7 +169,7 @@ void gather_grad_gradient(const VjpContext& r) { r.din(0) = apply1(gather_op, r.
 void one_hot_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
   if (!x.dtype.is_integer())
-    fail<TypeError>({"one_hot"}, "the indices are ", x.dtype, "; they must be integers (K::cast)");
+    fail<TypeError>({"one_hot", "indices"}, "are ", x.dtype, "; they must be integers (K::cast)");
   out->dtype = float32;
   out->rank = x.rank < 0 ? x.rank : checked_rank("one_hot", x.rank + 1, x);
   for (int i = 0; i < x.rank; ++i) out->dims[i] = x.dims[i];

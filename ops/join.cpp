@@ -21,19 +21,11 @@ void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
     if (s.dtype != out->dtype)
       fail<TypeError>({call.op.name}, out->dtype, " and ", s.dtype,
                       "; cast one of them (K::cast), tensors are not promoted");
-    if (s.rank < 0) continue;
     if (out->rank < 0) {
       out->set(s);
       continue;
     }
-    bool same = s.rank == out->rank;
-    int skip = from_front(axis, s.rank);
-    for (int i = 0; same && i < s.rank; ++i) {
-      if (i == skip) continue;
-      if (out->dims[i] < 0) out->dims[i] = s.dims[i];
-      else same = s.dims[i] < 0 || s.dims[i] == out->dims[i];
-    }
-    if (!same)
+    if (!out->merge(s, from_front(axis, s.rank)))
       fail<ValueError>({call.op.name}, "shapes ", call.spec(first), " and ", s,
                        axis == INT64_MIN ? " differ" : text(" differ elsewhere than along axis ", axis));
   }
@@ -68,13 +60,13 @@ void copy_part(const OpCall& call, std::int64_t outer, std::int64_t width, const
 void concatenate_rule(const OpCall& call, TensorSpec* out) {
   merge(call, 0, call.attrs.as<AxisAttrs>().axis, out);
   if (out->rank < 0) return;
-  if (out->rank == 0) fail<ValueError>({"concatenate"}, "scalars have no axis to join along; K::stack makes one");
+  if (out->rank == 0)
+    fail<ValueError>({"concatenate", "tensors"}, "are scalars, which have no axis to join along; K::stack makes one");
   int axis = place_axis("concatenate", call.attrs.as<AxisAttrs>().axis, *out);
   std::int64_t n = 0;
   for (int k = 0; k < call.n_in; ++k) {
     const TensorSpec& s = call.spec(k);
-    if (s.rank < 0 || s.dims[axis] < 0) n = kUnknown;
-    else if (n >= 0) n += s.dims[axis];
+    n = sum_of_sizes(n, s.dim(axis));
   }
   out->dims[axis] = n;
 }
@@ -178,7 +170,7 @@ void unstack_rule(const OpCall& call, TensorSpec* out) {
   part.rank = -1;
   if (x.rank >= 0) {
     int axis = place_axis("unstack", call.attrs.as<SplitAttrs>().axis, x);
-    if (x.dims[axis] >= 0 && x.dims[axis] != call.n_out)
+    if (differ(x.dims[axis], call.n_out))
       fail<ValueError>({"unstack", "axis"}, call.attrs.as<SplitAttrs>().axis, " of a tensor of shape ", x, " has size ",
                        x.dims[axis], ", not ", call.n_out);
     part.rank = static_cast<std::int8_t>(x.rank - 1);
@@ -198,8 +190,8 @@ void unstack_gradient(const VjpContext& r) {
   r.din(0) = stack(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis));
 }
 
-void check_parts(const char* op, const Tensors& parts) {
-  if (parts.empty()) fail<ValueError>({op}, "an empty list; at least one tensor is needed");
+void check_parts(const char* op, const char* argument, const Tensors& parts) {
+  if (parts.empty()) fail<ValueError>({op, argument}, "is an empty list; at least one tensor is needed");
 }
 
 }  // namespace
@@ -231,7 +223,7 @@ constinit const OpDef unstack_op{.name = "unstack",
                                  .cuda = unstack_kernel};
 
 Tensor concatenate(const Tensors& parts, int axis) {
-  check_parts("concatenate", parts);
+  check_parts("concatenate", "tensors", parts);
   return apply_all(concatenate_op, AxisAttrs{axis}, parts)[0];
 }
 Tensors split_like(const Tensor& x, const Tensors& like, int axis) {
@@ -243,7 +235,7 @@ Tensors split_like(const Tensor& x, const Tensors& like, int axis) {
   return apply_all(split_like_op, attrs, in);
 }
 Tensor stack(const Tensors& parts, int axis) {
-  check_parts("stack", parts);
+  check_parts("stack", "x", parts);
   return apply_all(stack_op, AxisAttrs{axis}, parts)[0];
 }
 namespace {

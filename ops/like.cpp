@@ -82,6 +82,7 @@ bool same_known_shape(const Tensor& a, const Tensor& b) {
 
 bool is_rows(ShapeCheck fit) { return fit == ShapeCheck::rows || fit == ShapeCheck::state_rows; }
 bool is_mask(ShapeCheck fit) { return fit >= ShapeCheck::mask; }
+bool is_bound(ShapeCheck fit) { return fit == ShapeCheck::min_of_clip || fit == ShapeCheck::max_of_clip; }
 bool is_bias(ShapeCheck fit) { return fit == ShapeCheck::bias_last || fit == ShapeCheck::bias_first; }
 /// The axis of x whose length a bias of rank 1 has.
 int channel_axis(ShapeCheck fit, const TensorSpec& x) {
@@ -101,7 +102,7 @@ bool fits(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
     }
     return true;
   }
-  if (fit == ShapeCheck::bound_of_clip) {
+  if (is_bound(fit)) {
     if (x.rank > like.rank) return false;
   } else if (is_rows(fit)) {
     return x.rank > 0 && (like.rank == 0 || !differ(x.dims[0], like.dims[0]));
@@ -112,7 +113,7 @@ bool fits(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
   }
   for (int i = 1; i <= x.rank; ++i) {
     std::int64_t n = x.dims[x.rank - i], m = like.dims[like.rank - i];
-    if (differ(n, m) && !(fit == ShapeCheck::bound_of_clip && n == 1)) return false;
+    if (differ(n, m) && !(is_bound(fit) && n == 1)) return false;
   }
   return true;
 }
@@ -127,7 +128,7 @@ void fitting_rule(const OpCall& call, TensorSpec* out) {
   const ShapeCheck fit = call.attrs.as<FittingAttrs>().fit;
   assert_shape(fit, x, like);
   out->set(x);
-  if (fit == ShapeCheck::bound_of_clip || fit == ShapeCheck::class_ids || is_bias(fit) || like.rank < 0) return;
+  if (is_bound(fit) || fit == ShapeCheck::class_ids || is_bias(fit) || like.rank < 0) return;
   if (is_rows(fit)) {
     if (x.rank > 0 && like.rank > 0 && x.dims[0] < 0) out->dims[0] = like.dims[0];
     return;
@@ -175,21 +176,22 @@ constinit const OpDef assert_shape_op{.name = "fitting",
 
 void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
   if (fits(fit, x, like)) return;
-  if (fit == ShapeCheck::bound_of_clip)
-    fail<ValueError>({"clip"}, "a bound of shape ", x, " does not broadcast to x of shape ", like);
+  if (is_bound(fit))
+    fail<ValueError>({"clip", fit == ShapeCheck::min_of_clip ? "min_value" : "max_value"}, "of shape ", x,
+                     " does not broadcast to x of shape ", like);
   if (fit == ShapeCheck::moving_average)
     fail<ValueError>({"moving_average_update"}, "the variable is ", like, ", the value ", x, "; shapes must be equal");
   if (is_bias(fit)) {
     if (x.rank == 1)
-      fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like,
-                       "; it must have one number for each channel");
+      fail<ValueError>({"bias_add", "bias"}, "of shape ", x, " for x of shape ", like,
+                       " must have one number for each channel");
     if (x.rank != like.rank - 1)
-      fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like, "; it must have rank 1 or ",
+      fail<ValueError>({"bias_add", "bias"}, "of shape ", x, " for x of shape ", like, " must have rank 1 or ",
                        int(like.rank) - 1);
-    fail<ValueError>({"bias_add"}, "a bias of shape ", x, " for x of shape ", like, "; sizes differ");
+    fail<ValueError>({"bias_add", "bias"}, "of shape ", x, " for x of shape ", like, " must have the sizes of x");
   }
   if (is_mask(fit))
-    fail<ValueError>({"rnn"}, "the mask has shape ", x, ", the inputs ", like, "; a mask must be ",
+    fail<ValueError>({"rnn", "mask"}, "has shape ", x, ", the inputs ", like, "; it must be ",
                      fit == ShapeCheck::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");
   if (fit == ShapeCheck::branches)
@@ -201,7 +203,7 @@ void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
     fail<ValueError>({"rnn"}, fit == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, "; it must be (",
                      like.dims[0], ", ...), a row for each sample");
   if (fit == ShapeCheck::class_ids)
-    fail<ValueError>({"sparse_categorical_crossentropy"}, "target ", x,
+    fail<ValueError>({"sparse_categorical_crossentropy", "target"}, x,
                      " must have the shape of output without its classes, ", like);
   const char* what = fit == ShapeCheck::binary_crossentropy ? "binary_crossentropy" : "categorical_crossentropy";
   fail<ValueError>({what}, "target ", x, " and output ", like, " must have one shape");

@@ -16,7 +16,8 @@ enum class ShapeCheck : std::int64_t {
   categorical_crossentropy,
   binary_crossentropy,
   class_ids,
-  bound_of_clip,
+  min_of_clip,
+  max_of_clip,
   moving_average,
   bias_last,
   bias_first,
@@ -28,7 +29,7 @@ enum class ShapeCheck : std::int64_t {
   mask_time_major
 };
 /// Throws ValueError unless the shape of x fits that of `like`: it is equal, except that
-/// - bound_of_clip: x broadcasts to `like`;
+/// - min_of_clip, max_of_clip: x broadcasts to `like`;
 /// - class_ids: the ranks may differ;
 /// - rows, state_rows: only the first sizes are equal;
 /// - mask, mask_time_major: x has rank 2 and the first two sizes of `like`;

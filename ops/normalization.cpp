@@ -12,20 +12,18 @@ namespace {
 // - rules -------------------------------------------------------------------------------------------------------------
 DType stat_dtype(DType d) { return d.size() < 4 ? float32 : d; }
 
-/// Throws unless input i has that dtype (TypeError) and broadcasts to `shape`, as far as both shapes are known
-/// (ValueError).
-void check_parameter(const OpCall& call, int i, const char* name, DType dtype, const TensorSpec& shape,
-                     const char* of) {
-  const TensorSpec& p = call.spec(i);
+/// Throws unless input i has that dtype (TypeError) and broadcasts to `shape`, that of x or of its statistics, as far
+/// as both shapes are known (ValueError).
+void check_parameter(const OpCall& call, int i, const char* name, DType dtype, const TensorSpec& shape) {
+  const TensorSpec &p = call.spec(i), &x = call.spec(0);
   if (p.dtype != dtype)
-    fail<TypeError>({call.op.name}, "x is ", call.spec(0).dtype, ", ", name, " is ", p.dtype,
-                    "; cast one of them (K::cast)");
+    fail<TypeError>({call.op.name}, "x is ", x.dtype, ", ", name, " is ", p.dtype, "; cast one of them (K::cast)");
   bool ok = p.rank < 0 || shape.rank < 0 || p.rank <= shape.rank;
-  for (int k = 0; ok && shape.rank >= 0 && k < p.rank; ++k) {
-    std::int64_t d = p.dims[k], to = shape.dims[shape.rank - p.rank + k];
-    ok = d == to || d == 1 || d < 0 || to < 0;
-  }
-  if (!ok) fail<ValueError>({call.op.name}, name, " ", p, " does not broadcast to ", shape, of);
+  for (int k = 0; ok && shape.rank >= 0 && k < p.rank; ++k)
+    ok = p.dims[k] == 1 || !differ(p.dims[k], shape.dims[shape.rank - p.rank + k]);
+  if (!ok)
+    fail<ValueError>({call.op.name, name}, *name ? "" : "gamma / sqrt(var + epsilon) ", p, " does not broadcast to ",
+                     shape, ", the shape of x", &shape == &x ? "" : text(' ', x, " without the reduced axes"));
 }
 void check_float(const OpCall& call, const TensorSpec& x) {
   if (!x.dtype.is_float()) fail_not_float({call.op.name, "x"}, x.dtype);
@@ -36,10 +34,9 @@ void normalize_rule(const OpCall& call, TensorSpec* out) {
   check_float(call, x);
   out[0].set(x);
   reduced_spec(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x, &out[1]);
-  const char* of = ", the shape of x without the reduced axes";
   int next = 1;
-  if (call.attrs.as<NormalizeAttrs>().gamma) check_parameter(call, next++, "gamma", x.dtype, out[1], of);
-  if (call.attrs.as<NormalizeAttrs>().beta) check_parameter(call, next++, "beta", x.dtype, out[1], of);
+  if (call.attrs.as<NormalizeAttrs>().gamma) check_parameter(call, next++, "gamma", x.dtype, out[1]);
+  if (call.attrs.as<NormalizeAttrs>().beta) check_parameter(call, next++, "beta", x.dtype, out[1]);
   out[1].dtype = stat_dtype(x.dtype);
   out[2].set(out[1]);
 }
@@ -53,8 +50,8 @@ void normalize_grad_rule(const OpCall& call, TensorSpec* out) {
 void center_scale_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
   check_float(call, x);
-  constexpr const char* kNames[] = {"x", "mean", "gamma / sqrt(var + epsilon)", "beta"};
-  for (int i = 1; i < call.n_in; ++i) check_parameter(call, i, kNames[i], stat_dtype(x.dtype), x, ", the shape of x");
+  constexpr const char* kNames[] = {"x", "mean", "", "beta"};  // input 2 is made of two arguments
+  for (int i = 1; i < call.n_in; ++i) check_parameter(call, i, kNames[i], stat_dtype(x.dtype), x);
   out->set(x);
 }
 

@@ -1,4 +1,6 @@
 // ops/pad.cpp - padding with zeros.
+#include <algorithm>
+
 #include "core/text.h"
 #include "ops/index.h"
 #include "ops/operand.h"
@@ -16,16 +18,16 @@ const Amounts& amounts_of(const Attrs& attrs) { return static_cast<const Amounts
 void pad_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
   const Amounts& p = amounts_of(call.attrs);
-  if (x.rank >= 0 && x.rank != p.rank)
-    fail<ValueError>({"pad"}, "amounts for ", p.rank, p.rank == 1 ? " axis" : " axes", ", a tensor of shape ", x);
+  if (differ(x.rank, p.rank))
+    fail<ValueError>({"pad", "padding"}, "is for ", p.rank, p.rank == 1 ? " axis" : " axes", ", and x of shape ", x);
   out->dtype = x.dtype;
   out->rank = static_cast<std::int8_t>(p.rank);
   for (int i = 0; i < p.rank; ++i) {
-    std::int64_t n = x.rank < 0 || x.dims[i] < 0 ? 0 : x.dims[i];
+    std::int64_t n = std::max<std::int64_t>(x.dim(i), 0);
     if (__builtin_add_overflow(n, p.before[i], &n) || __builtin_add_overflow(n, p.after[i], &n) || n > kMostBytes)
-      fail<ValueError>({"pad"}, "amounts of ", p.before[i], " and ", p.after[i], " make axis ", i,
+      fail<ValueError>({"pad", "padding"}, "of ", p.before[i], " and ", p.after[i], " makes axis ", i,
                        " too large to address");
-    out->dims[i] = x.rank < 0 || x.dims[i] < 0 ? kUnknown : n;
+    out->dims[i] = x.dim(i) < 0 ? kUnknown : n;
   }
 }
 void pad_kernel(const OpCall& call) {
@@ -59,7 +61,7 @@ constinit const OpDef pad_op{
 Tensor pad(const Tensor& x, const Pads& amounts) {
   for (int i = 0; i < amounts.rank; ++i)
     if (amounts.before[i] < 0 || amounts.after[i] < 0)
-      fail<ValueError>({"pad"}, "amounts must not be negative; K::slice removes elements");
+      fail<ValueError>({"pad", "padding"}, "must not be negative; K::slice removes elements");
   return apply1(pad_op, Attrs(Ref<Extra>::adopt(new Amounts(amounts))), {x});
 }
 

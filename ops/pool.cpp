@@ -28,11 +28,11 @@ void rule(const OpCall& call, TensorSpec* out) {
   check_rank("pool", form, x, "x");
   out->dtype = x.dtype;
   out->rank = static_cast<std::int8_t>(form.axes + 2);
-  out->dims[0] = x.rank < 0 ? kUnknown : x.dims[0];
-  out->dims[form.channel_axis()] = x.rank < 0 ? kUnknown : x.dims[form.channel_axis()];
+  out->dims[0] = x.dim(0);
+  out->dims[form.channel_axis()] = x.dim(form.channel_axis());
   for (int i = 0; i < form.axes; ++i) {
     const WindowAxis& w = form.window[i];
-    const std::int64_t n = x.rank < 0 ? kUnknown : x.dims[form.space_axis(i)];
+    const std::int64_t n = x.dim(form.space_axis(i));
     if (n >= 0 && w.padding == Padding::valid && n < w.size)
       fail<ValueError>({"pool", "x"}, x, " is smaller than the window: ", n, " against ", w.size,
                        "; padding \"same\" takes any size");

@@ -62,8 +62,9 @@ std::uint64_t seed_of(const Scalar& seed, const char* what) {
     case Scalar::kNone: return next_seed();
     case Scalar::kInt:
     case Scalar::kUint: return static_cast<std::uint64_t>(Access::int_value(seed));
-    case Scalar::kFloat: fail<TypeError>({what, "seed"}, Access::float_value(seed), " is not an integer");
-    default: fail<TypeError>({what}, "the seed must be an integer or None");
+    case Scalar::kFloat:
+      fail<TypeError>({what, "seed"}, "is ", Access::float_value(seed), "; it must be an integer or None");
+    default: fail<TypeError>({what, "seed"}, "must be an integer or None");
   }
 }
 
@@ -98,7 +99,7 @@ void draw_rule(const OpCall& call, TensorSpec* out) {
 }
 void float_draw_rule(const OpCall& call, TensorSpec* out) {
   DType dtype = call.op.placement(call.attrs).dtype;
-  if (!dtype.is_float()) fail<TypeError>({call.op.name}, dtype, " is not a float dtype");
+  if (!dtype.is_float()) fail<TypeError>({call.op.name, "dtype"}, "is ", dtype, "; it must be a float dtype");
   draw_rule(call, out);
 }
 
@@ -106,7 +107,7 @@ void integer_draw_rule(const OpCall& call, TensorSpec* out) {
   draw_rule(call, out);
   for (int i = 2; i < call.n_in; ++i)
     if (call.spec(i).rank > 0)
-      fail<TypeError>({call.op.name}, i == 2 ? "minval" : "maxval", " has shape ", call.spec(i),
+      fail<TypeError>({call.op.name, i == 2 ? "minval" : "maxval"}, "has shape ", call.spec(i),
                       "; integer bounds must be scalars");
 }
 
@@ -122,7 +123,7 @@ double rounded_to(DType dtype, double v) {
 bool mask_spec(const OpCall& call, TensorSpec& mask) {
   if (call.n_in < 3) return false;
   const TensorSpec& x = call.spec(0);
-  DimValues given = read_dims(call, 2);
+  DimValues given = read_dims(call, 2, "noise_shape");
   mask.rank = static_cast<std::int8_t>(given.rank);
   if (given.rank < 0 || x.rank < 0) return true;
   int shift = x.rank - given.rank;

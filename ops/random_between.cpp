@@ -32,7 +32,7 @@ TensorSpec drawn_spec(const OpCall& call) {
 }
 void between_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &low = call.spec(2), &high = call.spec(3);
-  if (!low.dtype.is_float()) fail_domain(call.op, low.dtype, Domain::floats);
+  if (!low.dtype.is_float()) fail_not_float({call.op.name, "minval"}, low.dtype);
   if (high.dtype != low.dtype) fail_dtypes(call.op, low.dtype, high.dtype);
   TensorSpec beside_low;
   broadcast_spec(call.op.name, drawn_spec(call), low, &beside_low);

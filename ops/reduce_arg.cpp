@@ -21,7 +21,8 @@ void arg_rule(const OpCall& call, TensorSpec* out) {
   if (x.rank < 0) return;
   unsigned mask = axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x);
   for (int i = 0; i < x.rank; ++i)
-    if (mask >> i & 1 && x.dims[i] == 0) fail<ValueError>({call.op.name}, x, " has nothing along the axis");
+    if (mask >> i & 1 && x.dims[i] == 0)
+      fail<ValueError>({call.op.name, "x"}, "of shape ", x, " has no elements along the axis");
 }
 
 template <class T>
@@ -146,7 +147,7 @@ void top_rule(const OpCall& call, TensorSpec* out) {
   if (!t.dtype.is_integer()) fail<TypeError>({"in_top_k", "targets"}, "are ", t.dtype, ", not integers");
   check_rank({"in_top_k", "predictions"}, p, 2, ": (samples, classes)");
   check_rank({"in_top_k", "targets"}, t, 1, ": (samples,)");
-  std::int64_t n = p.rank < 0 ? kUnknown : p.dims[0], m = t.rank < 0 ? kUnknown : t.dims[0];
+  const std::int64_t n = p.dim(0), m = t.dim(0);
   if (differ(n, m)) fail<ValueError>({"in_top_k"}, n, " rows of predictions, ", m, " targets");
   out->rank = 1;
   out->dims[0] = n < 0 ? m : n;

@@ -3,35 +3,41 @@
 
 #include <string>
 
+#include "core/text.h"
+
 namespace kassette::ops {
 namespace {
 
 struct Words {
-  const char *function, *message;  // each {} of the message is replaced by a number
+  At at;
+  const char* message;  // each {} is replaced by a number
 };
 
 Words words_of(Refusal refusal) {
   switch (refusal) {
     case Refusal::none: break;
-    case Refusal::gather_index: return {"gather", "index {} is out of range for an axis of size {}"};
-    case Refusal::index: return {"index", "index {} is out of range for an axis of size {}"};
+    case Refusal::gather_index: return {{"gather", "indices"}, "hold {}, which is out of range for an axis of size {}"};
+    case Refusal::index: return {{"index"}, "index {} is out of range for an axis of size {}"};
     case Refusal::class_id:
-      return {"sparse_categorical_crossentropy", "class {} at position {} is out of range for {} classes"};
-    case Refusal::power: return {"pow", "a negative integer power; cast the base to a float dtype (K::cast)"};
-    case Refusal::quotient: return {"floor_divide", "integer division by zero"};
-    case Refusal::remainder: return {"remainder", "integer division by zero"};
-    case Refusal::ctc_input_length: return {"ctc_batch_cost", "input_length {} of sample {}; y_pred has {} time steps"};
-    case Refusal::ctc_label_length: return {"ctc_batch_cost", "label_length {} of sample {} is negative"};
+      return {{"sparse_categorical_crossentropy", "target"},
+              "holds class {} at position {}, which is out of range for {} classes"};
+    case Refusal::power: return {{"pow", "a"}, "holds a negative integer; cast x to a float dtype (K::cast)"};
+    case Refusal::quotient: return {{"floor_divide"}, "integer division by zero"};
+    case Refusal::remainder: return {{"remainder"}, "integer division by zero"};
+    case Refusal::ctc_input_length:
+      return {{"ctc_batch_cost", "input_length"}, "{} of sample {}; y_pred has {} time steps"};
+    case Refusal::ctc_label_length: return {{"ctc_batch_cost", "label_length"}, "{} of sample {} is negative"};
     case Refusal::ctc_too_long:
-      return {"ctc_batch_cost", "the {} labels of sample {} need as many time steps; its input_length is {}"};
+      return {{"ctc_batch_cost"}, "the {} labels of sample {} need as many time steps; its input_length is {}"};
     case Refusal::ctc_label:
-      return {"ctc_batch_cost", "label {} at position {} of sample {} is negative, within its label_length of {}"};
+      return {{"ctc_batch_cost", "y_true"},
+              "has label {} at position {} of sample {}, within its label_length of {}; labels must not be negative"};
     case Refusal::ctc_after_end:
       return {
-          "ctc_batch_cost",
-          "label {} at position {} of sample {} follows {}, which ends the label: y_pred has {} classes and the blank"};
+          {"ctc_batch_cost", "y_true"},
+          "has label {} at position {} of sample {} after {}, which ends the label: y_pred has {} classes and the blank"};
   }
-  return {"", ""};
+  return {{}, ""};
 }
 
 /// The call that throws is not the call at fault, and a stack trace shows the wrong line.
@@ -55,8 +61,8 @@ std::string filled(const char* message, const std::int64_t* numbers) {
 void refuse(Refusal refusal, const std::int64_t* numbers, Said said) {
   const Words words = words_of(refusal);
   const std::string message = filled(words.message, numbers);
-  if (said == Said::later) throw LateError(words.function, "", (message + kHint).c_str());
-  throw ValueError(words.function, "", message.c_str());
+  if (said == Said::later) throw LateError(words.at.function, words.at.argument, (message + kHint).c_str());
+  throw ValueError(words.at.function, words.at.argument, message.c_str());
 }
 
 }  // namespace kassette::ops

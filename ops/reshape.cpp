@@ -27,8 +27,9 @@ std::int64_t product(const TensorSpec& s) {
   return zero ? 0 : over ? -1 : n;
 }
 
-[[noreturn]] void fail_count(const char* op, const TensorSpec& x, const DimValues& d) {
-  fail<ValueError>({op}, x, " has ", x.numel(), x.numel() == 1 ? " element" : " elements", ", which do not make ", d);
+[[noreturn]] void fail_count(const TensorSpec& x, const DimValues& d) {
+  fail<ValueError>({"reshape", "shape"}, d, " does not hold the ", x.numel(), x.numel() == 1 ? " element" : " elements",
+                   " of x of shape ", x);
 }
 
 void reshape_rule(const OpCall& call, TensorSpec* out) {
@@ -42,21 +43,21 @@ void reshape_rule(const OpCall& call, TensorSpec* out) {
     out->dims[i] = d.is_unknown(i) ? kUnknown : d.at[i];
     if (d.is_unknown(i) || d.at[i] >= 0) continue;
     if (d.at[i] != -1)
-      fail<ValueError>({"reshape"}, x, " to ", d, ": a size must not be negative, except one -1 to be inferred");
-    if (infer >= 0) fail<ValueError>({"reshape"}, x, " to ", d, ": only one size can be inferred");
+      fail<ValueError>({"reshape", "shape"}, d, ": sizes must not be negative, except one -1 to be inferred");
+    if (infer >= 0) fail<ValueError>({"reshape", "shape"}, d, ": only one size can be inferred");
     infer = i;
   }
   if (!known || d.rank < 0 || !x.known()) return;
   std::int64_t n = product(x), m = product(*out);
   if (infer < 0) {
-    if (n != m) fail_count("reshape", x, d);
+    if (n != m) fail_count(x, d);
     (void)out->checked_bytes("reshape");
   } else if (m > 0 && n % m == 0) {
     out->dims[infer] = n / m;
   } else if (m == 0 && n == 0) {
-    fail<ValueError>({"reshape"}, x, " to ", d, ": with no elements, any size fits in place of -1");
+    fail<ValueError>({"reshape", "shape"}, d, ": x of shape ", x, " has no elements, so any size fits in place of -1");
   } else {
-    fail_count("reshape", x, d);
+    fail_count(x, d);
   }
 }
 
@@ -84,7 +85,7 @@ void squeeze_rule(const OpCall& call, TensorSpec* out) {
   out->rank = -1;
   if (x.rank < 0) return;
   int axis = place_axis("squeeze", call.attrs.as<AxisAttrs>().axis, x);
-  if (x.dims[axis] != 1 && x.dims[axis] >= 0)
+  if (differ(x.dims[axis], 1))
     fail<ValueError>({"squeeze", "axis"}, call.attrs.as<AxisAttrs>().axis, " of a tensor of shape ", x, " has size ",
                      x.dims[axis], ", not 1");
   out->rank = static_cast<std::int8_t>(x.rank - 1);

@@ -24,7 +24,7 @@ void rule(const OpCall& call, TensorSpec* out) {
   const int rows = how.channels_first ? 2 : 1;
   out->rank = 4;
   out->dtype = x.dtype;
-  for (int i = 0; i < 4; ++i) out->dims[i] = x.rank < 0 ? kUnknown : x.dims[i];
+  for (int i = 0; i < 4; ++i) out->dims[i] = x.dim(i);
   for (int i = 0; i < 2; ++i) {
     std::int64_t& n = out->dims[rows + i];
     if (n >= 0 && __builtin_mul_overflow(n, i == 0 ? how.rows : how.columns, &n))

@@ -13,7 +13,7 @@ namespace {
 
 void slice_region(const TensorSpec& x, const DimValues& start, const DimValues& size, Region& r) {
   for (int i = 0; i < r.rank; ++i) {
-    std::int64_t n = x.rank < 0 ? kUnknown : x.dims[i];
+    std::int64_t n = x.dim(i);
     bool starts = start.rank >= 0 && !start.is_unknown(i), sizes = size.rank >= 0 && !size.is_unknown(i);
     std::int64_t s = starts ? start.at[i] : 0, z = sizes ? size.at[i] : kUnknown;
     if (starts && s < 0) fail_bounds(x, start, size, "a start must not be negative");
@@ -28,13 +28,13 @@ void slice_region(const TensorSpec& x, const DimValues& start, const DimValues& 
 
 Region slice_of(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
-  DimValues start = read_dims(call, 1), size = read_dims(call, 2);
+  DimValues start = read_dims(call, 1, "start"), size = read_dims(call, 2, "size");
   Region r;
   r.rank = x.rank >= 0 ? x.rank : start.rank >= 0 ? start.rank : size.rank;
   r.out.dtype = x.dtype;
   r.out.rank = static_cast<std::int8_t>(r.rank);
   if (r.rank < 0) return r;
-  if ((start.rank >= 0 && start.rank != r.rank) || (size.rank >= 0 && size.rank != r.rank))
+  if (differ(start.rank, r.rank) || differ(size.rank, r.rank))
     fail_bounds(x, start, size, "they must have an entry for each axis");
   slice_region(x, start, size, r);
   for (int i = 0; i < r.rank; ++i) r.out.dims[i] = r.count[i];

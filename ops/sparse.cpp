@@ -23,7 +23,7 @@ constexpr std::int64_t kGrain = 1 << 14;  // entries or elements
 /// The dense shape in input i, as far as it is known.
 TensorSpec dense_shape(const OpCall& call, int i) {
   TensorSpec s;
-  dims_from(call, i, &s);
+  dims_from(call, i, &s, "dense_shape");
   return s;
 }
 
@@ -34,13 +34,13 @@ void coo_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& in = call.spec(0);
   TensorSpec shape = dense_shape(call, 1);
   check_rank({"sparse_coo", "indices"}, in, 2, ": (entries, axes)");
-  std::int64_t axes = in.rank < 0 ? kUnknown : in.dims[1];
+  const std::int64_t axes = in.dim(1);
   if (differ(axes, shape.rank))
     fail<ValueError>({"sparse_coo", "indices"}, "of shape ", in, " for the dense shape ", shape, ", which has ",
                      int(shape.rank), shape.rank == 1 ? " axis" : " axes");
   out->dtype = int64;
   out->rank = 2;
-  out->dims[0] = in.rank < 0 ? kUnknown : in.dims[0];
+  out->dims[0] = in.dim(0);
   out->dims[1] = shape.rank >= 0 ? shape.rank : axes;
 }
 void coo_kernel(const OpCall& call) {
@@ -54,7 +54,7 @@ void coo_kernel(const OpCall& call) {
 /// Input: a dense tensor. Output: the indices of its nonzero elements, in row-major order.
 void nonzero_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
-  if (x.rank == 0) fail<ValueError>({"to_sparse"}, "a scalar; a sparse tensor has at least one axis");
+  if (x.rank == 0) fail<ValueError>({"to_sparse", "x"}, "is a scalar; a sparse tensor has at least one axis");
   out->dtype = int64;
   out->rank = 2;
   out->dims[0] = kUnknown;
@@ -160,7 +160,7 @@ void gather_rule(const OpCall& call, TensorSpec* out) {
     fail<ValueError>({call.op.name}, "a tensor of shape ", x, " for entries of the dense shape ", shape);
   out->dtype = x.dtype;
   out->rank = 1;
-  out->dims[0] = i.rank < 0 ? kUnknown : i.dims[0];
+  out->dims[0] = i.dim(0);
 }
 void gather_kernel(const OpCall& call) {
   std::unique_ptr<SparseIndex> made;
@@ -186,21 +186,16 @@ void concatenate_rule(const OpCall& call, TensorSpec* out) {
   std::int64_t count = 0;
   for (int k = 0; k < call.n_in; k += 2) {
     TensorSpec s = dense_shape(call, k + 1);
-    std::int64_t n = call.spec(k).rank < 0 ? kUnknown : call.spec(k).dims[0];
-    count = count < 0 || n < 0 ? kUnknown : count + n;
+    const std::int64_t n = call.spec(k).dim(0);
+    count = sum_of_sizes(count, n);
     if (k == 0) {
       whole.set(s);
       continue;
     }
-    bool same = s.rank == whole.rank;
-    for (int i = 0; same && i < s.rank; ++i) {
-      if (i == axis) whole.dims[i] = whole.dims[i] < 0 || s.dims[i] < 0 ? kUnknown : whole.dims[i] + s.dims[i];
-      else if (whole.dims[i] < 0) whole.dims[i] = s.dims[i];
-      else same = s.dims[i] < 0 || s.dims[i] == whole.dims[i];
-    }
-    if (!same)
+    if (!whole.merge(s, axis))
       fail<ValueError>({call.op.name}, "shapes ", dense_shape(call, 1), " and ", s,
                        " differ elsewhere than along axis ", axis);
+    whole.dims[axis] = sum_of_sizes(whole.dim(axis), s.dim(axis));
   }
   out[0] = TensorSpec(int64, {count, whole.rank});
   out[1] = TensorSpec(int64, {whole.rank});
@@ -237,7 +232,7 @@ Tensor handle(const char* what, const Tensor& indices, const Tensor& values, con
   std::int64_t n = 1;
   for (int i = 0; i < spec.rank; ++i)
     if (__builtin_mul_overflow(n, std::max<std::int64_t>(spec.dims[i], 1), &n) || n > (std::int64_t(1) << 60))
-      fail<ValueError>({what}, "the dense shape ", spec, " has more than 2^60 elements");
+      fail<ValueError>({what, "dense_shape"}, spec, " has more than 2^60 elements");
   return make_sparse(indices, values, shape, spec);
 }
 
@@ -271,7 +266,7 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& sha
   check_rank({"sparse_coo", "values"}, v, 1, ": (entries,)");
   const Body& i = Access::body(indices);
   if (!i.dtype.is_integer())
-    fail<TypeError>({"sparse_coo"}, "the indices are ", i.dtype, "; they must be integers (K::cast)");
+    fail<TypeError>({"sparse_coo", "indices"}, "are ", i.dtype, "; they must be integers (K::cast)");
   if (v.rank == 1 && i.rank == 2 && differ(v.dims[0], i.dims[0]))
     fail<ValueError>({"sparse_coo"}, i.dims[0], " indices and ", v.dims[0], " values");
   return handle("sparse_coo", apply1(sparse_coo_op, {indices.to(cpu), shape}), values, shape);
@@ -300,7 +295,7 @@ Tensor with_known_dims(const TensorSpec& known, const Tensor& shape) {
     if (known.dims[i] < 0) size = shape[i];
     dims.dims_[i] = known.dims[i] < 0 ? Dim(size) : Dim(known.dims[i]);
   }
-  return dims_tensor(dims, "sparse_coo");
+  return dims_tensor(dims, "sparse_coo", "dense_shape");
 }
 
 Tensor sparse_concatenate(const Tensors& parts, int axis) {
@@ -316,7 +311,7 @@ Tensor sparse_concatenate(const Tensors& parts, int axis) {
     values.push_back(sparse_part(t, kValues));
     if (&t == parts.begin()) continue;
     for (int i = 0; i < known.rank && b.rank == known.rank; ++i)
-      if (i == at) known.dims[i] = known.dims[i] < 0 || b.dims[i] < 0 ? kUnknown : known.dims[i] + b.dims[i];
+      if (i == at) known.dims[i] = sum_of_sizes(known.dims[i], b.dims[i]);
       else known.dims[i] = std::max(known.dims[i], b.dims[i]);
   }
   Tensors whole = apply_all(sparse_concatenate_op, AxisAttrs{at}, indices_and_shapes);

@@ -82,8 +82,8 @@ void with_loops(const OpCall& call, const int* inputs, F f) {
 
 TensorSpec matrix_shape(const OpCall& call, int i) {
   TensorSpec s;
-  dims_from(call, i, &s);
-  if (s.rank >= 0 && s.rank != 2)
+  dims_from(call, i, &s, "dense_shape");
+  if (differ(s.rank, 2))
     fail<ValueError>({"dot"}, "a sparse tensor of shape ", s, "; products take matrices (K::to_dense)");
   if (s.rank < 0) s = TensorSpec(DType(), {kUnknown, kUnknown});
   return s;

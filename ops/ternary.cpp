@@ -40,7 +40,7 @@ constexpr ElementwiseLoops loops{find, 3, kShortGrain, false};
 void rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &c = call.spec(0), &a = call.spec(1), &b = call.spec(2);
   if (!c.dtype.is_bool())
-    fail<TypeError>({"where"}, "the condition is ", c.dtype, "; compare it with something, or cast it to bool");
+    fail<TypeError>({"where", "condition"}, "is ", c.dtype, "; compare it with something, or cast it to bool");
   if (a.dtype != b.dtype)
     fail<TypeError>({"where"}, a.dtype, " and ", b.dtype, "; cast one of them (K::cast), tensors are not promoted");
   TensorSpec branches;

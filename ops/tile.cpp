@@ -120,14 +120,15 @@ void repeat_grad_gradient(const VjpContext& r) { r.din(0) = apply1(repeat_op, r.
 
 void tile_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
-  DimValues times = read_dims(call, 1);
+  DimValues times = read_dims(call, 1, "n");
   for (int i = 0; i < times.rank; ++i)
     if (!times.is_unknown(i) && times.at[i] < 0)
-      fail<ValueError>({"tile"}, x, " by ", times, ": factors must not be negative");
+      fail<ValueError>({"tile", "n"}, "is ", times, "; factors must not be negative");
   out->set(x);
   if (x.rank < 0) return;
   if (times.rank > x.rank)
-    fail<NotImplementedError>({"tile"}, x, " by ", times, ": more factors than axes; K::expand_dims makes axes");
+    fail<NotImplementedError>({"tile", "n"}, "is ", times, ", more factors than x of shape ", x,
+                              " has axes; K::expand_dims makes axes");
   for (int i = 0; i < x.rank; ++i) {
     int k = times.rank < 0 ? -1 : i - (x.rank - times.rank);
     if (times.rank < 0 || (k >= 0 && times.is_unknown(k))) out->dims[i] = kUnknown;
@@ -228,7 +229,7 @@ Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis) {
   if (times < 1) fail<ValueError>({"repeat_elements", "rep"}, "is ", times, "; it must be at least 1");
   return apply1(repeat_op, RepeatAttrs{times, axis}, {x});
 }
-Tensor tile(const Tensor& x, const Dims& times) { return apply1(tile_op, {x, dims_tensor(times, "tile")}); }
+Tensor tile(const Tensor& x, const Dims& times) { return apply1(tile_op, {x, dims_tensor(times, "tile", "n")}); }
 Tensor broadcast_to(const Tensor& x, const Dims& shape) {
   return apply1(broadcast_to_op, {x, dims_tensor(shape, "broadcast_to")});
 }

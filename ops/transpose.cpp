@@ -25,11 +25,11 @@ void rule(const OpCall& call, TensorSpec* out) {
   out->dtype = x.dtype;
   out->rank = x.rank;
   if (attrs.reversed && x.rank < 0) return;
-  if (!attrs.reversed && x.rank >= 0 && x.rank != n)
-    fail<ValueError>({"permute_dimensions"}, "a pattern of ", n, n == 1 ? " axis" : " axes", " for a tensor of shape ",
-                     x);
+  if (!attrs.reversed && differ(x.rank, n))
+    fail<ValueError>({"permute_dimensions", "pattern"}, "lists ", n, n == 1 ? " axis" : " axes", ", x of shape ", x,
+                     " has ", int(x.rank));
   if (x.rank < 0) out->rank = static_cast<std::int8_t>(n);
-  for (int i = 0; i < out->rank; ++i) out->dims[i] = x.rank < 0 ? kUnknown : x.dims[source_axis(attrs, x.rank, i)];
+  for (int i = 0; i < out->rank; ++i) out->dims[i] = x.dim(source_axis(attrs, x.rank, i));
 }
 
 /// True if the axes whose size is not 1 keep their order: the elements then stay where they are.
@@ -88,7 +88,7 @@ constinit const OpDef permute_op{
     .name = "permute_dimensions", .rule = rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
 
 Tensor permute(const Tensor& x, const Axes& pattern) {
-  if (pattern.size_ < 0) fail<ValueError>({"permute_dimensions"}, "the pattern is None; it must list every axis");
+  if (pattern.size_ < 0) fail<ValueError>({"permute_dimensions", "pattern"}, "is None; it must list every axis");
   PermuteAttrs attrs{};
   std::uint32_t seen = 0;
   for (int i = 0; i < pattern.size_; ++i) {

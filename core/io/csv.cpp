@@ -198,22 +198,22 @@ void print(std::string& out, T v) {
 
 Tensor load_csv(Name path, const LoadCsvOptions& options) {
   io::InputFile file("load_csv", path, options.max_bytes);
-  if (!options.dtype.given()) fail<TypeError>({"load_csv"}, "no dtype");
+  if (!options.dtype.given()) fail<TypeError>({"load_csv", "dtype"}, "is None");
   if (options.skip_rows < 0)
     fail<ValueError>({"load_csv", "skip_rows"}, "is ", options.skip_rows, "; it must not be negative");
   if (std::strchr("+-.#\"\n\r0123456789", options.delimiter))
-    fail<ValueError>({"load_csv"}, "that delimiter occurs in numbers or lines");
+    fail<ValueError>({"load_csv", "delimiter"}, "must not occur in numbers or end lines");
   if (options.dtype == float32) return load_as<float>(file, options);  // not by way of double: that would round twice
   return options.dtype.is_float() ? load_as<double>(file, options) : load_as<std::int64_t>(file, options);
 }
 
 void save_csv(Name path, const Tensor& x, const SaveCsvOptions& options) {
-  io::Source source("save_csv", x);
+  io::Source source({"save_csv", "x"}, x);
   const TensorSpec& spec = source.spec();
   if (spec.rank != 1 && spec.rank != 2)
-    fail<ValueError>({"save_csv"}, "a tensor of shape ", spec, "; a matrix or a vector is expected");
+    fail<ValueError>({"save_csv", "x"}, "has shape ", spec, "; it must be a matrix or a vector");
   if (std::strchr("+-.#\"\n\r0123456789", options.delimiter))
-    fail<ValueError>({"save_csv"}, "that delimiter occurs in numbers or lines");
+    fail<ValueError>({"save_csv", "delimiter"}, "must not occur in numbers or end lines");
   std::int64_t columns = spec.rank == 2 ? spec.dims[1] : 1;
   io::OutputFile file("save_csv", path);
   std::string out;

@@ -27,7 +27,7 @@ constexpr std::size_t kBuffer = 1 << 16;
 }  // namespace
 
 std::string required(const char* what, const char* which, Name name) {
-  if (!name.given()) fail<ValueError>({what}, "no ", which, " was given");
+  if (!name.given()) fail<ValueError>({what, which}, "is None");
   return string_of(name);
 }
 
@@ -315,10 +315,10 @@ Fresh fresh(const TensorSpec& spec) {
   return {Access::wrap(std::move(b)), data};
 }
 
-Source::Source(const char* what, const Tensor& x) {
-  if (!x.defined()) fail<ValueError>({what}, "the tensor is undefined");
+Source::Source(const At& at, const Tensor& x) {
+  if (!x.defined()) fail_empty(at);
   const Body& b = Access::body(x);
-  Value v = concrete_value(b, what);
+  Value v = concrete_value(b, at.function);
   spec_.set(b);
   if (b.device.type() == Device::kCpu) {
     Body held;

@@ -105,7 +105,7 @@ Fresh fresh(const InputFile& file, const TensorSpec& spec);
 /// The value of a writer's argument, copied to the CPU if necessary.
 class Source {
  public:
-  Source(const char* what, const Tensor& x);
+  Source(const At& at, const Tensor& x);
   const TensorSpec& spec() const { return spec_; }
   const std::byte* data() const { return data_; }
 

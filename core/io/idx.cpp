@@ -120,17 +120,17 @@ Tensor load_idx(Name path, const LoadLimits& limits) {
 }
 
 void save_idx(Name path, const Tensor& x) {
-  io::Source source("save_idx", x);
+  io::Source source({"save_idx", "x"}, x);
   const TensorSpec& spec = source.spec();
   unsigned char head[4] = {0, 0, 0, static_cast<unsigned char>(spec.rank)};
   for (const Code& c : kCodes)
     if (c.dtype == spec.dtype) head[2] = static_cast<unsigned char>(c.code);
   if (!head[2])
-    fail<TypeError>({"save_idx"}, "the format has no ", spec.dtype,
-                    "; uint8, int8, int16, int32, float32, float64 are possible");
+    fail<TypeError>({"save_idx", "x"}, "is ", spec.dtype,
+                    "; the format has uint8, int8, int16, int32, float32 and float64");
   for (int i = 0; i < spec.rank; ++i)
     if (spec.dims[i] > UINT32_MAX)
-      fail<ValueError>({"save_idx"}, "a size of ", spec.dims[i], "; the format has 32 bits for it");
+      fail<ValueError>({"save_idx", "x"}, "has a size of ", spec.dims[i], "; the format has 32 bits for it");
   io::OutputFile file("save_idx", path);
   file.write(head, 4);
   for (int i = 0; i < spec.rank; ++i) {

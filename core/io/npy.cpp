@@ -253,7 +253,7 @@ Tensor load_npy(Name path, const LoadOptions& options) {
 }
 
 void save_npy(Name path, const Tensor& x, const NpyOptions& options) {
-  io::Source source("save_npy", x);
+  io::Source source({"save_npy", "x"}, x);
   io::OutputFile file("save_npy", path);
   const TensorSpec& spec = source.spec();
   bool fortran = options.fortran_order && spec.rank > 1, big = options.big_endian && spec.dtype.size() > 1;

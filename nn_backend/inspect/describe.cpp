@@ -49,7 +49,7 @@ std::string bars(const Description& d, bool unicode) {
 Tensor inspect::looked_at(const Operand& x, const char* what) {
   DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
   Tensor t = as_tensor(x, own, what);
-  if (!t.defined()) fail_empty({what});
+  if (!t.defined()) fail_empty({what, "x"});
   return t;
 }
 
@@ -64,7 +64,7 @@ Description describe(const Operand& x) {
   if (b.flags & kForeign) d.without = "of another backend";
   else if (b.symbolic()) d.without = "symbolic";
   if (d.without) return d;
-  io::Source source("describe", d.sparse ? sparse_part(t, kValues) : t);
+  io::Source source({"describe", "x"}, d.sparse ? sparse_part(t, kValues) : t);
   const TensorSpec& spec = source.spec();
   Summary s = summarize(spec, source.data());
   d.size = spec.numel();

@@ -31,8 +31,9 @@ Tensor drawn(const Operand& x, const char* what) {
 
 void check(const char* what, const PictureOptions& o) {
   if (o.width < 0 || o.height < 0 || o.width > 10000 || o.height > 10000)
-    fail<ValueError>({what}, "a picture of ", o.width, " x ", o.height, " characters");
-  if (o.bins < 0 || o.bins > 1000) fail<ValueError>({what}, o.bins, " bins; there must be 1 to 1000");
+    fail<ValueError>({what, "options"}, "ask for ", o.width, " x ", o.height, " characters");
+  if (o.bins < 0 || o.bins > 1000)
+    fail<ValueError>({what, "options"}, "ask for ", o.bins, " bins; there must be 1 to 1000");
 }
 
 /// A title with spaces in place of control characters, which would move the cursor or break the line.

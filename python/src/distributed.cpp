@@ -137,7 +137,8 @@ nb::object shard(nb::handle x, const MaybeWorld& world) {
     return to_python(D::shard(*t, w));
   }
   // Sliced by its own class: of an array that is mapped only these rows are read.
-  if (nb::hasattr(x, "ndim") && nb::cast<int>(x.attr("ndim")) == 0) throw ValueError("shard: a scalar has no rows");
+  if (nb::hasattr(x, "ndim") && nb::cast<int>(x.attr("ndim")) == 0)
+    throw ValueError("shard: x is a scalar, which has no rows");
   if (!nb::hasattr(x, "__len__") || !nb::hasattr(x, "__getitem__"))
     throw TypeError(behind("shard", "a tensor, an array or a list is expected, not " + type_of(x)).c_str());
   const auto n = static_cast<std::int64_t>(nb::len(x));

@@ -285,7 +285,8 @@ TEST_CASE("foldl begins with the first element, foldr with the last, and both wi
   CHECK(number(f({x})[0]) == -4);
   CHECK(number(f({x})[1]) == 0);
   CHECK(number(K::foldl(minus, K::zeros({0}), 5.0)) == 5);
-  CHECK(error_of([&] { K::foldl(minus, K::zeros({0})); }) == "foldl: no elements and no initializer");
+  CHECK(error_of([&] { K::foldl(minus, K::zeros({0})); }) ==
+        "foldl: elems has no elements, and there is no initializer");
   Tensor leak;
   K::foldl(
       [&](const Tensor& a, const Tensor& e) {
@@ -371,7 +372,7 @@ TEST_CASE("what has no value or no elements is refused in the name of the functi
   auto left = K::function({rows}, {K::foldl(add, rows)}), right = K::function({rows}, {K::foldr(add, rows)});
   CHECK_THROWS_WITH(left({K::zeros({0, 2})}), "foldl: 0 is out of range for axis 0 of a tensor of shape (0, 2)");
   CHECK_THROWS_WITH(right({K::zeros({0, 2})}), "foldr: -1 is out of range for axis 0 of a tensor of shape (0, 2)");
-  CHECK_THROWS_WITH(K::foldl(add, K::zeros({0, 2})), "foldl: no elements and no initializer");
+  CHECK_THROWS_WITH(K::foldl(add, K::zeros({0, 2})), "foldl: elems has no elements, and there is no initializer");
 }
 
 TEST_CASE("a plain function goes where a callable goes", "[control]") {

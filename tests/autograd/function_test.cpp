@@ -71,7 +71,7 @@ TEST_CASE("a callable is traced once, and what it captures is read at each call"
       {K::zeros({2, 3}, "float64").detach(), f64(1)});
   CHECK(error_of([&] { g({K::zeros({3, 3}, "float64"), 1}); }) == "function: input 0 is (3, 3), declared (2, 3)");
   CHECK(error_of([&] { K::function([](const Tensors&) { return Tensor(); }, {w}); }) ==
-        "function: the callable returned an empty Tensor");
+        "function: func returned an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(error_of([&] { K::function([](const Tensors& in) { return in[0]; }, {Tensor()}); }) ==
         "function: input 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
@@ -248,7 +248,8 @@ TEST_CASE("an error in a call has the words of the eager call, and the step of a
     return K::foldl([&](const Tensor& a, const Tensor& e) { return a + K::gather(w, e); }, at, K::zeros({2}).detach());
   };
   Tensor symbolic = sum(i);
-  const std::string wanted = "gather: index 5 is out of range for an axis of size 3 (step 1 of 3 of foldl)";
+  const std::string wanted =
+      "gather: indices hold 5, which is out of range for an axis of size 3 (step 1 of 3 of foldl)";
   CHECK(error_of([&] { K::function({i}, {symbolic})({{0, 5, 1}}); }) == wanted);
   CHECK(error_of([&] { K::function({i}, {symbolic, K::gradients(symbolic, {w})[0]})({{0, 5, 1}}); }) == wanted);
   CHECK(error_of([&] { sum(K::constant({0, 5, 1}, "int32")); }) + " (step 1 of 3 of foldl)" == wanted);

@@ -298,7 +298,7 @@ TEST_CASE("a step that fails says which one it was, on the way there and back", 
   Tensor y =
       K::foldl([&](const Tensor& a, const Tensor& e) { return a * K::gather(w, e); }, x, K::constant(1.0, "float64"));
   auto f = K::function({x}, {y}), g = K::function({x}, {y, K::gradients(y, {w})[0]});
-  std::string said = "gather: index 7 is out of range for an axis of size 3 (step 2 of 4 of foldl)";
+  std::string said = "gather: indices hold 7, which is out of range for an axis of size 3 (step 2 of 4 of foldl)";
   CHECK(message_of([&] { f({{0, 1, 7, 2}}); }) == said);
   CHECK(message_of([&] { g({{0, 1, 7, 2}}); }) == said);
   CHECK(values(g({{0, 1, 2, 2}})[1]) == Vec{18, 9, 12});
@@ -481,7 +481,7 @@ TEST_CASE("the backward pass of 10,000 steps takes a megabyte where all of them 
   CHECK(values(plain[0]) == values(thrifty[0]));
   CHECK(values(plain[1]) == values(thrifty[1]));
   CHECK_THROWS_WITH(K::checkpoint_steps(-3),
-                    "checkpoint_steps: -3 steps; it must be positive, or 0 for the square root of the length");
+                    "checkpoint_steps: n is -3; it must be positive, or 0 for the square root of the length");
 }
 
 TEST_CASE("a million steps and their way back need no stack, eagerly 100,000", "[loops][serial]") {

@@ -105,8 +105,8 @@ TEST_CASE("a borrow that fails says why and calls nothing", "[borrow]") {
   auto note = [&calls, owner] { ++calls; };
   std::vector<float> v{1, 2, 3, 4, 5, 6};
   CHECK_THROWS_WITH(borrow(v, {2, 2}, note), "borrow: 6 elements for the shape (2, 2), which takes 4");
-  CHECK_THROWS_WITH(borrow(v, {2, None}, note), "borrow: a size of the shape is None");
-  CHECK_THROWS_WITH(borrow(v, {-2, -3}, note), "borrow: a size of the shape is negative");
+  CHECK_THROWS_WITH(borrow(v, {2, None}, note), "borrow: shape holds None; sizes must be known and not negative");
+  CHECK_THROWS_WITH(borrow(v, {-2, -3}, note), "borrow: shape holds -2; sizes must be known and not negative");
   CHECK_THROWS_AS(borrow(v, {1L << 40, 1L << 40}, note), ValueError);
   CHECK(calls == 0);
   CHECK(owner.use_count() == 2);

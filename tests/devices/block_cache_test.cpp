@@ -158,7 +158,7 @@ TEST_CASE("the runtime header reports memory", "[memory]") {
     CHECK(memory_stats().live == before.live + (1 << 20));
   }
   CHECK(memory_stats().live == before.live);
-  CHECK_THROWS_WITH(set_memory_limit(-1), "set_memory_limit: -1 bytes; 0 is no limit");
+  CHECK_THROWS_WITH(set_memory_limit(-1), "set_memory_limit: bytes is -1; it must not be negative, and 0 is no limit");
   empty_cache();
   CHECK(memory_stats().cached == 0);
   CHECK(test::printed(MemoryStats{1024, 0, 2048, 0, 3}) ==

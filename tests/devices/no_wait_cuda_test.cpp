@@ -48,9 +48,10 @@ std::function<Tensor()> gradient_alone(const Tensor& in, const Tensor& gradient,
 }
 
 const std::vector<Wrong>& wrong_calls() {
-  static const char *class_words =
-                        "sparse_categorical_crossentropy: class 3 at position 1 is out of range for 3 classes",
-                    *gather_words = "gather: index 3 is out of range for an axis of size 3";
+  static const char
+      *class_words =
+          "sparse_categorical_crossentropy: target holds class 3 at position 1, which is out of range for 3 classes",
+      *gather_words = "gather: indices hold 3, which is out of range for an axis of size 3";
   auto two_rows = [](Device d) { return on(K::constant({{0.2, 0.3, 0.5}, {0.1, 0.8, 0.1}}), d); };
   static auto ctc = [](std::vector<int> labels, int steps, int length) {
     return [=](Device d) -> std::function<Tensor()> {
@@ -79,7 +80,7 @@ const std::vector<Wrong>& wrong_calls() {
          Tensor x = on(K::ones({3, 2}), d), ids = ints({0, -7, 9}, "int64", d);
          return [=] { return K::gather(x, ids); };
        },
-       "gather: index -7 is out of range for an axis of size 3"},
+       "gather: indices hold -7, which is out of range for an axis of size 3"},
       {"gather of rows without elements",
        [](Device d) -> std::function<Tensor()> {
          Tensor x = on(K::ones({3, 0}), d), ids = ints({3}, "int32", d);
@@ -128,7 +129,7 @@ const std::vector<Wrong>& wrong_calls() {
        },
        class_words},
       {"pow", binary({1, 0, -2}, [](const Tensor& a, const Tensor& b) { return K::pow(a, b); }),
-       "pow: a negative integer power; cast the base to a float dtype (K::cast)"},
+       "pow: a holds a negative integer; cast x to a float dtype (K::cast)"},
       {"floor_divide", binary({1, 0, 2}, [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); }),
        "floor_divide: integer division by zero"},
       {"remainder", binary({1, 2, 0}, [](const Tensor& a, const Tensor& b) { return a % b; }),
@@ -138,9 +139,9 @@ const std::vector<Wrong>& wrong_calls() {
       {"CTC: too long", ctc({0, 1, 0, 1}, 1, 2),
        "ctc_batch_cost: the 2 labels of sample 1 need as many time steps; its input_length is 1"},
       {"CTC: label", ctc({0, 1, 0, -3}, 4, 2),
-       "ctc_batch_cost: label -3 at position 1 of sample 1 is negative, within its label_length of 2"},
+       "ctc_batch_cost: y_true has label -3 at position 1 of sample 1, within its label_length of 2; labels must not be negative"},
       {"CTC: behind the end", ctc({0, 1, 2, 0}, 4, 2),
-       "ctc_batch_cost: label 0 at position 1 of sample 1 follows 2, which ends the label: y_pred has 2 classes and the blank"},
+       "ctc_batch_cost: y_true has label 0 at position 1 of sample 1 after 2, which ends the label: y_pred has 2 classes and the blank"},
   };
   return all;
 }
@@ -151,7 +152,7 @@ std::function<Tensor()> gather_wrong(int at, Device device = kCuda) {
   Tensor x = K::ones({3, 2}).to(device), ids = ints({at}, "int32", device);
   return [=] { return K::gather(x, ids); };
 }
-constexpr const char* kSaid = "gather: index 7 is out of range for an axis of size 3";
+constexpr const char* kSaid = "gather: indices hold 7, which is out of range for an axis of size 3";
 const std::string kHint = "; KASSETTE_CUDA_SYNC=1 stops at the op itself", kSaidLate = kSaid + kHint;
 
 }  // namespace
@@ -191,7 +192,7 @@ TEST_CASE("of two errors on a CUDA device the first is said, and of one op's tha
   auto words = [&](Device device) {
     return error_of<ValueError>([&] { K::gather(x.to(device), at.to(device)).to("cpu"); });
   };
-  CHECK(words(cpu) == "gather: index 70000 is out of range for an axis of size 3");
+  CHECK(words(cpu) == "gather: indices hold 70000, which is out of range for an axis of size 3");
   CHECK(words(kCuda) == words(cpu) + kHint);
 }
 

@@ -147,7 +147,7 @@ TEST_CASE("a stream of somebody else's is one by its handle; the CPU's has nothi
   for (const Stream* s : {&next, &after}) CHECK(s->native() != own.native());
   CHECK(error_of<ValueError>([] { Stream("cuda:0", nullptr); }) ==
         "Stream: a null pointer is no stream of cuda:0; CUDA's legacy default stream is cudaStreamLegacy");
-  CHECK(error_of<DeviceError>([] { Stream{Device()}; }) == "Stream: no device given; there are 'cpu' and 'cuda:N'");
+  CHECK(error_of<DeviceError>([] { Stream{Device()}; }) == "Stream: device is None; there are 'cpu' and 'cuda:N'");
   Stream none("cpu");
   StreamScope scope(none);
   none.synchronize();

@@ -133,7 +133,7 @@ TEST_CASE("csv says in which line and column something is wrong", "[io]") {
   CHECK(csv_error("1\n\"\"", {.dtype = int32}) == "line 2, column 1: an empty field, and int32 has no NaN");
   CHECK(csv_error("1,2\n3,256", {.dtype = uint8}) == "line 2, column 2: 256 does not fit uint8");
   CHECK(csv_error("1 2\n") == "line 1, column 1: '1 2' is not a number; {.skip_rows = 1} passes over a line of names");
-  CHECK(csv_error("1\n", {.delimiter = '.'}) == "load_csv: that delimiter occurs in numbers or lines");
+  CHECK(csv_error("1\n", {.delimiter = '.'}) == "load_csv: delimiter must not occur in numbers or end lines");
   CHECK(csv_error("1\n", {.skip_rows = -1}) == "load_csv: skip_rows is -1; it must not be negative");
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("csv gives every number back exactly", "[io]") {
   CHECK(values(load_csv(folder / "x", {.dtype = bool_})) == row({1, 0}));
   CHECK(error_of<ValueError>([&] {
           save_csv(folder / "x", K::zeros({2, 2, 2}));
-        }) == "save_csv: a tensor of shape (2, 2, 2); a matrix or a vector is expected");
+        }) == "save_csv: x has shape (2, 2, 2); it must be a matrix or a vector");
 }
 
 TEST_CASE("csv does not ask the locale for its decimal point", "[io]") {
@@ -194,7 +194,7 @@ TEST_CASE("idx comes in, plain and within gzip, and goes out", "[io]") {
   save_idx(folder / "x", array(float32, {2, 3}));
   CHECK(read_file(folder / "x") == read_file(foreign("float.idx")));
   CHECK_THROWS_WITH(save_idx(folder / "x", array(int64, {2})),
-                    "save_idx: the format has no int64; uint8, int8, int16, int32, float32, float64 are possible");
+                    "save_idx: x is int64; the format has uint8, int8, int16, int32, float32 and float64");
 }
 
 TEST_CASE("idx files that lie are refused", "[io]") {
@@ -253,11 +253,10 @@ TEST_CASE("png goes out and comes back", "[io]") {
   CHECK(values(load_png(folder / "x.png")) == row({0, 128, 255, 255, 0, 0}));
   CHECK(error_of<ValueError>([&] {
           save_png(folder / "x.png", K::zeros({2, 2, 5}));
-        }) ==
-        "save_png: a tensor of shape (2, 2, 5); (height, width) or (height, width, 1 to 4) is expected, and not empty");
+        }) == "save_png: x has shape (2, 2, 5); it must be (height, width) or (height, width, 1 to 4), and not empty");
   CHECK(error_of<TypeError>([&] {
           save_png(folder / "x.png", K::zeros({2, 2}, int64));
-        }) == "save_png: int64; uint8, uint16, bool and floats from 0 to 1 are possible");
+        }) == "save_png: x is int64; it must be uint8, uint16, bool, or floats from 0 to 1");
   CHECK(error_of<RuntimeError>([&] {
           save_png("/dev/full", K::zeros({300, 300}));
         }) == "save_png: /dev/full: cannot be written: No space left on device");

@@ -56,7 +56,7 @@ TEST_CASE("safetensors of ours come back in the order given, each aligned for it
   CHECK(load_safetensors(folder / "none").empty());
   CHECK(error_of<ValueError>([&] {
           save_safetensors(folder / "m", {{"__metadata__", array(int8, {5})}});
-        }) == "save_safetensors: '__metadata__' is not a name of a tensor in this format");
+        }) == "save_safetensors: tensors holds '__metadata__', which names no tensor in this format");
   CHECK(error_of<ValueError>([&] {
           save_safetensors(folder / "m", {{"\xff", array(int8, {5})}});
         }) == "save_safetensors: a name or text is not UTF-8");

@@ -227,7 +227,7 @@ TEST_CASE("names, dtypes, devices and indices are pointers and views too", "[arg
   NamedTensors named({{view, x}});
   CHECK(named.contains("float16"));
   CHECK(named.contains(view));
-  CHECK_THROWS_WITH(load_npz(none), "load_npz: no path was given");
+  CHECK_THROWS_WITH(load_npz(none), "load_npz: path is None");
   CHECK_THROWS_WITH(load_npz(std::string_view("/no/such/file.npz").substr(0, 8)),
                     Catch::Contains("load_npz: /no/such: "));
   // 0 is no name, and nullptr is not either.
@@ -341,14 +341,16 @@ TEST_CASE("arrays whose dtype is known at run time", "[arguments]") {
   CHECK(values(from_memory(bytes, "bool", {3})) == Vec{0, 1, 1});
   CHECK(values(from_memory(bytes + 3, "float32", {1})) == Vec{1});  // not aligned
   CHECK_THROWS_WITH(from_memory(memory, dtype, {2, 3}, {1}),
-                    "from_memory: 1 strides for the shape (2, 3); there is one for each axis");
-  CHECK_THROWS_WITH(from_memory(memory, dtype, {None, 3}), "from_memory: a size of the shape is None");
-  CHECK_THROWS_WITH(from_memory(memory, dtype, {-1}), "from_memory: a size of the shape is negative");
-  CHECK_THROWS_WITH(from_memory(memory, dtype, None), "from_memory: no shape was given");
-  CHECK_THROWS_WITH(from_memory(memory, None, {2}), "from_memory: no dtype was given");
-  CHECK_THROWS_WITH(from_memory(nullptr, dtype, {2}), "from_memory: a null pointer for the shape (2,)");
+                    "from_memory: strides are 1 for the shape (2, 3); there must be one for each axis");
+  CHECK_THROWS_WITH(from_memory(memory, dtype, {None, 3}),
+                    "from_memory: shape holds None; sizes must be known and not negative");
+  CHECK_THROWS_WITH(from_memory(memory, dtype, {-1}),
+                    "from_memory: shape holds -1; sizes must be known and not negative");
+  CHECK_THROWS_WITH(from_memory(memory, dtype, None), "from_memory: shape is None");
+  CHECK_THROWS_WITH(from_memory(memory, None, {2}), "from_memory: dtype is None");
+  CHECK_THROWS_WITH(from_memory(nullptr, dtype, {2}), "from_memory: data is a null pointer for the shape (2,)");
   CHECK_THROWS_WITH(from_memory(memory, dtype, {2}, {None}),
-                    "from_memory: a stride is None; it must be a number of elements");
+                    "from_memory: strides hold None; they must be numbers of elements");
 
   int released = 0;
   {
@@ -359,11 +361,11 @@ TEST_CASE("arrays whose dtype is known at run time", "[arguments]") {
   }
   CHECK(released == 1);
   alignas(4) const unsigned char odd[] = {0, 0, 0, 0, 0, 0, 0, 2};
-  CHECK_THROWS_WITH(borrow(odd + 1, "float32", {1}, 0),
-                    "borrow: the address is not aligned for float32; from_memory copies");
-  CHECK_THROWS_WITH(borrow(odd, "bool", {8}, 0), "borrow: a byte that is neither 0 nor 1 for bool; from_memory copies");
-  CHECK_THROWS_WITH(borrow(odd, "bool", None, 0), "borrow: no shape was given");
-  CHECK_THROWS_WITH(borrow(odd, None, {1}, 0), "borrow: no dtype was given");
+  CHECK_THROWS_WITH(borrow(odd + 1, "float32", {1}, 0), "borrow: data is not aligned for float32; from_memory copies");
+  CHECK_THROWS_WITH(borrow(odd, "bool", {8}, 0),
+                    "borrow: data has a byte that is neither 0 nor 1 for bool; from_memory copies");
+  CHECK_THROWS_WITH(borrow(odd, "bool", None, 0), "borrow: shape is None");
+  CHECK_THROWS_WITH(borrow(odd, None, {1}, 0), "borrow: dtype is None");
   CHECK(released == 1);
 }
 
@@ -376,7 +378,7 @@ TEST_CASE("shapes that are put together at run time", "[arguments]") {
   for (int i = 0; i < 2; ++i) same.push_back(K::placeholder(some).shape()[i]);
   CHECK(K::placeholder(same).shape() == Shape{-1, 3});
   CHECK(K::placeholder(K::placeholder(some).shape()).shape() == Shape{-1, 3});
-  CHECK_THROWS_WITH(K::placeholder(Ints{-1, 3}), "placeholder: a size of -1; an unknown size is K::None");
+  CHECK_THROWS_WITH(K::placeholder(Ints{-1, 3}), "placeholder: shape holds -1; an unknown size is K::None");
   Tensor x = K::zeros({2, 3});
   std::vector<Tensor> sizes{K::shape(x)[1], K::shape(x)[0]};
   CHECK(K::zeros(sizes).shape() == Shape{3, 2});

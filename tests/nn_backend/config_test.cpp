@@ -37,7 +37,7 @@ TEST_CASE("a bad floatx is a ValueError and changes nothing", "[config]") {
   CHECK_THROWS_AS(K::set_floatx(""), kassette::ValueError);
   CHECK_THROWS_AS(K::set_floatx(K::None), kassette::ValueError);
   CHECK_THROWS_WITH(K::set_floatx("beerfloat"),
-                    "set_floatx: unknown floatx type 'beerfloat'; it must be 'float16', 'float32' or 'float64'");
+                    "set_floatx: floatx is \"beerfloat\"; it must be \"float16\", \"float32\" or \"float64\"");
   CHECK(K::floatx() == "float32");
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("cast_to_floatx converts what it is given", "[config]") {
   CHECK(std::vector<float>(y.to_vector<float>()) == std::vector<float>{1, 2});
   CHECK(K::cast_to_floatx(2.5).item<double>() == 2.5);
   CHECK_THROWS_WITH(K::cast_to_floatx(Tensor()),
-                    "cast_to_floatx: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "cast_to_floatx: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("the data format is one of two", "[config]") {
@@ -60,12 +60,11 @@ TEST_CASE("the data format is one of two", "[config]") {
   CHECK(K::normalize_data_format("Channels_LAST") == "channels_last");
   CHECK_THROWS_WITH(
       K::set_image_data_format("Channels_last"),
-      "set_image_data_format: unknown data format 'Channels_last'; it must be 'channels_first' or 'channels_last'");
+      "set_image_data_format: data_format is \"Channels_last\"; it must be \"channels_last\" or \"channels_first\"");
   CHECK_THROWS_WITH(K::set_image_data_format("th"),
-                    "set_image_data_format: unknown data format 'th'; it must be 'channels_first' or 'channels_last'");
-  CHECK_THROWS_WITH(
-      K::normalize_data_format("middle"),
-      "normalize_data_format: unknown data format 'middle'; it must be 'channels_first' or 'channels_last'");
+                    "set_image_data_format: data_format is \"th\"; it must be \"channels_last\" or \"channels_first\"");
+  CHECK_THROWS_WITH(K::normalize_data_format("middle"),
+                    "normalize_data_format: value is \"middle\"; it must be \"channels_last\" or \"channels_first\"");
   CHECK(K::image_data_format() == "channels_first");
 }
 
@@ -201,7 +200,7 @@ TEST_CASE("name scopes nest, and end with an exception too", "[config]") {
   } catch (int) {
   }
   CHECK(name(K::placeholder({2}, K::None, K::None, false, "x")) == "Tensor(\"x\"");
-  CHECK_THROWS_WITH(K::name_scope(""), "name_scope: the name is empty");
+  CHECK_THROWS_WITH(K::name_scope(""), "name_scope: name is empty");
 }
 
 TEST_CASE("symbolic and eager wrap callables of any signature, nest, and end with an exception too", "[config]") {

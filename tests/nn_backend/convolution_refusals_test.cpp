@@ -156,9 +156,9 @@ const Refused kWords[] = {
     {"resize_images", {k2}, {"data_format is \"Channels_last\""}, ON { return K::resize_images(X, 2, 2, "Channels_last"); }},
     {"resize_images", {k2}, {"data_format is None"}, ON { return K::resize_images(X, 2, 2, None); }},
     {"resize_images", {k2}, {"interpolation is \"cubic\""}, ON { return K::resize_images(X, 2, 2, "channels_last", "cubic"); }},
-    {"resize_images", {k2}, {"a factor is 0"}, ON { return K::resize_images(X, 2, 0, "channels_last"); }},
+    {"resize_images", {k2}, {"width_factor is 0"}, ON { return K::resize_images(X, 2, 0, "channels_last"); }},
     {"resize_volumes", {k3}, {"data_format is None"}, ON { return K::resize_volumes(X, 2, 2, 2, None); }},
-    {"resize_volumes", {k3}, {"a factor is -1"}, ON { return K::resize_volumes(X, 2, -1, 2, "channels_last"); }},
+    {"resize_volumes", {k3}, {"height_factor is -1"}, ON { return K::resize_volumes(X, 2, -1, 2, "channels_last"); }},
     {"temporal_padding", {k1}, {"padding holds -1"}, ON { return K::temporal_padding(X, {1, -1}); }},
 };
 
@@ -265,7 +265,7 @@ TEST_CASE("a bias for x of rank 1 is held to the size that comes at a call", "[c
   const Tensor x = K::placeholder({None});
   for (const char* format : {"channels_first", "channels_last"}) {
     const Function f = K::function({x}, {K::bias_add(x, K::constant({1.}), format)});
-    CHECK_THROWS_WITH(f({K::ones({2})}), Catch::Contains("bias_add: a bias of shape (1,) for x of shape (2,)"));
+    CHECK_THROWS_WITH(f({K::ones({2})}), Catch::Contains("bias_add: bias of shape (1,) for x of shape (2,)"));
     CHECK(f({K::ones({1})})[0].item<double>() == 2);
   }
 }
@@ -279,7 +279,7 @@ TEST_CASE("sizes whose product is too large are refused", "[conv][bad]") {
   for (const Refused& r : kOverflows) check(r);
   CHECK_THROWS_WITH(
       K::conv2d(K::placeholder(k2), K::placeholder({1 << 27, 1, 3, 1}), 1, "same", None, {2147483647, 1}),
-      "conv2d: a kernel of shape (134217728, 1, 3, 1) with dilation 2147483647 spans more than can be addressed");
+      "conv2d: kernel of shape (134217728, 1, 3, 1) with dilation_rate 2147483647 spans more than can be addressed");
 }
 TEST_CASE("dtypes that are no floats, or differ, are refused", "[conv][bad]") {
   for (const Refused& r : kDTypes) check(r);

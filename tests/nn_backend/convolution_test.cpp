@@ -260,9 +260,8 @@ TEST_CASE("bias for channels and for places", "[conv]") {
         List{0, 1, 2, 3, 4, 5});  // reshaped, not transposed
   CHECK(flat(K::bias_add(K::zeros({2, 3}, "float64"), K::constant({1, 2, 3}, float64), "channels_first")) ==
         List{1, 2, 3, 1, 2, 3});
-  CHECK_THROWS_WITH(
-      K::bias_add(x, K::constant({1}, float64)),
-      "bias_add: a bias of shape (1,) for x of shape (1, 2, 3); it must have one number for each channel");
+  CHECK_THROWS_WITH(K::bias_add(x, K::constant({1}, float64)),
+                    "bias_add: bias of shape (1,) for x of shape (1, 2, 3) must have one number for each channel");
   Tensor p = K::placeholder({None, None, None}, None, "float64");
   auto f = K::function({p}, {K::bias_add(p, K::constant({1}, float64))});
   CHECK_THROWS_AS(f({x}), ValueError);
@@ -320,7 +319,7 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
         }) == "conv2d: x of shape (5, 6, 3) must have rank 4: (batch, rows, columns, channels)");
   CHECK(refused([&] {
           K::conv2d(K::ones({2, 5, 6, 0}), K::ones({3, 3, 0, 4}));
-        }) == "conv2d: the kernel has shape (3, 3, 0, 4); no size of a kernel is 0");
+        }) == "conv2d: kernel has shape (3, 3, 0, 4); no size of a kernel is 0");
   CHECK(refused([&] { K::conv2d(K::cast(x, "int32"), K::cast(w, "int32")); }) ==
         "TypeError conv2d: x is int32, not a float dtype; cast it first (K::cast)");
   CHECK(refused([&] { K::conv2d(x, K::cast(w, "float64")); }) ==
@@ -336,7 +335,7 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
         "conv2d_transpose: output_shape (3, 10, 12, 4) for x (2, 5, 6, 3) and a kernel (3, 3, 4, 3): the batch is 2");
   CHECK(refused([&] {
           K::separable_conv2d(x, K::ones({3, 3, 3, 1}), K::ones({1, 2, 3, 4}));
-        }) == "separable_conv2d: the pointwise kernel has shape (1, 2, 3, 4); its spatial sizes must be 1");
+        }) == "separable_conv2d: pointwise_kernel has shape (1, 2, 3, 4); its spatial sizes must be 1");
   for (const char* format : {"channels_middle", ""})
     CHECK(refused([&] { K::conv2d(x, w, 1, "same", std::string(format)); }).find("conv2d: ") == 0);
   CHECK(refused([&] { K::pool2d(x, 2, 1, "twice"); }) ==
@@ -349,9 +348,9 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
         "resize_images: data_format is None; it must be \"channels_last\" or \"channels_first\"");
   CHECK(refused([&] {
           K::temporal_padding(K::ones({2, 2, 3}), {1, INT64_MAX});
-        }) == "temporal_padding: amounts of 1 and 9223372036854775807 make axis 1 too large to address");
+        }) == "temporal_padding: padding of 1 and 9223372036854775807 makes axis 1 too large to address");
   CHECK(refused([&] { K::resize_images(x, 0, 2, "channels_last"); }) ==
-        "resize_images: a factor is 0; it must be at least 1");
+        "resize_images: height_factor is 0; it must be at least 1");
   CHECK(refused([&] {
           K::resize_images(x, 1 << 30, 1 << 30, "channels_last", "bilinear");
         }).find("too large to address") != std::string::npos);
@@ -401,7 +400,7 @@ TEST_CASE("local convolution and bias of no elements, with sizes that are unknow
   auto bias = K::function({q, b}, {K::bias_add(q, b, "channels_first")});
   CHECK(bias({K::ones({2, 0, 3, 3}), K::ones({3, 3, 0})})[0].shape() == Shape{2, 0, 3, 3});
   CHECK_THROWS_WITH(bias({K::ones({1, 5, 2, 2}), K::ones({1, 1, 1})}),
-                    "bias_add: a bias of shape (1, 1, 1) for x of shape (1, 5, 2, 2); sizes differ");
+                    "bias_add: bias of shape (1, 1, 1) for x of shape (1, 5, 2, 2) must have the sizes of x");
   CHECK(flat(bias({K::zeros({1, 2, 1, 1}), K::constant({{{5.0, 6.0}}})})[0]) == List{5, 6});
 }
 

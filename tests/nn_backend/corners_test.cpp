@@ -130,7 +130,9 @@ TEST_CASE("a variable whose value is a part of another tensor is that part, in e
 TEST_CASE("a symbolic input of a function has the dtype that was declared, or is refused by its place", "[function]") {
   Tensor p = K::placeholder({2}), q = K::placeholder({2}), wrong = K::placeholder(Shape{2}, None, int32);
   auto f = K::function({p, q}, {p + q});
-  CHECK(error_of<TypeError>([&] { f({q, wrong}); }) == "function: input 1 is int32, declared float32");
+  CHECK(error_of<TypeError>([&] {
+          f({q, wrong});
+        }) == "function: input 1 is int32, declared float32; cast it (K::cast)");
   CHECK(values(f({K::constant({1, 2}, int32), K::constant({3, 4}, float64)})[0]) == Vec{4, 6});
 }
 
@@ -157,15 +159,17 @@ TEST_CASE("where the library of a device is missing, the message says which file
 TEST_CASE("functions and variables refuse what is empty or sparse in their own words") {
   Tensor x = K::placeholder({2}), y = x * 2, v = K::variable({1, 2});
   CHECK(error_of<ValueError>([&] { K::function({x}, {Tensor()}, K::FunctionOptions{.fetches = {y}}); }) ==
-        "function: an output is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+        "function: outputs hold an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(error_of<ValueError>([&] { K::function({x}, {y}, K::FunctionOptions{.fetches = {Tensor()}}); }) ==
-        "function: a fetch is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
-  CHECK(error_of<ValueError>([&] {
-          K::function({}, {y}, K::FunctionOptions{.feed_dict = {{Tensor(), v}}});
-        }) ==
-        "function: a key of feed_dict is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
-  CHECK(error_of<ValueError>([&] { K::function({}, {y}, K::FunctionOptions{.feed_dict = {x}}); }) ==
-        "function: a value of feed_dict is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+        "function: fetches hold an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+  CHECK(
+      error_of<ValueError>([&] {
+        K::function({}, {y}, K::FunctionOptions{.feed_dict = {{Tensor(), v}}});
+      }) ==
+      "function: feed_dict has a key that is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+  CHECK(
+      error_of<ValueError>([&] { K::function({}, {y}, K::FunctionOptions{.feed_dict = {x}}); }) ==
+      "function: feed_dict has a value that is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   Tensor sparse = K::to_sparse(K::constant({1, 2}));
   CHECK(error_of<TypeError>([&] { K::update(v, sparse); }).find("update: ") == 0);
   CHECK(error_of<TypeError>([&] { K::update_add(v, sparse); }).find("update_add: ") == 0);

@@ -287,11 +287,12 @@ TEST_CASE("ctc_batch_cost says what does not fit, at once and when it is played"
   CHECK(error_of(labels, y, column({2, 5}), lengths) ==
         "ctc_batch_cost: the 3 labels of sample 0 need as many time steps; its input_length is 2");
   CHECK(error_of(labels, y, steps, column({3, -2})) == "ctc_batch_cost: label_length -2 of sample 1 is negative");
-  CHECK(error_of(K::constant({{0, 1, 2}, {1, -1, 0}}, int32), y, steps, lengths) ==
-        "ctc_batch_cost: label -1 at position 1 of sample 1 is negative, within its label_length of 2");
+  CHECK(
+      error_of(K::constant({{0, 1, 2}, {1, -1, 0}}, int32), y, steps, lengths) ==
+      "ctc_batch_cost: y_true has label -1 at position 1 of sample 1, within its label_length of 2; labels must not be negative");
   CHECK(
       error_of(K::constant({{0, 7, 2}, {1, 1, 0}}, int32), y, steps, lengths) ==
-      "ctc_batch_cost: label 2 at position 2 of sample 0 follows 7, which ends the label: y_pred has 3 classes and the blank");
+      "ctc_batch_cost: y_true has label 2 at position 2 of sample 0 after 7, which ends the label: y_pred has 3 classes and the blank");
   CHECK(error_of(labels, y, steps, column({3, 2, 1})) ==
         "ctc_batch_cost: input_length (2, 1) has 2 samples, label_length (3, 1) has 3");
   CHECK(error_of(labels, y, K::constant({{5, 5}, {5, 5}}, int32), lengths) ==

@@ -195,7 +195,7 @@ TEST_CASE("documents: is_keras_tensor", "[documents]") {
   Tensor keras_placeholder = K::placeholder({2, 4, 5});
   CHECK(shows(K::is_keras_tensor(keras_placeholder), "False"));
   CHECK_THROWS_WITH(K::mark_keras_tensor(Tensor()),
-                    "mark_keras_tensor: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "mark_keras_tensor: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   Tensor keras_input = Input({10});
   CHECK(shows(K::is_keras_tensor(keras_input), "True"));
   Tensor keras_layer_output = Dense(10)(keras_input);

@@ -99,18 +99,18 @@ TEST_CASE("what function refuses, it refuses in one line", "[function]") {
                     "function: input 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_AS(K::function({p}, {Tensor()}), ValueError);
   CHECK_THROWS_WITH(K::function({p}, {p}, K::FunctionOptions{.fetches = {v, Tensor()}}),
-                    "function: a fetch is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "function: fetches hold an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(
       K::function({p}, {p}, {{v, Tensor()}}),
-      "function: the value of a pair is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+      "function: updates hold a pair whose value is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::function({p}, {p}, {{K::constant(1), p}}),
-                    "function: update 0: the first of the pair is not a variable");
+                    "function: update 0 does not begin with a variable; make it with K::variable");
   CHECK_THROWS_WITH(K::function({p}, {p}, {p * 2}),
                     "function: update 0 of shape (2,) is not an update op; pass {variable, new_value}");
   CHECK_THROWS_WITH(K::function({p}, {p}, {{v, p}, {v, K::placeholder({3})}}),
                     "function: update 1: the variable is (2,), the value (3,); shapes must be equal");
   CHECK_THROWS_WITH(K::function({p}, {p}, {{v, K::placeholder({2}, None, "int32")}}),
-                    "function: update 0: the variable is float32, the value int32");
+                    "function: update 0: the variable is float32, the value int32; cast it (K::cast)");
   CHECK_THROWS_WITH(K::function({p}, {p}, {{v, K::placeholder({2, 2}, None, None, true)}}),
                     "function: update 0: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(
@@ -173,10 +173,10 @@ TEST_CASE("feed_dict stands for placeholders that are no inputs, a variable in i
   CHECK_THROWS_WITH(K::function({a}, {a + b}, K::FunctionOptions{.feed_dict = {{b, K::variable(1, "int32")}}}),
                     "function: feed_dict gives a variable of int32, declared float32");
   CHECK_THROWS_WITH(K::function({a}, {a + b}, K::FunctionOptions{.feed_dict = {{K::constant(1), 1}}}),
-                    "function: a key of feed_dict is a constant; keys are placeholders");
+                    "function: feed_dict has a constant as a key; keys are placeholders");
   CHECK_THROWS_WITH(
       K::function({a}, {a + b}, K::FunctionOptions{.feed_dict = {{Tensor(), 1}}}),
-      "function: a key of feed_dict is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+      "function: feed_dict has a key that is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("a symbolic argument connects a function to the tape", "[function]") {

@@ -128,7 +128,7 @@ TEST_CASE("describe of scalars, empty, bool and symbolic tensors", "[inspect]") 
   CHECK(shown(describe(K::placeholder({None, 3}))) == "(None, 3) float32 cpu, symbolic: no elements yet");
   CHECK(shown(describe(K::variable({1, 2}))).find("(2,) float32 cpu, 2 elements") == 0);
   CHECK_THROWS_WITH(describe(Tensor()),
-                    "describe: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "describe: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(shown(Description()).size() > 0);
   CHECK(describe(std::vector<std::int16_t>{1, 2}).dtype == int16);
 }
@@ -374,8 +374,8 @@ TEST_CASE("pictures refuse what they cannot show", "[inspect]") {
                     "plot: x (3,) and y (2,): x must have one element for each of y's first axis");
   CHECK_THROWS_WITH(imshow(K::zeros({2})),
                     "imshow: image has shape (2,); it must be (h, w), (h, w, 1), (h, w, 3) or (h, w, 4)");
-  CHECK_THROWS_WITH(hist({1}, {.bins = -1}), "hist: -1 bins; there must be 1 to 1000");
-  CHECK_THROWS_WITH(plot({1}, {.width = -1}), "plot: a picture of -1 x 0 characters");
+  CHECK_THROWS_WITH(hist({1}, {.bins = -1}), "hist: options ask for -1 bins; there must be 1 to 1000");
+  CHECK_THROWS_WITH(plot({1}, {.width = -1}), "plot: options ask for -1 x 0 characters");
   CHECK_THROWS_AS(plot(K::placeholder({3})), ValueError);
   CHECK_THROWS_AS(hist(Tensor()), ValueError);
 }
@@ -422,7 +422,8 @@ TEST_CASE("timeit tells how long a call takes", "[inspect]") {
   CHECK(shown(grows).find("leaves 1 node ") != std::string::npos);
   Timing made{.median = 1.5e-5, .least = 1.25e-5, .spread = 2e-7, .runs = 7, .loops = 100};
   CHECK(shown(made) == "15 us a call (least 12.5 us, half of the runs within 200 ns; 7 runs of 100)");
-  CHECK_THROWS_WITH(timeit([] {}, {.runs = -1}), "timeit: runs -1, loops 0, seconds 0.5; none may be negative");
+  CHECK_THROWS_WITH(timeit([] {}, {.runs = -1}),
+                    "timeit: options hold runs -1, loops 0, seconds 0.5; none may be negative");
 }
 
 TEST_CASE("progress gives the elements and is silent off a terminal", "[inspect]") {

@@ -169,8 +169,9 @@ TEST_CASE("losses of what does not fit", "[losses]") {
                     "categorical_crossentropy: axis 2 is out of range for (2, 3) of rank 2");
   CHECK_THROWS_WITH(K::binary_crossentropy(b, a),
                     "binary_crossentropy: target (3,) and output (2, 3) must have one shape");
-  CHECK_THROWS_WITH(K::sparse_categorical_crossentropy({0, 3}, a, true),
-                    "sparse_categorical_crossentropy: class 3 at position 1 is out of range for 3 classes");
+  CHECK_THROWS_WITH(
+      K::sparse_categorical_crossentropy({0, 3}, a, true),
+      "sparse_categorical_crossentropy: target holds class 3 at position 1, which is out of range for 3 classes");
   CHECK_THROWS_AS(K::sparse_categorical_crossentropy({0, -1}, a, true), ValueError);
   CHECK_THROWS_AS(K::sparse_categorical_crossentropy({0, 1, 2}, a, true), ValueError);
   CHECK_THROWS_AS(K::sparse_categorical_crossentropy({{0, 1, 2}}, a, true), ValueError);
@@ -213,8 +214,9 @@ TEST_CASE("class ids of unknown rank are held to the output when they are there"
 TEST_CASE("a class id of NaN is no class", "[losses]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Tensor z = K::constant({{1, 2}, {3, 4}}), ids = K::constant({1.0, nan}), in = K::placeholder({None});
-  CHECK_THROWS_WITH(K::sparse_categorical_crossentropy(ids, z),
-                    "sparse_categorical_crossentropy: class -1 at position 1 is out of range for 2 classes");
+  CHECK_THROWS_WITH(
+      K::sparse_categorical_crossentropy(ids, z),
+      "sparse_categorical_crossentropy: target holds class -1 at position 1, which is out of range for 2 classes");
   CHECK_THROWS_AS(K::function({in}, {K::sparse_categorical_crossentropy(in, z, true)})({ids}), ValueError);
   check_close(K::sparse_categorical_crossentropy(K::constant({1.0, 0.9}), z, true), {.31326169, 1.31326169}, 1e-6);
 }

@@ -217,5 +217,5 @@ TEST_CASE("unknown ranks give unknown ranks, or an error that asks for the rank"
   CHECK(K::batch_dot({{1}}, any).ndim() == -1);
   CHECK_THROWS_AS(K::repeat(any, 2), AssertionError);
   CHECK_THROWS_WITH(K::sparse_categorical_crossentropy({0}, any, true, 1),
-                    "sparse_categorical_crossentropy: the axis must be -1 where the rank of output is unknown, not 1");
+                    "sparse_categorical_crossentropy: axis is 1; where the rank of output is unknown it must be -1");
 }

@@ -382,7 +382,7 @@ TEST_CASE("batch normalisation refuses what does not fit", "[normalization]") {
   Tensor x = K::ones({4, 3});
   CHECK_THROWS_WITH(
       K::normalize_batch_in_training(x, K::ones({4}), K::None, {0}),
-      "normalize_batch_in_training: gamma (4,) does not broadcast to (3,), the shape of x without the reduced axes");
+      "normalize_batch_in_training: gamma (4,) does not broadcast to (3,), the shape of x (4, 3) without the reduced axes");
   CHECK_THROWS_WITH(K::normalize_batch_in_training(x, K::None, K::ones({3}, "float64"), {0}),
                     "normalize_batch_in_training: x is float32, beta is float64; cast one of them (K::cast)");
   CHECK_THROWS_WITH(K::normalize_batch_in_training(x, K::None, K::None, {0, 2}),

@@ -183,7 +183,8 @@ TEST_CASE("reshape to sizes of tensors infers one size, keeps known ones, and it
     }
   }
   auto wrong = K::function({x}, {K::reshape(x, {n, 3})});
-  CHECK_THROWS_WITH(wrong({K::zeros({2, 4}, "float64")}), "reshape: (2, 4) has 8 elements, which do not make (2, 3)");
+  CHECK_THROWS_WITH(wrong({K::zeros({2, 4}, "float64")}),
+                    "reshape: shape (2, 3) does not hold the 8 elements of x of shape (2, 4)");
 }
 
 TEST_CASE("tile and slice by tensors have the values and gradients of their numbers", "[partial]") {
@@ -236,18 +237,17 @@ TEST_CASE("the noise shape of dropout takes None, numbers and tensors, and the m
 
 TEST_CASE("a size that is no scalar integer is refused in the name of the function", "[partial]") {
   Tensor x = unknown_rows();
-  CHECK_THROWS_WITH(K::zeros({K::shape(x)}), "zeros: a size is a tensor of shape (2,); it must be a scalar");
-  CHECK_THROWS_WITH(K::ones({K::sum(x), 2}), "ones: a size is a tensor of float32; it must be an integer");
-  CHECK_THROWS_WITH(K::random_normal(K::sum(x)),
-                    "random_normal: the shape is a tensor of float32; it must be of integers");
+  CHECK_THROWS_WITH(K::zeros({K::shape(x)}), "zeros: shape holds a tensor of shape (2,); sizes must be scalars");
+  CHECK_THROWS_WITH(K::ones({K::sum(x), 2}), "ones: shape holds a tensor of float32; sizes must be integers");
+  CHECK_THROWS_WITH(K::random_normal(K::sum(x)), "random_normal: shape is a tensor of float32; it must be of integers");
   CHECK_THROWS_WITH(K::reshape(x, K::placeholder({2, 2}, None, "int32")),
-                    "reshape: the shape is a tensor of shape (2, 2); it must have one axis");
+                    "reshape: shape is a tensor of shape (2, 2); it must have one axis");
   CHECK_THROWS_WITH(K::tile(x, {Tensor(), 1}),
-                    "tile: a size is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "tile: n holds an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::zeros(Tensor()),
-                    "zeros: the shape is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "zeros: shape is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::dropout(x, 0.5, {K::placeholder({}, None, "bool"), 3}),
-                    "dropout: a size is a tensor of bool; it must be an integer");
+                    "dropout: noise_shape holds a tensor of bool; sizes must be integers");
   Tensor n = K::placeholder({}, None, "int32");
   auto f = K::function({n}, {K::zeros({n, 2})});
   CHECK(f({0})[0].shape() == Shape{0, 2});

@@ -82,17 +82,20 @@ TEST_CASE("integer samples need integer bounds", "[random]") {
   CHECK(high_of(v) == 4);
   CHECK(high_of(values(K::random_uniform({1000}, 0, 256, "uint8", 1))) == 255);
   CHECK_THROWS_WITH(K::random_uniform({2}, 0, 257, "uint8"), "random_uniform: 256 does not fit uint8");
-  CHECK_THROWS_WITH(K::random_uniform({2}, 0.0, 1.0, "int32"),
-                    "random_uniform: int32 takes integer bounds, as in random_uniform(shape, 0, 10, \"int32\")");
-  CHECK_THROWS_WITH(K::random_uniform({2}, 0, 1.5, "int32"),
-                    "random_uniform: int32 takes integer bounds, as in random_uniform(shape, 0, 10, \"int32\")");
+  CHECK_THROWS_WITH(
+      K::random_uniform({2}, 0.0, 1.0, "int32"),
+      "random_uniform: maxval is 1 and the samples are int32; bounds are integers, as in random_uniform(shape, 0, 10, \"int32\")");
+  CHECK_THROWS_WITH(
+      K::random_uniform({2}, 0, 1.5, "int32"),
+      "random_uniform: maxval is 1.5 and the samples are int32; bounds are integers, as in random_uniform(shape, 0, 10, \"int32\")");
   CHECK_THROWS_WITH(K::random_uniform({2}, 3, 3, "int64"), "random_uniform: minval 3 is not below maxval 3");
-  CHECK_THROWS_WITH(K::random_uniform({2}, 0, 1, "bool"), "random_uniform: bool is not a float dtype");
+  CHECK_THROWS_WITH(K::random_uniform({2}, 0, 1, "bool"), "random_uniform: dtype is bool; it must be a float dtype");
 }
 
 TEST_CASE("bad arguments of random functions are errors in one line", "[random]") {
-  CHECK_THROWS_WITH(K::random_normal({2}, 0, 1, "int32"), "random_normal: int32 is not a float dtype");
-  CHECK_THROWS_WITH(K::random_normal({2}, 0, 1, K::None, 1.5), "random_normal: seed 1.5 is not an integer");
+  CHECK_THROWS_WITH(K::random_normal({2}, 0, 1, "int32"), "random_normal: dtype is int32; it must be a float dtype");
+  CHECK_THROWS_WITH(K::random_normal({2}, 0, 1, K::None, 1.5),
+                    "random_normal: seed is 1.5; it must be an integer or None");
   CHECK_THROWS_AS(K::random_normal({2, -3}), kassette::ValueError);
   CHECK_THROWS_AS(K::random_normal({2, K::None}), kassette::ValueError);
   CHECK_THROWS_AS(K::random_normal(K::None), kassette::ValueError);
@@ -112,7 +115,7 @@ TEST_CASE("bad arguments of random functions are errors in one line", "[random]"
   CHECK_THROWS_AS(K::random_uniform_variable({2}, 0, INFINITY), kassette::ValueError);
   CHECK_THROWS_WITH(K::random_normal({2}, K::constant({1, 2, 3})),
                     "random_normal: shapes (3,) and (2,) do not broadcast: 3 against 2");
-  CHECK_THROWS_WITH(K::set_random_seed(0.5), "set_random_seed: the seed is not an integer");
+  CHECK_THROWS_WITH(K::set_random_seed(0.5), "set_random_seed: seed must be an integer");
 }
 
 TEST_CASE("a throwing call takes no seed", "[random]") {

@@ -153,7 +153,8 @@ TEST_CASE("products, variances, truth and places of extremes", "[reduce]") {
   CHECK(K::argmin(K::constant({true, false}, "bool")).item<int>() == 1);
   CHECK(K::argmax(K::constant({1.0, std::nan(""), 3.0})).item<int>() == 1);
   CHECK(values(K::argmax(K::constant(List{1, 3, 3, 2, 9, 9}, "float16", {3, 2}), 0)) == List{2, 2});
-  CHECK_THROWS_WITH(K::argmax(shaped(List{}, "float32", Shape{2, 0})), "argmax: (2, 0) has nothing along the axis");
+  CHECK_THROWS_WITH(K::argmax(shaped(List{}, "float32", Shape{2, 0})),
+                    "argmax: x of shape (2, 0) has no elements along the axis");
   CHECK(K::argmax(shaped(List{}, "float32", Shape{0, 2})).shape() == Shape{0});
   CHECK_THROWS_AS(K::argmax(x, {0, 1}), ValueError);
   CHECK(values(K::any(K::constant({{0, 0}, {0, 2}}), 1)) == List{0, 1});

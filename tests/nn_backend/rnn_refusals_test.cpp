@@ -42,22 +42,22 @@ TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symb
     std::string shape = kassette::test::printed(mask.shape());
     refuses(
         x,
-        "rnn: the mask has shape " + shape +
-            ", the inputs (4, 6, 5); a mask must be (samples, time) as they are, or the same with an axis of size 1 behind",
+        "rnn: mask has shape " + shape +
+            ", the inputs (4, 6, 5); it must be (samples, time) as they are, or the same with an axis of size 1 behind",
         [&](const Tensor& in) { K::rnn(keep, in, {h}, false, mask); });
   }
   refuses(
       x,
-      "rnn: the mask has shape (6, 4), the inputs (4, 6, 5); a mask must be (time, samples) as they are, or the same with an axis of size 1 behind",
+      "rnn: mask has shape (6, 4), the inputs (4, 6, 5); it must be (time, samples) as they are, or the same with an axis of size 1 behind",
       [&](const Tensor& in) {
         K::rnn(keep, in, {K::zeros({6, 5})}, false, K::ones({6, 4}), K::None, false, K::None, true);
       });
-  refuses(x, "rnn: a mask needs states to keep, and initial_states is empty", [&](const Tensor& in) {
+  refuses(x, "rnn: initial_states is empty; a mask needs states to keep", [&](const Tensor& in) {
     K::rnn(keep, in, {}, false, K::ones({4, 6}));
   });
   refuses(x, "rnn: input_length is 5, the inputs have 6 steps",
           [&](const Tensor& in) { K::rnn(keep, in, {h}, false, K::None, K::None, false, 5); });
-  refuses(x, "rnn: input_length is -1",
+  refuses(x, "rnn: input_length is -1; it must not be negative",
           [&](const Tensor& in) { K::rnn(keep, in, {h}, false, K::None, K::None, false, -1); });
   refuses(x, "rnn: input_length is float32; it must be integers", [&](const Tensor& in) {
     K::rnn(keep, in, {h}, false, K::None, K::None, false, K::constant({1.0, 1.0, 1.0, 1.0}));
@@ -89,7 +89,7 @@ TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symb
       error_of([&] {
         masked({x, K::ones({4, 5})});
       }) ==
-      "rnn: the mask has shape (4, 5), the inputs (4, 6, 5); a mask must be (samples, time) as they are, or the same with an axis of size 1 behind");
+      "rnn: mask has shape (4, 5), the inputs (4, 6, 5); it must be (samples, time) as they are, or the same with an axis of size 1 behind");
 }
 
 TEST_CASE("a mask whose sizes only a replay knows is refused in rnn's words", "[rnn][bad]") {
@@ -104,7 +104,7 @@ TEST_CASE("a mask whose sizes only a replay knows is refused in rnn's words", "[
         return K::rnn(keep, i, {s}, false, m, Tensors(), unroll, K::None, axis == 0).outputs;
       };
       std::string said = error_of([&] { run(fed, h, wrong); });
-      CHECK(said.find("rnn: the mask has shape ") == 0);
+      CHECK(said.find("rnn: mask has shape ") == 0);
       Tensor y = run(in, state, mask);
       auto f = K::function({in, state, mask}, {y, K::gradients(K::sum(y), {in})[0]});
       CHECK(error_of([&] { f({fed, h, wrong}); }) == said);
@@ -231,16 +231,15 @@ TEST_CASE("map_fn and folds refuse what they cannot go through, eager and symbol
           "[map_fn][bad]") {
   Tensor x = K::ones({2, 3}), one = K::ones({});
   auto same = [](const Tensor& t) { return t; };
-  refuses(one, "map_fn: elements are a scalar; they need an axis to iterate over",
+  refuses(one, "map_fn: elems holds a scalar; it needs an axis to iterate over",
           [&](const Tensor& in) { K::map_fn(same, in); });
-  refuses(x,
-          "map_fn: the function returned float64; it must be float32, the dtype of elems; name the other one as dtype",
+  refuses(x, "map_fn: fn returned float64; it must be float32, the dtype of elems; name the other one as dtype",
           [](const Tensor& in) { K::map_fn([](const Tensor& t) { return K::cast(t, "float64"); }, in); });
-  refuses(x, "map_fn: the function returned float32; it must be int32, the dtype asked for",
+  refuses(x, "map_fn: fn returned float32; it must be int32, the dtype asked for",
           [&](const Tensor& in) { K::map_fn(same, in, K::None, "int32"); });
   refuses(x, "map_fn: the function returned an empty Tensor",
           [](const Tensor& in) { K::map_fn([](const Tensor&) { return Tensor(); }, in); });
-  refuses(x, "map_fn: 2 tensors to go through, and a function of one; let it take `const Tensors&`",
+  refuses(x, "map_fn: elems are 2 tensors, and the function takes one; let it take `const Tensors&`",
           [&](const Tensor& in) {
             K::map_fn(same, {in, x});
           });
@@ -255,7 +254,8 @@ TEST_CASE("map_fn and folds refuse what they cannot go through, eager and symbol
           [](const Tensor& in) {
             K::foldr([](const Tensor& a, const Tensor& e) { return K::expand_dims(a + e, 0); }, in);
           });
-  refuses(K::ones({0, 3}), "foldl: no elements and no initializer", [&](const Tensor& in) { K::foldl(plus, in); });
+  refuses(K::ones({0, 3}), "foldl: elems has no elements, and there is no initializer",
+          [&](const Tensor& in) { K::foldl(plus, in); });
 }
 
 TEST_CASE("switch_ refuses branches of other shapes, also where it need not look at one", "[control][bad]") {

@@ -392,7 +392,7 @@ TEST_CASE("several inputs go through time together", "[rnn]") {
                           return K::Step{x, {s[0]}};
                         },
                         {a, b}, {h}),
-                    "rnn: 2 tensors to go through, and a function of one; let it take `const Tensors&`");
+                    "rnn: inputs are 2 tensors, and the function takes one; let it take `const Tensors&`");
 }
 
 TEST_CASE("rnn without any time", "[rnn]") {

@@ -42,25 +42,25 @@ TEST_CASE("reshape keeps the row-major order", "[shaping]") {
 
 TEST_CASE("reshape says what does not fit", "[shaping]") {
   Tensor x = counted({2, 3}, 6);
-  CHECK_THROWS_WITH(K::reshape(x, {4, 2}), "reshape: (2, 3) has 6 elements, which do not make (4, 2)");
-  CHECK_THROWS_WITH(K::reshape(x, {-1, 4}), "reshape: (2, 3) has 6 elements, which do not make (-1, 4)");
-  CHECK_THROWS_WITH(K::reshape(x, {-1, -1}), "reshape: (2, 3) to (-1, -1): only one size can be inferred");
+  CHECK_THROWS_WITH(K::reshape(x, {4, 2}), "reshape: shape (4, 2) does not hold the 6 elements of x of shape (2, 3)");
+  CHECK_THROWS_WITH(K::reshape(x, {-1, 4}), "reshape: shape (-1, 4) does not hold the 6 elements of x of shape (2, 3)");
+  CHECK_THROWS_WITH(K::reshape(x, {-1, -1}), "reshape: shape (-1, -1): only one size can be inferred");
   CHECK_THROWS_WITH(K::reshape(x, {-2, 3}),
-                    "reshape: (2, 3) to (-2, 3): a size must not be negative, except one -1 to be inferred");
+                    "reshape: shape (-2, 3): sizes must not be negative, except one -1 to be inferred");
   CHECK_THROWS_WITH(K::reshape(counted({0, 3}, 0), {-1, 0}),
-                    "reshape: (0, 3) to (-1, 0): with no elements, any size fits in place of -1");
+                    "reshape: shape (-1, 0): x of shape (0, 3) has no elements, so any size fits in place of -1");
   CHECK_THROWS_WITH(K::reshape(x, {1L << 40, 1L << 40}),
-                    "reshape: (2, 3) has 6 elements, which do not make (1099511627776, 1099511627776)");
+                    "reshape: shape (1099511627776, 1099511627776) does not hold the 6 elements of x of shape (2, 3)");
   CHECK_THROWS_WITH(K::reshape(x, {1, 1, 1, 1, 1, 1, 1, 2, 3}), "shape: rank 9; a tensor has 0 to 8 axes");
   CHECK_THROWS_WITH(K::reshape(x, K::constant({2.0, 3.0})),
-                    "reshape: the shape is a tensor of float32; it must be of integers");
+                    "reshape: shape is a tensor of float32; it must be of integers");
   CHECK_THROWS_WITH(K::reshape(x, K::constant({{2, 3}}, "int32")),
-                    "reshape: the shape is a tensor of shape (1, 2); it must have one axis");
-  CHECK_THROWS_WITH(K::reshape(x, None), "reshape: the shape is None; its rank must be known here");
+                    "reshape: shape is a tensor of shape (1, 2); it must have one axis");
+  CHECK_THROWS_WITH(K::reshape(x, None), "reshape: shape is None; its rank must be known here");
   CHECK_THROWS_WITH(K::reshape(Tensor(), {2}),
                     "reshape: argument 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::reshape(x, {Tensor(), 2}),
-                    "reshape: a size is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "reshape: shape holds an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("a shape that mixes numbers and shape(x)[i] keeps its numbers", "[shaping]") {
@@ -75,7 +75,7 @@ TEST_CASE("a shape that mixes numbers and shape(x)[i] keeps its numbers", "[shap
   CHECK(K::int_shape(K::reshape(p, {-1, 6})) == Shape{-1, 6});
   Tensor q = K::placeholder({2, 6});
   CHECK(K::int_shape(K::reshape(q, {-1, 4})) == Shape{3, 4});
-  CHECK_THROWS_WITH(K::reshape(q, {5}), "reshape: (2, 6) has 12 elements, which do not make (5,)");
+  CHECK_THROWS_WITH(K::reshape(q, {5}), "reshape: shape (5,) does not hold the 12 elements of x of shape (2, 6)");
   CHECK(K::ndim(K::reshape(p, K::placeholder({K::None}, None, "int32"))) == None);
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("permute_dimensions moves axes", "[shaping]") {
   CHECK(K::ndim(K::transpose(K::placeholder())) == None);
   CHECK(K::ndim(K::permute_dimensions(K::placeholder(), {1, 0})) == 2);
   CHECK_THROWS_WITH(K::permute_dimensions(x, {0, 1}),
-                    "permute_dimensions: a pattern of 2 axes for a tensor of shape (2, 3, 4)");
+                    "permute_dimensions: pattern lists 2 axes, x of shape (2, 3, 4) has 3");
   CHECK_THROWS_WITH(K::permute_dimensions(x, {0, 1, 1}),
                     "permute_dimensions: pattern (0, 1, 1) is not a permutation of the axes 0 to 2");
 }
@@ -164,14 +164,14 @@ TEST_CASE("concatenate joins along an axis", "[shaping]") {
   CHECK(K::int_shape(K::concatenate({p, q})) == Shape{4, -1});
   CHECK(K::int_shape(K::concatenate({p, q}, 0)) == Shape{-1, 3});
   CHECK(K::int_shape(K::concatenate({K::placeholder(), q}, 0)) == Shape{-1, -1});
-  CHECK_THROWS_WITH(K::concatenate({}), "concatenate: an empty list; at least one tensor is needed");
+  CHECK_THROWS_WITH(K::concatenate({}), "concatenate: tensors is an empty list; at least one tensor is needed");
   CHECK_THROWS_WITH(K::concatenate({a, b}, 0),
                     "concatenate: shapes (2, 2) and (2, 1) differ elsewhere than along axis 0");
   CHECK_THROWS_WITH(K::concatenate({a, a}, 2), "concatenate: axis 2 is out of range for (2, 2) of rank 2");
   CHECK_THROWS_WITH(K::concatenate({a, K::constant({{1}, {2}}, "int32")}),
                     "concatenate: float32 and int32; cast one of them (K::cast), tensors are not promoted");
   CHECK_THROWS_WITH(K::concatenate({K::constant(1), K::constant(2)}),
-                    "concatenate: scalars have no axis to join along; K::stack makes one");
+                    "concatenate: tensors are scalars, which have no axis to join along; K::stack makes one");
 }
 
 TEST_CASE("stack joins along a new axis, unstack is its inverse", "[shaping]") {
@@ -184,7 +184,7 @@ TEST_CASE("stack joins along a new axis, unstack is its inverse", "[shaping]") {
   CHECK_THROWS_WITH(K::stack({a, K::transpose(b)}), "stack: shapes (2, 3) and (3, 2) differ");
   CHECK_THROWS_WITH(K::stack({a, b}, 3),
                     "stack: axis 3 is out of range for (2, 3) of rank 2; it lies between -3 and 2");
-  CHECK_THROWS_WITH(K::stack({}), "stack: an empty list; at least one tensor is needed");
+  CHECK_THROWS_WITH(K::stack({}), "stack: x is an empty list; at least one tensor is needed");
 }
 
 TEST_CASE("repeat_elements, repeat and tile", "[shaping]") {
@@ -205,8 +205,9 @@ TEST_CASE("repeat_elements, repeat and tile", "[shaping]") {
   CHECK(K::int_shape(K::repeat_elements(p, 3, 0)) == Shape{-1, 4});
   CHECK(K::int_shape(K::repeat_elements(p, 3, 1)) == Shape{-1, 12});
   CHECK(K::tile(counted({3, 4}, 12), {0, 2}).shape() == Shape{0, 8});
-  CHECK_THROWS_WITH(K::tile({1, 2}, {2, 3}), "tile: (2,) by (2, 3): more factors than axes; K::expand_dims makes axes");
-  CHECK_THROWS_WITH(K::tile({1, 2}, -1), "tile: (2,) by (-1,): factors must not be negative");
+  CHECK_THROWS_WITH(K::tile({1, 2}, {2, 3}),
+                    "tile: n is (2, 3), more factors than x of shape (2,) has axes; K::expand_dims makes axes");
+  CHECK_THROWS_WITH(K::tile({1, 2}, -1), "tile: n is (-1,); factors must not be negative");
   CHECK_THROWS_WITH(K::repeat({1, 2}, 3), "repeat: x of shape (2,) must have rank 2: (samples, features)");
   CHECK_THROWS_AS(K::repeat({1, 2}, 3), AssertionError);
   CHECK_THROWS_WITH(K::repeat_elements({1, 2}, 0, 0), "repeat_elements: rep is 0; it must be at least 1");
@@ -253,8 +254,7 @@ TEST_CASE("one_hot is float32 and ignores indices out of range", "[shaping]") {
   CHECK(values(h) == Doubles{1, 0, 0, 0, 0, 1, 0, 0, 0});
   CHECK(K::one_hot(K::constant({{1}, {3}}, "uint8"), 2).shape() == Shape{2, 1, 2});
   CHECK(K::int_shape(K::one_hot(K::placeholder({K::None}, None, "int32"), 4)) == Shape{-1, 4});
-  CHECK_THROWS_WITH(K::one_hot(K::constant({1.0}), 2),
-                    "one_hot: the indices are float32; they must be integers (K::cast)");
+  CHECK_THROWS_WITH(K::one_hot(K::constant({1.0}), 2), "one_hot: indices are float32; they must be integers (K::cast)");
   CHECK_THROWS_WITH(K::one_hot({1}, -2), "one_hot: num_classes is -2; it must not be negative");
 }
 
@@ -269,9 +269,9 @@ TEST_CASE("gather selects rows", "[shaping]") {
   CHECK(K::gather(rows, K::constant(std::vector<int>{}, "int32")).shape() == Shape{0, 2});
   CHECK(K::int_shape(K::gather(K::placeholder({K::None, 5}), K::placeholder({K::None, 2}, None, "int64"))) ==
         Shape{-1, 2, 5});
-  CHECK_THROWS_WITH(K::gather(rows, {0, 3}), "gather: index 3 is out of range for an axis of size 3");
-  CHECK_THROWS_WITH(K::gather(rows, {-1}), "gather: index -1 is out of range for an axis of size 3");
+  CHECK_THROWS_WITH(K::gather(rows, {0, 3}), "gather: indices hold 3, which is out of range for an axis of size 3");
+  CHECK_THROWS_WITH(K::gather(rows, {-1}), "gather: indices hold -1, which is out of range for an axis of size 3");
   CHECK_THROWS_WITH(K::gather(rows, K::constant({1.0})),
-                    "gather: the indices are float32; they must be int32 or int64 (K::cast)");
-  CHECK_THROWS_WITH(K::gather(1.0, {0}), "gather: a scalar has no axis to select along");
+                    "gather: indices are float32; they must be int32 or int64 (K::cast)");
+  CHECK_THROWS_WITH(K::gather(1.0, {0}), "gather: reference is a scalar, which has no axis to select along");
 }

@@ -86,9 +86,9 @@ TEST_CASE("what is fed to sparse and dense placeholders is checked in one line",
   CHECK_THROWS_WITH(K::function({sparse}, {d}),
                     Catch::Contains("input 0 is a sparse tensor of shape (2, 3) that is not a placeholder"));
   CHECK_THROWS_WITH(K::placeholder(None, None, None, true),
-                    "placeholder: a sparse placeholder of unknown rank; its rank must be known and at least 1");
+                    "placeholder: shape of unknown rank; the rank of a sparse one must be known and at least 1");
   CHECK_THROWS_WITH(K::placeholder({}, None, None, true),
-                    "placeholder: a sparse placeholder of shape (); its rank must be known and at least 1");
+                    "placeholder: shape is (); the rank of a sparse one must be known and at least 1");
   CHECK(K::int_shape(K::placeholder(None, 3, "int32", true)) == Shape{-1, -1, -1});
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("a body of control flow may use a sparse tensor from outside; it takes
   CHECK(values(out[1]) == values(eager));
   CHECK(values(out[2]) == values(K::gradients(K::sum(eager), {w})[0]));
   auto keep = [](const Tensor& s, const Tensor&) { return s; };
-  CHECK_THROWS_WITH(K::foldl(keep, p), "foldl: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::foldl(keep, p), "foldl: elems of shape (2, 2) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(K::foldr(keep, steps, p), "foldr: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(K::switch_(
                         K::sum(steps) > 0, [&] { return p; }, [&] { return p; }),

@@ -82,11 +82,9 @@ TEST_CASE("a moving average takes momentum from the variable and the rest from t
 
 TEST_CASE("updates refuse what is no variable, other shapes and other dtypes, and change nothing", "[state]") {
   Tensor x = K::variable({{1, 2, 3}, {4, 5, 6}}), p = K::placeholder({2, 3}), n = K::variable({1, 2}, "int32");
-  CHECK_THROWS_WITH(K::update(p, p), "update: the first argument is not a variable; make it with K::variable");
-  CHECK_THROWS_WITH(K::update_add(K::constant(1), 1),
-                    "update_add: the first argument is not a variable; make it with K::variable");
-  CHECK_THROWS_WITH(K::update_sub(x * 1, x),
-                    "update_sub: the first argument is not a variable; make it with K::variable");
+  CHECK_THROWS_WITH(K::update(p, p), "update: x is not a variable; make it with K::variable");
+  CHECK_THROWS_WITH(K::update_add(K::constant(1), 1), "update_add: x is not a variable; make it with K::variable");
+  CHECK_THROWS_WITH(K::update_sub(x * 1, x), "update_sub: x is not a variable; make it with K::variable");
   CHECK_THROWS_WITH(K::update(Tensor(), 1),
                     "update: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::update(x, Tensor()),
@@ -103,13 +101,13 @@ TEST_CASE("updates refuse what is no variable, other shapes and other dtypes, an
   CHECK_THROWS_WITH(
       K::moving_average_update(x, Tensor(), 0.9),
       "moving_average_update: value is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
-  CHECK_THROWS_WITH(K::update(n, K::constant({1.0, 2.0})), "update: the variable is int32, the value float32");
+  CHECK_THROWS_WITH(K::update(n, K::constant({1.0, 2.0})),
+                    "update: the variable is int32, the value float32; cast it (K::cast)");
   CHECK_THROWS_AS(K::update(n, {1.5, 2}), TypeError);
   Tensor b = K::variable({true, false}, "bool");
-  CHECK_THROWS_WITH(K::update_add(b, {true, true}),
-                    "update_add: the variable is bool, not a number; K::update sets it");
+  CHECK_THROWS_WITH(K::update_add(b, {true, true}), "update_add: x is bool, not a number; K::update sets it");
   CHECK_THROWS_WITH(K::update_sub(b, K::placeholder({2}, kassette::None, "bool")),
-                    "update_sub: the variable is bool, not a number; K::update sets it");
+                    "update_sub: x is bool, not a number; K::update sets it");
   CHECK(values(b) == Vec{1, 0});
   CHECK(values(x) == Vec{1, 2, 3, 4, 5, 6});
   CHECK(values(n) == Vec{1, 2});
@@ -137,11 +135,11 @@ TEST_CASE("eval gives the value of whatever there is", "[state]") {
   CHECK(values(lazy) == Vec(4, 0));
   CHECK_THROWS_WITH(K::eval(p * 2), "eval: the placeholder (2,) is not fed; list it among the inputs of a K::function");
   CHECK_THROWS_WITH(K::eval(Tensor()),
-                    "eval: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "eval: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::get_value(p),
                     "get_value: the placeholder (2,) is not fed; list it among the inputs of a K::function");
   CHECK_THROWS_WITH(K::batch_get_value({Tensor()}),
-                    "batch_get_value: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "batch_get_value: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("get_value takes any tensor, batch_get_value keeps the order", "[state]") {
@@ -164,13 +162,14 @@ TEST_CASE("set_value casts to the variable's dtype and needs its shape", "[state
   CHECK(values(n) == Vec{1, -2});
   K::set_value(n, K::constant({7.9, 1e30}, "float64"));
   CHECK(values(n) == Vec{7, 2147483647});
-  CHECK_THROWS_WITH(K::set_value(v, 1), "set_value: the variable is (2,), the value ()");
-  CHECK_THROWS_WITH(K::set_value(v, {{1, 2}}), "set_value: the variable is (2,), the value (1, 2)");
+  CHECK_THROWS_WITH(K::set_value(v, 1), "set_value: the variable is (2,), the value (); shapes must be equal");
+  CHECK_THROWS_WITH(K::set_value(v, {{1, 2}}),
+                    "set_value: the variable is (2,), the value (1, 2); shapes must be equal");
   CHECK_THROWS_WITH(K::set_value(K::constant({1, 2}), {1, 2}),
-                    "set_value: the first argument is not a variable; make it with K::variable");
+                    "set_value: x is not a variable; make it with K::variable");
   CHECK_THROWS_AS(K::set_value(v, K::placeholder({2})), ValueError);
   CHECK_THROWS_WITH(K::set_value(v, Tensor()),
-                    "set_value: the value is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "set_value: value is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(values(v) == Vec{3, 4});
   recorded([&] {
     K::set_value(v, {5, 6});  // at once in every scope
@@ -189,9 +188,9 @@ TEST_CASE("batch_set_value checks all pairs before it writes any", "[state]") {
   CHECK(values(w) == Vec{7});
   K::batch_set_value({});
   CHECK_THROWS_WITH(K::batch_set_value({{v, {0, 0}}, {w, {1, 2}}}),
-                    "batch_set_value: the variable is (), the value (2,)");
+                    "batch_set_value: the variable is (), the value (2,); shapes must be equal");
   CHECK_THROWS_WITH(K::batch_set_value(Tensors{v, w}, Tensors{K::constant({0, 0})}),
-                    "batch_set_value: 2 variables, 1 values");
+                    "batch_set_value: 2 variables, 1 values; there must be one for each");
   CHECK(values(v) == Vec{5, 6});
   K::batch_set_value(Tensors{v, w}, K::batch_get_value({K::constant({8, 9}), K::constant(1)}));
   CHECK(values(v) == Vec{8, 9});

@@ -315,7 +315,7 @@ TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {
   CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2})),
                     "batch_dot: (2, 3, 4) x (2,): both need at least two axes, the batch and another");
   CHECK_THROWS_WITH(K::batch_dot(x, x, {1, 2, 2}),
-                    "batch_dot: 3 axes given; there must be one of x and one of y, or one that stands for both");
+                    "batch_dot: axes are 3; there must be one of x and one of y, or one that stands for both");
 }
 
 TEST_CASE("a product that is added to a sum has the bits of a product and an addition", "[matmul]") {

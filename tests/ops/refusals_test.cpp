@@ -30,9 +30,9 @@ TEST_CASE("an op on integers that needs floats names the dtype and the remedy", 
         }) == "resize_bilinear: x is int32; it must be float32 or float64");
   CHECK(error_of<TypeError>([] {
           sparse_coo(K::zeros({2, 1}), K::ones({2}), K::constant({3}, "int64"));
-        }) == "sparse_coo: the indices are float32; they must be integers (K::cast)");
+        }) == "sparse_coo: indices are float32; they must be integers (K::cast)");
   CHECK(error_of<TypeError>([] { K::dropout(K::ones({2}), 0.5, K::None, true); }) ==
-        "dropout: the seed must be an integer or None");
+        "dropout: seed must be an integer or None");
 }
 
 TEST_CASE("sizes that nothing can have are refused by the function that was given them", "[errors]") {
@@ -40,7 +40,7 @@ TEST_CASE("sizes that nothing can have are refused by the function that was give
           Pads amounts{.rank = 1};
           amounts.after[0] = -1;
           pad(K::ones({3}), amounts);
-        }) == "pad: amounts must not be negative; K::slice removes elements");
+        }) == "pad: padding must not be negative; K::slice removes elements");
   CHECK(error_of<ValueError>([] {
           K::dropout(K::ones({2, 3}), 0.5, {2, -2});
         }) == "dropout: noise_shape (2, -2): sizes must not be negative, except -1 for that of x");
@@ -53,7 +53,7 @@ TEST_CASE("sizes that nothing can have are refused by the function that was give
         }) == "item: a tensor of shape (2, 3) has not exactly one element");
   for (char delimiter : {'5', '.', '\n', '"'})
     CHECK(error_of<ValueError>([&] { save_csv("nowhere/x.csv", K::ones({2}), {.delimiter = delimiter}); }) ==
-          "save_csv: that delimiter occurs in numbers or lines");
+          "save_csv: delimiter must not occur in numbers or end lines");
 }
 
 TEST_CASE("more parts than an op has results come in several ops, with their gradients", "[shaping]") {

@@ -72,12 +72,9 @@ Said said_by(F&& f) {
   return {};
 }
 
-/// Whether an error says which argument it is about: by name, as a word that something is said of, or "argument 1",
-/// counted from 0.
+/// Whether an error is about that argument: by name, or as "argument 1", counted from 0.
 bool names_it(const Said& said, const std::string& name, std::size_t position) {
-  if (!said.argument.empty()) return said.argument == name || said.argument == "argument " + std::to_string(position);
-  const std::string rest = said.message.substr(std::min(said.message.size(), said.message.find(':')));
-  return std::regex_search(rest, std::regex("\\b" + name + "\\b[^:,;]* (is|has|are|holds|must|of|takes)\\b"));
+  return said.argument == name || said.argument == "argument " + std::to_string(position);
 }
 
 /// A sample of a K function of several arguments: which of its tensors is which argument.

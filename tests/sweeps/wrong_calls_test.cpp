@@ -1,0 +1,367 @@
+// tests/sweeps/wrong_calls_test.cpp - calls that users get wrong: the error names the function as it was typed, and the
+// argument where one is at fault.
+#include <kassette/distributed.h>
+#include <kassette/inspect.h>
+#include <kassette/io.h>
+#include <kassette/testing.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/results.h"
+
+namespace K = kassette::backend;
+namespace D = kassette::distributed;
+using namespace kassette;
+using namespace kassette::test;
+
+namespace {
+
+struct WrongCall {
+  const char *function, *argument;  // "" where several arguments do not fit each other
+  std::function<void()> run;
+};
+
+Tensor x() { return K::ones({2, 3}); }
+Tensor image() { return K::ones({2, 5, 6, 3}); }
+Tensor ints() { return K::constant({1, 2}, "int32"); }
+Tensor steps() { return K::ones({2, 4, 3}); }
+K::Step step(const Tensor& t, const Tensors& states) { return {t, states}; }
+
+const std::vector<WrongCall>& wrong_calls() {
+  static const std::vector<WrongCall> all{
+      // names
+      {"conv2d", "data_format",
+       [] {
+         K::conv2d(image(), K::ones({3, 3, 3, 4}), 1, "same", "channel_last");
+       }},
+      {"conv2d", "padding",
+       [] {
+         K::conv2d(image(), K::ones({3, 3, 3, 4}), 1, "smae");
+       }},
+      {"bias_add", "data_format",
+       [] {
+         K::bias_add(x(), {1, 2, 3}, "first");
+       }},
+      {"pool2d", "pool_mode",
+       [] {
+         K::pool2d(image(), {2, 2}, {1, 1}, "valid", None, "mean");
+       }},
+      {"pool2d", "data_format",
+       [] {
+         K::pool2d(image(), {2, 2}, {1, 1}, "valid", "last");
+       }},
+      {"spatial_2d_padding", "data_format",
+       [] {
+         K::spatial_2d_padding(image(), {{1, 1}, {1, 1}}, "NHWC");
+       }},
+      {"local_conv1d", "data_format",
+       [] {
+         K::local_conv1d(steps(), K::ones({3, 6, 2}), 2, 1, "NWC");
+       }},
+      {"resize_images", "interpolation", [] { K::resize_images(image(), 2, 2, "channels_last", "cubic"); }},
+      {"resize_images", "data_format", [] { K::resize_images(image(), 2, 2, "last"); }},
+      {"resize_images", "width_factor", [] { K::resize_images(image(), 2, 0, "channels_last"); }},
+      {"resize_volumes", "depth_factor",
+       [] {
+         K::resize_volumes(K::ones({1, 2, 2, 2, 1}), -1, 2, 2, "channels_last");
+       }},
+      {"set_floatx", "floatx", [] { K::set_floatx("float8"); }},
+      {"set_image_data_format", "data_format", [] { K::set_image_data_format("NCHW"); }},
+      {"normalize_data_format", "value", [] { K::normalize_data_format("NCHW"); }},
+      {"name_scope", "name", [] { auto scope = K::name_scope(""); }},
+      // convolutions
+      {"conv2d", "x",
+       [] {
+         K::conv2d(x(), K::ones({3, 3, 3, 4}));
+       }},
+      {"conv2d", "kernel",
+       [] {
+         K::conv2d(image(), K::ones({3, 3, 3}));
+       }},
+      {"conv2d", "kernel",
+       [] {
+         K::conv2d(image(), K::ones({3, 0, 3, 4}));
+       }},
+      {"conv2d", "",
+       [] {
+         K::conv2d(K::ones({3, 3, 3, 4}), image());
+       }},  // swapped
+      {"conv2d", "strides",
+       [] {
+         K::conv2d(image(), K::ones({3, 3, 3, 4}), 0);
+       }},
+      {"conv2d_transpose", "output_shape",
+       [] {
+         K::conv2d_transpose(image(), K::ones({3, 3, 4, 3}), {10, 12}, 2, "same");
+       }},
+      {"conv2d_transpose", "output_shape",
+       [] {
+         K::conv2d_transpose(image(), K::ones({3, 3, 4, 3}), x(), 2, "same");
+       }},
+      {"depthwise_conv2d", "depthwise_kernel",
+       [] {
+         K::depthwise_conv2d(image(), K::ones({3, 3}));
+       }},
+      {"separable_conv2d", "pointwise_kernel",
+       [] {
+         K::separable_conv2d(image(), K::ones({3, 3, 3, 1}), K::ones({3, 3, 3, 4}));
+       }},
+      {"bias_add", "bias",
+       [] {
+         K::bias_add(x(), {1, 2});
+       }},
+      {"local_conv1d", "kernel",
+       [] {
+         K::local_conv1d(steps(), K::ones({6, 2}), 2, 1);
+       }},
+      {"temporal_padding", "padding",
+       [] {
+         K::temporal_padding(steps(), {1, 2, 3});
+       }},
+      // shapes
+      {"reshape", "shape",
+       [] {
+         K::reshape(x(), {4, 2});
+       }},
+      {"reshape", "shape",
+       [] {
+         K::reshape(x(), {-1, -1});
+       }},
+      {"reshape", "shape", [] { K::reshape(x(), x()); }},
+      {"reshape", "shape", [] { K::reshape(x(), None); }},
+      {"zeros", "shape",
+       [] {
+         K::zeros({2, -3});
+       }},
+      {"eye", "size",
+       [] {
+         K::eye({2, -3});
+       }},
+      {"eye", "size",
+       [] {
+         K::eye({1, 2, 3});
+       }},
+      {"placeholder", "shape",
+       [] {
+         K::placeholder({-1, 3});
+       }},
+      {"placeholder", "ndim", [] { K::placeholder(None, 1.5); }},
+      {"constant", "value",
+       [] {
+         K::constant({1, 2, 3}, None, {2, 2});
+       }},
+      {"tile", "n",
+       [] {
+         K::tile(x(), {2, 2, 2});
+       }},
+      {"permute_dimensions", "pattern",
+       [] {
+         K::permute_dimensions(x(), {0, 2});
+       }},
+      {"permute_dimensions", "pattern",
+       [] {
+         K::permute_dimensions(x(), {0, 1, 2});
+       }},
+      {"squeeze", "axis", [] { K::squeeze(x(), 0); }},
+      {"sum", "axis", [] { K::sum(x(), 2); }},
+      {"argmax", "axis",
+       [] {
+         K::argmax(x(), {0, 1});
+       }},
+      {"reverse", "axes", [] { K::reverse(x(), None); }},
+      {"repeat_elements", "rep", [] { K::repeat_elements(x(), 0, 1); }},
+      {"concatenate", "tensors", [] { K::concatenate({}); }},
+      {"concatenate", "",
+       [] {
+         K::concatenate({x(), K::ones({3, 2})}, 0);
+       }},
+      {"stack", "x", [] { K::stack({}); }},
+      {"gather", "indices", [] { K::gather(x(), {0.5}); }},
+      {"gather", "indices", [] { K::gather(ints(), x()); }},  // swapped
+      {"one_hot", "indices", [] { K::one_hot(x(), 3); }},
+      {"one_hot", "num_classes", [] { K::one_hot(ints(), -1); }},
+      {"arange", "step", [] { K::arange(0, 5, 0); }},
+      {"dot", "", [] { K::dot(x(), x()); }},
+      {"batch_dot", "axes",
+       [] {
+         K::batch_dot(steps(), steps(), {1, 2, 2});
+       }},
+      // random draws
+      {"random_normal", "shape", [] { K::random_normal(x()); }},
+      {"random_normal", "dtype", [] { K::random_normal({2}, 0, 1, "int32"); }},
+      {"random_normal", "seed", [] { K::random_normal({2}, 0, 1, None, 0.5); }},
+      {"random_uniform", "maxval", [] { K::random_uniform({2}, 0, 0.5, "int32"); }},
+      {"dropout", "level", [] { K::dropout(x(), 1.5); }},
+      {"dropout", "noise_shape",
+       [] {
+         K::dropout(x(), 0.5, {3, 3});
+       }},
+      {"set_random_seed", "seed", [] { K::set_random_seed(0.5); }},
+      // variables, functions, gradients
+      {"update", "x", [] { K::update(x() * 1, 1); }},
+      {"update", "new_x", [] { K::update(K::variable(1.0), Tensor()); }},
+      {"update", "",
+       [] {
+         K::update(K::variable({1.0, 2.0}, None, "w"), {1, 2, 3});
+       }},
+      {"update_add", "x", [] { K::update_add(K::variable(true, "bool"), true); }},
+      {"set_value", "x", [] { K::set_value(K::constant(1.0), 2); }},
+      {"set_value", "",
+       [] {
+         K::set_value(K::variable({1.0, 2.0}, None, "w"), 1);
+       }},
+      {"moving_average_update", "momentum",
+       [] {
+         K::moving_average_update(K::variable(1.0), 2.0, {0.5, 0.5});
+       }},
+      {"gradients", "loss", [] { K::gradients(ints(), {K::variable(1.0)}); }},
+      {"gradients", "variable 1",
+       [] {
+         K::gradients(K::variable(1.0) * 2, {K::variable(1.0), K::constant(1.0)});
+       }},
+      {"gradients", "variable 0", [] { K::gradients(K::variable(1.0) * 2, {Tensor()}); }},
+      {"function", "input 0", [] { K::function({K::constant(1.0)}, {K::constant(1.0)}); }},
+      {"function", "outputs", [] { K::function({K::placeholder({2})}, {Tensor()}); }},
+      {"function", "input 1",
+       [] {
+         Tensor p = K::placeholder({2}), q = K::placeholder({None, 3}, None, None, false, "rows");
+         K::function({p, q}, {p, q})({{1, 2}, {3, 4}});
+       }},
+      {"function", "update 0",
+       [] {
+         Tensor p = K::placeholder({2});
+         K::function({p}, {p}, {{p, p}});
+       }},
+      {"set_learning_phase", "value", [] { K::set_learning_phase(2); }},
+      {"in_train_phase", "training",
+       [] {
+         K::in_train_phase(x(), x(), {1, 0});
+       }},
+      {"switch_", "condition",
+       [] {
+         K::switch_(K::ones({2, 3, 4}), x(), x());
+       }},
+      {"switch_", "",
+       [] {
+         K::switch_(true, x(), K::ones({3, 2}));
+       }},
+      // loops
+      {"rnn", "inputs", [] { K::rnn(step, {x()}, {x()}); }},
+      {"rnn", "inputs", [] { K::rnn(step, {}, {x()}); }},
+      {"rnn", "initial_states", [] { K::rnn(step, {steps()}, {Tensor()}); }},
+      {"rnn", "mask",
+       [] {
+         K::rnn(step, {steps()}, {x()}, false, K::ones({4, 2}));
+       }},
+      {"rnn", "input_length", [] { K::rnn(step, {steps()}, {x()}, false, None, None, false, 7); }},
+      {"foldl", "elems", [] { K::foldl([](const Tensor& a, const Tensor& b) { return a + b; }, 1.0); }},
+      {"foldl", "elems", [] { K::foldl([](const Tensor& a, const Tensor& b) { return a + b; }, K::zeros({0})); }},
+      {"map_fn", "elems", [] { K::map_fn([](const Tensor& t) { return t; }, {}); }},
+      // losses
+      {"ctc_batch_cost", "y_pred", [] { K::ctc_batch_cost(ints(), ints(), {{1}}, {{1}}); }},
+      {"ctc_batch_cost", "y_pred",
+       [] {
+         K::ctc_batch_cost(K::ones({2, 2}), x(), {{1}, {1}}, {{1}, {1}});
+       }},
+      {"ctc_batch_cost", "input_length",
+       [] {
+         K::ctc_batch_cost(K::ones({2, 2}), steps(), {1, 1}, {{1}, {1}});
+       }},
+      {"ctc_batch_cost", "input_length",
+       [] {
+         K::ctc_batch_cost(K::ones({2, 2}), steps(), {{9}, {1}}, {{1}, {1}});
+       }},
+      {"ctc_batch_cost", "label_length",
+       [] {
+         K::ctc_batch_cost(K::ones({2, 2}), steps(), {{4}, {4}}, {{-1}, {1}});
+       }},
+      {"ctc_decode", "top_paths",
+       [] {
+         K::ctc_decode(steps(), {4, 4}, false, 2, 3);
+       }},
+      {"ctc_label_dense_to_sparse", "label_lengths", [] { K::ctc_label_dense_to_sparse(ints(), {{1}}); }},
+      {"in_top_k", "targets",
+       [] {
+         K::in_top_k(x(), {0.5, 0.5}, 1);
+       }},
+      {"categorical_crossentropy", "axis", [] { K::categorical_crossentropy(x(), x(), false, 2); }},
+      {"sparse_categorical_crossentropy", "target",
+       [] {
+         K::sparse_categorical_crossentropy({9, 0}, x());
+       }},
+      {"batch_normalization", "mean",
+       [] {
+         K::batch_normalization(x(), {1, 2}, {1, 1, 1}, None, None);
+       }},
+      {"normalize_batch_in_training", "gamma",
+       [] {
+         K::normalize_batch_in_training(x(), {1, 2}, {1, 1, 1}, {0});
+       }},
+      // sparse tensors, files, tools, ranks
+      {"sparse_coo", "indices",
+       [] {
+         K::sparse_coo({{0.5, 0.0}}, {1}, {2, 2});
+       }},
+      {"sparse_coo", "dense_shape",
+       [] {
+         K::sparse_coo({{0, 0}}, {1}, {2, -2});
+       }},
+      {"sparse_csr", "row_starts",
+       [] {
+         K::sparse_csr({0, 2, 1}, {0, 1}, {1, 2}, {2, 2});
+       }},
+      {"sparse_parts", "x", [] { K::sparse_parts(x()); }},
+      {"load_csv", "dtype", [] { load_csv("/no/file.csv", {.dtype = None}); }},
+      {"load_npz", "path", [] { load_npz(None); }},
+      {"save_csv", "x", [] { save_csv("/no/file.csv", image()); }},
+      {"save_png", "x",
+       [] {
+         save_png("/no/file.png", K::ones({2, 3}, "int32"));
+       }},
+      {"save_npz", "arrays",
+       [] {
+         save_npz("/no/file.npz", {{"", Tensor()}});
+       }},
+      {"describe", "x", [] { describe(Tensor()); }},
+      {"plot", "y",
+       [] {
+         plot(K::ones({2, 3, 4}));
+       }},
+      {"hist", "options",
+       [] {
+         hist({1, 2}, {.bins = -1});
+       }},
+      {"timeit", "options", [] { timeit([] { return x(); }, {.runs = -1}); }},
+      {"Random", "seed", [] { testing::Random random(0.5); }},
+      {"compare_golden", "name", [] { testing::compare_golden("", 1.0); }},
+      {"send", "to", [] { D::send(x(), 1); }},
+      {"broadcast", "root", [] { D::broadcast(x(), 3); }},
+      {"all_gather", "x", [] { D::all_gather(K::constant(1.0)); }},
+      {"split", "colour", [] { D::init().split(-1); }},
+      {"set_timeout", "seconds", [] { D::set_timeout(-1); }},
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a wrong call is refused in one line that names the function and the argument at fault", "[sweep][bad]") {
+  for (const WrongCall& call : wrong_calls()) {
+    std::string message = "no error", function, argument;
+    try {
+      call.run();
+    } catch (const Error& e) {
+      message = e.what();
+      function = e.function();
+      argument = e.argument();
+    }
+    INFO(message);
+    CHECK(function == call.function);
+    CHECK(argument == call.argument);
+    CHECK(message.find('\n') == std::string::npos);
+    CHECK(message.find(std::string(call.function) + ": " + call.argument) == 0);
+  }
+}
