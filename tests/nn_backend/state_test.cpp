@@ -90,6 +90,8 @@ TEST_CASE("updates refuse what is no variable, other shapes and other dtypes, an
   CHECK_THROWS_WITH(K::update(x, Tensor()),
                     "update: new_x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::update(x, 1), "update: the variable is (2, 3), the value (); shapes must be equal");
+  CHECK_THROWS_WITH(K::update(K::variable({1, 2}, None, "w"), 1),
+                    "update: the variable 'w' is (2,), the value (); shapes must be equal");
   CHECK_THROWS_WITH(K::update_add(x, {1, 2, 3}),
                     "update_add: the variable is (2, 3), the value (3,); shapes must be equal");
   CHECK_THROWS_WITH(K::update_sub(x, K::placeholder({K::None, 2})),

@@ -321,9 +321,10 @@ const std::vector<WrongCall>& wrong_calls() {
        [] {
          save_png("/no/file.png", K::ones({2, 3}, "int32"));
        }},
-      {"save_npz", "arrays",
+      {"save_npy", "x", [] { save_npy("/no/file.npy", Tensor()); }},
+      {"save_safetensors", "tensor 'w'",
        [] {
-         save_npz("/no/file.npz", {{"", Tensor()}});
+         save_safetensors("/no/file", {{"w", Tensor()}});
        }},
       {"describe", "x", [] { describe(Tensor()); }},
       {"plot", "y",
