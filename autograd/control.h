@@ -71,7 +71,7 @@ inline void append(Tensors& to, std::span<const Tensor> list) {
   for (const Tensor& t : list) to.push_back(t);
 }
 
-// - bodies ------------------------------------------------------------------------------------------------------------
+// ---- bodies ---------------------------------------------------------------------------------------------------------
 
 /// A function of tensors, recorded once on placeholders. The outer tensors that it uses, its captures, become inputs of
 /// the node that runs it.

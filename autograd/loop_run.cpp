@@ -56,7 +56,7 @@ LoopRun::~LoopRun() {
   for (Back& b : backs_) program_->schedules.keep(std::move(b.schedule));
 }
 
-// - binding -----------------------------------------------------------------------------------------------------------
+// ---- binding --------------------------------------------------------------------------------------------------------
 
 void LoopRun::bind(const std::vector<int>& instructions) {
   for (int k : instructions)

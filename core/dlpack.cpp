@@ -16,7 +16,7 @@ using namespace dlpack;
 static_assert(sizeof(DLTensor) == 48 && sizeof(DLManagedTensor) == 64 && sizeof(DLManagedTensorVersioned) == 80,
               "DLPack's layout");
 
-// - in ----------------------------------------------------------------------------------------------------------------
+// ---- in -------------------------------------------------------------------------------------------------------------
 
 DType imported_dtype(DLDataType t) {
   if (t.lanes != 1) fail<TypeError>({"from_dlpack"}, "elements of ", t.lanes, " lanes; a tensor's have one");
@@ -126,7 +126,7 @@ Tensor imported(M* managed) {
   return Access::wrap(std::move(b));
 }
 
-// - out ---------------------------------------------------------------------------------------------------------------
+// ---- out ------------------------------------------------------------------------------------------------------------
 
 DLDataType exported_dtype(DType dtype) {
   DLDataTypeCode code = dtype.is_bool()                     ? kDLBool

@@ -180,7 +180,7 @@ Value Call::native() const {
 Native::Native() : old_(context().native) { context().native = true; }
 Native::~Native() { context().native = old_; }
 
-// - tensors of external backends --------------------------------------------------------------------------------------
+// ---- tensors of external backends -----------------------------------------------------------------------------------
 
 namespace {
 

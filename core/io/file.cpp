@@ -31,7 +31,7 @@ std::string required(const char* what, const char* which, Name name) {
   return string_of(name);
 }
 
-// - reading -----------------------------------------------------------------------------------------------------------
+// ---- reading --------------------------------------------------------------------------------------------------------
 
 struct InputFile::Mapping {
   std::atomic<int> users{1};
@@ -138,7 +138,7 @@ Tensor InputFile::mapped(const TensorSpec& spec, std::int64_t offset) const {
   return Access::wrap(std::move(b));
 }
 
-// - writing -----------------------------------------------------------------------------------------------------------
+// ---- writing --------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -288,7 +288,7 @@ void OutputFile::commit(Existing existing) {
   if (::close(std::exchange(descriptor_, -1)) != 0 && direct_) failed("cannot be written");
 }
 
-// - elements ----------------------------------------------------------------------------------------------------------
+// ---- elements -------------------------------------------------------------------------------------------------------
 
 std::int64_t claimed_bytes(const InputFile& file, const TensorSpec& spec) {
   std::int64_t bytes = spec.dtype.size();

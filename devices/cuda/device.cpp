@@ -92,7 +92,7 @@ CudaDevice::CudaDevice(int index)
   cache_ = new BlockCache(Device(Device::kCuda, static_cast<std::uint8_t>(index)), memory_of(this), Keeps::everything);
 }
 
-// - memory and copies -------------------------------------------------------------------------------------------------
+// ---- memory and copies ----------------------------------------------------------------------------------------------
 
 void* CudaDevice::allocate(std::int64_t bytes) {
   Current now(*this);
@@ -225,7 +225,7 @@ void CudaDevice::release_passed() noexcept {
   }
 }
 
-// - waiting and errors ------------------------------------------------------------------------------------------------
+// ---- waiting and errors ---------------------------------------------------------------------------------------------
 
 void CudaDevice::wait(DeviceStream* stream, const char* what) {
   leave_capture();
@@ -286,7 +286,7 @@ void CudaDevice::check(cublasStatus_t status, const char* what) {
   throw DeviceError(what, "", (std::string("cuBLAS says: ") + cublasGetStatusString(status)).c_str());
 }
 
-// - products ----------------------------------------------------------------------------------------------------------
+// ---- products -------------------------------------------------------------------------------------------------------
 
 cublasHandle_t CudaDevice::blas(std::unique_lock<std::mutex>* lock) {
   if (!current().blas) leave_capture();

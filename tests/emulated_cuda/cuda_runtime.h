@@ -132,7 +132,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 /// How often the host has waited for a stream, or enqueued a copy from a device to the host, so far: for tests.
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_waits();
 
-// - what a thread sees ------------------------------------------------------------------------------------------------
+// ---- what a thread sees ---------------------------------------------------------------------------------------------
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 inline constexpr int warpSize = 32;
 void __syncthreads();
@@ -180,7 +180,7 @@ inline void __threadfence_system() {}
 using std::max;
 using std::min;
 
-// - graphs (graph.cpp) ------------------------------------------------------------------------------------------------
+// ---- graphs (graph.cpp) ---------------------------------------------------------------------------------------------
 enum cudaStreamCaptureMode {
   cudaStreamCaptureModeGlobal,
   cudaStreamCaptureModeThreadLocal,
@@ -208,7 +208,7 @@ void emulated_not_captured(cudaStream_t stream, int device);
 /// Ends the process if this thread is capturing in a mode that forbids calls which are no work of a stream.
 void emulated_beside_capture();
 
-// - launches ----------------------------------------------------------------------------------------------------------
+// ---- launches -------------------------------------------------------------------------------------------------------
 /// The blocks of device memory that a piece of work may access.
 struct EmulatedBlocks {
   std::vector<std::size_t> places = {};
@@ -281,7 +281,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   return cudaSuccess;
 }
 
-// - counters and switches for tests, which look them up in the library ------------------------------------------------
+// ---- counters and switches for tests, which look them up in the library ---------------------------------------------
 #define EMULATED_ASKED extern "C" __attribute__((visibility("default")))
 /// The numbers of copies between host and devices, and of blocks freed by cudaFree, so far.
 EMULATED_ASKED std::int64_t emulated_host_copies();
