@@ -78,8 +78,8 @@ class BackwardPass final : private Accumulator {
   const Tensors& xs_;
   SavedValues saved_values_;
   Completions* told_;
-  std::vector<std::pair<std::size_t, std::int64_t>>
-      completions_;  // (number of nodes handled by then, index into xs), sorted
+  // (number of nodes handled by then, index into xs), sorted
+  std::vector<std::pair<std::size_t, std::int64_t>> completions_;
   std::size_t next_completion_ = 0;
   const bool unrecorded_ = !context().recording && !context().symbolic;  // cotangents may be accumulated in place
   Tensors leaves_;

@@ -13,9 +13,9 @@ struct Frame {
   void clear();
   std::vector<const Body*> at;  // per slot: its body in `own`, a constant of the plan, or an argument
   std::vector<Body> own;
-  std::vector<InputView> arrays;    // inputs of the running instruction
-  std::vector<FusionGroup> groups;  // per instruction of a specialised program: the group that begins there, cached if
-                                    // it depends on shapes alone
+  std::vector<InputView> arrays;  // inputs of the running instruction
+  // per instruction of a specialised program: the group that begins there, cached if it depends on shapes alone
+  std::vector<FusionGroup> groups;
   struct {
     std::vector<Cell*> cells;
     std::vector<char> in_place;  // per effect

@@ -58,8 +58,8 @@ class PlanBuilder {
   Program program_;
   std::unordered_map<Key, int, KeyHash> fed_;
   std::unordered_map<const Node*, int> base_;  // first slot
-  std::unordered_map<const Node*, Tensors>
-      expanded_;  // results of deferred nodes; empty for those that remain instructions
+  // results of deferred nodes; empty for those that remain instructions
+  std::unordered_map<const Node*, Tensors> expanded_;
   bool nested_ = false;
   std::vector<Node*> order_;
   std::unordered_map<const Node*, bool> seen_;

@@ -37,6 +37,7 @@ inline bool alike(const Body& a, const Body& b) {
 
 /// The update of a variable, which a plan applies at the end of a call: Note [Commit].
 struct Effect {
+  /// How the value is combined with the variable's.
   enum Mode : std::int64_t { kSet, kAdd, kSubtract };
   Ref<Cell> cell;
   int slot;  // kSet: the new value; else the increment

@@ -43,9 +43,8 @@ Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, con
   return where(k, fresh, before);
 }
 
-/// Applies a mask to what a step returned: a masked sample keeps its states, and its outputs are those of the step
-/// before, or zeros if
-/// `before` is null.
+/// Applies a mask to the results of a step: a masked sample keeps its states, and its outputs are those of the previous
+/// step, or zeros if `before` is null.
 void mask_step(const LoopForm& form, const Tensor& keep, const Tensors& states, const Tensor* before, Tensors& got) {
   const int n = form.n_outputs;
   for (int i = 0; i < n; ++i) got[i] = before ? masked(form, keep, got[i], before[i]) : masked(form, keep, got[i], 0);

@@ -12,8 +12,9 @@ namespace kassette::autograd {
 // the saved values that can be computed again, and keeps the leaves: constants, variables and random keys with the
 // values that the ops read. If a gradient is differentiated after all, the forward pass runs again from these, with the
 // same bits.
-// Saved values are retained if the user holds an intermediate tensor, a variable has changed since it was read,
-// the leaves are as large as what would be released, or the segment contains a backward pass or control flow.
+//
+// Saved values are retained if the user holds an intermediate tensor, a variable has changed since it was read, the
+// leaves are as large as what would be released, or the segment contains a backward pass or control flow.
 
 /// Fills leaves_ with the tensors that the segment can be computed from. Returns false if saved values have to be
 /// retained.

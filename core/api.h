@@ -7,7 +7,8 @@
 
 namespace kassette {
 
-/// A callable of the given signature, borrowed for the call: two pointers. What is kept of it is what it recorded.
+/// A reference to a callable of this signature, valid during the call (like std::function_ref). Only the ops that it
+/// recorded are kept.
 template <class Signature>
 class Callable;
 template <class R, class... A>

@@ -76,7 +76,7 @@ struct Context : ScopeState {
   autograd::Plan* dying_plans = nullptr;
 
   Counter live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
-  int growing = 0;                // how many calls of gradients in a row have each found more nodes than the one before
+  int growing = 0;  // number of consecutive calls of gradients whose segment was larger than that of the call before
   std::int64_t last_segment = 0;  // nodes of the last call
 
   void* backward_scratch = nullptr;  // lists of the last backward pass (autograd), which the next one reuses
@@ -122,9 +122,10 @@ inline constexpr std::uint32_t kPoolBatch = 64;  // blocks that move between a t
 inline int pool_list(std::size_t bytes) {
   return bytes <= 1024 ? static_cast<int>((bytes + 15) / 16) - 1 : 64 + static_cast<int>((bytes - 1025) / 256);
 }
-void* pool_refill(Context& c, int list);  // returns a block when the thread's list has run empty
-void pool_unload(Context& c,
-                 int list) noexcept;  // makes room in a full list; the spare batch, if any, goes to the shared pool
+/// Returns a block when the thread's list has run empty.
+void* pool_refill(Context& c, int list);
+/// Makes room in a full list; the spare batch, if any, goes to the shared pool.
+void pool_unload(Context& c, int list) noexcept;
 void* plain_allocate(std::size_t bytes);
 void plain_free(void* block) noexcept;
 

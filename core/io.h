@@ -49,7 +49,7 @@ class KASSETTE_API NamedTensors {
   std::int64_t size() const;
   bool empty() const { return size() == 0; }
   bool contains(Name name) const;
-  /// Throws ValueError, listing the names there are, if there is no tensor of that name.
+  /// Throws ValueError, listing the available names, if there is no tensor of that name.
   const Tensor& operator[](Name name) const&;
   Tensor operator[](Name name) &&;
   /// Adds a tensor, or replaces the one of that name.

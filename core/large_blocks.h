@@ -1,5 +1,5 @@
 // core/large_blocks.h - vectors that may have millions of elements: their memory comes from the CPU's block cache, in
-// huge pages; malloc would map and unmap it each time.
+// huge pages: with malloc they would be mapped and unmapped each time.
 #pragma once
 #include <cstddef>
 #include <new>

@@ -30,8 +30,8 @@ enum class Keeps : std::uint8_t {
 /// below 0 are never returned to the source: Note [Graphs] in devices/cuda/graph.cpp.
 class BlockCache {
  public:
-  BlockCache(Device device, MemorySource source,
-             Keeps keeps = Keeps::near_peak);  // lives for ever: blocks may be freed after main
+  /// Must live for ever: blocks may be freed after main.
+  BlockCache(Device device, MemorySource source, Keeps keeps = Keeps::near_peak);
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 

@@ -67,8 +67,9 @@ class OutputFile {
   void write(const void* data, std::int64_t n);
   void write(const std::string& text) { write(text.data(), static_cast<std::int64_t>(text.size())); }
   std::int64_t written() const { return written_; }
+  /// What happens to a file that exists under the final name by the time of commit().
   enum class Existing { replace, keep };
-  /// Puts the file in its place. With `keep`, a file that exists there by now stays as it is.
+  /// Puts the file in its place.
   void commit(Existing existing = Existing::replace);
   const char* what() const { return what_; }
 

@@ -22,8 +22,8 @@ struct NpyHeader {
   bool plain() const { return !fortran_order && !swapped && !stored_unsigned && !spec.dtype.is_bool(); }
 };
 
-/// The length of preamble and header, from the first kNpyPreamble bytes. `where` names the array in errors: "" or "'w':
-/// ".
+/// The length of preamble and header, from the first kNpyPreamble bytes. `where` names the array in errors; it is empty
+/// or "'w': ".
 std::int64_t npy_header_end(const InputFile& file, const char* where, const std::string& preamble);
 /// Parses a header of npy_header_end() bytes. `available`: the most bytes of elements that can follow.
 NpyHeader npy_header(const InputFile& file, const char* where, const std::string& bytes, std::int64_t available);

@@ -1,4 +1,5 @@
 // devices/cuda/streams.cpp - the streams of a CUDA device.
+//
 // Note [Streams and memory]
 // A freed block belongs to the stream that is current when it is freed, and is reused by allocations in that stream
 // only: the earlier uses of the block are then enqueued before the new one. This holds because a user of a tensor from

@@ -190,8 +190,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   bool passed(void* mark) override {
     const OnGpu now(gpu_);  // or else CUDA may start on another one for this thread
     const auto event = static_cast<cudaEvent_t>(mark);
-    if (cudaEventQuery(event) == cudaErrorNotReady)
-      return false;  // other errors are said by whoever waits for the stream
+    // Other errors are reported by whoever waits for the stream.
+    if (cudaEventQuery(event) == cudaErrorNotReady) return false;
     cudaEventDestroy(event);
     return true;
   }

@@ -15,11 +15,8 @@ namespace {
 using cuda::load;
 using cuda::store;
 
-enum class Order {
-  none,
-  least,
-  most
-};  // why elements are packed: to be added or multiplied, for the minimum, for the maximum
+/// Why elements are packed: to be added or multiplied, for the minimum, for the maximum.
+enum class Order { none, least, most };
 
 Order order_of(Combine how) {
   return how == Combine::min ? Order::least : how == Combine::max ? Order::most : Order::none;
