@@ -94,7 +94,7 @@ DeviceCommunicator* join(RankGroup& group, Device device, const DeviceTransport&
     char failed[160];
   } start{};
   if (group.rank == 0 && !transport.new_id(start.id, start.failed, sizeof start.failed) && !*start.failed)
-    put(start.failed, sizeof start.failed, "NCCL makes no id");
+    put(start.failed, sizeof start.failed, "NCCL could not create an id (ncclGetUniqueId)");
   group.comm->broadcast(&start, sizeof start, 0);
   if (*start.failed) {
     *why = text("rank 0: ", start.failed);

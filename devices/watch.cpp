@@ -85,7 +85,7 @@ void run(const Transport& transport, int rank) {
       if (timed && seconds > 0 && now - since > std::chrono::duration<double>(seconds))
         end_job(transport, rank,
                 text(" has waited for ", seconds, " s in ", words(),
-                     "; the other ranks do not come (KASSETTE_RANKS_TIMEOUT sets the seconds)"),
+                     "; the other ranks did not join (KASSETTE_RANKS_TIMEOUT sets the limit)"),
                 1);
     };
     for (Place& p : state().places) {

@@ -67,7 +67,7 @@ class Literal {
     space();
     if (at_ != text_.size()) bad();
   }
-  [[noreturn]] void bad() { file_.refuse(where_, "the header is not one of an array, at its byte ", at_); }
+  [[noreturn]] void bad() { file_.refuse(where_, "the header does not describe an array: error at byte ", at_); }
 
  private:
   void space() {
@@ -146,7 +146,7 @@ NpyHeader npy_header(const InputFile& file, const char* where, const std::string
     in.expect(':');
     if (key == "descr" && !has_descr) {
       has_descr = true;
-      if (!in.at_quote()) file.refuse(where, "an array of structures, which a tensor has not");
+      if (!in.at_quote()) file.refuse(where, "an array of structures; tensors have none");
       set_dtype(file, where, in.quoted(), h);
     } else if (key == "fortran_order" && !has_order) {
       has_order = true;

@@ -132,13 +132,13 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool number_float(number_float_t, const string_t&) override { bad(); }
   bool binary(binary_t&) override { bad(); }
   bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception&) override {
-    file_.refuse("the header is not JSON, at its byte ", at);
+    file_.refuse("the header is not JSON: error at byte ", at);
   }
 
  private:
   [[noreturn]] void bad() const {
-    if (key_.empty_key) file_.refuse("the header is not one of tensors");
-    file_.refuse("the header's entry '", key_.name, "' is not one of a tensor");
+    if (key_.empty_key) file_.refuse("the header does not describe tensors");
+    file_.refuse("the header's entry '", key_.name, "' does not describe a tensor");
   }
   struct Key {
     std::string name;

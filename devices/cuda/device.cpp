@@ -85,7 +85,7 @@ Current::~Current() {
 CudaDevice::CudaDevice(int index)
     : index_(index),
       waits_(is_set("KASSETTE_CUDA_SYNC")), own_{.device = this, .handle = nullptr, .number = 0, .ours = true} {
-  if (driver().retain(&context_, index) != CUDA_SUCCESS) throw DeviceError("its context cannot be had");
+  if (driver().retain(&context_, index) != CUDA_SUCCESS) throw DeviceError("cannot get its primary context");
   Current now(*this);
   cuda::check(cudaStreamCreateWithFlags(&own_.handle, cudaStreamNonBlocking), "cuda");
   faults_.open();

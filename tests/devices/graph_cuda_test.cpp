@@ -363,7 +363,7 @@ TEST_CASE("where CUDA refuses a graph the function runs without, and the log say
     const Debug level;
     train();
   });
-  CHECK(said == "kassette: debug: function: its work is no CUDA graph, which CUDA refuses: an emulated error\n");
+  CHECK(said == "kassette: debug: function: runs without a CUDA graph, because CUDA refused it: an emulated error\n");
 }
 
 TEST_CASE("what is freed while a thread captures goes to nobody else before the graph is launched", "[device][graph]") {

@@ -255,9 +255,9 @@ TEST_CASE("npy files that lie are refused in one line before memory is taken", "
   CHECK(refused(npy("{'descr': '<f4', 'fortran_order': False, }", 24)) ==
         "the header lacks descr, fortran_order or shape");
   CHECK(refused(npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24)) ==
-        "the header is not one of an array, at its byte 25");
-  CHECK(refused(npy(good + "x", 24)) == "the header is not one of an array, at its byte 59");
-  CHECK(refused(npy("[1]", 24)) == "the header is not one of an array, at its byte 0");
+        "the header does not describe an array: error at byte 25");
+  CHECK(refused(npy(good + "x", 24)) == "the header does not describe an array: error at byte 59");
+  CHECK(refused(npy("[1]", 24)) == "the header does not describe an array: error at byte 0");
   // Text of the file in a message stays on its line and within bounds.
   CHECK(refused(npy(std::string("{'descr': '<\n\0', 'fortran_order': False, 'shape': (2,), }", 57), 8)) ==
         "elements of dtype '<?\?', which tensors do not support; convert them in NumPy (x.astype)");
