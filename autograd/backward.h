@@ -25,8 +25,8 @@ Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Sav
                  Completions* told = nullptr, const Tensors& ends = {});
 
 /// d(sum of loss)/dx for each x: K::gradients. Throws ValueError if an x was never recorded, TypeError if the loss has
-/// no float dtype.
-/// `rematerialize`: the caller releases the loss, and holds the segment through no other tensor.
+/// no float dtype. Pass SavedValues::rematerialize only if the caller gives up the loss and no other tensor keeps the
+/// segment alive.
 Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved = SavedValues::retain,
                   Completions* told = nullptr);
 

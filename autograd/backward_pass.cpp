@@ -225,7 +225,7 @@ void BackwardPass::accumulate(const Body& to, Tensor g) {
   if (!slot) return;
   const Body& b = Access::body(g);
   const bool one = unrecorded_ && b.storage && b.storage->bytes == b.dtype.size() && to.numel() > 1;
-  if (!one && (!b.same_shape(to) || !b.known())) {  // the engine undoes broadcasting
+  if (!one && (!b.same_shape(to) || !b.known())) {  // sum over the axes that the op's broadcasting added
     Body shape_of = to;
     shape_of.storage = {};
     g = sum_to_like(g, Access::wrap(std::move(shape_of)));
@@ -270,8 +270,8 @@ bool BackwardPass::accumulate(const Body& to, const OpDef& op, const Attrs& attr
   return true;
 }
 
-/// Sorts order_ by sequence number. The end of it is usually sorted already; nodes out of order, which many others read
-/// (the elements of a long loop), are usually at the front.
+/// Sorts order_ by sequence number. Its tail is usually sorted already. Nodes out of order (the elements of a long
+/// loop, which many nodes read) are usually at the front.
 void BackwardPass::sort_by_age() {
   auto older = [&](std::uint32_t a, std::uint32_t b) { return entries_[a].node->seq < entries_[b].node->seq; };
   auto newer = [&](std::uint32_t a, std::uint32_t b) { return older(b, a); };

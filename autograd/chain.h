@@ -28,7 +28,7 @@ class Chain {
  public:
   static constexpr int kMaxOps = DeviceChain::kMostOps;
 
-  /// `at_once`: the elements that one thread runs through on the CPU, by which the chunks are chosen.
+  /// `at_once`: the number of elements that one thread processes on the CPU; it decides the chunk size.
   Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once);
 
   static Place memory(std::byte* base, std::int64_t skip = 0) { return {.base = base, .skip = skip}; }
@@ -69,7 +69,7 @@ class Chain {
     if (device_ != cpu) return DeviceChain::has_room(n_code_, n_moving_ + n_ones_, n_unary_, n_chunks_ - n_ones_);
     return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxOps;
   }
-  /// The time of one element, in plain instructions.
+  /// Estimated cost per element, in plain instructions.
   int work() const { return n_code_ + kCallWork * n_calls_; }
   const ChainShape& shape() const { return shape_; }
 
@@ -102,7 +102,7 @@ class Chain {
   }
 
  private:
-  static constexpr int kCallWork = 7;  // a call of a loop such as sigmoid takes as long as so many instructions more
+  static constexpr int kCallWork = 7;  // the extra cost of calling a loop (sigmoid, ...), in plain instructions
   static constexpr int kMaxCode = 13 * kMaxOps + 1, kMaxChunks = 8 * kMaxOps;
 
   /// A copy of the code with chunks of its own, for one thread.

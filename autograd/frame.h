@@ -6,8 +6,8 @@
 
 namespace kassette::autograd {
 
-/// The state of one call of a plan: a value per slot, and scratch memory. A plan reuses one from call to call; a thread
-/// has it for itself.
+/// The state of one call of a plan: a value per slot, and scratch memory. A plan keeps one for its next call. Only one
+/// thread uses it at a time.
 struct Frame {
   explicit Frame(const Program& program);
   void clear();

@@ -38,7 +38,7 @@ class FunctionCall final : public Deferred {
   mutable Tensors results_;
 };
 
-/// The scopes in which the ops of an earlier call are recorded: those that are open now must not apply to them.
+/// The scope state for recording the ops of an earlier call: the scopes that are open now must not affect them.
 ScopeState scope_of_its_own(bool symbolic) {
   ScopeState s;
   s.symbolic = symbolic;

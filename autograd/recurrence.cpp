@@ -72,8 +72,8 @@ Tensor zeros_without_steps(const Recurrence& r, const Tensor& state) {
   return where(greater(shape_of(r.xs.begin()[0], int64)[r.axis], 0), state, 0);
 }
 
-/// The last row of a stack, or zeros if it has none. Only for outputs that are not also a state (the h of an LSTM is):
-/// its cotangent is as long as the whole sequence.
+/// The last row of a stack, or zeros if it has none. Used only for outputs that are not also a state (an LSTM's h is
+/// one), because the cotangent of this slice is as long as the whole sequence.
 Tensor last_of(const Tensor& stacked) {
   Tensor row = stacked[slice(-1)];
   return Access::body(stacked).dtype.is_bool() ? any_of(row, 0) : sum(row, 0);

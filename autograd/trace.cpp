@@ -12,11 +12,11 @@
 
 namespace kassette::autograd {
 
-// Note [Depth]
+// Note [Control-flow depth]
 // A tensor's depth is that of the body whose placeholders or draws it depends on. While a body is traced, a tensor of
 // a lower depth is a capture: it is recognised without a search, computed once outside of the loop, and differentiated
-// like any input. Ops recorded inside a branch have the branch's depth, whatever they depend on: so a branch that is
-// not taken costs nothing and cannot throw.
+// like any input. Symbolic ops recorded inside a branch have at least the branch's depth (ScopeState::floor), whatever
+// they depend on, so that a branch that is not taken costs nothing and cannot throw.
 
 Tensor stand_in(const TensorSpec& spec, Device device) {
   Tensor t = make_leaf(Leaf::placeholder, spec, device, {}, Name());

@@ -32,8 +32,8 @@ std::mutex all_mutex;
 /// beyond their ends.
 bool is_exact(Device device, bool caching) { return !caching && device.type() == Device::kCuda; }
 
-/// k with 2^(k-1) < bytes <= 2^k, at least 12: size classes between these powers of two are 2^(k-4) bytes apart, up to
-/// 4 KiB 512.
+/// The k for which 2^(k-1) < bytes <= 2^k, but at least 12. Size classes in that range are 2^(k-4) bytes apart; those
+/// up to 4 KiB are 512 bytes apart.
 int log_of(std::int64_t bytes) {
   return std::max(kLogSmallest, 64 - __builtin_clzll(static_cast<unsigned long long>(bytes - 1) | 1));
 }

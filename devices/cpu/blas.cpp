@@ -63,8 +63,8 @@ constexpr std::int64_t kLeastRows = 8;  // of such a tile
 // floats, two threads: 0.94 ms against 1.08).
 constexpr std::int64_t kPastCaches = 8 << 20;
 constexpr std::int64_t kInnerBlock = 1024;  // length of a part of a long inner axis
-// OpenBLAS sums over an inner axis in blocks, the shortest of which is 192 (Prescott, doubles, where bits differ from
-// 200 on). Up to this length a sum is complete in registers before it is added to the output.
+// OpenBLAS sums over an inner axis in blocks of at least 192 (Prescott, float64: bits differ from a length of 200 on).
+// Up to this length a sum is complete in registers before it is added to the output.
 constexpr std::int64_t kOneBlock = 128;
 
 /// Sets OpenBLAS to one thread per call, whatever the environment says.
