@@ -26,7 +26,7 @@ namespace kassette::autograd {
 // chain of gradient steps w = w - g(w) would be expanded step inside step, recursively.
 namespace {
 
-std::atomic<std::uint32_t> next_walk{1};
+std::atomic<std::uint32_t> next_pass_id{1};
 
 }  // namespace
 
@@ -55,7 +55,7 @@ void BackwardPass::release_scratch(Scratch* s) {
 BackwardPass::BackwardPass(const Tensors& xs, SavedValues saved, Completions* told, const Tensors& ends)
     : xs_(xs), saved_values_(saved), told_(told), scratch_(take_scratch()), wanted_(scratch_->wanted),
       entries_(scratch_->entries), order_(scratch_->order), cotangents_(scratch_->cotangents) {
-  do id_ = next_walk.fetch_add(1, std::memory_order_relaxed);
+  do id_ = next_pass_id.fetch_add(1, std::memory_order_relaxed);
   while (id_ == 0);
   for (const Tensor& x : xs) {
     const Node* n = Access::body(x).node.get();

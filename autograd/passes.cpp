@@ -73,8 +73,8 @@ void find_tail(Program& p) {
 
 namespace {
 
-/// Lists for each instruction the slots that it is the last to use.
-void list_deaths(Program& p, const std::vector<int>& last_use, int Instruction::*first, int Instruction::*count) {
+/// Fills, for each instruction, the range of Program::dead with the slots whose last use it is.
+void list_dead(Program& p, const std::vector<int>& last_use, int Instruction::*first, int Instruction::*count) {
   std::vector<std::vector<int>> dead(p.instructions.size());
   for (int slot = 0; slot < p.n_slots; ++slot) {
     int last = last_use[slot];
@@ -102,8 +102,8 @@ void find_last_uses(Program& p) {
       p.last_use[slot] = k;
       if (!reads_shape(p.instruction(k), i)) p.last_value_use[slot] = k;
     }
-  list_deaths(p, p.last_use, &Instruction::dead, &Instruction::n_dead);
-  list_deaths(p, p.last_value_use, &Instruction::spent, &Instruction::n_spent);
+  list_dead(p, p.last_use, &Instruction::dead, &Instruction::n_dead);
+  list_dead(p, p.last_value_use, &Instruction::spent, &Instruction::n_spent);
 }
 
 /// A set whose value a tail instruction computes may write in place if no later instruction reads the old value.
