@@ -52,8 +52,8 @@ void BackwardPass::release_scratch(Scratch* s) {
   c.delete_backward_scratch = delete_scratch;
 }
 
-BackwardPass::BackwardPass(const Tensors& xs, SavedValues saved, Completions* told, const Tensors& ends)
-    : xs_(xs), saved_values_(saved), told_(told), scratch_(take_scratch()), wanted_(scratch_->wanted),
+BackwardPass::BackwardPass(const Tensors& xs, SavedValues saved, GradientHook* hook, const Tensors& ends)
+    : xs_(xs), saved_values_(saved), hook_(hook), scratch_(take_scratch()), wanted_(scratch_->wanted),
       entries_(scratch_->entries), order_(scratch_->order), cotangents_(scratch_->cotangents) {
   do id_ = next_pass_id.fetch_add(1, std::memory_order_relaxed);
   while (id_ == 0);
@@ -287,7 +287,7 @@ Tensor BackwardPass::result_of(const Tensor& x) {
 }
 
 /// For each of xs, after how many nodes its cotangent is complete: when the last node that reads it has been handled.
-void BackwardPass::find_completions() {
+void BackwardPass::find_hook_points() {
   std::unordered_map<const Node*, std::size_t> last;
   for (const Node* n : wanted_) last[n] = 0;
   std::size_t handled = 0;
@@ -297,15 +297,15 @@ void BackwardPass::find_completions() {
       if (auto wanted = last.find(m); wanted != last.end()) wanted->second = handled;
     });
   }
-  for (std::int64_t i = 0; i < xs_.size(); ++i) completions_.push_back({last[Access::body(xs_[i]).node.get()], i});
-  std::ranges::sort(completions_);
+  for (std::int64_t i = 0; i < xs_.size(); ++i) hook_points_.push_back({last[Access::body(xs_[i]).node.get()], i});
+  std::ranges::sort(hook_points_);
 }
 
-void BackwardPass::tell_up_to(std::size_t handled) {
-  for (; next_completion_ < completions_.size() && completions_[next_completion_].first <= handled;
-       ++next_completion_) {
-    const std::int64_t i = completions_[next_completion_].second;
-    if (Tensor g = result_of(xs_[i]); g.defined()) told_->complete(i, g);
+void BackwardPass::run_hooks(std::size_t handled) {
+  for (; next_hook_point_ < hook_points_.size() && hook_points_[next_hook_point_].first <= handled;
+       ++next_hook_point_) {
+    const std::int64_t i = hook_points_[next_hook_point_].second;
+    if (Tensor g = result_of(xs_[i]); g.defined()) hook_->on_gradient(i, g);
   }
 }
 
@@ -320,14 +320,14 @@ Tensors BackwardPass::run(const Tensor* ys, const Tensor* seeds, std::int64_t n)
   }
   if (saved_values_ == SavedValues::rematerialize) count_taken(FastPath::rematerialized);
   if (!in_order_ && expanded_.empty()) sort_by_age();
-  if (told_) find_completions();
+  if (hook_) find_hook_points();
   std::size_t handled = 0;
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
     check_interrupt();
-    if (told_) tell_up_to(handled++);
+    if (hook_) run_hooks(handled++);
     if (entries_[*it].has_cotangent) handle(entries_[*it]);
   }
-  if (told_) tell_up_to(handled);
+  if (hook_) run_hooks(handled);
   Tensors results;
   results.reserve(xs_.size());
   for (const Tensor& x : xs_) results.push_back(result_of(x));

@@ -15,7 +15,7 @@ namespace kassette::autograd {
 /// vector-Jacobian product), newest node first. The cotangents of each output of a node are accumulated.
 class BackwardPass final : private Accumulator {
  public:
-  explicit BackwardPass(const Tensors& xs, SavedValues saved = SavedValues::retain, Completions* told = nullptr,
+  explicit BackwardPass(const Tensors& xs, SavedValues saved = SavedValues::retain, GradientHook* hook = nullptr,
                         const Tensors& ends = {});
   ~BackwardPass();
   BackwardPass(const BackwardPass&) = delete;
@@ -56,8 +56,8 @@ class BackwardPass final : private Accumulator {
   void sort_by_age();
   template <class F>
   void for_each_input(const Node* n, F&& f);
-  void find_completions();
-  void tell_up_to(std::size_t handled);
+  void find_hook_points();
+  void run_hooks(std::size_t handled);
   Tensor result_of(const Tensor& x);
   void handle(Entry& e);
   void handle_deferred(Entry& e);
@@ -77,10 +77,10 @@ class BackwardPass final : private Accumulator {
 
   const Tensors& xs_;
   SavedValues saved_values_;
-  Completions* told_;
+  GradientHook* hook_;
   // (number of nodes handled by then, index into xs), sorted
-  std::vector<std::pair<std::size_t, std::int64_t>> completions_;
-  std::size_t next_completion_ = 0;
+  std::vector<std::pair<std::size_t, std::int64_t>> hook_points_;
+  std::size_t next_hook_point_ = 0;
   const bool unrecorded_ = !context().recording && !context().symbolic;  // cotangents may be accumulated in place
   Tensors leaves_;
   std::uint64_t id_, oldest_ = ~std::uint64_t(0);
