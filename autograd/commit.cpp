@@ -126,7 +126,7 @@ void Plan::commit(Frame& f) const {
       room.push_back(Storage::allocate(e.cell->spec.bytes(), e.cell->device));
   auto next_room = room.begin();
   // From here on nothing fails.
-  Uninterrupted whole;
+  IgnoreInterruptsScope whole;
   for (const FusionGroup& group : f.commit.groups) run_group(f, group);
   launch_captured();  // others see the variables from now on
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
