@@ -148,7 +148,7 @@ void Chain::run_rows(std::int64_t begin, std::int64_t end) const { Running(*this
 
 /// Runs the last elements, fewer than a chunk: operands are copied to chunks, and results back from them.
 void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t at, std::int64_t n) const {
-  Unmade<ChainCode, kMaxCode> room;
+  UninitializedArray<ChainCode, kMaxCode> room;
   ChainCode* const code = room.begin();
   std::copy_n(program, n_code_, code);
   const std::byte* copies[kMaxChunks];

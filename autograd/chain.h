@@ -8,9 +8,10 @@
 
 namespace kassette::autograd {
 
-/// Uninitialised memory for n objects of type T. A chain uses few of them, and most chains are built anew at each call.
+/// An array of n objects of type T whose memory is not initialised. A chain uses few of them, and most chains are built
+/// anew at each call.
 template <class T, int n>
-class Unmade {
+class UninitializedArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
  public:
@@ -116,7 +117,7 @@ class Chain {
    private:
     const Chain& chain_;
     alignas(64) std::byte chunks_[kMaxChunks * kMaxChunkBytes];
-    Unmade<ChainCode, kMaxCode> code_;
+    UninitializedArray<ChainCode, kMaxCode> code_;
   };
 
   ChainCode& add(ChainOpcode opcode, const Place& p);
@@ -130,9 +131,9 @@ class Chain {
   const ChainShape shape_;
   const bool large_;  // fresh results are stored past the caches
   int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
-  Unmade<ChainCode, kMaxCode> code_;
-  Unmade<Place, kMaxCode> from_;
-  Unmade<ChainOne, 2 * kMaxOps> ones_;
+  UninitializedArray<ChainCode, kMaxCode> code_;
+  UninitializedArray<Place, kMaxCode> from_;
+  UninitializedArray<ChainOne, 2 * kMaxOps> ones_;
 };
 
 }  // namespace kassette::autograd
