@@ -76,15 +76,15 @@ void Chain::unary(const OpDef& op, const Attrs& attrs) {
   else call(op, attrs, new_chunk());
 }
 
-void Chain::binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned) {
-  if (ChainOpcode opcode = binary_opcode(table_, d_, op, turned)) {
+void Chain::binary(const OpDef& op, const Attrs& attrs, const Place& other, bool reversed) {
+  if (ChainOpcode opcode = binary_opcode(table_, d_, op, reversed)) {
     add(opcode, other);
     return;
   }
   const Place first = new_chunk(), second = new_chunk();
-  store(turned ? second : first);
+  store(reversed ? second : first);
   load(other);
-  if (!turned) {
+  if (!reversed) {
     store(second);
     load(first);
   }

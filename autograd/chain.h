@@ -52,16 +52,16 @@ class Chain {
   /// to evict them (an Adam step, which writes over its variables, takes 4 times as long).
   void store_result(std::byte* to, bool fresh);
   void unary(const OpDef& op, const Attrs& attrs);
-  /// `turned`: the value in registers is the second operand.
-  void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned);
+  /// `reversed`: the value in registers is the second operand.
+  void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool reversed);
   /// Adds the code of an op of one or two inputs. `acc`: the slot whose value is in registers, which becomes
   /// the op's output; place(slot) returns where a slot's value is.
   template <class F>
   void add_op(const Instruction& s, std::span<const int> in, int& acc, F&& place) {
-    const bool turned = s.n_in > 1 && acc != in[0] && acc == in[1];
-    if (acc != in[0] && !turned) load(place(in[0]));
+    const bool reversed = s.n_in > 1 && acc != in[0] && acc == in[1];
+    if (acc != in[0] && !reversed) load(place(in[0]));
     if (s.n_in == 1) unary(*s.op, s.attrs);
-    else binary(*s.op, s.attrs, place(in[!turned]), turned);
+    else binary(*s.op, s.attrs, place(in[!reversed]), reversed);
     acc = s.out;
   }
   void finish();

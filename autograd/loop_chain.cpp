@@ -216,13 +216,13 @@ void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
   if (by.n_in == 1) {
     if (bring(0)) to.chain.unary(*by.op, by.attrs);
   } else if (outside(1)) {
-    if (bring(0)) to.chain.binary(*by.op, by.attrs, operand(1), /*turned=*/false);
+    if (bring(0)) to.chain.binary(*by.op, by.attrs, operand(1), /*reversed=*/false);
   } else if (outside(0)) {
-    if (bring(1)) to.chain.binary(*by.op, by.attrs, operand(0), /*turned=*/true);
+    if (bring(1)) to.chain.binary(*by.op, by.attrs, operand(0), /*reversed=*/true);
   } else if (bring(1)) {
     const Place second = to.chain.new_chunk();
     to.chain.store(second);
-    if (bring(0)) to.chain.binary(*by.op, by.attrs, second, /*turned=*/false);
+    if (bring(0)) to.chain.binary(*by.op, by.attrs, second, /*reversed=*/false);
   }
 }
 
@@ -242,7 +242,7 @@ int LoopChains::sum_of(int s, std::size_t begin, std::size_t end) {
 bool LoopChains::store_embedded(const Instruction& s, int whole, LoopChain& to) {
   const ColumnSlice& w = slot(s.out).windows.front();
   const bool sums = slot(whole).windows.size() > 1;
-  if (sums) to.chain.binary(add_op(), s.attrs, to.chain.repeated(Chain::kZero), /*turned=*/false);
+  if (sums) to.chain.binary(add_op(), s.attrs, to.chain.repeated(Chain::kZero), /*reversed=*/false);
   to.chain.store(Chain::of_source(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
   return !sums;
 }
