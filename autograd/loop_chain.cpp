@@ -1,4 +1,4 @@
-// autograd/loop_chain.cpp - finding chains among the instructions of a loop. See Note [Windows].
+// autograd/loop_chain.cpp - finding chains among the instructions of a loop. See Note [Column slices].
 #include "autograd/loop_chain.h"
 
 #include <algorithm>
@@ -91,8 +91,8 @@ bool LoopChains::takes(std::size_t i) {
   const ChainShape before = shape_;
   dtype_ = out.dtype;
   device_ = out.device;
-  const bool windows = s.op->pattern == Pattern::slice || s.op->pattern == Pattern::embed;
-  const bool taken = windows ? takes_window(s) : s.fusible && takes_elements(s);
+  const bool slices = s.op->pattern == Pattern::slice || s.op->pattern == Pattern::embed;
+  const bool taken = slices ? takes_slice(s) : s.fusible && takes_elements(s);
   if (!taken) {
     shape_ = before;
     return false;
@@ -117,8 +117,8 @@ bool LoopChains::takes_elements(const Instruction& s) {
   if (embedded) {
     if (embedded != 2 || s.op->pattern != Pattern::add || in(s, 0) == in(s, 1)) return false;
     const Slot &a = slot(in(s, 0)), &b = slot(in(s, 1));
-    made.windows = a.windows;
-    made.windows.insert(made.windows.end(), b.windows.begin(), b.windows.end());
+    made.slices = a.slices;
+    made.slices.insert(made.slices.end(), b.slices.begin(), b.slices.end());
     made.role = kEmbedded;
     return true;
   }
@@ -128,7 +128,7 @@ bool LoopChains::takes_elements(const Instruction& s) {
   return true;
 }
 
-/// True if a window has the shape of the chain. The first window sets that shape.
+/// True if a slice has the shape of the chain. The first slice sets that shape.
 bool LoopChains::fits(const ColumnSlice& w) {
   if (w.width == w.whole || w.width == 0 || w.rows == 0) return false;
   if (shape_.rows) return w.rows == shape_.rows && w.width == shape_.width;
@@ -145,7 +145,7 @@ bool LoopChains::fits(const ColumnSlice& w) {
 }
 
 /// True if instruction s, a slice or a padded slice, may be in the chain.
-bool LoopChains::takes_window(const Instruction& s) {
+bool LoopChains::takes_slice(const Instruction& s) {
   const bool slices = s.op->pattern == Pattern::slice;
   const int from = in(s, 0);
   const Role role = slot(from).role;
@@ -154,13 +154,13 @@ bool LoopChains::takes_window(const Instruction& s) {
     return false;
   if (!fits(w) || (slices ? role == kElements && !wide(from) : body(from).numel() != shape_.numel())) return false;
   slot(s.out).role = slices ? kSlice : kEmbedded;
-  slot(s.out).windows = {w};
+  slot(s.out).slices = {w};
   return true;
 }
 
-/// True if the windows cover the whole, each element once.
+/// True if the slices cover the whole, each element once.
 bool LoopChains::tiles(const Slot& s) const {
-  std::vector<ColumnSlice> sorted = s.windows;
+  std::vector<ColumnSlice> sorted = s.slices;
   std::ranges::sort(sorted, {}, &ColumnSlice::first);
   std::int64_t end = 0;
   for (const ColumnSlice& w : sorted) {
@@ -184,7 +184,7 @@ std::ptrdiff_t LoopChains::unfit(std::size_t begin, std::size_t end) {
       if (made.uses == 0 ? !tiles(made) : made.uses != 1 || stays(s))
         for (std::size_t k = begin; k < end; ++k)  // its first padded slice is left out
           if (at(k).op->pattern == Pattern::embed &&
-              (k == i || made.windows.front().first == slot(at(k).out).windows.front().first))
+              (k == i || made.slices.front().first == slot(at(k).out).slices.front().first))
             return static_cast<std::ptrdiff_t>(k);
     }
   }
@@ -240,8 +240,8 @@ int LoopChains::sum_of(int s, std::size_t begin, std::size_t end) {
 
 /// Stores the registers, which hold the input of `s`, at its columns of `whole`. Returns true if they still hold it.
 bool LoopChains::store_embedded(const Instruction& s, int whole, LoopChain& to) {
-  const ColumnSlice& w = slot(s.out).windows.front();
-  const bool sums = slot(whole).windows.size() > 1;
+  const ColumnSlice& w = slot(s.out).slices.front();
+  const bool sums = slot(whole).slices.size() > 1;
   if (sums) to.chain.binary(add_op(), s.attrs, to.chain.repeated(Chain::kZero), /*reversed=*/false);
   to.chain.store(Chain::of_source(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
   return !sums;
@@ -274,7 +274,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
     }
     if (made.role == kSlice) {
       int from = in(s, 0);
-      const ColumnSlice& w = made.windows.front();
+      const ColumnSlice& w = made.slices.front();
       if (slot(from).role == kOutside) chain.load(place(from, to, w.first, w.whole));
       else slice_of(from, w.first, to);
       if (full_) return static_cast<std::ptrdiff_t>(order[k]);

@@ -9,7 +9,7 @@
 
 namespace kassette::autograd {
 
-// Note [Windows]
+// Note [Column slices]
 // A recurrent cell slices one product into its gates; the adjoint of the slices is a sum of gates that are padded with
 // zeros. A chain in a loop goes over rows, so that a slice of columns is a load at an offset. The sliced tensor need
 // not be in memory: if elementwise instructions compute it and only slices read it, those instructions are computed on
@@ -50,10 +50,10 @@ class LoopChains {
   /// A slot as the chain that is being built sees it.
   struct Slot {
     Role role = kOutside;
-    int instruction = -1;              // the instruction that computes it
-    int uses = 0;                      // how often the chain reads its value
-    int chunk = -1;                    // the chunk that holds it in the chain, or -1
-    std::vector<ColumnSlice> windows;  // the columns of a slice; of a sum of padded slices those of each
+    int instruction = -1;             // the instruction that computes it
+    int uses = 0;                     // how often the chain reads its value
+    int chunk = -1;                   // the chunk that holds it in the chain, or -1
+    std::vector<ColumnSlice> slices;  // the columns of a slice; of a sum of padded slices those of each
   };
 
   Slot& slot(int s) { return slots_[s]; }
@@ -68,7 +68,7 @@ class LoopChains {
   std::size_t extend(std::size_t begin);
   bool takes(std::size_t i);
   bool takes_elements(const Instruction& s);
-  bool takes_window(const Instruction& s);
+  bool takes_slice(const Instruction& s);
   bool fits(const ColumnSlice& w);
   bool tiles(const Slot& s) const;
   std::ptrdiff_t unfit(std::size_t begin, std::size_t end);
