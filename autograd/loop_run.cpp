@@ -69,10 +69,10 @@ void LoopRun::bind(const std::vector<int>& instructions) {
 std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups) {
   LoopProgram& p = *program_;
   ScheduleKey of;
-  of.plain.assign(bounds_.size(), 0);
+  of.may_fuse.assign(bounds_.size(), 0);
   for (const LoopGroup& group : groups) {
     const Bound& b = bounds_[group.instruction];
-    of.plain[group.instruction] = may_take(FastPath::loop_chain) && !b.dynamic && !b.once && !b.silent;
+    of.may_fuse[group.instruction] = may_take(FastPath::loop_chain) && !b.dynamic && !b.once && !b.silent;
     if (b.once || !b.silent) (b.once ? of.once : of.each).push_back(group);
   }
   of.specs.assign(bodies_.begin(), bodies_.end());
@@ -81,16 +81,17 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
     count_taken(FastPath::schedule_reused);
     return kept;
   }
-  std::vector<char> rooted = p.residual;
+  std::vector<char> live_out = p.residual;
   auto root = [&](const std::vector<int>& slots) {
     for (int slot : slots)
-      if (slot >= 0) rooted[slot] = 1;
+      if (slot >= 0) live_out[slot] = 1;
   };
   root(p.outs);
   for (const Variant& v : p.variants) root(v.din);
   auto made = std::make_unique<Schedule>();
   made->groups = of.once;
-  std::vector<LoopGroup> found = LoopChains(plan_, bodies_, of.plain, std::move(rooted), of.each).find(made->chains);
+  std::vector<LoopGroup> found =
+      LoopChains(plan_, bodies_, of.may_fuse, std::move(live_out), of.each).find(made->chains);
   made->groups.insert(made->groups.end(), found.begin(), found.end());
   made->of = std::move(of);
   return made;
