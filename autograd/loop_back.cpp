@@ -12,17 +12,17 @@
 namespace kassette::autograd {
 
 /// Points the slots at the elements, keys and residuals of step t. `begin`: the first step whose residuals are kept.
-void LoopRun::restore(std::int64_t t, std::int64_t begin) {
+void LoopRun::load_residuals(std::int64_t t, std::int64_t begin) {
   const LoopProgram& p = *program_;
   row_ = t - begin;
   set_elements(t);
   set_keys(t);
   for (int slot : stacked_) body(slot).offset = row_ * body(slot).bytes();
-  for (const Carried& c : states_) {
-    if (!p.residual[c.to] || !has_stack(c.from)) continue;
-    Body& to = body(c.to);
+  for (const Carry& c : states_) {
+    if (!p.residual[c.target] || !has_stack(c.source)) continue;
+    Body& to = body(c.target);
     if (row_ > 0) {
-      if (!(to.storage == stacks_[c.from])) to.storage = stacks_[c.from];
+      if (!(to.storage == stacks_[c.source])) to.storage = stacks_[c.source];
       to.offset = (row_ - 1) * to.bytes();
       continue;
     }
@@ -30,8 +30,8 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
     const Body& first = Access::body(in_[1 + p.arity.n_xs + i]);
     put(to, starts_.empty() ? value_in(first) : starts_[begin / call_.segment][i]);
   }
-  for (std::size_t i = 0; i < listed_.size(); ++i) {
-    Body& b = body(listed_[i]);
+  for (std::size_t i = 0; i < list_slots_.size(); ++i) {
+    Body& b = body(list_slots_[i]);
     put(b, std::move(rows_[i].back()));
     rows_[i].pop_back();
     if (specs_[i].empty()) continue;
@@ -61,8 +61,8 @@ std::vector<LoopGroup> LoopRun::sums_of(const Variant& v) {
       int share = plan_.input(plan_.instruction(add), 1), product = p.maker[share];
       if (product < 0 || !plan_.instruction(product).op->accumulate || reads[share] != 1 || p.residual[share]) break;
       const Bound &a = bounds_[add], &b = bounds_[product];
-      if (!b.instruction || b.device != cpu || a.dynamic || b.dynamic || a.once || b.once || a.silent || b.silent ||
-          !body(share).same_shape(body(start)))
+      if (!b.instruction || b.device != cpu || a.dynamic || b.dynamic || a.loop_invariant || b.loop_invariant ||
+          a.skipped || b.skipped || !body(share).same_shape(body(start)))
         break;
       adds.push_back(add);
       slot = plan_.input(plan_.instruction(add), 0);
@@ -84,7 +84,7 @@ std::vector<LoopGroup> LoopRun::sums_of(const Variant& v) {
 }
 
 /// Binds the adjoint of this variant: its schedule, its carries, and the memory for the cotangents of the elements.
-void LoopRun::bind_back(const Variant& v, Back& back) {
+void LoopRun::bind_back(const Variant& v, BoundAdjoint& back) {
   const LoopProgram& p = *program_;
   back.bound = true;
   bind(v.instructions);
@@ -127,7 +127,7 @@ void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
   for (std::int64_t k = begin; k < end; ++k) copy_bytes(to.device, data + k * bytes, Access::body(zeros).data(), bytes);
 }
 
-void LoopRun::store_dx(const Variant& v, const Back& back, std::int64_t t) {
+void LoopRun::store_dx(const Variant& v, const BoundAdjoint& back, std::int64_t t) {
   for (std::size_t i = 0; i < dx_.size(); ++i) {
     if (!dx_[i] || back.in_place[i]) continue;
     std::int64_t at = index_of(t);
@@ -148,7 +148,7 @@ void LoopRun::seed(const Tensors& dys) {
     if (p.dys[k] < 0) continue;
     const Tensor& dy = dys[k];
     const int state = static_cast<int>(k) - p.arity.n_ys;
-    const Body& like = state >= 0 ? body(states_[state].to) : Access::body(dy);
+    const Body& like = state >= 0 ? body(states_[state].target) : Access::body(dy);
     const TensorSpec spec = state >= 0 ? TensorSpec(like) : element_spec(like);
     body(p.dys[k]) = plain_body(spec, like.device, dy.defined() ? value_in(Access::body(dy)) : Value());
   }
@@ -176,8 +176,8 @@ Tensors LoopRun::backward(const Tensors& dys) {
       if (!std::ranges::count(v.has_dy, 1)) break;  // nothing depends on earlier steps
       if (call_.segment > 0 && (t == call_.steps - 1 || t % call_.segment == call_.segment - 1))
         begin = recompute_segment(t);
-      restore(t, begin);
-      Back& back = backs_[now];
+      load_residuals(t, begin);
+      BoundAdjoint& back = backs_[now];
       if (!back.bound) bind_back(v, back);
       for (int k = 0; k < p.arity.n_ys; ++k)
         if (v.has_dy[k]) {
@@ -206,7 +206,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
   }
   for (int i = 0; i < p.arity.n_carry; ++i) {
     const int k = p.arity.n_ys + i;
-    results.push_back(p.variants[now].has_dy[k] ? outlives(p.dys[k]) : Tensor());
+    results.push_back(p.variants[now].has_dy[k] ? carried_tensor(p.dys[k]) : Tensor());
   }
   for (int i = 0; i < p.arity.n_captures; ++i) results.push_back(shares[i] ? detached(body(p.sums[i])) : Tensor());
   return results;
@@ -216,7 +216,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
 std::int64_t LoopRun::recompute_segment(std::int64_t t) {
   count_taken(FastPath::loop_segment);
   std::int64_t begin = t / call_.segment * call_.segment;
-  for (std::size_t i = 0; i < states_.size(); ++i) put(body(states_[i].to), starts_[begin / call_.segment][i]);
+  for (std::size_t i = 0; i < states_.size(); ++i) put(body(states_[i].target), starts_[begin / call_.segment][i]);
   start_pass(Pass::keeping, t + 1 - begin);
   run_forward(begin, t + 1);
   return begin;

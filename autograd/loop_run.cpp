@@ -53,7 +53,7 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
 
 LoopRun::~LoopRun() {
   program_->schedules.keep(std::move(forward_));
-  for (Back& b : backs_) program_->schedules.keep(std::move(b.schedule));
+  for (BoundAdjoint& b : backs_) program_->schedules.keep(std::move(b.schedule));
 }
 
 // ---- binding --------------------------------------------------------------------------------------------------------
@@ -72,8 +72,8 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
   of.may_fuse.assign(bounds_.size(), 0);
   for (const LoopGroup& group : groups) {
     const Bound& b = bounds_[group.instruction];
-    of.may_fuse[group.instruction] = may_take(FastPath::loop_chain) && !b.dynamic && !b.once && !b.silent;
-    if (b.once || !b.silent) (b.once ? of.once : of.each).push_back(group);
+    of.may_fuse[group.instruction] = may_take(FastPath::loop_chain) && !b.dynamic && !b.loop_invariant && !b.skipped;
+    if (b.loop_invariant || !b.skipped) (b.loop_invariant ? of.once : of.each).push_back(group);
   }
   of.specs.assign(bodies_.begin(), bodies_.end());
   for (const Body& b : bodies_) of.devices.push_back(b.device);
@@ -118,7 +118,7 @@ void LoopRun::bind_instruction(int k) {
     results_.push_back(&body(s.out + i));
     results_.back()->device = b.device;
   }
-  b.once = s.n_out > 0 && !p.varies[s.out];
+  b.loop_invariant = s.n_out > 0 && !p.varies[s.out];
   b.kernel = b.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda;
   if (!b.kernel) fail<NotImplementedError>({s.op->name}, "not available on ", b.device);
   if (!b.dynamic) {
@@ -127,7 +127,7 @@ void LoopRun::bind_instruction(int k) {
   }
   if (b.dynamic)
     for (int i = 0; i < s.n_out; ++i) dynamic_[s.out + i] = 1;
-  b.silent = !b.dynamic && s.need == 1;
+  b.skipped = !b.dynamic && s.need == 1;
   b.instruction = &s;
 }
 
@@ -137,7 +137,7 @@ bool LoopRun::writes_rows(int slot) const {
   int m = slot < 0 ? -1 : program_->maker[slot];
   if (m < 0 || plan_.instruction(m).source) return false;
   const Bound& b = bounds_[m];
-  return b.instruction && !b.views && !b.dynamic && !b.once && !b.silent;
+  return b.instruction && !b.views && !b.dynamic && !b.loop_invariant && !b.skipped;
 }
 
 void LoopRun::allocate_stack(int slot, std::int64_t rows) {
@@ -157,7 +157,7 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
     body(slot).storage = {};
   }
   stacked_.clear();
-  listed_.clear();
+  list_slots_.clear();
   rows_.clear();
   specs_.clear();
   if (pass != Pass::keeping)
@@ -168,18 +168,18 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
       const Bound& b = bounds_[k];
       for (int slot = b.instruction->out; slot < b.instruction->out + b.instruction->n_out; ++slot) {
         const bool value = p.residual[slot], shape = p.shaped[slot] && dynamic_[slot];  // shapes differ by step
-        if ((!value && !shape) || b.once || b.silent) continue;
+        if ((!value && !shape) || b.loop_invariant || b.skipped) continue;
         if (value && writes_rows(slot)) allocate_stack(slot, rows);
-        else listed_.push_back(slot);
+        else list_slots_.push_back(slot);
       }
     }
-    for (const Carried& c : states_) {  // a state is the previous row of the slot that it is carried from
-      if (!p.residual[c.to]) continue;
-      if (writes_rows(c.from)) allocate_stack(c.from, rows);
-      else listed_.push_back(c.to);
+    for (const Carry& c : states_) {  // a state is the previous row of the slot that it is carried from
+      if (!p.residual[c.target]) continue;
+      if (writes_rows(c.source)) allocate_stack(c.source, rows);
+      else list_slots_.push_back(c.target);
     }
-    rows_.resize(listed_.size());
-    specs_.resize(listed_.size());
+    rows_.resize(list_slots_.size());
+    specs_.resize(list_slots_.size());
   }
 }
 
@@ -198,7 +198,7 @@ Body LoopRun::copy_of(const Body& b) {
 }
 
 /// The last carried value; a copy if it is in a stack, which the tensor would keep alive as a whole.
-Tensor LoopRun::outlives(int slot) {
+Tensor LoopRun::carried_tensor(int slot) {
   const Body& b = body(slot);
   auto in = [&](const Ref<Storage>& s) { return s && s == b.storage; };
   if (std::ranges::none_of(stacks_, in)) return detached(b);
@@ -243,7 +243,7 @@ Tensors LoopRun::forward(bool for_backward) {
     }
   }
   lists_.clear();
-  for (const Carried& s : states_) results.push_back(outlives(s.to));
+  for (const Carry& s : states_) results.push_back(carried_tensor(s.target));
   if (for_backward) drop_temporaries(/*stacks_too=*/segments);
   return results;
 }
@@ -252,7 +252,7 @@ Tensors LoopRun::forward(bool for_backward) {
 void LoopRun::drop_temporaries(bool stacks_too) {
   const LoopProgram& p = *program_;
   auto history = [&](int slot) {
-    return std::ranges::any_of(states_, [&](const Carried& c) { return c.from == slot && p.residual[c.to]; });
+    return std::ranges::any_of(states_, [&](const Carry& c) { return c.source == slot && p.residual[c.target]; });
   };
   std::vector<int> stay;
   for (int slot : stacked_) {
@@ -270,7 +270,7 @@ void LoopRun::run_forward(std::int64_t begin, std::int64_t end) {
     for (; t < end; ++t) {
       if (pass_ == Pass::outputs && call_.segment > 0 && t % call_.segment == 0) {
         starts_.emplace_back();
-        for (const Carried& c : states_) starts_.back().push_back(value_in(body(c.to)));
+        for (const Carry& c : states_) starts_.back().push_back(value_in(body(c.target)));
       }
       row_ = t - begin;
       forward_step(t);
@@ -284,7 +284,7 @@ void LoopRun::forward_step(std::int64_t t) {
   set_elements(t);
   set_keys(t);
   execute(*forward_);
-  if (pass_ != Pass::outputs) keep_row();
+  if (pass_ != Pass::outputs) save_residuals();
   if (pass_ != Pass::keeping) collect_outputs();
   carry(states_);
 }
@@ -328,9 +328,9 @@ OpCall LoopRun::call_of(Bound& b) {
   return {*s.op, s.attrs, in, s.n_in, results_.data() + b.out, s.n_out, b.device};
 }
 
-/// Sets a result's storage: its row of the stack, or else the memory of the preceding step, if nothing else refers to
-/// that.
-void LoopRun::make_room(int slot) {
+/// Sets a result's storage: its row of the stack, or else its memory of the previous step unless something else refers
+/// to that, or else new memory.
+void LoopRun::bind_output_storage(int slot) {
   Body& o = body(slot);
   std::int64_t bytes = o.bytes();
   if (has_stack(slot)) {
@@ -345,19 +345,19 @@ void LoopRun::make_room(int slot) {
 }
 
 inline void LoopRun::execute(Bound& b) {
-  if (b.silent) return;
+  if (b.skipped) return;
   const Instruction& s = *b.instruction;
   const OpCall call = call_of(b);
-  if (b.once) b.silent = true;
+  if (b.loop_invariant) b.skipped = true;
   if (b.dynamic) return execute_dynamic(call, s);
   if (b.views) return run(call, s);
-  for (int i = 0; i < s.n_out; ++i) make_room(s.out + i);
+  for (int i = 0; i < s.n_out; ++i) bind_output_storage(s.out + i);
   b.kernel(call);
 }
 
 void LoopRun::execute(LoopChain& c) {
   running_ = &plan_.instruction(c.first);
-  for (int slot : c.made) make_room(slot);
+  for (int slot : c.made) bind_output_storage(slot);
   c.chain.place_sources([&](int slot) { return body(slot).data(); });
   const ChainShape& shape = c.chain.shape();
   count_taken(shape.rows > 1 ? FastPath::loop_chain_of_rows : FastPath::loop_chain);
@@ -405,11 +405,11 @@ void LoopRun::execute_dynamic(const OpCall& call, const Instruction& s) {
   if (s.need != 1 || !known) run(call, s);
 }
 
-void LoopRun::keep_row() {
-  for (std::size_t i = 0; i < listed_.size(); ++i) {
-    const Body& b = body(listed_[i]);
-    rows_[i].push_back(program_->residual[listed_[i]] ? value_in(b) : Value());
-    if (dynamic_[listed_[i]]) specs_[i].push_back(b);
+void LoopRun::save_residuals() {
+  for (std::size_t i = 0; i < list_slots_.size(); ++i) {
+    const Body& b = body(list_slots_[i]);
+    rows_[i].push_back(program_->residual[list_slots_[i]] ? value_in(b) : Value());
+    if (dynamic_[list_slots_[i]]) specs_[i].push_back(b);
   }
 }
 
@@ -426,12 +426,12 @@ void LoopRun::check_output(int slot) {
   check_rows(call_.what, "an output", body(slot), body(program_->args[0]).dims[0]);
 }
 
-void LoopRun::carry(const std::vector<Carried>& list) {
+void LoopRun::carry(const std::vector<Carry>& list) {
   moved_.clear();  // all are read before one is written
-  for (const Carried& c : list) moved_.push_back(c.from < 0 ? Value() : value_in(body(c.from)));
+  for (const Carry& c : list) moved_.push_back(c.source < 0 ? Value() : value_in(body(c.source)));
   for (std::size_t i = 0; i < list.size(); ++i) {
-    Body& to = body(list[i].to);
-    const int from = list[i].from;
+    Body& to = body(list[i].target);
+    const int from = list[i].source;
     if (from >= 0 && dynamic_[from] && &list == &states_) check_state(call_.what, to, body(from), i);
     put(to, std::move(moved_[i]));
   }
@@ -441,7 +441,7 @@ void LoopRun::check_shapes() {
   for (int i = 0; call_.batched && i < program_->arity.n_ys; ++i)
     if (int slot = program_->outs[i]; !dynamic_[slot]) check_output(slot);
   for (std::size_t i = 0; i < states_.size(); ++i)
-    if (!dynamic_[states_[i].from]) check_state(call_.what, body(states_[i].to), body(states_[i].from), i);
+    if (!dynamic_[states_[i].source]) check_state(call_.what, body(states_[i].target), body(states_[i].source), i);
 }
 
 }  // namespace kassette::autograd
