@@ -29,7 +29,7 @@ std::vector<LoopGroup> items_of(const std::vector<int>& instructions) {
 }  // namespace
 
 LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in)
-    : program_(std::move(program)), plan_(program_->plan()), call_(call), in_(in), bodies_(program_->maker.size()),
+    : program_(std::move(program)), plan_(program_->plan()), call_(call), in_(in), bodies_(program_->producer.size()),
       bounds_(plan_.instructions.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()) {
   const LoopProgram& p = *program_;
   if (!plan_.missing.empty()) fail<ValueError>({plan_.what}, plan_.missing);
@@ -42,13 +42,14 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
   }
   arrays_.reserve(n_in);  // so that binding allocates once
   results_.reserve(n_out);
-  for (std::size_t i = 0; i < p.args.size(); ++i) {
+  for (std::size_t i = 0; i < p.arg_slots.size(); ++i) {
     const Body& from = Access::body(in_[i + 1]);
-    body(p.args[i]) = plain_body(static_cast<int>(i) < p.arity.n_xs ? element_spec(from) : TensorSpec(from),
-                                 from.device, from.storage, from.offset);
+    body(p.arg_slots[i]) = plain_body(static_cast<int>(i) < p.arity.n_xs ? element_spec(from) : TensorSpec(from),
+                                      from.device, from.storage, from.offset);
   }
-  for (int slot : p.keys) body(slot) = plain_body(TensorSpec(int64, {2}), cpu);
-  for (int i = 0; i < p.arity.n_carry; ++i) states_.push_back({p.outs[p.arity.n_ys + i], p.args[p.arity.n_xs + i]});
+  for (int slot : p.key_slots) body(slot) = plain_body(TensorSpec(int64, {2}), cpu);
+  for (int i = 0; i < p.arity.n_carry; ++i)
+    states_.push_back({p.out_slots[p.arity.n_ys + i], p.arg_slots[p.arity.n_xs + i]});
 }
 
 LoopRun::~LoopRun() {
@@ -81,12 +82,12 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
     count_taken(FastPath::schedule_reused);
     return kept;
   }
-  std::vector<char> live_out = p.residual;
+  std::vector<char> live_out = p.is_residual;
   auto root = [&](const std::vector<int>& slots) {
     for (int slot : slots)
       if (slot >= 0) live_out[slot] = 1;
   };
-  root(p.outs);
+  root(p.out_slots);
   for (const Variant& v : p.variants) root(v.din);
   auto made = std::make_unique<Schedule>();
   made->groups = of.once;
@@ -109,7 +110,7 @@ void LoopRun::bind_instruction(int k) {
   for (int i = 0; i < s.n_in; ++i) {
     int slot = plan_.input(s, i);
     Body& in = body(slot);
-    bool fixed = !p.varies[slot] && in.storage;
+    bool fixed = !p.loop_varying[slot] && in.storage;
     arrays_.push_back({&in, fixed ? in.data() : nullptr});
     b.dynamic = b.dynamic || dynamic_[slot];
   }
@@ -118,7 +119,7 @@ void LoopRun::bind_instruction(int k) {
     results_.push_back(&body(s.out + i));
     results_.back()->device = b.device;
   }
-  b.loop_invariant = s.n_out > 0 && !p.varies[s.out];
+  b.loop_invariant = s.n_out > 0 && !p.loop_varying[s.out];
   b.kernel = b.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda;
   if (!b.kernel) fail<NotImplementedError>({s.op->name}, "not available on ", b.device);
   if (!b.dynamic) {
@@ -134,7 +135,7 @@ void LoopRun::bind_instruction(int k) {
 /// True if an instruction computes that slot anew each time, into memory that the run allocates, with a shape that is
 /// known.
 bool LoopRun::writes_rows(int slot) const {
-  int m = slot < 0 ? -1 : program_->maker[slot];
+  int m = slot < 0 ? -1 : program_->producer[slot];
   if (m < 0 || plan_.instruction(m).source) return false;
   const Bound& b = bounds_[m];
   return b.instruction && !b.views && !b.dynamic && !b.loop_invariant && !b.skipped;
@@ -162,19 +163,19 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
   specs_.clear();
   if (pass != Pass::keeping)
     for (int i = 0; i < p.arity.n_ys; ++i)
-      if (int slot = p.outs[i]; writes_rows(slot)) allocate_stack(slot, rows);
+      if (int slot = p.out_slots[i]; writes_rows(slot)) allocate_stack(slot, rows);
   if (pass != Pass::outputs) {
-    for (int k : p.forward) {
+    for (int k : p.forward_instructions) {
       const Bound& b = bounds_[k];
       for (int slot = b.instruction->out; slot < b.instruction->out + b.instruction->n_out; ++slot) {
-        const bool value = p.residual[slot], shape = p.shaped[slot] && dynamic_[slot];  // shapes differ by step
+        const bool value = p.is_residual[slot], shape = p.needs_shape[slot] && dynamic_[slot];  // shapes differ by step
         if ((!value && !shape) || b.loop_invariant || b.skipped) continue;
         if (value && writes_rows(slot)) allocate_stack(slot, rows);
         else list_slots_.push_back(slot);
       }
     }
     for (const Carry& c : states_) {  // a state is the previous row of the slot that it is carried from
-      if (!p.residual[c.target]) continue;
+      if (!p.is_residual[c.target]) continue;
       if (writes_rows(c.source)) allocate_stack(c.source, rows);
       else list_slots_.push_back(c.target);
     }
@@ -223,8 +224,8 @@ Tensors LoopRun::forward(bool for_backward) {
   count_taken(FastPath::loop);
   lists_.resize(p.arity.n_ys);
   try {
-    bind(p.forward);
-    forward_ = arrange(items_of(p.forward));
+    bind(p.forward_instructions);
+    forward_ = arrange(items_of(p.forward_instructions));
     start_pass(for_backward && !segments ? Pass::both : Pass::outputs, call_.steps);
   } catch (const Error&) {
     fail_at(0, "");
@@ -233,7 +234,7 @@ Tensors LoopRun::forward(bool for_backward) {
   run_forward(0, call_.steps);
   Tensors results;
   for (int i = 0; i < p.arity.n_ys; ++i) {
-    int slot = p.outs[i];
+    int slot = p.out_slots[i];
     if (!has_stack(slot)) {
       results.push_back(stack_for(call_.what, lists_[i]));
     } else {
@@ -252,16 +253,16 @@ Tensors LoopRun::forward(bool for_backward) {
 void LoopRun::drop_temporaries(bool stacks_too) {
   const LoopProgram& p = *program_;
   auto history = [&](int slot) {
-    return std::ranges::any_of(states_, [&](const Carry& c) { return c.source == slot && p.residual[c.target]; });
+    return std::ranges::any_of(states_, [&](const Carry& c) { return c.source == slot && p.is_residual[c.target]; });
   };
   std::vector<int> stay;
   for (int slot : stacked_) {
-    if (!stacks_too && (p.residual[slot] || history(slot))) stay.push_back(slot);
+    if (!stacks_too && (p.is_residual[slot] || history(slot))) stay.push_back(slot);
     else stacks_[slot] = {};
   }
   stacked_ = std::move(stay);
   for (std::size_t slot = 0; slot < bodies_.size(); ++slot)
-    if (p.varies[slot] && !stacks_[slot]) bodies_[slot].storage = {};
+    if (p.loop_varying[slot] && !stacks_[slot]) bodies_[slot].storage = {};
 }
 
 void LoopRun::run_forward(std::int64_t begin, std::int64_t end) {
@@ -292,7 +293,7 @@ void LoopRun::forward_step(std::int64_t t) {
 void LoopRun::set_elements(std::int64_t t) {
   const LoopProgram& p = *program_;
   for (int i = 0; i < p.arity.n_xs; ++i) {
-    Body& x = body(p.args[i]);
+    Body& x = body(p.arg_slots[i]);
     const Body& whole = Access::body(in_[i + 1]);
     if (!x.storage) x.storage = whole.storage;
     x.offset = whole.offset + index_of(t) * x.bytes();
@@ -301,10 +302,10 @@ void LoopRun::set_elements(std::int64_t t) {
 
 void LoopRun::set_keys(std::int64_t t) {
   const LoopProgram& p = *program_;
-  if (p.keys.empty()) return;
+  if (p.key_slots.empty()) return;
   const Body& key = Access::body(in_[0]);
-  for (std::size_t i = 0; i < p.keys.size(); ++i) {
-    Body& k = body(p.keys[i]);
+  for (std::size_t i = 0; i < p.key_slots.size(); ++i) {
+    Body& k = body(p.key_slots[i]);
     if (!uniquely_owned(k.storage.get(), k.bytes())) k.storage = Storage::allocate(k.bytes(), cpu);
     derive_key(key.data(), t, call_.steps, i, p.sources[i], k.data());
   }
@@ -408,7 +409,7 @@ void LoopRun::execute_dynamic(const OpCall& call, const Instruction& s) {
 void LoopRun::save_residuals() {
   for (std::size_t i = 0; i < list_slots_.size(); ++i) {
     const Body& b = body(list_slots_[i]);
-    rows_[i].push_back(program_->residual[list_slots_[i]] ? value_in(b) : Value());
+    rows_[i].push_back(program_->is_residual[list_slots_[i]] ? value_in(b) : Value());
     if (dynamic_[list_slots_[i]]) specs_[i].push_back(b);
   }
 }
@@ -416,14 +417,14 @@ void LoopRun::save_residuals() {
 void LoopRun::collect_outputs() {
   const LoopProgram& p = *program_;
   for (int i = 0; i < p.arity.n_ys; ++i)
-    if (int slot = p.outs[i]; !has_stack(slot)) {
+    if (int slot = p.out_slots[i]; !has_stack(slot)) {
       if (call_.batched && dynamic_[slot]) check_output(slot);
       lists_[i].push_back(detached(body(slot)));
     }
 }
 
 void LoopRun::check_output(int slot) {
-  check_rows(call_.what, "an output", body(slot), body(program_->args[0]).dims[0]);
+  check_rows(call_.what, "an output", body(slot), body(program_->arg_slots[0]).dims[0]);
 }
 
 void LoopRun::carry(const std::vector<Carry>& list) {
@@ -439,7 +440,7 @@ void LoopRun::carry(const std::vector<Carry>& list) {
 
 void LoopRun::check_shapes() {
   for (int i = 0; call_.batched && i < program_->arity.n_ys; ++i)
-    if (int slot = program_->outs[i]; !dynamic_[slot]) check_output(slot);
+    if (int slot = program_->out_slots[i]; !dynamic_[slot]) check_output(slot);
   for (std::size_t i = 0; i < states_.size(); ++i)
     if (!dynamic_[states_[i].source]) check_state(call_.what, body(states_[i].target), body(states_[i].source), i);
 }
