@@ -103,7 +103,7 @@ void find_last_uses(Program& p) {
       if (!reads_shape(p.instruction(k), i)) p.last_value_use[slot] = k;
     }
   list_dead(p, p.last_use, &Instruction::dead, &Instruction::n_dead);
-  list_dead(p, p.last_value_use, &Instruction::spent, &Instruction::n_spent);
+  list_dead(p, p.last_value_use, &Instruction::dead_value, &Instruction::n_dead_value);
 }
 
 /// A set whose value a tail instruction computes may write in place if no later instruction reads the old value.

@@ -222,7 +222,7 @@ void Plan::run_instruction(Frame& f, const Instruction& s) const {
 }
 
 void Plan::release_dead(Frame& f, const Instruction& s) const {
-  for (int i = 0; i < s.n_spent; ++i) f.own[program_.dead[s.spent + i]].storage = {};
+  for (int i = 0; i < s.n_dead_value; ++i) f.own[program_.dead[s.dead_value + i]].storage = {};
 }
 
 /// An instruction throws the error that an eager call would; the log adds which instruction of the plan it was.

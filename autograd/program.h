@@ -60,12 +60,12 @@ enum Need : std::uint8_t { kNothing, kShape, kValue };
 struct Instruction {
   const OpDef* op;
   Attrs attrs;
-  std::int32_t function;  // the function that its errors name: Note [Error attribution]
-  int in, n_in;           // into Program::ins
-  int out, n_out;         // slots
-  int dead, n_dead;       // into Program::dead: slots that no later instruction reads
-  int spent, n_spent;     // into Program::dead: slots whose value no later instruction reads
-  std::uint8_t need;      // the greatest Need of its outputs
+  std::int32_t function;         // the function that its errors name: Note [Error attribution]
+  int in, n_in;                  // into Program::ins
+  int out, n_out;                // slots
+  int dead, n_dead;              // into Program::dead: slots that no later instruction reads
+  int dead_value, n_dead_value;  // into Program::dead: slots whose value (not shape) no later instruction reads
+  std::uint8_t need;             // the greatest Need of its outputs
   bool fusible, tail, source;
   bool one;    // elementwise, and each input has one element
   bool splat;  // its result may be a splat, see Note [Splats]
