@@ -116,7 +116,7 @@ void find_in_place(Program& p) {
         std::find_if(tail, p.instructions.end(), [&](const Instruction& s) { return s.out == effect.slot; });
     if (maker == p.instructions.end()) continue;
     const int k = maker - p.instructions.begin();
-    if (effect.current >= 0) effect.instruction = k;
+    if (effect.old_value_slot >= 0) effect.in_place_instruction = k;
     if (effect.mode != Effect::kSet) continue;
     int same = 0, values = 0;
     for (const Effect& other : p.effects) {
@@ -126,8 +126,8 @@ void find_in_place(Program& p) {
     if (same != 1 || values != 1) continue;
     for (const LeafSlot& v : p.variables) {
       if (v.node->cell != effect.cell || p.last_use[v.slot] > k || p.last_use[v.slot] < 0 || p.root[v.slot]) continue;
-      effect.instruction = k;
-      effect.current = v.slot;
+      effect.in_place_instruction = k;
+      effect.old_value_slot = v.slot;
     }
   }
 }

@@ -259,8 +259,8 @@ void PlanBuilder::add_sum(Effect& effect) {
   s.op = &op_of(effect.mode);
   s.in = p.ins.size();
   s.n_in = 2;
-  effect.current = p.n_slots++;
-  p.ins.push_back(effect.current);
+  effect.old_value_slot = p.n_slots++;
+  p.ins.push_back(effect.old_value_slot);
   p.ins.push_back(effect.slot);
   s.out = effect.slot = p.n_slots++;
   s.n_out = 1;

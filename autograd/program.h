@@ -42,11 +42,11 @@ struct Effect {
   Ref<Cell> cell;
   int slot;  // kSet: the new value; else the increment
   Mode mode;
-  const char* what;  // the function that the user called
-  int number = -1;   // the pair's place in the list of updates; -1: made by an update op
+  const char* what;       // the function that the user called
+  int update_index = -1;  // the pair's place in the list of updates; -1: made by an update op
   /// The instruction of the tail that computes the new value and may write it into the variable's own memory, and the
   /// slot through which that reads the variable; for adds, loaded again under the lock. -1: none.
-  int instruction = -1, current = -1;
+  int in_place_instruction = -1, old_value_slot = -1;
 };
 
 /// A set of outputs, one bit each; outputs from index 63 on share the last bit.
@@ -139,7 +139,7 @@ struct Program {
     for (const auto* list : {&variables, &defaults, &sources})
       for (const LeafSlot& leaf : *list) f(leaf.slot, *leaf.node->cell);
     for (const Effect& e : effects)
-      if (e.current >= 0) f(e.current, *e.cell);
+      if (e.old_value_slot >= 0) f(e.old_value_slot, *e.cell);
   }
   /// True if the value of a slot is read by the caller or by an instruction from `end` on.
   bool stays(int slot, int end) const { return root[slot] || last_value_use[slot] >= end; }
