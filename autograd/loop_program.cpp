@@ -23,10 +23,10 @@ Tensors stand_ins(const std::vector<Body>& like) {
 /// The scopes in which a body's adjoint is recorded, whatever those of the caller are.
 ScopeState symbolic_scope() {
   ScopeState s = context();
-  s.symbolic = s.recording = s.replays = true;
+  s.symbolic = s.recording = s.keeps_constants = true;
   s.depth = 1;
-  s.floor = 0;
-  s.after = nullptr;
+  s.branch_depth = 0;
+  s.pending_updates = nullptr;
   return s;
 }
 

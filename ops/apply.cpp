@@ -170,7 +170,7 @@ inline __attribute__((always_inline)) void record(const OpCall& call, const Sour
     if (maker && maker->seq > seq) seq = maker->seq;
     // A constant keeps its value for replays; a tracked input only if the adjoint reads it. A saved value takes
     // precedence over the cell.
-    bool keeps = has_bit(op.saves_in, i) || (!maker && c.replays);
+    bool keeps = has_bit(op.saves_in, i) || (!maker && c.keeps_constants);
     // A loop body captures values from here, and a loop that runs eagerly (Note [Checkpoints]) reads them.
     if (!keeps && c.depth > b.depth) keeps = !(b.flags & kLeaf);
     saved += fill(in + i, b, keeps ? from[i].storage : nullptr, from[i].offset, maker);
@@ -218,7 +218,7 @@ Decision decide(const OpDef& op, const Attrs& attrs, const InputSummary& summary
   d.symbolic = in_scope || (summary.flags & kSymbolic);
   d.records = d.symbolic || recorded || makes;
   d.draw = makes && !d.symbolic && !recorded;
-  d.depth = std::max({summary.depth, makes ? c.depth : summary.depth, d.symbolic ? c.floor : summary.depth});
+  d.depth = std::max({summary.depth, makes ? c.depth : summary.depth, d.symbolic ? c.branch_depth : summary.depth});
   d.device = summary.device.given() ? summary.device : placed_device(op, attrs);
   return d;
 }
@@ -239,7 +239,7 @@ inline __attribute__((always_inline)) void compute_on(Kernel kernel, const OpCal
 /// Reads the inputs. Returns false if they are on several devices.
 bool collect(const OpDef& op, const In* inputs, int n_in, Source* from, VariableReadGuard& guard,
              InputSummary& summary) {
-  const AfterUpdates* after = context().after;
+  const AfterUpdates* after = context().pending_updates;
   for (int i = 0; i < n_in; ++i) {
     const Body* b = inputs[i].body();
     if (!b) fail_undefined(op, i);
@@ -390,7 +390,7 @@ __attribute__((noinline)) TensorImpl* fast_tracked(const OpDef& op, const Attrs&
 Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) {
   Context& c = context();
   TensorImpl* made = nullptr;
-  if (!c.after && !(op.traits & ~kElementwise) && !op.placement) switch (in.size()) {
+  if (!c.pending_updates && !(op.traits & ~kElementwise) && !op.placement) switch (in.size()) {
       case 1: made = fast<1, false>(op, attrs, in.begin(), c); break;
       case 2: made = fast<2, false>(op, attrs, in.begin(), c); break;
       case 3: made = fast<3, false>(op, attrs, in.begin(), c); break;

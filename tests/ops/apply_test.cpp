@@ -50,7 +50,7 @@ Decision decided(const Case& c, const InputSummary& seen, std::uint8_t depth = 0
   OpDef op{.name = "op", .rule = nullptr, .cpu = nullptr, .traits = c.traits};
   Context& context = kassette::context();
   kassette::Scoped<bool> recording(context.recording, c.recording), symbolic(context.symbolic, c.in_symbolic_scope);
-  kassette::Scoped<std::uint8_t> at_depth(context.depth, depth), at_floor(context.floor, floor);
+  kassette::Scoped<std::uint8_t> at_depth(context.depth, depth), at_floor(context.branch_depth, floor);
   return decide(op, {}, seen, context);
 }
 
