@@ -47,7 +47,7 @@ class KASSETTE_API Branch {
   friend struct Access;
 };
 
-/// First member of every options struct, so that {1, 0} never becomes options.
+/// First member of every options struct, so that fields can only be given by name: {1, 0} does not convert.
 struct Named {
   constexpr Named() {}
   explicit constexpr Named(int) {}

@@ -101,8 +101,8 @@ inline void cpu_pause() {
 #endif
 }
 
-/// Properties of a tensor: the bits of Body::flags.
-enum Flags : std::uint8_t {
+/// What a body's flags say.
+enum BodyFlags : std::uint8_t {
   kSymbolic = 1,  // has no value: depends on a placeholder, or was made in a symbolic scope
   kPhase = 2,     // depends on the learning phase
   kDraw = 4,      // a random draw or its key: has a node, but eager ops on it are not recorded on that account

@@ -228,7 +228,7 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from
 }
 
 /// Shuts the gate and waits for the workers inside.
-void gather_in(Pool& p) {
+void close_gate_and_wait(Pool& p) {
   std::uint64_t gate = p.gate.fetch_and(~kOpen, std::memory_order_acq_rel);
   const auto inside = static_cast<std::uint32_t>(gate & 0xffff);
   auto all_left = [&] { return p.left.load(std::memory_order_acquire) == inside; };
@@ -286,7 +286,7 @@ void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
   start_workers(p, slices - 1);
   share_out(p, n, grain, f, from, slices);
   take_part(p, 0);
-  gather_in(p);
+  close_gate_and_wait(p);
   sharing = false;
   std::exception_ptr error;
   std::swap(error, p.job.error);
