@@ -58,7 +58,7 @@ void ask_for_peer_access(int device, int peer) {
 
 MemorySource memory_of(CudaDevice* device) {
   MemorySource source = device_memory;
-  source.of = device;
+  source.context = device;
   return source;
 }
 
@@ -89,7 +89,8 @@ CudaDevice::CudaDevice(int index)
   Current now(*this);
   cuda::check(cudaStreamCreateWithFlags(&own_.handle, cudaStreamNonBlocking), "cuda");
   faults_.open();
-  cache_ = new BlockCache(Device(Device::kCuda, static_cast<std::uint8_t>(index)), memory_of(this), Keeps::everything);
+  cache_ =
+      new BlockCache(Device(Device::kCuda, static_cast<std::uint8_t>(index)), memory_of(this), CachePolicy::keep_all);
 }
 
 // ---- memory and copies ----------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ void CudaDevice::begin_on(DeviceStream& base) {
 
 bool CudaDevice::begin_capture(DeviceGraph*& graph) {
   DeviceStream& base = current();
-  if (base.base || waits_ || !cache_->keeps() || !graphs_wanted()) return false;
+  if (base.base || waits_ || !cache_->enabled() || !graphs_wanted()) return false;
   std::unique_lock<std::recursive_mutex> lock(capture_.mutex, std::try_to_lock);
   if (!lock || capture_.graph) return false;
   if (!graph) graph = new DeviceGraph;
