@@ -39,7 +39,7 @@ constexpr int kPlaces = 16;
 /// Work enqueued on a GPU that waits for other ranks, whether or not its thread waits.
 struct Enqueued {
   DeviceCommunicator* comm;
-  void* mark;
+  void* event;
   std::string words;
   Clock::time_point since;
 };
@@ -66,7 +66,7 @@ constexpr int kInterruptedStatus = 130;  // the status that shells use for an en
 
 /// Removes entries from the front as long as their work has run.
 void drop_passed(std::deque<Enqueued>& enqueued) {
-  while (!enqueued.empty() && enqueued.front().comm->passed(enqueued.front().mark)) enqueued.pop_front();
+  while (!enqueued.empty() && enqueued.front().comm->event_passed(enqueued.front().event)) enqueued.pop_front();
 }
 
 void run(const Transport& transport, int rank) {
@@ -147,7 +147,7 @@ void watch_enqueued(DeviceCommunicator& comm, std::string words) {
   Watch& w = state();
   std::lock_guard<std::mutex> lock(w.mutex);
   drop_passed(w.enqueued);
-  w.enqueued.push_back({&comm, comm.mark(), std::move(words), Clock::now()});
+  w.enqueued.push_back({&comm, comm.record_event(), std::move(words), Clock::now()});
 }
 
 void set_ranks_timeout(double seconds) { state().seconds.store(seconds, std::memory_order_relaxed); }

@@ -179,7 +179,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     group.end();
   }
 
-  void* mark() override {
+  void* record_event() override {
     const OnGpu now(gpu_);
     check(now.error);
     cudaEvent_t event;
@@ -187,9 +187,9 @@ class NcclCommunicator final : public DeviceCommunicator {
     check(cudaEventRecord(event, stream_));
     return event;
   }
-  bool passed(void* mark) override {
+  bool event_passed(void* recorded) override {
     const OnGpu now(gpu_);  // or else CUDA may start on another one for this thread
-    const auto event = static_cast<cudaEvent_t>(mark);
+    const auto event = static_cast<cudaEvent_t>(recorded);
     // Other errors are reported by whoever waits for the stream.
     if (cudaEventQuery(event) == cudaErrorNotReady) return false;
     cudaEventDestroy(event);
