@@ -208,14 +208,14 @@ void by_size(int size, F&& f) {
 
 }  // namespace
 
-Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, Fresh raw) {
+Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, NewTensor raw) {
   std::int64_t n = h.spec.numel();
   if (h.swapped)
     swap_bytes(raw.data + (h.spec.bytes() - h.bytes), n, h.stored_unsigned ? h.stored_unsigned : h.spec.dtype.size());
   if (h.stored_unsigned) unsigned_to_int64(file, where, raw.data, n, h.stored_unsigned);
   if (h.spec.dtype.is_bool()) clean_bools(raw.data, n);
   if (!h.fortran_order || n == 0) return raw.tensor;
-  Fresh ordered = fresh(h.spec);  // a second copy, which max_bytes allows for
+  NewTensor ordered = new_tensor(h.spec);  // a second copy, which max_bytes allows for
   by_size(h.spec.dtype.size(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     from_fortran(h.spec, reinterpret_cast<const T*>(raw.data), reinterpret_cast<T*>(ordered.data));

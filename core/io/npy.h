@@ -29,12 +29,12 @@ std::int64_t npy_header_end(const InputFile& file, const char* where, const std:
 NpyHeader npy_header(const InputFile& file, const char* where, const std::string& bytes, std::int64_t available);
 
 /// Converts the elements in the last h.bytes of `raw` from the file's layout to a tensor's.
-Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, Fresh raw);
+Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, NewTensor raw);
 
 /// Reads the elements into a new tensor: read(to, n) writes the next n bytes of the file to `to`.
 template <class F>
 Tensor npy_elements(const InputFile& file, const char* where, const NpyHeader& h, F&& read) {
-  Fresh raw = fresh(file, h.spec);
+  NewTensor raw = new_tensor(file, h.spec);
   read(raw.data + (h.spec.bytes() - h.bytes), h.bytes);
   return npy_ordered(file, where, h, raw);
 }

@@ -401,7 +401,7 @@ TEST_CASE("a file that is there by now stays where that is asked for", "[io]") {
   for (const char* expected : {"first", "first"}) {
     io::OutputFile file("test", folder / "x", 0640);
     file.write(std::string(folder.files() ? "second" : "first"));
-    file.commit(io::OutputFile::Existing::keep);
+    file.commit(io::OutputFile::IfExists::keep);
     CHECK(read_file(folder / "x") == expected);
   }
   CHECK(folder.files() == 1);
