@@ -7,7 +7,7 @@
 
 #include "autograd/deferred.h"
 #include "autograd/backward.h"
-#include "core/large_blocks.h"
+#include "core/large_vector.h"
 
 namespace kassette::autograd {
 
@@ -39,10 +39,10 @@ class BackwardPass final : private Accumulator {
   /// The lists of a pass. A thread keeps one small set for its next pass: most passes visit a few dozen nodes.
   struct Scratch {
     std::vector<const Node*> wanted;
-    LargeList<Entry> entries;
-    LargeList<std::uint32_t> order;
-    LargeList<Tensor> cotangents;
-    LargeList<std::pair<Node*, bool>> stack;
+    LargeVector<Entry> entries;
+    LargeVector<std::uint32_t> order;
+    LargeVector<Tensor> cotangents;
+    LargeVector<std::pair<Node*, bool>> stack;
   };
   static Scratch* take_scratch();
   static void release_scratch(Scratch* s);
@@ -86,12 +86,12 @@ class BackwardPass final : private Accumulator {
   std::uint64_t id_, oldest_ = ~std::uint64_t(0);
   Scratch* scratch_;
   std::vector<const Node*>& wanted_;  // sorted
-  LargeList<Entry>& entries_;
-  LargeList<std::uint32_t>& order_;  // the relevant nodes with inputs, in reverse order of handling
-  std::vector<const Node*> ends_;    // sorted: where the search stops
-  bool in_order_ = true;             // order_ is sorted by sequence number
+  LargeVector<Entry>& entries_;
+  LargeVector<std::uint32_t>& order_;  // the relevant nodes with inputs, in reverse order of handling
+  std::vector<const Node*> ends_;      // sorted: where the search stops
+  bool in_order_ = true;               // order_ is sorted by sequence number
   std::uint64_t newest_ = 0;
-  LargeList<Tensor>& cotangents_;
+  LargeVector<Tensor>& cotangents_;
   std::unordered_map<const Node*, std::uint32_t> others_;  // nodes that another pass had claimed
   std::unordered_map<const Node*, Tensors> expanded_;      // deferred nodes: their results as recorded ops
 };

@@ -21,7 +21,7 @@ namespace kassette::autograd {
 bool BackwardPass::find_leaves() {
   for (const Tensor& x : xs_)
     if (!(Access::body(x).flags & kLeaf)) return false;
-  LargeList<std::int32_t> counts(entries_.size(), 0);
+  LargeVector<std::int32_t> counts(entries_.size(), 0);
   std::int64_t less = 0, more = 0;
   for (const Entry& e : entries_)
     for (const Body *b = e.node->in(), *end = b + e.node->n_in; b != end; ++b)
