@@ -281,8 +281,8 @@ void CudaDevice::fail_lost() { throw DeviceError(lost_words_.c_str()); }
 void CudaDevice::check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const BesideCapture allowed;
-  const cudaError_t error =
-      cudaStreamQuery(launched_on(current()).handle);  // the product may have met the error of an earlier kernel
+  // The product may have met the error of an earlier kernel.
+  const cudaError_t error = cudaStreamQuery(launched_on(current()).handle);
   if (error != cudaSuccess && error != cudaErrorNotReady) fail(error, what);
   throw DeviceError(what, "", (std::string("cuBLAS says: ") + cublasGetStatusString(status)).c_str());
 }

@@ -83,8 +83,8 @@ void CudaDevice::begin_on(DeviceStream& base) {
   }
   DeviceStream& captured = *base.captured;
   if (base.blas && !captured.blas)
-    captured.blas = make_blas(captured.handle,
-                              base.blas_workspace);  // shared with `base`: products on the two streams never overlap
+    // Shared with `base`: products on the two streams never overlap.
+    captured.blas = make_blas(captured.handle, base.blas_workspace);
   check(cudaStreamBeginCapture(captured.handle, cudaStreamCaptureModeThreadLocal), "function");
 }
 

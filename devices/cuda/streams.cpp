@@ -62,8 +62,8 @@ DeviceStream& CudaDevice::stream_of(void* native) {
 
 void CudaDevice::close(DeviceStream& stream) noexcept {
   if (&stream == &own_) return;
-  std::lock_guard<std::mutex> lock(
-      streams_mutex_);  // so that stream_of() does not return it before its memory has moved
+  // So that stream_of() does not return it before its memory has moved.
+  std::lock_guard<std::mutex> lock(streams_mutex_);
   if (--stream.owners > 0) return;
   try {
     order(stream, own_);

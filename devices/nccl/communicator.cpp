@@ -159,8 +159,8 @@ class NcclCommunicator final : public DeviceCommunicator {
       Group group;
       for (int r = 0; r < size_; part = at(part, counts[r++] * element))
         if (counts[r])
-          check(ncclReduce(part, mine, size(counts[r]), type, op_of(how), r, comm_,
-                           stream_));  // `mine` is written on rank r
+          // `mine` is written on rank r.
+          check(ncclReduce(part, mine, size(counts[r]), type, op_of(how), r, comm_, stream_));
       group.end();
     }
     if (counts[rank_] && (all.room || divisor != 1))

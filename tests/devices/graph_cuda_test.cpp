@@ -25,8 +25,8 @@ namespace K = kassette::backend;
 
 namespace {
 
-constexpr int kFirst =
-    3;  // the call from which on there is a graph: the second makes the program for its shapes, and runs it once
+// The call from which on there is a graph: the second makes the program for its shapes, and runs it once.
+constexpr int kFirst = 3;
 
 /// How often something was enqueued on the emulated device, a graph being one; -1 on a GPU.
 std::int64_t enqueued() {
