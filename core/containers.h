@@ -140,6 +140,7 @@ KASSETTE_API Tensor writable_memory(const Shape& shape, DType dtype, void*& data
 [[noreturn]] KASSETTE_API void fail_depth();
 [[noreturn]] KASSETTE_API void fail_element(std::uint64_t value);
 
+/// The sizes of a nested container, the outermost first.
 struct Sizes {
   std::int64_t dims[kMaxRank] = {};
   int rank = 0;
