@@ -76,6 +76,7 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 // map one it retries for ever, holding a lock. So before its first call each thread checks that there is room for a
 // buffer, throws MemoryError if not, and has OpenBLAS make the buffer at once. A thread makes one call at a time, so
 // from then on there are as many buffers as concurrent calls.
+
 // 32 << 22 in OpenBLAS' common_x86_64.h; grown by as much with 0.3.21
 constexpr std::int64_t kBuffer = std::int64_t(128) << 20;
 constexpr std::size_t kMostBuffers = 64;  // OpenBLAS ends the process if it has to make too many
