@@ -76,15 +76,15 @@ void Chain::unary(const OpDef& op, const Attrs& attrs) {
   else call(op, attrs, new_chunk());
 }
 
-void Chain::binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned) {
-  if (ChainOpcode opcode = binary_opcode(table_, d_, op, turned)) {
+void Chain::binary(const OpDef& op, const Attrs& attrs, const Place& other, bool reversed) {
+  if (ChainOpcode opcode = binary_opcode(table_, d_, op, reversed)) {
     add(opcode, other);
     return;
   }
   const Place first = new_chunk(), second = new_chunk();
-  store(turned ? second : first);
+  store(reversed ? second : first);
   load(other);
-  if (!turned) {
+  if (!reversed) {
     store(second);
     load(first);
   }
@@ -148,7 +148,7 @@ void Chain::run_rows(std::int64_t begin, std::int64_t end) const { Running(*this
 
 /// Runs the last elements, fewer than a chunk: operands are copied to chunks, and results back from them.
 void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t at, std::int64_t n) const {
-  Unmade<ChainCode, kMaxCode> room;
+  UninitializedArray<ChainCode, kMaxCode> room;
   ChainCode* const code = room.begin();
   std::copy_n(program, n_code_, code);
   const std::byte* copies[kMaxChunks];

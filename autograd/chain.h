@@ -8,9 +8,10 @@
 
 namespace kassette::autograd {
 
-/// Uninitialised memory for n objects of type T. A chain uses few of them, and most chains are built anew at each call.
+/// An array of n objects of type T whose memory is not initialised. A chain uses few of them, and most chains are built
+/// anew at each call.
 template <class T, int n>
-class Unmade {
+class UninitializedArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
  public:
@@ -28,7 +29,7 @@ class Chain {
  public:
   static constexpr int kMaxOps = DeviceChain::kMostOps;
 
-  /// `at_once`: the elements that one thread runs through on the CPU, by which the chunks are chosen.
+  /// `at_once`: the number of elements that one thread processes on the CPU; it decides the chunk size.
   Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once);
 
   static Place memory(std::byte* base, std::int64_t skip = 0) { return {.base = base, .skip = skip}; }
@@ -51,16 +52,16 @@ class Chain {
   /// to evict them (an Adam step, which writes over its variables, takes 4 times as long).
   void store_result(std::byte* to, bool fresh);
   void unary(const OpDef& op, const Attrs& attrs);
-  /// `turned`: the value in registers is the second operand.
-  void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned);
+  /// `reversed`: the value in registers is the second operand.
+  void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool reversed);
   /// Adds the code of an op of one or two inputs. `acc`: the slot whose value is in registers, which becomes
   /// the op's output; place(slot) returns where a slot's value is.
   template <class F>
   void add_op(const Instruction& s, std::span<const int> in, int& acc, F&& place) {
-    const bool turned = s.n_in > 1 && acc != in[0] && acc == in[1];
-    if (acc != in[0] && !turned) load(place(in[0]));
+    const bool reversed = s.n_in > 1 && acc != in[0] && acc == in[1];
+    if (acc != in[0] && !reversed) load(place(in[0]));
     if (s.n_in == 1) unary(*s.op, s.attrs);
-    else binary(*s.op, s.attrs, place(in[!turned]), turned);
+    else binary(*s.op, s.attrs, place(in[!reversed]), reversed);
     acc = s.out;
   }
   void finish();
@@ -69,7 +70,7 @@ class Chain {
     if (device_ != cpu) return DeviceChain::has_room(n_code_, n_moving_ + n_ones_, n_unary_, n_chunks_ - n_ones_);
     return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxOps;
   }
-  /// The time of one element, in plain instructions.
+  /// Estimated cost per element, in plain instructions.
   int work() const { return n_code_ + kCallWork * n_calls_; }
   const ChainShape& shape() const { return shape_; }
 
@@ -102,7 +103,7 @@ class Chain {
   }
 
  private:
-  static constexpr int kCallWork = 7;  // a call of a loop such as sigmoid takes as long as so many instructions more
+  static constexpr int kCallWork = 7;  // the extra cost of calling a loop (sigmoid, ...), in plain instructions
   static constexpr int kMaxCode = 13 * kMaxOps + 1, kMaxChunks = 8 * kMaxOps;
 
   /// A copy of the code with chunks of its own, for one thread.
@@ -116,7 +117,7 @@ class Chain {
    private:
     const Chain& chain_;
     alignas(64) std::byte chunks_[kMaxChunks * kMaxChunkBytes];
-    Unmade<ChainCode, kMaxCode> code_;
+    UninitializedArray<ChainCode, kMaxCode> code_;
   };
 
   ChainCode& add(ChainOpcode opcode, const Place& p);
@@ -130,9 +131,9 @@ class Chain {
   const ChainShape shape_;
   const bool large_;  // fresh results are stored past the caches
   int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
-  Unmade<ChainCode, kMaxCode> code_;
-  Unmade<Place, kMaxCode> from_;
-  Unmade<ChainOne, 2 * kMaxOps> ones_;
+  UninitializedArray<ChainCode, kMaxCode> code_;
+  UninitializedArray<Place, kMaxCode> from_;
+  UninitializedArray<ChainOne, 2 * kMaxOps> ones_;
 };
 
 }  // namespace kassette::autograd

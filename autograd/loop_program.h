@@ -55,19 +55,21 @@ class LoopProgram {
   const Program& plan() const { return plan_->program(); }
 
   LoopSignature arity;
-  std::vector<int> keys, args, outs;   // slots: of random keys in the order in which they are drawn, arguments, outputs
-  std::vector<KeySource> sources;      // of the keys
-  std::vector<int> dys, sums;          // slots: cotangents of outputs, accumulated cotangents of captures; -1 if unused
-  std::vector<int> forward;            // the instructions that the outputs need
-  std::vector<Variant> variants;       // the first is for the last step of the loop
-  std::vector<char> varies;            // per slot: differs from step to step
-  std::vector<char> residual, shaped;  // per slot: the adjoint reads its value; its value or its shape
-  std::vector<int> maker;              // per slot: the instruction that computes it, or -1
-  ScheduleCache schedules;             // schedules of earlier runs
+  std::vector<int> key_slots;             // of random keys, in the order in which they are drawn
+  std::vector<KeySource> sources;         // of the keys
+  std::vector<int> arg_slots, out_slots;  // of arguments and outputs
+  std::vector<int> dy_slots, sum_slots;   // of cotangents of outputs and accumulated cotangents of captures; -1: unused
+  std::vector<int> forward_instructions;  // those that the outputs need
+  std::vector<Variant> variants;          // the first is for the last step of the loop
+  std::vector<char> loop_varying;         // per slot: differs from step to step
+  std::vector<char> is_residual;          // per slot: the adjoint reads its value
+  std::vector<char> needs_shape;          // per slot: the adjoint reads its value or its shape
+  std::vector<int> producer;              // per slot: the instruction that computes it, or -1
+  ScheduleCache schedules;                // schedules of earlier runs
 
  private:
   explicit LoopProgram(Ref<Plan> plan, const LoopSignature& a) : arity(a), plan_(std::move(plan)) {}
-  void find_makers();
+  void find_producers();
   std::vector<char> needed_for(const std::vector<int>& roots) const;
   void find_forward();
   void find_variants();

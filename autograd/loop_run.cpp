@@ -29,7 +29,7 @@ std::vector<LoopGroup> items_of(const std::vector<int>& instructions) {
 }  // namespace
 
 LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in)
-    : program_(std::move(program)), plan_(program_->plan()), call_(call), in_(in), bodies_(program_->maker.size()),
+    : program_(std::move(program)), plan_(program_->plan()), call_(call), in_(in), bodies_(program_->producer.size()),
       bounds_(plan_.instructions.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()) {
   const LoopProgram& p = *program_;
   if (!plan_.missing.empty()) fail<ValueError>({plan_.what}, plan_.missing);
@@ -42,21 +42,22 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
   }
   arrays_.reserve(n_in);  // so that binding allocates once
   results_.reserve(n_out);
-  for (std::size_t i = 0; i < p.args.size(); ++i) {
+  for (std::size_t i = 0; i < p.arg_slots.size(); ++i) {
     const Body& from = Access::body(in_[i + 1]);
-    body(p.args[i]) = plain_body(static_cast<int>(i) < p.arity.n_xs ? element_spec(from) : TensorSpec(from),
-                                 from.device, from.storage, from.offset);
+    body(p.arg_slots[i]) = plain_body(static_cast<int>(i) < p.arity.n_xs ? element_spec(from) : TensorSpec(from),
+                                      from.device, from.storage, from.offset);
   }
-  for (int slot : p.keys) body(slot) = plain_body(TensorSpec(int64, {2}), cpu);
-  for (int i = 0; i < p.arity.n_carry; ++i) states_.push_back({p.outs[p.arity.n_ys + i], p.args[p.arity.n_xs + i]});
+  for (int slot : p.key_slots) body(slot) = plain_body(TensorSpec(int64, {2}), cpu);
+  for (int i = 0; i < p.arity.n_carry; ++i)
+    states_.push_back({p.out_slots[p.arity.n_ys + i], p.arg_slots[p.arity.n_xs + i]});
 }
 
 LoopRun::~LoopRun() {
   program_->schedules.keep(std::move(forward_));
-  for (Back& b : backs_) program_->schedules.keep(std::move(b.schedule));
+  for (BoundAdjoint& b : backs_) program_->schedules.keep(std::move(b.schedule));
 }
 
-// - binding -----------------------------------------------------------------------------------------------------------
+// ---- binding --------------------------------------------------------------------------------------------------------
 
 void LoopRun::bind(const std::vector<int>& instructions) {
   for (int k : instructions)
@@ -69,11 +70,11 @@ void LoopRun::bind(const std::vector<int>& instructions) {
 std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups) {
   LoopProgram& p = *program_;
   ScheduleKey of;
-  of.plain.assign(bounds_.size(), 0);
+  of.may_fuse.assign(bounds_.size(), 0);
   for (const LoopGroup& group : groups) {
     const Bound& b = bounds_[group.instruction];
-    of.plain[group.instruction] = may_take(FastPath::loop_chain) && !b.dynamic && !b.once && !b.silent;
-    if (b.once || !b.silent) (b.once ? of.once : of.each).push_back(group);
+    of.may_fuse[group.instruction] = may_take(FastPath::loop_chain) && !b.dynamic && !b.loop_invariant && !b.skipped;
+    if (b.loop_invariant || !b.skipped) (b.loop_invariant ? of.once : of.each).push_back(group);
   }
   of.specs.assign(bodies_.begin(), bodies_.end());
   for (const Body& b : bodies_) of.devices.push_back(b.device);
@@ -81,16 +82,17 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
     count_taken(FastPath::schedule_reused);
     return kept;
   }
-  std::vector<char> rooted = p.residual;
+  std::vector<char> live_out = p.is_residual;
   auto root = [&](const std::vector<int>& slots) {
     for (int slot : slots)
-      if (slot >= 0) rooted[slot] = 1;
+      if (slot >= 0) live_out[slot] = 1;
   };
-  root(p.outs);
+  root(p.out_slots);
   for (const Variant& v : p.variants) root(v.din);
   auto made = std::make_unique<Schedule>();
   made->groups = of.once;
-  std::vector<LoopGroup> found = LoopChains(plan_, bodies_, of.plain, std::move(rooted), of.each).find(made->chains);
+  std::vector<LoopGroup> found =
+      LoopChains(plan_, bodies_, of.may_fuse, std::move(live_out), of.each).find(made->chains);
   made->groups.insert(made->groups.end(), found.begin(), found.end());
   made->of = std::move(of);
   return made;
@@ -108,7 +110,7 @@ void LoopRun::bind_instruction(int k) {
   for (int i = 0; i < s.n_in; ++i) {
     int slot = plan_.input(s, i);
     Body& in = body(slot);
-    bool fixed = !p.varies[slot] && in.storage;
+    bool fixed = !p.loop_varying[slot] && in.storage;
     arrays_.push_back({&in, fixed ? in.data() : nullptr});
     b.dynamic = b.dynamic || dynamic_[slot];
   }
@@ -117,7 +119,7 @@ void LoopRun::bind_instruction(int k) {
     results_.push_back(&body(s.out + i));
     results_.back()->device = b.device;
   }
-  b.once = s.n_out > 0 && !p.varies[s.out];
+  b.loop_invariant = s.n_out > 0 && !p.loop_varying[s.out];
   b.kernel = b.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda;
   if (!b.kernel) fail<NotImplementedError>({s.op->name}, "not available on ", b.device);
   if (!b.dynamic) {
@@ -126,17 +128,17 @@ void LoopRun::bind_instruction(int k) {
   }
   if (b.dynamic)
     for (int i = 0; i < s.n_out; ++i) dynamic_[s.out + i] = 1;
-  b.silent = !b.dynamic && s.need == 1;
+  b.skipped = !b.dynamic && s.need == 1;
   b.instruction = &s;
 }
 
 /// True if an instruction computes that slot anew each time, into memory that the run allocates, with a shape that is
 /// known.
 bool LoopRun::writes_rows(int slot) const {
-  int m = slot < 0 ? -1 : program_->maker[slot];
+  int m = slot < 0 ? -1 : program_->producer[slot];
   if (m < 0 || plan_.instruction(m).source) return false;
   const Bound& b = bounds_[m];
-  return b.instruction && !b.views && !b.dynamic && !b.once && !b.silent;
+  return b.instruction && !b.views && !b.dynamic && !b.loop_invariant && !b.skipped;
 }
 
 void LoopRun::allocate_stack(int slot, std::int64_t rows) {
@@ -156,29 +158,29 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
     body(slot).storage = {};
   }
   stacked_.clear();
-  listed_.clear();
+  list_slots_.clear();
   rows_.clear();
   specs_.clear();
   if (pass != Pass::keeping)
     for (int i = 0; i < p.arity.n_ys; ++i)
-      if (int slot = p.outs[i]; writes_rows(slot)) allocate_stack(slot, rows);
+      if (int slot = p.out_slots[i]; writes_rows(slot)) allocate_stack(slot, rows);
   if (pass != Pass::outputs) {
-    for (int k : p.forward) {
+    for (int k : p.forward_instructions) {
       const Bound& b = bounds_[k];
       for (int slot = b.instruction->out; slot < b.instruction->out + b.instruction->n_out; ++slot) {
-        const bool value = p.residual[slot], shape = p.shaped[slot] && dynamic_[slot];  // shapes differ by step
-        if ((!value && !shape) || b.once || b.silent) continue;
+        const bool value = p.is_residual[slot], shape = p.needs_shape[slot] && dynamic_[slot];  // shapes differ by step
+        if ((!value && !shape) || b.loop_invariant || b.skipped) continue;
         if (value && writes_rows(slot)) allocate_stack(slot, rows);
-        else listed_.push_back(slot);
+        else list_slots_.push_back(slot);
       }
     }
-    for (const Carried& c : states_) {  // a state is the previous row of the slot that it is carried from
-      if (!p.residual[c.to]) continue;
-      if (writes_rows(c.from)) allocate_stack(c.from, rows);
-      else listed_.push_back(c.to);
+    for (const Carry& c : states_) {  // a state is the previous row of the slot that it is carried from
+      if (!p.is_residual[c.target]) continue;
+      if (writes_rows(c.source)) allocate_stack(c.source, rows);
+      else list_slots_.push_back(c.target);
     }
-    rows_.resize(listed_.size());
-    specs_.resize(listed_.size());
+    rows_.resize(list_slots_.size());
+    specs_.resize(list_slots_.size());
   }
 }
 
@@ -197,7 +199,7 @@ Body LoopRun::copy_of(const Body& b) {
 }
 
 /// The last carried value; a copy if it is in a stack, which the tensor would keep alive as a whole.
-Tensor LoopRun::outlives(int slot) {
+Tensor LoopRun::carried_tensor(int slot) {
   const Body& b = body(slot);
   auto in = [&](const Ref<Storage>& s) { return s && s == b.storage; };
   if (std::ranges::none_of(stacks_, in)) return detached(b);
@@ -222,8 +224,8 @@ Tensors LoopRun::forward(bool for_backward) {
   count_taken(FastPath::loop);
   lists_.resize(p.arity.n_ys);
   try {
-    bind(p.forward);
-    forward_ = arrange(items_of(p.forward));
+    bind(p.forward_instructions);
+    forward_ = arrange(items_of(p.forward_instructions));
     start_pass(for_backward && !segments ? Pass::both : Pass::outputs, call_.steps);
   } catch (const Error&) {
     fail_at(0, "");
@@ -232,7 +234,7 @@ Tensors LoopRun::forward(bool for_backward) {
   run_forward(0, call_.steps);
   Tensors results;
   for (int i = 0; i < p.arity.n_ys; ++i) {
-    int slot = p.outs[i];
+    int slot = p.out_slots[i];
     if (!has_stack(slot)) {
       results.push_back(stack_for(call_.what, lists_[i]));
     } else {
@@ -242,7 +244,7 @@ Tensors LoopRun::forward(bool for_backward) {
     }
   }
   lists_.clear();
-  for (const Carried& s : states_) results.push_back(outlives(s.to));
+  for (const Carry& s : states_) results.push_back(carried_tensor(s.target));
   if (for_backward) drop_temporaries(/*stacks_too=*/segments);
   return results;
 }
@@ -251,16 +253,16 @@ Tensors LoopRun::forward(bool for_backward) {
 void LoopRun::drop_temporaries(bool stacks_too) {
   const LoopProgram& p = *program_;
   auto history = [&](int slot) {
-    return std::ranges::any_of(states_, [&](const Carried& c) { return c.from == slot && p.residual[c.to]; });
+    return std::ranges::any_of(states_, [&](const Carry& c) { return c.source == slot && p.is_residual[c.target]; });
   };
   std::vector<int> stay;
   for (int slot : stacked_) {
-    if (!stacks_too && (p.residual[slot] || history(slot))) stay.push_back(slot);
+    if (!stacks_too && (p.is_residual[slot] || history(slot))) stay.push_back(slot);
     else stacks_[slot] = {};
   }
   stacked_ = std::move(stay);
   for (std::size_t slot = 0; slot < bodies_.size(); ++slot)
-    if (p.varies[slot] && !stacks_[slot]) bodies_[slot].storage = {};
+    if (p.loop_varying[slot] && !stacks_[slot]) bodies_[slot].storage = {};
 }
 
 void LoopRun::run_forward(std::int64_t begin, std::int64_t end) {
@@ -269,7 +271,7 @@ void LoopRun::run_forward(std::int64_t begin, std::int64_t end) {
     for (; t < end; ++t) {
       if (pass_ == Pass::outputs && call_.segment > 0 && t % call_.segment == 0) {
         starts_.emplace_back();
-        for (const Carried& c : states_) starts_.back().push_back(value_in(body(c.to)));
+        for (const Carry& c : states_) starts_.back().push_back(value_in(body(c.target)));
       }
       row_ = t - begin;
       forward_step(t);
@@ -283,7 +285,7 @@ void LoopRun::forward_step(std::int64_t t) {
   set_elements(t);
   set_keys(t);
   execute(*forward_);
-  if (pass_ != Pass::outputs) keep_row();
+  if (pass_ != Pass::outputs) save_residuals();
   if (pass_ != Pass::keeping) collect_outputs();
   carry(states_);
 }
@@ -291,7 +293,7 @@ void LoopRun::forward_step(std::int64_t t) {
 void LoopRun::set_elements(std::int64_t t) {
   const LoopProgram& p = *program_;
   for (int i = 0; i < p.arity.n_xs; ++i) {
-    Body& x = body(p.args[i]);
+    Body& x = body(p.arg_slots[i]);
     const Body& whole = Access::body(in_[i + 1]);
     if (!x.storage) x.storage = whole.storage;
     x.offset = whole.offset + index_of(t) * x.bytes();
@@ -300,10 +302,10 @@ void LoopRun::set_elements(std::int64_t t) {
 
 void LoopRun::set_keys(std::int64_t t) {
   const LoopProgram& p = *program_;
-  if (p.keys.empty()) return;
+  if (p.key_slots.empty()) return;
   const Body& key = Access::body(in_[0]);
-  for (std::size_t i = 0; i < p.keys.size(); ++i) {
-    Body& k = body(p.keys[i]);
+  for (std::size_t i = 0; i < p.key_slots.size(); ++i) {
+    Body& k = body(p.key_slots[i]);
     if (!uniquely_owned(k.storage.get(), k.bytes())) k.storage = Storage::allocate(k.bytes(), cpu);
     derive_key(key.data(), t, call_.steps, i, p.sources[i], k.data());
   }
@@ -327,9 +329,9 @@ OpCall LoopRun::call_of(Bound& b) {
   return {*s.op, s.attrs, in, s.n_in, results_.data() + b.out, s.n_out, b.device};
 }
 
-/// Sets a result's storage: its row of the stack, or else the memory of the preceding step, if nothing else refers to
-/// that.
-void LoopRun::make_room(int slot) {
+/// Sets a result's storage: its row of the stack, or else its memory of the previous step unless something else refers
+/// to that, or else new memory.
+void LoopRun::bind_output_storage(int slot) {
   Body& o = body(slot);
   std::int64_t bytes = o.bytes();
   if (has_stack(slot)) {
@@ -344,19 +346,19 @@ void LoopRun::make_room(int slot) {
 }
 
 inline void LoopRun::execute(Bound& b) {
-  if (b.silent) return;
+  if (b.skipped) return;
   const Instruction& s = *b.instruction;
   const OpCall call = call_of(b);
-  if (b.once) b.silent = true;
+  if (b.loop_invariant) b.skipped = true;
   if (b.dynamic) return execute_dynamic(call, s);
   if (b.views) return run(call, s);
-  for (int i = 0; i < s.n_out; ++i) make_room(s.out + i);
+  for (int i = 0; i < s.n_out; ++i) bind_output_storage(s.out + i);
   b.kernel(call);
 }
 
 void LoopRun::execute(LoopChain& c) {
   running_ = &plan_.instruction(c.first);
-  for (int slot : c.made) make_room(slot);
+  for (int slot : c.made) bind_output_storage(slot);
   c.chain.place_sources([&](int slot) { return body(slot).data(); });
   const ChainShape& shape = c.chain.shape();
   count_taken(shape.rows > 1 ? FastPath::loop_chain_of_rows : FastPath::loop_chain);
@@ -404,33 +406,33 @@ void LoopRun::execute_dynamic(const OpCall& call, const Instruction& s) {
   if (s.need != 1 || !known) run(call, s);
 }
 
-void LoopRun::keep_row() {
-  for (std::size_t i = 0; i < listed_.size(); ++i) {
-    const Body& b = body(listed_[i]);
-    rows_[i].push_back(program_->residual[listed_[i]] ? value_in(b) : Value());
-    if (dynamic_[listed_[i]]) specs_[i].push_back(b);
+void LoopRun::save_residuals() {
+  for (std::size_t i = 0; i < list_slots_.size(); ++i) {
+    const Body& b = body(list_slots_[i]);
+    rows_[i].push_back(program_->is_residual[list_slots_[i]] ? value_in(b) : Value());
+    if (dynamic_[list_slots_[i]]) specs_[i].push_back(b);
   }
 }
 
 void LoopRun::collect_outputs() {
   const LoopProgram& p = *program_;
   for (int i = 0; i < p.arity.n_ys; ++i)
-    if (int slot = p.outs[i]; !has_stack(slot)) {
+    if (int slot = p.out_slots[i]; !has_stack(slot)) {
       if (call_.batched && dynamic_[slot]) check_output(slot);
       lists_[i].push_back(detached(body(slot)));
     }
 }
 
 void LoopRun::check_output(int slot) {
-  check_rows(call_.what, "an output", body(slot), body(program_->args[0]).dims[0]);
+  check_rows(call_.what, "an output", body(slot), body(program_->arg_slots[0]).dims[0]);
 }
 
-void LoopRun::carry(const std::vector<Carried>& list) {
+void LoopRun::carry(const std::vector<Carry>& list) {
   moved_.clear();  // all are read before one is written
-  for (const Carried& c : list) moved_.push_back(c.from < 0 ? Value() : value_in(body(c.from)));
+  for (const Carry& c : list) moved_.push_back(c.source < 0 ? Value() : value_in(body(c.source)));
   for (std::size_t i = 0; i < list.size(); ++i) {
-    Body& to = body(list[i].to);
-    const int from = list[i].from;
+    Body& to = body(list[i].target);
+    const int from = list[i].source;
     if (from >= 0 && dynamic_[from] && &list == &states_) check_state(call_.what, to, body(from), i);
     put(to, std::move(moved_[i]));
   }
@@ -438,9 +440,9 @@ void LoopRun::carry(const std::vector<Carried>& list) {
 
 void LoopRun::check_shapes() {
   for (int i = 0; call_.batched && i < program_->arity.n_ys; ++i)
-    if (int slot = program_->outs[i]; !dynamic_[slot]) check_output(slot);
+    if (int slot = program_->out_slots[i]; !dynamic_[slot]) check_output(slot);
   for (std::size_t i = 0; i < states_.size(); ++i)
-    if (!dynamic_[states_[i].from]) check_state(call_.what, body(states_[i].to), body(states_[i].from), i);
+    if (!dynamic_[states_[i].source]) check_state(call_.what, body(states_[i].target), body(states_[i].source), i);
 }
 
 }  // namespace kassette::autograd

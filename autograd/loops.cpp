@@ -29,11 +29,12 @@ class Loop final : public Procedure {
   /// `eager`: the loop has run when it was recorded, so that a backward pass without residuals runs it a second time.
   Loop(const Recurrence& r, Traced body, bool eager)
       : form_(r), body_(std::move(body.plan)), eager_(eager), nx_(r.xs.size()), ns_(r.states.size()), ny_(r.n_outputs),
-        reaches_(reach(r)), forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
+        differentiable_(find_differentiable(r)),
+        forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
   Tensors run(const Tensors& in) const override;
   void specs(const OpCall& call, TensorSpec* out) const override;
   int n_out() const override { return ny_ + ns_; }
-  bool differentiable(int i, Outputs outputs) const override { return i > 0 && (reaches_[i - 1] & outputs); }
+  bool differentiable(int i, Outputs outputs) const override { return i > 0 && (differentiable_[i - 1] & outputs); }
   bool run_for(const Tensors& in, const VjpSignature& by, Residuals& residuals) const override;
 
  private:
@@ -48,14 +49,14 @@ class Loop final : public Procedure {
   Tensors run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const;
 
   std::int64_t steps_of(const Tensors& in) const;
-  std::vector<Outputs> reach(const Recurrence& r) const;
+  std::vector<Outputs> find_differentiable(const Recurrence& r) const;
 
   LoopForm form_;
   Ref<Plan> body_;
   bool eager_;
   int nx_, ns_, ny_;
   std::int64_t checkpoint_ = checkpoint_steps();
-  std::vector<Outputs> reaches_;  // per input but the key: the results that depend differentiably on it
+  std::vector<Outputs> differentiable_;  // per input but the key: the results that depend differentiably on it
   Ref<LoopProgram> forward_;
   mutable std::mutex mutex_;
   mutable std::vector<Known> known_;
@@ -70,7 +71,7 @@ Tensors values_of(const Tensors& in) {
 
 /// Which results depend differentiably on each input, in any number of steps: directly, or through states that later
 /// steps read. If there may be no step at all, an initial state may also be the last state.
-std::vector<Outputs> Loop::reach(const Recurrence& r) const {
+std::vector<Outputs> Loop::find_differentiable(const Recurrence& r) const {
   std::vector<Outputs> found;
   const bool perhaps_none = loop_length(r, r.xs) <= 0;
   for (int i = 0; i < body_->n_inputs(); ++i) {

@@ -38,13 +38,13 @@ class FunctionCall final : public Deferred {
   mutable Tensors results_;
 };
 
-/// The scopes in which the ops of an earlier call are recorded: those that are open now must not apply to them.
+/// The scope state for recording the ops of an earlier call: the scopes that are open now must not affect them.
 ScopeState scope_of_its_own(bool symbolic) {
   ScopeState s;
   s.symbolic = symbolic;
-  s.native = context().native;
+  s.in_external_call = context().in_external_call;
   s.engine_frame = context().engine_frame;
-  s.randoms = context().randoms;
+  s.random_scopes = context().random_scopes;
   return s;
 }
 
@@ -127,7 +127,7 @@ void Plan::keep_nested(const Request& request) {
 /// recorded now.
 bool Plan::may_defer(std::span<const Tensor> args) const {
   const Context& c = context();
-  if (!deferrable_ || c.depth > 0 || c.after || !program_.missing.empty()) return false;
+  if (!deferrable_ || c.depth > 0 || c.pending_updates || !program_.missing.empty()) return false;
   std::uint64_t symbolic = 0;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const Feed& feed = program_.feeds[i];

@@ -73,8 +73,8 @@ void find_tail(Program& p) {
 
 namespace {
 
-/// Lists for each instruction the slots that it is the last to use.
-void list_deaths(Program& p, const std::vector<int>& last_use, int Instruction::*first, int Instruction::*count) {
+/// Fills, for each instruction, the range of Program::dead with the slots whose last use it is.
+void list_dead(Program& p, const std::vector<int>& last_use, int Instruction::*first, int Instruction::*count) {
   std::vector<std::vector<int>> dead(p.instructions.size());
   for (int slot = 0; slot < p.n_slots; ++slot) {
     int last = last_use[slot];
@@ -102,8 +102,8 @@ void find_last_uses(Program& p) {
       p.last_use[slot] = k;
       if (!reads_shape(p.instruction(k), i)) p.last_value_use[slot] = k;
     }
-  list_deaths(p, p.last_use, &Instruction::dead, &Instruction::n_dead);
-  list_deaths(p, p.last_value_use, &Instruction::spent, &Instruction::n_spent);
+  list_dead(p, p.last_use, &Instruction::dead, &Instruction::n_dead);
+  list_dead(p, p.last_value_use, &Instruction::dead_value, &Instruction::n_dead_value);
 }
 
 /// A set whose value a tail instruction computes may write in place if no later instruction reads the old value.
@@ -116,7 +116,7 @@ void find_in_place(Program& p) {
         std::find_if(tail, p.instructions.end(), [&](const Instruction& s) { return s.out == effect.slot; });
     if (maker == p.instructions.end()) continue;
     const int k = maker - p.instructions.begin();
-    if (effect.current >= 0) effect.instruction = k;
+    if (effect.old_value_slot >= 0) effect.in_place_instruction = k;
     if (effect.mode != Effect::kSet) continue;
     int same = 0, values = 0;
     for (const Effect& other : p.effects) {
@@ -126,8 +126,8 @@ void find_in_place(Program& p) {
     if (same != 1 || values != 1) continue;
     for (const LeafSlot& v : p.variables) {
       if (v.node->cell != effect.cell || p.last_use[v.slot] > k || p.last_use[v.slot] < 0 || p.root[v.slot]) continue;
-      effect.instruction = k;
-      effect.current = v.slot;
+      effect.in_place_instruction = k;
+      effect.old_value_slot = v.slot;
     }
   }
 }

@@ -54,19 +54,19 @@ Ref<Plan> Plan::external(engine::Value code) {
 namespace {
 
 /// A frame of the plan for one call, returned to the plan afterwards.
-class Borrowed {
+class FrameLease {
  public:
-  Borrowed(const Plan& plan, std::atomic<Frame*>& spare)
+  FrameLease(const Plan& plan, std::atomic<Frame*>& spare)
       : spare_(spare), frame_(spare.exchange(nullptr, std::memory_order_acquire)) {
     if (!frame_) frame_ = new Frame(plan.program());
   }
-  ~Borrowed() {
+  ~FrameLease() {
     frame_->clear();
     Frame* nobody = nullptr;
     if (!spare_.compare_exchange_strong(nobody, frame_, std::memory_order_release)) delete frame_;
   }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
+  FrameLease(const FrameLease&) = delete;
+  FrameLease& operator=(const FrameLease&) = delete;
   Frame& operator*() { return *frame_; }
 
  private:
@@ -222,7 +222,7 @@ void Plan::run_instruction(Frame& f, const Instruction& s) const {
 }
 
 void Plan::release_dead(Frame& f, const Instruction& s) const {
-  for (int i = 0; i < s.n_spent; ++i) f.own[program_.dead[s.spent + i]].storage = {};
+  for (int i = 0; i < s.n_dead_value; ++i) f.own[program_.dead[s.dead_value + i]].storage = {};
 }
 
 /// An instruction throws the error that an eager call would; the log adds which instruction of the plan it was.
@@ -270,15 +270,15 @@ namespace {
 
 /// A call that throws draws nothing: the counters of its random sources are set back, unless another call has drawn
 /// from them since.
-class SourcesBefore {
+class RandomSourceRollback {
  public:
-  SourcesBefore(const Program& program, const Frame& frame, const Tensors* keys)
+  RandomSourceRollback(const Program& program, const Frame& frame, const Tensors* keys)
       : program_(program), frame_(frame), exceptions_(std::uncaught_exceptions()) {
     if (keys) return;  // a body's draws follow from the key of its node
     for (const LeafSlot& leaf : program.sources)
       draws_.push_back(leaf.node->cell->draws.load(std::memory_order_relaxed));
   }
-  ~SourcesBefore() {
+  ~RandomSourceRollback() {
     if (std::uncaught_exceptions() == exceptions_) return;
     for (std::size_t i = 0; i < draws_.size(); ++i) {
       const LeafSlot& source = program_.sources[i];
@@ -286,8 +286,8 @@ class SourcesBefore {
       source.node->cell->draws.compare_exchange_strong(drawn, draws_[i], std::memory_order_relaxed);
     }
   }
-  SourcesBefore(const SourcesBefore&) = delete;
-  SourcesBefore& operator=(const SourcesBefore&) = delete;
+  RandomSourceRollback(const RandomSourceRollback&) = delete;
+  RandomSourceRollback& operator=(const RandomSourceRollback&) = delete;
 
  private:
   /// How many draws a call takes from the source in that slot: one, or one for each step of a loop.
@@ -318,8 +318,8 @@ Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
   Context& c = context();
   Scoped<bool> off(c.recording, false);
   Scoped<bool> eager(c.symbolic, false);
-  Borrowed borrowed(*this, spare_);
-  Frame& f = *borrowed;
+  FrameLease lease(*this, spare_);
+  Frame& f = *lease;
   // The shapes and dtypes of leaves never change, so they are set once for each frame.
   if (!f.leaves_set) {
     program_.for_each_cell([&](int slot, const Cell& cell) { f.own[slot] = plain_body(cell.spec, cell.device); });
@@ -332,7 +332,7 @@ Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
   }
   f.keys = keys;
   f.next_key = 0;
-  const SourcesBefore before(program_, f, keys);
+  const RandomSourceRollback rollback(program_, f, keys);
   fill(f, args);
   run_instructions(f, 0, program_.first_tail);
   Tensors results;

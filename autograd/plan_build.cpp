@@ -58,8 +58,8 @@ class PlanBuilder {
   Program program_;
   std::unordered_map<Key, int, KeyHash> fed_;
   std::unordered_map<const Node*, int> base_;  // first slot
-  std::unordered_map<const Node*, Tensors>
-      expanded_;  // results of deferred nodes; empty for those that remain instructions
+  // results of deferred nodes; empty for those that remain instructions
+  std::unordered_map<const Node*, Tensors> expanded_;
   bool nested_ = false;
   std::vector<Node*> order_;
   std::unordered_map<const Node*, bool> seen_;
@@ -259,8 +259,8 @@ void PlanBuilder::add_sum(Effect& effect) {
   s.op = &op_of(effect.mode);
   s.in = p.ins.size();
   s.n_in = 2;
-  effect.current = p.n_slots++;
-  p.ins.push_back(effect.current);
+  effect.old_value_slot = p.n_slots++;
+  p.ins.push_back(effect.old_value_slot);
   p.ins.push_back(effect.slot);
   s.out = effect.slot = p.n_slots++;
   s.n_out = 1;

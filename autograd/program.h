@@ -37,15 +37,16 @@ inline bool alike(const Body& a, const Body& b) {
 
 /// The update of a variable, which a plan applies at the end of a call: Note [Commit].
 struct Effect {
+  /// How the value is combined with the variable's.
   enum Mode : std::int64_t { kSet, kAdd, kSubtract };
   Ref<Cell> cell;
   int slot;  // kSet: the new value; else the increment
   Mode mode;
-  const char* what;  // the function that the user called
-  int number = -1;   // the pair's place in the list of updates; -1: made by an update op
+  const char* what;       // the function that the user called
+  int update_index = -1;  // the pair's place in the list of updates; -1: made by an update op
   /// The instruction of the tail that computes the new value and may write it into the variable's own memory, and the
   /// slot through which that reads the variable; for adds, loaded again under the lock. -1: none.
-  int instruction = -1, current = -1;
+  int in_place_instruction = -1, old_value_slot = -1;
 };
 
 /// A set of outputs, one bit each; outputs from index 63 on share the last bit.
@@ -59,12 +60,12 @@ enum Need : std::uint8_t { kNothing, kShape, kValue };
 struct Instruction {
   const OpDef* op;
   Attrs attrs;
-  std::int32_t function;  // the function that its errors name: Note [Error attribution]
-  int in, n_in;           // into Program::ins
-  int out, n_out;         // slots
-  int dead, n_dead;       // into Program::dead: slots that no later instruction reads
-  int spent, n_spent;     // into Program::dead: slots whose value no later instruction reads
-  std::uint8_t need;      // the greatest Need of its outputs
+  std::int32_t function;         // the function that its errors name: Note [Error attribution]
+  int in, n_in;                  // into Program::ins
+  int out, n_out;                // slots
+  int dead, n_dead;              // into Program::dead: slots that no later instruction reads
+  int dead_value, n_dead_value;  // into Program::dead: slots whose value (not shape) no later instruction reads
+  std::uint8_t need;             // the greatest Need of its outputs
   bool fusible, tail, source;
   bool one;    // elementwise, and each input has one element
   bool splat;  // its result may be a splat, see Note [Splats]
@@ -138,7 +139,7 @@ struct Program {
     for (const auto* list : {&variables, &defaults, &sources})
       for (const LeafSlot& leaf : *list) f(leaf.slot, *leaf.node->cell);
     for (const Effect& e : effects)
-      if (e.current >= 0) f(e.current, *e.cell);
+      if (e.old_value_slot >= 0) f(e.old_value_slot, *e.cell);
   }
   /// True if the value of a slot is read by the caller or by an instruction from `end` on.
   bool stays(int slot, int end) const { return root[slot] || last_value_use[slot] >= end; }

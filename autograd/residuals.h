@@ -29,7 +29,7 @@ Residuals& residuals_in(const Tensor& value);
 Tensor detached(const Body& from);
 
 /// What an adjoint differentiates: the procedure, the wanted inputs, which outputs have cotangents, and how many inputs
-/// the procedure has. With null pointers for a procedure that is no adjoint.
+/// the procedure has. All pointers are null if the procedure is not an adjoint.
 struct VjpSignature {
   Extra* of = nullptr;
   const std::vector<int>* wanted = nullptr;

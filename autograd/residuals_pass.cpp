@@ -28,7 +28,8 @@ Run run_of(const Program& p, Extra* procedure, const Instruction& s, int n_in) {
 }
 VjpSignature vjp_of(const Instruction& s) { return s.op == &call_op ? vjp_signature(s.attrs) : VjpSignature{}; }
 
-ResidualCall& taped(Instruction& s) {
+/// The ResidualCall of a `call` instruction; wraps its procedure in one if it has none yet.
+ResidualCall& as_residual_call(Instruction& s) {
   if (!residual_call(s)) s.attrs.extra = Ref<Extra>(Ref<ResidualCall>::adopt(new ResidualCall(s.attrs.extra)).get());
   return static_cast<ResidualCall&>(*s.attrs.extra);
 }
@@ -100,14 +101,14 @@ void find_takers(Program& p) {
     if (!residual_call(s)) continue;
     instructions.push_back(&s);
     const int residuals = residuals_slot(s);
-    if (ResidualCall& t = taped(s); t.keeps) {
+    if (ResidualCall& t = as_residual_call(s); t.keeps) {
       returned[residuals] = {&t, t.takes ? taken(s).family : residuals};
       t.wanted.assign(s.n_in - t.takes, 0);
     }
   }
   // Takers before the instructions that they take from.
   for (auto it = instructions.rbegin(); it != instructions.rend(); ++it) {
-    ResidualCall& t = taped(**it);
+    ResidualCall& t = as_residual_call(**it);
     if (!t.takes) continue;
     Returned& from = taken(**it);
     const VjpSignature r = vjp_signature(Attrs(t.of));
@@ -132,14 +133,14 @@ void find_residuals(Program& p) {
       takes[k] = makers.at(run_of(p, r.of, p.instruction(k), r.n_in));
   for (const auto& [run, k] : makers) {
     Instruction& s = p.instruction(k);
-    taped(s).keeps = true;
+    as_residual_call(s).keeps = true;
     s.attrs = {ListAttrs{++s.n_out}, s.attrs.extra};
   }
   for (int k = 0; k < p.first_tail; ++k) {
     const int maker = takes[k];
     if (maker < 0) continue;
     Instruction& s = p.instruction(k);
-    taped(s).takes = true;
+    as_residual_call(s).takes = true;
     const int in = p.ins.size();
     for (int i = 0; i < s.n_in; ++i) p.ins.push_back(p.input(s, i));
     p.ins.push_back(residuals_slot(p.instruction(maker)));

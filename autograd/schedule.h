@@ -11,7 +11,7 @@ namespace kassette::autograd {
 /// What a schedule depends on: the instructions to run, and the shapes and devices of the slots.
 struct ScheduleKey {
   std::vector<LoopGroup> once, each;  // loop-invariant instructions, run in the first step alone; those run in each
-  std::vector<char> plain;            // per instruction of the plan: may be fused (in `each`, shapes known)
+  std::vector<char> may_fuse;         // per instruction of the plan: may be fused (in `each`, shapes known)
   std::vector<TensorSpec> specs;      // per slot
   std::vector<Device> devices;        // per slot
   bool operator==(const ScheduleKey&) const = default;

@@ -88,8 +88,8 @@ Program specialise(const Program& program, const std::vector<Body>& inputs) {
   infer(p, inputs);
   resolve_aliases(p);
   for (Effect& e : p.effects) {
-    e.instruction = -1;
-    if (e.mode == Effect::kSet) e.current = -1;
+    e.in_place_instruction = -1;
+    if (e.mode == Effect::kSet) e.old_value_slot = -1;
   }
   find_roots(p);
   for (Instruction& s : p.instructions) {

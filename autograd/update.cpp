@@ -64,7 +64,7 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
     allocate_output(out, old.device);
   }
   const InputView in[] = {{&old, old.data()}, {&increment, increment.data()}};
-  Uninterrupted whole;
+  IgnoreInterruptsScope whole;
   run_binary(op, in, out);
   Value made{std::move(out.storage), out.offset};
   if (alone) cell.changed();

@@ -13,20 +13,20 @@ struct BorrowOwner {
   void (*discard)(void* state);
   void* state;
 };
-/// The call behind borrow(). `shape` None stands for (count,), and a count of detail::kOfShape for what the shape says.
+/// Implements borrow(). A shape of None means (count,); a count of detail::kOfShape means the number of elements of
+/// `shape`.
 KASSETTE_API Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape,
                                   BorrowOwner owner);
 
 /// A copy of an array whose dtype is known only when the program runs, such as one of another language's:
-/// from_memory(p, "int16", {2, 3}).
-/// `strides` say for each axis how many elements lie from one index to the next, negative or 0 too; None: row-major.
-/// The address need not be aligned. Throws ValueError where a size is None or negative or the numbers of sizes and
-/// strides differ, TypeError without a dtype.
+/// from_memory(p, "int16", {2, 3}). `strides` say for each axis how many elements lie from one index to the next,
+/// negative or 0 too; None: row-major. The address need not be aligned. Throws ValueError where a size is None or
+/// negative or the numbers of sizes and strides differ, TypeError without a dtype.
 KASSETTE_API Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides = None);
 
-/// The elements of x, row-major, for writing, where nothing else can see them: x is the only tensor over memory of the
-/// library's own on the CPU, it is no copy of another tensor, and nothing on the tape keeps it. Null otherwise. For a
-/// result that is handed to another library without a copy, with x kept as the owner.
+/// A pointer for writing to the elements of x, row-major, or null unless x is the only tensor over memory that the
+/// library has allocated on the CPU, so that neither another tensor, nor the tape, nor an owner of borrowed memory can
+/// see the change. For handing a result to another library without a copy, with x as its owner.
 KASSETTE_API void* exclusive_data(const Tensor& x);
 
 namespace detail {

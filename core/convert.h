@@ -35,8 +35,7 @@ inline To convert_one(From v) {
 void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n);
 
 /// Copies a tensor of shape and dtype `spec` from strided memory into row-major order. `strides` are in elements; null
-/// means row-major.
-/// `from` need not be aligned. Of bools any byte but 0 is true.
+/// means row-major. `from` need not be aligned. A bool is true unless its byte is 0.
 void copy_strided(std::byte* to, const TensorSpec& spec, const std::byte* from, const std::int64_t* strides);
 /// Whether n bytes are all 0 or 1: reading any other byte as a bool is undefined behaviour.
 bool holds_bools(const std::byte* p, std::int64_t n);

@@ -25,7 +25,7 @@ DLDataType exported_dtype(DType dtype) {
   return {code, static_cast<std::uint8_t>(8 * dtype.size()), 1};
 }
 
-// - in ----------------------------------------------------------------------------------------------------------------
+// ---- in -------------------------------------------------------------------------------------------------------------
 
 DType imported_dtype(DLDataType t) {
   if (t.lanes != 1) fail<TypeError>({"from_dlpack"}, "elements of ", t.lanes, " lanes; a tensor's have one");
@@ -123,7 +123,7 @@ Tensor imported(M* managed) {
   return Access::wrap(std::move(b));
 }
 
-// - out ---------------------------------------------------------------------------------------------------------------
+// ---- out ------------------------------------------------------------------------------------------------------------
 
 template <class M>
 struct Exported {

@@ -11,7 +11,7 @@
 
 namespace kassette {
 
-/// The type of `None`: no value, an unknown dim, all axes. Never -1, and not reached from 0 or {}.
+/// The type of `None`: no value, an unknown size, or all axes. Neither 0, -1 nor {} converts to it.
 struct NoneType {
   explicit constexpr NoneType(int) {}
 };
@@ -38,7 +38,7 @@ class KASSETTE_API Name {
   constexpr Name(NoneType) : Name() {}
   template <std::size_t N>
   constexpr Name(const char (&text)[N]) : text_(text), bound_(N) {}
-  // What is deduced is the type of a pointer, which 0 does not have.
+  // A template: P is deduced as a pointer type, so that 0 and nullptr do not match.
   template <class P, std::enable_if_t<detail::IsTextPointer<P>::value, int> = 0>
   constexpr Name(const P& text) : text_(text), bound_(SIZE_MAX) {}
   template <class S, std::enable_if_t<detail::IsTextView<S>::value, int> = 0>

@@ -177,10 +177,10 @@ Value Call::native() const {
   }
 }
 
-Native::Native() : old_(context().native) { context().native = true; }
-Native::~Native() { context().native = old_; }
+Native::Native() : old_(context().in_external_call) { context().in_external_call = true; }
+Native::~Native() { context().in_external_call = old_; }
 
-// - tensors of external backends --------------------------------------------------------------------------------------
+// ---- tensors of external backends -----------------------------------------------------------------------------------
 
 namespace {
 

@@ -77,9 +77,10 @@ class KASSETTE_API Value {
   friend struct kassette::EngineAccess;
 };
 
-/// One call of a K function. Arguments that the user left out have their defaults. Tensors may be the backend's own or
-/// ours: numbers and nested lists come as such, C++ arrays as tensors of ours. Axes come as a list or None, shapes as a
-/// list of numbers, None and scalar tensors, or as one tensor; callables are code that is valid during the call.
+/// One call of a K function. Arguments that the user left out have their defaults. A tensor may belong to the backend
+/// or to kassette. Numbers and nested lists are passed as such, C++ arrays as kassette tensors. Axes come as a list or
+/// None, shapes as a list of numbers, None and scalar tensors, or as one tensor; callables are code that is valid
+/// during the call.
 class KASSETTE_API Call {
  public:
   const char* name() const { return name_; }

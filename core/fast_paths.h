@@ -62,8 +62,8 @@ inline constexpr const char* kFastPathNames[kFastPaths] = {
 /// change bits.
 struct FastPathThresholds {
   std::int64_t chain_part = 3 << 16;  // elements times instructions of a chain: the work that is worth a thread
-  std::int64_t long_chunks =
-      1 << 14;  // elements of a chain from which it runs in chunks of eight vectors: little is left over
+  // elements of a chain from which it runs in chunks of eight vectors: little is left over
+  std::int64_t long_chunks = 1 << 14;
   std::int64_t streamed = 16 << 20;  // bytes of a chain's result from which it is stored past the caches
   std::int64_t fetched = 1 << 20;    // bytes of an operand of a chain from which it is prefetched
   std::int64_t loop_chain_row = 256, loop_chain = 1024;  // bytes below which a chain in a loop costs more than it saves

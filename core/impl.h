@@ -113,7 +113,8 @@ inline void cpu_pause() {
 #endif
 }
 
-enum Flags : std::uint8_t {
+/// What a body's flags say.
+enum BodyFlags : std::uint8_t {
   kSymbolic = 1,  // has no value: depends on a placeholder, or was made in a symbolic scope
   kPhase = 2,     // depends on the learning phase
   kDraw = 4,      // a random draw or its key: has a node, but eager ops on it are not recorded on that account
@@ -181,8 +182,8 @@ struct Node {
   Ref<Cell> cell;          // leaves only
   std::int64_t saved = 0;  // bytes of storage kept for the adjoint or a replay
   std::uint64_t seq = 0;   // larger than that of every input, so that nodes older than x cannot depend on x
-  std::atomic<std::uint64_t> claim{
-      0};  // id of the backward pass that is visiting this node, and the node's index there; 0: none
+  // id of the backward pass that is visiting this node, and the node's index there; 0: none
+  std::atomic<std::uint64_t> claim{0};
 
   Node(const ops::OpDef* def, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept,
        std::int32_t caller)

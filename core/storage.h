@@ -50,6 +50,8 @@ struct Owner {
 struct Storage {
   std::atomic<std::int32_t> count{1};
   Device device;
+  /// Where the bytes are: behind the header in a pooled block, in a block of the device, or in memory that somebody
+  /// else owns.
   enum Kind : std::uint8_t { kPooled, kDevice, kBorrowed } kind;
   std::int64_t bytes;
   void* data;

@@ -6,7 +6,7 @@
 
 #include "core/convert.h"
 #include "core/engine_access.h"
-#include "core/large_blocks.h"
+#include "core/large_vector.h"
 #include "core/sparse.h"
 #include "core/text.h"
 

@@ -96,10 +96,9 @@ struct HostServices {
   void (*allocate_output)(Body& out, Device device);
   /// Makes output 0 share the storage of an input.
   void (*share_input)(const ops::OpCall& call, int i);
-  /// Calls use(state, view) with the part `part` (SparseView::Part) of the indices in input 0, in memory of the call's
-  /// device;
-  /// `dense_shape` is the number of the input with the dense shape. The view stays valid until the kernels that `use`
-  /// enqueues have run.
+  /// Calls use(state, view) with one part (`part`, a SparseView::Part) of the indices in input 0, in memory of the
+  /// call's device. `dense_shape` is the index of the input that holds the dense shape. The view stays valid until the
+  /// kernels that `use` enqueues have run.
   void (*with_sparse_index)(const ops::OpCall& call, int dense_shape, int part,
                             void (*use)(void* state, const ops::SparseView& view), void* state);
   const ops::DeviceConvLimits* convolution;
@@ -128,8 +127,8 @@ struct DeviceMoves {
 
 /// The table that the device library exports by `extern "C" const DevicePlugin* kassette_cuda_plugin()`.
 struct DevicePlugin {
-  std::uint64_t
-      abi;  // kPluginAbi of the headers it was built with; if it is not ours, the other members must not be read
+  // kPluginAbi of the headers it was built with; if it is not ours, the other members must not be read
+  std::uint64_t abi;
   int n_kernels;
   const PluginKernel* kernels;
   /// Opens a device, made once and never destroyed. Returns null, with the reason in `why`, if there is none.

@@ -16,12 +16,12 @@ void set_memory_limit(std::int64_t bytes, Device device) {
 }
 void empty_cache(Device device) { device_api(device).empty_cache(); }
 
-DeviceScope::DeviceScope(Device device) : before_(context().place) {
+DeviceScope::DeviceScope(Device device) : before_(context().default_device) {
   if (!device.given()) fail<DeviceError>({"DeviceScope", "device"}, "is None; there are 'cpu' and 'cuda:N'");
   device_api(device);
-  context().place = device;
+  context().default_device = device;
 }
-DeviceScope::~DeviceScope() { context().place = before_; }
+DeviceScope::~DeviceScope() { context().default_device = before_; }
 
 std::int64_t live_nodes() { return totals().live_nodes; }
 std::int64_t saved_bytes() { return totals().saved_bytes; }

@@ -23,7 +23,7 @@ CudaDeviceApi* api_unless_cpu(const char* what, Device device) {
 
 }  // namespace
 
-// - devices -----------------------------------------------------------------------------------------------------------
+// ---- devices --------------------------------------------------------------------------------------------------------
 
 int device_count() {
   const DevicePlugin* library = device_library();
@@ -59,7 +59,7 @@ std::atomic<bool>& devices::tf32_flag() {
 bool allow_tf32() { return tf32_flag().load(std::memory_order_relaxed); }
 void set_allow_tf32(bool allow) { tf32_flag().store(allow, std::memory_order_relaxed); }
 
-// - streams -----------------------------------------------------------------------------------------------------------
+// ---- streams --------------------------------------------------------------------------------------------------------
 
 Stream::Stream(Device device) : device_(device) {
   if (CudaDeviceApi* api = api_unless_cpu("Stream", device)) stream_ = &api->stream_of(nullptr);

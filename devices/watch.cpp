@@ -39,7 +39,7 @@ constexpr int kPlaces = 16;
 /// Work enqueued on a GPU that waits for other ranks, whether or not its thread waits.
 struct Enqueued {
   DeviceCommunicator* comm;
-  void* mark;
+  void* event;
   std::string words;
   Clock::time_point since;
 };
@@ -66,7 +66,7 @@ constexpr int kInterruptedStatus = 130;  // the status that shells use for an en
 
 /// Removes entries from the front as long as their work has run.
 void drop_passed(std::deque<Enqueued>& enqueued) {
-  while (!enqueued.empty() && enqueued.front().comm->passed(enqueued.front().mark)) enqueued.pop_front();
+  while (!enqueued.empty() && enqueued.front().comm->event_passed(enqueued.front().event)) enqueued.pop_front();
 }
 
 void run(const Transport& transport, int rank) {
@@ -85,7 +85,7 @@ void run(const Transport& transport, int rank) {
       if (timed && seconds > 0 && now - since > std::chrono::duration<double>(seconds))
         end_job(transport, rank,
                 text(" has waited for ", seconds, " s in ", words(),
-                     "; the other ranks do not come (KASSETTE_RANKS_TIMEOUT sets the seconds)"),
+                     "; the other ranks did not join (KASSETTE_RANKS_TIMEOUT sets the limit)"),
                 1);
     };
     for (Place& p : state().places) {
@@ -106,8 +106,8 @@ void run(const Transport& transport, int rank) {
 
 void abort_in_turn(const Transport& transport, int rank, int status) {
   constexpr int kMicroseconds = 100000, kMost = 20;
-  ::usleep(
-      static_cast<useconds_t>(kMicroseconds * (1 + std::min(rank, kMost))));  // and mpirun passes messages on first
+  // The wait also lets mpirun pass messages on first.
+  ::usleep(static_cast<useconds_t>(kMicroseconds * (1 + std::min(rank, kMost))));
   transport.abort(status);
 }
 
@@ -147,7 +147,7 @@ void watch_enqueued(DeviceCommunicator& comm, std::string words) {
   Watch& w = state();
   std::lock_guard<std::mutex> lock(w.mutex);
   drop_passed(w.enqueued);
-  w.enqueued.push_back({&comm, comm.mark(), std::move(words), Clock::now()});
+  w.enqueued.push_back({&comm, comm.record_event(), std::move(words), Clock::now()});
 }
 
 void set_ranks_timeout(double seconds) { state().seconds.store(seconds, std::memory_order_relaxed); }

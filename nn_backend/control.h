@@ -10,11 +10,11 @@ namespace backend {
 /// runs; a condition of higher rank selects element-wise, aligned with the leading axes. Both expressions have one
 /// shape and dtype. With callables a condition of variables alone is decided now, also in a function made of it later:
 /// make it inside K::symbolic to have it asked at each call. Throws ValueError where the condition's rank is above
-/// theirs. Section 2.14.2.
+/// theirs.
 KASSETTE_API Tensor switch_(const Operand& condition, const Branch& then_expression, const Branch& else_expression);
 
 /// x in training, else alt. `training`: a number, a tensor, or None for the learning phase, which is test unless it is
-/// fed, frozen or scoped. Section 2.14.3.
+/// fed, frozen or scoped.
 KASSETTE_API Tensor in_train_phase(const Branch& x, const Branch& alt, const Operand& training = None);
 /// alt in training, else x.
 KASSETTE_API Tensor in_test_phase(const Branch& x, const Branch& alt, const Operand& training = None);

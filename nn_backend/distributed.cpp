@@ -132,12 +132,12 @@ Tensors all_reduce(const Tensors& xs, Reduction how, const World& world) {
 namespace {
 
 /// Collects gradients as they become complete, and reduces them in messages of a given size.
-class Buckets final : public autograd::Completions {
+class Buckets final : public autograd::GradientHook {
  public:
   Buckets(const Tensors& variables, Reduction how, const GradientOptions& options, RankGroup& group)
       : variables_(variables), how_(static_cast<ops::Reduction>(how)), options_(options), group_(group) {}
 
-  void complete(std::int64_t i, const Tensor& g) override {
+  void on_gradient(std::int64_t i, const Tensor& g) override {
     const Body &x = Access::body(variables_[i]), &b = Access::body(g);
     members_.push_back(i);
     values_.push_back(g);

@@ -374,7 +374,7 @@ Tensors stop_gradient(const Tensors& variables) {
 Tensor learning_phase() {
   KASSETTE_DISPATCH(learning_phase);
   int frozen = frozen_phase.load(std::memory_order_relaxed);
-  if (const int scoped = context().phase; scoped >= 0) frozen = scoped;
+  if (const int scoped = context().scoped_phase; scoped >= 0) frozen = scoped;
   if (frozen >= 0) {
     Tensor t = scalar_tensor(Scalar(frozen), int32, "learning_phase");
     Access::body(t).flags |= kPhase;
@@ -408,12 +408,12 @@ void clear_session() {
   frozen_phase.store(-1, std::memory_order_relaxed);
 }
 
-LearningPhaseScope::LearningPhaseScope(int value) : old_(context().phase) {
+LearningPhaseScope::LearningPhaseScope(int value) : old_(context().scoped_phase) {
   if (value != 0 && value != 1)
     fail<ValueError>({"LearningPhaseScope", "value"}, "is ", value, "; it must be 0 (test) or 1 (train)");
-  context().phase = value;
+  context().scoped_phase = value;
 }
-LearningPhaseScope::~LearningPhaseScope() { context().phase = old_; }
+LearningPhaseScope::~LearningPhaseScope() { context().scoped_phase = old_; }
 
 // - scopes ------------------------------------------------------------------------------------------------------------
 
@@ -467,7 +467,7 @@ struct AfterList final : AfterUpdates, After {
 
 }  // namespace
 
-ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr), old_(context().after) {
+ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr), old_(context().pending_updates) {
   if (leaves_engine()) {
     auto* elsewhere = new AfterElsewhere;
     std::unique_ptr<After> held(elsewhere);
@@ -478,18 +478,18 @@ ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr
   }
   Context& c = context();
   if (updates.empty()) {
-    c.after = nullptr;
+    c.pending_updates = nullptr;
     return;
   }
   auto* list = new AfterList;
-  list->outer = c.after;
+  list->outer = c.pending_updates;
   for (const Tensor& t : updates)
     if (t.defined() && Access::body(t).node && Access::body(t).node->op == &update_op) list->updates.push_back(t);
   list_ = static_cast<After*>(list);
-  c.after = list;
+  c.pending_updates = list;
 }
 ControlDependencies::~ControlDependencies() {
-  context().after = static_cast<const AfterUpdates*>(old_);
+  context().pending_updates = static_cast<const AfterUpdates*>(old_);
   delete static_cast<After*>(list_);
 }
 

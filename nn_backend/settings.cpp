@@ -80,7 +80,7 @@ void write_defaults(const std::string& file) noexcept {
       ::mkdir(file.substr(0, at).c_str(), 0755);
     io::OutputFile out("keras.json", file, 0644);
     out.write(std::string(kDefaults));
-    out.commit(io::OutputFile::Existing::keep);
+    out.commit(io::OutputFile::IfExists::keep);
   } catch (const std::exception& e) {
     log_debug(text("keras.json: not written: ", e.what()));
   }

@@ -63,9 +63,10 @@ constexpr auto make_op_defs(OpList<Ops...>) {
 
 constinit const std::array<OpDef, BinaryOps::size> binary_op_defs = make_op_defs(BinaryOps{});
 
-ChainOpcode binary_opcode(const ChainTable& table, int is_double, const OpDef& op, bool turned) {
-  return is_element(binary_op_defs, op) ? (turned ? table.turned : table.binary)[is_double][&op - binary_op_defs.data()]
-                                        : nullptr;
+ChainOpcode binary_opcode(const ChainTable& table, int is_double, const OpDef& op, bool reversed) {
+  return is_element(binary_op_defs, op)
+             ? (reversed ? table.reversed : table.binary)[is_double][&op - binary_op_defs.data()]
+             : nullptr;
 }
 const OpDef& add_op() { return binary_op<Add>(); }
 const OpDef& subtract_op() { return binary_op<Subtract>(); }

@@ -26,12 +26,12 @@ __device__ inline void unary(OpList<Ops...>, int code, T (&acc)[kEach], const Pa
   static_cast<void>((run(static_cast<Ops*>(nullptr)) || ...));
 }
 template <class T, class... Ops>
-__device__ inline void binary(OpList<Ops...>, int code, T (&acc)[kEach], const T (&other)[kEach], bool turned) {
+__device__ inline void binary(OpList<Ops...>, int code, T (&acc)[kEach], const T (&other)[kEach], bool reversed) {
   auto run = [&](auto* op) {
     using Op = std::remove_pointer_t<decltype(op)>;
     if (code != DeviceChain::kBinary + IndexOf<Op, BinaryOps>::value) return false;
     for (int j = 0; j < kEach; ++j) {
-      const T a = turned ? other[j] : acc[j], b = turned ? acc[j] : other[j];
+      const T a = reversed ? other[j] : acc[j], b = reversed ? acc[j] : other[j];
       acc[j] = Op::value(a, b);
     }
     return true;
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
       } else {
         T other[kEach];
         bring(code, other);
-        binary(BinaryOps{}, code.code, acc, other, code.turned);
+        binary(BinaryOps{}, code.code, acc, other, code.reversed);
       }
     }
   }

@@ -68,13 +68,13 @@ struct ChainShape {
 /// entry means that the op has no instruction, and `call` runs its loop.
 struct ChainTable {
   int chunk_bytes;
-  const ChainOpcode* unary[2];               // in the order of UnaryOps: acc = op(acc)
-  const ChainOpcode *binary[2], *turned[2];  // in the order of BinaryOps: acc = acc op operand; acc = operand op acc
-  ChainOpcode call[2];                       // acc = loop(acc), with the chunk at `operand` as the loop's memory
-  ChainOpcode load[2], store[2];             // acc = operand; operand = acc
-  ChainOpcode stream[2];                     // operand = acc, past the caches; the operand is aligned to a vector
-  ChainOpcode fetch[2];                      // prefetches later chunks of the operand
-  ChainOpcode end[2];                        // begins the next chunk; `operand` is the first instruction
+  const ChainOpcode* unary[2];                 // in the order of UnaryOps: acc = op(acc)
+  const ChainOpcode *binary[2], *reversed[2];  // in the order of BinaryOps: acc = acc op operand; acc = operand op acc
+  ChainOpcode call[2];                         // acc = loop(acc), with the chunk at `operand` as the loop's memory
+  ChainOpcode load[2], store[2];               // acc = operand; operand = acc
+  ChainOpcode stream[2];                       // operand = acc, past the caches; the operand is aligned to a vector
+  ChainOpcode fetch[2];                        // prefetches later chunks of the operand
+  ChainOpcode end[2];                          // begins the next chunk; `operand` is the first instruction
   /// Runs the program on the chunks at byte offsets from `begin` up to `end`.
   void (*run[2])(const ChainCode* program, std::int64_t begin, std::int64_t end);
   /// Fills a chunk with `n` elements, and with ones after them, on which no op traps or slows down.
@@ -83,9 +83,9 @@ struct ChainTable {
   void (*repeat[2])(void* chunk, const void* from);
 };
 /// Return the opcode of an op; null if there is none and `call` runs its loop. `is_double`: 1 for float64.
-/// `turned`: acc = operand op acc.
+/// `reversed`: acc = operand op acc.
 ChainOpcode unary_opcode(const ChainTable& table, int is_double, const OpDef& op);
-ChainOpcode binary_opcode(const ChainTable& table, int is_double, const OpDef& op, bool turned);
+ChainOpcode binary_opcode(const ChainTable& table, int is_double, const OpDef& op, bool reversed);
 
 /// The instructions of one CPU level.
 struct ChainTables {

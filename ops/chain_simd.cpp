@@ -49,12 +49,12 @@ struct Handlers {
     ((r = Op::value(V(r), p)), ...);
     KASSETTE_NEXT;
   }
-  template <class Op, bool kTurned>
+  template <class Op, bool kReversed>
   KASSETTE_HANDLER(binary) {
     const T* m = operand(c, at);
     auto value = [&](Register<T> own, int k) __attribute__((always_inline)) {
       const V other = X::load(m + k * X::kWidth);
-      return kTurned ? Op::value(other, V(own)) : Op::value(V(own), other);
+      return kReversed ? Op::value(other, V(own)) : Op::value(V(own), other);
     };
     ((r = value(r, K)), ...);
     KASSETTE_NEXT;
@@ -121,9 +121,9 @@ constexpr typename S::Handler unary_code() {
   if constexpr (is_among<Op>(ShortUnary{})) return S::template unary<Op>;
   else return nullptr;
 }
-template <class S, class Op, bool kTurned>
+template <class S, class Op, bool kReversed>
 constexpr typename S::Handler binary_code() {
-  if constexpr (is_among<Op>(ShortBinary{})) return S::template binary<Op, kTurned>;
+  if constexpr (is_among<Op>(ShortBinary{})) return S::template binary<Op, kReversed>;
   else return nullptr;
 }
 
@@ -137,17 +137,18 @@ template <class S, class List>
 const ChainOpcode unary_opcodes = nullptr;
 template <class S, class... Ops>
 const ChainOpcode unary_opcodes<S, OpList<Ops...>>[] = {KASSETTE_ERASED(unary_code<S, Ops>())...};
-template <class S, bool kTurned, class List>
+template <class S, bool kReversed, class List>
 const ChainOpcode binary_opcodes = nullptr;
-template <class S, bool kTurned, class... Ops>
-const ChainOpcode binary_opcodes<S, kTurned, OpList<Ops...>>[] = {KASSETTE_ERASED(binary_code<S, Ops, kTurned>())...};
+template <class S, bool kReversed, class... Ops>
+const ChainOpcode binary_opcodes<S, kReversed, OpList<Ops...>>[] = {
+    KASSETTE_ERASED(binary_code<S, Ops, kReversed>())...};
 
 template <template <class> class S>
 const ChainTable table = {
     .chunk_bytes = static_cast<int>(S<float>::kBytes),
     .unary = {unary_opcodes<S<float>, UnaryOps>, unary_opcodes<S<double>, UnaryOps>},
     .binary = {binary_opcodes<S<float>, false, BinaryOps>, binary_opcodes<S<double>, false, BinaryOps>},
-    .turned = {binary_opcodes<S<float>, true, BinaryOps>, binary_opcodes<S<double>, true, BinaryOps>},
+    .reversed = {binary_opcodes<S<float>, true, BinaryOps>, binary_opcodes<S<double>, true, BinaryOps>},
     .call = KASSETTE_BOTH(call),
     .load = KASSETTE_BOTH(load),
     .store = KASSETTE_BOTH(store),

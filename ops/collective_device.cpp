@@ -24,8 +24,8 @@ DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ) {
   if (call.device == cpu) return nullptr;
   launch_captured();  // the exchange is enqueued on the stream itself, after the work that was captured so far
   devices::GpuRanks& gpus = group_of(call.attrs).gpus;
-  if (!gpus.met.load(std::memory_order_acquire))
-    together(call, rows_differ, [&](RankGroup& group) { devices::meet_gpus(group, call.device); });
+  if (!gpus.connected.load(std::memory_order_acquire))
+    together(call, rows_differ, [&](RankGroup& group) { devices::connect_gpus(group, call.device); });
   if (gpus.comm && gpus.device != call.device)
     prepared(call, [&]() -> DeviceCommunicator* {
       fail<ValueError>({}, words_of(call), ": it is on ", call.device, ", and this world exchanges from ", gpus.device,

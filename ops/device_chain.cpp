@@ -14,7 +14,7 @@ namespace {
 using D = DeviceChain;
 
 // The table contains codes of DeviceChain instead of addresses of functions, as a CPU's has.
-constexpr std::uintptr_t kTurned = 1 << 8;
+constexpr std::uintptr_t kReversed = 1 << 8;
 ChainOpcode opcode_of(std::uintptr_t number) { return reinterpret_cast<ChainOpcode>(number); }
 std::uintptr_t number_of(ChainOpcode opcode) { return reinterpret_cast<std::uintptr_t>(opcode); }
 
@@ -67,12 +67,12 @@ int operand_of(D& to, int& n, std::byte* base, std::int64_t skip) {
 const ChainTable& device_chain_table() {
   static const auto unary = opcodes_from<UnaryOps::size>(D::kUnary);
   static const auto binary = opcodes_from<BinaryOps::size>(D::kBinary),
-                    turned = opcodes_from<BinaryOps::size>(D::kBinary + kTurned);
+                    reversed = opcodes_from<BinaryOps::size>(D::kBinary + kReversed);
   static const ChainOpcode load = opcode_of(D::kLoad), store = opcode_of(D::kStore), end = opcode_of(D::kEnd);
   static const ChainTable table{.chunk_bytes = 0,
                                 .unary = {unary.data(), unary.data()},
                                 .binary = {binary.data(), binary.data()},
-                                .turned = {turned.data(), turned.data()},
+                                .reversed = {reversed.data(), reversed.data()},
                                 .call = {},
                                 .load = {load, load},
                                 .store = {store, store},
@@ -100,7 +100,7 @@ void run_chain(Device device, const ChainView& chain) {
     if (number == 0)
       fail<NotImplementedError>({"function"}, "an elementwise op of its chain has no kernel on ", device);
     D::Instruction& made = to.code[i];
-    made = {.code = static_cast<std::uint8_t>(number & 255), .where = D::kKept, .index = 0, .turned = number > 255};
+    made = {.code = static_cast<std::uint8_t>(number & 255), .where = D::kKept, .index = 0, .reversed = number > 255};
     if (is_unary(c)) {
       to.params[n_params] = c.params;
       made.index = static_cast<std::uint8_t>(n_params++);

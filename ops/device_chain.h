@@ -22,7 +22,7 @@ struct DeviceChain {
     std::uint8_t code;
     Where where;         // of the operand
     std::uint8_t index;  // of the operand; for unary ops, of their params
-    bool turned;         // acc = operand op acc
+    bool reversed;       // acc = operand op acc
   };
   /// An operand in memory.
   struct Operand {

@@ -37,7 +37,7 @@ devices::CudaDeviceApi* FunctionGraph::begin(const std::vector<Body>& known) {
 bool FunctionGraph::end(devices::CudaDeviceApi& api) noexcept {
   capturing = nullptr;
   const char* refused = api.end_capture();
-  if (refused) log_debug(text("function: its work is no CUDA graph, which CUDA refuses: ", refused));
+  if (refused) log_debug(text("function: runs without a CUDA graph, because CUDA refused it: ", refused));
   return refused;
 }
 

@@ -37,7 +37,7 @@ const ExternalBackend* external_backend() {
 }
 
 bool external_answers() {
-  if (context().native) return false;
+  if (context().in_external_call) return false;
   load_configuration();
   return engine_in_use.load(std::memory_order_acquire) == Engine::external;
 }
@@ -168,7 +168,7 @@ Boxed guarded(const char* name, F f) {
   const ExternalBackend* b = external_backend();
   const char* backend = b ? b->name.c_str() : "";
   EngineAccess::Frame frame;
-  Scoped<bool> inside(c.native, true);
+  Scoped<bool> inside(c.in_external_call, true);
   Scoped<void*> innermost(c.engine_frame, &frame);
   try {
     return f();
@@ -203,7 +203,7 @@ Boxed call_code(const char* name, const Boxed& code, std::initializer_list<Boxed
 Boxed detail::run_callback(Boxed (*run)(const void* f, const Boxed* args), const void* f, int wanted, const Boxed* args,
                            int n_args) {
   if (n_args != wanted) fail<ValueError>({"engine"}, "a callable of ", wanted, " arguments is called with ", n_args);
-  Scoped<bool> outside(context().native, false);
+  Scoped<bool> outside(context().in_external_call, false);
   try {
     return run(f, args);
   } catch (...) {

@@ -72,7 +72,7 @@ struct Draw {
   const Tensor& key;
   const Tensor& dims;
   DType dtype;
-  Device device = context().place;
+  Device device = context().default_device;
 };
 /// Uniform in [low, high), of a float dtype. A sample that would round to `high` is rounded down.
 Tensor random_uniform(const Draw& draw, double low = 0, double high = 1);

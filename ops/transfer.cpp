@@ -120,7 +120,7 @@ Tensor pin_memory(const Tensor& x) {
   const Body& b = Access::body(x);
   if (is_sparse(b)) fail<ValueError>({"pin_memory"}, "a sparse tensor (K::to_dense)");
   if (x.symbolic()) fail<ValueError>({"pin_memory"}, "a symbolic tensor, which has no value");
-  const Device place = context().place == cpu ? Device(Device::kCuda, 0) : context().place;
+  const Device place = context().default_device == cpu ? Device(Device::kCuda, 0) : context().default_device;
   if (device_absent(place)) return x;
   const Tensor here = x.device() == cpu ? x : x.to(cpu);
   const std::int64_t bytes = b.bytes();

@@ -91,8 +91,8 @@ class Comparing final : public Shadow {
     const Inside in(*this);
     Scoped<bool> on(context().recording, true), eager(context().symbolic, false);
     try {
-      compare(which, 1, results, recorded(),
-              1e-12);  // a state that is an output as well, and nested bodies, have sums of another order
+      // A state that is an output as well, and nested bodies, have sums of another order.
+      compare(which, 1, results, recorded(), 1e-12);
     } catch (const Interrupted&) {
       throw;
     } catch (const std::exception& e) {

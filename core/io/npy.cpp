@@ -68,7 +68,7 @@ class Literal {
     space();
     if (at_ != text_.size()) bad();
   }
-  [[noreturn]] void bad() { file_.refuse(where_, "the header is not one of an array, at its byte ", at_); }
+  [[noreturn]] void bad() { file_.refuse(where_, "the header does not describe an array: error at byte ", at_); }
 
  private:
   void space() {
@@ -149,7 +149,7 @@ NpyHeader npy_header(const InputFile& file, const char* where, const std::string
     in.expect(':');
     if (key == "descr" && !has_descr) {
       has_descr = true;
-      if (!in.at_quote()) file.refuse(where, "an array of structures, which a tensor has not");
+      if (!in.at_quote()) file.refuse(where, "an array of structures; tensors have none");
       set_dtype(file, where, in.quoted(), h);
     } else if (key == "fortran_order" && !has_order) {
       has_order = true;
@@ -211,14 +211,14 @@ void by_size(int size, F&& f) {
 
 }  // namespace
 
-Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, Fresh raw) {
+Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, NewTensor raw) {
   std::int64_t n = h.spec.numel();
   if (h.swapped)
     swap_bytes(raw.data + (h.spec.bytes() - h.bytes), n, h.stored_unsigned ? h.stored_unsigned : h.spec.dtype.size());
   if (h.stored_unsigned) unsigned_to_int64(file, where, raw.data, n, h.stored_unsigned);
   if (h.spec.dtype.is_bool()) clean_bools(raw.data, n);
   if (!h.fortran_order || n == 0) return raw.tensor;
-  Fresh ordered = fresh(h.spec);  // a second copy, which max_bytes allows for
+  NewTensor ordered = new_tensor(h.spec);  // a second copy, which max_bytes allows for
   by_size(h.spec.dtype.size(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     from_fortran(h.spec, reinterpret_cast<const T*>(raw.data), reinterpret_cast<T*>(ordered.data));

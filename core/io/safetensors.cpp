@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/io/file.h"
-#include "core/io/wanted.h"
+#include "core/io/name_filter.h"
 #include "core/convert.h"
 #include "core/rank.h"
 
@@ -41,7 +41,7 @@ struct Entry {
 /// no more memory than its tensors.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  HeaderReader(const InputFile& file, io::Wanted& wanted) : file_(file), wanted_(wanted) {}
+  HeaderReader(const InputFile& file, io::NameFilter& filter) : file_(file), filter_(filter) {}
   std::vector<Entry> entries;
   std::vector<std::pair<std::string, std::string>> texts;
 
@@ -61,7 +61,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       if (!in_texts_) {
         entries.emplace_back();
         entries.back().name = name;
-        entries.back().wanted = wanted_.take(name);
+        entries.back().wanted = filter_.match(name);
       }
     } else {
       field_ = name;
@@ -132,20 +132,20 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool number_float(number_float_t, const string_t&) override { bad(); }
   bool binary(binary_t&) override { bad(); }
   bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception&) override {
-    file_.refuse("the header is not JSON, at its byte ", at);
+    file_.refuse("the header is not JSON: error at byte ", at);
   }
 
  private:
   [[noreturn]] void bad() const {
-    if (key_.empty_key) file_.refuse("the header is not one of tensors");
-    file_.refuse("the header's entry '", key_.name, "' is not one of a tensor");
+    if (key_.empty_key) file_.refuse("the header does not describe tensors");
+    file_.refuse("the header's entry '", key_.name, "' does not describe a tensor");
   }
   struct Key {
     std::string name;
     bool empty_key = true;
   };
   const InputFile& file_;
-  io::Wanted& wanted_;
+  io::NameFilter& filter_;
   Key key_;
   std::string field_;
   std::vector<std::int64_t> numbers_;
@@ -196,7 +196,7 @@ namespace {
 
 NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
   InputFile file("load_safetensors", path, options.max_bytes);
-  io::Wanted wanted(names);
+  io::NameFilter filter(names);
   if (file.size() < 8) file.refuse("not a safetensors file: ", file.size(), " bytes");
   std::int64_t length = io::load_le<std::int64_t>(file.read(0, 8).data());
   if (length < 2 || length > kMaxHeader || length > file.size() - 8)
@@ -204,11 +204,11 @@ NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
                 static_cast<std::uint64_t>(length), " bytes");
   std::string header = file.read(8, length);
   if (header[0] != '{') file.refuse("not a safetensors file: its header does not begin with '{'");
-  HeaderReader reader(file, wanted);
+  HeaderReader reader(file, filter);
   nlohmann::json::sax_parse(header, &reader);
   std::int64_t data = 8 + length;
   check_places(file, reader.entries, file.size() - data);
-  wanted.check(file);
+  filter.check(file);
 
   NamedTensors tensors;
   for (const auto& [key, value] : reader.texts) {
@@ -221,7 +221,7 @@ NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
       tensors.set(e.name, file.mapped(e.spec, data + e.begin));
       continue;
     }
-    io::Fresh raw = io::fresh(file, e.spec);
+    io::NewTensor raw = io::new_tensor(file, e.spec);
     const std::int64_t n = e.end - e.begin;
     file.read(data + e.begin, raw.data + (e.spec.bytes() - n), n);
     if (e.stored_unsigned)

@@ -58,7 +58,7 @@ void ask_for_peer_access(int device, int peer) {
 
 MemorySource memory_of(CudaDevice* device) {
   MemorySource source = device_memory;
-  source.of = device;
+  source.context = device;
   return source;
 }
 
@@ -85,14 +85,15 @@ Current::~Current() {
 CudaDevice::CudaDevice(int index)
     : index_(index),
       waits_(is_set("KASSETTE_CUDA_SYNC")), own_{.device = this, .handle = nullptr, .number = 0, .ours = true} {
-  if (driver().retain(&context_, index) != CUDA_SUCCESS) throw DeviceError("its context cannot be had");
+  if (driver().retain(&context_, index) != CUDA_SUCCESS) throw DeviceError("cannot get its primary context");
   Current now(*this);
   cuda::check(cudaStreamCreateWithFlags(&own_.handle, cudaStreamNonBlocking), "cuda");
   faults_.open();
-  cache_ = new BlockCache(Device(Device::kCuda, static_cast<std::uint8_t>(index)), memory_of(this), Keeps::everything);
+  cache_ =
+      new BlockCache(Device(Device::kCuda, static_cast<std::uint8_t>(index)), memory_of(this), CachePolicy::keep_all);
 }
 
-// - memory and copies -------------------------------------------------------------------------------------------------
+// ---- memory and copies ----------------------------------------------------------------------------------------------
 
 void* CudaDevice::allocate(std::int64_t bytes) {
   Current now(*this);
@@ -225,7 +226,7 @@ void CudaDevice::release_passed() noexcept {
   }
 }
 
-// - waiting and errors ------------------------------------------------------------------------------------------------
+// ---- waiting and errors ---------------------------------------------------------------------------------------------
 
 void CudaDevice::wait(DeviceStream* stream, const char* what) {
   leave_capture();
@@ -280,13 +281,13 @@ void CudaDevice::fail_lost() { throw DeviceError(lost_words_.c_str()); }
 void CudaDevice::check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const BesideCapture allowed;
-  const cudaError_t error =
-      cudaStreamQuery(launched_on(current()).handle);  // the product may have met the error of an earlier kernel
+  // The product may have met the error of an earlier kernel.
+  const cudaError_t error = cudaStreamQuery(launched_on(current()).handle);
   if (error != cudaSuccess && error != cudaErrorNotReady) fail(error, what);
   throw DeviceError(what, "", (std::string("cuBLAS says: ") + cublasGetStatusString(status)).c_str());
 }
 
-// - products ----------------------------------------------------------------------------------------------------------
+// ---- products -------------------------------------------------------------------------------------------------------
 
 cublasHandle_t CudaDevice::blas(std::unique_lock<std::mutex>* lock) {
   if (!current().blas) leave_capture();

@@ -47,7 +47,7 @@ const MemorySource pinned_memory{[](void*, std::int64_t bytes) noexcept -> void*
                                  },
                                  [](void*, void* block, std::int64_t) noexcept { cudaFreeHost(block); }};
 BlockCache& pinned_cache() {
-  static BlockCache* cache = new BlockCache(cpu, pinned_memory, Keeps::everything);
+  static BlockCache* cache = new BlockCache(cpu, pinned_memory, CachePolicy::keep_all);
   return *cache;
 }
 

@@ -1,4 +1,5 @@
 // devices/cuda/streams.cpp - the streams of a CUDA device.
+//
 // Note [Streams and memory]
 // A freed block belongs to the stream that is current when it is freed, and is reused by allocations in that stream
 // only: the earlier uses of the block are then enqueued before the new one. This holds because a user of a tensor from
@@ -61,8 +62,8 @@ DeviceStream& CudaDevice::stream_of(void* native) {
 
 void CudaDevice::close(DeviceStream& stream) noexcept {
   if (&stream == &own_) return;
-  std::lock_guard<std::mutex> lock(
-      streams_mutex_);  // so that stream_of() does not return it before its memory has moved
+  // So that stream_of() does not return it before its memory has moved.
+  std::lock_guard<std::mutex> lock(streams_mutex_);
   if (--stream.owners > 0) return;
   try {
     order(stream, own_);

@@ -16,11 +16,8 @@ namespace {
 using cuda::load;
 using cuda::store;
 
-enum class Order {
-  none,
-  least,
-  most
-};  // why elements are packed: to be added or multiplied, for the minimum, for the maximum
+/// Why elements are packed: to be added or multiplied, for the minimum, for the maximum.
+enum class Order { none, least, most };
 
 Order order_of(Combine how) {
   return how == Combine::min ? Order::least : how == Combine::max ? Order::most : Order::none;
@@ -119,8 +116,8 @@ void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, D
 void unpack(cudaStream_t stream, void* to, const void* packed, std::int64_t n, DType dtype, Combine how, int divisor) {
   for_type(dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    const auto kernel = order_of(how) == Order::none ? unpack_each<T, Order::none>
-                                                     : unpack_each<T, Order::most>;  // all keys read alike
+    // All keys read alike.
+    const auto kernel = order_of(how) == Order::none ? unpack_each<T, Order::none> : unpack_each<T, Order::most>;
     launch(stream, n, kernel, n, packed, static_cast<T*>(to), static_cast<Wide<T>>(divisor));
   });
 }

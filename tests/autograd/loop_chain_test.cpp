@@ -138,8 +138,8 @@ Tensors all_of(const Cell& cell, const Inputs& in, bool backwards) {
 
 TEST_CASE("cells that run as chains give the bits of plain loops, and so do their gradients", "[loops]") {
   for (DType dtype : {float32, float64}) {
-    const double tolerance =
-        dtype == float32 ? 1e-3 : 1e-11;  // of the largest: second gradients are sums in another order
+    // Of the largest: second gradients are sums in another order.
+    const double tolerance = dtype == float32 ? 1e-3 : 1e-11;
     Inputs in(dtype);
     for (const auto& c : kCells)
       for (bool backwards : {false, true}) {

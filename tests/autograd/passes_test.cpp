@@ -133,7 +133,7 @@ TEST_CASE("find_last_uses: a slot dies with its last reader, its value with the 
   CHECK(p.last_use == Slots{0, 1, 2, 2, 3, -1});
   CHECK(p.last_value_use == Slots{0, 1, 1, 2, 3, -1});
   CHECK(dying(p, p.instruction(1).dead, p.instruction(1).n_dead) == Slots{1});
-  CHECK(dying(p, p.instruction(1).spent, p.instruction(1).n_spent) == Slots{1, a});
+  CHECK(dying(p, p.instruction(1).dead_value, p.instruction(1).n_dead_value) == Slots{1, a});
   CHECK(dying(p, p.instruction(2).dead, p.instruction(2).n_dead) == Slots{a, b});
   // c is an output, and nobody reads the sum
   CHECK(dying(p, p.instruction(3).dead, p.instruction(3).n_dead) == Slots{c + 1});

@@ -25,8 +25,8 @@ namespace K = kassette::backend;
 
 namespace {
 
-constexpr int kFirst =
-    3;  // the call from which on there is a graph: the second makes the program for its shapes, and runs it once
+// The call from which on there is a graph: the second makes the program for its shapes, and runs it once.
+constexpr int kFirst = 3;
 
 /// How often something was enqueued on the emulated device, a graph being one; -1 on a GPU.
 std::int64_t enqueued() {
@@ -364,7 +364,7 @@ TEST_CASE("where CUDA refuses a graph the function runs without, and the log say
     const Debug level;
     train();
   });
-  CHECK(said == "kassette: debug: function: its work is no CUDA graph, which CUDA refuses: an emulated error\n");
+  CHECK(said == "kassette: debug: function: runs without a CUDA graph, because CUDA refused it: an emulated error\n");
 }
 
 TEST_CASE("what is freed while a thread captures goes to nobody else before the graph is launched", "[device][graph]") {

@@ -14,8 +14,8 @@ namespace kassette::test {
 struct Sizes {
   std::int64_t batch, time;
 };
-constexpr int kBatch = -1, kTime = -2,
-              kRagged = -3;  // sizes that a program does not know; the last, and those below, depend on data
+// sizes that a program does not know; the last, and those below, depend on data
+constexpr int kBatch = -1, kTime = -2, kRagged = -3;
 /// The shape of a value: numbers, or the constants above.
 using Type = std::vector<int>;
 
@@ -98,9 +98,8 @@ struct Program {
   bool draws = false, branches = false, loops = false, stops = false, phase = false;
   bool inner = false;      // gradients are among the values
   bool invariant = false;  // a loop returns a value that is the same in each step
-  bool calls = false, narrow = false,
-       nests = false;  // narrow: something is float32 for a while. nests: sums within sums, whose order is not that of
-                       // the plain ops
+  // narrow: something is float32 for a while. nests: sums within sums, whose order is not that of the plain ops
+  bool calls = false, narrow = false, nests = false;
 };
 
 /// What the results of a block need: values by number. Those of the block itself stay in `live`.
