@@ -145,8 +145,8 @@ class Buckets final : public autograd::Completions {
 
   /// The reduced gradients.
   Tensors reduce(Tensors gradients) {
-    const bool aside =
-        options_.overlap && !buckets_.empty();  // with a single bucket no computation is left to overlap with
+    // with a single bucket no computation is left to overlap with
+    const bool aside = options_.overlap && !buckets_.empty();
     close(aside);
     Tensor token;
     for (Bucket& bucket : buckets_) {

@@ -180,8 +180,8 @@ InScope<F, Scope::kEager> eager(F func) {
 class KASSETTE_API ControlDependencies {
  public:
   explicit ControlDependencies(const Tensors& updates);
-  explicit ControlDependencies(std::initializer_list<Tensor> updates)
-      : ControlDependencies(Tensors(updates)) {}  // else ({add}) may be a copy
+  // without it, ({add}) may be a copy
+  explicit ControlDependencies(std::initializer_list<Tensor> updates) : ControlDependencies(Tensors(updates)) {}
   ~ControlDependencies();
   ControlDependencies(const ControlDependencies&) = delete;
   ControlDependencies& operator=(const ControlDependencies&) = delete;

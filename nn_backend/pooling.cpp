@@ -164,9 +164,8 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   // (batch, places..., taps, channels), or channels before space and taps last.
   Tensor patches = ops::stack(parts, channels_first ? axes + 2 : axes + 1);
   if (channels_first) {
-    if (axes == 1)
-      patches = permute(patches, {2, 0, 3, 1});        // features are positions first: one axis has no other order
-    else patches = permute(patches, {2, 3, 0, 1, 4});  // places..., batch, channels, taps
+    // Features are positions first: one axis has no other order. With two: places..., batch, channels, taps.
+    patches = axes == 1 ? permute(patches, {2, 0, 3, 1}) : permute(patches, {2, 3, 0, 1, 4});
   } else {
     patches = axes == 1 ? permute(patches, {1, 0, 2, 3}) : permute(patches, {1, 2, 0, 3, 4});
   }

@@ -14,6 +14,7 @@ namespace kassette::ops {
 // jumps and doubles the independent work. So an op costs its arithmetic and one jump, which processors predict, and the
 // loads of later chunks run ahead of it. Ops that take long enough by themselves have no instruction: their loop runs
 // on a chunk in memory. The values are bit for bit those of the loops.
+//
 // On a device the program is data that one kernel interprets (ops/chain.cu). There an operand may also be a row that
 // repeats, such as the bias after a matrix product, or the columns of a matrix, as a gate of a recurrent cell is.
 constexpr std::int64_t kMaxChunkBytes = 512;
@@ -29,8 +30,8 @@ constexpr bool is_among(OpList<Ops...>) {
 }
 
 struct ChainCode;
-using ChainOpcode = void (*)();  // the handler of an instruction, type-erased: its type has vectors as parameters and
-                                 // depends on the CPU level
+// the handler of an instruction, type-erased: its type has vectors as parameters and depends on the CPU level
+using ChainOpcode = void (*)();
 
 /// An instruction. It works on the chunk in registers, called `acc`.
 struct ChainCode {

@@ -34,6 +34,7 @@ enum class ShapeCheck : std::int64_t {
 /// - mask, mask_time_major: x has rank 2 and the first two sizes of `like`;
 /// - bias_last, bias_first: x is (channels) or (space..., channels); the channels of `like` are its last axis or, for
 ///   bias_first if it has more than two axes, axis 1.
+///
 /// Unknown sizes fit.
 void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like);
 /// Calls assert_shape() now and, if sizes are unknown, again when the function runs. Returns x, or the output of the op

@@ -150,12 +150,11 @@ struct OpDef {
   std::uint8_t n_out = 1;  // 0: see `outputs`
   bool anywhere = false;   // inputs may be on any devices; the rule, or `placement`, sets the outputs' devices
   int (*outputs)(const Attrs& attrs) = nullptr;  // the number of outputs if n_out is 0
-  Placement (*placement)(const Attrs& attrs) =
-      nullptr;  // dtype and device of the output, if only the attributes determine them
+  // dtype and device of the output, if only the attributes determine them
+  Placement (*placement)(const Attrs& attrs) = nullptr;
   const ElementwiseLoops* loops = nullptr;
-  /// Adds the output to `sum` in one pass, with the same bits as the op followed by an addition. Returns false, and
-  /// does nothing, if it cannot.
-  /// `sum` has the output's shape and dtype, and no other reference to it exists.
+  /// Adds the output to `sum` in one pass, with the same bits as the op followed by an addition. `sum` has the output's
+  /// shape and dtype, and nothing else refers to it. Returns false, and does nothing, if it cannot.
   bool (*accumulate)(const OpCall& call, Body& sum) = nullptr;
   Pattern pattern = Pattern::none;
   /// Computes the output plus `row`, a bias along the last axis, and then, if `relu`, the maximum with 0, in one pass

@@ -91,8 +91,8 @@ struct Writer {
     return true;
   }
   void write_elements(const std::byte* p, DType from, std::int64_t n) {
-    if (from.is_float() && dtype.is_integer() &&
-        fractions == Fractions::refuse)  // element by element, so that a fraction is refused
+    // element by element, so that a fraction is refused
+    if (from.is_float() && dtype.is_integer() && fractions == Fractions::refuse)
       for (std::int64_t i = 0; i < n; ++i) {
         double v;
         convert(&v, float64, p + i * from.size(), from, 1);

@@ -53,8 +53,8 @@ void replace(std::string* text, const std::string& from, const std::string& to) 
 struct Reader {
   std::vector<Entry>* out;
   std::string header;
-  std::vector<std::pair<std::string, bool>>
-      scopes;  // what each open brace belongs to; "" where it is no scope of names
+  // what each open brace belongs to; "" where it is no scope of names
+  std::vector<std::pair<std::string, bool>> scopes;
   std::string comment, pending;
   bool hidden = false;  // behind private:
 

@@ -15,8 +15,8 @@ struct Token {
 struct Input {
   std::vector<Token> tokens;
   bool open = false;  // brackets, a comment, an operator at the end: more lines are to come
-  std::string
-      broken;  // what is wrong with its brackets or strings, where clang would look for the end of a block for ever
+  // what is wrong with its brackets or strings; clang would look for the end of a block for ever
+  std::string broken;
   std::string opener;  // the innermost open bracket, where there is one
   /// Where the last statement begins if it has no `;` and may be an expression to show; else npos.
   std::size_t shown = std::string::npos;

@@ -182,8 +182,8 @@ struct Interpreter::Impl {
     return said;
   }
 
-  // ---- in the checker, see Note [The checker]: "ok" or "failed" of the input before, a newline, the folder, a
-  // newline, the code ----
+  // ---- in the checker, see Note [The checker]; a request is "ok" or "failed" of the last input, the folder, the code,
+  // with a newline between them ----
   clang::TranslationUnitDecl* checked = nullptr;
   std::optional<std::string> check(const std::string& request, const Checker::Report& report) {
     const std::size_t first = request.find('\n'), second = request.find('\n', first + 1);
