@@ -28,7 +28,7 @@ std::string declared_name(const std::string& text) {
   int angle = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '<') ++angle;
-    if (text[i] == '>') --angle;
+    if (text[i] == '>' && (i == 0 || text[i - 1] != '-')) --angle;
     if (angle > 0 && text.compare(0, 8, "template") == 0) continue;
     if (text.compare(i, 8, "operator") == 0 && (i == 0 || !is_word(text[i - 1]))) {
       auto open = text.find('(', i + 9);
@@ -109,12 +109,16 @@ void read_header(const std::string& path, const std::string& header, std::vector
       }
       continue;
     }
-    if (text.rfind("//", 0) == 0 || text.rfind("#", 0) == 0) continue;
+    if (text.rfind("//", 0) == 0) continue;
+    if (text.rfind("#", 0) == 0) {
+      while (text.back() == '\\' && std::getline(file, line)) text = " " + trimmed(line);
+      continue;
+    }
     if (text.empty()) {
       if (trimmed(reader.pending).empty()) reader.comment.clear();
       continue;
     }
-    if (auto c = text.find("   //"); c != std::string::npos) text = trimmed(text.substr(0, c));
+    if (auto c = text.find("  //"); c != std::string::npos) text = trimmed(text.substr(0, c));
     if (text == "public:" || text == "private:" || text == "protected:") {
       reader.hidden = text != "public:";
       continue;
