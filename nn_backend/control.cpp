@@ -68,7 +68,8 @@ bool is_tensor(const Branch& b) {
   return !Access::lazy(b) && is_tensor_operand(Access::value(b)) && tensor_of(Access::value(b)).defined();
 }
 
-/// Two tensors are held against each other whichever of them is taken; a number fits any.
+/// Throws unless the shapes and dtypes of two tensor branches agree, whichever is taken. A number agrees with any
+/// tensor.
 void check_branches(const Branch& a, const Branch& b, const char* what) {
   if (is_tensor(a) && is_tensor(b))
     autograd::common_spec(what, Access::body(tensor_of(Access::value(a))), Access::body(tensor_of(Access::value(b))));
@@ -76,7 +77,7 @@ void check_branches(const Branch& a, const Branch& b, const char* what) {
 
 bool on_tape(const Branch& b) { return is_tensor(b) && Access::body(tensor_of(Access::value(b))).node; }
 
-/// Of two values, both of which are there: which it is may be asked anew.
+/// Selects between two computed branches, so that a replay can select again.
 Tensor choose_at_replay(const Tensor& condition, const Branches& of) {
   DType dtype = dtype_of_branches(of.yes, of.no);
   return attribute_errors(of.what, [&] {

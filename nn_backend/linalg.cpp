@@ -18,8 +18,8 @@ namespace {
 
 bool sparse_operand(const Operand& x) { return is_tensor_operand(x) && is_sparse(tensor_of(x)); }
 
-/// What the product of a sparse matrix with a dense matrix or vector asks of the two; an unknown rank is decided at the
-/// call.
+/// Throws unless a sparse matrix and a dense matrix or vector can be multiplied. An unknown rank is checked when the
+/// function is called.
 void check_sparse(const Body& sparse, const Body& dense, std::int64_t k, std::int64_t of_sparse, bool first) {
   const TensorSpec &s = sparse, &d = dense;
   auto both = [&] { return first ? text("sparse ", s, " x ", d) : text(d, " x sparse ", s); };

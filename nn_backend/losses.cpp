@@ -32,12 +32,12 @@ void check_floats(const char* what, const Tensor& x) {
 /// Half types as float32: in float16 1 - epsilon is 1.
 Tensor wide(const Tensor& x) { return Access::body(x).dtype.size() < 4 ? cast(x, float32) : x; }
 
-/// Float ids, of which NaN becomes one that is out of range: a cast would make class 0 of it.
+/// Class ids in which a NaN is an id that is out of range, where a cast to integers would give class 0.
 Tensor class_ids(const Tensor& target) {
   return Access::body(target).dtype.is_float() ? where(equal(target, target), target, -1.0) : target;
 }
 
-/// Class ids in the shape of z without its last axis: they have it, or another rank and as many elements.
+/// Class ids reshaped to z's shape without the last axis, if they have as many elements.
 Tensor ids_beside(const Tensor& target, const Tensor& z) {
   if (!target.defined()) fail_empty({"sparse_categorical_crossentropy", "target"});
   Tensor ids = cast(class_ids(target), int64);

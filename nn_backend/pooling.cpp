@@ -149,7 +149,7 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
       fail<ValueError>({what, "inputs"}, static_cast<const TensorSpec&>(b), " have ", n,
                        " elements along an axis, and ", places[i], " patches take ", extent[i]);
   }
-  // An index ends where x ends, a slice refuses to: unknown sizes are checked when they are known.
+  // Indexing clips at the end of x, a slice throws; it also checks sizes that are unknown until the call.
   Tensor covered = x.tensor();
   if (!b.known()) {
     std::vector<std::int64_t> count(axes + 2, -1);
@@ -169,7 +169,7 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   } else {
     patches = axes == 1 ? permute(patches, {1, 0, 2, 3}) : permute(patches, {1, 2, 0, 3, 4});
   }
-  // Sizes that are inferred would hide a wrong number of channels, and cannot be where there are no elements.
+  // -1 in a reshape would hide a wrong number of channels, and cannot be inferred without elements.
   const bool known_batch = b.rank >= 0 && b.dims[0] >= 0;
   const Tensor size_now = known_batch ? Tensor() : shape_of(x, int64)[0];
   const Dim batch = known_batch ? Dim(b.dims[0]) : Dim(size_now);

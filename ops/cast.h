@@ -13,7 +13,7 @@ struct CastAttrs {
 extern const OpDef cast_op;
 
 using CastLoop = void (*)(const void* from, void* to, std::int64_t n);
-/// The casts of one float type to and from bool and the integers, indexed by DType::Code - kBool, and to the other
+/// Loops that cast one float type to and from bool and the integers (indexed by DType::Code - kBool), and to the other
 /// float type.
 struct FloatCasts {
   CastLoop to[7], from[7];

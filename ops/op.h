@@ -145,7 +145,7 @@ struct OpDef {
   std::uint32_t saves_in = 0;    // inputs whose value the vjp reads
   std::uint32_t saves_out = 0;   // outputs whose value the vjp reads
   std::uint32_t shape_only = 0;  // inputs of which rule and kernel read only the shape
-  std::uint32_t host = 0;        // inputs that are on the CPU on any device
+  std::uint32_t host = 0;        // inputs that must be on the CPU, whatever the device of the op
   std::uint8_t traits = kPlain;
   std::uint8_t n_out = 1;  // 0: see `outputs`
   bool anywhere = false;   // inputs may be on any devices; the rule, or `placement`, sets the outputs' devices
@@ -207,7 +207,8 @@ Tensor number_on(const Tensor& t, Device device);
 /// Lets those numbers go.
 void forget_scalars();
 
-/// The value that reading `b` gives now: its own storage, or that of its variable. Null storage where there is none.
+/// The value that reading `b` gives now: its own storage, or that of its variable. Its storage is null if `b` has no
+/// value.
 Value read_value(const Body& b);
 
 /// Inside K::control_dependencies: reads of these variables stand for the values that the updates give them.

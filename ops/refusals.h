@@ -6,7 +6,7 @@
 
 namespace kassette::ops {
 
-/// An error message with a place for each of the numbers that are listed here. A CUDA kernel cannot throw: it stores
+/// An error about a value; the comments list the numbers in its message. A CUDA kernel cannot throw: it stores
 /// the code and the numbers, and the next wait for the device throws (devices/cuda/faults.h).
 enum class Refusal : std::int32_t {
   none,

@@ -5,6 +5,7 @@
 
 namespace repl {
 
+/// A documented declaration of the installed headers.
 struct Entry {
   std::string name;         // "softmax", "Tensor::item"
   std::string scope;        // "kassette::backend", "kassette"
@@ -19,8 +20,8 @@ std::vector<Entry> read_headers(const std::string& include_dir);
 /// What `?name` prints, for "softmax", "K::softmax" or "Tensor::item"; where there is no such name, the nearest ones.
 std::string documentation(const std::vector<Entry>& entries, std::string name);
 
-/// The text with lines of at most `width` columns, broken between words; what is continued is indented as the text
-/// behind the last wide gap of its line, or else by four more.
+/// The text with lines of at most `width` columns, broken between words. Continuation lines are aligned with the text
+/// after the first run of spaces in their line, or else indented by four.
 std::string wrapped(const std::string& text, std::size_t width);
 
 }  // namespace repl

@@ -5,6 +5,7 @@
 
 namespace repl {
 
+/// A token of clang's lexer.
 struct Token {
   std::string text;
   std::size_t begin, end;  // in the input
@@ -12,6 +13,7 @@ struct Token {
   bool word, bracket;      // an identifier or keyword; one of ()[]{}
 };
 
+/// What read_input() found out about a piece of input.
 struct Input {
   std::vector<Token> tokens;
   bool open = false;  // brackets, a comment, an operator at the end: more lines are to come

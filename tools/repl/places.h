@@ -4,6 +4,7 @@
 
 namespace repl {
 
+/// A line of the user's code.
 struct Place {
   std::string file;
   int line = 0;  // 0: not known
