@@ -164,7 +164,7 @@ constinit const OpDef sum_to_like_op{.name = "sum_to_like",
                                      .shape_only = 2,
                                      .traits = kView,
                                      .pattern = Pattern::alias};
-constinit const OpDef assert_shape_op{.name = "fitting",
+constinit const OpDef assert_shape_op{.name = "assert_shape",
                                       .rule = fitting_rule,
                                       .cpu = share_kernel,
                                       .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },

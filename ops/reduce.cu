@@ -196,7 +196,7 @@ void run_in_top_k(const OpCall& call) {
   });
 }
 
-// ---- ties: 1 / k for the k elements equal to the group's extreme, else 0; NaN if that is NaN ------------------------
+// ---- extremum_mask: 1 / k for the k elements equal to the group's extreme, else 0; NaN if that is NaN ---------------
 template <class U>
 struct Same {
   using T = U;
@@ -219,7 +219,7 @@ struct Share {
     store(out + i, static_cast<Wide<T>>(same / static_cast<double>(count[at[1]])));
   }
 };
-void run_ties(const OpCall& call) {
+void run_extremum_mask(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
   const unsigned mask = mask_of(call.attrs.as<ReduceAttrs>().axes, x);
@@ -234,12 +234,21 @@ void run_ties(const OpCall& call) {
   });
 }
 
-const PluginKernel kernels[] = {
-    {"sum", run<Sum>},         {"prod", run<Prod>},          {"max", run<Max>},
-    {"min", run<Min>},         {"mean", run<Sum, true>},     {"var", run_var<false>},
-    {"std", run_var<true>},    {"logsumexp", run_logsumexp}, {"any", run_logical<Or>},
-    {"all", run_logical<And>}, {"argmax", run_arg<true>},    {"argmin", run_arg<false>},
-    {"ties", run_ties},        {"in_top_k", run_in_top_k},   {"sum_to_like", run_sum_to_like}};
+const PluginKernel kernels[] = {{"sum", run<Sum>},
+                                {"prod", run<Prod>},
+                                {"max", run<Max>},
+                                {"min", run<Min>},
+                                {"mean", run<Sum, true>},
+                                {"var", run_var<false>},
+                                {"std", run_var<true>},
+                                {"logsumexp", run_logsumexp},
+                                {"any", run_logical<Or>},
+                                {"all", run_logical<And>},
+                                {"argmax", run_arg<true>},
+                                {"argmin", run_arg<false>},
+                                {"extremum_mask", run_extremum_mask},
+                                {"in_top_k", run_in_top_k},
+                                {"sum_to_like", run_sum_to_like}};
 
 }  // namespace
 
