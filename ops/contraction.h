@@ -19,8 +19,8 @@ using devices::GemmShape;
 inline constexpr int kLabels = 16;
 inline constexpr int kOne = 15;  // the label of an axis of size 1 in the result that neither a nor b has
 
-/// The public function that a contraction was made for; error messages name it.
-enum class User : std::uint8_t { matmul, dot, batch_dot };
+/// The public function that a contraction belongs to, for error messages.
+enum class Caller : std::uint8_t { matmul, dot, batch_dot };
 
 /// The labels of a tensor's axes.
 struct Labels {
@@ -35,7 +35,7 @@ struct ContractionForm {
   static constexpr const char* attrs_name = "matmul";
   Labels a, b, out;
   bool broadcast = false;  // batch axes of size 1 are broadcast
-  User user = User::matmul;
+  Caller caller = Caller::matmul;
 };
 
 /// Return the forms of dot and batch_dot for operands of known rank. Throw ValueError if the ranks or axes do not fit.
