@@ -67,7 +67,7 @@ Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes&
     fail<ValueError>({"batch_dot"}, axes.size_,
                      " axes given; there must be one of x and one of y, or one that stands for both");
   bool given = axes.size_ > 0;
-  int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : kUsualAxis;
+  int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : kDefaultAxis;
   return attribute_errors("batch_dot", [&] { return ops::batch_dot(x, y, of_x, of_y); });
 }
 

@@ -54,7 +54,7 @@ void rule(const OpCall& call, TensorSpec* out) {
   check_dtypes(call, kCallerNames[static_cast<int>(f.caller)]);
   std::int64_t size[kLabels];
   std::fill_n(size, kLabels, kAbsent);
-  size[kOne] = 1;
+  size[kNewAxis] = 1;
   for (int i = 0; i < f.a.rank; ++i) size[f.a.of[i]] = a.dims[i];
   std::uint32_t in_out = 0;
   for (int i = 0; i < f.out.rank; ++i) in_out |= 1u << f.out.of[i];
@@ -275,7 +275,7 @@ ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_a
     return at;
   };
   x_axis = summed(x_axis, x, "x");
-  y_axis = summed(y_axis == kUsualAxis ? ry == 2 ? -1 : -2 : y_axis, y, "y");
+  y_axis = summed(y_axis == kDefaultAxis ? ry == 2 ? -1 : -2 : y_axis, y, "y");
   (void)checked_rank("batch_dot", rx + ry - 3, x, " x ", y);
   ContractionForm f;
   f.caller = Caller::batch_dot;
@@ -288,7 +288,7 @@ ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_a
     f.b.push(i == 0 ? 0 : i == y_axis ? x_axis : next);
     if (i != 0 && i != y_axis) f.out.push(next++);
   }
-  if (f.out.rank == 1) f.out.push(kOne);
+  if (f.out.rank == 1) f.out.push(kNewAxis);
   return f;
 }
 
