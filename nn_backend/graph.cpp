@@ -99,7 +99,7 @@ Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
   int i = 0;
   for (const Operand& feed : feeds) {
     DType dtype = i < plan_->n_inputs() ? plan_->input_spec(i).dtype : DType();
-    args.push_back(feed.is_none() ? Tensor() : as_tensor(feed, dtype, "function", Fractions::cut));
+    args.push_back(feed.is_none() ? Tensor() : as_tensor(feed, dtype, "function", Fractions::truncate));
     ++i;
   }
   return (*this)(args);

@@ -42,7 +42,7 @@ void measure(const Operand& x, TensorSpec& s, const char* what) {
 
 /// Writes one number as `dtype`. Fractions concern floats only.
 void write_number(void* to, DType dtype, const Scalar& x, const char* what, Fractions fractions) {
-  if (fractions == Fractions::refuse || Access::kind(x) != Scalar::kFloat) {
+  if (fractions == Fractions::reject || Access::kind(x) != Scalar::kFloat) {
     write_scalar(to, dtype, x, what);
     return;
   }
@@ -92,7 +92,7 @@ struct Writer {
   }
   void write_elements(const std::byte* p, DType from, std::int64_t n) {
     // element by element, so that a fraction is refused
-    if (from.is_float() && dtype.is_integer() && fractions == Fractions::refuse)
+    if (from.is_float() && dtype.is_integer() && fractions == Fractions::reject)
       for (std::int64_t i = 0; i < n; ++i) {
         double v;
         convert(&v, float64, p + i * from.size(), from, 1);
