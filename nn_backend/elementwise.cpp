@@ -25,7 +25,7 @@ double number(const Operand& x) {
 }
 
 /// A bound, which may broadcast to x, not x to it.
-Tensor bound_beside(const Tensor& x, const Operand& operand, const char* name) {
+Tensor bound_like(const Tensor& x, const Operand& operand, const char* name) {
   Arg bound(operand, x.dtype(), "clip");
   if (!bound.tensor().defined()) fail_empty({"clip", name});
   return assert_shape_of(ShapeCheck::bound_of_clip, bound, x);
@@ -33,9 +33,9 @@ Tensor bound_beside(const Tensor& x, const Operand& operand, const char* name) {
 
 /// Bounds one after the other, as they are: for integers and tensors.
 Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high) {
-  if (high.is_none()) return low.is_none() ? copy_if_variable(x) : ops::maximum(x, bound_beside(x, low, "min_value"));
-  Tensor y = ops::minimum(x, bound_beside(x, high, "max_value"));
-  return low.is_none() ? y : ops::maximum(y, bound_beside(x, low, "min_value"));
+  if (high.is_none()) return low.is_none() ? copy_if_variable(x) : ops::maximum(x, bound_like(x, low, "min_value"));
+  Tensor y = ops::minimum(x, bound_like(x, high, "max_value"));
+  return low.is_none() ? y : ops::maximum(y, bound_like(x, low, "min_value"));
 }
 
 }  // namespace

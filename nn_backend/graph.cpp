@@ -164,9 +164,9 @@ void check_pair(const SetPair& pair) {
   }
 }
 
-/// The value of a pair where its variable is: a single number of the CPU is brought there, that of a variable at each
-/// call.
-Tensor beside_variable(const Tensor& variable, const Tensor& value, int number) {
+/// The value of a pair on the device of its variable: a single number on the CPU is copied there, that of a variable at
+/// each call.
+Tensor move_to_variable_device(const Tensor& variable, const Tensor& value, int number) {
   Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
   Tensor there = number_on(value, variable.device());
   if (there.device() != variable.device())
@@ -184,7 +184,7 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     if (second.defined()) {
       if (!is_variable_body(b))
         fail<TypeError>({"function"}, "update ", i, ": the first of the pair is not a variable");
-      request.set_pairs.push_back({first, beside_variable(first, second, i), i});
+      request.set_pairs.push_back({first, move_to_variable_device(first, second, i), i});
       check_pair(request.set_pairs.back());
       continue;
     }

@@ -47,7 +47,7 @@ Tensor dot_before_sparse(const Tensor& x, const Tensor& y) {
 
 Tensor dot(const Operand& x, const Operand& y) {
   KASSETTE_DISPATCH(dot, x, y);
-  DType dtype = dtype_beside(x, y);
+  DType dtype = dtype_for_numbers(x, y);
   if (bool first = sparse_operand(x); first || sparse_operand(y)) {
     if (first && sparse_operand(y))
       fail<NotImplementedError>({"dot"}, "both operands are sparse; densify one of them: K::to_dense(y)");
@@ -61,7 +61,7 @@ Tensor dot(const Operand& x, const Operand& y) {
 
 Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes& axes) {
   KASSETTE_DISPATCH(batch_dot, x_operand, y_operand, axes);
-  DType dtype = dtype_beside(x_operand, y_operand);
+  DType dtype = dtype_for_numbers(x_operand, y_operand);
   Arg x(x_operand, dtype, "batch_dot"), y(y_operand, dtype, "batch_dot");
   if (axes.size_ == 0 || axes.size_ > 2)
     fail<ValueError>({"batch_dot"}, axes.size_,

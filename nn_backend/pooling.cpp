@@ -119,7 +119,7 @@ std::int64_t extent_of_patches(const char* what, std::int64_t places, std::int64
 /// of that place.
 Tensor local(const char* what, int axes, const Operand& inputs, const Operand& kernel, const std::int64_t* size,
              const std::int64_t* stride, const std::int64_t* places, bool channels_first) {
-  const DType dtype = dtype_beside(inputs, kernel);
+  const DType dtype = dtype_for_numbers(inputs, kernel);
   Arg x(inputs, dtype, what), w(kernel, dtype, what);
   dense(what, "inputs", x);
   const Body &b = x.body(), &k = Access::body(dense(what, "kernel", w));
@@ -208,7 +208,7 @@ Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& ke
     const bool channels_first = normalize_data_format(data_format) == "channels_first";
     numbers_for(what, "kernel_size", kernel_size, 1, &size);
     numbers_for(what, "strides", strides, 1, &stride);
-    Arg w(kernel, dtype_beside(inputs, kernel), what);
+    Arg w(kernel, dtype_for_numbers(inputs, kernel), what);
     const std::int64_t places = known_size(what, Access::body(dense(what, "kernel", w)), 0);
     return local(what, 1, inputs, w.tensor(), &size, &stride, &places, channels_first);
   });
@@ -232,7 +232,7 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
   const char* what = "bias_add";
   return attribute_errors(what, [&] {
     const bool channels_first = normalize_data_format(data_format) == "channels_first";
-    const DType dtype = dtype_beside(x_operand, bias_operand);
+    const DType dtype = dtype_for_numbers(x_operand, bias_operand);
     Arg x(x_operand, dtype, what), bias(bias_operand, dtype, what);
     dense(what, "x", x);
     const TensorSpec &s = x.body(), &b = Access::body(dense(what, "bias", bias));

@@ -124,7 +124,7 @@ Tensor operator*(const Operand& a, const Operand& b) {
 }
 Tensor operator/(const Operand& a, const Operand& b) {
   KASSETTE_ROUTE(Divide::name, a / b, a, b);
-  DType dtype = dtype_beside(a, b);
+  DType dtype = dtype_for_numbers(a, b);
   if (!dtype.is_integer()) return binary<Divide>(a, b);
   Arg x(a, dtype, Divide::name), y(b, dtype, Divide::name);
   if (y.tensor().defined() && y.tensor().dtype() != x.tensor().dtype()) return binary<Divide>(x.tensor(), y.tensor());

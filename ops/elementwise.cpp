@@ -173,9 +173,9 @@ void elementwise_kernel(const OpCall& call) {
   run_large(call, family, loops, out, n);
 }
 
-Tensor apply_beside(const OpDef& op, const Operand& x, const Operand& y) {
+Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y) {
   if (is_tensor_operand(x) && is_tensor_operand(y)) return apply1(op, {tensor_of(x), tensor_of(y)});
-  DType dtype = dtype_beside(x, y);
+  DType dtype = dtype_for_numbers(x, y);
   Arg a(x, dtype, op.name), b(y, dtype, op.name);
   return apply1(op, {a, b});
 }

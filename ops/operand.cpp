@@ -178,7 +178,7 @@ Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions frac
   return t;
 }
 
-DType dtype_beside(const Operand& a, const Operand& b) {
+DType dtype_for_numbers(const Operand& a, const Operand& b) {
   for (const Operand* o : {&a, &b})
     if (is_tensor_operand(*o) && tensor_of(*o).defined()) return Access::body(tensor_of(*o)).dtype;
   return DType();

@@ -36,8 +36,8 @@ class Arg {
   const Tensor* tensor_;
 };
 
-/// The dtype for numbers beside these operands: that of the first one that is a tensor, else none.
-DType dtype_beside(const Operand& a, const Operand& b);
+/// The dtype of the numbers and lists among these operands: that of the first one that is a tensor, else none.
+DType dtype_for_numbers(const Operand& a, const Operand& b);
 
 /// A new concrete tensor with uninitialised elements.
 Tensor empty_tensor(const TensorSpec& spec, const char* what = "tensor", Device device = cpu);

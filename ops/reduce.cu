@@ -230,7 +230,7 @@ void run_extremum_mask(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     const T *in = call.in[0].as<T>(), *y = call.in[1].as<T>();
     fold_groups<std::int64_t>(call, g, Sum<std::int64_t>(), Same<T>{{in}, y}, Counted{count});
-    launch_each<2>(call, Share<T>{in, y, count, call.out_as<T>()}, beside_groups(x, mask));
+    launch_each<2>(call, Share<T>{in, y, count, call.out_as<T>()}, operands_by_group(x, mask));
   });
 }
 

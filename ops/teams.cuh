@@ -142,7 +142,7 @@ unsigned blocks_of(const Groups& g) {
 }
 
 /// Operands for a launch over the elements of x: operand 0 is the element, operand 1 the number of its group.
-inline Operands beside_groups(const TensorSpec& x, unsigned mask) {
+inline Operands operands_by_group(const TensorSpec& x, unsigned mask) {
   Operands o{};
   o.n = x.numel();
   std::int64_t stride[2][kMaxRank], step = 1, group = 1;
