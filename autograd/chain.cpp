@@ -28,7 +28,7 @@ Chain::Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t a
       large_(device == cpu && may_take(FastPath::streamed) &&
              shape.numel() * element_ >= fast_path_thresholds.streamed) {}
 
-ChainCode& Chain::add(ChainOpcode opcode, const Place& p) {
+ChainCode& Chain::add(ChainOpcode opcode, const ChainOperand& p) {
   ChainCode& c = *new (&code_[n_code_]) ChainCode;
   from_[n_code_++] = p;
   c.opcode = opcode;
@@ -39,7 +39,7 @@ ChainCode& Chain::add(ChainOpcode opcode, const Place& p) {
   return c;
 }
 
-Place Chain::repeated(const std::byte* one, int source) {
+ChainOperand Chain::repeated(const std::byte* one, int source) {
   for (int i = 0; i < n_ones_; ++i)
     if (ones_[i].source == source && (source >= 0 || ones_[i].from == one)) return {.chunk = ones_[i].chunk};
   ones_[n_ones_++] = {one, source, n_chunks_};
@@ -49,7 +49,7 @@ Place Chain::repeated(const std::byte* one, int source) {
 /// Processors prefetch one stream by themselves; several operands beside results that are written need prefetch
 /// instructions.
 bool Chain::fetches() const { return table_.fetch[d_] && shape_.numel() * element_ >= fast_path_thresholds.fetched; }
-void Chain::fetch(const Place& p) {
+void Chain::fetch(const ChainOperand& p) {
   if (!p.base) return;
   for (int i = 0; i < n_fetch_; ++i)
     if (code_[i].operand == p.base) return;
@@ -63,7 +63,7 @@ void Chain::store_result(std::byte* to, bool fresh) {
   add((streams ? table_.stream : table_.store)[d_], memory(to));
 }
 
-void Chain::call(const OpDef& op, const Attrs& attrs, const Place& pair) {
+void Chain::call(const OpDef& op, const Attrs& attrs, const ChainOperand& pair) {
   ChainCode& c = add(table_.call[d_], pair);
   c.loop = op.loops->find(d_ ? float64 : float32)->by[0];
   c.attrs = &attrs;
@@ -76,12 +76,12 @@ void Chain::unary(const OpDef& op, const Attrs& attrs) {
   else call(op, attrs, new_chunk());
 }
 
-void Chain::binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned) {
+void Chain::binary(const OpDef& op, const Attrs& attrs, const ChainOperand& other, bool turned) {
   if (ChainOpcode opcode = binary_opcode(table_, d_, op, turned)) {
     add(opcode, other);
     return;
   }
-  const Place first = new_chunk(), second = new_chunk();
+  const ChainOperand first = new_chunk(), second = new_chunk();
   store(turned ? second : first);
   load(other);
   if (!turned) {

@@ -45,7 +45,7 @@ struct ChainCode {
 
 /// The location of an operand: memory that advances with the chunks, or a temporary chunk that each thread has for
 /// itself.
-struct Place {
+struct ChainOperand {
   std::byte* base = nullptr;  // null: a chunk, or memory of a source
   int chunk = -1;
   int source = -1;         // a buffer whose address is set before each run (Chain::place_sources)
@@ -54,7 +54,7 @@ struct Place {
 };
 
 /// A chunk filled with one element, which is read from memory (0 where `from` is null) or from a source.
-struct ChainOne {
+struct ChainConstant {
   const std::byte* from;
   int source, chunk;
 };

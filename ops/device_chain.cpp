@@ -95,7 +95,7 @@ void run_chain(Device device, const ChainView& chain) {
   int n_operands = 0, n_params = 0;
   for (int i = 0; i < to.n_code; ++i) {
     const ChainCode& c = chain.code[i];
-    const Place& from = chain.from[i];
+    const ChainOperand& from = chain.from[i];
     const std::uintptr_t number = number_of(c.opcode);
     if (number == 0)
       fail<NotImplementedError>({"function"}, "an elementwise op of its chain has no kernel on ", device);
@@ -107,7 +107,7 @@ void run_chain(Device device, const ChainView& chain) {
       continue;
     }
     const auto* one = std::find_if(chain.ones, chain.ones + chain.n_ones,
-                                   [&](const ChainOne& o) { return !c.moves && o.chunk == from.chunk; });
+                                   [&](const ChainConstant& o) { return !c.moves && o.chunk == from.chunk; });
     int index;
     if (c.moves) {
       made.where = D::kMemory;
