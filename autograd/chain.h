@@ -31,9 +31,9 @@ class Chain {
   /// `at_once`: the elements that one thread runs through on the CPU, by which the chunks are chosen.
   Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once);
 
-  static ChainOperand memory(std::byte* base, std::int64_t skip = 0) { return {.base = base, .skip = skip}; }
-  static ChainOperand of_source(int source, std::int64_t first = 0, std::int64_t skip = 0) {
-    return {.source = source, .first = first, .skip = skip};
+  static ChainOperand memory(std::byte* base, std::int64_t row_gap = 0) { return {.base = base, .row_gap = row_gap}; }
+  static ChainOperand of_source(int source, std::int64_t offset = 0, std::int64_t row_gap = 0) {
+    return {.source = source, .offset = offset, .row_gap = row_gap};
   }
   ChainOperand new_chunk() { return {.chunk = n_chunks_++}; }
   static constexpr const std::byte* kZero = nullptr;
@@ -96,7 +96,7 @@ class Chain {
   template <class F>
   void place_sources(F&& base_of) {
     for (int i = 0; i < n_code_; ++i)
-      if (from_[i].source >= 0) code_[i].operand = base_of(from_[i].source) + from_[i].first;
+      if (from_[i].source >= 0) code_[i].operand = base_of(from_[i].source) + from_[i].offset;
     for (int i = 0; i < n_ones_; ++i)
       if (ones_[i].source >= 0) ones_[i].from = base_of(ones_[i].source);
   }

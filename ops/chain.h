@@ -36,8 +36,8 @@ using ChainOpcode = void (*)();
 /// An instruction. It works on the chunk in registers, called `acc`.
 struct ChainCode {
   ChainOpcode opcode;
-  std::byte* operand;  // address of the operand or of the target of a store, for the first chunk or for all
-  std::int64_t moves;  // mask for offsets: all ones if `operand` advances with the chunks, else 0
+  std::byte* operand;         // address of the operand or of the target of a store, for the first chunk or for all
+  std::int64_t advance_mask;  // mask for offsets: all ones if `operand` advances with the chunks, else 0
   Params params;
   Loop loop;  // for `call` only
   const Attrs* attrs;
@@ -48,9 +48,9 @@ struct ChainCode {
 struct ChainOperand {
   std::byte* base = nullptr;  // null: a chunk, or memory of a source
   int chunk = -1;
-  int source = -1;         // a buffer whose address is set before each run (Chain::place_sources)
-  std::int64_t first = 0;  // byte offset into the source
-  std::int64_t skip = 0;   // bytes between the end of a row and the start of the next; negative to read a row again
+  int source = -1;           // a buffer whose address is set before each run (Chain::place_sources)
+  std::int64_t offset = 0;   // byte offset into the source
+  std::int64_t row_gap = 0;  // bytes between the end of a row and the start of the next; negative to read a row again
 };
 
 /// A chunk filled with one element, which is read from memory (0 where `from` is null) or from a source.

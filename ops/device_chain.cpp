@@ -55,10 +55,10 @@ class KeptPlaces {
   bool used_[D::kMostKept] = {};
 };
 
-int operand_of(D& to, int& n, std::byte* base, std::int64_t skip) {
+int operand_of(D& to, int& n, std::byte* base, std::int64_t row_gap) {
   for (int i = 0; i < n; ++i)
-    if (to.operands[i].base == base && to.operands[i].skip == skip) return i;
-  to.operands[n] = {base, skip};
+    if (to.operands[i].base == base && to.operands[i].row_gap == row_gap) return i;
+  to.operands[n] = {base, row_gap};
   return n++;
 }
 
@@ -107,11 +107,11 @@ void run_chain(Device device, const ChainView& chain) {
       continue;
     }
     const auto* one = std::find_if(chain.ones, chain.ones + chain.n_ones,
-                                   [&](const ChainConstant& o) { return !c.moves && o.chunk == from.chunk; });
+                                   [&](const ChainConstant& o) { return !c.advance_mask && o.chunk == from.chunk; });
     int index;
-    if (c.moves) {
+    if (c.advance_mask) {
       made.where = D::kMemory;
-      index = operand_of(to, n_operands, c.operand, from.skip);
+      index = operand_of(to, n_operands, c.operand, from.row_gap);
     } else if (one != chain.ones + chain.n_ones) {
       made.where = D::kOne;
       index = operand_of(to, n_operands, const_cast<std::byte*>(one->from), 0);
