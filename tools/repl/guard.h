@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "tools/repl/places.h"
+#include "tools/repl/source_lines.h"
 
 namespace repl {
 
@@ -16,9 +16,9 @@ bool take_interrupt();
 /// How a guarded call ended.
 struct Guarded {
   bool ok;
-  std::string error;  // one line, where not ok and the body has not said it itself
-  bool crashed;       // a signal other than Ctrl-C
-  Place place = {};   // of the error
+  std::string error;   // one line, where not ok and the body has not said it itself
+  bool crashed;        // a signal other than Ctrl-C
+  SourceLine at = {};  // of the error
 };
 /// Runs body. A signal jumps back here only between kassette_repl_enter() and kassette_repl_leave(): a jump out of the
 /// compiler would leave it broken.

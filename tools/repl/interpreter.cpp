@@ -139,16 +139,16 @@ struct Interpreter::Impl {
       if (begin != std::string::npos) typed.try_emplace(line, text.substr(begin));
     }
   }
-  /// An error of what ran, with its place: the file and line, or at a prompt the line itself, unless it is the only one
-  /// of the input.
-  void say_at(const Place& place, const std::string& text) {
-    const bool at_prompt = !locations && place.file == prompt;
+  /// Prints an error of code that ran, with its file and line, or at a prompt with the text of the line, unless it is
+  /// the only one of the input.
+  void say_at(const SourceLine& at, const std::string& text) {
+    const bool at_prompt = !locations && at.file == prompt;
     const std::string before = where;
-    if (place.line && !at_prompt) where = place.file + ":" + std::to_string(place.line) + ": ";
+    if (at.line && !at_prompt) where = at.file + ":" + std::to_string(at.line) + ": ";
     say(text);
     where = before;
-    auto line = at_prompt ? typed.find(place.line) : typed.end();
-    if (line != typed.end() && (place.line < first_line || typed.count(first_line + 1)))
+    auto line = at_prompt ? typed.find(at.line) : typed.end();
+    if (line != typed.end() && (at.line < first_line || typed.count(first_line + 1)))
       std::cerr << "  at: " << line->second << std::endl;
   }
 
@@ -271,7 +271,7 @@ struct Interpreter::Impl {
         return false;
       });
       std::cout.flush();
-      if (!result.error.empty()) say_at(result.place, result.error);
+      if (!result.error.empty()) say_at(result.at, result.error);
       ok = result.ok;
     }
     names->declared(parsed->TUPart, ok);
@@ -289,8 +289,8 @@ Interpreter::Interpreter(const Settings& settings) : impl_(new Impl) {
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::InitializeNativeTargetAsmParser();  // `asm` in a line or a header
   static std::string include = "-I" + settings.include_dir;
-  // For Note [Places]: line tables. Without the last, a template parameter of a template takes what it should not, and
-  // xtensor is ambiguous.
+  // For Note [Source lines]: line tables. Without the last, a template parameter of a template takes what it should
+  // not, and xtensor is ambiguous.
   std::vector<const char*> arguments = {"-std=c++17",
                                         "-gline-tables-only",
                                         "-xc++",
