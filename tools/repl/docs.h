@@ -6,7 +6,7 @@
 namespace repl {
 
 /// A documented declaration of the installed headers.
-struct Entry {
+struct DocEntry {
   std::string name;         // "softmax", "Tensor::item"
   std::string scope;        // "kassette::backend", "kassette"
   std::string declaration;  // as in the header, without KASSETTE_API
@@ -15,10 +15,10 @@ struct Entry {
 };
 
 /// Reads every header below include_dir/kassette. A comment belongs to the declaration right after it.
-std::vector<Entry> read_headers(const std::string& include_dir);
+std::vector<DocEntry> read_headers(const std::string& include_dir);
 
 /// What `?name` prints, for "softmax", "K::softmax" or "Tensor::item"; where there is no such name, the nearest ones.
-std::string documentation(const std::vector<Entry>& entries, std::string name);
+std::string documentation(const std::vector<DocEntry>& entries, std::string name);
 
 /// The text with lines of at most `width` columns, broken between words. Continuation lines are aligned with the text
 /// after the first run of spaces in their line, or else indented by four.

@@ -284,11 +284,11 @@ struct Interpreter::Impl {
   }
 };
 
-Interpreter::Interpreter(const Settings& settings) : impl_(new Impl) {
+Interpreter::Interpreter(const InterpreterOptions& options) : impl_(new Impl) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::InitializeNativeTargetAsmParser();  // `asm` in a line or a header
-  static std::string include = "-I" + settings.include_dir;
+  static std::string include = "-I" + options.include_dir;
   // For Note [Source lines]: line tables. Without the last, a template parameter of a template takes what it should
   // not, and xtensor is ambiguous.
   std::vector<const char*> arguments = {"-std=c++17",
@@ -308,21 +308,21 @@ Interpreter::Interpreter(const Settings& settings) : impl_(new Impl) {
   if (!made) throw std::runtime_error("clang's interpreter does not start: " + llvm::toString(made.takeError()));
   impl_->clang_ = std::move(*made);
   impl_->names.emplace(impl_->compiler());
-  impl_->locations = settings.locations;
-  impl_->colour = settings.colour;
+  impl_->locations = options.locations;
+  impl_->colour = options.colour;
   auto& diagnostics = impl_->compiler().getDiagnostics();
-  auto* options = &diagnostics.getDiagnosticOptions();
-  options->ShowColors = settings.colour;
-  options->ShowLocation = settings.locations;
-  options->ShowColumn = settings.locations;
-  options->ShowLineNumbers = 0;
-  options->ShowNoteIncludeStack = 0;
-  options->SnippetLineLimit = 4;
+  auto* shown = &diagnostics.getDiagnosticOptions();
+  shown->ShowColors = options.colour;
+  shown->ShowLocation = options.locations;
+  shown->ShowColumn = options.locations;
+  shown->ShowLineNumbers = 0;
+  shown->ShowNoteIncludeStack = 0;
+  shown->SnippetLineLimit = 4;
   diagnostics.setShowOverloads(clang::Ovl_Best);
-  impl_->messages = new Messages(options);
+  impl_->messages = new Messages(shown);
   impl_->messages->BeginSourceFile(impl_->compiler().getLangOpts(), &impl_->compiler().getPreprocessor());
   diagnostics.setClient(impl_->messages, true);
-  if (impl_->execute(settings.prelude, /*quiet=*/false, /*check_first=*/false) != Impl::kRan)
+  if (impl_->execute(options.prelude, /*quiet=*/false, /*check_first=*/false) != Impl::kRan)
     throw std::runtime_error("the headers of kassette do not compile");
   impl_->names->keep_all();
   impl_->in_user_code = true;

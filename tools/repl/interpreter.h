@@ -7,7 +7,7 @@
 namespace repl {
 
 /// How to start an Interpreter.
-struct Settings {
+struct InterpreterOptions {
   std::string include_dir;  // where <kassette/...> is
   std::string prelude;      // what every session begins with
   bool colour = false;
@@ -19,7 +19,7 @@ struct Settings {
 class Interpreter {
  public:
   /// Throws std::runtime_error where clang cannot start.
-  explicit Interpreter(const Settings& settings);
+  explicit Interpreter(const InterpreterOptions& options);
   ~Interpreter();
   /// Runs a piece of input that begins at `line` of `file`. Errors have been written to standard error when it returns.
   bool run(const std::string& code, const std::string& file, int line);
