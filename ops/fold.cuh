@@ -89,7 +89,7 @@ struct RowPack {
 };
 /// Groups as runs of contiguous elements that are cut into packs.
 struct Rows {
-  Walk kept, outer;         // first elements of groups; offsets of the runs in a group
+  AxesLayout kept, outer;   // first elements of groups; offsets of the runs in a group
   std::int64_t run, packs;  // members of a run; the most packs that it can touch
   Divider by_packs;
   bool aligned;  // every run begins with a pack
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
 // ---- columns --------------------------------------------------------------------------------------------------------
 /// Groups as columns of a matrix.
 struct Columns {
-  Walk kept, along;
+  AxesLayout kept, along;
   int width;    // threads side by side, 2^k
   bool whole;   // a thread has a pack of columns, else one column
   bool packed;  // a pack is one load

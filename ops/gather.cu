@@ -265,7 +265,7 @@ void run_one_hot(const OpCall& call) {
 
 // ---- adjoints of repeat_elements and tile: sums over the copies, in their order -------------------------------------
 template <class T>
-__global__ void sum_each(Walk kept, Walk copies, const T* from, T* out) {
+__global__ void sum_each(AxesLayout kept, AxesLayout copies, const T* from, T* out) {
   using C = std::conditional_t<std::is_same_v<T, bool>, int, Wide<T>>;
   for (std::int64_t t = Thread::first(); t < kept.n; t += Thread::step()) {
     const std::int64_t at = kept[t];
@@ -280,7 +280,7 @@ __global__ void sum_each(Walk kept, Walk copies, const T* from, T* out) {
 
 void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) {
   const TensorSpec& out = *call.out[0];
-  Walk of_kept, of_copies;
+  AxesLayout of_kept, of_copies;
   for (int d = 0; d < kept.rank; ++d) of_kept.push(kept.dims[d], kept.from[d]);
   for (int d = 0; d < copies.rank; ++d) of_copies.push(copies.dims[d], copies.from[d]);
   for_dtype<Domain::anything>(out.dtype, [&](auto* p) {
