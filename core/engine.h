@@ -9,7 +9,7 @@
 
 namespace kassette {
 
-struct EngineAccess;  // the library's way into these classes
+struct ExternalBackendAccess;  // the library's way into these classes
 
 namespace engine {
 
@@ -74,7 +74,7 @@ class KASSETTE_API Value {
     double float_;
     void* object_;
   };
-  friend struct kassette::EngineAccess;
+  friend struct kassette::ExternalBackendAccess;
 };
 
 /// One call of a K function. Arguments that the user left out have their defaults. Tensors may be the backend's own or
@@ -96,7 +96,7 @@ class KASSETTE_API Call {
   int n_args_;
   Value (*run_native_)(const void* call) = nullptr;
   const void* native_ = nullptr;
-  friend struct kassette::EngineAccess;
+  friend struct kassette::ExternalBackendAccess;
 };
 
 /// A function of a backend. The name is that of the K function (switch_ with its underscore); operators are add,

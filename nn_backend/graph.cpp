@@ -61,7 +61,7 @@ engine::Value box(const Function& f) {
 template <>
 struct ops::Unbox<Function> {
   static Function from(const engine::Value& v) {
-    const engine::Code* code = EngineAccess::code(v);
+    const engine::Code* code = ExternalBackendAccess::code(v);
     if (!code) fail<TypeError>({"engine"}, "code is expected");
     if (code->run == run_function) return *static_cast<const Function*>(code->state);
     return FunctionAccess::make(Plan::external(v));

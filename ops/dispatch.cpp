@@ -167,7 +167,7 @@ Boxed guarded(const char* name, F f) {
   Context& c = context();
   const ExternalBackend* b = external_backend();
   const char* backend = b ? b->name.c_str() : "";
-  EngineAccess::Frame frame;
+  ExternalBackendAccess::Frame frame;
   Scoped<bool> inside(c.native, true);
   Scoped<void*> innermost(c.engine_frame, &frame);
   try {
@@ -189,12 +189,12 @@ Boxed guarded(const char* name, F f) {
 
 }  // namespace
 
-Boxed call_backend(const char* name, const Boxed* args, int n_args, EngineAccess::RunNative run_native,
+Boxed call_backend(const char* name, const Boxed* args, int n_args, ExternalBackendAccess::RunNative run_native,
                    const void* native) {
   const ExternalBackend* b = external_backend();
   ExternalBackend::Run run = b ? b->find(name) : nullptr;
   if (!run) fail<NotImplementedError>({name}, "the backend '", b ? b->name : "", "' does not provide it");
-  return guarded(name, [&] { return run(EngineAccess::call(name, args, n_args, run_native, native)); });
+  return guarded(name, [&] { return run(ExternalBackendAccess::call(name, args, n_args, run_native, native)); });
 }
 Boxed call_code(const char* name, const Boxed& code, std::initializer_list<Boxed> args) {
   return guarded(name, [&] { return code(args); });
@@ -207,7 +207,7 @@ Boxed detail::run_callback(Boxed (*run)(const void* f, const Boxed* args), const
   try {
     return run(f, args);
   } catch (...) {
-    EngineAccess::let_pass();
+    ExternalBackendAccess::let_pass();
     throw;
   }
 }

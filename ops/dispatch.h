@@ -15,7 +15,7 @@
 #include <kassette/error.h>
 #include <kassette/kept.h>
 
-#include "core/engine_access.h"
+#include "core/external_backend_access.h"
 #include "ops/op.h"
 
 namespace kassette::ops {
@@ -115,8 +115,8 @@ R unbox(const char* name, const engine::Value& answer) {
 /// Calls the backend's entry. Throws NotImplementedError if it has none. A foreign exception of the backend becomes a
 /// RuntimeError that names the function and the backend; Errors, and exceptions that only pass through the backend, are
 /// rethrown unchanged.
-engine::Value call_backend(const char* name, const engine::Value* args, int n_args, EngineAccess::RunNative run_native,
-                           const void* native);
+engine::Value call_backend(const char* name, const engine::Value* args, int n_args,
+                           ExternalBackendAccess::RunNative run_native, const void* native);
 /// Calls a callable that the backend returned, in the same way.
 engine::Value call_code(const char* name, const engine::Value& code, std::initializer_list<engine::Value> args);
 
