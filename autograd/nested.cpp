@@ -43,7 +43,7 @@ ScopeState scope_of_its_own(bool symbolic) {
   ScopeState s;
   s.symbolic = symbolic;
   s.native = context().native;
-  s.engine_frame = context().engine_frame;
+  s.external_call = context().external_call;
   s.randoms = context().randoms;
   return s;
 }

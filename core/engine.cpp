@@ -195,7 +195,7 @@ const Handle& handle_of(const Body& b) { return static_cast<const Handle&>(*b.no
 
 }  // namespace
 
-// To our own engine a foreign tensor is a leaf without a value, with a flag by which ops refuse it.
+// To the built-in backend a foreign tensor is a leaf without a value, with a flag by which ops refuse it.
 Tensor wrap(void* handle, const TensorKind* kind, const Shape& shape, DType dtype) {
   Ref<Extra> held;
   try {
@@ -242,7 +242,7 @@ std::ostream& describe_foreign(std::ostream& os, const Body& b) {
 // ---- exceptions that only pass through a backend --------------------------------------------------------------------
 
 void ExternalBackendAccess::let_pass() {
-  if (auto* frame = static_cast<Frame*>(context().engine_frame)) frame->passing = std::current_exception();
+  if (auto* frame = static_cast<Frame*>(context().external_call)) frame->passing = std::current_exception();
 }
 
 }  // namespace kassette

@@ -86,7 +86,7 @@ class KASSETTE_API Call {
   int size() const { return n_args_; }
   /// Throws ValueError beyond the end.
   const Value& operator[](int i) const;
-  /// What our own engine answers to this call. Throws NotImplementedError where the function is not one of ours.
+  /// What the built-in backend answers to this call. Throws NotImplementedError where the function is not one of ours.
   Value native() const;
 
  private:
@@ -138,8 +138,8 @@ KASSETTE_API Tensor wrap(void* handle, const TensorKind* kind, const Shape& shap
 /// The handle, or null where x is not of that kind.
 KASSETTE_API void* unwrap(const Tensor& x, const TensorKind* kind);
 
-/// While it lives, K functions and operators on this thread are our own engine's. So they are inside a call of a
-/// backend.
+/// While it lives, K functions and operators on this thread are those of the built-in backend. So they are inside a
+/// call of a backend.
 class KASSETTE_API Native {
  public:
   Native();

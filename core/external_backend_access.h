@@ -20,8 +20,8 @@ struct ExternalBackendAccess {
   }
   /// The code that a value holds; null if it holds something else.
   static const engine::Code* code(const engine::Value& value);
-  /// A call into a backend in progress. `passing` is an exception of our own engine, or of user code that the backend
-  /// calls: if the backend lets it through, it is not reported as the backend's failure.
+  /// A call into a backend in progress. `passing` is an exception of the built-in backend, or of user code that the
+  /// backend calls: if the backend lets it through, it is not reported as the backend's failure.
   struct Frame {
     std::exception_ptr passing;
   };

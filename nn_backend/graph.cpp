@@ -466,7 +466,7 @@ struct AfterList final : AfterUpdates, After {
 }  // namespace
 
 ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr), old_(context().after) {
-  if (leaves_engine()) {
+  if (runs_externally()) {
     auto* elsewhere = new AfterElsewhere;
     std::unique_ptr<After> held(elsewhere);
     elsewhere->end = route(

@@ -114,13 +114,13 @@ namespace kassette {
 using namespace ops;
 
 Tensor operator+(const Operand& a, const Operand& b) {
-  return own_engine() ? binary<Add>(a, b) : perhaps_elsewhere<Add>(a, b, operator+);
+  return built_in_active() ? binary<Add>(a, b) : perhaps_elsewhere<Add>(a, b, operator+);
 }
 Tensor operator-(const Operand& a, const Operand& b) {
-  return own_engine() ? binary<Subtract>(a, b) : perhaps_elsewhere<Subtract>(a, b, operator-);
+  return built_in_active() ? binary<Subtract>(a, b) : perhaps_elsewhere<Subtract>(a, b, operator-);
 }
 Tensor operator*(const Operand& a, const Operand& b) {
-  return own_engine() ? binary<Multiply>(a, b) : perhaps_elsewhere<Multiply>(a, b, operator*);
+  return built_in_active() ? binary<Multiply>(a, b) : perhaps_elsewhere<Multiply>(a, b, operator*);
 }
 Tensor operator/(const Operand& a, const Operand& b) {
   KASSETTE_ROUTE(Divide::name, a / b, a, b);

@@ -15,7 +15,7 @@ namespace kassette::ops {
 
 using Boxed = engine::Value;
 
-constinit std::atomic<Engine> engine_in_use{Engine::unset};
+constinit std::atomic<ActiveBackend> active_backend{ActiveBackend::unset};
 
 namespace {
 constinit std::atomic<const ExternalBackend*> backend_in_use{nullptr};
@@ -28,10 +28,10 @@ ExternalBackend::Run ExternalBackend::find(std::string_view function) const {
 
 void use_backend(const ExternalBackend* backend) {
   if (backend) backend_in_use.store(backend, std::memory_order_release);
-  engine_in_use.store(backend ? Engine::external : Engine::native, std::memory_order_release);
+  active_backend.store(backend ? ActiveBackend::external : ActiveBackend::native, std::memory_order_release);
 }
 const ExternalBackend* external_backend() {
-  return engine_in_use.load(std::memory_order_acquire) == Engine::external
+  return active_backend.load(std::memory_order_acquire) == ActiveBackend::external
              ? backend_in_use.load(std::memory_order_acquire)
              : nullptr;
 }
@@ -39,7 +39,7 @@ const ExternalBackend* external_backend() {
 bool external_answers() {
   if (context().native) return false;
   load_configuration();
-  return engine_in_use.load(std::memory_order_acquire) == Engine::external;
+  return active_backend.load(std::memory_order_acquire) == ActiveBackend::external;
 }
 
 // - boxing ------------------------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ Boxed guarded(const char* name, F f) {
   const char* backend = b ? b->name.c_str() : "";
   ExternalBackendAccess::Frame frame;
   Scoped<bool> inside(c.native, true);
-  Scoped<void*> innermost(c.engine_frame, &frame);
+  Scoped<void*> innermost(c.external_call, &frame);
   try {
     return f();
   } catch (const Error&) {
