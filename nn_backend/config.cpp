@@ -11,7 +11,7 @@
 #include <string>
 
 #include "core/text.h"
-#include "nn_backend/engines.h"
+#include "nn_backend/load_backend.h"
 #include "nn_backend/settings.h"
 #include "nn_backend/snapshot.h"
 #include "ops/arithmetic.h"

@@ -1,4 +1,4 @@
-// nn_backend/engines.h - loading the backend that the configuration names.
+// nn_backend/load_backend.h - loading the backend that the configuration names.
 #pragma once
 #include <string>
 

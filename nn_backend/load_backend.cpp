@@ -1,6 +1,6 @@
-// nn_backend/engines.cpp - loading the backend that the configuration names: the built-in one, a factory registered by
-// the program, or a library.
-#include "nn_backend/engines.h"
+// nn_backend/load_backend.cpp - loading the backend that the configuration names: the built-in one, a factory
+// registered by the program, or a library.
+#include "nn_backend/load_backend.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
