@@ -204,8 +204,8 @@ void allocate_output(Body& out, Device device);
 Tensor scalar_on(const Body& scalar, Device device);
 /// Returns `t`, or a copy on `device` if `t` is a single number on the CPU and `device` is another one.
 Tensor number_on(const Tensor& t, Device device);
-/// Lets those numbers go.
-void forget_scalars();
+/// Clears the cache of scalar_on().
+void clear_scalar_cache();
 
 /// The value that reading `b` gives now: its own storage, or that of its variable. Its storage is null if `b` has no
 /// value.

@@ -81,7 +81,7 @@ Tensor number_on(const Tensor& t, Device device) {
   const Body& b = Access::body(t);
   return b.device == cpu && device != cpu && b.rank == 0 ? scalar_on(b, device) : t;
 }
-void forget_scalars() {
+void clear_scalar_cache() {
   Numbers& n = numbers();
   std::lock_guard<std::mutex> lock(n.mutex);
   n.held.clear();
