@@ -32,20 +32,20 @@ class Chain {
   /// `at_once`: the number of elements that one thread processes on the CPU; it decides the chunk size.
   Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once);
 
-  static Place memory(std::byte* base, std::int64_t skip = 0) { return {.base = base, .skip = skip}; }
-  static Place of_source(int source, std::int64_t first = 0, std::int64_t skip = 0) {
-    return {.source = source, .first = first, .skip = skip};
+  static ChainOperand memory(std::byte* base, std::int64_t row_gap = 0) { return {.base = base, .row_gap = row_gap}; }
+  static ChainOperand of_source(int source, std::int64_t offset = 0, std::int64_t row_gap = 0) {
+    return {.source = source, .offset = offset, .row_gap = row_gap};
   }
-  Place new_chunk() { return {.chunk = n_chunks_++}; }
+  ChainOperand new_chunk() { return {.chunk = n_chunks_++}; }
   static constexpr const std::byte* kZero = nullptr;
   /// A chunk filled with one element, which is read from `one` (kZero: 0) or, if that is not -1, from `source`.
-  Place repeated(const std::byte* one, int source = -1);
+  ChainOperand repeated(const std::byte* one, int source = -1);
 
   /// True if the operands are large enough to be prefetched.
   bool fetches() const;
-  void fetch(const Place& p);
-  void load(const Place& p) { add(table_.load[d_], p); }
-  void store(const Place& p) { add(table_.store[d_], p); }
+  void fetch(const ChainOperand& p);
+  void load(const ChainOperand& p) { add(table_.load[d_], p); }
+  void store(const ChainOperand& p) { add(table_.store[d_], p); }
   /// Stores a result. If it is fresh, large and aligned, non-temporal stores write it past the caches: plain stores
   /// read each cache line before they overwrite it, and 2 * x + 1 over 10^7 floats takes 1.4 times as long. `fresh`:
   /// the memory is not that of an operand. An operand's lines have just been loaded, and non-temporal stores would have
@@ -53,7 +53,7 @@ class Chain {
   void store_result(std::byte* to, bool fresh);
   void unary(const OpDef& op, const Attrs& attrs);
   /// `reversed`: the value in registers is the second operand.
-  void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool reversed);
+  void binary(const OpDef& op, const Attrs& attrs, const ChainOperand& other, bool reversed);
   /// Adds the code of an op of one or two inputs. `acc`: the slot whose value is in registers, which becomes
   /// the op's output; place(slot) returns where a slot's value is.
   template <class F>
@@ -97,7 +97,7 @@ class Chain {
   template <class F>
   void place_sources(F&& base_of) {
     for (int i = 0; i < n_code_; ++i)
-      if (from_[i].source >= 0) code_[i].operand = base_of(from_[i].source) + from_[i].first;
+      if (from_[i].source >= 0) code_[i].operand = base_of(from_[i].source) + from_[i].offset;
     for (int i = 0; i < n_ones_; ++i)
       if (ones_[i].source >= 0) ones_[i].from = base_of(ones_[i].source);
   }
@@ -120,8 +120,8 @@ class Chain {
     UninitializedArray<ChainCode, kMaxCode> code_;
   };
 
-  ChainCode& add(ChainOpcode opcode, const Place& p);
-  void call(const OpDef& op, const Attrs& attrs, const Place& pair);
+  ChainCode& add(ChainOpcode opcode, const ChainOperand& p);
+  void call(const OpDef& op, const Attrs& attrs, const ChainOperand& pair);
   void start(ChainCode* code, std::byte* chunks) const;
   void run_rest(const ChainCode* code, std::byte* chunks, std::int64_t at, std::int64_t n) const;
 
@@ -132,8 +132,8 @@ class Chain {
   const bool large_;  // fresh results are stored past the caches
   int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
   UninitializedArray<ChainCode, kMaxCode> code_;
-  UninitializedArray<Place, kMaxCode> from_;
-  UninitializedArray<ChainOne, 2 * kMaxOps> ones_;
+  UninitializedArray<ChainOperand, kMaxCode> from_;
+  UninitializedArray<ChainConstant, 2 * kMaxOps> ones_;
 };
 
 }  // namespace kassette::autograd

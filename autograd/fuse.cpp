@@ -202,7 +202,7 @@ void Plan::fetch_operands(Chain& chain, const Frame& f, const FusionGroup& group
 }
 
 void Plan::add_instructions(Chain& chain, const Frame& f, const FusionGroup& group) const {
-  Place kept[Chain::kMaxOps];  // the chunks of results that are read again
+  ChainOperand kept[Chain::kMaxOps];  // the chunks of results that are read again
   auto place = [&](int slot) {
     const Body& b = *f.at[slot];
     bool one = is_splat(b) || (b.numel() == 1 && group.n != 1);

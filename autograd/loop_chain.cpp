@@ -193,7 +193,7 @@ std::ptrdiff_t LoopChains::first_unfusible(std::size_t begin, std::size_t end) {
 
 /// Where the value of a slot is. `whole` > 0: its rows are that many elements apart, and are read from element `first`
 /// on.
-Place LoopChains::place(int s, LoopChain& to, std::int64_t first, std::int64_t whole) {
+ChainOperand LoopChains::place(int s, LoopChain& to, std::int64_t first, std::int64_t whole) {
   if (slot(s).chunk >= 0) return {.chunk = slot(s).chunk};
   std::int64_t n = body(s).numel(), size = dtype_.size(), width = shape_.width;
   if (n == 1 && shape_.numel() != 1) return to.chain.repeated(nullptr, s);
@@ -220,7 +220,7 @@ void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
   } else if (outside(0)) {
     if (bring(1)) to.chain.binary(*by.op, by.attrs, operand(0), /*reversed=*/true);
   } else if (bring(1)) {
-    const Place second = to.chain.new_chunk();
+    const ChainOperand second = to.chain.new_chunk();
     to.chain.store(second);
     if (bring(0)) to.chain.binary(*by.op, by.attrs, second, /*reversed=*/false);
   }
@@ -293,7 +293,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
       for (int i = 0; i < next.n_in; ++i) next_alone = next_alone || (reads(next, i) && in(next, i) == s.out);
     }
     if (made.uses > 0 && !next_alone) {
-      Place chunk = chain.new_chunk();
+      ChainOperand chunk = chain.new_chunk();
       made.chunk = chunk.chunk;
       chain.store(chunk);
     }

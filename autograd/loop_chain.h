@@ -75,7 +75,7 @@ class LoopChains {
   std::ptrdiff_t emit(std::size_t begin, std::size_t end, LoopChain& to);
   int sum_of(int s, std::size_t begin, std::size_t end);
   bool store_embedded(const Instruction& s, int whole, LoopChain& to);
-  Place place(int s, LoopChain& to, std::int64_t first = 0, std::int64_t whole = 0);
+  ChainOperand place(int s, LoopChain& to, std::int64_t first = 0, std::int64_t whole = 0);
   void slice_of(int s, std::int64_t first, LoopChain& to);
   void clear(std::size_t begin, std::size_t end);
 

@@ -43,7 +43,7 @@ ScopeState scope_of_its_own(bool symbolic) {
   ScopeState s;
   s.symbolic = symbolic;
   s.in_external_call = context().in_external_call;
-  s.engine_frame = context().engine_frame;
+  s.external_call = context().external_call;
   s.random_scopes = context().random_scopes;
   return s;
 }

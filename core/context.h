@@ -47,7 +47,7 @@ class Counter {
 struct ScopeState {
   bool recording = true;          // ops on tensors with history make nodes
   bool symbolic = false;          // inside K::symbolic or a body of control flow
-  bool in_external_call = false;  // inside a call of an external backend: K functions run in our own engine
+  bool in_external_call = false;  // inside a call of an external backend: K functions run in the built-in backend
   /// Nodes keep their constants, so that a function can replay them; false: kept for the backward pass alone.
   bool keeps_constants = true;
   std::uint8_t depth = 0;         // number of enclosing bodies of control flow
@@ -57,7 +57,7 @@ struct ScopeState {
   Device default_device = cpu;                         // where new tensors are made (DeviceScope)
   const ops::AfterUpdates* pending_updates = nullptr;  // inside control_dependencies
   int scoped_phase = -1;                               // the learning phase set by a scope, 0 or 1; -1: no such scope
-  void* engine_frame = nullptr;                        // the innermost call into an external backend
+  void* external_call = nullptr;                       // the innermost call into an external backend
   Tensors* updates = nullptr;                          // update ops of the callable that K::function is tracing
   const char* name_scope = nullptr;                    // "outer/inner/": the prefix of names
   testing::Random* random_scopes = nullptr;            // list of the live testing::Random objects, innermost first

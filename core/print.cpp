@@ -12,7 +12,7 @@
 
 #include "core/array_text.h"
 #include "core/convert.h"
-#include "core/engine_access.h"
+#include "core/external_backend_access.h"
 #include "core/sparse.h"
 #include "core/text.h"
 

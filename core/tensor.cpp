@@ -5,7 +5,7 @@
 #include <new>
 
 #include "core/convert.h"
-#include "core/engine_access.h"
+#include "core/external_backend_access.h"
 #include "core/large_vector.h"
 #include "core/sparse.h"
 #include "core/text.h"

@@ -31,7 +31,7 @@ const DeviceTransport* load(std::string* why) {
     *why = "KASSETTE_NCCL is 0";
     return nullptr;
   }
-  void* library = open_beside(kFile, why);
+  void* library = open_next_to_library(kFile, why);
   if (!library) return nullptr;
   using Entry = const DeviceTransport* (*)();
   auto entry = reinterpret_cast<Entry>(dlsym(library, "kassette_nccl_transport"));

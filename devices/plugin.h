@@ -104,9 +104,9 @@ struct HostServices {
   const ops::DeviceConvLimits* convolution;
   /// Whether products of float32 may be computed in TF32.
   const std::atomic<bool>* allow_tf32;
-  /// Throws the error that a kernel has reported: a Refusal (ops/refusals.h) and its numbers. `late`: the op was called
-  /// earlier, and is not the one that throws.
-  void (*refuse)(int refusal, const std::int64_t* numbers, bool late);
+  /// Throws the error that a kernel has reported: a Refusal (ops/refusals.h) and its numbers. `asynchronous`: the op
+  /// was called earlier, and is not the one that throws.
+  void (*refuse)(int refusal, const std::int64_t* numbers, bool asynchronous);
 };
 
 /// The device's part of kernels that are otherwise the same on every device (ops/strided.h, ops/tile.cpp). They only

@@ -57,7 +57,7 @@ Cuda& cuda_state() {
 }
 
 void* open_library(const std::string& stand_in, std::string* why) {
-  if (stand_in.empty()) return open_beside(kPluginFile, why);
+  if (stand_in.empty()) return open_next_to_library(kPluginFile, why);
   void* library = dlopen(stand_in.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) *why = dlerror();
   return library;

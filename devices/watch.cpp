@@ -28,13 +28,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// A slot for a thread that waits.
-struct Place {
+struct WaitSlot {
   std::mutex mutex;
   const std::function<std::string()>* describe = nullptr;  // null: free
   Clock::time_point since;
   bool timed = true;
 };
-constexpr int kPlaces = 16;
+constexpr int kSlots = 16;
 
 /// Work enqueued on a GPU that waits for other ranks, whether or not its thread waits.
 struct Enqueued {
@@ -45,7 +45,7 @@ struct Enqueued {
 };
 
 struct Watch {
-  Place places[kPlaces];
+  WaitSlot slots[kSlots];
   std::mutex mutex;
   std::deque<Enqueued> enqueued;  // in order
   std::atomic<double> seconds{600};
@@ -88,7 +88,7 @@ void run(const Transport& transport, int rank) {
                      "; the other ranks did not join (KASSETTE_RANKS_TIMEOUT sets the limit)"),
                 1);
     };
-    for (Place& p : state().places) {
+    for (WaitSlot& p : state().slots) {
       std::lock_guard<std::mutex> lock(p.mutex);
       if (p.describe) check(p.since, p.timed, *p.describe);
     }
@@ -124,8 +124,8 @@ void watch_ranks(const Transport& transport, int rank) {
 }
 
 int watch(const std::function<std::string()>* describe, bool timed) {
-  for (int i = 0; i < kPlaces; ++i) {
-    Place& p = state().places[i];
+  for (int i = 0; i < kSlots; ++i) {
+    WaitSlot& p = state().slots[i];
     std::lock_guard<std::mutex> lock(p.mutex);
     if (p.describe) continue;
     p.describe = describe;
@@ -136,9 +136,9 @@ int watch(const std::function<std::string()>* describe, bool timed) {
   return -1;
 }
 
-void unwatch(int place) {
-  if (place < 0) return;
-  Place& p = state().places[place];
+void unwatch(int slot) {
+  if (slot < 0) return;
+  WaitSlot& p = state().slots[slot];
   std::lock_guard<std::mutex> lock(p.mutex);
   p.describe = nullptr;
 }

@@ -148,14 +148,14 @@ class Buckets final : public autograd::GradientHook {
 
   /// The reduced gradients.
   Tensors reduce(Tensors gradients) {
-    const bool aside =
-        options_.overlap && !buckets_.empty();  // with a single bucket no computation is left to overlap with
-    close(aside);
+    // with a single bucket no computation is left to overlap with
+    const bool in_background = options_.overlap && !buckets_.empty();
+    close(in_background);
     Tensor token;
     for (Bucket& bucket : buckets_) {
       Tensors xs;
       for (std::int64_t i : bucket.members) xs.push_back(gradients[i]);
-      token = all_reduce_start(xs, token, how_, group_, aside, std::move(bucket.job));
+      token = all_reduce_start(xs, token, how_, group_, in_background, std::move(bucket.job));
       bucket.token = token;
     }
     for (Bucket& bucket : buckets_) {
@@ -173,10 +173,10 @@ class Buckets final : public autograd::GradientHook {
     Ref<ReduceJob> job;
     Tensor token;
   };
-  void close(bool aside) {
+  void close(bool in_background) {
     if (members_.empty()) return;
     Ref<ReduceJob> job;
-    if (now_) job = ReduceJob::begin(values_, how_, group_, aside);
+    if (now_) job = ReduceJob::begin(values_, how_, group_, in_background);
     buckets_.push_back({std::move(members_), std::move(job), Tensor()});
     members_.clear();
     values_ = Tensors();

@@ -61,7 +61,7 @@ engine::Value box(const Function& f) {
 template <>
 struct ops::Unbox<Function> {
   static Function from(const engine::Value& v) {
-    const engine::Code* code = EngineAccess::code(v);
+    const engine::Code* code = ExternalBackendAccess::code(v);
     if (!code) fail<TypeError>({"engine"}, "code is expected");
     if (code->run == run_function) return *static_cast<const Function*>(code->state);
     return FunctionAccess::make(Plan::external(v));
@@ -99,7 +99,7 @@ Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
   int i = 0;
   for (const Operand& feed : feeds) {
     DType dtype = i < plan_->n_inputs() ? plan_->input_spec(i).dtype : DType();
-    args.push_back(feed.is_none() ? Tensor() : as_tensor(feed, dtype, "function", Fractions::cut));
+    args.push_back(feed.is_none() ? Tensor() : as_tensor(feed, dtype, "function", Fractions::truncate));
     ++i;
   }
   return (*this)(args);
@@ -164,9 +164,9 @@ void check_pair(const SetPair& pair) {
   }
 }
 
-/// The value of a pair where its variable is: a single number of the CPU is brought there, that of a variable at each
-/// call.
-Tensor beside_variable(const Tensor& variable, const Tensor& value, int number) {
+/// The value of a pair on the device of its variable: a single number on the CPU is copied there, that of a variable at
+/// each call.
+Tensor move_to_variable_device(const Tensor& variable, const Tensor& value, int number) {
   Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
   Tensor there = number_on(value, variable.device());
   if (there.device() != variable.device())
@@ -184,7 +184,7 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     if (second.defined()) {
       if (!is_variable_body(b))
         fail_item<TypeError>("function", "update", i, "does not begin with a variable; make it with K::variable");
-      request.set_pairs.push_back({first, beside_variable(first, second, i), i});
+      request.set_pairs.push_back({first, move_to_variable_device(first, second, i), i});
       check_pair(request.set_pairs.back());
       continue;
     }
@@ -468,7 +468,7 @@ struct AfterList final : AfterUpdates, After {
 }  // namespace
 
 ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr), old_(context().pending_updates) {
-  if (leaves_engine()) {
+  if (runs_externally()) {
     auto* elsewhere = new AfterElsewhere;
     std::unique_ptr<After> held(elsewhere);
     elsewhere->end = route(

@@ -9,8 +9,8 @@ namespace autograd {
 class Plan;
 }
 
-/// A segment of the tape that can be played again: what K::function returns. Copies share it; threads may call it at
-/// once.
+/// A segment of the tape that can be replayed: what K::function returns. Copies share it; threads may call it
+/// concurrently.
 class KASSETTE_API Function {
  public:
   Function() noexcept : plan_(nullptr) {}
@@ -31,8 +31,8 @@ class KASSETTE_API Function {
   friend struct FunctionAccess;
 };
 
-/// Whether y is computed from x: whether x, or for a placeholder or variable its value at a call, is among what the ops
-/// recorded for y read, in bodies of loops and functions too. True where they are the same tensor. Gradients may still
+/// Whether y depends on x: whether the ops recorded for y, including those in bodies of loops and functions, read x
+/// (or, if x is a placeholder or variable, its value at a call). True if they are the same tensor. Gradients may still
 /// be None between the two.
 KASSETTE_API bool depends_on(const Tensor& y, const Tensor& x);
 
@@ -174,13 +174,13 @@ InScope<F, Scope::kEager> eager(F func) {
   return InScope<F, Scope::kEager>(static_cast<F&&>(func));
 }
 
-/// While it lives, reads of the variables that `updates` change stand for the values after those updates. Update ops
-/// that already ran have no part in it: the variable has the value. An empty list clears the outer ones.
+/// While it lives, reads of the variables that `updates` change stand for the values after those updates. Updates that
+/// already ran are ignored: the variable has its new value. An empty list disables outer scopes.
 class KASSETTE_API ControlDependencies {
  public:
   explicit ControlDependencies(const Tensors& updates);
-  explicit ControlDependencies(std::initializer_list<Tensor> updates)
-      : ControlDependencies(Tensors(updates)) {}  // else ({add}) may be a copy
+  // without it, ({add}) may be a copy
+  explicit ControlDependencies(std::initializer_list<Tensor> updates) : ControlDependencies(Tensors(updates)) {}
   ~ControlDependencies();
   ControlDependencies(const ControlDependencies&) = delete;
   ControlDependencies& operator=(const ControlDependencies&) = delete;

@@ -2,7 +2,7 @@
 #include "ops/apply.h"
 
 #include "core/check_interrupt.h"
-#include "core/engine_access.h"
+#include "core/external_backend_access.h"
 #include "core/inline_array.h"
 #include "core/sparse.h"
 #include "core/text.h"

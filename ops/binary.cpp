@@ -112,17 +112,17 @@ namespace kassette {
 using namespace ops;
 
 Tensor operator+(const Operand& a, const Operand& b) {
-  return own_engine() ? binary<Add>(a, b) : perhaps_elsewhere<Add>(a, b, operator+);
+  return built_in_active() ? binary<Add>(a, b) : perhaps_elsewhere<Add>(a, b, operator+);
 }
 Tensor operator-(const Operand& a, const Operand& b) {
-  return own_engine() ? binary<Subtract>(a, b) : perhaps_elsewhere<Subtract>(a, b, operator-);
+  return built_in_active() ? binary<Subtract>(a, b) : perhaps_elsewhere<Subtract>(a, b, operator-);
 }
 Tensor operator*(const Operand& a, const Operand& b) {
-  return own_engine() ? binary<Multiply>(a, b) : perhaps_elsewhere<Multiply>(a, b, operator*);
+  return built_in_active() ? binary<Multiply>(a, b) : perhaps_elsewhere<Multiply>(a, b, operator*);
 }
 Tensor operator/(const Operand& a, const Operand& b) {
   KASSETTE_ROUTE(Divide::name, a / b, a, b);
-  DType dtype = dtype_beside(a, b);
+  DType dtype = dtype_for_numbers(a, b);
   if (!dtype.is_integer()) return binary<Divide>(a, b);
   Arg x(a, dtype, Divide::name), y(b, dtype, Divide::name);
   if (y.tensor().defined() && y.tensor().dtype() != x.tensor().dtype()) return binary<Divide>(x.tensor(), y.tensor());

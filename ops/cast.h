@@ -14,7 +14,7 @@ extern const OpDef cast_op;
 
 using CastLoop = void (*)(const void* from, void* to, std::int64_t n);
 inline constexpr int kCastIntegers = DType::kFloat16 - DType::kBool;  // bool and the integers
-/// The casts of one float type to and from bool and the integers, indexed by DType::Code - kBool, and to the other
+/// Loops that cast one float type to and from bool and the integers (indexed by DType::Code - kBool), and to the other
 /// float type.
 struct FloatCasts {
   CastLoop to[kCastIntegers], from[kCastIntegers];

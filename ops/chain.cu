@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
     const bool whole = packed && first + kEach <= c.n;
     auto inside = [&](int j) { return first + j * each < c.n; };
     auto place = [&](const DeviceChain::Operand& o, std::int64_t i) {
-      return reinterpret_cast<T*>(o.base + (o.skip ? by_width(i) * o.skip : 0)) + i;
+      return reinterpret_cast<T*>(o.base + (o.row_gap ? by_width(i) * o.row_gap : 0)) + i;
     };
     auto bring = [&](const DeviceChain::Instruction& code, T(&to)[kEach]) {
       if (code.where == DeviceChain::kKept) {
@@ -108,7 +108,8 @@ bool packs_of(const DeviceChain& c) {
   for (int k = 0; k < c.n_code; ++k) {
     if (c.code[k].where != DeviceChain::kMemory) continue;
     const DeviceChain::Operand& o = c.operands[c.code[k].index];
-    if (!packs_at(reinterpret_cast<const T*>(o.base)) || (o.skip && (c.width % kEach || o.skip % kBytes))) return false;
+    if (!packs_at(reinterpret_cast<const T*>(o.base)) || (o.row_gap && (c.width % kEach || o.row_gap % kBytes)))
+      return false;
   }
   return true;
 }

@@ -14,6 +14,7 @@ namespace kassette::ops {
 // jumps and doubles the independent work. So an op costs its arithmetic and one jump, which processors predict, and the
 // loads of later chunks run ahead of it. Ops that take long enough by themselves have no instruction: their loop runs
 // on a chunk in memory. The values are bit for bit those of the loops.
+//
 // On a device the program is data that one kernel interprets (ops/chain.cu). There an operand may also be a row that
 // repeats, such as the bias after a matrix product, or the columns of a matrix, as a gate of a recurrent cell is.
 constexpr std::int64_t kMaxChunkBytes = 512;
@@ -29,14 +30,14 @@ constexpr bool is_among(OpList<Ops...>) {
 }
 
 struct ChainCode;
-using ChainOpcode = void (*)();  // the handler of an instruction, type-erased: its type has vectors as parameters and
-                                 // depends on the CPU level
+// the handler of an instruction, type-erased: its type has vectors as parameters and depends on the CPU level
+using ChainOpcode = void (*)();
 
 /// An instruction. It works on the chunk in registers, called `acc`.
 struct ChainCode {
   ChainOpcode opcode;
-  std::byte* operand;  // address of the operand or of the target of a store, for the first chunk or for all
-  std::int64_t moves;  // mask for offsets: all ones if `operand` advances with the chunks, else 0
+  std::byte* operand;         // address of the operand or of the target of a store, for the first chunk or for all
+  std::int64_t advance_mask;  // mask for offsets: all ones if `operand` advances with the chunks, else 0
   Params params;
   Loop loop;  // for `call` only
   const Attrs* attrs;
@@ -44,16 +45,16 @@ struct ChainCode {
 
 /// The location of an operand: memory that advances with the chunks, or a temporary chunk that each thread has for
 /// itself.
-struct Place {
+struct ChainOperand {
   std::byte* base = nullptr;  // null: a chunk, or memory of a source
   int chunk = -1;
-  int source = -1;         // a buffer whose address is set before each run (Chain::place_sources)
-  std::int64_t first = 0;  // byte offset into the source
-  std::int64_t skip = 0;   // bytes between the end of a row and the start of the next; negative to read a row again
+  int source = -1;           // a buffer whose address is set before each run (Chain::place_sources)
+  std::int64_t offset = 0;   // byte offset into the source
+  std::int64_t row_gap = 0;  // bytes between the end of a row and the start of the next; negative to read a row again
 };
 
 /// A chunk filled with one element, which is read from memory (0 where `from` is null) or from a source.
-struct ChainOne {
+struct ChainConstant {
   const std::byte* from;
   int source, chunk;
 };

@@ -40,7 +40,7 @@ struct Handlers {
                                 kBytes = kElements * static_cast<std::int64_t>(sizeof(T));
 
   static KASSETTE_FN T* operand(const ChainCode* c, std::int64_t at) {
-    return reinterpret_cast<T*>(c->operand + (at & c->moves));
+    return reinterpret_cast<T*>(c->operand + (at & c->advance_mask));
   }
 
   template <class Op>

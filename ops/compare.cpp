@@ -47,7 +47,7 @@ constexpr auto make_op_defs(OpList<Ops...>) {
 
 template <class Op>
 Tensor compare(const Operand& a, const Operand& b) {
-  return apply_beside(compare_op_defs[IndexOf<Op, CompareOps>::value], a, b);
+  return apply_binary(compare_op_defs[IndexOf<Op, CompareOps>::value], a, b);
 }
 
 void not_loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {

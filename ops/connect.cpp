@@ -43,8 +43,8 @@ bool connect_plugin(const devices::DevicePlugin& plugin, devices::HostServices* 
                with_sparse_index,
                &device_conv_limits,
                &devices::tf32_flag(),
-               [](int refusal, const std::int64_t* numbers, bool late) {
-                 refuse(static_cast<Refusal>(refusal), numbers, late ? Said::later : Said::at_once);
+               [](int refusal, const std::int64_t* numbers, bool asynchronous) {
+                 refuse(static_cast<Refusal>(refusal), numbers, asynchronous ? Thrown::by_later_wait : Thrown::by_call);
                }};
   device_moves() = plugin.moves;
   const std::vector<const OpDef*> list = all_ops();

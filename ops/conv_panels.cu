@@ -101,7 +101,7 @@ __global__ void gather_panel(Lines lines, Images x, Part part, Divider by_points
                      step = x.channels_first ? 1 : x.channels,
                      tap_step = x.channels_first ? x.channels * part.points : x.channels;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, by_points, by_channels, x.channels_first);
+    const PixelIndex p(t, by_points, by_channels, x.channels_first);
     const E* from = reinterpret_cast<const E*>(x.data) + x.at(part.image + p.image, 0, p.channel);
     E* to = panel + (x.channels_first ? (p.image * taps * x.channels + p.channel) * part.points + p.point
                                       : (p.image * part.points + p.point) * taps * x.channels + p.channel);
@@ -144,7 +144,7 @@ __global__ void put_results(Lines lines, Images y, Part part, Divider by_points,
   const Line* line = lines.of;
   const std::int64_t n = part.images * part.points * by_channels.by;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, by_points, by_channels, y.channels_first);
+    const PixelIndex p(t, by_points, by_channels, y.channels_first);
     std::int64_t at = 0, scale = 1, point = part.point + p.point;
     for (int d = 2; d >= 0; --d) {
       const std::int64_t rest = lines.by_results[d](point);

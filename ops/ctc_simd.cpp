@@ -1,5 +1,5 @@
-// ops/ctc_simd.cpp - the CTC loss of a sample in linear space; compiled once per CPU level. See
-// Note [CTC in linear space].
+// ops/ctc_simd.cpp - the CTC loss of a sample in linear space (Note [CTC in linear space]); compiled once per CPU
+// level.
 #include "ops/simd.h"
 
 #include <cmath>

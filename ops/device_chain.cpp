@@ -55,10 +55,10 @@ class KeptPlaces {
   bool used_[D::kMostKept] = {};
 };
 
-int operand_of(D& to, int& n, std::byte* base, std::int64_t skip) {
+int operand_of(D& to, int& n, std::byte* base, std::int64_t row_gap) {
   for (int i = 0; i < n; ++i)
-    if (to.operands[i].base == base && to.operands[i].skip == skip) return i;
-  to.operands[n] = {base, skip};
+    if (to.operands[i].base == base && to.operands[i].row_gap == row_gap) return i;
+  to.operands[n] = {base, row_gap};
   return n++;
 }
 
@@ -95,7 +95,7 @@ void run_chain(Device device, const ChainView& chain) {
   int n_operands = 0, n_params = 0;
   for (int i = 0; i < to.n_code; ++i) {
     const ChainCode& c = chain.code[i];
-    const Place& from = chain.from[i];
+    const ChainOperand& from = chain.from[i];
     const std::uintptr_t number = number_of(c.opcode);
     if (number == 0)
       fail<NotImplementedError>({"function"}, "an elementwise op of its chain has no kernel on ", device);
@@ -107,11 +107,11 @@ void run_chain(Device device, const ChainView& chain) {
       continue;
     }
     const auto* one = std::find_if(chain.ones, chain.ones + chain.n_ones,
-                                   [&](const ChainOne& o) { return !c.moves && o.chunk == from.chunk; });
+                                   [&](const ChainConstant& o) { return !c.advance_mask && o.chunk == from.chunk; });
     int index;
-    if (c.moves) {
+    if (c.advance_mask) {
       made.where = D::kMemory;
-      index = operand_of(to, n_operands, c.operand, from.skip);
+      index = operand_of(to, n_operands, c.operand, from.row_gap);
     } else if (one != chain.ones + chain.n_ones) {
       made.where = D::kOne;
       index = operand_of(to, n_operands, const_cast<std::byte*>(one->from), 0);

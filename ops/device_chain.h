@@ -27,7 +27,7 @@ struct DeviceChain {
   /// An operand in memory.
   struct Operand {
     std::byte* base;
-    std::int64_t skip;  // bytes between the end of a row and the start of the next
+    std::int64_t row_gap;  // bytes between the end of a row and the start of the next
   };
   static constexpr int kMostOps = 32, kMostCode = 112, kMostOperands = 100, kMostParams = kMostOps,
                        kMostKept = kMostOps;

@@ -12,9 +12,9 @@ struct ChainView {
   int is_double;
   ChainShape shape;
   const ChainCode* code;
-  const Place* from;  // one for each instruction
+  const ChainOperand* from;  // one for each instruction
   int n_code;
-  const ChainOne* ones;
+  const ChainConstant* ones;
   int n_ones;
 };
 /// The instructions for devices: their ChainOpcode is a code of DeviceChain instead of a function. Every op has one.

@@ -27,22 +27,22 @@ class FunctionGraph {
   ~FunctionGraph();
   FunctionGraph(const FunctionGraph&) = delete;
   FunctionGraph& operator=(const FunctionGraph&) = delete;
-  /// Returns play(), which runs the function. If CUDA refuses the graph, play() is called a second time, so before it
-  /// calls launch_captured() it must have no effect but the work that it enqueues. `known`: a body for each value of
-  /// the function, from which its device is found.
-  template <class Play>
-  Tensors run(const std::vector<Body>& known, const Play& play) {
+  /// Returns run_function(). If CUDA refuses the graph, run_function() is called again, so before its call of
+  /// launch_captured() it must have no effect except enqueued work. `known`: a body for each value of the function,
+  /// from which its device is found.
+  template <class F>
+  Tensors run(const std::vector<Body>& known, const F& run_function) {
     devices::CudaDeviceApi* api = begin(known);
-    if (!api) return play();
+    if (!api) return run_function();
     try {
-      Tensors results = play();
+      Tensors results = run_function();
       launch_captured();
       end(*api);
       return results;
     } catch (...) {
       if (!end(*api)) throw;
     }
-    return play();
+    return run_function();
   }
 
  private:

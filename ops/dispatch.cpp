@@ -15,7 +15,7 @@ namespace kassette::ops {
 
 using Boxed = engine::Value;
 
-constinit std::atomic<Engine> engine_in_use{Engine::unset};
+constinit std::atomic<ActiveBackend> active_backend{ActiveBackend::unset};
 
 namespace {
 constinit std::atomic<const ExternalBackend*> backend_in_use{nullptr};
@@ -28,10 +28,10 @@ ExternalBackend::Run ExternalBackend::find(std::string_view function) const {
 
 void use_backend(const ExternalBackend* backend) {
   if (backend) backend_in_use.store(backend, std::memory_order_release);
-  engine_in_use.store(backend ? Engine::external : Engine::native, std::memory_order_release);
+  active_backend.store(backend ? ActiveBackend::external : ActiveBackend::native, std::memory_order_release);
 }
 const ExternalBackend* external_backend() {
-  return engine_in_use.load(std::memory_order_acquire) == Engine::external
+  return active_backend.load(std::memory_order_acquire) == ActiveBackend::external
              ? backend_in_use.load(std::memory_order_acquire)
              : nullptr;
 }
@@ -39,7 +39,7 @@ const ExternalBackend* external_backend() {
 bool external_answers() {
   if (context().in_external_call) return false;
   load_configuration();
-  return engine_in_use.load(std::memory_order_acquire) == Engine::external;
+  return active_backend.load(std::memory_order_acquire) == ActiveBackend::external;
 }
 
 // - boxing ------------------------------------------------------------------------------------------------------------
@@ -167,9 +167,9 @@ Boxed guarded(const char* name, F f) {
   Context& c = context();
   const ExternalBackend* b = external_backend();
   const char* backend = b ? b->name.c_str() : "";
-  EngineAccess::Frame frame;
+  ExternalBackendAccess::Frame frame;
   Scoped<bool> inside(c.in_external_call, true);
-  Scoped<void*> innermost(c.engine_frame, &frame);
+  Scoped<void*> innermost(c.external_call, &frame);
   try {
     return f();
   } catch (const Error&) {
@@ -189,12 +189,12 @@ Boxed guarded(const char* name, F f) {
 
 }  // namespace
 
-Boxed call_backend(const char* name, const Boxed* args, int n_args, EngineAccess::RunNative run_native,
+Boxed call_backend(const char* name, const Boxed* args, int n_args, ExternalBackendAccess::RunNative run_native,
                    const void* native) {
   const ExternalBackend* b = external_backend();
   ExternalBackend::Run run = b ? b->find(name) : nullptr;
   if (!run) fail<NotImplementedError>({name}, "the backend '", b ? b->name : "", "' does not provide it");
-  return guarded(name, [&] { return run(EngineAccess::call(name, args, n_args, run_native, native)); });
+  return guarded(name, [&] { return run(ExternalBackendAccess::call(name, args, n_args, run_native, native)); });
 }
 Boxed call_code(const char* name, const Boxed& code, std::initializer_list<Boxed> args) {
   return guarded(name, [&] { return code(args); });
@@ -207,7 +207,7 @@ Boxed detail::run_callback(Boxed (*run)(const void* f, const Boxed* args), const
   try {
     return run(f, args);
   } catch (...) {
-    EngineAccess::let_pass();
+    ExternalBackendAccess::let_pass();
     throw;
   }
 }

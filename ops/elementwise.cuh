@@ -114,7 +114,7 @@ Operands operands_of(const OpCall& call) {
 }
 
 /// Returns the operands of a unary function over n contiguous elements.
-inline Operands beside_one(const void* in, void* out, std::int64_t n) {
+inline Operands unary_operands(const void* in, void* out, std::int64_t n) {
   Operands o{};
   o.in[0] = in;
   o.out = out;

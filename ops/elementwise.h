@@ -66,7 +66,7 @@ constexpr OpDef elementwise_op(Rule rule, const ElementwiseLoops* loops) {
 
 /// Applies a binary op to operands. A number or list gets the dtype of the other operand if that is a tensor, else
 /// floatx.
-Tensor apply_beside(const OpDef& op, const Operand& x, const Operand& y);
+Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y);
 
 // --- rules -----------------------------------------------------------------------------------------------------------
 /// Sets the shape of `out` to the one that a and b, which may have unknown dims, broadcast to. Throws ValueError in the

@@ -15,7 +15,7 @@ template <class F>
 [[noreturn]] void rethrow_edited(F&& edit) {
   try {
     throw;
-  } catch (const LateError&) {
+  } catch (const AsyncError&) {
     throw;
   } catch (Error& e) {
     edit(e);

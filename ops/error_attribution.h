@@ -16,9 +16,8 @@
 
 namespace kassette::ops {
 
-/// Inside a catch: rethrows the error with `what` as its function, if it names one. A MemoryError of the allocator,
-/// which names none, gets it too.
-/// `part` names the part of the call that failed, such as "update 1: "; it is put before the message, and the error
+/// Inside a catch: rethrows the error with `what` as its function, provided that it names a function already or is a
+/// MemoryError of the allocator, which names none. `part` ("update 1: ") is put before the message; the error then
 /// names no argument.
 [[noreturn]] void rethrow_attributed(const char* what, const std::string& part = std::string());
 /// Inside a catch: rethrows the error of an instruction of a program, with its function by that code; rethrow_for(op)

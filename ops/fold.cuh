@@ -11,13 +11,13 @@ namespace kassette::cuda {
 
 // Note [Folds on CUDA]
 // Tensors are contiguous, so the last axis belongs either to the members of a group (rows) or to the groups (columns).
-//   Rows     A group consists of runs of contiguous elements. A run is cut into packs of at most 16 bytes, counted from
-//   the tensor's first
-//            element, so that packs are aligned whatever the length of a row; the first and the last one may belong to
-//            the run only in part. A short group gets some lanes of a warp, a long one a block.
-//   Columns  A block has `width` threads side by side, each with a pack of columns, or with one column if the number of
-//   columns is not a
-//            multiple of a pack. The other threads of the block process other members of the same groups.
+//   Rows     A group consists of runs of contiguous elements. A run is cut into packs of at most 16 bytes, counted
+//            from the tensor's first element, so that packs are aligned whatever the length of a row; the first and
+//            the last pack may belong to the run only in part. A short group gets some lanes of a warp, a long one a
+//            block.
+//   Columns  A block has `width` threads side by side, each with a pack of columns, or with one column if the number
+//            of columns is not a multiple of a pack. The other threads of the block process other members of the same
+//            groups.
 // A thread issues kAhead loads of packs before it uses the first, and __launch_bounds__ asks for two to four resident
 // blocks per multiprocessor. If groups are few, each is cut into parts, up to some thousand blocks; a second launch
 // folds the values of the parts, as columns. All of this depends on the shape alone, never on the device or on
@@ -89,7 +89,7 @@ struct RowPack {
 };
 /// Groups as runs of contiguous elements that are cut into packs.
 struct Rows {
-  Walk kept, outer;         // first elements of groups; offsets of the runs in a group
+  AxesLayout kept, outer;   // first elements of groups; offsets of the runs in a group
   std::int64_t run, packs;  // members of a run; the most packs that it can touch
   Divider by_packs;
   bool aligned;  // every run begins with a pack
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
 // ---- columns --------------------------------------------------------------------------------------------------------
 /// Groups as columns of a matrix.
 struct Columns {
-  Walk kept, along;
+  AxesLayout kept, along;
   int width;    // threads side by side, 2^k
   bool whole;   // a thread has a pack of columns, else one column
   bool packed;  // a pack is one load

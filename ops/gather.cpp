@@ -24,8 +24,8 @@ void check_indices(const char* op, const TensorSpec& s) {
 void gather_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &indices = call.spec(1);
   check_indices("gather", indices);
-  const bool one = call.attrs.as<GatherAttrs>().wrap ==
-                   Wrap::negative;  // x[i]: the index is a scalar, even if its rank is unknown so far
+  // x[i]: the index is a scalar, even if its rank is unknown so far
+  const bool one = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;
   if (one && indices.rank > 0)
     fail<ValueError>({"index"}, "a tensor of shape ", indices,
                      "; an index tensor must be an integer scalar; K::gather takes rows");

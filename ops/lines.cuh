@@ -25,7 +25,7 @@ inline constexpr int kPerThread = kPacksPerThread<T>* kPack<T>;
 
 /// Groups of contiguous elements.
 struct DenseGroups {
-  Walk kept;
+  AxesLayout kept;
   std::int64_t n;       // members of a group
   std::int64_t pieces;  // of a group
   int lanes;
@@ -195,7 +195,7 @@ class StridedLine {
   }
 
  private:
-  const Walk& along_;
+  const AxesLayout& along_;
   const std::int64_t start_;
 };
 

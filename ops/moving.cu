@@ -44,13 +44,13 @@ void run_broadcast_like(const OpCall& call) {
 
 /// y, the result of a reduction, repeated along the reduced axes and divided by the number of repetitions.
 template <class T>
-struct Spread {
+struct Unreduce {
   Wide<T> count;
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
     store(o.result<T>() + i, static_cast<Wide<T>>(load(o.operand<T>(0) + at[0]) / count));
   }
 };
-void run_spread(const OpCall& call) {
+void run_unreduce(const OpCall& call) {
   const TensorSpec &y = call.spec(0), &like = call.spec(1);
   if (y.numel() == like.numel()) {
     host_services().share_input(call, 0);
@@ -73,7 +73,7 @@ void run_spread(const OpCall& call) {
   if (!call.attrs.as<ReduceAttrs>().divide) return copy_elements(call, o);
   for_dtype<Domain::numbers>(y.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<1>(call, Spread<T>{static_cast<Wide<T>>(o.n / y.numel())}, o);
+    launch_each<1>(call, Unreduce<T>{static_cast<Wide<T>>(o.n / y.numel())}, o);
   });
 }
 
@@ -189,8 +189,9 @@ void run_eye(const OpCall& call) {
          out.dtype.code(), static_cast<void*>(out.data()));
 }
 
-const PluginKernel kernels[] = {{"where", run_where},   {"cast", run_cast},     {"broadcast_like", run_broadcast_like},
-                                {"spread", run_spread}, {"arange", run_arange}, {"eye", run_eye}};
+const PluginKernel kernels[] = {
+    {"where", run_where},       {"cast", run_cast},     {"broadcast_like", run_broadcast_like},
+    {"unreduce", run_unreduce}, {"arange", run_arange}, {"eye", run_eye}};
 
 }  // namespace
 

@@ -38,8 +38,8 @@ void kernel(const OpCall& call) {
     devices::cuda_device_api(to).copy_from(devices::cuda_device_api(in.device), out.data(), call.in[0].data, bytes);
   } else if (bytes == out.dtype.size()) {  // a number
     fill_elements(to, out.data(), 1, call.in[0].data, out.dtype.size());
-  } else if (call.attrs.as<TransferAttrs>().non_blocking &&
-             in.storage) {  // no storage: a variable, whose cell may have another value by now
+  } else if (call.attrs.as<TransferAttrs>().non_blocking && in.storage) {
+    // Without a storage it is a variable, whose cell may have another value by now.
     Ref<Storage> held = in.storage;
     const Owner keep{[](void* storage) { Ref<Storage>::adopt(static_cast<Storage*>(storage)); }, held.release()};
     devices::cuda_device_api(to).copy_from_host_later(out.data(), call.in[0].data, bytes, keep);
@@ -81,7 +81,7 @@ Tensor number_on(const Tensor& t, Device device) {
   const Body& b = Access::body(t);
   return b.device == cpu && device != cpu && b.rank == 0 ? scalar_on(b, device) : t;
 }
-void forget_scalars() {
+void clear_scalar_cache() {
   Numbers& n = numbers();
   std::lock_guard<std::mutex> lock(n.mutex);
   n.held.clear();

@@ -72,8 +72,8 @@ Tensor softplus(const Tensor& x) { return unary<Softplus>(x); }
 Tensor round(const Tensor& x) { return unary<Round>(x); }
 Tensor relu(const Tensor& x) { return unary<Relu>(x); }
 Tensor leaky_relu(const Tensor& x, double alpha) { return unary<LeakyRelu>(x, alpha); }
-Tensor general_relu(const Tensor& x, double alpha, double top, double bend) {
-  return unary<GeneralRelu>(x, alpha, top, bend);
+Tensor general_relu(const Tensor& x, double alpha, double top, double threshold) {
+  return unary<GeneralRelu>(x, alpha, top, threshold);
 }
 Tensor elu(const Tensor& x, double alpha) { return unary<Elu>(x, alpha); }
 Tensor hard_sigmoid(const Tensor& x) { return unary<HardSigmoid>(x); }

@@ -236,7 +236,7 @@ void CudaDevice::wait(DeviceStream* stream, const char* what) {
   Current now(*this);
   check(stream ? cudaStreamSynchronize(stream->handle) : cudaDeviceSynchronize(), what);
   release_passed();
-  faults_.say(/*late=*/!waits_);
+  faults_.throw_reported(/*asynchronous=*/!waits_);
 }
 void CudaDevice::launched(const char* what) {
   launched_[n_launched_.fetch_add(1, std::memory_order_relaxed) % kRemembered].store(what, std::memory_order_relaxed);

@@ -45,9 +45,9 @@ class FaultBox {
   void open();
   /// The argument of the next launch.
   Faults next();
-  /// Throws the reported error, if there is one, and clears it. Call after waiting. `late`: the op was called earlier,
-  /// and is not the one that throws.
-  void say(bool late);
+  /// Throws the reported error, if there is one, and clears it. Call after waiting. `asynchronous`: the op that
+  /// reported it was called earlier, and is not the one that throws.
+  void throw_reported(bool asynchronous);
 
  private:
   FaultWord* word_ = nullptr;

@@ -98,9 +98,9 @@ class MpiCommunicator final : public Communicator {
       wait_for(request);
     });
   }
-  void set_background(bool aside) override {
+  void set_background(bool in_background) override {
     in_background_ = true;
-    patient_ = aside;
+    patient_ = in_background;
   }
 
   void broadcast(void* data, std::int64_t bytes, int root) override {

@@ -1,5 +1,4 @@
-// python/src/distributed.cpp - many ranks: what they exchange of tensors is recorded, what of arrays is exchanged at
-// once.
+// python/src/distributed.cpp - collectives for Python: on tensors they are recorded, on arrays they run at once.
 #include <kassette/distributed.h>
 
 #include <nanobind/operators.h>

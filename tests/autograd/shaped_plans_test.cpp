@@ -81,8 +81,8 @@ TEST_CASE("a program for known shapes is that of a function that knew them", "[s
   const auto shapes = shapes_of({filled({5, 3}, 1), filled({5, 2}, 2)});
   const Program special = specialise(any->program(), shapes);
   std::vector<std::string> ops = ops_of(special), expected = ops_of(specialise(known->program(), shapes));
-  const auto spread = std::find(ops.begin(), ops.end(), "spread");
-  CHECK(spread == ops.begin());  // not between the difference and its product with that
+  const auto unreduce = std::find(ops.begin(), ops.end(), "unreduce");
+  CHECK(unreduce == ops.begin());  // not between the difference and its product with that
   std::sort(ops.begin(), ops.end()), std::sort(expected.begin(), expected.end());
   CHECK(ops == expected);
   CHECK(special.instructions.size() < any->program().instructions.size());

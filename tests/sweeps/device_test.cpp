@@ -86,7 +86,7 @@ std::string compare_devices(const Sample& s, const Shapes& shapes, DType dtype, 
 }
 
 std::int64_t live() {
-  forget_scalars();
+  clear_scalar_cache();
   return memory_stats("cuda:0").live;
 }
 

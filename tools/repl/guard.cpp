@@ -164,7 +164,7 @@ Guarded guarded(const std::function<bool()>& body) {
     kassette::repl::return_to_scopes();
     std::string text = name_of(signal);
     if (signal != SIGINT) text += "; the session goes on, but what the line was changing may be broken";
-    return {false, text, signal != SIGINT, signal != SIGINT ? remembered_place(nullptr) : Place()};
+    return {false, text, signal != SIGINT, signal != SIGINT ? remembered_line(nullptr) : SourceLine()};
   }
   Guarded result{true, "", false};
   try {
@@ -172,15 +172,15 @@ Guarded guarded(const std::function<bool()>& body) {
   } catch (const kassette::Interrupted&) {
     result = {false, name_of(SIGINT), false};
   } catch (const std::exception& e) {
-    in_user_code = 0;  // no jump out of what looks places up
-    result = {false, type_name(typeid(e)) + ": " + e.what(), false, remembered_place(dynamic_cast<const void*>(&e))};
+    in_user_code = 0;  // no jump out of the lookup of source lines
+    result = {false, type_name(typeid(e)) + ": " + e.what(), false, remembered_line(dynamic_cast<const void*>(&e))};
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {
     in_user_code = 0;
     const std::type_info* type = abi::__cxa_current_exception_type();
     result = {false, "an exception of type " + (type ? type_name(*type) : std::string("unknown")), false,
-              remembered_place(nullptr)};
+              remembered_line(nullptr)};
   }
   in_user_code = 0;
   set_alarm(false);

@@ -1,5 +1,4 @@
-// tools/repl/names.h - the names of a session: declared again, taken back, looked up. Like interpreter.cpp it knows
-// clang.
+// tools/repl/names.h - the names of a session: declared again, undone, looked up. Includes clang's headers.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 
 namespace repl {
 
+/// The names that a session has declared: lookup, redefinition, undo.
 class Names {
  public:
   explicit Names(clang::CompilerInstance& compiler) : compiler_(compiler) {}
