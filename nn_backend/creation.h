@@ -17,8 +17,8 @@ namespace backend {
 
 /// A tensor that K::update can change, with that initial value: floatx unless dtype is given, the shape of the value. A
 /// tensor of another dtype is cast. The constraint is kept for optimizers (constraint_of), never applied here. Throws
-/// ValueError where the value is symbolic. A sparse value gives a sparse tensor with the dtype it has, which is not
-/// a variable.
+/// ValueError where the value is symbolic. A sparse value gives a sparse tensor with the dtype it has, which is not a
+/// variable.
 KASSETTE_API Tensor variable(const Operand& value, DType dtype = None, Name name = None,
                              const Constraint& constraint = None);
 /// A tensor with that value and no history: floatx unless dtype is given. With a shape, a number fills it and a list or

@@ -109,8 +109,8 @@ void run_gather(const OpCall& call) {
 //
 // An embedding may send half of a batch to one row, that of its padding, and one thread would take long to add all of
 // that. So the list is cut into pieces whose length depends only on the length of the list. A piece that belongs to a
-// single row is summed beforehand, in parallel with all others, and the thread of that row adds this sum as one
-// number. Bits differ from the CPU's only in rows with such a piece.
+// single row is summed beforehand, in parallel with all others, and the thread of that row adds this sum as one number.
+// Bits differ from the CPU's only in rows with such a piece.
 
 /// Sets start[r] to the position of the first of the n sorted keys that is at least r.
 __global__ void find_starts(const std::uint64_t* keys, std::int64_t n, std::int64_t rows, std::int64_t* start) {

@@ -6,8 +6,8 @@
 
 namespace kassette::ops {
 
-/// An error about a value; the comments list the numbers in its message. A CUDA kernel cannot throw: it stores
-/// the code and the numbers, and the next wait for the device throws (devices/cuda/faults.h).
+/// An error about a value; the comments list the numbers in its message. A CUDA kernel cannot throw: it stores the code
+/// and the numbers, and the next wait for the device throws (devices/cuda/faults.h).
 enum class Refusal : std::int32_t {
   none,
   gather_index,  // index, size of the axis

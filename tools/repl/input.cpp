@@ -230,9 +230,8 @@ std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i) 
   const bool space = in(tokens[i].text, {"namespace", "extern"}) ||
                      (tokens[i].text == "inline" && i + 1 < tokens.size() && tokens[i + 1].text == "namespace");
   bool value = false, body = space;
-  if (tokens[i].text == "template" && i + 1 < tokens.size() &&
-      tokens[i + 1].text == "<") {  // with default arguments, maybe
-    int angles = 0;
+  if (tokens[i].text == "template" && i + 1 < tokens.size() && tokens[i + 1].text == "<") {
+    int angles = 0;  // there may be default arguments
     for (++i; i < tokens.size(); ++i) {
       angles += tokens[i].text == "<" ? 1 : tokens[i].text == ">" ? -1 : tokens[i].text == ">>" ? -2 : 0;
       if (angles <= 0) break;

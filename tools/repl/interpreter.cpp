@@ -57,8 +57,8 @@ std::string with_if(const Input& in, const std::string& code) {
 
 // Note [Statements]
 // clang 19 crashes on many a statement at the top: one that begins with an operator or a parenthesis, has a lambda
-// inside, or an error inside of a lambda. So what is a statement beyond doubt, and what is shown, becomes the body of
-// a function, called by an initialiser.
+// inside, or an error inside of a lambda. So what is a statement beyond doubt, and what is shown, becomes the body of a
+// function, called by an initialiser.
 
 /// Makes the code that is compiled from the code that was typed.
 struct Wrapper {
