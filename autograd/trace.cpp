@@ -54,7 +54,7 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
     traced.captures.push_back(Access::wrap(b));
   };
   for (const Tensor& t : out) {
-    if (!t.defined()) fail<ValueError>({what}, "the function returned an empty Tensor");
+    if (!t.defined()) fail<ValueError>({what}, "the function returned ", kEmptyTensor);
     refuse_sparse({what}, t);
     look(Access::body(t));
   }

@@ -103,14 +103,17 @@ void size_kernel(const OpCall& call) { *call.out_as<std::int32_t>() = checked("s
 
 /// Throws if a tensor cannot be one size of a shape.
 void check_size(const At& at, const TensorSpec& s) {
-  const char* const holds = *at.argument ? "holds" : "a size is";
-  if (!s.dtype.is_integer()) fail<TypeError>(at, holds, " a tensor of ", s.dtype, "; sizes must be integers");
-  if (s.rank > 0) fail<ValueError>(at, holds, " a tensor of shape ", s, "; sizes must be scalars");
+  if (!s.dtype.is_integer()) fail<TypeError>(at, "holds a tensor of ", s.dtype, "; sizes must be integers");
+  if (s.rank > 0) fail<ValueError>(at, "holds a tensor of shape ", s, "; sizes must be scalars");
 }
+struct PackAttrs {
+  static constexpr const char* attrs_name = "pack";
+  const char* argument;  // a literal: the argument whose sizes are packed
+};
 void pack_rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < call.n_in; ++i) {
     const TensorSpec& s = call.spec(i);
-    check_size({"shape"}, s);
+    check_size({call.op.name, call.attrs.as<PackAttrs>().argument}, s);
   }
   out->dtype = int64;
   out->rank = 1;
@@ -142,7 +145,7 @@ Tensor packed(const Dims& dims, const At& at) {
     check_size(at, b);
     sizes.push_back(on_host(*d.tensor_));
   }
-  return apply_all(pack_op, Attrs(), sizes)[0];
+  return apply_all(pack_op, PackAttrs{at.argument}, sizes)[0];
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST_CASE("a shape that is a tensor of rank 2 is refused when its shape is known
   check_refused("random_normal" + said, {two}, [](const Tensors& t) { return K::random_normal(t[0]); });
   check_refused("truncated_normal" + said, {two}, [](const Tensors& t) { return K::truncated_normal(t[0]); });
   check_refused("random_binomial" + said, {two}, [](const Tensors& t) { return K::random_binomial(t[0], 0.5); });
-  check_refused("reshape: a size is a tensor of shape (1, 2); sizes must be scalars", {x, two}, [](const Tensors& t) {
+  check_refused("reshape: shape holds a tensor of shape (1, 2); sizes must be scalars", {x, two}, [](const Tensors& t) {
     return K::reshape(t[0], {t[1], 2});
   });
   Tensor p = K::placeholder({K::None, K::None}), k = K::placeholder(K::None, K::None, "int32");

@@ -139,10 +139,12 @@ TEST_CASE("rnn refuses states and outputs that do not stay what they were, eager
           step([](const Tensor&, const Tensors& s) {
             return K::Step{K::ones({3, 2}), s};
           }));
-  refuses(x, "rnn: the function returned an empty Tensor", step([](const Tensor&, const Tensors& s) {
+  refuses(x, "rnn: the function returned an empty Tensor (a gradient that is None, or an uninitialised variable?)",
+          step([](const Tensor&, const Tensors& s) {
             return K::Step{Tensor(), s};
           }));
-  refuses(x, "rnn: the function returned an empty Tensor", step([](const Tensor& t, const Tensors&) {
+  refuses(x, "rnn: the function returned an empty Tensor (a gradient that is None, or an uninitialised variable?)",
+          step([](const Tensor& t, const Tensors&) {
             return K::Step{t, {Tensor()}};
           }));
   // A state that is no row for each sample goes without a mask, and not with one.
@@ -237,7 +239,7 @@ TEST_CASE("map_fn and folds refuse what they cannot go through, eager and symbol
           [](const Tensor& in) { K::map_fn([](const Tensor& t) { return K::cast(t, "float64"); }, in); });
   refuses(x, "map_fn: fn returned float32; it must be int32, the dtype asked for",
           [&](const Tensor& in) { K::map_fn(same, in, K::None, "int32"); });
-  refuses(x, "map_fn: the function returned an empty Tensor",
+  refuses(x, "map_fn: the function returned an empty Tensor (a gradient that is None, or an uninitialised variable?)",
           [](const Tensor& in) { K::map_fn([](const Tensor&) { return Tensor(); }, in); });
   refuses(x, "map_fn: elems are 2 tensors, and the function takes one; let it take `const Tensors&`",
           [&](const Tensor& in) {

@@ -209,7 +209,7 @@ TEST_CASE("D::gradients: variables that are not reached, listed twice, or the lo
   CHECK(numbers(g[3]) == numbers(expected[0]));
   CHECK(numbers(g[4])[0] == world.size());
   CHECK(message_of([&] { D::gradients(loss, {a}, D::max); }) ==
-        "gradients: gradients are added or averaged over the ranks, with sum or mean");
+        "gradients: how must be sum or mean: gradients are added or averaged over the ranks");
   CHECK(message_of([&] { D::gradients(loss, {K::constant({1., 2.})}); }).find("gradients: variable 0") == 0);
 }
 
