@@ -159,9 +159,9 @@ TEST_CASE("find_in_place: a set goes into its variable where no later instructio
     find_last_uses(p);
     find_in_place(p);
     CHECK(p.first_tail == 0);
-    CHECK(p.effects[0].instruction == (read_later ? -1 : 0));
-    CHECK(p.effects[0].current == (read_later ? -1 : 0));
-    CHECK(p.effects[1].instruction == -1);  // no instruction reads w, so that none may write into it
+    CHECK(p.effects[0].in_place_instruction == (read_later ? -1 : 0));
+    CHECK(p.effects[0].old_value_slot == (read_later ? -1 : 0));
+    CHECK(p.effects[1].in_place_instruction == -1);  // no instruction reads w, so that none may write into it
   }
 }
 
