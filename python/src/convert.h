@@ -137,8 +137,8 @@ void bind_checks(nb::module_& m);
 }  // namespace python
 }  // namespace kassette
 
-// Casters throw where an object is no such argument, and kassette._arguments puts before it which argument that is; it
-// knows the names here.
+// Casters throw if an object does not convert. kassette._arguments puts the name of the argument before the message; it
+// knows the types below by name.
 namespace nanobind {
 namespace detail {
 

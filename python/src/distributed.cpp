@@ -45,7 +45,7 @@ Tensor value_of(const char* function, nb::handle x) {
   }
 }
 
-/// exchange() now, while other threads of Python run.
+/// Calls exchange() eagerly, without the GIL.
 template <class F>
 auto at_once(F exchange) {
   K::Scope eager(K::Scope::kEager);
@@ -53,7 +53,7 @@ auto at_once(F exchange) {
   return exchange();
 }
 
-/// f of a tensor is recorded; of an array it is computed, and an array.
+/// Applies f. Of a tensor the result is recorded; of an array it is computed, and an array.
 template <class F>
 nb::object of_one(const char* function, nb::handle x, F f) {
   if (const Tensor* t = tensor_of(x)) {

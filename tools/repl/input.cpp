@@ -16,7 +16,7 @@ const std::set<std::string> kStatements = {
     "for",   "if",    "while", "do",       "switch",  "return", "using",  "namespace",     "struct",
     "class", "union", "enum",  "template", "typedef", "extern", "static", "constexpr",     "inline",
     "try",   "goto",  "break", "continue", "else",    "auto",   "const",  "static_assert", "{"};
-// What may stand before a name that is declared, beside identifiers.
+// Words that may precede a declared name, besides identifiers.
 const std::set<std::string> kTypeWords = {"auto",  "bool",  "char",   "double",   "float", "int",
                                           "long",  "short", "signed", "unsigned", "void",  "struct",
                                           "class", "union", "enum",   "using",    "const", "constexpr"};
@@ -154,8 +154,8 @@ std::size_t behind_statement(const std::vector<Token>& tokens, std::size_t i) {
   return i + 1;
 }
 
-/// Whether an `else` may follow the statement that begins at i and ends the input. Not where a loop would have it
-/// inside.
+/// Whether an `else` may follow the statement that begins at i and ends the input. False if the `if` is the body of a
+/// loop.
 bool takes_else(const std::vector<Token>& tokens, std::size_t i) {
   if (i >= tokens.size() || tokens[i].text != "if") return false;
   const std::size_t body =
@@ -168,7 +168,7 @@ bool takes_else(const std::vector<Token>& tokens, std::size_t i) {
          (tokens.back().text == ";" && !in(tokens[body].text, {"for", "while", "do", "switch", "try"}));
 }
 
-/// Whether no declaration begins like this.
+/// Whether no declaration can begin with the tokens at i.
 bool begins_sure_statement(const std::vector<Token>& tokens, std::size_t i) {
   const std::string& first = tokens[i].text;
   if (first == "[") return i + 1 < tokens.size() && tokens[i + 1].text != "[";

@@ -210,7 +210,7 @@ struct Interpreter::Impl {
     std::cerr << r.text << hint(r.error) << std::flush;
   }
 
-  /// What the assembler has to say of `asm` in a module; it would end the process that hands it over.
+  /// The assembler's error about `asm` in a module; empty if there is none. In the JIT such an error ends the process.
   static std::string assembled(llvm::Module& m) {
     bool any = !m.getModuleInlineAsm().empty();
     for (const llvm::Function& f : m)
@@ -345,7 +345,7 @@ struct Interpreter::Impl {
     if (result != kNotParsed) return result == kRan;
     if (!in.names.empty()) return std::nullopt;
     Messages::Shown shown = refusal;
-    // Speaks of what stands around the user's words, or of nothing that could be said.
+    // The error is about the code around the user's, or has no text.
     const bool ours = shown.text.find("shown_") != std::string::npos ||
                       shown.text.find("::kassette::repl::show((") != std::string::npos || shown.error.empty();
     if (ours) {

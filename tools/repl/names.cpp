@@ -14,7 +14,7 @@
 namespace repl {
 namespace {
 
-/// What stands behind a name: a namespace, or the class of a variable.
+/// The scope that a name stands for: a namespace, or the class of a variable.
 clang::DeclContext* scope_of(clang::NamedDecl* d) {
   d = d->getUnderlyingDecl();
   if (auto* alias = llvm::dyn_cast<clang::NamespaceAliasDecl>(d)) return alias->getNamespace();
@@ -87,7 +87,7 @@ void Names::unhide(const Hidden& h) {
   if (auto* map = top()->getLookupPtr()) (*map)[h.decl->getDeclName()].addOrReplaceDecl(h.decl);
 }
 
-/// Whether a type is meant by the words before a name: `a * b` declares nothing where a is a variable.
+/// Whether the words before a name are a type: `a * b` declares nothing if a is a variable.
 bool Names::names_type(const std::string& words) {
   Input in = read_input(words + ";");
   for (const Token& t : in.tokens) {

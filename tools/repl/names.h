@@ -20,7 +20,8 @@ class Names {
   std::vector<clang::NamedDecl*> find(const std::string& name);
   /// Whether the input declares a name again: then it goes into a namespace of its own.
   bool redefines(const Input& in);
-  /// The new names take the place of the old ones; after a failure the old ones stay.
+  /// Call after running an input, whose declarations are `part`: if `ok`, its names hide earlier ones of the same
+  /// spelling, else they are hidden themselves.
   void declared(clang::DeclContext* part, bool ok);
   /// What was declared up to now is the session's own and is not undone.
   void keep_all() { changes_.clear(); }

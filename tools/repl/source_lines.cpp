@@ -54,7 +54,7 @@ std::vector<Code> compiled_code() {
   return code;
 }
 
-/// Not a file of a library, nor the code around the user's input ("input_line_7").
+/// False for files of libraries and for the code around the user's input ("input_line_7").
 bool is_own(const std::string& file) {
   return !file.empty() && file.rfind("/usr/", 0) != 0 && file.find("/include/") == std::string::npos &&
          file.rfind("input_line_", 0) != 0;
