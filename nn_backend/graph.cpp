@@ -40,7 +40,7 @@ struct FunctionAccess {
   static const Plan* plan(const Function& f) { return f.plan_; }
 };
 
-// - functions of and for external backends ----------------------------------------------------------------------------
+// ---- functions of and for external backends -------------------------------------------------------------------------
 
 namespace {
 
@@ -369,7 +369,7 @@ Tensors stop_gradient(const Tensors& variables) {
   return out;
 }
 
-// - learning phase ----------------------------------------------------------------------------------------------------
+// ---- learning phase -------------------------------------------------------------------------------------------------
 
 Tensor learning_phase() {
   KASSETTE_DISPATCH(learning_phase);
@@ -415,7 +415,7 @@ LearningPhaseScope::LearningPhaseScope(int value) : old_(context().scoped_phase)
 }
 LearningPhaseScope::~LearningPhaseScope() { context().scoped_phase = old_; }
 
-// - scopes ------------------------------------------------------------------------------------------------------------
+// ---- scopes ---------------------------------------------------------------------------------------------------------
 
 NoGradient::NoGradient() : old_(context().recording) { context().recording = false; }
 NoGradient::~NoGradient() { context().recording = old_; }
@@ -493,7 +493,7 @@ ControlDependencies::~ControlDependencies() {
   delete static_cast<After*>(list_);
 }
 
-// - name scopes -------------------------------------------------------------------------------------------------------
+// ---- name scopes ----------------------------------------------------------------------------------------------------
 
 std::string scoped_name(Name name) {
   const char* prefix = context().name_scope;

@@ -42,7 +42,7 @@ bool external_answers() {
   return active_backend.load(std::memory_order_acquire) == ActiveBackend::external;
 }
 
-// - boxing ------------------------------------------------------------------------------------------------------------
+// ---- boxing ---------------------------------------------------------------------------------------------------------
 
 Boxed box(const Scalar& v) {
   switch (Access::kind(v)) {
@@ -125,7 +125,7 @@ Boxed box(const Branch& v) {
   return detail::box_code<LazyBranch>(LazyBranch{v});
 }
 
-// - unboxing ----------------------------------------------------------------------------------------------------------
+// ---- unboxing -------------------------------------------------------------------------------------------------------
 
 Tensor Unbox<Tensor>::from(const Boxed& v) { return v.as_tensor(); }
 Tensors Unbox<Tensors>::from(const Boxed& v) { return v.as_tensors(); }
@@ -151,7 +151,7 @@ void fail_answer(const char* name, const Boxed& answer) {
   }
 }
 
-// - the call ----------------------------------------------------------------------------------------------------------
+// ---- the call -------------------------------------------------------------------------------------------------------
 
 namespace {
 

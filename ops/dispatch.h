@@ -46,7 +46,7 @@ inline bool built_in_active() {
 }
 inline bool runs_externally() { return !built_in_active() && external_answers(); }
 
-// - boxing of arguments -----------------------------------------------------------------------------------------------
+// ---- boxing of arguments --------------------------------------------------------------------------------------------
 
 inline engine::Value box(const engine::Value& v) { return v; }
 inline engine::Value box(bool v) { return v; }
@@ -72,7 +72,7 @@ engine::Value box(const Callable<R(A...)>& f);
 template <class R, class... A>
 engine::Value box(const KeptCallable<R(A...)>& f);
 
-// - unboxing of results -----------------------------------------------------------------------------------------------
+// ---- unboxing of results --------------------------------------------------------------------------------------------
 
 /// Converts a result to R. If the backend returned something else, unbox() throws a TypeError in the name of the
 /// function.
@@ -110,7 +110,7 @@ R unbox(const char* name, const engine::Value& answer) {
   }
 }
 
-// - the call ----------------------------------------------------------------------------------------------------------
+// ---- the call -------------------------------------------------------------------------------------------------------
 
 /// Calls the backend's entry. Throws NotImplementedError if it has none. A foreign exception of the backend becomes a
 /// RuntimeError that names the function and the backend; Errors, and exceptions that only pass through the backend, are

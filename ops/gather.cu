@@ -245,7 +245,7 @@ void run_gather_grad(const OpCall& call) {
   });
 }
 
-// - one_hot -----------------------------------------------------------------------------------------------------------
+// ---- one_hot --------------------------------------------------------------------------------------------------------
 template <class I>
 __global__ void one_hot_each(std::int64_t n, Divider by_classes, const I* ids, float* out) {
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {

@@ -77,7 +77,7 @@ void run_unreduce(const OpCall& call) {
   });
 }
 
-// - cast: via double or int64, whichever is exact for the input; the same rules as convert_one ------------------------
+// ---- cast: via double or int64, whichever is exact for the input; the same rules as convert_one ---------------------
 template <class T, class V>
 __device__ void store_converted(T* out, V v) {
   if constexpr (std::is_same_v<T, bool>) {

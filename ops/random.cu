@@ -234,7 +234,7 @@ void run_between(const OpCall& call) {
   });
 }
 
-// - dropout: the mask from the key, the same words as on the CPU ------------------------------------------------------
+// ---- dropout: the mask from the key, the same words as on the CPU ---------------------------------------------------
 template <class T>
 struct KeepOrZero {
   double scale;

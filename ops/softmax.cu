@@ -294,7 +294,7 @@ void run_probability_grad(const OpCall& call) {
   });
 }
 
-// - classes -----------------------------------------------------------------------------------------------------------
+// ---- classes --------------------------------------------------------------------------------------------------------
 /// Input i as the classes of the rows of x.
 Classes classes_of(const OpCall& call, int i, const TensorSpec& x) {
   return {call.in[i].as<std::int64_t>(), x.dims[x.rank - 1], device_of(call.device).faults()};

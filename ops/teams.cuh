@@ -65,7 +65,7 @@ struct Groups {
   }
 };
 
-// - teams -------------------------------------------------------------------------------------------------------------
+// ---- teams ----------------------------------------------------------------------------------------------------------
 // A team works on groups first(), first() + step(), ... Its threads share the members: a thread takes rank(), rank() +
 // kSize, ... fold() combines one value of each thread and returns the result to all of them.
 /// The value of v in the thread whose lane differs in the bits of `lanes`. Structs are exchanged word by word.
@@ -157,7 +157,7 @@ inline Operands operands_by_group(const TensorSpec& x, unsigned mask) {
   return o;
 }
 
-// - folds -------------------------------------------------------------------------------------------------------------
+// ---- folds ----------------------------------------------------------------------------------------------------------
 /// Folds `value` with those of `values` whose bit in `valid` is set. Overloads do the same in fewer steps for a
 /// particular fold.
 template <class C, class Fold, class M, int n>
