@@ -111,8 +111,7 @@ std::vector<KCall> calls() {
 /// A tensor of another dtype than x has: an integer one for floats, else float32.
 Tensor other_dtype(const Tensor& x) { return backend::cast(x, x.dtype().is_float() ? "int32" : "float32"); }
 /// Arguments of another rank that a message shows as what the function makes of them: moved axes, sums, an element.
-const std::set<std::string> kDerived{"sparse_categorical_crossentropy output", "normalize_batch_in_training x",
-                                     "foldl elems", "foldr elems"};
+const std::set<std::string> kDerived{"sparse_categorical_crossentropy output", "foldl elems", "foldr elems"};
 /// x with three axes more.
 Tensor other_rank(const Tensor& x) {
   Tensor more = x;

@@ -179,7 +179,7 @@ const std::vector<WrongCall>& wrong_calls() {
          K::concatenate({x(), K::ones({3, 2})}, 0);
        }},
       {"stack", "x", [] { K::stack({}); }},
-      {"gather", "indices", [] { K::gather(x(), {0.5}); }},
+      {"gather", "indices", [] { K::gather(x(), K::constant({0.5})); }},
       {"gather", "indices", [] { K::gather(ints(), x()); }},  // swapped
       {"one_hot", "indices", [] { K::one_hot(x(), 3); }},
       {"one_hot", "num_classes", [] { K::one_hot(ints(), -1); }},
@@ -282,10 +282,13 @@ const std::vector<WrongCall>& wrong_calls() {
        [] {
          K::ctc_decode(steps(), {4, 4}, false, 2, 3);
        }},
-      {"ctc_label_dense_to_sparse", "label_lengths", [] { K::ctc_label_dense_to_sparse(ints(), {{1}}); }},
+      {"ctc_label_dense_to_sparse", "label_lengths",
+       [] {
+         K::ctc_label_dense_to_sparse(K::ones({2, 2}), {{1}, {1}});
+       }},
       {"in_top_k", "targets",
        [] {
-         K::in_top_k(x(), {0.5, 0.5}, 1);
+         K::in_top_k(x(), K::constant({0.5, 0.5}), 1);
        }},
       {"categorical_crossentropy", "axis", [] { K::categorical_crossentropy(x(), x(), false, 2); }},
       {"sparse_categorical_crossentropy", "target",
@@ -303,7 +306,7 @@ const std::vector<WrongCall>& wrong_calls() {
       // sparse tensors, files, tools, ranks
       {"sparse_coo", "indices",
        [] {
-         K::sparse_coo({{0.5, 0.0}}, {1}, {2, 2});
+         K::sparse_coo(K::constant({{0.5, 0.0}}), {1}, {2, 2});
        }},
       {"sparse_coo", "dense_shape",
        [] {
@@ -314,7 +317,7 @@ const std::vector<WrongCall>& wrong_calls() {
          K::sparse_csr({0, 2, 1}, {0, 1}, {1, 2}, {2, 2});
        }},
       {"sparse_parts", "x", [] { K::sparse_parts(x()); }},
-      {"load_csv", "dtype", [] { load_csv("/no/file.csv", {.dtype = None}); }},
+      {"load_csv", "path", [] { load_csv(None); }},
       {"load_npz", "path", [] { load_npz(None); }},
       {"save_csv", "x", [] { save_csv("/no/file.csv", image()); }},
       {"save_png", "x",
@@ -340,7 +343,7 @@ const std::vector<WrongCall>& wrong_calls() {
       {"compare_golden", "name", [] { testing::compare_golden("", 1.0); }},
       {"send", "to", [] { D::send(x(), 1); }},
       {"broadcast", "root", [] { D::broadcast(x(), 3); }},
-      {"all_gather", "x", [] { D::all_gather(K::constant(1.0)); }},
+      {"shard", "x", [] { D::shard(K::constant(1.0)); }},
       {"split", "colour", [] { D::init().split(-1); }},
       {"set_timeout", "seconds", [] { D::set_timeout(-1); }},
   };
