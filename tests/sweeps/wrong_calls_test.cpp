@@ -325,7 +325,7 @@ const std::vector<WrongCall>& wrong_calls() {
          save_png("/no/file.png", K::ones({2, 3}, "int32"));
        }},
       {"save_npy", "x", [] { save_npy("/no/file.npy", Tensor()); }},
-      {"save_safetensors", "tensor 'w'",
+      {"NamedTensors", "",
        [] {
          save_safetensors("/no/file", {{"w", Tensor()}});
        }},
