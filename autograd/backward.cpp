@@ -46,9 +46,9 @@ Tensor seed_for(const Tensor& loss) { return broadcast_like(number_like(1, loss)
 
 }  // namespace
 
-Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, SavedValues kept, Completions* told,
+Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, SavedValues saved, GradientHook* hook,
                  const Tensors& ends) {
-  return BackwardPass(xs, kept, told, ends).run(ys.begin(), seeds.begin(), ys.size());
+  return BackwardPass(xs, saved, hook, ends).run(ys.begin(), seeds.begin(), ys.size());
 }
 
 Tensors DeferredBackward::expand(const Node&) const {
@@ -64,7 +64,7 @@ Tensors DeferredBackward::expand(const Node&) const {
   return backward(ys, xs, seed_for(ys[0]));
 }
 
-Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Completions* told) {
+Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved, GradientHook* hook) {
   if (!loss.defined()) fail_empty({"gradients", "loss"});
   const Body& l = Access::body(loss);
   if (!l.dtype.is_float()) fail_not_float({"gradients", "loss"}, l.dtype);
@@ -80,13 +80,13 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Compl
   if (xs.size() > kMaxOutputs && c.recording && !l.symbolic() && !c.symbolic)
     fail<NotImplementedError>({"gradients", "variables"}, "are ", xs.size(), "; one call takes at most ", kMaxOutputs);
   if (!l.node) return std::vector<Tensor>(xs.size());
-  if (l.symbolic() || c.symbolic) return backward({loss}, xs, {seed_for(loss)}, SavedValues::retain, told);
-  if (c.saved_bytes.get() < fast_path_thresholds.released) kept = SavedValues::retain;
+  if (l.symbolic() || c.symbolic) return backward({loss}, xs, {seed_for(loss)}, SavedValues::retain, hook);
+  if (c.saved_bytes.get() < fast_path_thresholds.released) saved = SavedValues::retain;
   Tensors raw, leaves, before;
   if (__builtin_expect(shadow != nullptr, 0)) before = shadow->before_pass(loss, xs, seed_for(loss));
   {
     Scoped<bool> off(c.recording, false);
-    BackwardPass w(xs, kept, told);
+    BackwardPass w(xs, saved, hook);
     const Tensor seed = seed_for(loss);
     raw = w.run(&loss, &seed, 1);
     watch_growth(c, w.visited());

@@ -9,25 +9,25 @@ namespace kassette::autograd {
 /// use; no further pass is possible.
 enum class SavedValues : std::uint8_t { retain, rematerialize, free };
 
-/// A callback for each of xs as soon as its cotangent is complete, while the pass continues over older ops.
-class Completions {
+/// Called with the cotangent of each x as soon as it is complete, while the pass continues over older ops.
+class GradientHook {
  public:
-  virtual void complete(std::int64_t i, const Tensor& cotangent) = 0;
+  virtual void on_gradient(std::int64_t i, const Tensor& cotangent) = 0;
 
  protected:
-  ~Completions() = default;
+  ~GradientHook() = default;
 };
 
 /// The cotangents of xs, given `seeds`, the cotangents of ys; empty for an x that ys do not depend on. The adjoints'
 /// ops are recorded iff recording is on. Each x must have a node. `ends`: tensors that are treated as leaves although
 /// they were computed.
 Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, SavedValues saved = SavedValues::retain,
-                 Completions* told = nullptr, const Tensors& ends = {});
+                 GradientHook* hook = nullptr, const Tensors& ends = {});
 
 /// d(sum of loss)/dx for each x: K::gradients. Throws ValueError if an x was never recorded, TypeError if the loss has
-/// no float dtype.
-/// `rematerialize`: the caller releases the loss, and holds the segment through no other tensor.
+/// no float dtype. Pass SavedValues::rematerialize only if the caller gives up the loss and no other tensor keeps the
+/// segment alive.
 Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved = SavedValues::retain,
-                  Completions* told = nullptr);
+                  GradientHook* hook = nullptr);
 
 }  // namespace kassette::autograd

@@ -26,7 +26,7 @@ namespace kassette::autograd {
 // chain of gradient steps w = w - g(w) would be expanded step inside step, recursively.
 namespace {
 
-std::atomic<std::uint32_t> next_walk{1};
+std::atomic<std::uint32_t> next_pass_id{1};
 
 }  // namespace
 
@@ -52,10 +52,10 @@ void BackwardPass::release_scratch(Scratch* s) {
   c.delete_backward_scratch = delete_scratch;
 }
 
-BackwardPass::BackwardPass(const Tensors& xs, SavedValues kept, Completions* told, const Tensors& ends)
-    : xs_(xs), saved_values_(kept), told_(told), scratch_(take_scratch()), wanted_(scratch_->wanted),
+BackwardPass::BackwardPass(const Tensors& xs, SavedValues saved, GradientHook* hook, const Tensors& ends)
+    : xs_(xs), saved_values_(saved), hook_(hook), scratch_(take_scratch()), wanted_(scratch_->wanted),
       entries_(scratch_->entries), order_(scratch_->order), cotangents_(scratch_->cotangents) {
-  do id_ = next_walk.fetch_add(1, std::memory_order_relaxed);
+  do id_ = next_pass_id.fetch_add(1, std::memory_order_relaxed);
   while (id_ == 0);
   for (const Tensor& x : xs) {
     const Node* n = Access::body(x).node.get();
@@ -225,7 +225,7 @@ void BackwardPass::accumulate(const Body& to, Tensor g) {
   if (!slot) return;
   const Body& b = Access::body(g);
   const bool one = unrecorded_ && b.storage && b.storage->bytes == b.dtype.size() && to.numel() > 1;
-  if (!one && (!b.same_shape(to) || !b.known())) {  // the engine undoes broadcasting
+  if (!one && (!b.same_shape(to) || !b.known())) {  // sum over the axes that the op's broadcasting added
     Body shape_of = to;
     shape_of.storage = {};
     g = sum_to_like(g, Access::wrap(std::move(shape_of)));
@@ -270,8 +270,8 @@ bool BackwardPass::accumulate(const Body& to, const OpDef& op, const Attrs& attr
   return true;
 }
 
-/// Sorts order_ by sequence number. The end of it is usually sorted already; nodes out of order, which many others read
-/// (the elements of a long loop), are usually at the front.
+/// Sorts order_ by sequence number. Its tail is usually sorted already. Nodes out of order (the elements of a long
+/// loop, which many nodes read) are usually at the front.
 void BackwardPass::sort_by_age() {
   auto older = [&](std::uint32_t a, std::uint32_t b) { return entries_[a].node->seq < entries_[b].node->seq; };
   auto newer = [&](std::uint32_t a, std::uint32_t b) { return older(b, a); };
@@ -287,7 +287,7 @@ Tensor BackwardPass::result_of(const Tensor& x) {
 }
 
 /// For each of xs, after how many nodes its cotangent is complete: when the last node that reads it has been handled.
-void BackwardPass::find_completions() {
+void BackwardPass::find_hook_points() {
   std::unordered_map<const Node*, std::size_t> last;
   for (const Node* n : wanted_) last[n] = 0;
   std::size_t handled = 0;
@@ -297,15 +297,15 @@ void BackwardPass::find_completions() {
       if (auto wanted = last.find(m); wanted != last.end()) wanted->second = handled;
     });
   }
-  for (std::int64_t i = 0; i < xs_.size(); ++i) completions_.push_back({last[Access::body(xs_[i]).node.get()], i});
-  std::ranges::sort(completions_);
+  for (std::int64_t i = 0; i < xs_.size(); ++i) hook_points_.push_back({last[Access::body(xs_[i]).node.get()], i});
+  std::ranges::sort(hook_points_);
 }
 
-void BackwardPass::tell_up_to(std::size_t handled) {
-  for (; next_completion_ < completions_.size() && completions_[next_completion_].first <= handled;
-       ++next_completion_) {
-    const std::int64_t i = completions_[next_completion_].second;
-    if (Tensor g = result_of(xs_[i]); g.defined()) told_->complete(i, g);
+void BackwardPass::run_hooks(std::size_t handled) {
+  for (; next_hook_point_ < hook_points_.size() && hook_points_[next_hook_point_].first <= handled;
+       ++next_hook_point_) {
+    const std::int64_t i = hook_points_[next_hook_point_].second;
+    if (Tensor g = result_of(xs_[i]); g.defined()) hook_->on_gradient(i, g);
   }
 }
 
@@ -320,14 +320,14 @@ Tensors BackwardPass::run(const Tensor* ys, const Tensor* seeds, std::int64_t n)
   }
   if (saved_values_ == SavedValues::rematerialize) count_taken(FastPath::rematerialized);
   if (!in_order_ && expanded_.empty()) sort_by_age();
-  if (told_) find_completions();
+  if (hook_) find_hook_points();
   std::size_t handled = 0;
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
     check_interrupt();
-    if (told_) tell_up_to(handled++);
+    if (hook_) run_hooks(handled++);
     if (entries_[*it].has_cotangent) handle(entries_[*it]);
   }
-  if (told_) tell_up_to(handled);
+  if (hook_) run_hooks(handled);
   Tensors results;
   results.reserve(xs_.size());
   for (const Tensor& x : xs_) results.push_back(result_of(x));

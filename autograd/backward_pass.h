@@ -7,7 +7,7 @@
 
 #include "autograd/deferred.h"
 #include "autograd/backward.h"
-#include "core/large_blocks.h"
+#include "core/large_vector.h"
 
 namespace kassette::autograd {
 
@@ -15,7 +15,7 @@ namespace kassette::autograd {
 /// vector-Jacobian product), newest node first. The cotangents of each output of a node are accumulated.
 class BackwardPass final : private Accumulator {
  public:
-  explicit BackwardPass(const Tensors& xs, SavedValues kept = SavedValues::retain, Completions* told = nullptr,
+  explicit BackwardPass(const Tensors& xs, SavedValues saved = SavedValues::retain, GradientHook* hook = nullptr,
                         const Tensors& ends = {});
   ~BackwardPass();
   BackwardPass(const BackwardPass&) = delete;
@@ -39,10 +39,10 @@ class BackwardPass final : private Accumulator {
   /// The lists of a pass. A thread keeps one small set for its next pass: most passes visit a few dozen nodes.
   struct Scratch {
     std::vector<const Node*> wanted;
-    LargeList<Entry> entries;
-    LargeList<std::uint32_t> order;
-    LargeList<Tensor> cotangents;
-    LargeList<std::pair<Node*, bool>> stack;
+    LargeVector<Entry> entries;
+    LargeVector<std::uint32_t> order;
+    LargeVector<Tensor> cotangents;
+    LargeVector<std::pair<Node*, bool>> stack;
   };
   static Scratch* take_scratch();
   static void release_scratch(Scratch* s);
@@ -56,8 +56,8 @@ class BackwardPass final : private Accumulator {
   void sort_by_age();
   template <class F>
   void for_each_input(const Node* n, F&& f);
-  void find_completions();
-  void tell_up_to(std::size_t handled);
+  void find_hook_points();
+  void run_hooks(std::size_t handled);
   Tensor result_of(const Tensor& x);
   void handle(Entry& e);
   void handle_deferred(Entry& e);
@@ -77,21 +77,21 @@ class BackwardPass final : private Accumulator {
 
   const Tensors& xs_;
   SavedValues saved_values_;
-  Completions* told_;
-  std::vector<std::pair<std::size_t, std::int64_t>>
-      completions_;  // (number of nodes handled by then, index into xs), sorted
-  std::size_t next_completion_ = 0;
+  GradientHook* hook_;
+  // (number of nodes handled by then, index into xs), sorted
+  std::vector<std::pair<std::size_t, std::int64_t>> hook_points_;
+  std::size_t next_hook_point_ = 0;
   const bool unrecorded_ = !context().recording && !context().symbolic;  // cotangents may be accumulated in place
   Tensors leaves_;
   std::uint64_t id_, oldest_ = ~std::uint64_t(0);
   Scratch* scratch_;
   std::vector<const Node*>& wanted_;  // sorted
-  LargeList<Entry>& entries_;
-  LargeList<std::uint32_t>& order_;  // the relevant nodes with inputs, in reverse order of handling
-  std::vector<const Node*> ends_;    // sorted: where the search stops
-  bool in_order_ = true;             // order_ is sorted by sequence number
+  LargeVector<Entry>& entries_;
+  LargeVector<std::uint32_t>& order_;  // the relevant nodes with inputs, in reverse order of handling
+  std::vector<const Node*> ends_;      // sorted: where the search stops
+  bool in_order_ = true;               // order_ is sorted by sequence number
   std::uint64_t newest_ = 0;
-  LargeList<Tensor>& cotangents_;
+  LargeVector<Tensor>& cotangents_;
   std::unordered_map<const Node*, std::uint32_t> others_;  // nodes that another pass had claimed
   std::unordered_map<const Node*, Tensors> expanded_;      // deferred nodes: their results as recorded ops
 };

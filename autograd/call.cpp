@@ -69,7 +69,8 @@ Tensor argument(const Tensor& t, bool recording) {
 class BackwardScope {
  public:
   explicit BackwardScope(Context& c)
-      : replays_(c.replays, c.replays && c.recording), on_(c.recording, true), eager_(c.symbolic, false) {}
+      : replays_(c.keeps_constants, c.keeps_constants && c.recording), on_(c.recording, true),
+        eager_(c.symbolic, false) {}
 
  private:
   Scoped<bool> replays_, on_, eager_;

@@ -1,4 +1,4 @@
-// autograd/chain.cpp - a chain: elementwise steps compiled to threaded code. See Note [Chains].
+// autograd/chain.cpp - a chain: elementwise ops compiled to threaded code. See Note [Chains].
 #include "autograd/chain.h"
 
 #include <algorithm>
@@ -28,18 +28,18 @@ Chain::Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t a
       large_(device == cpu && may_take(FastPath::streamed) &&
              shape.numel() * element_ >= fast_path_thresholds.streamed) {}
 
-ChainCode& Chain::add(ChainStep instruction, const Place& p) {
+ChainCode& Chain::add(ChainOpcode opcode, const ChainOperand& p) {
   ChainCode& c = *new (&code_[n_code_]) ChainCode;
   from_[n_code_++] = p;
-  c.step = instruction;
+  c.opcode = opcode;
   c.operand = p.base;
   bool moves = p.base || p.source >= 0;
-  c.moves = moves ? -1 : 0;
+  c.advance_mask = moves ? -1 : 0;
   n_moving_ += moves;
   return c;
 }
 
-Place Chain::repeated(const std::byte* one, int source) {
+ChainOperand Chain::repeated(const std::byte* one, int source) {
   for (int i = 0; i < n_ones_; ++i)
     if (ones_[i].source == source && (source >= 0 || ones_[i].from == one)) return {.chunk = ones_[i].chunk};
   ones_[n_ones_++] = {one, source, n_chunks_};
@@ -49,7 +49,7 @@ Place Chain::repeated(const std::byte* one, int source) {
 /// Processors prefetch one stream by themselves; several operands beside results that are written need prefetch
 /// instructions.
 bool Chain::fetches() const { return table_.fetch[d_] && shape_.numel() * element_ >= fast_path_thresholds.fetched; }
-void Chain::fetch(const Place& p) {
+void Chain::fetch(const ChainOperand& p) {
   if (!p.base) return;
   for (int i = 0; i < n_fetch_; ++i)
     if (code_[i].operand == p.base) return;
@@ -63,7 +63,7 @@ void Chain::store_result(std::byte* to, bool fresh) {
   add((streams ? table_.stream : table_.store)[d_], memory(to));
 }
 
-void Chain::call(const OpDef& op, const Attrs& attrs, const Place& pair) {
+void Chain::call(const OpDef& op, const Attrs& attrs, const ChainOperand& pair) {
   ChainCode& c = add(table_.call[d_], pair);
   c.loop = op.loops->find(d_ ? float64 : float32)->by[0];
   c.attrs = &attrs;
@@ -72,19 +72,19 @@ void Chain::call(const OpDef& op, const Attrs& attrs, const Place& pair) {
 
 void Chain::unary(const OpDef& op, const Attrs& attrs) {
   ++n_unary_;
-  if (ChainStep instruction = unary_step(table_, d_, op)) add(instruction, {.chunk = 0}).params = params_of(attrs);
+  if (ChainOpcode opcode = unary_opcode(table_, d_, op)) add(opcode, {.chunk = 0}).params = params_of(attrs);
   else call(op, attrs, new_chunk());
 }
 
-void Chain::binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned) {
-  if (ChainStep instruction = binary_step(table_, d_, op, turned)) {
-    add(instruction, other);
+void Chain::binary(const OpDef& op, const Attrs& attrs, const ChainOperand& other, bool reversed) {
+  if (ChainOpcode opcode = binary_opcode(table_, d_, op, reversed)) {
+    add(opcode, other);
     return;
   }
-  const Place first = new_chunk(), second = new_chunk();
-  store(turned ? second : first);
+  const ChainOperand first = new_chunk(), second = new_chunk();
+  store(reversed ? second : first);
   load(other);
-  if (!turned) {
+  if (!reversed) {
     store(second);
     load(first);
   }
@@ -129,18 +129,18 @@ void Chain::Running::run_rows(std::int64_t begin, std::int64_t end) {
   int moving[kMaxCode], skipping[kMaxCode], n_moving = 0, n_skipping = 0;
   for (int i = 0; i < c.n_code_; ++i) {
     auto same = [&](int k) { return code_[k].operand == code_[i].operand; };
-    if (code_[i].moves && std::none_of(moving, moving + n_moving, same)) moving[n_moving++] = i;
-    if (c.from_[i].skip) skipping[n_skipping++] = i;
+    if (code_[i].advance_mask && std::none_of(moving, moving + n_moving, same)) moving[n_moving++] = i;
+    if (c.from_[i].row_gap) skipping[n_skipping++] = i;
   }
-  for (int i = 0; i < n_skipping; ++i) code_[skipping[i]].operand += begin * c.from_[skipping[i]].skip;
+  for (int i = 0; i < n_skipping; ++i) code_[skipping[i]].operand += begin * c.from_[skipping[i]].row_gap;
   const std::int64_t width = c.shape_.width, row_bytes = width * c.element_;
   for (std::int64_t row = begin; row < end; ++row) {
     for (int i = 0; i < n_moving; ++i) {
-      const std::byte* next = code_[moving[i]].operand + c.from_[moving[i]].skip + (row + 1) * row_bytes;
+      const std::byte* next = code_[moving[i]].operand + c.from_[moving[i]].row_gap + (row + 1) * row_bytes;
       for (std::int64_t k = 0; k < row_bytes; k += 64) __builtin_prefetch(next + k);
     }
     run(row * width, (row + 1) * width, nullptr);
-    for (int i = 0; i < n_skipping; ++i) code_[skipping[i]].operand += c.from_[skipping[i]].skip;
+    for (int i = 0; i < n_skipping; ++i) code_[skipping[i]].operand += c.from_[skipping[i]].row_gap;
   }
 }
 
@@ -148,14 +148,14 @@ void Chain::run_rows(std::int64_t begin, std::int64_t end) const { Running(*this
 
 /// Runs the last elements, fewer than a chunk: operands are copied to chunks, and results back from them.
 void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t at, std::int64_t n) const {
-  Unmade<ChainCode, kMaxCode> room;
+  UninitializedArray<ChainCode, kMaxCode> room;
   ChainCode* const code = room.begin();
   std::copy_n(program, n_code_, code);
   const std::byte* copies[kMaxChunks];
   int n_copies = 0;
   for (int i = n_fetch_; i < n_code_ - 1; ++i) {
     ChainCode& c = code[i];
-    if (!c.moves) continue;
+    if (!c.advance_mask) continue;
     const std::byte* from = c.operand + at * element_;
     int k = 0;
     while (k < n_copies && copies[k] != from) ++k;
@@ -164,11 +164,11 @@ void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t a
       table_.pad[d_](chunks + (n_chunks_ + k) * table_.chunk_bytes, from, n);
     }
     c.operand = chunks + (n_chunks_ + k) * table_.chunk_bytes;
-    c.moves = 0;
+    c.advance_mask = 0;
   }
   table_.run[d_](code + n_fetch_, 0, 1);
   for (int i = n_fetch_; i < n_code_ - 1; ++i) {
-    if (program[i].moves && (program[i].step == table_.store[d_] || program[i].step == table_.stream[d_]))
+    if (program[i].advance_mask && (program[i].opcode == table_.store[d_] || program[i].opcode == table_.stream[d_]))
       std::memcpy(program[i].operand + at * element_, code[i].operand, n * element_);
   }
 }

@@ -1,4 +1,4 @@
-// autograd/chain.h - a chain: elementwise steps compiled to threaded code. See Note [Chains].
+// autograd/chain.h - a chain: elementwise ops compiled to threaded code. See Note [Chains].
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -8,9 +8,10 @@
 
 namespace kassette::autograd {
 
-/// Uninitialised memory for n objects of type T. A chain uses few of them, and most chains are built anew at each call.
+/// An array of n objects of type T whose memory is not initialised. A chain uses few of them, and most chains are built
+/// anew at each call.
 template <class T, int n>
-class Unmade {
+class UninitializedArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
  public:
@@ -26,50 +27,50 @@ class Unmade {
 /// Threaded code of fused elementwise ops, with intermediate values in registers. It can be run over parts of a range.
 class Chain {
  public:
-  static constexpr int kMaxSteps = DeviceChain::kMostSteps;
+  static constexpr int kMaxOps = DeviceChain::kMostOps;
 
-  /// `at_once`: the elements that one thread runs through on the CPU, by which the chunks are chosen.
+  /// `at_once`: the number of elements that one thread processes on the CPU; it decides the chunk size.
   Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once);
 
-  static Place memory(std::byte* base, std::int64_t skip = 0) { return {.base = base, .skip = skip}; }
-  static Place of_source(int source, std::int64_t first = 0, std::int64_t skip = 0) {
-    return {.source = source, .first = first, .skip = skip};
+  static ChainOperand memory(std::byte* base, std::int64_t row_gap = 0) { return {.base = base, .row_gap = row_gap}; }
+  static ChainOperand of_source(int source, std::int64_t offset = 0, std::int64_t row_gap = 0) {
+    return {.source = source, .offset = offset, .row_gap = row_gap};
   }
-  Place new_chunk() { return {.chunk = n_chunks_++}; }
+  ChainOperand new_chunk() { return {.chunk = n_chunks_++}; }
   static constexpr const std::byte* kZero = nullptr;
   /// A chunk filled with one element, which is read from `one` (kZero: 0) or, if that is not -1, from `source`.
-  Place repeated(const std::byte* one, int source = -1);
+  ChainOperand repeated(const std::byte* one, int source = -1);
 
   /// True if the operands are large enough to be prefetched.
   bool fetches() const;
-  void fetch(const Place& p);
-  void load(const Place& p) { add(table_.load[d_], p); }
-  void store(const Place& p) { add(table_.store[d_], p); }
+  void fetch(const ChainOperand& p);
+  void load(const ChainOperand& p) { add(table_.load[d_], p); }
+  void store(const ChainOperand& p) { add(table_.store[d_], p); }
   /// Stores a result. If it is fresh, large and aligned, non-temporal stores write it past the caches: plain stores
   /// read each cache line before they overwrite it, and 2 * x + 1 over 10^7 floats takes 1.4 times as long. `fresh`:
   /// the memory is not that of an operand. An operand's lines have just been loaded, and non-temporal stores would have
   /// to evict them (an Adam step, which writes over its variables, takes 4 times as long).
   void store_result(std::byte* to, bool fresh);
   void unary(const OpDef& op, const Attrs& attrs);
-  /// `turned`: the value in registers is the second operand.
-  void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned);
-  /// Adds the instructions of a step of one or two inputs. `acc`: the slot whose value is in registers, which becomes
-  /// the step's output; place(slot) returns where a slot's value is.
+  /// `reversed`: the value in registers is the second operand.
+  void binary(const OpDef& op, const Attrs& attrs, const ChainOperand& other, bool reversed);
+  /// Adds the code of an op of one or two inputs. `acc`: the slot whose value is in registers, which becomes
+  /// the op's output; place(slot) returns where a slot's value is.
   template <class F>
-  void step(const Step& s, std::span<const int> in, int& acc, F&& place) {
-    const bool turned = s.n_in > 1 && acc != in[0] && acc == in[1];
-    if (acc != in[0] && !turned) load(place(in[0]));
+  void add_op(const Instruction& s, std::span<const int> in, int& acc, F&& place) {
+    const bool reversed = s.n_in > 1 && acc != in[0] && acc == in[1];
+    if (acc != in[0] && !reversed) load(place(in[0]));
     if (s.n_in == 1) unary(*s.op, s.attrs);
-    else binary(*s.op, s.attrs, place(in[!turned]), turned);
+    else binary(*s.op, s.attrs, place(in[!reversed]), reversed);
     acc = s.out;
   }
   void finish();
-  /// True if another step fits.
+  /// True if another op fits.
   bool has_room() const {
     if (device_ != cpu) return DeviceChain::has_room(n_code_, n_moving_ + n_ones_, n_unary_, n_chunks_ - n_ones_);
-    return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxSteps;
+    return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxOps;
   }
-  /// The time of one element, in plain instructions.
+  /// Estimated cost per element, in plain instructions.
   int work() const { return n_code_ + kCallWork * n_calls_; }
   const ChainShape& shape() const { return shape_; }
 
@@ -96,14 +97,14 @@ class Chain {
   template <class F>
   void place_sources(F&& base_of) {
     for (int i = 0; i < n_code_; ++i)
-      if (from_[i].source >= 0) code_[i].operand = base_of(from_[i].source) + from_[i].first;
+      if (from_[i].source >= 0) code_[i].operand = base_of(from_[i].source) + from_[i].offset;
     for (int i = 0; i < n_ones_; ++i)
       if (ones_[i].source >= 0) ones_[i].from = base_of(ones_[i].source);
   }
 
  private:
-  static constexpr int kCallWork = 7;  // a call of a loop such as sigmoid takes as long as so many instructions more
-  static constexpr int kMaxCode = 13 * kMaxSteps + 1, kMaxChunks = 8 * kMaxSteps;
+  static constexpr int kCallWork = 7;  // the extra cost of calling a loop (sigmoid, ...), in plain instructions
+  static constexpr int kMaxCode = 13 * kMaxOps + 1, kMaxChunks = 8 * kMaxOps;
 
   /// A copy of the code with chunks of its own, for one thread.
   class Running {
@@ -116,11 +117,11 @@ class Chain {
    private:
     const Chain& chain_;
     alignas(64) std::byte chunks_[kMaxChunks * kMaxChunkBytes];
-    Unmade<ChainCode, kMaxCode> code_;
+    UninitializedArray<ChainCode, kMaxCode> code_;
   };
 
-  ChainCode& add(ChainStep step, const Place& p);
-  void call(const OpDef& op, const Attrs& attrs, const Place& pair);
+  ChainCode& add(ChainOpcode opcode, const ChainOperand& p);
+  void call(const OpDef& op, const Attrs& attrs, const ChainOperand& pair);
   void start(ChainCode* code, std::byte* chunks) const;
   void run_rest(const ChainCode* code, std::byte* chunks, std::int64_t at, std::int64_t n) const;
 
@@ -130,9 +131,9 @@ class Chain {
   const ChainShape shape_;
   const bool large_;  // fresh results are stored past the caches
   int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
-  Unmade<ChainCode, kMaxCode> code_;
-  Unmade<Place, kMaxCode> from_;
-  Unmade<ChainOne, 2 * kMaxSteps> ones_;
+  UninitializedArray<ChainCode, kMaxCode> code_;
+  UninitializedArray<ChainOperand, kMaxCode> from_;
+  UninitializedArray<ChainConstant, 2 * kMaxOps> ones_;
 };
 
 }  // namespace kassette::autograd

@@ -34,7 +34,9 @@ class Locks {
 };
 
 /// Which of the updates of a function it is, for errors.
-std::string which(const Effect& e) { return e.number < 0 ? std::string() : text("update ", e.number, ": "); }
+std::string which(const Effect& e) {
+  return e.update_index < 0 ? std::string() : text("update ", e.update_index, ": ");
+}
 
 }  // namespace
 
@@ -42,7 +44,7 @@ std::string which(const Effect& e) { return e.number < 0 ? std::string() : text(
 void Plan::check_increments() const {
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];
-    if (e.step >= 0 || e.mode == Effect::kSet || e.cell->load().storage) continue;
+    if (e.in_place_instruction >= 0 || e.mode == Effect::kSet || e.cell->load().storage) continue;
     bool set = false;
     for (std::size_t k = 0; k < i; ++k)
       set = set || (program_.effects[k].cell == e.cell && program_.effects[k].mode == Effect::kSet);
@@ -50,30 +52,30 @@ void Plan::check_increments() const {
   }
 }
 
-/// Lets steps write into a variable's own memory if nothing else refers to that. The variables must be locked.
+/// Lets instructions write into a variable's own memory if nothing else refers to that. The variables must be locked.
 void Plan::find_alone(Frame& f) const {
   f.commit.in_place.assign(program_.effects.size(), 0);
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];
-    if (e.step < 0) continue;
-    Body& current = f.own[e.current];
+    if (e.in_place_instruction < 0) continue;
+    Body& current = f.own[e.old_value_slot];
     const Value& now = e.cell->value;
     if (e.mode != Effect::kSet) put(current, now);  // an increment is added to the current value
     // The only two references are the cell's and this frame's, and the cell's lock keeps others from taking one.
     if (may_take(FastPath::updated_in_place) && current.storage == now.storage &&
         now.storage->kind != Storage::kBorrowed && now.storage->count.load(std::memory_order_acquire) == 2) {
-      put(f.own[step(e.step).out], value_in(current));
+      put(f.own[instruction(e.in_place_instruction).out], value_in(current));
       f.commit.in_place[i] = 1;
       count_taken(FastPath::updated_in_place);
     }
   }
 }
 
-/// Groups the steps of the tail, allocates their results, and checks shapes that were unknown when the updates were
-/// recorded.
+/// Groups the instructions of the tail, allocates their results, and checks shapes that were unknown when the updates
+/// were recorded.
 void Plan::prepare_tail(Frame& f) const {
   f.commit.groups.clear();
-  const int end = program_.n_steps();
+  const int end = program_.n_instructions();
   for (int k = program_.first_tail; k < end;) {
     FusionGroup group = form_group(f, k, end);
     allocate(f, group);
@@ -82,16 +84,17 @@ void Plan::prepare_tail(Frame& f) const {
   }
   // The rule of update saw static shapes only: sizes that were unknown then are known now.
   for (const Effect& e : program_.effects) {
-    const Body& value = e.step >= 0 ? f.own[e.slot] : *f.at[e.slot];
+    const Body& value = e.in_place_instruction >= 0 ? f.own[e.slot] : *f.at[e.slot];
     if (!value.same_shape(e.cell->spec)) fail_shapes({e.what}, e.cell.get(), e.cell->spec, value, which(e));
   }
   f.commit.replaced.reserve(program_.effects.size());
-  for (int k = program_.first_tail; k < end; ++k) f.arrays.resize(std::max<std::size_t>(f.arrays.size(), step(k).n_in));
+  for (int k = program_.first_tail; k < end; ++k)
+    f.arrays.resize(std::max<std::size_t>(f.arrays.size(), instruction(k).n_in));
 }
 
-/// Sets a variable to its new value. `room`: memory for an increment that is no step.
+/// Sets a variable to its new value. `room`: memory for an increment that is no instruction.
 void Plan::store(Frame& f, const Effect& e, Ref<Storage> room) const {
-  if (e.step >= 0) {
+  if (e.in_place_instruction >= 0) {
     Value made = value_in(f.own[e.slot]);
     e.cell->set(made);
     f.commit.replaced.push_back(std::move(made));
@@ -111,24 +114,25 @@ void Plan::commit(Frame& f) const {
   check_increments();
   Locks locks(f.commit.cells);
   for (const Effect& e : program_.effects)
-    if (e.step >= 0) locks.add(e.cell.get());
+    if (e.in_place_instruction >= 0) locks.add(e.cell.get());
   locks.lock();
   for (const Effect& e : program_.effects)
-    if (e.step >= 0 && !e.cell->value.storage) fail_unset({e.what}, *e.cell, which(e));
+    if (e.in_place_instruction >= 0 && !e.cell->value.storage) fail_unset({e.what}, *e.cell, which(e));
   find_alone(f);
   prepare_tail(f);
-  std::vector<Ref<Storage>> room;  // for increments that are no steps, in case they cannot be made in place
+  std::vector<Ref<Storage>> room;  // for increments that are no instructions, in case they cannot be made in place
   for (const Effect& e : program_.effects)
-    if (e.step < 0 && e.mode != Effect::kSet) room.push_back(Storage::allocate(e.cell->spec.bytes(), e.cell->device));
+    if (e.in_place_instruction < 0 && e.mode != Effect::kSet)
+      room.push_back(Storage::allocate(e.cell->spec.bytes(), e.cell->device));
   auto next_room = room.begin();
   // From here on nothing fails.
-  Uninterrupted whole;
+  IgnoreInterruptsScope whole;
   for (const FusionGroup& group : f.commit.groups) run_group(f, group);
   launch_captured();  // others see the variables from now on
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];
     if (f.commit.in_place[i]) e.cell->changed();
-    else store(f, e, e.step < 0 && e.mode != Effect::kSet ? std::move(*next_room++) : Ref<Storage>());
+    else store(f, e, e.in_place_instruction < 0 && e.mode != Effect::kSet ? std::move(*next_room++) : Ref<Storage>());
   }
 }
 

@@ -27,9 +27,11 @@ class Procedure : public Extra {
   virtual bool differentiable(int i, Outputs outputs) const = 0;
   /// `this` if it is the adjoint of a procedure; else null.
   virtual const VjpProcedure* as_vjp() const { return nullptr; }
-  /// Runs unrecorded and fills `tape` with residuals for one backward pass by the adjoint `by`. Returns false, and runs
-  /// nothing, if the caller has to record the ops instead.
-  virtual bool run_for(const Tensors& /*in*/, const VjpSignature& /*by*/, Residuals& /*tape*/) const { return false; }
+  /// Runs unrecorded and fills `residuals` for one backward pass by the adjoint `by`. Returns false, and runs nothing,
+  /// if the caller has to record the ops instead.
+  virtual bool run_for(const Tensors& /*in*/, const VjpSignature& /*by*/, Residuals& /*residuals*/) const {
+    return false;
+  }
   virtual const ResidualCall* as_residual_call() const { return nullptr; }
 };
 inline const Procedure& procedure(const Extra& e) { return static_cast<const Procedure&>(e); }
@@ -47,20 +49,21 @@ class ResidualCall final : public Procedure {
 
   Ref<Extra> of;
   bool keeps = false, takes = false;
-  bool last = false;         // no later step takes the residuals that this one takes
-  bool consumes = false;     // nor any that continue from them: saved values are released as they are used
+  bool last = false;  // this is the last instruction that takes these residuals
+  // no later instruction takes residuals that extend these either, so saved values are released as they are used
+  bool consumes = false;
   std::vector<char> wanted;  // keeps: which inputs need history
-  Ref<Extra> vjp;  // keeps: the adjoint, if one step alone takes the residuals and keeps none itself; else null
+  Ref<Extra> vjp;  // keeps: the adjoint, if one instruction alone takes the residuals and keeps none itself; else null
 };
 
 extern const OpDef call_op;
-/// The procedure of a step that keeps or takes residuals; null for any other step.
-inline const ResidualCall* residual_call(const Step& s) {
+/// The procedure of an instruction that keeps or takes residuals; null for any other.
+inline const ResidualCall* residual_call(const Instruction& s) {
   return s.op == &call_op ? procedure(*s.attrs.extra).as_residual_call() : nullptr;
 }
-/// Runs a `call` step on concrete tensors, recorded iff recording is on.
+/// Runs a `call` instruction on concrete tensors, recorded iff recording is on.
 inline Tensors run_call(const Attrs& attrs, const Tensors& in) { return procedure(*attrs.extra).run(in); }
-/// The signature of the adjoint that a `call` runs; with null pointers if its procedure is no adjoint.
+/// The signature of the adjoint that a `call` runs; all pointers are null if its procedure is not an adjoint.
 VjpSignature vjp_signature(const Attrs& attrs);
 /// Records a `call` node; returns its results as symbolic tensors.
 Tensors call_node(Ref<Extra> procedure, const Tensors& in);
@@ -71,7 +74,7 @@ inline void append(Tensors& to, std::span<const Tensor> list) {
   for (const Tensor& t : list) to.push_back(t);
 }
 
-// - bodies ------------------------------------------------------------------------------------------------------------
+// ---- bodies ---------------------------------------------------------------------------------------------------------
 
 /// A function of tensors, recorded once on placeholders. The outer tensors that it uses, its captures, become inputs of
 /// the node that runs it.
@@ -88,8 +91,8 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
 bool is_recorded(const Tensors& args);
 /// Runs a body, on the tape if is_recorded(args).
 Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys);
-/// The keys of a body's random sources in one step, derived from the node's key. `first` is the index of the first
-/// source: the second branch of a node counts on from the first.
+/// The keys of a body's random sources in one step, derived from the node's key. `first` is the index of the body's
+/// first source; the sources of a node's second branch are numbered after those of the first.
 Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, const Plan& body, std::size_t first = 0);
 /// The key for a node whose bodies draw no random numbers.
 Tensor no_key(const char* what);

@@ -14,10 +14,10 @@ inline bool is_deferred(const Node& n) { return n.op == &deferred_op; }
 struct Deferred : Extra {
   /// Records the ops; returns the node's results.
   virtual Tensors expand(const Node& node) const = 0;
-  /// Tensors from whose history, and from the node's inputs, the results are computed.
+  /// Tensors whose history the results depend on, besides the node's inputs.
   virtual Tensors computed_from(const Node& node) const { return expand(node); }
-  /// True if a plan may keep the node as a step: see Note [Nested functions].
-  virtual bool may_be_step() const { return false; }
+  /// True if a plan may keep the node as an instruction: see Note [Nested functions].
+  virtual bool may_be_instruction() const { return false; }
   /// The results of an equal node on other inputs.
   virtual Tensors again(const Tensors& in) const { return in; }
 };

@@ -6,16 +6,16 @@
 
 namespace kassette::autograd {
 
-/// The state of one call of a plan: a value per slot, and scratch memory. A plan reuses one from call to call; a thread
-/// has it for itself.
+/// The state of one call of a plan: a value per slot, and scratch memory. A plan keeps one for its next call. Only one
+/// thread uses it at a time.
 struct Frame {
   explicit Frame(const Program& program);
   void clear();
   std::vector<const Body*> at;  // per slot: its body in `own`, a constant of the plan, or an argument
   std::vector<Body> own;
-  std::vector<InputView> arrays;  // inputs of the running step
-  std::vector<FusionGroup>
-      groups;  // per step of a specialised program: the group that begins there, cached if it depends on shapes alone
+  std::vector<InputView> arrays;  // inputs of the running instruction
+  // per instruction of a specialised program: the group that begins there, cached if it depends on shapes alone
+  std::vector<FusionGroup> groups;
   struct {
     std::vector<Cell*> cells;
     std::vector<char> in_place;  // per effect

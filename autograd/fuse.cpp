@@ -1,4 +1,4 @@
-// autograd/fuse.cpp - fusion in plans: elementwise steps as chains (Note [Chains]), and products with a bias.
+// autograd/fuse.cpp - fusion in plans: elementwise instructions as chains (Note [Chains]), and products with a bias.
 #include <algorithm>
 
 #include "autograd/chain.h"
@@ -17,8 +17,8 @@ std::int64_t part_of(const Chain& chain) { return (fast_path_thresholds.chain_pa
 
 }  // namespace
 
-/// Infers shape and device of the only output of a step.
-void Plan::infer(Frame& f, const Step& s) const {
+/// Infers shape and device of the only output of an instruction.
+void Plan::infer(Frame& f, const Instruction& s) const {
   Body* out = &f.own[s.out];
   if (!s.known) ops::infer(call_of(f, s, &out));
 }
@@ -28,21 +28,21 @@ void Plan::infer(Frame& f, const Step& s) const {
 FusionGroup Plan::form_group(Frame& f, int begin, int end) const {
   const FusionGroup group = f.groups.empty() || !f.groups[begin].end ? find_group(f, begin, end) : f.groups[begin];
   if (!group.fused)
-    for (int slot : program_.reads(step(begin)))
+    for (int slot : program_.reads(instruction(begin)))
       if (is_splat(*f.at[slot])) write_out(f.own[slot]);
   return group;
 }
 
-/// The longest group from `begin` on whose steps go over the same number of elements of the same float dtype. A single
-/// step is not fused, unless it reads splats or its result is summed.
+/// The longest group from `begin` on whose instructions go over the same number of elements of the same float dtype. A
+/// single instruction is not fused, unless it reads splats or its result is summed.
 FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
   FusionGroup group{begin, begin, 0, 0, false, false};
   bool known = true;  // the group depends on shapes alone, and may be cached
   DType dtype;
   Device device;
   bool splats = false;
-  for (int k = begin; k < end && k - begin < Chain::kMaxSteps; ++k) {
-    const Step& s = step(k);
+  for (int k = begin; k < end && k - begin < Chain::kMaxOps; ++k) {
+    const Instruction& s = instruction(k);
     if (!s.fusible || s.need != 2 || (k > begin && !may_take(FastPath::chain))) break;
     Body& out = f.own[s.out];
     infer(f, s);
@@ -71,7 +71,7 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
   if (group.end == begin) {
     group.end = begin + 1;
   } else {
-    known = known && (group.end == end || step(group.end).known);
+    known = known && (group.end == end || instruction(group.end).known);
     group.sums = group.end < end && sums_chain(f, group);
     group.fused = group.end > begin + 1 || splats || group.sums;
     group.end += group.sums;
@@ -81,15 +81,15 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
 }
 
 // Note [Sums of chains]
-// A loss is a sum or a mean of the result of elementwise steps. If only the sum reads that result, each block of it
-// (Note [Blocks of reductions]) is summed as soon as the chain has computed it, from the first-level cache: the result
-// is never stored as a whole.
+// A loss is a sum or a mean of the result of elementwise instructions. If only the sum reads that result, each block of
+// it (Note [Blocks of reductions]) is summed as soon as the chain has computed it, from the first-level cache: the
+// result is never stored as a whole.
 
-/// True if the step behind the group sums all elements of the group's last result, nothing else reads that, and it is
-/// longer than one block.
+/// True if the instruction behind the group sums all elements of the group's last result, nothing else reads that, and
+/// it is longer than one block.
 bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
-  const Step& s = step(group.end);
-  const int from = step(group.end - 1).out;
+  const Instruction& s = instruction(group.end);
+  const int from = instruction(group.end - 1).out;
   if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != 2 || s.tail || input(s, 0) != from ||
       stays(from, group.end + 1) || group.n <= kFoldRow)
     return false;
@@ -101,9 +101,9 @@ bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
 /// the variable's.
 void Plan::allocate(Frame& f, const FusionGroup& group) const {
   for (int k = group.begin; k < group.end; ++k) {
-    Body& out = f.own[step(k).out];
-    if (out.storage || (group.fused && !stays(step(k).out, group.end))) continue;
-    out.storage = Storage::allocate(out.checked_bytes(step(k).op->name), out.device);
+    Body& out = f.own[instruction(k).out];
+    if (out.storage || (group.fused && !stays(instruction(k).out, group.end))) continue;
+    out.storage = Storage::allocate(out.checked_bytes(instruction(k).op->name), out.device);
     out.offset = 0;
   }
 }
@@ -113,28 +113,28 @@ void Plan::run_group(Frame& f, const FusionGroup& group) const {
     run_fused(f, group);
     return;
   }
-  const Step& s = step(group.begin);
+  const Instruction& s = instruction(group.begin);
   Body* out = &f.own[s.out];
   const OpCall call = call_of(f, s, &out);
   (call.device == cpu ? s.op->cpu : s.op->cuda)(call);
 }
 
-/// Runs step k (an op that takes a bias), step k + 1 if it adds one to k's result, and on the CPU a relu behind it, as
-/// one kernel. Returns the number of steps that it ran, or 0 if it did nothing. Results that are skipped have their
-/// shape, which adjoints read.
+/// Runs instruction k (an op that takes a bias), instruction k + 1 if it adds one to k's result, and on the CPU a relu
+/// behind it, as one kernel. Returns the number of instructions that it ran, or 0 if it did nothing. Results that are
+/// skipped have their shape, which adjoints read.
 int Plan::run_with_bias(Frame& f, int k, int end) const {
-  const Step& product = step(k);
+  const Instruction& product = instruction(k);
   const OpDef& op = *product.op;
   if (!may_take(FastPath::with_bias) || !(op.with_bias || op.cuda_with_bias) || product.need != 2 || k + 1 >= end)
     return 0;
-  const Step& sum = step(k + 1);
+  const Instruction& sum = instruction(k + 1);
   if (sum.op->pattern != Pattern::add || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
   if (other == product.out) return 0;
   const Body& row = *f.at[other];
   Body &made = f.own[product.out], &summed = f.own[sum.out];
-  const Step* next = k + 2 < end ? &step(k + 2) : nullptr;
-  // On a device the sum and an elementwise step behind it are one kernel already: a chain.
+  const Instruction* next = k + 2 < end ? &instruction(k + 2) : nullptr;
+  // On a device the sum and an elementwise instruction behind it are one kernel already: a chain.
   const bool on_cpu = row.device == cpu,
              takes = on_cpu ? op.with_bias != nullptr : op.cuda_with_bias && !(next && next->fusible);
   if (!takes || !row.storage || is_splat(row) || summed.storage) return 0;
@@ -195,34 +195,35 @@ void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
 void Plan::fetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) const {
   if (!chain.fetches()) return;
   for (int k = group.begin; k < group.chain_end(); ++k)
-    for (int slot : program_.reads(step(k))) {
+    for (int slot : program_.reads(instruction(k))) {
       const Body& b = *f.at[slot];
       if (b.storage && !is_splat(b) && (b.numel() != 1 || group.n == 1)) chain.fetch(chain.memory(b.data()));
     }
 }
 
-void Plan::add_steps(Chain& chain, const Frame& f, const FusionGroup& group) const {
-  Place kept[Chain::kMaxSteps];  // the chunks of results that are read again
+void Plan::add_instructions(Chain& chain, const Frame& f, const FusionGroup& group) const {
+  ChainOperand kept[Chain::kMaxOps];  // the chunks of results that are read again
   auto place = [&](int slot) {
     const Body& b = *f.at[slot];
     bool one = is_splat(b) || (b.numel() == 1 && group.n != 1);
     if (b.storage)
       return one ? chain.repeated(b.data()) : chain.memory(b.data(), b.numel() == group.n ? 0 : -b.bytes());
     int j = group.begin;
-    while (step(j).out != slot) ++j;
+    while (instruction(j).out != slot) ++j;
     return kept[j - group.begin];
   };
   int acc = -1;  // the slot whose value is in registers
   for (int k = group.begin; k < group.chain_end(); ++k) {
-    const Step& s = step(k);
-    chain.step(s, program_.reads(s), acc, place);
+    const Instruction& s = instruction(k);
+    chain.add_op(s, program_.reads(s), acc, place);
     const Body& out = f.own[s.out];
     int last = program_.last_value_use[s.out];
     if (out.storage) {
       chain.store_result(out.data(), /*fresh=*/out.storage->count.load(std::memory_order_relaxed) == 1);
     } else if (last > k) {
-      bool next_alone = last == k + 1 && (step(k + 1).n_in == 1 || input(step(k + 1), 0) != input(step(k + 1), 1));
-      if (!next_alone) chain.store(kept[k - group.begin] = chain.new_chunk());
+      const Instruction* next = last == k + 1 ? &instruction(last) : nullptr;
+      if (!next || (next->n_in > 1 && input(*next, 0) == input(*next, 1)))
+        chain.store(kept[k - group.begin] = chain.new_chunk());
     }
   }
   if (group.sums) chain.store(Chain::of_source(0));
@@ -230,14 +231,14 @@ void Plan::add_steps(Chain& chain, const Frame& f, const FusionGroup& group) con
 
 /// Runs a fused group: a chain, and the sum of its result if group.sums.
 void Plan::run_fused(Frame& f, const FusionGroup& group) const {
-  count_taken(group.sums               ? FastPath::chain_summed
-              : step(group.begin).tail ? FastPath::chain_of_update
-                                       : FastPath::chain);
-  const Body& first = f.own[step(group.begin).out];
+  count_taken(group.sums                      ? FastPath::chain_summed
+              : instruction(group.begin).tail ? FastPath::chain_of_update
+                                              : FastPath::chain);
+  const Body& first = f.own[instruction(group.begin).out];
   const DType dtype = first.dtype;
   Chain chain(dtype, {.rows = group.n / group.width, .width = group.width}, first.device, group.n);
   fetch_operands(chain, f, group);
-  add_steps(chain, f, group);
+  add_instructions(chain, f, group);
   chain.finish();
   if (first.device != cpu) return chain.enqueue();
   if (!group.sums) {
@@ -246,7 +247,7 @@ void Plan::run_fused(Frame& f, const FusionGroup& group) const {
     return;
   }
   const Ref<Storage> partial = Storage::allocate(partial_bytes(group.n), cpu);
-  const Step& sum = step(group.chain_end());
+  const Instruction& sum = instruction(group.chain_end());
   auto run = [&](auto zero) {
     using T = decltype(zero);
     auto* sums = static_cast<T*>(partial->data);

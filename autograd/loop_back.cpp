@@ -12,17 +12,17 @@
 namespace kassette::autograd {
 
 /// Points the slots at the elements, keys and residuals of step t. `begin`: the first step whose residuals are kept.
-void LoopRun::restore(std::int64_t t, std::int64_t begin) {
+void LoopRun::load_residuals(std::int64_t t, std::int64_t begin) {
   const LoopProgram& p = *program_;
   row_ = t - begin;
   set_elements(t);
   set_keys(t);
   for (int slot : stacked_) body(slot).offset = row_ * body(slot).bytes();
-  for (const Carried& c : states_) {
-    if (!p.kept[c.to] || !has_stack(c.from)) continue;
-    Body& to = body(c.to);
+  for (const Carry& c : states_) {
+    if (!p.is_residual[c.target] || !has_stack(c.source)) continue;
+    Body& to = body(c.target);
     if (row_ > 0) {
-      if (!(to.storage == stacks_[c.from])) to.storage = stacks_[c.from];
+      if (!(to.storage == stacks_[c.source])) to.storage = stacks_[c.source];
       to.offset = (row_ - 1) * to.bytes();
       continue;
     }
@@ -30,8 +30,8 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
     const Body& first = Access::body(in_[1 + p.arity.n_xs + i]);
     put(to, starts_.empty() ? value_in(first) : starts_[begin / call_.segment][i]);
   }
-  for (std::size_t i = 0; i < listed_.size(); ++i) {
-    Body& b = body(listed_[i]);
+  for (std::size_t i = 0; i < list_slots_.size(); ++i) {
+    Body& b = body(list_slots_[i]);
     put(b, std::move(rows_[i].back()));
     rows_[i].pop_back();
     if (specs_[i].empty()) continue;
@@ -40,63 +40,63 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
   }
 }
 
-/// The steps of this variant. A product that is only added to the cotangent of a capture forms one group with that
-/// addition.
+/// The instructions of this variant. A product that is only added to the cotangent of a capture forms one group with
+/// that addition.
 std::vector<LoopGroup> LoopRun::sums_of(const Variant& v) {
   const LoopProgram& p = *program_;
   std::vector<int> reads(bodies_.size(), 0);
-  for (int k : v.steps)
-    for (int slot : plan_.reads(plan_.step(k))) ++reads[slot];
+  for (int k : v.instructions)
+    for (int slot : plan_.reads(plan_.instruction(k))) ++reads[slot];
   for (int slot : v.din)
     if (slot >= 0) ++reads[slot];
-  std::vector<int> sum_of(plan_.steps.size(), -1), product_of(plan_.steps.size(), -1);
-  std::vector<char> gone(plan_.steps.size(), 0);
+  std::vector<int> sum_of(plan_.instructions.size(), -1), product_of(plan_.instructions.size(), -1);
+  std::vector<char> gone(plan_.instructions.size(), 0);
   for (int i = 0; i < p.arity.n_captures && may_take(FastPath::loop_accumulated); ++i) {
     std::vector<int> adds;
-    int slot = v.din[p.arity.capture(i)], start = p.sums[i];
+    int slot = v.din[p.arity.capture(i)], start = p.sum_slots[i];
     if (start < 0) continue;
     while (slot >= 0 && slot != start && reads[slot] == 1) {
-      int add = p.maker[slot];
-      if (add < 0 || plan_.step(add).op->pattern != Pattern::add || !bounds_[add].step) break;
-      int share = plan_.input(plan_.step(add), 1), product = p.maker[share];
-      if (product < 0 || !plan_.step(product).op->accumulate || reads[share] != 1 || p.kept[share]) break;
+      int add = p.producer[slot];
+      if (add < 0 || plan_.instruction(add).op->pattern != Pattern::add || !bounds_[add].instruction) break;
+      int share = plan_.input(plan_.instruction(add), 1), product = p.producer[share];
+      if (product < 0 || !plan_.instruction(product).op->accumulate || reads[share] != 1 || p.is_residual[share]) break;
       const Bound &a = bounds_[add], &b = bounds_[product];
-      if (!b.step || b.device != cpu || a.dynamic || b.dynamic || a.once || b.once || a.silent || b.silent ||
-          !body(share).same_shape(body(start)))
+      if (!b.instruction || b.device != cpu || a.dynamic || b.dynamic || a.loop_invariant || b.loop_invariant ||
+          a.skipped || b.skipped || !body(share).same_shape(body(start)))
         break;
       adds.push_back(add);
-      slot = plan_.input(plan_.step(add), 0);
+      slot = plan_.input(plan_.instruction(add), 0);
     }
     if (slot != start || reads[start] != 1) continue;
     for (int add : adds) {
-      int product = p.maker[plan_.input(plan_.step(add), 1)];
+      int product = p.producer[plan_.input(plan_.instruction(add), 1)];
       sum_of[add] = start;
       product_of[add] = product;
       gone[product] = 1;
     }
   }
   std::vector<LoopGroup> groups;
-  for (int k : v.steps) {
-    if (sum_of[k] >= 0) groups.push_back({.step = product_of[k], .sum = sum_of[k], .add = k});
-    else if (!gone[k]) groups.push_back({.step = k});
+  for (int k : v.instructions) {
+    if (sum_of[k] >= 0) groups.push_back({.instruction = product_of[k], .sum = sum_of[k], .add = k});
+    else if (!gone[k]) groups.push_back({.instruction = k});
   }
   return groups;
 }
 
 /// Binds the adjoint of this variant: its schedule, its carries, and the memory for the cotangents of the elements.
-void LoopRun::bind_back(const Variant& v, Back& back) {
+void LoopRun::bind_back(const Variant& v, BoundAdjoint& back) {
   const LoopProgram& p = *program_;
   back.bound = true;
-  bind(v.steps);
+  bind(v.instructions);
   const std::vector<LoopGroup> groups = sums_of(v);
-  back.steps = arrange(groups);
+  back.schedule = arrange(groups);
   auto in_place = [&](int sum) {
     return std::ranges::any_of(groups, [&](const LoopGroup& group) { return group.sum == sum; });
   };
   for (int i = 0; i < p.arity.n_carry; ++i)
-    if (int to = p.dys[p.arity.n_ys + i]; to >= 0) back.carried.push_back({v.din[p.arity.n_xs + i], to});
+    if (int to = p.dy_slots[p.arity.n_ys + i]; to >= 0) back.carried.push_back({v.din[p.arity.n_xs + i], to});
   for (int i = 0; i < p.arity.n_captures; ++i)
-    if (int from = v.din[p.arity.capture(i)], to = p.sums[i]; from >= 0 && !in_place(to))
+    if (int from = v.din[p.arity.capture(i)], to = p.sum_slots[i]; from >= 0 && !in_place(to))
       back.carried.push_back({from, to});
   back.in_place.assign(p.arity.n_xs, 0);
   for (int i = 0; i < p.arity.n_xs; ++i) {
@@ -108,14 +108,14 @@ void LoopRun::bind_back(const Variant& v, Back& back) {
       dx = Storage::allocate(x.bytes(), x.device);
       if (&v != &p.variants[0]) zero_rows(i, 0, call_.steps);  // steps that were handled before had no cotangent for it
     }
-    if (!writes_rows(slot) || p.kept[slot] || has_stack(slot)) continue;
+    if (!writes_rows(slot) || p.is_residual[slot] || has_stack(slot)) continue;
     body(slot).storage = stacks_[slot] = dx;
     back.in_place[i] = 1;
   }
 }
 
 void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
-  const Body& x = body(program_->args[i]);
+  const Body& x = body(program_->arg_slots[i]);
   std::int64_t bytes = x.bytes();
   Storage& to = *dx_[i];
   auto* data = static_cast<std::byte*>(to.data);
@@ -127,7 +127,7 @@ void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
   for (std::int64_t k = begin; k < end; ++k) copy_bytes(to.device, data + k * bytes, Access::body(zeros).data(), bytes);
 }
 
-void LoopRun::store_dx(const Variant& v, const Back& back, std::int64_t t) {
+void LoopRun::store_dx(const Variant& v, const BoundAdjoint& back, std::int64_t t) {
   for (std::size_t i = 0; i < dx_.size(); ++i) {
     if (!dx_[i] || back.in_place[i]) continue;
     std::int64_t at = index_of(t);
@@ -144,18 +144,18 @@ void LoopRun::store_dx(const Variant& v, const Back& back, std::int64_t t) {
 /// Sets the cotangents of the outputs and last states, and those of captures to -0.
 void LoopRun::seed(const Tensors& dys) {
   const LoopProgram& p = *program_;
-  for (std::size_t k = 0; k < p.dys.size(); ++k) {
-    if (p.dys[k] < 0) continue;
+  for (std::size_t k = 0; k < p.dy_slots.size(); ++k) {
+    if (p.dy_slots[k] < 0) continue;
     const Tensor& dy = dys[k];
     const int state = static_cast<int>(k) - p.arity.n_ys;
-    const Body& like = state >= 0 ? body(states_[state].to) : Access::body(dy);
+    const Body& like = state >= 0 ? body(states_[state].target) : Access::body(dy);
     const TensorSpec spec = state >= 0 ? TensorSpec(like) : element_spec(like);
-    body(p.dys[k]) = plain_body(spec, like.device, dy.defined() ? value_in(Access::body(dy)) : Value());
+    body(p.dy_slots[k]) = plain_body(spec, like.device, dy.defined() ? value_in(Access::body(dy)) : Value());
   }
-  for (std::size_t i = 0; i < p.sums.size(); ++i) {
-    if (p.sums[i] < 0) continue;
+  for (std::size_t i = 0; i < p.sum_slots.size(); ++i) {
+    if (p.sum_slots[i] < 0) continue;
     const Tensor& capture = in_[1 + p.arity.capture(i)];
-    body(p.sums[i]) = Access::body(broadcast_like(number_like(-0.0, capture), capture));
+    body(p.sum_slots[i]) = Access::body(broadcast_like(number_like(-0.0, capture), capture));
   }
 }
 
@@ -176,16 +176,16 @@ Tensors LoopRun::backward(const Tensors& dys) {
       if (!std::ranges::count(v.has_dy, 1)) break;  // nothing depends on earlier steps
       if (call_.segment > 0 && (t == call_.steps - 1 || t % call_.segment == call_.segment - 1))
         begin = recompute_segment(t);
-      restore(t, begin);
-      Back& back = backs_[now];
+      load_residuals(t, begin);
+      BoundAdjoint& back = backs_[now];
       if (!back.bound) bind_back(v, back);
       for (int k = 0; k < p.arity.n_ys; ++k)
         if (v.has_dy[k]) {
-          Body& d = body(p.dys[k]);
+          Body& d = body(p.dy_slots[k]);
           d.offset = Access::body(dys[k]).offset + t * d.bytes();
         }
       row_ = index_of(t);
-      execute(*back.steps);
+      execute(*back.schedule);
       store_dx(v, back, t);
       carry(back.carried);
       for (std::size_t i = 0; i < shares.size(); ++i) shares[i] |= v.din[p.arity.capture(i)] >= 0;
@@ -206,9 +206,9 @@ Tensors LoopRun::backward(const Tensors& dys) {
   }
   for (int i = 0; i < p.arity.n_carry; ++i) {
     const int k = p.arity.n_ys + i;
-    results.push_back(p.variants[now].has_dy[k] ? outlives(p.dys[k]) : Tensor());
+    results.push_back(p.variants[now].has_dy[k] ? carried_tensor(p.dy_slots[k]) : Tensor());
   }
-  for (int i = 0; i < p.arity.n_captures; ++i) results.push_back(shares[i] ? detached(body(p.sums[i])) : Tensor());
+  for (int i = 0; i < p.arity.n_captures; ++i) results.push_back(shares[i] ? detached(body(p.sum_slots[i])) : Tensor());
   return results;
 }
 
@@ -216,7 +216,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
 std::int64_t LoopRun::recompute_segment(std::int64_t t) {
   count_taken(FastPath::loop_segment);
   std::int64_t begin = t / call_.segment * call_.segment;
-  for (std::size_t i = 0; i < states_.size(); ++i) put(body(states_[i].to), starts_[begin / call_.segment][i]);
+  for (std::size_t i = 0; i < states_.size(); ++i) put(body(states_[i].target), starts_[begin / call_.segment][i]);
   start_pass(Pass::keeping, t + 1 - begin);
   run_forward(begin, t + 1);
   return begin;

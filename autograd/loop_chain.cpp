@@ -1,4 +1,4 @@
-// autograd/loop_chain.cpp - finding chains among the steps of a loop. See Note [Windows].
+// autograd/loop_chain.cpp - finding chains among the instructions of a loop. See Note [Column slices].
 #include "autograd/loop_chain.h"
 
 #include <algorithm>
@@ -7,34 +7,34 @@
 
 namespace kassette::autograd {
 
-LoopChains::LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain,
-                       std::vector<char> rooted, const std::vector<LoopGroup>& groups)
-    : plan_(plan), bodies_(bodies), plain_(plain), rooted_(std::move(rooted)), items_(groups), totals_(bodies.size()),
-      slots_(bodies.size()), banned_(groups.size()) {
+LoopChains::LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& may_fuse,
+                       std::vector<char> live_out, const std::vector<LoopGroup>& groups)
+    : plan_(plan), bodies_(bodies), may_fuse_(may_fuse), live_out_(std::move(live_out)), groups_(groups),
+      totals_(bodies.size()), slots_(bodies.size()), excluded_(groups.size()) {
   for (const LoopGroup& group : groups)
-    for (int k : {group.step, group.add}) {
+    for (int k : {group.instruction, group.add}) {
       if (k < 0) continue;
-      const Step& s = plan.step(k);
+      const Instruction& s = plan.instruction(k);
       for (int i = 0; i < s.n_in; ++i) totals_[in(s, i)] += reads(s, i);
     }
 }
 
 std::vector<LoopGroup> LoopChains::find(std::vector<std::unique_ptr<LoopChain>>& chains) {
   std::vector<LoopGroup> found;
-  for (std::size_t begin = 0; begin < items_.size();) {
+  for (std::size_t begin = 0; begin < groups_.size();) {
     std::size_t end = begin;
     while ((end = extend(begin)) > begin + 1) {
-      std::ptrdiff_t bad = unfit(begin, end);
+      std::ptrdiff_t bad = first_unfusible(begin, end);
       if (bad < 0) {
         auto to = std::unique_ptr<LoopChain>(
-            new LoopChain{Chain(dtype_, shape_, device_, shape_.width), items_[begin].step, {}});
+            new LoopChain{Chain(dtype_, shape_, device_, shape_.width), groups_[begin].instruction, {}});
         bad = emit(begin, end, *to);
         if (bad < 0) {
           chains.push_back(std::move(to));
           break;
         }
       }
-      banned_[bad] = 1;
+      excluded_[bad] = 1;
       clear(begin, end);
     }
     clear(begin, end);
@@ -42,7 +42,7 @@ std::vector<LoopGroup> LoopChains::find(std::vector<std::unique_ptr<LoopChain>>&
       found.push_back({.chain = static_cast<int>(chains.size()) - 1});
       begin = end;
     } else {
-      found.push_back(items_[begin++]);
+      found.push_back(groups_[begin++]);
     }
   }
   return found;
@@ -52,15 +52,15 @@ void LoopChains::clear(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) slot(at(i).out) = Slot();
 }
 
-/// The end of the longest run of steps from `begin` on that may be one chain.
+/// The end of the longest run of instructions from `begin` on that may be one chain.
 std::size_t LoopChains::extend(std::size_t begin) {
   shape_ = {.rows = 0, .width = 0};
   dtype_ = DType();
-  early_.clear();
+  before_shape_.clear();
   std::size_t end = begin;
-  while (end < items_.size() && !banned_[end] && items_[end].sum < 0 && takes(end)) ++end;
+  while (end < groups_.size() && !excluded_[end] && groups_[end].sum < 0 && try_add(end)) ++end;
   if (shape_.rows || end == begin) return end;
-  // No slices: the steps whose results have as many elements as the first.
+  // No slices: the instructions whose results have as many elements as the first.
   shape_ = {.rows = 1, .width = body(at(begin).out).numel()};
   std::size_t same = begin;
   while (same < end && body(at(same).out).numel() == shape_.width) ++same;
@@ -81,9 +81,9 @@ bool LoopChains::is_small(std::int64_t rows, std::int64_t width) const {
   return device_ == cpu && (width * dtype_.size() < t.loop_chain_row || rows * width * dtype_.size() < t.loop_chain);
 }
 
-bool LoopChains::takes(std::size_t i) {
-  const Step& s = at(i);
-  if (!plain_[items_[i].step] || s.n_out != 1) return false;
+bool LoopChains::try_add(std::size_t i) {
+  const Instruction& s = at(i);
+  if (!may_fuse_[groups_[i].instruction] || s.n_out != 1) return false;
   const Body& out = body(s.out);
   if ((out.dtype != float32 && out.dtype != float64) || out.numel() == 0 ||
       (dtype_.given() && (out.dtype != dtype_ || out.device != device_)))
@@ -91,17 +91,17 @@ bool LoopChains::takes(std::size_t i) {
   const ChainShape before = shape_;
   dtype_ = out.dtype;
   device_ = out.device;
-  const bool windows = s.op->pattern == Pattern::slice || s.op->pattern == Pattern::embed;
-  const bool taken = windows ? takes_window(s) : s.fusible && takes_elements(s);
+  const bool slices = s.op->pattern == Pattern::slice || s.op->pattern == Pattern::embed;
+  const bool taken = slices ? try_add_slice(s) : s.fusible && try_add_elements(s);
   if (!taken) {
     shape_ = before;
     return false;
   }
-  slot(s.out).step = items_[i].step;
+  slot(s.out).instruction = groups_[i].instruction;
   return true;
 }
 
-bool LoopChains::takes_elements(const Step& s) {
+bool LoopChains::try_add_elements(const Instruction& s) {
   std::int64_t n = body(s.out).numel();
   int embedded = 0;
   for (int i = 0; i < s.n_in; ++i) {
@@ -117,26 +117,26 @@ bool LoopChains::takes_elements(const Step& s) {
   if (embedded) {
     if (embedded != 2 || s.op->pattern != Pattern::add || in(s, 0) == in(s, 1)) return false;
     const Slot &a = slot(in(s, 0)), &b = slot(in(s, 1));
-    made.windows = a.windows;
-    made.windows.insert(made.windows.end(), b.windows.begin(), b.windows.end());
+    made.slices = a.slices;
+    made.slices.insert(made.slices.end(), b.slices.begin(), b.slices.end());
     made.role = kEmbedded;
     return true;
   }
   if (shape_.rows && n % shape_.rows) return false;
-  if (!shape_.rows) early_.push_back(s.out);
+  if (!shape_.rows) before_shape_.push_back(s.out);
   made.role = kElements;
   return true;
 }
 
-/// True if a window has the shape of the chain. The first window sets that shape.
+/// True if a slice has the shape of the chain. The first slice sets that shape.
 bool LoopChains::fits(const ColumnSlice& w) {
   if (w.width == w.whole || w.width == 0 || w.rows == 0) return false;
   if (shape_.rows) return w.rows == shape_.rows && w.width == shape_.width;
   if (is_small(w.rows, w.width)) return false;
-  for (int s : early_) {
+  for (int s : before_shape_) {
     std::int64_t n = body(s).numel();
     if (n % w.rows) return false;
-    const Step& made_by = plan_.step(slot(s).step);
+    const Instruction& made_by = plan_.instruction(slot(s).instruction);
     for (int in : plan_.reads(made_by))
       if (std::int64_t m = body(in).numel(); m != 1 && m != n && m != n / w.rows) return false;
   }
@@ -144,8 +144,8 @@ bool LoopChains::fits(const ColumnSlice& w) {
   return true;
 }
 
-/// True if step s, a slice or a padded slice, may be in the chain.
-bool LoopChains::takes_window(const Step& s) {
+/// True if instruction s, a slice or a padded slice, may be in the chain.
+bool LoopChains::try_add_slice(const Instruction& s) {
   const bool slices = s.op->pattern == Pattern::slice;
   const int from = in(s, 0);
   const Role role = slot(from).role;
@@ -154,13 +154,13 @@ bool LoopChains::takes_window(const Step& s) {
     return false;
   if (!fits(w) || (slices ? role == kElements && !wide(from) : body(from).numel() != shape_.numel())) return false;
   slot(s.out).role = slices ? kSlice : kEmbedded;
-  slot(s.out).windows = {w};
+  slot(s.out).slices = {w};
   return true;
 }
 
-/// True if the windows cover the whole, each element once.
+/// True if the slices cover the whole, each element once.
 bool LoopChains::tiles(const Slot& s) const {
-  std::vector<ColumnSlice> sorted = s.windows;
+  std::vector<ColumnSlice> sorted = s.slices;
   std::ranges::sort(sorted, {}, &ColumnSlice::first);
   std::int64_t end = 0;
   for (const ColumnSlice& w : sorted) {
@@ -170,8 +170,8 @@ bool LoopChains::tiles(const Slot& s) const {
   return end == sorted.front().whole;
 }
 
-/// The first item that cannot be in this chain because of how its result is used, or -1.
-std::ptrdiff_t LoopChains::unfit(std::size_t begin, std::size_t end) {
+/// The first entry that cannot be in this chain because of how its result is used, or -1.
+std::ptrdiff_t LoopChains::first_unfusible(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i)
     for (int k = 0; k < at(i).n_in; ++k)
       if (reads(at(i), k) && slot(in(at(i), k)).role != kOutside) ++slot(in(at(i), k)).uses;
@@ -179,12 +179,12 @@ std::ptrdiff_t LoopChains::unfit(std::size_t begin, std::size_t end) {
     int s = at(i).out;
     const Slot& made = slot(s);
     if (made.role == kSlice || (made.role == kElements && wide(s))) {
-      if (stays(s)) return static_cast<std::ptrdiff_t>(i);
+      if (must_store(s)) return static_cast<std::ptrdiff_t>(i);
     } else if (made.role == kEmbedded) {
-      if (made.uses == 0 ? !tiles(made) : made.uses != 1 || stays(s))
+      if (made.uses == 0 ? !tiles(made) : made.uses != 1 || must_store(s))
         for (std::size_t k = begin; k < end; ++k)  // its first padded slice is left out
           if (at(k).op->pattern == Pattern::embed &&
-              (k == i || made.windows.front().first == slot(at(k).out).windows.front().first))
+              (k == i || made.slices.front().first == slot(at(k).out).slices.front().first))
             return static_cast<std::ptrdiff_t>(k);
     }
   }
@@ -193,7 +193,7 @@ std::ptrdiff_t LoopChains::unfit(std::size_t begin, std::size_t end) {
 
 /// Where the value of a slot is. `whole` > 0: its rows are that many elements apart, and are read from element `first`
 /// on.
-Place LoopChains::place(int s, LoopChain& to, std::int64_t first, std::int64_t whole) {
+ChainOperand LoopChains::place(int s, LoopChain& to, std::int64_t first, std::int64_t whole) {
   if (slot(s).chunk >= 0) return {.chunk = slot(s).chunk};
   std::int64_t n = body(s).numel(), size = dtype_.size(), width = shape_.width;
   if (n == 1 && shape_.numel() != 1) return to.chain.repeated(nullptr, s);
@@ -204,7 +204,7 @@ Place LoopChains::place(int s, LoopChain& to, std::int64_t first, std::int64_t w
 /// Loads or computes columns [first, first + width) of slot s into registers.
 void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
   std::int64_t whole = slot(s).role == kOutside ? 0 : body(s).numel() / shape_.rows;
-  const Step& by = plan_.step(slot(s).step);
+  const Instruction& by = plan_.instruction(slot(s).instruction);
   auto outside = [&](int i) { return slot(in(by, i)).role == kOutside; };
   auto operand = [&](int i) { return place(in(by, i), to, body(in(by, i)).numel() == 1 ? 0 : first, whole); };
   auto bring = [&](int i) {  // false: there is no room for it and what follows
@@ -216,13 +216,13 @@ void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
   if (by.n_in == 1) {
     if (bring(0)) to.chain.unary(*by.op, by.attrs);
   } else if (outside(1)) {
-    if (bring(0)) to.chain.binary(*by.op, by.attrs, operand(1), /*turned=*/false);
+    if (bring(0)) to.chain.binary(*by.op, by.attrs, operand(1), /*reversed=*/false);
   } else if (outside(0)) {
-    if (bring(1)) to.chain.binary(*by.op, by.attrs, operand(0), /*turned=*/true);
+    if (bring(1)) to.chain.binary(*by.op, by.attrs, operand(0), /*reversed=*/true);
   } else if (bring(1)) {
-    const Place second = to.chain.new_chunk();
+    const ChainOperand second = to.chain.new_chunk();
     to.chain.store(second);
-    if (bring(0)) to.chain.binary(*by.op, by.attrs, second, /*turned=*/false);
+    if (bring(0)) to.chain.binary(*by.op, by.attrs, second, /*reversed=*/false);
   }
 }
 
@@ -239,20 +239,20 @@ int LoopChains::sum_of(int s, std::size_t begin, std::size_t end) {
 }
 
 /// Stores the registers, which hold the input of `s`, at its columns of `whole`. Returns true if they still hold it.
-bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
-  const ColumnSlice& w = slot(s.out).windows.front();
-  const bool sums = slot(whole).windows.size() > 1;
-  if (sums) to.chain.binary(add_op(), s.attrs, to.chain.repeated(Chain::kZero), /*turned=*/false);
+bool LoopChains::store_embedded(const Instruction& s, int whole, LoopChain& to) {
+  const ColumnSlice& w = slot(s.out).slices.front();
+  const bool sums = slot(whole).slices.size() > 1;
+  if (sums) to.chain.binary(add_op(), s.attrs, to.chain.repeated(Chain::kZero), /*reversed=*/false);
   to.chain.store(Chain::of_source(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
   return !sums;
 }
 
-/// Writes the code of the chain and returns -1; or returns the item to leave out, if there is no room for it or the
-/// chain has fewer than two steps.
+/// Writes the code of the chain and returns -1; or returns the entry to leave out, if there is no room for it or the
+/// chain has fewer than two instructions.
 std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& to) {
   full_ = false;
   Chain& chain = to.chain;
-  std::vector<std::size_t> order;  // the items that have instructions
+  std::vector<std::size_t> order;  // the entries that have instructions
   for (std::size_t i = begin; i < end; ++i) {
     const Slot& made = slot(at(i).out);
     if (made.role == kElements ? !wide(at(i).out)
@@ -262,7 +262,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
   }
   int acc = -1;  // the slot whose value is in registers
   for (std::size_t k = 0; k < order.size(); ++k) {
-    const Step& s = at(order[k]);
+    const Instruction& s = at(order[k]);
     Slot& made = slot(s.out);
     if (!chain.has_room()) full_ = true;
     if (full_) return static_cast<std::ptrdiff_t>(order[k]);
@@ -274,26 +274,26 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
     }
     if (made.role == kSlice) {
       int from = in(s, 0);
-      const ColumnSlice& w = made.windows.front();
+      const ColumnSlice& w = made.slices.front();
       if (slot(from).role == kOutside) chain.load(place(from, to, w.first, w.whole));
       else slice_of(from, w.first, to);
       if (full_) return static_cast<std::ptrdiff_t>(order[k]);
     } else {
-      chain.step(s, plan_.reads(s), acc, [&](int slot) { return place(slot, to); });
+      chain.add_op(s, plan_.reads(s), acc, [&](int slot) { return place(slot, to); });
     }
     acc = s.out;
-    if (stays(s.out)) {
+    if (must_store(s.out)) {
       to.made.push_back(s.out);
       chain.store(place(s.out, to));
       continue;
     }
     bool next_alone = false;
     if (made.uses == 1 && k + 1 < order.size()) {
-      const Step& next = at(order[k + 1]);
+      const Instruction& next = at(order[k + 1]);
       for (int i = 0; i < next.n_in; ++i) next_alone = next_alone || (reads(next, i) && in(next, i) == s.out);
     }
     if (made.uses > 0 && !next_alone) {
-      Place chunk = chain.new_chunk();
+      ChainOperand chunk = chain.new_chunk();
       made.chunk = chunk.chunk;
       chain.store(chunk);
     }

@@ -1,4 +1,5 @@
-// autograd/loop_program.cpp - compiles the plan of a body to the steps of a loop and of its adjoint. See Note [Loops].
+// autograd/loop_program.cpp - compiles the plan of a body to the instructions of a loop and of its adjoint. See
+// Note [Loops].
 #include "autograd/loop_program.h"
 
 #include <algorithm>
@@ -22,23 +23,23 @@ Tensors stand_ins(const std::vector<Body>& like) {
 /// The scopes in which a body's adjoint is recorded, whatever those of the caller are.
 ScopeState symbolic_scope() {
   ScopeState s = context();
-  s.symbolic = s.recording = s.replays = true;
+  s.symbolic = s.recording = s.keeps_constants = true;
   s.depth = 1;
-  s.floor = 0;
-  s.after = nullptr;
+  s.branch_depth = 0;
+  s.pending_updates = nullptr;
   return s;
 }
 
 }  // namespace
 
-Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const ScanSignature& arity) {
+Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const LoopSignature& arity) {
   auto p = Ref<LoopProgram>::adopt(new LoopProgram(Ref<Plan>(const_cast<Plan*>(&body)), arity));
-  for (const Step& s : body.program().steps)
-    if (s.source) p->keys.push_back(s.out);
+  for (const Instruction& s : body.program().instructions)
+    if (s.source) p->key_slots.push_back(s.out);
   p->sources = body.sources();
-  for (const Feed& f : body.program().feeds) p->args.push_back(f.slot);
-  p->outs = body.program().outputs;
-  p->find_makers();
+  for (const Feed& f : body.program().feeds) p->arg_slots.push_back(f.slot);
+  p->out_slots = body.program().outputs;
+  p->find_producers();
   p->find_forward();
   p->find_varying();
   return p;
@@ -49,7 +50,7 @@ namespace {
 /// Records a body and, variant by variant, its adjoint on placeholders.
 class Recording {
  public:
-  Recording(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
+  Recording(const Plan& body, const LoopSignature& arity, const std::vector<Body>& args,
             const std::vector<char>& wanted, std::int64_t steps);
   /// Records the variants from the last step, whose outputs have these cotangents, to the first. Returns false if there
   /// are more than kMaxVariants.
@@ -66,11 +67,11 @@ class Recording {
   std::vector<char> add_variant(const std::vector<char>& has_dy);
   bool is_capture(int arg) const { return arg >= arity_.capture(0); }
 
-  const ScanSignature& arity_;
+  const LoopSignature& arity_;
   Tensors xs_, results_;
 };
 
-Recording::Recording(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
+Recording::Recording(const Plan& body, const LoopSignature& arity, const std::vector<Body>& args,
                      const std::vector<char>& wanted, std::int64_t steps)
     : in(stand_ins(args)), arity_(arity) {
   for (std::size_t i = 0; i < body.sources().size(); ++i) keys.push_back(stand_in(TensorSpec(int64, {2}), cpu));
@@ -151,7 +152,7 @@ Ref<Plan> Recording::build(const char* what) {
 
 }  // namespace
 
-Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
+Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopSignature& arity, const std::vector<Body>& args,
                                            const std::vector<char>& wanted, const std::vector<char>& has_dy,
                                            std::int64_t steps) {
   Scoped<ScopeState> on(context(), symbolic_scope());
@@ -159,69 +160,69 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const ScanSignature
   if (!r.find_variants(has_dy)) return {};
   auto p = Ref<LoopProgram>::adopt(new LoopProgram(r.build(body.program().what), arity));
   auto feed = p->plan().feeds.begin();
-  for (std::int64_t i = 0; i < r.keys.size(); ++i) p->keys.push_back((feed++)->slot);
+  for (std::int64_t i = 0; i < r.keys.size(); ++i) p->key_slots.push_back((feed++)->slot);
   p->sources = body.sources();
-  for (std::int64_t i = 0; i < r.in.size(); ++i) p->args.push_back((feed++)->slot);
-  p->sums.assign(arity.n_captures, -1);
+  for (std::int64_t i = 0; i < r.in.size(); ++i) p->arg_slots.push_back((feed++)->slot);
+  p->sum_slots.assign(arity.n_captures, -1);
   for (int i : r.to)
-    if (i >= arity.capture(0)) p->sums[i - arity.capture(0)] = (feed++)->slot;
-  for (const Tensor& t : r.dys) p->dys.push_back(t.defined() ? (feed++)->slot : -1);
+    if (i >= arity.capture(0)) p->sum_slots[i - arity.capture(0)] = (feed++)->slot;
+  for (const Tensor& t : r.dys) p->dy_slots.push_back(t.defined() ? (feed++)->slot : -1);
   const std::vector<int>& outputs = p->plan().outputs;
-  p->outs.assign(outputs.begin(), outputs.begin() + r.outs.size());
+  p->out_slots.assign(outputs.begin(), outputs.begin() + r.outs.size());
   p->variants = std::move(r.variants);
-  p->find_makers();
+  p->find_producers();
   p->find_forward();
   p->find_varying();
   p->find_variants();
   return p;
 }
 
-void LoopProgram::find_makers() {
-  maker.assign(plan().n_slots, -1);
-  for (int k = 0; k < plan().n_steps(); ++k) {
-    const Step& s = plan().step(k);
-    for (int i = 0; i < s.n_out; ++i) maker[s.out + i] = k;
+void LoopProgram::find_producers() {
+  producer.assign(plan().n_slots, -1);
+  for (int k = 0; k < plan().n_instructions(); ++k) {
+    const Instruction& s = plan().instruction(k);
+    for (int i = 0; i < s.n_out; ++i) producer[s.out + i] = k;
   }
 }
 
-/// Per step of the plan, 1 if one of these slots depends on it.
+/// Per instruction of the plan, 1 if one of these slots depends on it.
 std::vector<char> LoopProgram::needed_for(const std::vector<int>& roots) const {
-  std::vector<char> needed(plan().steps.size(), 0);
+  std::vector<char> needed(plan().instructions.size(), 0);
   auto mark = [&](int slot) {
-    if (slot >= 0 && maker[slot] >= 0) needed[maker[slot]] = 1;
+    if (slot >= 0 && producer[slot] >= 0) needed[producer[slot]] = 1;
   };
   for (int slot : roots) mark(slot);
-  for (std::size_t k = plan().steps.size(); k-- > 0;)
+  for (std::size_t k = plan().instructions.size(); k-- > 0;)
     if (needed[k])
-      for (int slot : plan().reads(plan().step(k))) mark(slot);
+      for (int slot : plan().reads(plan().instruction(k))) mark(slot);
   return needed;
 }
 
 void LoopProgram::find_forward() {
-  std::vector<char> needed = needed_for(outs);
-  for (int k = 0; k < plan().n_steps(); ++k)
-    if (needed[k] && !plan().step(k).source) forward.push_back(k);
-  kept.assign(plan().n_slots, 0);
-  shaped = kept;
+  std::vector<char> needed = needed_for(out_slots);
+  for (int k = 0; k < plan().n_instructions(); ++k)
+    if (needed[k] && !plan().instruction(k).source) forward_instructions.push_back(k);
+  is_residual.assign(plan().n_slots, 0);
+  needs_shape = is_residual;
 }
 
 void LoopProgram::find_variants() {
-  std::vector<char> there(plan().steps.size(), 0);
-  for (int k : forward) there[k] = 1;
+  std::vector<char> there(plan().instructions.size(), 0);
+  for (int k : forward_instructions) there[k] = 1;
   auto keep = [&](int slot) {
     if (slot < 0) return;
-    int m = maker[slot];
-    if (m < 0 || there[m]) kept[slot] = 1;
+    int m = producer[slot];
+    if (m < 0 || there[m]) is_residual[slot] = 1;
   };
   for (Variant& v : variants) {
     std::vector<char> needed = needed_for(v.din);
-    for (int k = 0; k < plan().n_steps(); ++k) {
+    for (int k = 0; k < plan().n_instructions(); ++k) {
       if (!needed[k] || there[k]) continue;
-      v.steps.push_back(k);
-      const Step& s = plan().step(k);
+      v.instructions.push_back(k);
+      const Instruction& s = plan().instruction(k);
       for (int i = 0; i < s.n_in; ++i) {
         const int slot = plan().input(s, i);
-        shaped[slot] = 1;
+        needs_shape[slot] = 1;
         if (!has_bit(s.op->shape_only, i)) keep(slot);
       }
     }
@@ -231,16 +232,16 @@ void LoopProgram::find_variants() {
 
 /// Constants and captures are loop-invariant, and so is what is computed from them alone.
 void LoopProgram::find_varying() {
-  varies.assign(plan().n_slots, 0);
+  loop_varying.assign(plan().n_slots, 0);
   auto mark = [&](int slot) {
-    if (slot >= 0) varies[slot] = 1;
+    if (slot >= 0) loop_varying[slot] = 1;
   };
-  for (const std::vector<int>* list : {&keys, &dys, &sums})
+  for (const std::vector<int>* list : {&key_slots, &dy_slots, &sum_slots})
     for (int slot : *list) mark(slot);
-  for (int i = 0; i < arity.n_xs + arity.n_carry; ++i) mark(args[i]);
-  for (const Step& s : plan().steps) {
+  for (int i = 0; i < arity.n_xs + arity.n_carry; ++i) mark(arg_slots[i]);
+  for (const Instruction& s : plan().instructions) {
     bool any = s.op->traits & kPrints || residual_call(s);
-    for (int slot : plan().reads(s)) any = any || varies[slot];
+    for (int slot : plan().reads(s)) any = any || loop_varying[slot];
     for (int i = 0; any && i < s.n_out; ++i) mark(s.out + i);
   }
 }

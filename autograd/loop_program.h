@@ -1,4 +1,4 @@
-// autograd/loop_program.h - the body of a loop and its adjoint as two lists of steps over the same slots.
+// autograd/loop_program.h - the body of a loop and its adjoint as two lists of instructions over the same slots.
 #pragma once
 #include <vector>
 
@@ -9,21 +9,21 @@ namespace kassette::autograd {
 
 // Note [Loops]
 // A loop on concrete tensors does not run its body as a function runs, which would allocate a frame and results at each
-// step. The body is bound once: its rules run on the shapes of the first step, its steps get memory that is used again
-// at every step of the loop, and elements, states and results are addresses that advance. What remains for each op of
-// the body is a kernel call and a few loads.
+// step. The body is bound once: its rules run on the shapes of the first step, its instructions get memory that is used
+// again at every step of the loop, and elements, states and results are addresses that advance. What remains for each
+// op of the body is a kernel call and a few loads.
 //
-// The body and its adjoint are steps over the same slots. A forward value that the adjoint reads (a residual) is
+// The body and its adjoint are instructions over the same slots. A forward value that the adjoint reads (a residual) is
 // written straight into one stack with a row per step of the loop; no other value is kept. The cotangent of a capture
 // starts from -0, which leaves every bit of a sum as it is, and each step adds to it; the cotangents of states are
 // carried from step to step, as the states are.
 //
-// Shapes may depend on data (a nested call, a shape that is a value): such steps run their rule at every step of the
-// loop, and their residuals are kept in a list, one value per step.
+// Shapes may depend on data (a nested call, a shape that is a value): such instructions run their rule at every step of
+// the loop, and their residuals are kept in a list, one value per step.
 
 /// How many of a body's inputs are elements, states (the carry) and captures, in this order, and how many outputs are
 /// stacked.
-struct ScanSignature {
+struct LoopSignature {
   int n_xs = 0, n_carry = 0, n_captures = 0, n_ys = 0;
   int capture(int i) const { return n_xs + n_carry + i; }
 };
@@ -32,42 +32,44 @@ struct ScanSignature {
 /// may depend on a state.
 struct Variant {
   std::vector<char> has_dy;  // per output of the body: stacked ones, then states
-  std::vector<int> din;    // per argument (elements, states, captures): the slot of its cotangent, or -1 if it has none
-  int next = -1;           // the variant for the preceding step of the loop
-  std::vector<int> steps;  // of the plan, in order
+  std::vector<int> din;  // per argument (elements, states, captures): the slot of its cotangent, or -1 if it has none
+  int next = -1;         // the variant for the preceding step of the loop
+  std::vector<int> instructions;  // of the plan, in order
 };
 
-/// A compiled loop, without the state of a run: the body and its adjoint as steps over the same slots, and which slots
-/// are residuals. See Note [Loops].
+/// A compiled loop, without the state of a run: the body and its adjoint as instructions over the same slots, and which
+/// slots are residuals. See Note [Loops].
 class LoopProgram {
  public:
   std::atomic<std::int32_t> count{1};
   static void destroy(LoopProgram* p) noexcept { delete p; }
 
   /// The body alone.
-  static Ref<LoopProgram> of_body(const Plan& body, const ScanSignature& arity);
+  static Ref<LoopProgram> of_body(const Plan& body, const LoopSignature& arity);
   /// The body with its adjoint, for arguments of these shapes: `wanted` per argument (elements, states, captures),
   /// `has_dy` per output of the loop. Returns null if it would need more than eight variants.
-  static Ref<LoopProgram> with_adjoint(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
+  static Ref<LoopProgram> with_adjoint(const Plan& body, const LoopSignature& arity, const std::vector<Body>& args,
                                        const std::vector<char>& wanted, const std::vector<char>& has_dy,
                                        std::int64_t steps);
 
   const Program& plan() const { return plan_->program(); }
 
-  ScanSignature arity;
-  std::vector<int> keys, args, outs;  // slots: of random keys in the order in which they are drawn, arguments, outputs
-  std::vector<KeySource> sources;     // of the keys
-  std::vector<int> dys, sums;         // slots: cotangents of outputs, accumulated cotangents of captures; -1 if unused
-  std::vector<int> forward;           // the steps that the outputs need
-  std::vector<Variant> variants;      // the first is for the last step of the loop
-  std::vector<char> varies;           // per slot: differs from step to step
-  std::vector<char> kept, shaped;     // per slot: the adjoint reads its value; its value or its shape
-  std::vector<int> maker;             // per slot: the step that computes it, or -1
-  ScheduleCache schedules;            // schedules of earlier runs
+  LoopSignature arity;
+  std::vector<int> key_slots;             // of random keys, in the order in which they are drawn
+  std::vector<KeySource> sources;         // of the keys
+  std::vector<int> arg_slots, out_slots;  // of arguments and outputs
+  std::vector<int> dy_slots, sum_slots;   // of cotangents of outputs and accumulated cotangents of captures; -1: unused
+  std::vector<int> forward_instructions;  // those that the outputs need
+  std::vector<Variant> variants;          // the first is for the last step of the loop
+  std::vector<char> loop_varying;         // per slot: differs from step to step
+  std::vector<char> is_residual;          // per slot: the adjoint reads its value
+  std::vector<char> needs_shape;          // per slot: the adjoint reads its value or its shape
+  std::vector<int> producer;              // per slot: the instruction that computes it, or -1
+  ScheduleCache schedules;                // schedules of earlier runs
 
  private:
-  explicit LoopProgram(Ref<Plan> plan, const ScanSignature& a) : arity(a), plan_(std::move(plan)) {}
-  void find_makers();
+  explicit LoopProgram(Ref<Plan> plan, const LoopSignature& a) : arity(a), plan_(std::move(plan)) {}
+  void find_producers();
   std::vector<char> needed_for(const std::vector<int>& roots) const;
   void find_forward();
   void find_variants();

@@ -19,61 +19,62 @@
 namespace kassette::autograd {
 namespace {
 
-std::vector<LoopGroup> items_of(const std::vector<int>& steps) {
+std::vector<LoopGroup> items_of(const std::vector<int>& instructions) {
   std::vector<LoopGroup> groups;
-  groups.reserve(steps.size());
-  for (int k : steps) groups.push_back({.step = k});
+  groups.reserve(instructions.size());
+  for (int k : instructions) groups.push_back({.instruction = k});
   return groups;
 }
 
 }  // namespace
 
 LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in)
-    : program_(std::move(program)), plan_(program_->plan()), call_(call), in_(in), bodies_(program_->maker.size()),
-      bounds_(plan_.steps.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()) {
+    : program_(std::move(program)), plan_(program_->plan()), call_(call), in_(in), bodies_(program_->producer.size()),
+      bounds_(plan_.instructions.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()) {
   const LoopProgram& p = *program_;
   if (!plan_.missing.empty()) fail<ValueError>({plan_.what}, plan_.missing);
   if (call_.segment >= call_.steps) call_.segment = 0;
   for (const auto& [slot, value] : plan_.constants) body(slot) = value;
   int n_in = 0, n_out = 0;
-  for (const Step& s : plan_.steps) {
+  for (const Instruction& s : plan_.instructions) {
     n_in += s.n_in;
     n_out += s.n_out;
   }
   arrays_.reserve(n_in);  // so that binding allocates once
   results_.reserve(n_out);
-  for (std::size_t i = 0; i < p.args.size(); ++i) {
+  for (std::size_t i = 0; i < p.arg_slots.size(); ++i) {
     const Body& from = Access::body(in_[i + 1]);
-    body(p.args[i]) = plain_body(static_cast<int>(i) < p.arity.n_xs ? element_spec(from) : TensorSpec(from),
-                                 from.device, from.storage, from.offset);
+    body(p.arg_slots[i]) = plain_body(static_cast<int>(i) < p.arity.n_xs ? element_spec(from) : TensorSpec(from),
+                                      from.device, from.storage, from.offset);
   }
-  for (int slot : p.keys) body(slot) = plain_body(TensorSpec(int64, {2}), cpu);
-  for (int i = 0; i < p.arity.n_carry; ++i) states_.push_back({p.outs[p.arity.n_ys + i], p.args[p.arity.n_xs + i]});
+  for (int slot : p.key_slots) body(slot) = plain_body(TensorSpec(int64, {2}), cpu);
+  for (int i = 0; i < p.arity.n_carry; ++i)
+    states_.push_back({p.out_slots[p.arity.n_ys + i], p.arg_slots[p.arity.n_xs + i]});
 }
 
 LoopRun::~LoopRun() {
   program_->schedules.keep(std::move(forward_));
-  for (Back& b : backs_) program_->schedules.keep(std::move(b.steps));
+  for (BoundAdjoint& b : backs_) program_->schedules.keep(std::move(b.schedule));
 }
 
-// - binding -----------------------------------------------------------------------------------------------------------
+// ---- binding --------------------------------------------------------------------------------------------------------
 
-void LoopRun::bind(const std::vector<int>& steps) {
-  for (int k : steps)
-    if (!bounds_[k].step) bind_step(k);
+void LoopRun::bind(const std::vector<int>& instructions) {
+  for (int k : instructions)
+    if (!bounds_[k].instruction) bind_instruction(k);
   running_ = nullptr;
 }
 
-/// The schedule of these steps, which must be bound: loop-invariant steps first, then the others, fused into chains.
-/// Steps whose value is not read are left out.
+/// The schedule of these instructions, which must be bound: loop-invariant ones first, then the others, fused into
+/// chains. Instructions whose value is not read are left out.
 std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups) {
   LoopProgram& p = *program_;
   ScheduleKey of;
-  of.plain.assign(bounds_.size(), 0);
+  of.may_fuse.assign(bounds_.size(), 0);
   for (const LoopGroup& group : groups) {
-    const Bound& b = bounds_[group.step];
-    of.plain[group.step] = may_take(FastPath::loop_chain) && !b.dynamic && !b.once && !b.silent;
-    if (b.once || !b.silent) (b.once ? of.once : of.each).push_back(group);
+    const Bound& b = bounds_[group.instruction];
+    of.may_fuse[group.instruction] = may_take(FastPath::loop_chain) && !b.dynamic && !b.loop_invariant && !b.skipped;
+    if (b.loop_invariant || !b.skipped) (b.loop_invariant ? of.once : of.each).push_back(group);
   }
   of.specs.assign(bodies_.begin(), bodies_.end());
   for (const Body& b : bodies_) of.devices.push_back(b.device);
@@ -81,25 +82,26 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
     count_taken(FastPath::schedule_reused);
     return kept;
   }
-  std::vector<char> rooted = p.kept;
+  std::vector<char> live_out = p.is_residual;
   auto root = [&](const std::vector<int>& slots) {
     for (int slot : slots)
-      if (slot >= 0) rooted[slot] = 1;
+      if (slot >= 0) live_out[slot] = 1;
   };
-  root(p.outs);
+  root(p.out_slots);
   for (const Variant& v : p.variants) root(v.din);
   auto made = std::make_unique<Schedule>();
   made->groups = of.once;
-  std::vector<LoopGroup> found = LoopChains(plan_, bodies_, of.plain, std::move(rooted), of.each).find(made->chains);
+  std::vector<LoopGroup> found =
+      LoopChains(plan_, bodies_, of.may_fuse, std::move(live_out), of.each).find(made->chains);
   made->groups.insert(made->groups.end(), found.begin(), found.end());
   made->of = std::move(of);
   return made;
 }
 
-/// Binds step k to its operands, and infers its shapes unless they differ from step to step: then it is dynamic.
-void LoopRun::bind_step(int k) {
+/// Binds instruction k to its operands, and infers its shapes unless they differ from step to step: then it is dynamic.
+void LoopRun::bind_instruction(int k) {
   const LoopProgram& p = *program_;
-  const Step& s = plan_.step(k);
+  const Instruction& s = plan_.instruction(k);
   running_ = &s;
   Bound& b = bounds_[k];
   b.in = arrays_.size();
@@ -108,7 +110,7 @@ void LoopRun::bind_step(int k) {
   for (int i = 0; i < s.n_in; ++i) {
     int slot = plan_.input(s, i);
     Body& in = body(slot);
-    bool fixed = !p.varies[slot] && in.storage;
+    bool fixed = !p.loop_varying[slot] && in.storage;
     arrays_.push_back({&in, fixed ? in.data() : nullptr});
     b.dynamic = b.dynamic || dynamic_[slot];
   }
@@ -117,7 +119,7 @@ void LoopRun::bind_step(int k) {
     results_.push_back(&body(s.out + i));
     results_.back()->device = b.device;
   }
-  b.once = s.n_out > 0 && !p.varies[s.out];
+  b.loop_invariant = s.n_out > 0 && !p.loop_varying[s.out];
   b.kernel = b.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda;
   if (!b.kernel) fail<NotImplementedError>({s.op->name}, "not available on ", b.device);
   if (!b.dynamic) {
@@ -126,16 +128,17 @@ void LoopRun::bind_step(int k) {
   }
   if (b.dynamic)
     for (int i = 0; i < s.n_out; ++i) dynamic_[s.out + i] = 1;
-  b.silent = !b.dynamic && s.need == 1;
-  b.step = &s;
+  b.skipped = !b.dynamic && s.need == 1;
+  b.instruction = &s;
 }
 
-/// True if a step computes that slot anew each time, into memory that the run allocates, with a shape that is known.
+/// True if an instruction computes that slot anew each time, into memory that the run allocates, with a shape that is
+/// known.
 bool LoopRun::writes_rows(int slot) const {
-  int m = slot < 0 ? -1 : program_->maker[slot];
-  if (m < 0 || plan_.step(m).source) return false;
+  int m = slot < 0 ? -1 : program_->producer[slot];
+  if (m < 0 || plan_.instruction(m).source) return false;
   const Bound& b = bounds_[m];
-  return b.step && !b.views && !b.dynamic && !b.once && !b.silent;
+  return b.instruction && !b.views && !b.dynamic && !b.loop_invariant && !b.skipped;
 }
 
 void LoopRun::allocate_stack(int slot, std::int64_t rows) {
@@ -155,29 +158,29 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
     body(slot).storage = {};
   }
   stacked_.clear();
-  listed_.clear();
+  list_slots_.clear();
   rows_.clear();
   specs_.clear();
   if (pass != Pass::keeping)
     for (int i = 0; i < p.arity.n_ys; ++i)
-      if (int slot = p.outs[i]; writes_rows(slot)) allocate_stack(slot, rows);
+      if (int slot = p.out_slots[i]; writes_rows(slot)) allocate_stack(slot, rows);
   if (pass != Pass::outputs) {
-    for (int k : p.forward) {
+    for (int k : p.forward_instructions) {
       const Bound& b = bounds_[k];
-      for (int slot = b.step->out; slot < b.step->out + b.step->n_out; ++slot) {
-        const bool value = p.kept[slot], shape = p.shaped[slot] && dynamic_[slot];  // shapes differ by step
-        if ((!value && !shape) || b.once || b.silent) continue;
+      for (int slot = b.instruction->out; slot < b.instruction->out + b.instruction->n_out; ++slot) {
+        const bool value = p.is_residual[slot], shape = p.needs_shape[slot] && dynamic_[slot];  // shapes differ by step
+        if ((!value && !shape) || b.loop_invariant || b.skipped) continue;
         if (value && writes_rows(slot)) allocate_stack(slot, rows);
-        else listed_.push_back(slot);
+        else list_slots_.push_back(slot);
       }
     }
-    for (const Carried& c : states_) {  // a state is the previous row of the slot that it is carried from
-      if (!p.kept[c.to]) continue;
-      if (writes_rows(c.from)) allocate_stack(c.from, rows);
-      else listed_.push_back(c.to);
+    for (const Carry& c : states_) {  // a state is the previous row of the slot that it is carried from
+      if (!p.is_residual[c.target]) continue;
+      if (writes_rows(c.source)) allocate_stack(c.source, rows);
+      else list_slots_.push_back(c.target);
     }
-    rows_.resize(listed_.size());
-    specs_.resize(listed_.size());
+    rows_.resize(list_slots_.size());
+    specs_.resize(list_slots_.size());
   }
 }
 
@@ -186,7 +189,7 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes) {
   if (bytes == 0) return;
   if (device == cpu) std::memcpy(to, from, bytes);
-  else backend_of(device).copy(to, from, bytes);
+  else device_api(device).copy(to, from, bytes);
 }
 
 Body LoopRun::copy_of(const Body& b) {
@@ -196,7 +199,7 @@ Body LoopRun::copy_of(const Body& b) {
 }
 
 /// The last carried value; a copy if it is in a stack, which the tensor would keep alive as a whole.
-Tensor LoopRun::outlives(int slot) {
+Tensor LoopRun::carried_tensor(int slot) {
   const Body& b = body(slot);
   auto in = [&](const Ref<Storage>& s) { return s && s == b.storage; };
   if (std::ranges::none_of(stacks_, in)) return detached(b);
@@ -204,10 +207,10 @@ Tensor LoopRun::outlives(int slot) {
 }
 
 void LoopRun::fail_at(std::int64_t t, const char* direction) {
-  if (running_) log_failure(plan_, running_ - plan_.steps.data());
+  if (running_) log_failure(plan_, running_ - plan_.instructions.data());
   try {
     if (!running_) throw;
-    rethrow_of_step(running_->function, running_->op->name);
+    rethrow_of_instruction(running_->function, running_->op->name);
   } catch (const Error&) {
     rethrow_in_step(t, call_.steps, text(direction, call_.what));
   }
@@ -221,8 +224,8 @@ Tensors LoopRun::forward(bool for_backward) {
   count_taken(FastPath::loop);
   lists_.resize(p.arity.n_ys);
   try {
-    bind(p.forward);
-    forward_ = arrange(items_of(p.forward));
+    bind(p.forward_instructions);
+    forward_ = arrange(items_of(p.forward_instructions));
     start_pass(for_backward && !segments ? Pass::both : Pass::outputs, call_.steps);
   } catch (const Error&) {
     fail_at(0, "");
@@ -231,7 +234,7 @@ Tensors LoopRun::forward(bool for_backward) {
   run_forward(0, call_.steps);
   Tensors results;
   for (int i = 0; i < p.arity.n_ys; ++i) {
-    int slot = p.outs[i];
+    int slot = p.out_slots[i];
     if (!has_stack(slot)) {
       results.push_back(stack_for(call_.what, lists_[i]));
     } else {
@@ -241,7 +244,7 @@ Tensors LoopRun::forward(bool for_backward) {
     }
   }
   lists_.clear();
-  for (const Carried& s : states_) results.push_back(outlives(s.to));
+  for (const Carry& s : states_) results.push_back(carried_tensor(s.target));
   if (for_backward) drop_temporaries(/*stacks_too=*/segments);
   return results;
 }
@@ -250,16 +253,16 @@ Tensors LoopRun::forward(bool for_backward) {
 void LoopRun::drop_temporaries(bool stacks_too) {
   const LoopProgram& p = *program_;
   auto history = [&](int slot) {
-    return std::ranges::any_of(states_, [&](const Carried& c) { return c.from == slot && p.kept[c.to]; });
+    return std::ranges::any_of(states_, [&](const Carry& c) { return c.source == slot && p.is_residual[c.target]; });
   };
   std::vector<int> stay;
   for (int slot : stacked_) {
-    if (!stacks_too && (p.kept[slot] || history(slot))) stay.push_back(slot);
+    if (!stacks_too && (p.is_residual[slot] || history(slot))) stay.push_back(slot);
     else stacks_[slot] = {};
   }
   stacked_ = std::move(stay);
   for (std::size_t slot = 0; slot < bodies_.size(); ++slot)
-    if (p.varies[slot] && !stacks_[slot]) bodies_[slot].storage = {};
+    if (p.loop_varying[slot] && !stacks_[slot]) bodies_[slot].storage = {};
 }
 
 void LoopRun::run_forward(std::int64_t begin, std::int64_t end) {
@@ -268,7 +271,7 @@ void LoopRun::run_forward(std::int64_t begin, std::int64_t end) {
     for (; t < end; ++t) {
       if (pass_ == Pass::outputs && call_.segment > 0 && t % call_.segment == 0) {
         starts_.emplace_back();
-        for (const Carried& c : states_) starts_.back().push_back(value_in(body(c.to)));
+        for (const Carry& c : states_) starts_.back().push_back(value_in(body(c.target)));
       }
       row_ = t - begin;
       forward_step(t);
@@ -282,7 +285,7 @@ void LoopRun::forward_step(std::int64_t t) {
   set_elements(t);
   set_keys(t);
   execute(*forward_);
-  if (pass_ != Pass::outputs) keep_row();
+  if (pass_ != Pass::outputs) save_residuals();
   if (pass_ != Pass::keeping) collect_outputs();
   carry(states_);
 }
@@ -290,7 +293,7 @@ void LoopRun::forward_step(std::int64_t t) {
 void LoopRun::set_elements(std::int64_t t) {
   const LoopProgram& p = *program_;
   for (int i = 0; i < p.arity.n_xs; ++i) {
-    Body& x = body(p.args[i]);
+    Body& x = body(p.arg_slots[i]);
     const Body& whole = Access::body(in_[i + 1]);
     if (!x.storage) x.storage = whole.storage;
     x.offset = whole.offset + index_of(t) * x.bytes();
@@ -299,36 +302,36 @@ void LoopRun::set_elements(std::int64_t t) {
 
 void LoopRun::set_keys(std::int64_t t) {
   const LoopProgram& p = *program_;
-  if (p.keys.empty()) return;
+  if (p.key_slots.empty()) return;
   const Body& key = Access::body(in_[0]);
-  for (std::size_t i = 0; i < p.keys.size(); ++i) {
-    Body& k = body(p.keys[i]);
+  for (std::size_t i = 0; i < p.key_slots.size(); ++i) {
+    Body& k = body(p.key_slots[i]);
     if (!uniquely_owned(k.storage.get(), k.bytes())) k.storage = Storage::allocate(k.bytes(), cpu);
     derive_key(key.data(), t, call_.steps, i, p.sources[i], k.data());
   }
 }
 
-void LoopRun::execute(Schedule& steps) {
+void LoopRun::execute(Schedule& schedule) {
   check_interrupt();
-  for (const LoopGroup& group : steps.groups) {
-    if (group.chain >= 0) execute(*steps.chains[group.chain]);
+  for (const LoopGroup& group : schedule.groups) {
+    if (group.chain >= 0) execute(*schedule.chains[group.chain]);
     else if (group.sum >= 0) add_product_to(group);
-    else execute(bounds_[group.step]);
+    else execute(bounds_[group.instruction]);
   }
   running_ = nullptr;
 }
 
 OpCall LoopRun::call_of(Bound& b) {
-  const Step& s = *b.step;
+  const Instruction& s = *b.instruction;
   running_ = &s;
   InputView* in = arrays_.data() + b.in;
   for (int i = 0; i < s.n_in; ++i) in[i].data = in[i].body->storage ? in[i].body->data() : nullptr;
   return {*s.op, s.attrs, in, s.n_in, results_.data() + b.out, s.n_out, b.device};
 }
 
-/// Sets a result's storage: its row of the stack, or else the memory of the preceding step, if nothing else refers to
-/// that.
-void LoopRun::make_room(int slot) {
+/// Sets a result's storage: its row of the stack, or else its memory of the previous step unless something else refers
+/// to that, or else new memory.
+void LoopRun::bind_output_storage(int slot) {
   Body& o = body(slot);
   std::int64_t bytes = o.bytes();
   if (has_stack(slot)) {
@@ -343,19 +346,19 @@ void LoopRun::make_room(int slot) {
 }
 
 inline void LoopRun::execute(Bound& b) {
-  if (b.silent) return;
-  const Step& s = *b.step;
+  if (b.skipped) return;
+  const Instruction& s = *b.instruction;
   const OpCall call = call_of(b);
-  if (b.once) b.silent = true;
+  if (b.loop_invariant) b.skipped = true;
   if (b.dynamic) return execute_dynamic(call, s);
   if (b.views) return run(call, s);
-  for (int i = 0; i < s.n_out; ++i) make_room(s.out + i);
+  for (int i = 0; i < s.n_out; ++i) bind_output_storage(s.out + i);
   b.kernel(call);
 }
 
 void LoopRun::execute(LoopChain& c) {
-  running_ = &plan_.step(c.first);
-  for (int slot : c.made) make_room(slot);
+  running_ = &plan_.instruction(c.first);
+  for (int slot : c.made) bind_output_storage(slot);
   c.chain.place_sources([&](int slot) { return body(slot).data(); });
   const ChainShape& shape = c.chain.shape();
   count_taken(shape.rows > 1 ? FastPath::loop_chain_of_rows : FastPath::loop_chain);
@@ -368,22 +371,22 @@ void LoopRun::execute(LoopChain& c) {
                           [&](std::int64_t begin, std::int64_t end) { c.chain.run_rows(begin, end); });
 }
 
-/// Accumulates a step's product into the cotangent of a capture.
+/// Accumulates an instruction's product into the cotangent of a capture.
 void LoopRun::add_product_to(const LoopGroup& group) {
   Body& sum = body(group.sum);
   if (!uniquely_owned(sum.storage.get(), sum.bytes())) sum = copy_of(sum);
-  Bound& product = bounds_[group.step];
+  Bound& product = bounds_[group.instruction];
   if (const OpCall call = call_of(product); call.op.accumulate(call, sum)) {
     count_taken(FastPath::loop_accumulated);
     return;
   }
   execute(product);
-  const Body& share = body(product.step->out);
+  const Body& share = body(product.instruction->out);
   const InputView in[] = {{&sum, sum.data()}, {&share, share.data()}};
-  run_binary(*plan_.step(group.add).op, in, sum);
+  run_binary(*plan_.instruction(group.add).op, in, sum);
 }
 
-void LoopRun::run(const OpCall& call, const Step& s) {
+void LoopRun::run(const OpCall& call, const Instruction& s) {
   if ((pass_ == Pass::keeping || call_.again) && s.op->traits & kPrints) {  // recomputed, but not printed again
     put(*call.out[0], read_value(*call.in[0].body));
   } else {
@@ -391,8 +394,9 @@ void LoopRun::run(const OpCall& call, const Step& s) {
   }
 }
 
-/// Runs a step whose shapes may differ each time: its rule runs, and its memory is new, as in Plan::run_step.
-void LoopRun::execute_dynamic(const OpCall& call, const Step& s) {
+/// Runs an instruction whose shapes may differ each time: its rule runs, and its memory is new, as in
+/// Plan::run_instruction.
+void LoopRun::execute_dynamic(const OpCall& call, const Instruction& s) {
   infer(call);
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) {
@@ -402,33 +406,33 @@ void LoopRun::execute_dynamic(const OpCall& call, const Step& s) {
   if (s.need != 1 || !known) run(call, s);
 }
 
-void LoopRun::keep_row() {
-  for (std::size_t i = 0; i < listed_.size(); ++i) {
-    const Body& b = body(listed_[i]);
-    rows_[i].push_back(program_->kept[listed_[i]] ? value_in(b) : Value());
-    if (dynamic_[listed_[i]]) specs_[i].push_back(b);
+void LoopRun::save_residuals() {
+  for (std::size_t i = 0; i < list_slots_.size(); ++i) {
+    const Body& b = body(list_slots_[i]);
+    rows_[i].push_back(program_->is_residual[list_slots_[i]] ? value_in(b) : Value());
+    if (dynamic_[list_slots_[i]]) specs_[i].push_back(b);
   }
 }
 
 void LoopRun::collect_outputs() {
   const LoopProgram& p = *program_;
   for (int i = 0; i < p.arity.n_ys; ++i)
-    if (int slot = p.outs[i]; !has_stack(slot)) {
+    if (int slot = p.out_slots[i]; !has_stack(slot)) {
       if (call_.batched && dynamic_[slot]) check_output(slot);
       lists_[i].push_back(detached(body(slot)));
     }
 }
 
 void LoopRun::check_output(int slot) {
-  check_rows(call_.what, "an output", body(slot), body(program_->args[0]).dims[0]);
+  check_rows(call_.what, "an output", body(slot), body(program_->arg_slots[0]).dims[0]);
 }
 
-void LoopRun::carry(const std::vector<Carried>& list) {
+void LoopRun::carry(const std::vector<Carry>& list) {
   moved_.clear();  // all are read before one is written
-  for (const Carried& c : list) moved_.push_back(c.from < 0 ? Value() : value_in(body(c.from)));
+  for (const Carry& c : list) moved_.push_back(c.source < 0 ? Value() : value_in(body(c.source)));
   for (std::size_t i = 0; i < list.size(); ++i) {
-    Body& to = body(list[i].to);
-    const int from = list[i].from;
+    Body& to = body(list[i].target);
+    const int from = list[i].source;
     if (from >= 0 && dynamic_[from] && &list == &states_) check_state(call_.what, to, body(from), i);
     put(to, std::move(moved_[i]));
   }
@@ -436,9 +440,9 @@ void LoopRun::carry(const std::vector<Carried>& list) {
 
 void LoopRun::check_shapes() {
   for (int i = 0; call_.batched && i < program_->arity.n_ys; ++i)
-    if (int slot = program_->outs[i]; !dynamic_[slot]) check_output(slot);
+    if (int slot = program_->out_slots[i]; !dynamic_[slot]) check_output(slot);
   for (std::size_t i = 0; i < states_.size(); ++i)
-    if (!dynamic_[states_[i].from]) check_state(call_.what, body(states_[i].to), body(states_[i].from), i);
+    if (!dynamic_[states_[i].source]) check_state(call_.what, body(states_[i].target), body(states_[i].source), i);
 }
 
 }  // namespace kassette::autograd

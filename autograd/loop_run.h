@@ -21,7 +21,7 @@ struct LoopCall {
 
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes);
 
-/// True if a step may write `bytes` into this storage: it is large enough, and nothing else refers to it.
+/// True if an instruction may write `bytes` into this storage: it is large enough, and nothing else refers to it.
 inline bool uniquely_owned(const Storage* s, std::int64_t bytes) {
   return s && s->count.load(std::memory_order_acquire) == 1 && s->kind != Storage::kBorrowed && s->bytes >= bytes;
 }
@@ -40,24 +40,26 @@ class LoopRun final : public Extra {
   Tensors backward(const Tensors& dys);
 
  private:
-  /// A step of the plan, bound to its operands' memory.
+  /// An instruction of the plan, bound to its operands' memory.
   struct Bound {
-    const Step* step = nullptr;  // null: not bound yet
+    const Instruction* instruction = nullptr;  // null: not bound yet
     Kernel kernel = nullptr;
     Device device;
-    int in = 0, out = 0;   // into arrays_ and results_
-    bool views = false;    // the kernel sets the storage
-    bool dynamic = false;  // shapes are known only when it runs
-    bool once = false;     // loop-invariant: computed in the first step alone
-    bool silent = false;   // not to be run: its value is not read, or has been computed
+    int in = 0, out = 0;          // into arrays_ and results_
+    bool views = false;           // the kernel sets the storage
+    bool dynamic = false;         // shapes are known only when it runs
+    bool loop_invariant = false;  // computed in the first step alone
+    bool skipped = false;         // not to be run: its value is not read, or has been computed
   };
-  struct Carried {  // a carry, of states or of cotangents: computed by one step, read by the next
-    int from, to;   // slots; from -1: the cotangent ends here
+  /// A carry, of states or of cotangents: computed by one step, read by the next.
+  struct Carry {
+    int source, target;  // slots; source -1: the cotangent ends here
   };
-  struct Back {  // the bound adjoint of a variant
+  /// The bound adjoint of a variant.
+  struct BoundAdjoint {
     bool bound = false;
-    std::unique_ptr<Schedule> steps;
-    std::vector<Carried> carried;
+    std::unique_ptr<Schedule> schedule;
+    std::vector<Carry> carried;
     std::vector<char> in_place;  // per element: its cotangent is computed straight into the result
   };
   /// What a forward pass stores: the outputs, the residuals (of a segment that is recomputed), or both.
@@ -67,26 +69,26 @@ class LoopRun final : public Extra {
   std::int64_t index_of(std::int64_t t) const { return call_.reverse ? call_.steps - 1 - t : t; }
   bool writes_rows(int slot) const;
   bool has_stack(int slot) const { return static_cast<bool>(stacks_[slot]); }
-  void bind(const std::vector<int>& steps);
+  void bind(const std::vector<int>& instructions);
   std::unique_ptr<Schedule> arrange(const std::vector<LoopGroup>& groups);
-  void bind_step(int k);
+  void bind_instruction(int k);
   void allocate_stack(int slot, std::int64_t rows);
   void start_pass(Pass pass, std::int64_t rows);
   void run_forward(std::int64_t begin, std::int64_t end);
   void forward_step(std::int64_t t);
-  void execute(Schedule& steps);
+  void execute(Schedule& schedule);
   void execute(Bound& b);
   void execute(LoopChain& chain);
   void add_product_to(const LoopGroup& group);
   OpCall call_of(Bound& b);
-  void make_room(int slot);
-  void execute_dynamic(const OpCall& call, const Step& s);
-  void run(const OpCall& call, const Step& s);
+  void bind_output_storage(int slot);
+  void execute_dynamic(const OpCall& call, const Instruction& s);
+  void run(const OpCall& call, const Instruction& s);
   void set_elements(std::int64_t t);
   void set_keys(std::int64_t t);
-  void keep_row();
-  void restore(std::int64_t t, std::int64_t begin);
-  void carry(const std::vector<Carried>& list);
+  void save_residuals();
+  void load_residuals(std::int64_t t, std::int64_t begin);
+  void carry(const std::vector<Carry>& list);
   void check_shapes();
   void check_output(int slot);
   void collect_outputs();
@@ -94,11 +96,11 @@ class LoopRun final : public Extra {
   void seed(const Tensors& dys);
   std::int64_t recompute_segment(std::int64_t t);
   void zero_rows(int i, std::int64_t begin, std::int64_t end);
-  void bind_back(const Variant& v, Back& back);
+  void bind_back(const Variant& v, BoundAdjoint& back);
   std::vector<LoopGroup> sums_of(const Variant& v);
-  void store_dx(const Variant& v, const Back& back, std::int64_t t);
+  void store_dx(const Variant& v, const BoundAdjoint& back, std::int64_t t);
   static Body copy_of(const Body& b);
-  Tensor outlives(int slot);
+  Tensor carried_tensor(int slot);
   [[noreturn]] void fail_at(std::int64_t t, const char* direction);
 
   Ref<LoopProgram> program_;
@@ -106,25 +108,25 @@ class LoopRun final : public Extra {
   LoopCall call_;
   Tensors in_;
   std::vector<Body> bodies_;   // per slot
-  std::vector<Bound> bounds_;  // per step of the plan
+  std::vector<Bound> bounds_;  // per instruction of the plan
   std::vector<InputView> arrays_;
   std::vector<Body*> results_;
   std::vector<char> dynamic_;                   // per slot: its shape is known only in a step
   std::vector<Ref<Storage>> stacks_;            // per slot: one row per step, or null
-  std::vector<int> listed_;                     // residuals without a stack: their slots,
+  std::vector<int> list_slots_;                 // residuals without a stack: their slots,
   std::vector<std::vector<Value>> rows_;        // for each its value per step (null if only the shape is read),
   std::vector<std::vector<TensorSpec>> specs_;  // and its shape per step, if that is dynamic
   std::vector<int> stacked_;                    // slots that have a stack in this pass
-  std::vector<Carried> states_;
+  std::vector<Carry> states_;
   std::vector<Value> moved_;                // scratch of carry()
   std::vector<std::vector<Value>> starts_;  // the states at the start of each segment
   std::vector<Tensors> lists_;              // per output without a stack: its value per step
   std::vector<Ref<Storage>> dx_;            // per element: its cotangents, one row per step; or null
-  std::vector<Back> backs_;
+  std::vector<BoundAdjoint> backs_;
   std::unique_ptr<Schedule> forward_;
   std::int64_t row_ = 0;
   Pass pass_ = Pass::outputs;
-  const Step* running_ = nullptr;  // the step that errors name
+  const Instruction* running_ = nullptr;  // the instruction that errors name
 };
 
 }  // namespace kassette::autograd

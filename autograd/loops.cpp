@@ -24,16 +24,17 @@ namespace kassette::autograd {
 namespace {
 
 /// The procedure of a loop. Inputs: key, xs, states, captures. Results: stacked outputs, last states.
-class Scan final : public Procedure {
+class Loop final : public Procedure {
  public:
   /// `eager`: the loop has run when it was recorded, so that a backward pass without residuals runs it a second time.
-  Scan(const Recurrence& r, Traced body, bool eager)
+  Loop(const Recurrence& r, Traced body, bool eager)
       : form_(r), body_(std::move(body.plan)), eager_(eager), nx_(r.xs.size()), ns_(r.states.size()), ny_(r.n_outputs),
-        reaches_(reach(r)), forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
+        differentiable_(find_differentiable(r)),
+        forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
   Tensors run(const Tensors& in) const override;
   void specs(const OpCall& call, TensorSpec* out) const override;
   int n_out() const override { return ny_ + ns_; }
-  bool differentiable(int i, Outputs outputs) const override { return i > 0 && (reaches_[i - 1] & outputs); }
+  bool differentiable(int i, Outputs outputs) const override { return i > 0 && (differentiable_[i - 1] & outputs); }
   bool run_for(const Tensors& in, const VjpSignature& by, Residuals& residuals) const override;
 
  private:
@@ -48,14 +49,14 @@ class Scan final : public Procedure {
   Tensors run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const;
 
   std::int64_t steps_of(const Tensors& in) const;
-  std::vector<Outputs> reach(const Recurrence& r) const;
+  std::vector<Outputs> find_differentiable(const Recurrence& r) const;
 
   LoopForm form_;
   Ref<Plan> body_;
   bool eager_;
   int nx_, ns_, ny_;
   std::int64_t checkpoint_ = checkpoint_steps();
-  std::vector<Outputs> reaches_;  // per input but the key: the results that depend differentiably on it
+  std::vector<Outputs> differentiable_;  // per input but the key: the results that depend differentiably on it
   Ref<LoopProgram> forward_;
   mutable std::mutex mutex_;
   mutable std::vector<Known> known_;
@@ -70,7 +71,7 @@ Tensors values_of(const Tensors& in) {
 
 /// Which results depend differentiably on each input, in any number of steps: directly, or through states that later
 /// steps read. If there may be no step at all, an initial state may also be the last state.
-std::vector<Outputs> Scan::reach(const Recurrence& r) const {
+std::vector<Outputs> Loop::find_differentiable(const Recurrence& r) const {
   std::vector<Outputs> found;
   const bool perhaps_none = loop_length(r, r.xs) <= 0;
   for (int i = 0; i < body_->n_inputs(); ++i) {
@@ -86,9 +87,9 @@ std::vector<Outputs> Scan::reach(const Recurrence& r) const {
   return found;
 }
 
-std::int64_t Scan::steps_of(const Tensors& in) const { return loop_length(form_, std::span(in.begin() + 1, nx_)); }
+std::int64_t Loop::steps_of(const Tensors& in) const { return loop_length(form_, std::span(in.begin() + 1, nx_)); }
 
-Tensors Scan::run(const Tensors& in) const {
+Tensors Loop::run(const Tensors& in) const {
   const std::int64_t steps = steps_of(in);
   if (is_recorded(in) || steps == 0 || !may_take(FastPath::loop)) return run_recorded(in, steps);
   Tensors results = LoopRun(forward_, {form_.what, steps, form_.reverse, 0, false, form_.batched}, values_of(in))
@@ -98,7 +99,7 @@ Tensors Scan::run(const Tensors& in) const {
   return results;
 }
 
-bool Scan::run_for(const Tensors& in, const VjpSignature& by, Residuals& residuals) const {
+bool Loop::run_for(const Tensors& in, const VjpSignature& by, Residuals& residuals) const {
   const std::int64_t steps = steps_of(in);
   if (steps == 0 || !may_take(FastPath::loop_backward)) return false;
   Tensors values = values_of(in);
@@ -115,7 +116,7 @@ bool Scan::run_for(const Tensors& in, const VjpSignature& by, Residuals& residua
 }
 
 /// The compiled body and adjoint for these shapes, from a cache of the last eight. Null as LoopProgram::with_adjoint.
-Ref<LoopProgram> Scan::program_for(const Tensors& in, const VjpSignature& by, std::int64_t steps) const {
+Ref<LoopProgram> Loop::program_for(const Tensors& in, const VjpSignature& by, std::int64_t steps) const {
   constexpr std::size_t kPrograms = 8;
   std::vector<Body> args;
   std::vector<char> wanted(in.size() - 1, 0);
@@ -131,7 +132,7 @@ Ref<LoopProgram> Scan::program_for(const Tensors& in, const VjpSignature& by, st
       count_taken(FastPath::loop_program);
       return k.program;
     }
-  ScanSignature arity{nx_, ns_, static_cast<int>(args.size()) - nx_ - ns_, ny_};
+  LoopSignature arity{nx_, ns_, static_cast<int>(args.size()) - nx_ - ns_, ny_};
   Known k{args, wanted, *by.has_dy, LoopProgram::with_adjoint(*body_, arity, args, wanted, *by.has_dy, steps)};
   if (known_.size() == kPrograms) known_.erase(known_.begin());
   known_.push_back(std::move(k));
@@ -139,7 +140,7 @@ Ref<LoopProgram> Scan::program_for(const Tensors& in, const VjpSignature& by, st
 }
 
 /// Runs one step. The user's code does not see the steps run, so errors say which step it was.
-Tensors Scan::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const {
+Tensors Loop::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const {
   try {
     return run_body(*body_, args, step_keys(key, t, steps, *body_));
   } catch (const Error&) {
@@ -148,7 +149,7 @@ Tensors Scan::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, 
 }
 
 /// Runs the loop as an eager one: the ops of each step go on the tape if recording is on.
-Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
+Tensors Loop::run_recorded(const Tensors& in, std::int64_t steps) const {
   const Tensor *xs = in.begin() + 1, *states = xs + nx_, *captures = states + ns_;
   return run_steps(form_, std::span(xs, states), std::span(states, captures),
                    [&](const Tensors& x, const Tensors& s, std::int64_t t) {
@@ -161,7 +162,7 @@ Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
                    });
 }
 
-void Scan::specs(const OpCall& call, TensorSpec* out) const {
+void Loop::specs(const OpCall& call, TensorSpec* out) const {
   std::int64_t steps = form_.length;
   for (int i = 0; i < nx_; ++i)
     if (call.spec(1 + i).rank > 0 && call.spec(1 + i).dims[0] >= 0) steps = call.spec(1 + i).dims[0];
@@ -215,7 +216,7 @@ Tensors computed(const char* what, const Tensors& captures) {
 
 }  // namespace
 
-Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
+Tensors loop_node(const Recurrence& r, bool symbolic, const StepOf& step) {
   std::vector<TensorSpec> args;
   const Device device = r.xs.begin()->device();
   for (const Tensor& x : r.xs) {
@@ -244,8 +245,8 @@ Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) in.push_back(number_on(t, device));
   append(in, symbolic ? body.captures : computed(r.what, body.captures));
-  auto scan = Ref<Extra>::adopt(new Scan(r, std::move(body), !symbolic));
-  return symbolic ? call_node(std::move(scan), in) : call_now(std::move(scan), in);
+  auto loop = Ref<Extra>::adopt(new Loop(r, std::move(body), !symbolic));
+  return symbolic ? call_node(std::move(loop), in) : call_now(std::move(loop), in);
 }
 
 }  // namespace kassette::autograd

@@ -9,15 +9,14 @@
 namespace kassette::autograd {
 
 // Note [Nested functions]
-// A function called with symbolic tensors records its steps on the tape (Plan::inline_into_tape). In a chain of n
-// functions that each call the previous one, this would copy O(n^2) steps. So a call of a large function is recorded as
-// one deferred node, whose ops are recorded once, when a backward pass or a plan that is to run needs them. K::function
-// keeps such a node as a step: its plan can be inlined into the tape in turn, and is only as large as the ops that the
-// function itself records. At the first call with values, a plan of all the ops is built (Plan::flat), the same as
-// without deferred nodes.
-// The ops are recorded in the scope of the call (symbolic or eager). They are recorded immediately if deferring could
-// change the result: inside bodies of control flow and control_dependencies, for functions that draw or print, and if a
-// result or its shape can be known without the inputs.
+// A function called with symbolic tensors records its instructions on the tape (Plan::inline_into_tape). In a chain of
+// n functions that each call the previous one, this would copy O(n^2) instructions. So a call of a large function is
+// recorded as one deferred node, whose ops are recorded once, when a backward pass or a plan that is to run needs them.
+// K::function keeps such a node as an instruction: its plan can be inlined into the tape in turn, and is only as large
+// as the ops that the function itself records. At the first call with values, a plan of all the ops is built
+// (Plan::flat), the same as without deferred nodes. The ops are recorded in the scope of the call (symbolic or eager).
+// They are recorded immediately if deferring could change the result: inside bodies of control flow and
+// control_dependencies, for functions that draw or print, and if a result or its shape can be known without the inputs.
 
 namespace {
 
@@ -26,7 +25,7 @@ class FunctionCall final : public Deferred {
   FunctionCall(Ref<Plan> plan, bool symbolic) : plan_(std::move(plan)), symbolic_(symbolic) {}
   static Tensors record(const Ref<Plan>& plan, std::span<const Tensor> args);
   Tensors expand(const Node& node) const override;
-  bool may_be_step() const override {
+  bool may_be_instruction() const override {
     std::lock_guard<std::mutex> lock(mutex_);
     return results_.empty();
   }
@@ -39,13 +38,13 @@ class FunctionCall final : public Deferred {
   mutable Tensors results_;
 };
 
-/// The scopes in which the ops of an earlier call are recorded: those that are open now must not apply to them.
+/// The scope state for recording the ops of an earlier call: the scopes that are open now must not affect them.
 ScopeState scope_of_its_own(bool symbolic) {
   ScopeState s;
   s.symbolic = symbolic;
-  s.native = context().native;
-  s.engine_frame = context().engine_frame;
-  s.randoms = context().randoms;
+  s.in_external_call = context().in_external_call;
+  s.external_call = context().external_call;
+  s.random_scopes = context().random_scopes;
   return s;
 }
 
@@ -98,10 +97,11 @@ constinit const OpDef deferred_op{.name = "deferred", .rule = nullptr, .cpu = nu
 void Plan::find_deferrable(bool body) {
   const auto large = static_cast<std::size_t>(fast_path_thresholds.function_node);
   const Program& p = program_;
-  if (body || p.outputs.empty() || p.outputs.size() > kMaxOutputs || (!nested_ && p.steps.size() <= large)) return;
+  if (body || p.outputs.empty() || p.outputs.size() > kMaxOutputs || (!nested_ && p.instructions.size() <= large))
+    return;
   std::vector<std::uint64_t> inputs(p.n_slots, 0);
   for (std::size_t i = 0; i < p.feeds.size() && i < 64; ++i) inputs[p.feeds[i].slot] = std::uint64_t(1) << i;
-  for (const Step& s : p.steps) {
+  for (const Instruction& s : p.instructions) {
     if (s.op->traits & (kSource | kDraws | kEffect | kPrints)) return;
     std::uint64_t from = 0;
     for (int slot : p.reads(s)) from |= inputs[slot];
@@ -127,7 +127,7 @@ void Plan::keep_nested(const Request& request) {
 /// recorded now.
 bool Plan::may_defer(std::span<const Tensor> args) const {
   const Context& c = context();
-  if (!deferrable_ || c.depth > 0 || c.after || !program_.missing.empty()) return false;
+  if (!deferrable_ || c.depth > 0 || c.pending_updates || !program_.missing.empty()) return false;
   std::uint64_t symbolic = 0;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const Feed& feed = program_.feeds[i];

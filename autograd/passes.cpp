@@ -9,16 +9,16 @@ namespace kassette::autograd {
 
 /// A rule reads the values of inputs on the host (a shape to reshape to), so those values are needed even if only the
 /// output's shape is.
-bool reads_shape(const Step& s, int i) {
+bool reads_shape(const Instruction& s, int i) {
   return has_bit(s.op->shape_only, i) || (s.need == 1 && !has_bit(s.op->host, i));
 }
 
 void reorder(Program& p, std::vector<std::pair<int, int>> places) {
   std::ranges::sort(places);
-  std::vector<Step> steps;
-  steps.reserve(places.size());
-  for (const auto& [at, k] : places) steps.push_back(std::move(p.step(k)));
-  p.steps = std::move(steps);
+  std::vector<Instruction> instructions;
+  instructions.reserve(places.size());
+  for (const auto& [at, k] : places) instructions.push_back(std::move(p.instruction(k)));
+  p.instructions = std::move(instructions);
 }
 
 void find_roots(Program& p) {
@@ -32,8 +32,8 @@ void find_needs(Program& p) {
   std::vector<std::uint8_t> need(p.n_slots, kNothing);
   for (int slot = 0; slot < p.n_slots; ++slot)
     if (p.root[slot]) need[slot] = kValue;
-  for (auto it = p.steps.rbegin(); it != p.steps.rend(); ++it) {
-    Step& s = *it;
+  for (auto it = p.instructions.rbegin(); it != p.instructions.rend(); ++it) {
+    Instruction& s = *it;
     for (int i = 0; i < s.n_out; ++i) s.need = std::max(s.need, need[s.out + i]);
     if (!s.need) continue;
     // The shapes of a body's results may be known only once it has run.
@@ -46,41 +46,43 @@ void find_needs(Program& p) {
 }
 
 // Note [Commit]
-// The tail of a plan is the elementwise steps that only updates need. They run when nothing can fail any more: outputs
-// are computed, shapes checked, memory allocated. So they may write into the memory of the variables, and a call that
-// throws leaves every variable as it was.
+// The tail of a plan is the elementwise instructions that only updates need. They run when nothing can fail any more:
+// outputs are computed, shapes checked, memory allocated. So they may write into the memory of the variables, and a
+// call that throws leaves every variable as it was.
 void find_tail(Program& p) {
   std::vector<char> only_tail(p.n_slots, 1);
   for (int o : p.outputs) only_tail[o] = 0;
   for (int o : p.fetches) only_tail[o] = 0;
-  for (auto it = p.steps.rbegin(); it != p.steps.rend(); ++it) {
-    Step& s = *it;
+  for (auto it = p.instructions.rbegin(); it != p.instructions.rend(); ++it) {
+    Instruction& s = *it;
     s.tail = s.need == 2 && s.fusible && only_tail[s.out];
     if (!s.need) continue;
     if (!s.tail)
       for (int slot : p.reads(s)) only_tail[slot] = 0;
   }
-  std::stable_partition(p.steps.begin(), p.steps.end(), [](const Step& s) { return s.need && !s.tail; });
-  std::erase_if(p.steps, [](const Step& s) { return !s.need; });
+  std::stable_partition(p.instructions.begin(), p.instructions.end(),
+                        [](const Instruction& s) { return s.need && !s.tail; });
+  std::erase_if(p.instructions, [](const Instruction& s) { return !s.need; });
   p.first_tail = 0;
-  while (p.first_tail < p.n_steps() && !p.steps[p.first_tail].tail) ++p.first_tail;
-  // Steps on single numbers first: an optimizer's learning rate, computed between its moments and the weights, would
-  // split one chain in two.
-  std::stable_partition(p.steps.begin() + p.first_tail, p.steps.end(), [](const Step& s) { return s.one; });
+  while (p.first_tail < p.n_instructions() && !p.instructions[p.first_tail].tail) ++p.first_tail;
+  // Instructions on single numbers first: an optimizer's learning rate, computed between its moments and the weights,
+  // would split one chain in two.
+  std::stable_partition(p.instructions.begin() + p.first_tail, p.instructions.end(),
+                        [](const Instruction& s) { return s.one; });
 }
 
 namespace {
 
-/// Lists for each step the slots that it is the last to use.
-void list_deaths(Program& p, const std::vector<int>& last_use, int Step::*first, int Step::*count) {
-  std::vector<std::vector<int>> dead(p.steps.size());
+/// Fills, for each instruction, the range of Program::dead with the slots whose last use it is.
+void list_dead(Program& p, const std::vector<int>& last_use, int Instruction::*first, int Instruction::*count) {
+  std::vector<std::vector<int>> dead(p.instructions.size());
   for (int slot = 0; slot < p.n_slots; ++slot) {
     int last = last_use[slot];
     if (last >= 0 && !p.root[slot]) dead[last].push_back(slot);
   }
-  for (std::size_t k = 0; k < p.steps.size(); ++k) {
-    Step& s = p.steps[k];
-    // An output that is never read is dead after its own step.
+  for (std::size_t k = 0; k < p.instructions.size(); ++k) {
+    Instruction& s = p.instructions[k];
+    // An output that is never read is dead after its own instruction.
     for (int i = 0; i < s.n_out; ++i)
       if (last_use[s.out + i] < 0 && !p.root[s.out + i]) dead[k].push_back(s.out + i);
     s.*first = p.dead.size();
@@ -94,25 +96,27 @@ void list_deaths(Program& p, const std::vector<int>& last_use, int Step::*first,
 void find_last_uses(Program& p) {
   p.last_use.assign(p.n_slots, -1);
   p.last_value_use = p.last_use;
-  for (int k = 0; k < p.n_steps(); ++k)
-    for (int i = 0; i < p.step(k).n_in; ++i) {
-      const int slot = p.input(p.step(k), i);
+  for (int k = 0; k < p.n_instructions(); ++k)
+    for (int i = 0; i < p.instruction(k).n_in; ++i) {
+      const int slot = p.input(p.instruction(k), i);
       p.last_use[slot] = k;
-      if (!reads_shape(p.step(k), i)) p.last_value_use[slot] = k;
+      if (!reads_shape(p.instruction(k), i)) p.last_value_use[slot] = k;
     }
-  list_deaths(p, p.last_use, &Step::dead, &Step::n_dead);
-  list_deaths(p, p.last_value_use, &Step::spent, &Step::n_spent);
+  list_dead(p, p.last_use, &Instruction::dead, &Instruction::n_dead);
+  list_dead(p, p.last_value_use, &Instruction::dead_value, &Instruction::n_dead_value);
 }
 
-/// A set whose value a tail step computes may write in place if no later step reads the old value. Earlier readers are
-/// safe: they have read all of it if they ran before, or read the same block first if they are fused with the step.
+/// A set whose value a tail instruction computes may write in place if no later instruction reads the old value.
+/// Earlier readers are safe: they have read all of it if they ran before, or read the same block first if they are
+/// fused with the instruction.
 void find_in_place(Program& p) {
   for (Effect& effect : p.effects) {
-    const auto tail = p.steps.begin() + p.first_tail;
-    const auto maker = std::find_if(tail, p.steps.end(), [&](const Step& s) { return s.out == effect.slot; });
-    if (maker == p.steps.end()) continue;
-    const int k = maker - p.steps.begin();
-    if (effect.current >= 0) effect.step = k;
+    const auto tail = p.instructions.begin() + p.first_tail;
+    const auto maker =
+        std::find_if(tail, p.instructions.end(), [&](const Instruction& s) { return s.out == effect.slot; });
+    if (maker == p.instructions.end()) continue;
+    const int k = maker - p.instructions.begin();
+    if (effect.old_value_slot >= 0) effect.in_place_instruction = k;
     if (effect.mode != Effect::kSet) continue;
     int same = 0, values = 0;
     for (const Effect& other : p.effects) {
@@ -122,20 +126,20 @@ void find_in_place(Program& p) {
     if (same != 1 || values != 1) continue;
     for (const LeafSlot& v : p.variables) {
       if (v.node->cell != effect.cell || p.last_use[v.slot] > k || p.last_use[v.slot] < 0 || p.root[v.slot]) continue;
-      effect.step = k;
-      effect.current = v.slot;
+      effect.in_place_instruction = k;
+      effect.old_value_slot = v.slot;
     }
   }
 }
 
-/// A splat may be the result of a step that repeats its input, if it is no root and is read only by elementwise steps
-/// or for its shape.
+/// A splat may be the result of an instruction that repeats its input, if it is no root and is read only by elementwise
+/// instructions or for its shape.
 void find_splats(Program& p) {
   std::vector<char> readable(p.n_slots, 1);
-  for (const Step& s : p.steps)
+  for (const Instruction& s : p.instructions)
     for (int i = 0; i < s.n_in; ++i)
       if (!s.fusible && !has_bit(s.op->shape_only, i)) readable[p.input(s, i)] = 0;
-  for (Step& s : p.steps) {
+  for (Instruction& s : p.instructions) {
     const int out = s.out;
     s.splat = s.op->repeated && s.need == 2 && readable[out] && !p.root[out];
   }
@@ -144,7 +148,7 @@ void find_splats(Program& p) {
 void find_differentiable(Program& p) {
   std::vector<Outputs> reach(p.n_slots, 0);
   for (std::size_t k = 0; k < p.outputs.size(); ++k) reach[p.outputs[k]] |= output_bit(k);
-  for (auto s = p.steps.rbegin(); s != p.steps.rend(); ++s) {
+  for (auto s = p.instructions.rbegin(); s != p.instructions.rend(); ++s) {
     Outputs from_all = 0;
     for (int k = 0; k < s->n_out; ++k) from_all |= reach[s->out + k];
     if (!from_all || !s->op->vjp) continue;

@@ -8,23 +8,25 @@
 
 namespace kassette::autograd {
 
-/// True if step s reads only the shape of its input i.
-bool reads_shape(const Step& s, int i);
-/// Sorts the steps by `places`: one pair (key, index of the step) for each step.
+/// True if instruction s reads only the shape of its input i.
+bool reads_shape(const Instruction& s, int i);
+/// Sorts the instructions by `places`: one pair (key, index of the instruction) for each instruction.
 void reorder(Program& p, std::vector<std::pair<int, int>> places);
 /// Fills root: the slots of outputs, fetches and effects.
 void find_roots(Program& p);
-/// Fills Step::need: whether the value, the shape or nothing of a step's outputs is needed.
+/// Fills Instruction::need: whether the value, the shape or nothing of an instruction's outputs is needed.
 void find_needs(Program& p);
-/// Removes steps that nothing needs, moves those that only updates need to the end, and sets first_tail: Note [Commit].
+/// Removes instructions that nothing needs, moves those that only updates need to the end, and sets first_tail: Note
+/// [Commit].
 void find_tail(Program& p);
-/// Has the steps that run a body return residuals, and the steps that differentiate it take them: Note [Residuals].
+/// Has the instructions that run a body return residuals, and the instructions that differentiate it take them: Note
+/// [Residuals].
 void find_residuals(Program& p);
-/// Liveness: fills last_use, last_value_use, and the slots that are dead after each step.
+/// Liveness: fills last_use, last_value_use, and the slots that are dead after each instruction.
 void find_last_uses(Program& p);
-/// Fills Effect::step and current: updates that may write into the variable's own memory.
+/// Fills Effect::instruction and current: updates that may write into the variable's own memory.
 void find_in_place(Program& p);
-/// Fills Step::splat, see Note [Splats].
+/// Fills Instruction::splat, see Note [Splats].
 void find_splats(Program& p);
 /// Fills differentiable: for each feed, the outputs that depend differentiably on it.
 void find_differentiable(Program& p);

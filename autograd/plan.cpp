@@ -1,5 +1,5 @@
-// autograd/plan.cpp - runs the steps of a plan. Building is in plan_build.cpp, fusion in fuse.cpp, the end of a call in
-// commit.cpp.
+// autograd/plan.cpp - runs the instructions of a plan. Building is in plan_build.cpp, fusion in fuse.cpp, the end of a
+// call in commit.cpp.
 #include "autograd/plan.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Frame::Frame(const Program& p) : at(p.n_slots), own(p.n_slots) {
   for (const auto& [slot, body] : p.constants) at[slot] = &body;
   if (!p.specialised) return;
   own = p.known;
-  groups.resize(p.steps.size());
+  groups.resize(p.instructions.size());
 }
 void Frame::clear() {
   for (Body& b : own) {
@@ -54,19 +54,19 @@ Ref<Plan> Plan::external(engine::Value code) {
 namespace {
 
 /// A frame of the plan for one call, returned to the plan afterwards.
-class Borrowed {
+class FrameLease {
  public:
-  Borrowed(const Plan& plan, std::atomic<Frame*>& spare)
+  FrameLease(const Plan& plan, std::atomic<Frame*>& spare)
       : spare_(spare), frame_(spare.exchange(nullptr, std::memory_order_acquire)) {
     if (!frame_) frame_ = new Frame(plan.program());
   }
-  ~Borrowed() {
+  ~FrameLease() {
     frame_->clear();
     Frame* nobody = nullptr;
     if (!spare_.compare_exchange_strong(nobody, frame_, std::memory_order_release)) delete frame_;
   }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
+  FrameLease(const FrameLease&) = delete;
+  FrameLease& operator=(const FrameLease&) = delete;
   Frame& operator*() { return *frame_; }
 
  private:
@@ -192,8 +192,8 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
   for (const LeafSlot& leaf : program_.defaults) load(leaf);
 }
 
-/// The call of a step's kernel, with the current values of its input slots and `out` as outputs.
-OpCall Plan::call_of(Frame& f, const Step& s, Body* const* out) const {
+/// The call of an instruction's kernel, with the current values of its input slots and `out` as outputs.
+OpCall Plan::call_of(Frame& f, const Instruction& s, Body* const* out) const {
   f.arrays.resize(std::max<std::size_t>(f.arrays.size(), s.n_in));
   for (int i = 0; i < s.n_in; ++i) {
     const Body* b = f.at[input(s, i)];
@@ -202,7 +202,7 @@ OpCall Plan::call_of(Frame& f, const Step& s, Body* const* out) const {
   return {*s.op, s.attrs, f.arrays.data(), s.n_in, out, s.n_out, device_of(*s.op, s.attrs, f.arrays.data(), s.n_in)};
 }
 
-void Plan::run_step(Frame& f, const Step& s) const {
+void Plan::run_instruction(Frame& f, const Instruction& s) const {
   if (s.source && f.keys) {
     f.own[s.out] = Access::body(f.keys->begin()[f.next_key++]);
     return;
@@ -221,46 +221,48 @@ void Plan::run_step(Frame& f, const Step& s) const {
   compute(call);
 }
 
-void Plan::release_dead(Frame& f, const Step& s) const {
-  for (int i = 0; i < s.n_spent; ++i) f.own[program_.dead[s.spent + i]].storage = {};
+void Plan::release_dead(Frame& f, const Instruction& s) const {
+  for (int i = 0; i < s.n_dead_value; ++i) f.own[program_.dead[s.dead_value + i]].storage = {};
 }
 
-/// A step throws the error that an eager call would; the log adds which step of the plan it was.
+/// An instruction throws the error that an eager call would; the log adds which instruction of the plan it was.
 void log_failure(const Program& p, int k) {
   if (log_enabled(LogLevel::debug))
-    log_debug(text(p.what, ": step ", k, " of ", p.steps.size(), ", ", p.step(k).op->name, ", failed"));
+    log_debug(
+        text(p.what, ": instruction ", k, " of ", p.instructions.size(), ", ", p.instruction(k).op->name, ", failed"));
 }
-/// To be called in a catch block: rethrows with the name of the step's function.
-void Plan::fail_step(int k) const {
+/// To be called in a catch block: rethrows with the name of the instruction's function.
+void Plan::fail_instruction(int k) const {
   log_failure(program_, k);
-  rethrow_of_step(step(k).function, step(k).op->name);
+  rethrow_of_instruction(instruction(k).function, instruction(k).op->name);
 }
 
-bool Plan::reads_splat(const Frame& f, const Step& s) const {
+bool Plan::reads_splat(const Frame& f, const Instruction& s) const {
   return std::ranges::any_of(program_.reads(s), [&](int slot) { return is_splat(*f.at[slot]); });
 }
-bool Plan::sums(const Step& s) const { return s.op->pattern == Pattern::sum || s.op->pattern == Pattern::mean; }
+bool Plan::sums(const Instruction& s) const { return s.op->pattern == Pattern::sum || s.op->pattern == Pattern::mean; }
 
-void Plan::run_steps(Frame& f, int begin, int end) const {
+void Plan::run_instructions(Frame& f, int begin, int end) const {
   int k = begin;
   try {
     while (k < end) {
       check_interrupt();
-      if (step(k).fusible && ((k + 1 < end && (step(k + 1).fusible || sums(step(k + 1)))) || reads_splat(f, step(k)))) {
+      if (instruction(k).fusible && ((k + 1 < end && (instruction(k + 1).fusible || sums(instruction(k + 1)))) ||
+                                     reads_splat(f, instruction(k)))) {
         FusionGroup group = form_group(f, k, end);
         if (group.fused) {
           allocate(f, group);
           run_group(f, group);
-          for (; k < group.end; ++k) release_dead(f, step(k));
+          for (; k < group.end; ++k) release_dead(f, instruction(k));
           continue;
         }
       }
       const int n = std::max(1, run_with_bias(f, k, end));
-      if (n == 1) run_step(f, step(k));
-      for (int i = 0; i < n; ++i) release_dead(f, step(k++));
+      if (n == 1) run_instruction(f, instruction(k));
+      for (int i = 0; i < n; ++i) release_dead(f, instruction(k++));
     }
   } catch (...) {
-    fail_step(k);
+    fail_instruction(k);
   }
 }
 
@@ -268,15 +270,15 @@ namespace {
 
 /// A call that throws draws nothing: the counters of its random sources are set back, unless another call has drawn
 /// from them since.
-class SourcesBefore {
+class RandomSourceRollback {
  public:
-  SourcesBefore(const Program& program, const Frame& frame, const Tensors* keys)
+  RandomSourceRollback(const Program& program, const Frame& frame, const Tensors* keys)
       : program_(program), frame_(frame), exceptions_(std::uncaught_exceptions()) {
     if (keys) return;  // a body's draws follow from the key of its node
     for (const LeafSlot& leaf : program.sources)
       draws_.push_back(leaf.node->cell->draws.load(std::memory_order_relaxed));
   }
-  ~SourcesBefore() {
+  ~RandomSourceRollback() {
     if (std::uncaught_exceptions() == exceptions_) return;
     for (std::size_t i = 0; i < draws_.size(); ++i) {
       const LeafSlot& source = program_.sources[i];
@@ -284,13 +286,13 @@ class SourcesBefore {
       source.node->cell->draws.compare_exchange_strong(drawn, draws_[i], std::memory_order_relaxed);
     }
   }
-  SourcesBefore(const SourcesBefore&) = delete;
-  SourcesBefore& operator=(const SourcesBefore&) = delete;
+  RandomSourceRollback(const RandomSourceRollback&) = delete;
+  RandomSourceRollback& operator=(const RandomSourceRollback&) = delete;
 
  private:
   /// How many draws a call takes from the source in that slot: one, or one for each step of a loop.
   std::uint64_t draws_of(int slot) const {
-    for (const Step& s : program_.steps)
+    for (const Instruction& s : program_.instructions)
       if (s.source && s.n_in > 1 && program_.input(s, 0) == slot)
         return static_cast<std::uint64_t>(frame_.at[program_.input(s, 1)]->dims[0]);
     return 1;
@@ -316,8 +318,8 @@ Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
   Context& c = context();
   Scoped<bool> off(c.recording, false);
   Scoped<bool> eager(c.symbolic, false);
-  Borrowed borrowed(*this, spare_);
-  Frame& f = *borrowed;
+  FrameLease lease(*this, spare_);
+  Frame& f = *lease;
   // The shapes and dtypes of leaves never change, so they are set once for each frame.
   if (!f.leaves_set) {
     program_.for_each_cell([&](int slot, const Cell& cell) { f.own[slot] = plain_body(cell.spec, cell.device); });
@@ -330,9 +332,9 @@ Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
   }
   f.keys = keys;
   f.next_key = 0;
-  const SourcesBefore before(program_, f, keys);
+  const RandomSourceRollback rollback(program_, f, keys);
   fill(f, args);
-  run_steps(f, 0, program_.first_tail);
+  run_instructions(f, 0, program_.first_tail);
   Tensors results;
   results.reserve(program_.outputs.size());
   for (int o : program_.outputs) results.push_back(detached(*f.at[o]));
@@ -342,8 +344,8 @@ Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
 
 namespace {
 
-/// Records a step. Control flow on concrete tensors is run, which records the ops of its steps.
-Tensors connect_step(const Step& s, const Tensors& in) {
+/// Records an instruction. Control flow on concrete tensors is run, which records the ops of its steps.
+Tensors connect_instruction(const Instruction& s, const Tensors& in) {
   if (s.op == &deferred_op) return deferred(s.attrs).again(in);
   const bool concrete = !context().symbolic && std::ranges::none_of(in, &Tensor::symbolic);
   if (s.op == &call_op && concrete) return run_call(s.attrs, in);
@@ -376,7 +378,7 @@ Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys
   for (const LeafSlot& leaf : program_.defaults) leaf_tensor(leaf);
   for (const LeafSlot& leaf : program_.sources) leaf_tensor(leaf);
   int k = 0, key = 0;
-  auto run_step = [&](const Step& s) {
+  auto run_instruction = [&](const Instruction& s) {
     if (s.source && keys) {
       slots[s.out] = keys->begin()[key++];
       return;
@@ -384,14 +386,14 @@ Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys
     Tensors in;
     in.reserve(s.n_in);
     for (int slot : program_.reads(s)) in.push_back(slots[slot]);
-    Tensors results = connect_step(s, in);
+    Tensors results = connect_instruction(s, in);
     std::move(results.begin(), results.end(), slots.begin() + s.out);
     for (int i = 0; i < s.n_dead; ++i) slots[program_.dead[s.dead + i]] = Tensor();
   };
   try {
-    for (; k < program_.first_tail; ++k) run_step(step(k));  // without the tail, which only updates need
+    for (; k < program_.first_tail; ++k) run_instruction(instruction(k));  // without the tail, which only updates need
   } catch (...) {
-    fail_step(k);
+    fail_instruction(k);
   }
   Tensors results;
   for (int o : program_.outputs) results.push_back(slots[o]);

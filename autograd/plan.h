@@ -41,21 +41,22 @@ class Plan {
     const char* what = "function";                     // the function that errors name
     bool body = false;  // of control flow: updates are refused, runs are given random keys
   };
-  /// `keeps_calls`: calls of large functions may remain single steps until the first run, see Note [Nested functions].
+  /// `keeps_calls`: calls of large functions may remain single instructions until the first run, see Note [Nested
+  /// functions].
   static Ref<Plan> build(const Request& request, bool keeps_calls = false);
   /// A plan that runs this program.
   static Ref<Plan> of(Program program);
-  /// A function of an external backend: `code` is called with the list of feeds, and there are no steps.
+  /// A function of an external backend: `code` is called with the list of feeds, and there are no instructions.
   static Ref<Plan> external(engine::Value code);
   const engine::Value& code() const { return code_; }
   const Program& program() const { return program_; }
-  /// Releases the nodes in Program::keep: the placeholders of a body are not needed once its ops are steps.
+  /// Releases the nodes in Program::keep: the placeholders of a body are not needed once its ops are instructions.
   void forget_inputs() { program_.keep.clear(); }
 
   /// Runs unrecorded and commits the updates. `keys`: in bodies of control flow, the keys that the random sources
   /// yield.
   Tensors run(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
-  /// Runs the same steps through apply(), so that they are recorded or symbolic, without the updates.
+  /// Runs the same instructions through apply(), so that they are recorded or symbolic, without the updates.
   Tensors inline_into_tape(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
   /// The results of inline_into_tape(), recorded as one deferred node if the function is large:
   /// Note [Nested functions].
@@ -86,30 +87,30 @@ class Plan {
   Tensor check_feed(const Feed& feed, const Tensor& arg, int i) const;
   void add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const;
   Tensors execute(std::span<const Tensor> args, const Tensors* keys) const;
-  void run_steps(Frame& f, int begin, int end) const;
-  [[noreturn]] void fail_step(int k) const;
-  void run_step(Frame& f, const Step& s) const;
-  void infer(Frame& f, const Step& s) const;
+  void run_instructions(Frame& f, int begin, int end) const;
+  [[noreturn]] void fail_instruction(int k) const;
+  void run_instruction(Frame& f, const Instruction& s) const;
+  void infer(Frame& f, const Instruction& s) const;
   FusionGroup form_group(Frame& f, int begin, int end) const;
   FusionGroup find_group(Frame& f, int begin, int end) const;
   void allocate(Frame& f, const FusionGroup& group) const;
   void run_group(Frame& f, const FusionGroup& group) const;
   int run_with_bias(Frame& f, int k, int end) const;
-  bool sums(const Step& s) const;
+  bool sums(const Instruction& s) const;
   bool sums_chain(Frame& f, const FusionGroup& group) const;
   void run_fused(Frame& f, const FusionGroup& group) const;
   void fetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) const;
-  void add_steps(Chain& chain, const Frame& f, const FusionGroup& group) const;
-  void release_dead(Frame& f, const Step& s) const;
-  bool reads_splat(const Frame& f, const Step& s) const;
+  void add_instructions(Chain& chain, const Frame& f, const FusionGroup& group) const;
+  void release_dead(Frame& f, const Instruction& s) const;
+  bool reads_splat(const Frame& f, const Instruction& s) const;
   bool stays(int slot, int end) const { return program_.stays(slot, end); }
-  const Step& step(int k) const { return program_.step(k); }
-  int input(const Step& s, int i) const { return program_.input(s, i); }
+  const Instruction& instruction(int k) const { return program_.instruction(k); }
+  int input(const Instruction& s, int i) const { return program_.input(s, i); }
   void keep_nested(const Request& request);
   void find_deferrable(bool body);
   bool may_defer(std::span<const Tensor> args) const;
   const Plan& flat() const;
-  OpCall call_of(Frame& f, const Step& s, Body* const* out) const;
+  OpCall call_of(Frame& f, const Instruction& s, Body* const* out) const;
   void commit(Frame& f) const;
   void find_alone(Frame& f) const;
   void prepare_tail(Frame& f) const;
@@ -127,7 +128,7 @@ class Plan {
   };
   mutable ShapedPlans shaped_;
   mutable FunctionGraph graph_;
-  std::unique_ptr<Nested> nested_;  // null unless a step is a deferred call
+  std::unique_ptr<Nested> nested_;  // null unless an instruction is a deferred call
   bool deferrable_ = false;
   std::vector<std::uint64_t> depends_;  // per output: which of the first 64 inputs it is computed from
   Plan* next_dying_ = nullptr;

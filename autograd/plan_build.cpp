@@ -1,4 +1,4 @@
-// autograd/plan_build.cpp - from a segment of the tape to the steps of a plan.
+// autograd/plan_build.cpp - from a segment of the tape to the instructions of a plan.
 #include <algorithm>
 #include <unordered_map>
 
@@ -17,7 +17,7 @@ class PlanBuilder {
  public:
   PlanBuilder(const Plan::Request& request, bool keeps_calls) : request_(request), keeps_calls_(keeps_calls) {}
   Program build();
-  /// True if a step is a deferred call: Note [Nested functions].
+  /// True if an instruction is a deferred call: Note [Nested functions].
   bool nested() const { return nested_; }
 
  private:
@@ -48,7 +48,7 @@ class PlanBuilder {
   int shape_slot(const Body& b);
   int slot_of(const Body& b);
   void add_node(Node* n);
-  void add_step(Node* n, int base);
+  void add_instruction(Node* n, int base);
   void add_effect(Node* n);
   void add_sum(Effect& effect);
   void add_sums();
@@ -57,8 +57,9 @@ class PlanBuilder {
   const bool keeps_calls_;
   Program program_;
   std::unordered_map<Key, int, KeyHash> fed_;
-  std::unordered_map<const Node*, int> base_;          // first slot
-  std::unordered_map<const Node*, Tensors> expanded_;  // results of deferred nodes; empty for those that remain steps
+  std::unordered_map<const Node*, int> base_;  // first slot
+  // results of deferred nodes; empty for those that remain instructions
+  std::unordered_map<const Node*, Tensors> expanded_;
   bool nested_ = false;
   std::vector<Node*> order_;
   std::unordered_map<const Node*, bool> seen_;
@@ -130,11 +131,11 @@ const Body* PlanBuilder::resolve(const Body& b) {
   return at;
 }
 
-/// The results of a deferred node as recorded ops; empty if the node remains a step.
+/// The results of a deferred node as recorded ops; empty if the node remains an instruction.
 const Tensors& PlanBuilder::expanded(const Node* n) {
   auto [it, fresh] = expanded_.try_emplace(n);
   if (!fresh) return it->second;
-  if (keeps_calls_ && deferred(n->attrs).may_be_step()) {
+  if (keeps_calls_ && deferred(n->attrs).may_be_instruction()) {
     nested_ = true;
   } else {
     Scoped<bool> on(context().symbolic, true);
@@ -198,7 +199,7 @@ void PlanBuilder::add_node(Node* n) {
   int base = base_[n] = program_.n_slots;
   program_.n_slots += n->n_out + (n->op == &call_op);  // one more for residuals
   if (n->op) {
-    add_step(n, base);
+    add_instruction(n, base);
     return;
   }
   program_.keep.push_back(Ref<Node>(n));
@@ -216,8 +217,8 @@ void PlanBuilder::add_node(Node* n) {
   }
 }
 
-void PlanBuilder::add_step(Node* n, int base) {
-  Step s{};
+void PlanBuilder::add_instruction(Node* n, int base) {
+  Instruction s{};
   s.op = n->op;
   s.attrs = n->attrs;
   s.function = n->function;
@@ -232,7 +233,7 @@ void PlanBuilder::add_step(Node* n, int base) {
       s.fusible && std::all_of(n->in(), n->in() + n->n_in, [](const Body& b) { return b.known() && b.numel() == 1; });
   for (std::uint32_t i = 0; i < n->n_in; ++i)
     program_.ins.push_back(only_known_shape(*n, i) ? shape_slot(n->in()[i]) : slot_of(n->in()[i]));
-  program_.steps.push_back(std::move(s));
+  program_.instructions.push_back(std::move(s));
   if (n->op->traits & kEffect && !std::ranges::count(listed_updates_, n)) add_effect(n);
 }
 
@@ -244,9 +245,9 @@ void PlanBuilder::add_effect(Node* n) {
       {n->in()[0].node->cell, slot_of(n->in()[1]), n->attrs.as<UpdateAttrs>().mode, update_name(n->attrs)});
 }
 
-/// Turns an increment that is the only effect on its variable into a step, which can be fused with the step that
-/// computes the increment and can write in place. The variable is loaded under its lock at commit, so that no
-/// concurrent increment is lost.
+/// Turns an increment that is the only effect on its variable into an instruction, which can be fused with the
+/// instruction that computes the increment and can write in place. The variable is loaded under its lock at commit, so
+/// that no concurrent increment is lost.
 void PlanBuilder::add_sum(Effect& effect) {
   Program& p = program_;
   const Cell& cell = *effect.cell;
@@ -254,28 +255,28 @@ void PlanBuilder::add_sum(Effect& effect) {
     return;
   for (const Effect& other : p.effects)
     if (&other != &effect && other.cell == effect.cell) return;
-  Step s{};
+  Instruction s{};
   s.op = &op_of(effect.mode);
   s.in = p.ins.size();
   s.n_in = 2;
-  effect.current = p.n_slots++;
-  p.ins.push_back(effect.current);
+  effect.old_value_slot = p.n_slots++;
+  p.ins.push_back(effect.old_value_slot);
   p.ins.push_back(effect.slot);
   s.out = effect.slot = p.n_slots++;
   s.n_out = 1;
   s.fusible = true;
-  p.steps.push_back(std::move(s));
+  p.instructions.push_back(std::move(s));
 }
 
-/// Puts each such step right behind the step that computes its increment: only consecutive steps are fused into a
-/// chain.
+/// Puts each such instruction right behind the instruction that computes its increment: only consecutive instructions
+/// are fused into a chain.
 void PlanBuilder::add_sums() {
   Program& p = program_;
-  std::vector<std::pair<int, int>> places(p.steps.size());  // for reorder()
+  std::vector<std::pair<int, int>> places(p.instructions.size());  // for reorder()
   std::vector<int> maker(p.n_slots, -1);
-  for (int k = 0; k < p.n_steps(); ++k) {
+  for (int k = 0; k < p.n_instructions(); ++k) {
     places[k] = {k, k};
-    std::fill_n(maker.begin() + p.step(k).out, p.step(k).n_out, k);
+    std::fill_n(maker.begin() + p.instruction(k).out, p.instruction(k).n_out, k);
   }
   for (Effect& e : p.effects) {
     const int increment = e.slot;
@@ -318,7 +319,7 @@ Program PlanBuilder::build() {
   Tensors fetches;
   for (const Tensor& t : request_.fetches) fetches.push_back(is_sparse(t) ? sparse_part(t, kValues) : t);
   for (const Tensor& t : fetches) visit(Access::body(t));
-  // The steps of a body are in the order in which the user wrote them, as in an eager loop: see
+  // The instructions of a body are in the order in which the user wrote them, as in an eager loop: see
   // Note [Order of a backward pass].
   if (request_.body && expanded_.empty()) std::ranges::stable_sort(order_, {}, &Node::seq);
   for (Node* n : order_) add_node(n);
@@ -352,10 +353,10 @@ Program PlanBuilder::build() {
   find_in_place(p);
   find_splats(p);
   find_differentiable(p);
-  for (const Step& s : p.steps)
+  for (const Instruction& s : p.instructions)
     if (s.source) p.key_sources.push_back(key_sources_.at(s.out));
-  // The builder holds the last references to the nodes of an expanded backward pass; the steps have copies of what they
-  // need.
+  // The builder holds the last references to the nodes of an expanded backward pass; the instructions have copies of
+  // what they need.
   return std::move(program_);
 }
 

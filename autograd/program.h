@@ -1,4 +1,4 @@
-// autograd/program.h - a segment of the tape as a list of steps over slots: plain data, built by plan_build.cpp,
+// autograd/program.h - a segment of the tape as a list of instructions over slots: plain data, built by plan_build.cpp,
 // completed by the passes of passes.h, and run by plans and loops.
 #pragma once
 #include <span>
@@ -37,46 +37,48 @@ inline bool alike(const Body& a, const Body& b) {
 
 /// The update of a variable, which a plan applies at the end of a call: Note [Commit].
 struct Effect {
+  /// How the value is combined with the variable's.
   enum Mode : std::int64_t { kSet, kAdd, kSubtract };
   Ref<Cell> cell;
   int slot;  // kSet: the new value; else the increment
   Mode mode;
-  const char* what;  // the function that the user called
-  int number = -1;   // the pair's place in the list of updates; -1: made by an update op
-  int step = -1;     // the tail step that computes the new value and may write it into the variable's own memory
-  int current = -1;  // the slot through which this step reads the variable; for adds, loaded again under the lock
+  const char* what;       // the function that the user called
+  int update_index = -1;  // the pair's place in the list of updates; -1: made by an update op
+  /// The instruction of the tail that computes the new value and may write it into the variable's own memory, and the
+  /// slot through which that reads the variable; for adds, loaded again under the lock. -1: none.
+  int in_place_instruction = -1, old_value_slot = -1;
 };
 
 /// A set of outputs, one bit each; outputs from index 63 on share the last bit.
 using Outputs = std::uint64_t;
 inline Outputs output_bit(int k) { return Outputs(1) << (k < 63 ? k : 63); }
 
-/// What later steps and callers read of a slot.
+/// What later instructions and callers read of a slot.
 enum Need : std::uint8_t { kNothing, kShape, kValue };
 
 /// An instruction of a program: an op on slots, and what the passes have found out about it.
-struct Step {
+struct Instruction {
   const OpDef* op;
   Attrs attrs;
-  std::int32_t function;  // the function that its errors name: Note [Error attribution]
-  int in, n_in;           // into Program::ins
-  int out, n_out;         // slots
-  int dead, n_dead;       // into Program::dead: slots that no later step reads
-  int spent, n_spent;     // into Program::dead: slots whose value no later step reads
-  std::uint8_t need;      // the greatest Need of its outputs
+  std::int32_t function;         // the function that its errors name: Note [Error attribution]
+  int in, n_in;                  // into Program::ins
+  int out, n_out;                // slots
+  int dead, n_dead;              // into Program::dead: slots that no later instruction reads
+  int dead_value, n_dead_value;  // into Program::dead: slots whose value (not shape) no later instruction reads
+  std::uint8_t need;             // the greatest Need of its outputs
   bool fusible, tail, source;
   bool one;    // elementwise, and each input has one element
   bool splat;  // its result may be a splat, see Note [Splats]
   bool known;  // the shapes of its outputs are in Program::known
 };
 
-/// Steps [begin, end) that run as one: a single step, or consecutive elementwise steps over the same n elements, with
-/// the sum of the last if `sums`.
+/// Instructions [begin, end) that run as one: a single instruction, or consecutive elementwise instructions over the
+/// same n elements, with the sum of the last if `sums`.
 struct FusionGroup {
   int begin, end;
   std::int64_t n, width;  // width: on an accelerator, the length of an operand that each row reads again; else n
-  bool fused;             // runs as a chain: several steps, or one that reads splats
-  bool sums;              // the last step sums the result of the chain before it, see Note [Sums of chains]
+  bool fused;             // runs as a chain: several instructions, or one that reads splats
+  bool sums;              // the last instruction sums the result of the chain before it, see Note [Sums of chains]
   int chain_end() const { return end - sums; }
 };
 
@@ -102,9 +104,9 @@ struct LeafSlot {
   Ref<Node> node;
 };
 
-/// The intermediate representation of a recorded computation: steps in order, constants, parameters and results.
+/// The intermediate representation of a recorded computation: instructions in order, constants, parameters and results.
 struct Program {
-  std::vector<Step> steps;
+  std::vector<Instruction> instructions;
   std::vector<int> ins, dead;
   int n_slots = 0, first_tail = 0;
   std::vector<std::pair<int, Body>> constants;
@@ -115,8 +117,8 @@ struct Program {
   std::vector<int> outputs, fetches;
   std::vector<Body> outputs_as_recorded;  // shapes, dtypes, devices
   std::vector<Effect> effects;
-  std::vector<int> last_use;            // per slot: the last step that reads it, or -1
-  std::vector<int> last_value_use;      // per slot: the last step that reads more than its shape, or -1
+  std::vector<int> last_use;            // per slot: the last instruction that reads it, or -1
+  std::vector<int> last_value_use;      // per slot: the last instruction that reads more than its shape, or -1
   std::vector<char> root;               // per slot: an output, a fetch or an effect
   std::vector<Outputs> differentiable;  // per feed: which outputs depend differentiably on it
   bool specialised = false;             // for inputs of certain shapes, see Note [Plans for shapes]
@@ -125,25 +127,25 @@ struct Program {
   std::string missing;                  // the error if a placeholder is needed and not fed; else empty
   std::vector<Ref<Node>> keep;          // inputs and leaves, which stay alive with the program
 
-  const Step& step(int k) const { return steps[k]; }
-  Step& step(int k) { return steps[k]; }
-  /// The slots that a step reads.
-  std::span<const int> reads(const Step& s) const { return {ins.data() + s.in, ins.data() + s.in + s.n_in}; }
-  int n_steps() const { return static_cast<int>(steps.size()); }
-  int input(const Step& s, int i) const { return ins[s.in + i]; }
+  const Instruction& instruction(int k) const { return instructions[k]; }
+  Instruction& instruction(int k) { return instructions[k]; }
+  /// The slots that an instruction reads.
+  std::span<const int> reads(const Instruction& s) const { return {ins.data() + s.in, ins.data() + s.in + s.n_in}; }
+  int n_instructions() const { return static_cast<int>(instructions.size()); }
+  int input(const Instruction& s, int i) const { return ins[s.in + i]; }
   /// Calls f(slot, cell) for each slot that is filled from a cell.
   template <class F>
   void for_each_cell(F&& f) const {
     for (const auto* list : {&variables, &defaults, &sources})
       for (const LeafSlot& leaf : *list) f(leaf.slot, *leaf.node->cell);
     for (const Effect& e : effects)
-      if (e.current >= 0) f(e.current, *e.cell);
+      if (e.old_value_slot >= 0) f(e.old_value_slot, *e.cell);
   }
-  /// True if the value of a slot is read by the caller or by a step from `end` on.
+  /// True if the value of a slot is read by the caller or by an instruction from `end` on.
   bool stays(int slot, int end) const { return root[slot] || last_value_use[slot] >= end; }
 };
 
-/// Logs, at debug level, which step failed.
+/// Logs, at debug level, which instruction failed.
 void log_failure(const Program& program, int k);
 
 }  // namespace kassette::autograd

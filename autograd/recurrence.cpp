@@ -43,9 +43,8 @@ Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, con
   return where(k, fresh, before);
 }
 
-/// Applies a mask to what a step returned: a masked sample keeps its states, and its outputs are those of the step
-/// before, or zeros if
-/// `before` is null.
+/// Applies a mask to the results of a step: a masked sample keeps its states, and its outputs are those of the previous
+/// step, or zeros if `before` is null.
 void mask_step(const LoopForm& form, const Tensor& keep, const Tensors& states, const Tensor* before, Tensors& got) {
   const int n = form.n_outputs;
   for (int i = 0; i < n; ++i) got[i] = before ? masked(form, keep, got[i], before[i]) : masked(form, keep, got[i], 0);
@@ -73,8 +72,8 @@ Tensor zeros_without_steps(const Recurrence& r, const Tensor& state) {
   return where(greater(shape_of(r.xs.begin()[0], int64)[r.axis], 0), state, 0);
 }
 
-/// The last row of a stack, or zeros if it has none. Only for outputs that are not also a state (the h of an LSTM is):
-/// its cotangent is as long as the whole sequence.
+/// The last row of a stack, or zeros if it has none. Used only for outputs that are not also a state (an LSTM's h is
+/// one), because the cotangent of this slice is as long as the whole sequence.
 Tensor last_of(const Tensor& stacked) {
   Tensor row = stacked[slice(-1)];
   return Access::body(stacked).dtype.is_bool() ? any_of(row, 0) : sum(row, 0);
@@ -106,7 +105,7 @@ Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
   if (repeats) append(s.states, zeros_before(r, step, symbolic));
   std::int64_t ny = r.n_outputs, ns = r.states.size();
   std::vector<std::int64_t> same(ny, -1);  // per output: the state that it equals, or -1
-  Tensors out = scan(s, symbolic, [&](const Tensors& xs, const Tensors& states) {
+  Tensors out = loop_node(s, symbolic, [&](const Tensors& xs, const Tensors& states) {
     const Tensors parts = std::span(xs.begin(), r.xs.size()), now = std::span(states.begin(), ns);
     Tensors got = step(parts, now);
     check_step(r, got, now, nullptr, Access::body(r.xs[0]), masks);

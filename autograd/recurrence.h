@@ -8,12 +8,13 @@ namespace kassette::autograd {
 
 /// The options of a loop.
 struct LoopForm {
-  const char* what;                // the function that errors name
-  int n_outputs = 0;               // outputs that are stacked
-  int axis = 0;                    // the time axis of elements, mask and stacked outputs
-  bool reverse = false;            // from the last element to the first; outputs are stacked in the order of the steps
-  bool last = false;               // also returns the outputs of the last step: stacked, last, states
-  bool batched = false;            // of the first two axes, the one that is not time is the samples
+  const char* what;      // the function that errors name
+  int n_outputs = 0;     // outputs that are stacked
+  int axis = 0;          // the time axis of elements, mask and stacked outputs
+  bool reverse = false;  // from the last element to the first; outputs are stacked in the order of the steps
+  // the results are the stacked outputs, the outputs of the last step and the states; if false, the second are left out
+  bool last = false;
+  bool batched = false;            // the first two axes are time and samples, in either order
   bool zero_masked = false;        // a masked sample's output is zeros; else that of the step before
   std::int64_t length = kUnknown;  // the number of steps, if the caller gave it
 };
@@ -32,7 +33,7 @@ Tensors recur(const Recurrence& r, const StepOf& step);
 /// The loop unrolled, on concrete or symbolic tensors; the number of steps must be known.
 Tensors unrolled(const Recurrence& r, const StepOf& step);
 /// The loop as one node. Time must be axis 0 and there must be no mask: recur() has turned it into an element.
-Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step);
+Tensors loop_node(const Recurrence& r, bool symbolic, const StepOf& step);
 
 /// The number of elements along the time axis, or kUnknown. Throws ValueError if xs disagree, with each other or with
 /// form.length.

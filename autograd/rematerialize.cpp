@@ -12,15 +12,16 @@ namespace kassette::autograd {
 // the saved values that can be computed again, and keeps the leaves: constants, variables and random keys with the
 // values that the ops read. If a gradient is differentiated after all, the forward pass runs again from these, with the
 // same bits.
-// Saved values are retained if the user holds an intermediate tensor, a variable has changed since it was read,
-// the leaves are as large as what would be released, or the segment contains a backward pass or control flow.
+//
+// Saved values are retained if the user holds an intermediate tensor, a variable has changed since it was read, the
+// leaves are as large as what would be released, or the segment contains a backward pass or control flow.
 
 /// Fills leaves_ with the tensors that the segment can be computed from. Returns false if saved values have to be
 /// retained.
 bool BackwardPass::find_leaves() {
   for (const Tensor& x : xs_)
     if (!(Access::body(x).flags & kLeaf)) return false;
-  LargeList<std::int32_t> counts(entries_.size(), 0);
+  LargeVector<std::int32_t> counts(entries_.size(), 0);
   std::int64_t less = 0, more = 0;
   for (const Entry& e : entries_)
     for (const Body *b = e.node->in(), *end = b + e.node->n_in; b != end; ++b)

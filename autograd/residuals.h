@@ -9,11 +9,11 @@ namespace kassette::autograd {
 // Note [Residuals]
 // The adjoint of a `call` node is a `call` of a VjpProcedure on the same inputs and the cotangents. By itself it runs
 // the body with recording on and then the backward pass over that tape. If a plan has both, the body runs once: the
-// step that runs it returns its residuals as an additional output, and each step that differentiates it takes them as
-// its last input (find_residuals, residuals_pass.cpp). So residuals are ordered and released as any value in a slot is.
-// An adjoint may return residuals in turn, for its own adjoints; these extend those it took. Only inputs whose
-// cotangents some adjoint wants have history, so that nothing is saved for the others; nodes of such a tape keep no
-// constants, since no plan is made of them. In the usual case, that one adjoint takes the residuals of a loop and
+// instruction that runs it returns its residuals as an additional output, and each instruction that differentiates it
+// takes them as its last input (find_residuals, residuals_pass.cpp). So residuals are ordered and released as any value
+// in a slot is. An adjoint may return residuals in turn, for its own adjoints; these extend those it took. Only inputs
+// whose cotangents some adjoint wants have history, so that nothing is saved for the others; nodes of such a tape keep
+// no constants, since no plan is made of them. In the usual case, that one adjoint takes the residuals of a loop and
 // returns none itself, no ops are recorded at all: see Note [Loops].
 
 /// The residuals of a recorded run: its inputs, as new nodes where an adjoint wants their cotangents, and its results.
@@ -29,7 +29,7 @@ Residuals& residuals_in(const Tensor& value);
 Tensor detached(const Body& from);
 
 /// What an adjoint differentiates: the procedure, the wanted inputs, which outputs have cotangents, and how many inputs
-/// the procedure has. With null pointers for a procedure that is no adjoint.
+/// the procedure has. All pointers are null if the procedure is not an adjoint.
 struct VjpSignature {
   Extra* of = nullptr;
   const std::vector<int>* wanted = nullptr;

@@ -1,4 +1,5 @@
-// autograd/residuals_pass.cpp - which steps of a program return residuals, and which take them. See Note [Residuals].
+// autograd/residuals_pass.cpp - which instructions of a program return residuals, and which take them. See Note
+// [Residuals].
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -19,62 +20,64 @@ struct HashRun {
     return h;
   }
 };
-using MakerOf = std::unordered_map<Run, int, HashRun>;  // the index of the step
+using MakerOf = std::unordered_map<Run, int, HashRun>;  // the index of the instruction
 
-Run run_of(const Program& p, Extra* procedure, const Step& s, int n_in) {
+Run run_of(const Program& p, Extra* procedure, const Instruction& s, int n_in) {
   const auto ins = p.reads(s).begin();
   return {procedure, {ins, ins + n_in}};
 }
-VjpSignature vjp_of(const Step& s) { return s.op == &call_op ? vjp_signature(s.attrs) : VjpSignature{}; }
+VjpSignature vjp_of(const Instruction& s) { return s.op == &call_op ? vjp_signature(s.attrs) : VjpSignature{}; }
 
-ResidualCall& taped(Step& s) {
+/// The ResidualCall of a `call` instruction; wraps its procedure in one if it has none yet.
+ResidualCall& as_residual_call(Instruction& s) {
   if (!residual_call(s)) s.attrs.extra = Ref<Extra>(Ref<ResidualCall>::adopt(new ResidualCall(s.attrs.extra)).get());
   return static_cast<ResidualCall&>(*s.attrs.extra);
 }
 
-/// The slot of the residuals that a step returns: its last result.
-int residuals_slot(const Step& s) { return s.out + s.n_out - 1; }
+/// The slot of the residuals that an instruction returns: its last result.
+int residuals_slot(const Instruction& s) { return s.out + s.n_out - 1; }
 
-/// The steps whose runs other steps differentiate. If the program has no such step yet, one is inserted before the
-/// tail.
+/// The instructions whose runs other instructions differentiate. If the program has no such instruction yet, one is
+/// inserted before the tail.
 MakerOf find_makers(Program& p) {
   MakerOf calls, makers;
   for (int k = 0; k < p.first_tail; ++k)
-    if (const Step& s = p.step(k); s.op == &call_op) calls.try_emplace(run_of(p, s.attrs.extra.get(), s, s.n_in), k);
-  for (int k = 0; k < p.first_tail; ++k) {  // inserted steps, too
-    const VjpSignature r = vjp_of(p.step(k));
+    if (const Instruction& s = p.instruction(k); s.op == &call_op)
+      calls.try_emplace(run_of(p, s.attrs.extra.get(), s, s.n_in), k);
+  for (int k = 0; k < p.first_tail; ++k) {  // inserted instructions, too
+    const VjpSignature r = vjp_of(p.instruction(k));
     if (!r.of) continue;
-    const Run run = run_of(p, r.of, p.step(k), r.n_in);
+    const Run run = run_of(p, r.of, p.instruction(k), r.n_in);
     const auto [maker, missing] = calls.try_emplace(run, p.first_tail);
     makers.insert(*maker);
     if (!missing) continue;
-    Step s = p.step(k);  // an adjoint's first inputs are those of the run
+    Instruction s = p.instruction(k);  // an adjoint's first inputs are those of the run
     s.n_in = r.n_in;
     s.n_out = r.has_dy->size();
     s.attrs = {ListAttrs{s.n_out}, Ref<Extra>(r.of)};
     s.out = p.n_slots;
     p.n_slots += s.n_out + 1;
-    p.steps.insert(p.steps.begin() + p.first_tail++, std::move(s));
+    p.instructions.insert(p.instructions.begin() + p.first_tail++, std::move(s));
   }
   p.root.resize(p.n_slots, 0);
   return makers;
 }
 
-/// Moves the step that returns residuals before the first step that takes them. That is allowed: the taker has all of
-/// its inputs, too.
+/// Moves the instruction that returns residuals before the first instruction that takes them. That is allowed: the
+/// taker has all of its inputs, too.
 void order(Program& p) {
   std::unordered_map<int, bool> made;  // residuals, by slot: whether they are ready
   for (int k = 0; k < p.first_tail; ++k)
-    if (const ResidualCall* call = residual_call(p.step(k)); call && call->keeps)
-      made[residuals_slot(p.step(k))] = false;
+    if (const ResidualCall* call = residual_call(p.instruction(k)); call && call->keeps)
+      made[residuals_slot(p.instruction(k))] = false;
   for (int k = 0; k < p.first_tail;) {
-    Step& s = p.step(k);
+    Instruction& s = p.instruction(k);
     const ResidualCall* call = residual_call(s);
     const int residuals = call && call->takes ? p.input(s, s.n_in - 1) : -1;
     if (residuals >= 0 && !made[residuals]) {
       int maker = k + 1;
-      while (residuals_slot(p.step(maker)) != residuals) ++maker;
-      std::rotate(p.steps.begin() + k, p.steps.begin() + maker, p.steps.begin() + maker + 1);
+      while (residuals_slot(p.instruction(maker)) != residuals) ++maker;
+      std::rotate(p.instructions.begin() + k, p.instructions.begin() + maker, p.instructions.begin() + maker + 1);
       continue;  // with the maker, which may take residuals itself
     }
     if (call && call->keeps) made[residuals_slot(s)] = true;
@@ -82,37 +85,38 @@ void order(Program& p) {
   }
 }
 
-/// Fills ResidualCall::wanted, last, consumes and vjp: which inputs of a run need history, and which step is the last
-/// to use its residuals.
+/// Fills ResidualCall::wanted, last, consumes and vjp: which inputs of a run need history, and which instruction is the
+/// last to use its residuals.
 void find_takers(Program& p) {
-  struct Kept {
+  struct Returned {
     ResidualCall* by;
     int family;  // the slot of the first residuals that these, directly or not, extend
     bool taken = false, consumed = false;
   };
-  std::unordered_map<int, Kept> kept;
-  auto taken = [&](const Step& s) -> Kept& { return kept.at(p.input(s, s.n_in - 1)); };
-  std::vector<Step*> steps;
+  std::unordered_map<int, Returned> returned;
+  auto taken = [&](const Instruction& s) -> Returned& { return returned.at(p.input(s, s.n_in - 1)); };
+  std::vector<Instruction*> instructions;
   for (int k = 0; k < p.first_tail; ++k) {
-    Step& s = p.step(k);
+    Instruction& s = p.instruction(k);
     if (!residual_call(s)) continue;
-    steps.push_back(&s);
+    instructions.push_back(&s);
     const int residuals = residuals_slot(s);
-    if (ResidualCall& t = taped(s); t.keeps) {
-      kept[residuals] = {&t, t.takes ? taken(s).family : residuals};
+    if (ResidualCall& t = as_residual_call(s); t.keeps) {
+      returned[residuals] = {&t, t.takes ? taken(s).family : residuals};
       t.wanted.assign(s.n_in - t.takes, 0);
     }
   }
-  for (auto it = steps.rbegin(); it != steps.rend(); ++it) {  // takers before the steps that they take from
-    ResidualCall& t = taped(**it);
+  // Takers before the instructions that they take from.
+  for (auto it = instructions.rbegin(); it != instructions.rend(); ++it) {
+    ResidualCall& t = as_residual_call(**it);
     if (!t.takes) continue;
-    Kept& from = taken(**it);
+    Returned& from = taken(**it);
     const VjpSignature r = vjp_signature(Attrs(t.of));
     for (int i : *r.wanted) from.by->wanted[i] = 1;
     // And those inputs shared with the run that the takers of its own residuals want.
     for (int i = 0; t.keeps && i < r.n_in; ++i) from.by->wanted[i] |= t.wanted[i];
     t.last = !std::exchange(from.taken, true);
-    t.consumes = !std::exchange(kept.at(from.family).consumed, true);
+    t.consumes = !std::exchange(returned.at(from.family).consumed, true);
     from.by->vjp = t.last && !t.keeps ? t.of : Ref<Extra>();
   }
 }
@@ -123,22 +127,23 @@ void find_residuals(Program& p) {
   if (!may_take(FastPath::residuals_reused)) return;
   const MakerOf makers = find_makers(p);
   if (makers.empty()) return;
-  std::vector<int> takes(p.first_tail, -1);  // per step: the step whose residuals it takes
+  std::vector<int> takes(p.first_tail, -1);  // per instruction: the instruction whose residuals it takes
   for (int k = 0; k < p.first_tail; ++k)
-    if (const VjpSignature r = vjp_of(p.step(k)); r.of) takes[k] = makers.at(run_of(p, r.of, p.step(k), r.n_in));
+    if (const VjpSignature r = vjp_of(p.instruction(k)); r.of)
+      takes[k] = makers.at(run_of(p, r.of, p.instruction(k), r.n_in));
   for (const auto& [run, k] : makers) {
-    Step& s = p.step(k);
-    taped(s).keeps = true;
+    Instruction& s = p.instruction(k);
+    as_residual_call(s).keeps = true;
     s.attrs = {ListAttrs{++s.n_out}, s.attrs.extra};
   }
   for (int k = 0; k < p.first_tail; ++k) {
     const int maker = takes[k];
     if (maker < 0) continue;
-    Step& s = p.step(k);
-    taped(s).takes = true;
+    Instruction& s = p.instruction(k);
+    as_residual_call(s).takes = true;
     const int in = p.ins.size();
     for (int i = 0; i < s.n_in; ++i) p.ins.push_back(p.input(s, i));
-    p.ins.push_back(residuals_slot(p.step(maker)));
+    p.ins.push_back(residuals_slot(p.instruction(maker)));
     s.in = in;
     ++s.n_in;
   }

@@ -1,4 +1,4 @@
-// autograd/schedule.cpp - the order in which a loop runs its steps and chains, kept from run to run.
+// autograd/schedule.cpp - the order in which a loop runs its instructions and chains, kept from run to run.
 #include "autograd/schedule.h"
 
 namespace kassette::autograd {

@@ -1,4 +1,4 @@
-// autograd/schedule.h - the order in which a loop runs its steps and chains, kept from run to run.
+// autograd/schedule.h - the order in which a loop runs its instructions and chains, kept from run to run.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -8,16 +8,16 @@
 
 namespace kassette::autograd {
 
-/// What a schedule depends on: the steps to run, and the shapes and devices of the slots.
+/// What a schedule depends on: the instructions to run, and the shapes and devices of the slots.
 struct ScheduleKey {
-  std::vector<LoopGroup> once, each;  // loop-invariant steps, run in the first step alone; steps run in each
-  std::vector<char> plain;            // per step of the plan: may be fused (in `each`, shapes known)
+  std::vector<LoopGroup> once, each;  // loop-invariant instructions, run in the first step alone; those run in each
+  std::vector<char> may_fuse;         // per instruction of the plan: may be fused (in `each`, shapes known)
   std::vector<TensorSpec> specs;      // per slot
   std::vector<Device> devices;        // per slot
   bool operator==(const ScheduleKey&) const = default;
 };
 
-/// A list of steps as it is run: `groups` in order, and the chains that they refer to.
+/// A list of instructions as it is run: `groups` in order, and the chains that they refer to.
 struct Schedule {
   ScheduleKey of;
   std::vector<LoopGroup> groups;

@@ -18,8 +18,8 @@ class ShapedPlans {
   ShapedPlans(const ShapedPlans&) = delete;
   ShapedPlans& operator=(const ShapedPlans&) = delete;
   /// The plan for arguments of these shapes, made at the second call with them. Returns null before that, or if
-  /// specialise() throws. Making a plan takes as long as a call or two, so each eviction of one doubles the number of
-  /// calls (up to kMostCalls) after which the next is made.
+  /// specialise() throws. Building a plan costs as much as a call or two, so each eviction doubles (up to kMostCalls)
+  /// the number of calls after which a plan is built.
   Ref<Plan> find(const Plan& plan, std::span<const Tensor> args);
 
  private:

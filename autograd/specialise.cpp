@@ -9,12 +9,13 @@
 namespace kassette::autograd {
 
 // Note [Plans for shapes]
-// A plan for a batch of any size runs every rule at every call, and its gradients have many steps that would undo a
-// broadcasting but find nothing to undo: sum_to_like between tensors of one shape. So a plan that is called again with
-// the same shapes gets a program for them: shapes are inferred once, steps that return their input unchanged are
-// removed, and more steps can be fused. Results are the same to the last bit. Some shapes do not follow from those of
-// the inputs: a shape that is a value, those of the results of control flow, shapes that depend on data. These, and
-// shapes inferred from them, stay unknown until a call. Steps that draw, print or run a body are never removed.
+// A plan for a batch of any size runs every rule at every call, and its gradients have many instructions that would
+// undo a broadcasting but find nothing to undo: sum_to_like between tensors of one shape. So a plan that is called
+// again with the same shapes gets a program for them: shapes are inferred once, instructions that return their input
+// unchanged are removed, and more instructions can be fused. Results are the same to the last bit. Some shapes do not
+// follow from those of the inputs: a shape that is a value, those of the results of control flow, shapes that depend on
+// data. These, and shapes inferred from them, stay unknown until a call. Instructions that draw, print or run a body
+// are never removed.
 
 namespace {
 
@@ -30,7 +31,7 @@ void infer(Program& p, const std::vector<Body>& inputs) {
   p.for_each_cell([&](int slot, const Cell& cell) { p.known[slot] = plain_body(cell.spec, cell.device); });
   std::vector<InputView> arrays;
   std::vector<TensorSpec> specs;
-  for (Step& s : p.steps) {
+  for (Instruction& s : p.instructions) {
     arrays.clear();
     bool known = s.op != &call_op;
     for (int i = 0; i < s.n_in; ++i) {
@@ -52,7 +53,7 @@ void resolve_aliases(Program& p) {
   std::vector<int> stands_for(p.n_slots);
   std::iota(stands_for.begin(), stands_for.end(), 0);
   auto resolve = [&](int& slot) { slot = stands_for[slot]; };
-  for (const Step& s : p.steps) {
+  for (const Instruction& s : p.instructions) {
     if (!s.known || s.op->pattern != Pattern::alias) continue;
     int from = p.input(s, 0);
     resolve(from);
@@ -65,13 +66,13 @@ void resolve_aliases(Program& p) {
   for (Effect& e : p.effects) resolve(e.slot);
 }
 
-/// Moves each step that makes a splat right behind the step that computes its number: there it does not split a chain.
-/// It needs only the shape of its other input, which is known.
+/// Moves each instruction that makes a splat right behind the instruction that computes its number: there it does not
+/// split a chain. It needs only the shape of its other input, which is known.
 void hoist_splats(Program& p) {
   std::vector<int> maker(p.n_slots, -1);
   std::vector<std::pair<int, int>> places;  // for reorder()
-  for (int k = 0; k < p.n_steps(); ++k) {
-    const Step& s = p.step(k);
+  for (int k = 0; k < p.n_instructions(); ++k) {
+    const Instruction& s = p.instruction(k);
     std::fill_n(maker.begin() + s.out, s.n_out, k);
     const bool moves = s.splat && s.known && p.known[p.input(s, 0)].numel() == 1 && p.known[s.out].device == cpu;
     places.push_back({moves ? maker[p.input(s, 0)] : k, k});
@@ -87,18 +88,18 @@ Program specialise(const Program& program, const std::vector<Body>& inputs) {
   infer(p, inputs);
   resolve_aliases(p);
   for (Effect& e : p.effects) {
-    e.step = -1;
-    if (e.mode == Effect::kSet) e.current = -1;
+    e.in_place_instruction = -1;
+    if (e.mode == Effect::kSet) e.old_value_slot = -1;
   }
   find_roots(p);
-  for (Step& s : p.steps) {
+  for (Instruction& s : p.instructions) {
     if (s.op != &call_op && !(s.op->traits & (kSource | kDraws | kEffect | kPrints))) s.need = kNothing;
     const auto ins = p.ins.begin() + s.in;
     if (s.known && s.fusible)
       s.one = std::all_of(ins, ins + s.n_in, [&](int slot) { return p.known[slot].numel() == 1; });
   }
   find_needs(p);
-  for (Step& s : p.steps)
+  for (Instruction& s : p.instructions)
     if (s.known && s.need == kShape) s.need = kNothing;  // Program::known has the shape
   find_tail(p);
   find_splats(p);

@@ -6,9 +6,9 @@ namespace kassette::autograd {
 using namespace ops;
 
 // Note [Splats]
-// The gradient of sum(x) with respect to x is one number in the shape of x. If only elementwise steps read it, it is
-// stored as a splat: a tensor with its full shape and the storage of one element. Plans and backward passes make and
-// read splats; they are materialized for a reader that is not elementwise (or float16 in a plan, broadcasting, an
+// The gradient of sum(x) with respect to x is one number in the shape of x. If only elementwise instructions read it,
+// it is stored as a splat: a tensor with its full shape and the storage of one element. Plans and backward passes make
+// and read splats; they are materialized for a reader that is not elementwise (or float16 in a plan, broadcasting, an
 // accelerator). A user never sees one.
 
 inline bool is_splat(const Body& b) { return b.storage && b.storage->bytes < b.bytes(); }

@@ -11,8 +11,7 @@ inline ShapeCheck mask_shape_check(const LoopForm& form) {
   return form.axis == 0 ? ShapeCheck::mask_time_major : ShapeCheck::mask;
 }
 /// Throws unless a step returned as many states as it was given, with their shapes and dtypes, and outputs like those
-/// of an earlier step,
-/// `before`, if that is not null.
+/// of an earlier step, `before`, if that is not null.
 void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before,
                 const TensorSpec& x, bool masked);
 

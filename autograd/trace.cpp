@@ -12,11 +12,11 @@
 
 namespace kassette::autograd {
 
-// Note [Levels]
+// Note [Control-flow depth]
 // A tensor's depth is that of the body whose placeholders or draws it depends on. While a body is traced, a tensor of
 // a lower depth is a capture: it is recognised without a search, computed once outside of the loop, and differentiated
-// like any input. Ops recorded inside a branch have the branch's depth, whatever they depend on: so a branch that is
-// not taken costs nothing and cannot throw.
+// like any input. Symbolic ops recorded inside a branch have at least the branch's depth (ScopeState::branch_depth),
+// whatever they depend on, so that a branch that is not taken costs nothing and cannot throw.
 
 Tensor stand_in(const TensorSpec& spec, Device device) {
   Tensor t = make_leaf(Leaf::placeholder, spec, device, {}, Name());
@@ -31,7 +31,7 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
   if (c.depth == 255) fail<ValueError>({what}, "control flow nested deeper than 255");
   Scoped<bool> on(c.symbolic, true);
   Scoped<std::uint8_t> deeper(c.depth, c.depth + 1);
-  Scoped<std::uint8_t> floor(c.floor, args.empty() ? c.depth : c.floor);  // no arguments: a branch
+  Scoped<std::uint8_t> branch_depth(c.branch_depth, args.empty() ? c.depth : c.branch_depth);  // no arguments: a branch
   Scoped<std::uint64_t> steps(c.loop_steps, 1), step(c.loop_step, 0);
   Tensors placeholders;
   for (const TensorSpec& s : args) placeholders.push_back(stand_in(s, device));

@@ -12,9 +12,9 @@ namespace kassette::autograd {
 using namespace ops;
 namespace {
 
-// Up to kMaxOutputs elements are made by one op, whose adjoint is one pass. Beyond that, foldl over a million elements
-// with its gradient takes 0.7 GB with slices of this length and 1.0 GB all at once, and a program's first round waits
-// for new memory.
+// Up to kMaxOutputs elements are made by one op, whose adjoint is one pass. A longer x is unstacked in slices of
+// kTogether elements: foldl over a million elements with its gradient then takes 0.7 GB instead of 1.0 GB, with fewer
+// page faults in a program's first iteration.
 constexpr std::int64_t kTogether = 16384;
 
 }  // namespace

@@ -34,10 +34,10 @@ void update_kernel(const OpCall& call) {
 
 }  // namespace
 
-void run_binary(const OpDef& row, const InputView* in, Body& out) {
+void run_binary(const OpDef& op, const InputView* in, Body& out) {
   Body* outs[] = {&out};
   const Attrs none;
-  (out.device == cpu ? row.cpu : row.cuda)(OpCall{row, none, in, 2, outs, 1, out.device});
+  (out.device == cpu ? op.cpu : op.cuda)(OpCall{op, none, in, 2, outs, 1, out.device});
 }
 const OpDef& op_of(Effect::Mode mode) { return mode == Effect::kAdd ? add_op() : subtract_op(); }
 
@@ -64,7 +64,7 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
     allocate_output(out, old.device);
   }
   const InputView in[] = {{&old, old.data()}, {&increment, increment.data()}};
-  Uninterrupted whole;
+  IgnoreInterruptsScope whole;
   run_binary(op, in, out);
   Value made{std::move(out.storage), out.offset};
   if (alone) cell.changed();

@@ -7,7 +7,8 @@
 
 namespace kassette {
 
-/// A callable of the given signature, borrowed for the call: two pointers. What is kept of it is what it recorded.
+/// A reference to a callable of this signature, valid during the call (like std::function_ref). Only the ops that it
+/// recorded are kept.
 template <class Signature>
 class Callable;
 template <class R, class... A>
@@ -46,7 +47,7 @@ class KASSETTE_API Branch {
   friend struct Access;
 };
 
-/// First member of every options struct, so that {1, 0} never becomes options.
+/// First member of every options struct, so that fields can only be given by name: {1, 0} does not convert.
 struct Named {
   constexpr Named() {}
   explicit constexpr Named(int) {}

@@ -31,16 +31,16 @@ struct Shown {
     bytes.resize(spec.bytes());
     if (bytes.empty()) return;
     source_ = static_cast<const std::byte*>(v.storage->data) + v.offset;
-    backend_ = b.device.type() == Device::kCpu ? nullptr : &backend_of(b.device);
+    api_ = b.device.type() == Device::kCpu ? nullptr : &device_api(b.device);
     std::byte* to = bytes.data();
-    gather(b, 0, 0, to);
+    pack(b, 0, 0, to);
   }
 
  private:
   const std::byte* source_ = nullptr;
-  Backend* backend_ = nullptr;
+  DeviceApi* api_ = nullptr;
 
-  void gather(const Body& b, int axis, std::int64_t at, std::byte*& to) {
+  void pack(const Body& b, int axis, std::int64_t at, std::byte*& to) {
     bool whole = true;
     std::int64_t inner = 1;
     for (int i = axis; i < b.rank; ++i) {
@@ -59,12 +59,12 @@ struct Shown {
       return;
     }
     for (std::int64_t i = 0; i < n; ++i)
-      gather(b, axis + 1, at + (cut[axis] && i >= n / 2 ? i + skipped : i) * inner, to);
+      pack(b, axis + 1, at + (cut[axis] && i >= n / 2 ? i + skipped : i) * inner, to);
   }
   void copy(std::int64_t at, std::int64_t n, std::byte*& to) {
     std::int64_t size = spec.dtype.size();
     if (n == 0) return;
-    if (backend_) backend_->copy_to_host(to, source_ + at * size, n * size);
+    if (api_) api_->copy_to_host(to, source_ + at * size, n * size);
     else std::memcpy(to, source_ + at * size, static_cast<std::size_t>(n * size));
     to += n * size;
   }

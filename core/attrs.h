@@ -70,15 +70,16 @@ constexpr std::uint16_t tag_of(const char* name) {
 
 }  // namespace attrs
 
-/// The arguments of an op other than its inputs, type-erased. Each kind of attributes is an aggregate of numbers with a
-/// name,
+/// The arguments of an op other than its inputs, type-erased. Attributes are an aggregate of numbers, with a name:
+///
 ///     struct GatherAttrs {
 ///       static constexpr const char* attrs_name = "gather";
 ///       std::int64_t axis;
 ///       Wrap wrap;
 ///     };
-/// which converts to Attrs; kernels, rules and adjoints get it back by attrs.as<GatherAttrs>(), which traps if the
-/// Attrs hold another struct. Default-constructed Attrs can be read as any struct: all fields are 0.
+///
+/// It converts to Attrs. Kernels, rules and adjoints read it by attrs.as<GatherAttrs>(), which traps if the Attrs hold
+/// another struct. Default-constructed Attrs can be read as any struct: all fields are 0.
 class Attrs {
   static constexpr std::ptrdiff_t kBytes = 32, kTag = kBytes - 2;  // the tag comes last, behind the fields
 

@@ -13,20 +13,20 @@ struct BorrowOwner {
   void (*discard)(void* state);
   void* state;
 };
-/// The call behind borrow(). `shape` None stands for (count,), and a count of detail::kOfShape for what the shape says.
+/// Implements borrow(). A shape of None means (count,); a count of detail::kOfShape means the number of elements of
+/// `shape`.
 KASSETTE_API Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape,
                                   BorrowOwner owner);
 
 /// A copy of an array whose dtype is known only when the program runs, such as one of another language's:
-/// from_memory(p, "int16", {2, 3}).
-/// `strides` say for each axis how many elements lie from one index to the next, negative or 0 too; None: row-major.
-/// The address need not be aligned. Throws ValueError where a size is None or negative or the numbers of sizes and
-/// strides differ, TypeError without a dtype.
+/// from_memory(p, "int16", {2, 3}). `strides` say for each axis how many elements lie from one index to the next,
+/// negative or 0 too; None: row-major. The address need not be aligned. Throws ValueError where a size is None or
+/// negative or the numbers of sizes and strides differ, TypeError without a dtype.
 KASSETTE_API Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides = None);
 
-/// The elements of x, row-major, for writing, where nothing else can see them: x is the only tensor over memory of the
-/// library's own on the CPU, it is no copy of another tensor, and nothing on the tape keeps it. Null otherwise. For a
-/// result that is handed to another library without a copy, with x kept as the owner.
+/// A pointer for writing to the elements of x, row-major, or null unless x is the only tensor over memory that the
+/// library has allocated on the CPU, so that neither another tensor, nor the tape, nor an owner of borrowed memory can
+/// see the change. For handing a result to another library without a copy, with x as its owner.
 KASSETTE_API void* exclusive_data(const Tensor& x);
 
 namespace detail {
@@ -38,13 +38,13 @@ auto run_owner(F& f, int) -> decltype(static_cast<void>(f())) {
 template <class F>
 void run_owner(F&, long) {}
 template <class O>
-struct Held {
+struct OwnerState {
   O owner;
   static void release(void* state) {
-    run_owner(static_cast<Held*>(state)->owner, 0);
+    run_owner(static_cast<OwnerState*>(state)->owner, 0);
     discard(state);
   }
-  static void discard(void* state) { delete static_cast<Held*>(state); }
+  static void discard(void* state) { delete static_cast<OwnerState*>(state); }
 };
 template <class O>
 struct Plain {
@@ -78,11 +78,11 @@ struct IsShape<Dims> {
 /// not called then.
 template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(nullptr)->data()))>
 Tensor borrow(const C& span, const Dims& shape, O&& owner) {
-  using Kept = detail::Held<typename detail::Plain<O>::type>;
+  using State = detail::OwnerState<typename detail::Plain<O>::type>;
   const auto* data = span.data();  // before the owner is moved: it may be the span itself
   auto count = static_cast<std::int64_t>(span.size());
   return borrow_memory(data, count, dtype_of(data), shape,
-                       {Kept::release, Kept::discard, new Kept{static_cast<O&&>(owner)}});
+                       {State::release, State::discard, new State{static_cast<O&&>(owner)}});
 }
 template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(nullptr)->data()))>
 Tensor borrow(const C& span, O&& owner) {
@@ -95,9 +95,9 @@ Tensor borrow(const C& span, O&& owner) {
 /// from_memory copies these.
 template <class O>
 Tensor borrow(const void* data, DType dtype, const Dims& shape, O&& owner) {
-  using Kept = detail::Held<typename detail::Plain<O>::type>;
+  using State = detail::OwnerState<typename detail::Plain<O>::type>;
   return borrow_memory(data, detail::kOfShape, dtype, shape,
-                       {Kept::release, Kept::discard, new Kept{static_cast<O&&>(owner)}});
+                       {State::release, State::discard, new State{static_cast<O&&>(owner)}});
 }
 
 }  // namespace kassette

@@ -13,10 +13,9 @@ namespace kassette {
 
 class Tensor;
 
-/// How arrays of another library become tensors where an operand is expected. A specialisation has `static DType
-/// dtype()` and
-/// `static Tensor tensor(const void* array)`, whose result is let go before the call returns. <kassette/xtensor.h> has
-/// xtensor's.
+/// Converts arrays of another library to tensors wherever an operand is expected. A specialisation has
+/// `static DType dtype()` and `static Tensor tensor(const void* array)`; the returned tensor is released before the
+/// call returns. <kassette/xtensor.h> specialises it for xtensor.
 template <class C, class = void>
 struct ArrayOf;
 
@@ -61,8 +60,8 @@ const T* begin_of(const T (&c)[n]) {
 template <class C>
 using ItemOf = std::remove_cv_t<std::remove_reference_t<decltype(*begin_of(std::declval<const C&>()))>>;
 
-/// What is walked from one end to the other, apart from what has itself as an element (std::filesystem::path) and our
-/// shapes, whose None is a number only in here.
+/// Types with begin() and end(), except those that are their own element type (std::filesystem::path) and Shape, whose
+/// None has no value outside of the library.
 template <class C, class = void>
 struct IsRange : std::false_type {};
 template <class C>
@@ -141,6 +140,7 @@ KASSETTE_API Tensor writable_memory(const Shape& shape, DType dtype, void*& data
 [[noreturn]] KASSETTE_API void fail_depth();
 [[noreturn]] KASSETTE_API void fail_element(std::uint64_t value);
 
+/// The sizes of a nested container, the outermost first.
 struct Sizes {
   std::int64_t dims[kMaxRank] = {};
   int rank = 0;

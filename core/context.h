@@ -45,22 +45,22 @@ class Counter {
 
 /// The part of the context that scopes set and restore (see Scoped).
 struct ScopeState {
-  bool recording = true;  // ops on tensors with history make nodes
-  bool symbolic = false;  // inside K::symbolic or a body of control flow
-  bool native = false;    // inside a call of an external backend: K functions run in our own engine
+  bool recording = true;          // ops on tensors with history make nodes
+  bool symbolic = false;          // inside K::symbolic or a body of control flow
+  bool in_external_call = false;  // inside a call of an external backend: K functions run in the built-in backend
   /// Nodes keep their constants, so that a function can replay them; false: kept for the backward pass alone.
-  bool replays = true;
-  std::uint8_t depth = 0;  // number of enclosing bodies of control flow
-  std::uint8_t floor = 0;  // depth of the innermost branch: the least depth of symbolic results recorded in it
+  bool keeps_constants = true;
+  std::uint8_t depth = 0;         // number of enclosing bodies of control flow
+  std::uint8_t branch_depth = 0;  // depth of the innermost branch: the least depth of symbolic results recorded in it
   /// The K function that errors of recorded ops are attributed to: Note [Error attribution], ops/error_attribution.h.
   std::int32_t function = 0;
-  Device place = cpu;                        // where new tensors are made (DeviceScope)
-  const ops::AfterUpdates* after = nullptr;  // inside control_dependencies
-  int phase = -1;                            // the learning phase set by a scope, 0 or 1; -1: no such scope
-  void* engine_frame = nullptr;              // the innermost call into an external backend
-  Tensors* updates = nullptr;                // update ops of the callable that K::function is tracing
-  const char* name_scope = nullptr;          // "outer/inner/": the prefix of names
-  testing::Random* randoms = nullptr;        // list of the live testing::Random objects, innermost first
+  Device default_device = cpu;                         // where new tensors are made (DeviceScope)
+  const ops::AfterUpdates* pending_updates = nullptr;  // inside control_dependencies
+  int scoped_phase = -1;                               // the learning phase set by a scope, 0 or 1; -1: no such scope
+  void* external_call = nullptr;                       // the innermost call into an external backend
+  Tensors* updates = nullptr;                          // update ops of the callable that K::function is tracing
+  const char* name_scope = nullptr;                    // "outer/inner/": the prefix of names
+  testing::Random* random_scopes = nullptr;            // list of the live testing::Random objects, innermost first
   /// Steps between the checkpoints of a loop: Note [Checkpoints], autograd/checkpoint.h.
   std::int64_t checkpoint_steps = -1;
   std::uint64_t loop_steps = 1;  // product of the lengths of the enclosing eager loops
@@ -76,7 +76,7 @@ struct Context : ScopeState {
   autograd::Plan* dying_plans = nullptr;
 
   Counter live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
-  int growing = 0;                // how many calls of gradients in a row have each found more nodes than the one before
+  int growing = 0;  // number of consecutive calls of gradients whose segment was larger than that of the call before
   std::int64_t last_segment = 0;  // nodes of the last call
 
   void* backward_scratch = nullptr;  // lists of the last backward pass (autograd), which the next one reuses
@@ -122,9 +122,10 @@ inline constexpr std::uint32_t kPoolBatch = 64;  // blocks that move between a t
 inline int pool_list(std::size_t bytes) {
   return bytes <= 1024 ? static_cast<int>((bytes + 15) / 16) - 1 : 64 + static_cast<int>((bytes - 1025) / 256);
 }
-void* pool_refill(Context& c, int list);  // returns a block when the thread's list has run empty
-void pool_unload(Context& c,
-                 int list) noexcept;  // makes room in a full list; the spare batch, if any, goes to the shared pool
+/// Returns a block when the thread's list has run empty.
+void* pool_refill(Context& c, int list);
+/// Makes room in a full list; the spare batch, if any, goes to the shared pool.
+void pool_unload(Context& c, int list) noexcept;
 void* plain_allocate(std::size_t bytes);
 void plain_free(void* block) noexcept;
 

@@ -53,15 +53,14 @@ void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::
 namespace {
 
 /// Copies element by element; elements need not be aligned.
-void gather(const TensorSpec& spec, const std::int64_t* strides, int axis, const std::byte* from, std::byte*& to) {
+void pack(const TensorSpec& spec, const std::int64_t* strides, int axis, const std::byte* from, std::byte*& to) {
   const int size = spec.dtype.size();
   if (axis == spec.rank) {
     std::memcpy(to, from, static_cast<std::size_t>(size));
     to += size;
     return;
   }
-  for (std::int64_t i = 0; i < spec.dims[axis]; ++i)
-    gather(spec, strides, axis + 1, from + i * strides[axis] * size, to);
+  for (std::int64_t i = 0; i < spec.dims[axis]; ++i) pack(spec, strides, axis + 1, from + i * strides[axis] * size, to);
 }
 
 }  // namespace
@@ -70,7 +69,7 @@ void copy_strided(std::byte* to, const TensorSpec& spec, const std::byte* from, 
   std::byte *end = to, *begin = to;
   if (spec.numel() == 0) return;
   if (strides) {
-    gather(spec, strides, 0, from, end);
+    pack(spec, strides, 0, from, end);
   } else {
     std::memcpy(to, from, static_cast<std::size_t>(spec.bytes()));
     end += spec.bytes();

@@ -35,8 +35,7 @@ inline To convert_one(From v) {
 void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n);
 
 /// Copies a tensor of shape and dtype `spec` from strided memory into row-major order. `strides` are in elements; null
-/// means row-major.
-/// `from` need not be aligned. Of bools any byte but 0 is true.
+/// means row-major. `from` need not be aligned. A bool is true unless its byte is 0.
 void copy_strided(std::byte* to, const TensorSpec& spec, const std::byte* from, const std::int64_t* strides);
 /// Whether n bytes are all 0 or 1: reading any other byte as a bool is undefined behaviour.
 bool holds_bools(const std::byte* p, std::int64_t n);
@@ -48,19 +47,20 @@ void write_scalar(void* to, DType dtype, const Scalar& s, const char* what);
 /// Calls f with a null pointer of the dtype's C++ type: dispatch(dtype, [&](auto* p) { using T = ...; }).
 template <class F>
 decltype(auto) dispatch(DType dtype, F&& f) {
+#define KASSETTE_CASE(constant, code, type, name) \
+  case DType::code: return f(static_cast<type*>(nullptr));
   switch (dtype.code()) {
-    case DType::kBool: return f(static_cast<bool*>(nullptr));
-    case DType::kUint8: return f(static_cast<std::uint8_t*>(nullptr));
-    case DType::kUint16: return f(static_cast<std::uint16_t*>(nullptr));
-    case DType::kInt8: return f(static_cast<std::int8_t*>(nullptr));
-    case DType::kInt16: return f(static_cast<std::int16_t*>(nullptr));
-    case DType::kInt32: return f(static_cast<std::int32_t*>(nullptr));
-    case DType::kInt64: return f(static_cast<std::int64_t*>(nullptr));
-    case DType::kFloat16: return f(static_cast<Half*>(nullptr));
-    case DType::kBfloat16: return f(static_cast<BFloat16*>(nullptr));
-    case DType::kFloat64: return f(static_cast<double*>(nullptr));
+    KASSETTE_DTYPES(KASSETTE_CASE)
     default: return f(static_cast<float*>(nullptr));
   }
+#undef KASSETTE_CASE
 }
+
+inline constexpr int kFirstInteger = DType::kBool + 1;  // of the codes, which begin at bool
+
+/// All dtypes, for loops over them.
+#define KASSETTE_CONSTANT(constant, code, type, name) constant,
+inline constexpr DType kAllDTypes[] = {KASSETTE_DTYPES(KASSETTE_CONSTANT)};
+#undef KASSETTE_CONSTANT
 
 }  // namespace kassette

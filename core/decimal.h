@@ -16,8 +16,8 @@ struct Decimal {
 /// `value` is finite, not negative, and representable in that float dtype.
 Decimal shortest_decimal(double value, DType dtype);
 
-/// The decimal digits that every number keeps in a dtype (digits10): numbers with more digits before the point print in
-/// scientific form.
+/// std::numeric_limits<T>::digits10 of a dtype. Numbers with more digits before the point are printed in scientific
+/// form.
 constexpr int sure_digits(DType dtype) {
   return dtype == float64 ? 15 : dtype == float32 ? 6 : dtype == float16 ? 3 : 2;
 }

@@ -30,8 +30,8 @@ inline constexpr Device cpu{Device::kCpu, 0};
 
 /// How a tensor is copied to another device.
 struct ToOptions {
-  bool non_blocking =
-      false;  ///< the host does not wait where it need not: from pinned memory (<kassette/stream.h>) to a CUDA device
+  /// The host does not wait where it need not: from pinned memory (<kassette/stream.h>) to a CUDA device.
+  bool non_blocking = false;
 };
 
 /// How many CUDA devices there are: "cuda:0" is the first. 0 where there is no driver or no library for them.
@@ -42,7 +42,7 @@ KASSETTE_API const char* device_name(Device device);
 /// Waits until a device has done all that this process has enqueued. Throws DeviceError where some of it failed.
 KASSETTE_API void synchronize(Device device);
 /// Whether products of float32 on CUDA devices, those of convolutions included, may be computed in TF32: on tensor
-/// cores, with 10 bits of each factor's 23. At the start what KASSETTE_ALLOW_TF32 says, else not.
+/// cores, with 10 bits of each factor's 23. Initially false unless KASSETTE_ALLOW_TF32 is 1.
 KASSETTE_API bool allow_tf32();
 KASSETTE_API void set_allow_tf32(bool allow);
 

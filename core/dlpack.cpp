@@ -16,24 +16,21 @@ using namespace dlpack;
 static_assert(sizeof(DLTensor) == 48 && sizeof(DLManagedTensor) == 64 && sizeof(DLManagedTensorVersioned) == 80,
               "DLPack's layout");
 
-// - in ----------------------------------------------------------------------------------------------------------------
+DLDataType exported_dtype(DType dtype) {
+  DLDataTypeCode code = dtype.is_bool()       ? kDLBool
+                        : dtype == bfloat16   ? kDLBfloat
+                        : dtype.is_float()    ? kDLFloat
+                        : dtype.is_unsigned() ? kDLUInt
+                                              : kDLInt;
+  return {code, static_cast<std::uint8_t>(8 * dtype.size()), 1};
+}
+
+// ---- in -------------------------------------------------------------------------------------------------------------
 
 DType imported_dtype(DLDataType t) {
   if (t.lanes != 1) fail<TypeError>({"from_dlpack"}, "elements of ", t.lanes, " lanes; a tensor's have one");
-  switch (t.code << 8 | t.bits) {
-    case kDLBool << 8 | 8: return bool_;
-    case kDLUInt << 8 | 8: return uint8;
-    case kDLUInt << 8 | 16: return uint16;
-    case kDLInt << 8 | 8: return int8;
-    case kDLInt << 8 | 16: return int16;
-    case kDLInt << 8 | 32: return int32;
-    case kDLInt << 8 | 64: return int64;
-    case kDLFloat << 8 | 16: return float16;
-    case kDLBfloat << 8 | 16: return bfloat16;
-    case kDLFloat << 8 | 32: return float32;
-    case kDLFloat << 8 | 64: return float64;
-    default: break;
-  }
+  for (DType dtype : kAllDTypes)
+    if (const DLDataType d = exported_dtype(dtype); d.code == t.code && d.bits == t.bits) return dtype;
   constexpr const char* kNames[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
   std::string name = t.code < std::size(kNames) ? kNames[t.code] : text("type code ", int(t.code), " of bits ");
   fail<TypeError>({"from_dlpack"}, "a tensor has no dtype ", name, int(t.bits));
@@ -45,7 +42,7 @@ Device imported_device(DLDevice d) {
     fail<DeviceError>({"from_dlpack"}, "device type ", int(d.device_type), "; it must be CPU (1, 3) or CUDA (2)");
   if (d.device_id < 0 || d.device_id > 255) fail<DeviceError>({"from_dlpack"}, "CUDA device ", d.device_id);
   Device device(Device::kCuda, static_cast<std::uint8_t>(d.device_id));
-  backend_of(device);  // throws if it is absent
+  device_api(device);  // throws if it is absent
   return device;
 }
 
@@ -95,7 +92,7 @@ template <class M>
 void release_on_device(void* managed) {
   auto* m = static_cast<M*>(managed);
   try {
-    backend_of(Device(Device::kCuda, static_cast<std::uint8_t>(m->dl_tensor.device.device_id))).synchronize();
+    device_api(Device(Device::kCuda, static_cast<std::uint8_t>(m->dl_tensor.device.device_id))).synchronize();
   } catch (const Error&) {  // a device that failed has nothing under way, and this may run while the program ends
   }
   let_go(m);
@@ -126,16 +123,7 @@ Tensor imported(M* managed) {
   return Access::wrap(std::move(b));
 }
 
-// - out ---------------------------------------------------------------------------------------------------------------
-
-DLDataType exported_dtype(DType dtype) {
-  DLDataTypeCode code = dtype.is_bool()                     ? kDLBool
-                        : dtype == bfloat16                 ? kDLBfloat
-                        : dtype.is_float()                  ? kDLFloat
-                        : dtype == uint8 || dtype == uint16 ? kDLUInt
-                                                            : kDLInt;
-  return {code, static_cast<std::uint8_t>(8 * dtype.size()), 1};
-}
+// ---- out ------------------------------------------------------------------------------------------------------------
 
 template <class M>
 struct Exported {

@@ -72,10 +72,11 @@ struct DLManagedTensorVersioned {
 }  // namespace dlpack
 
 /// The tensor that DLPack describes, over the same memory; the producer's deleter is called once, when the last tensor
-/// over it is gone, on whichever thread that is. What a tensor cannot lie over (strides, a misaligned address, a bool
-/// that is neither 0 nor 1) is copied on the CPU, and the deleter called at once. The elements have to be there already
-/// and must not change. Throws TypeError for dtypes that tensors do not support and for vectors (lanes), DeviceError
-/// for devices other than CPU and CUDA, ValueError for invalid structs; `managed` then still belongs to the caller.
+/// over it is gone, on whichever thread that is. Memory that a tensor cannot share (strided, misaligned, or with a bool
+/// that is neither 0 nor 1) is copied on the CPU, and the deleter is called at once. The elements must have been
+/// computed already and must not change. Throws TypeError for dtypes that tensors do not support and for vectors
+/// (lanes), DeviceError for devices other than CPU and CUDA, ValueError for invalid structs; `managed` then still
+/// belongs to the caller.
 KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensor* managed);
 KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensorVersioned* managed);
 

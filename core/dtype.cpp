@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <ostream>
 
 #include <kassette/device.h>
@@ -12,8 +13,10 @@
 namespace kassette {
 namespace {
 
-constexpr const char* kNames[DType::kCount] = {"none",  "bool",  "uint8",   "uint16",   "int8",    "int16",
-                                               "int32", "int64", "float16", "bfloat16", "float32", "float64"};
+#define KASSETTE_NAME(constant, code, type, name) , name
+constexpr const char* kNames[] = {"none" KASSETTE_DTYPES(KASSETTE_NAME)};
+#undef KASSETTE_NAME
+static_assert(std::size(kNames) == DType::kCount);
 
 /// Up to eight characters as a number, 0 for more: many calls name a dtype, and comparing the text with each name would
 /// cost as much as an op.
@@ -37,9 +40,9 @@ constexpr Words kWords = [] {
     fail<TypeError>(
         {},
         "dtype 'string': tensors hold numbers and bools, not text; feed integers instead, ids of words or bytes as uint8");
-  fail<TypeError>({}, "dtype '", name,
-                  "' is unknown; there are bool, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, "
-                  "float32, float64");
+  std::string known;
+  for (int i = 1; i < DType::kCount; ++i) known += std::string(i > 1 ? ", " : "") + kNames[i];
+  fail<TypeError>({}, "dtype '", name, "' is unknown; there are ", known);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace kassette {
 
-/// The type of `None`: no value, an unknown dim, all axes. Never -1, and not reached from 0 or {}.
+/// The type of `None`: no value, an unknown size, or all axes. Neither 0, -1 nor {} converts to it.
 struct NoneType {
   explicit constexpr NoneType(int) {}
 };
@@ -38,7 +38,7 @@ class KASSETTE_API Name {
   constexpr Name(NoneType) : Name() {}
   template <std::size_t N>
   constexpr Name(const char (&text)[N]) : text_(text), bound_(N) {}
-  // What is deduced is the type of a pointer, which 0 does not have.
+  // A template: P is deduced as a pointer type, so that 0 and nullptr do not match.
   template <class P, std::enable_if_t<detail::IsTextPointer<P>::value, int> = 0>
   constexpr Name(const P& text) : text_(text), bound_(SIZE_MAX) {}
   template <class S, std::enable_if_t<detail::IsTextView<S>::value, int> = 0>
@@ -57,25 +57,41 @@ class KASSETTE_API Name {
   std::size_t bound_;  // the text ends here, or at a NUL before
 };
 
+/// The bits of an IEEE half; arithmetic on them happens inside the library.
+struct Half {
+  std::uint16_t bits;
+};
+/// The upper half of a float32.
+struct BFloat16 {
+  std::uint16_t bits;
+};
+
+/// The integer and the float types: X(constant, code, C++ type, name) for each, in the order of the codes.
+#define KASSETTE_INTEGER_DTYPES(X) \
+  X(uint8, kUint8, std::uint8_t, "uint8") \
+  X(uint16, kUint16, std::uint16_t, "uint16") \
+  X(int8, kInt8, std::int8_t, "int8") \
+  X(int16, kInt16, std::int16_t, "int16") \
+  X(int32, kInt32, std::int32_t, "int32") \
+  X(int64, kInt64, std::int64_t, "int64")
+#define KASSETTE_FLOAT_DTYPES(X) \
+  X(float16, kFloat16, Half, "float16") \
+  X(bfloat16, kBfloat16, BFloat16, "bfloat16") \
+  X(float32, kFloat32, float, "float32") \
+  X(float64, kFloat64, double, "float64")
+/// All element types. Whatever the library has for each dtype is made from this list.
+#define KASSETTE_DTYPES(X) \
+  X(bool_, kBool, bool, "bool") \
+  KASSETTE_INTEGER_DTYPES(X) \
+  KASSETTE_FLOAT_DTYPES(X)
+
 /// An element type. Made from a constant (kassette::float32) or a name ("float32"); zero means "not given".
 /// Throws TypeError on an unknown name. float16 and bfloat16 are stored as such and computed in float32.
 class KASSETTE_API DType {
  public:
-  enum Code : std::uint8_t {
-    kNone,
-    kBool,
-    kUint8,
-    kUint16,
-    kInt8,
-    kInt16,
-    kInt32,
-    kInt64,
-    kFloat16,
-    kBfloat16,
-    kFloat32,
-    kFloat64,
-    kCount
-  };
+#define KASSETTE_CODE(constant, code, type, name) code,
+  enum Code : std::uint8_t { kNone, KASSETTE_DTYPES(KASSETTE_CODE) kCount };
+#undef KASSETTE_CODE
   constexpr DType() : code_(kNone) {}
   constexpr DType(NoneType) : code_(kNone) {}
   constexpr explicit DType(Code code) : code_(code) {}
@@ -87,8 +103,10 @@ class KASSETTE_API DType {
   constexpr bool is_float() const { return code_ >= kFloat16; }
   constexpr bool is_integer() const { return code_ > kBool && code_ < kFloat16; }
   constexpr bool is_bool() const { return code_ == kBool; }
+  /// Whether it is an unsigned integer.
+  constexpr bool is_unsigned() const { return (kUnsigned >> code_ & 1) != 0; }
   /// Bytes of one element; 0 where not given.
-  constexpr int size() const { return static_cast<int>(0x842284212110u >> (4 * code_) & 15); }  // a digit a code
+  constexpr int size() const { return static_cast<int>(kSizes >> (4 * code_) & 15); }
   /// "float32" and so on; "none" where not given.
   const char* name() const;
   /// The same, so that a DType goes wherever a Name is taken.
@@ -99,36 +117,29 @@ class KASSETTE_API DType {
 
  private:
   static DType parse(Name name);
+#define KASSETTE_SIZE(constant, code, type, name) | std::uint64_t(sizeof(type)) << (4 * code)
+#define KASSETTE_UNSIGNED(constant, code, type, name) | unsigned(std::is_unsigned<type>::value) << code
+  static constexpr std::uint64_t kSizes = 0 KASSETTE_DTYPES(KASSETTE_SIZE);  // four bits for each code
+  static constexpr unsigned kUnsigned = 0 KASSETTE_INTEGER_DTYPES(KASSETTE_UNSIGNED);
+#undef KASSETTE_SIZE
+#undef KASSETTE_UNSIGNED
   std::uint8_t code_;
 };
 
+#define KASSETTE_CONSTANT(constant, code, type, name) inline constexpr DType constant{DType::code};
 /// The element types.
-inline constexpr DType bool_{DType::kBool}, uint8{DType::kUint8}, uint16{DType::kUint16}, int8{DType::kInt8},
-    int16{DType::kInt16}, int32{DType::kInt32}, int64{DType::kInt64}, float16{DType::kFloat16},
-    bfloat16{DType::kBfloat16}, float32{DType::kFloat32}, float64{DType::kFloat64};
+KASSETTE_DTYPES(KASSETTE_CONSTANT)
+#undef KASSETTE_CONSTANT
 
-/// The bits of an IEEE half; arithmetic on them happens inside the library.
-struct Half {
-  std::uint16_t bits;
-};
-/// The upper half of a float32.
-struct BFloat16 {
-  std::uint16_t bits;
-};
-
+#define KASSETTE_DTYPE_OF(constant, code, type, name) \
+  constexpr DType dtype_of(const type*) { return constant; }
 /// The DType of a C++ element type, by an overload on a null pointer of it. No overload: not an element type.
-constexpr DType dtype_of(const bool*) { return bool_; }
-constexpr DType dtype_of(const std::uint8_t*) { return uint8; }
-constexpr DType dtype_of(const std::uint16_t*) { return uint16; }
-constexpr DType dtype_of(const std::int8_t*) { return int8; }
-constexpr DType dtype_of(const std::int16_t*) { return int16; }
-constexpr DType dtype_of(const std::int32_t*) { return int32; }
-constexpr DType dtype_of(const long*) { return int64; }
-constexpr DType dtype_of(const long long*) { return int64; }
-constexpr DType dtype_of(const Half*) { return float16; }
-constexpr DType dtype_of(const BFloat16*) { return bfloat16; }
-constexpr DType dtype_of(const float*) { return float32; }
-constexpr DType dtype_of(const double*) { return float64; }
+KASSETTE_DTYPES(KASSETTE_DTYPE_OF)
+#undef KASSETTE_DTYPE_OF
+/// `long` and `long long` are both int64; std::int64_t is one of them.
+constexpr DType dtype_of(const std::conditional_t<std::is_same<std::int64_t, long>::value, long long, long>*) {
+  return int64;
+}
 
 }  // namespace kassette
 

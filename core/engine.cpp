@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine_access.h"
+#include "core/external_backend_access.h"
 #include "core/text.h"
 
 namespace kassette {
@@ -172,15 +172,15 @@ Value Call::native() const {
   try {
     return run_native_(native_);
   } catch (...) {
-    EngineAccess::let_pass();
+    ExternalBackendAccess::let_pass();
     throw;
   }
 }
 
-Native::Native() : old_(context().native) { context().native = true; }
-Native::~Native() { context().native = old_; }
+Native::Native() : old_(context().in_external_call) { context().in_external_call = true; }
+Native::~Native() { context().in_external_call = old_; }
 
-// - tensors of external backends --------------------------------------------------------------------------------------
+// ---- tensors of external backends -----------------------------------------------------------------------------------
 
 namespace {
 
@@ -195,7 +195,7 @@ const Handle& handle_of(const Body& b) { return static_cast<const Handle&>(*b.no
 
 }  // namespace
 
-// To our own engine a foreign tensor is a leaf without a value, with a flag by which ops refuse it.
+// To the built-in backend a foreign tensor is a leaf without a value, with a flag by which ops refuse it.
 Tensor wrap(void* handle, const TensorKind* kind, const Shape& shape, DType dtype) {
   Ref<Extra> held;
   try {
@@ -221,7 +221,7 @@ void* unwrap(const Tensor& x, const TensorKind* kind) {
 
 }  // namespace engine
 
-const engine::Code* EngineAccess::code(const engine::Value& value) {
+const engine::Code* ExternalBackendAccess::code(const engine::Value& value) {
   return value.kind_ == engine::Value::kCode ? &engine::as<engine::CodeObject>(value.object_)->code : nullptr;
 }
 
@@ -241,8 +241,8 @@ std::ostream& describe_foreign(std::ostream& os, const Body& b) {
 
 // ---- exceptions that only pass through a backend --------------------------------------------------------------------
 
-void EngineAccess::let_pass() {
-  if (auto* frame = static_cast<Frame*>(context().engine_frame)) frame->passing = std::current_exception();
+void ExternalBackendAccess::let_pass() {
+  if (auto* frame = static_cast<Frame*>(context().external_call)) frame->passing = std::current_exception();
 }
 
 }  // namespace kassette

@@ -9,7 +9,7 @@
 
 namespace kassette {
 
-struct EngineAccess;  // the library's way into these classes
+struct ExternalBackendAccess;  // the library's way into these classes
 
 namespace engine {
 
@@ -74,19 +74,20 @@ class KASSETTE_API Value {
     double float_;
     void* object_;
   };
-  friend struct kassette::EngineAccess;
+  friend struct kassette::ExternalBackendAccess;
 };
 
-/// One call of a K function. Arguments that the user left out have their defaults. Tensors may be the backend's own or
-/// ours: numbers and nested lists come as such, C++ arrays as tensors of ours. Axes come as a list or None, shapes as a
-/// list of numbers, None and scalar tensors, or as one tensor; callables are code that is valid during the call.
+/// One call of a K function. Arguments that the user left out have their defaults. A tensor may belong to the backend
+/// or to kassette. Numbers and nested lists are passed as such, C++ arrays as kassette tensors. Axes come as a list or
+/// None, shapes as a list of numbers, None and scalar tensors, or as one tensor; callables are code that is valid
+/// during the call.
 class KASSETTE_API Call {
  public:
   const char* name() const { return name_; }
   int size() const { return n_args_; }
   /// Throws ValueError beyond the end.
   const Value& operator[](int i) const;
-  /// What our own engine answers to this call. Throws NotImplementedError where the function is not one of ours.
+  /// What the built-in backend answers to this call. Throws NotImplementedError where the function is not one of ours.
   Value native() const;
 
  private:
@@ -96,7 +97,7 @@ class KASSETTE_API Call {
   int n_args_;
   Value (*run_native_)(const void* call) = nullptr;
   const void* native_ = nullptr;
-  friend struct kassette::EngineAccess;
+  friend struct kassette::ExternalBackendAccess;
 };
 
 /// A function of a backend. The name is that of the K function (switch_ with its underscore); operators are add,
@@ -138,8 +139,8 @@ KASSETTE_API Tensor wrap(void* handle, const TensorKind* kind, const Shape& shap
 /// The handle, or null where x is not of that kind.
 KASSETTE_API void* unwrap(const Tensor& x, const TensorKind* kind);
 
-/// While it lives, K functions and operators on this thread are our own engine's. So they are inside a call of a
-/// backend.
+/// While it lives, K functions and operators on this thread are those of the built-in backend. So they are inside a
+/// call of a backend.
 class KASSETTE_API Native {
  public:
   Native();

@@ -9,14 +9,14 @@ namespace kassette {
 /// The optimizations that give the same bits as the general path, but for with_bias on a GPU: cuBLASLt may pick another
 /// kernel than cuBLAS.
 enum class FastPath : std::uint8_t {
-  chain,               // consecutive elementwise steps of a function run as one pass over memory
-  chain_of_update,     // a chain among the steps that compute updates
+  chain,               // consecutive elementwise instructions of a function run as one pass over memory
+  chain_of_update,     // a chain among the instructions that compute updates
   chain_summed,        // a chain fused with the sum or mean of its result
   streamed,            // a chain's result stored past the caches
   repeated,            // a result kept as a splat
   with_bias,           // a convolution with its bias; on a GPU a matrix product with its bias
   with_bias_relu,      // with_bias, with a relu fused behind it
-  updated_in_place,    // a step writes into the memory of the variable that it updates
+  updated_in_place,    // an instruction writes into the memory of the variable that it updates
   accumulated,         // an op of an adjoint that adds to a cotangent directly
   added_in_place,      // a cotangent added into the memory of the sum
   rematerialized,      // a backward pass that releases saved values and rematerializes them if needed
@@ -26,7 +26,7 @@ enum class FastPath : std::uint8_t {
   loop,                // a loop that runs compiled
   loop_backward,       // the backward pass of a loop, compiled
   loop_segment,        // steps recomputed from a checkpoint
-  loop_chain,          // elementwise steps of a loop body run as one pass
+  loop_chain,          // elementwise instructions of a loop body run as one pass
   loop_chain_of_rows,  // a loop_chain over rows, with slices among its operands
   loop_accumulated,    // a product that adds to the cotangent of a captured tensor
   loop_program,        // the adjoint of a loop found in the cache for these shapes
@@ -62,13 +62,13 @@ inline constexpr const char* kFastPathNames[kFastPaths] = {
 /// change bits.
 struct FastPathThresholds {
   std::int64_t chain_part = 3 << 16;  // elements times instructions of a chain: the work that is worth a thread
-  std::int64_t long_chunks =
-      1 << 14;  // elements of a chain from which it runs in chunks of eight vectors: little is left over
+  // elements of a chain from which it runs in chunks of eight vectors: little is left over
+  std::int64_t long_chunks = 1 << 14;
   std::int64_t streamed = 16 << 20;  // bytes of a chain's result from which it is stored past the caches
   std::int64_t fetched = 1 << 20;    // bytes of an operand of a chain from which it is prefetched
   std::int64_t loop_chain_row = 256, loop_chain = 1024;  // bytes below which a chain in a loop costs more than it saves
   std::int64_t loop_chain_part = 1 << 16;                // as chain_part, for a chain in a loop
-  std::int64_t function_node = 64;  // steps of a function from which a call of it is recorded as one node
+  std::int64_t function_node = 64;  // instructions of a function from which a call of it is recorded as one node
   std::int64_t released = 1 << 20;  // saved bytes of a thread from which they are released: Note [Rematerialization]
   std::uint64_t off = 0;            // a bit for each fast path that is switched off
 };

@@ -113,7 +113,8 @@ inline void cpu_pause() {
 #endif
 }
 
-enum Flags : std::uint8_t {
+/// What a body's flags say.
+enum BodyFlags : std::uint8_t {
   kSymbolic = 1,  // has no value: depends on a placeholder, or was made in a symbolic scope
   kPhase = 2,     // depends on the learning phase
   kDraw = 4,      // a random draw or its key: has a node, but eager ops on it are not recorded on that account
@@ -129,6 +130,8 @@ struct Body : TensorSpec {
   std::uint8_t flags = 0;
   std::uint8_t depth = 0;  // depth of the innermost control-flow body whose placeholders or draws it depends on
   std::uint16_t out = 0;   // index among the outputs of the node
+  // Shared, as in Node: apart, each body and node has 8 bytes more, which is 320 for 288 bytes of a recorded op of two
+  // inputs, and an eager training step of a small model takes up to 0.35 % more instructions (function_overhead.sh).
   union {
     std::int64_t offset = 0;  // bytes into the storage
     std::int64_t version;     // in a node's input without storage: that of the value that was read, if it is a variable
@@ -181,12 +184,12 @@ struct Node {
   Ref<Cell> cell;          // leaves only
   std::int64_t saved = 0;  // bytes of storage kept for the adjoint or a replay
   std::uint64_t seq = 0;   // larger than that of every input, so that nodes older than x cannot depend on x
-  std::atomic<std::uint64_t> claim{
-      0};  // id of the backward pass that is visiting this node, and the node's index there; 0: none
+  // id of the backward pass that is visiting this node, and the node's index there; 0: none
+  std::atomic<std::uint64_t> claim{0};
 
-  Node(const ops::OpDef* row, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept,
+  Node(const ops::OpDef* def, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept,
        std::int32_t caller)
-      : n_in(ins), n_out(outs), n_kept(kept), function(caller), op(row), attrs(with) {}
+      : n_in(ins), n_out(outs), n_kept(kept), function(caller), op(def), attrs(with) {}
   Body* in() { return reinterpret_cast<Body*>(this + 1); }
   Body* out() { return in() + n_in; }
   const Body* in() const { return reinterpret_cast<const Body*>(this + 1); }

@@ -4,7 +4,7 @@
 namespace kassette {
 
 constinit std::atomic<bool> interrupt_wanted{false};
-constinit __thread OnInterrupt on_interrupt;
+constinit __thread InterruptPolicy on_interrupt;
 namespace {
 constinit std::atomic<pthread_t> meant{0};  // the thread that is to stop; 0: the first that checks
 }
@@ -18,13 +18,13 @@ void request_interrupt(Whose whose) noexcept {
 }
 bool cancel_interrupt() noexcept { return interrupt_wanted.exchange(false, std::memory_order_relaxed); }
 
-void answer_interrupt() {
-  const OnInterrupt& now = on_interrupt;
-  if (now.way == OnInterrupt::ignore) return;
+void throw_if_interrupted() {
+  const InterruptPolicy& now = on_interrupt;
+  if (now.action == InterruptPolicy::ignore) return;
   if (!interrupt_wanted.load(std::memory_order_acquire)) return;  // another thread was first
   const pthread_t only = meant.load(std::memory_order_relaxed);
   if (only && only != (now.caller ? now.caller : pthread_self())) return;
-  if (now.way == OnInterrupt::take && !cancel_interrupt()) return;
+  if (now.action == InterruptPolicy::clear_and_throw && !cancel_interrupt()) return;
   throw Interrupted();
 }
 

@@ -49,7 +49,7 @@ class KASSETTE_API NamedTensors {
   std::int64_t size() const;
   bool empty() const { return size() == 0; }
   bool contains(Name name) const;
-  /// Throws ValueError, listing the names there are, if there is no tensor of that name.
+  /// Throws ValueError, listing the available names, if there is no tensor of that name.
   const Tensor& operator[](Name name) const&;
   Tensor operator[](Name name) &&;
   /// Adds a tensor, or replaces the one of that name.
@@ -124,7 +124,7 @@ KASSETTE_API void save_npy(Name path, const Tensor& x, const NpyOptions& options
 /// Several arrays under names: a zip file of npy files, stored or deflated. Other files in it are ignored.
 KASSETTE_API NamedTensors load_npz(Name path, const LoadOptions& options = {});
 /// Those of the names alone, in the order of the file; whatever else it holds may be of any dtype. Throws ValueError,
-/// with the names there are, where one is missing.
+/// listing the available names, where one is missing.
 template <int = 0>  // a template, so that {} is options
 KASSETTE_API NamedTensors load_npz(Name path, const Names& names, const LoadOptions& options = {});
 

@@ -5,6 +5,7 @@
 
 namespace kassette {
 
+/// Severities of log messages.
 enum class LogLevel : int { debug, info, warning, error, off };
 
 /// The level in use: that of KASSETTE_LOG, else warning. Check log_enabled() before building a costly message.

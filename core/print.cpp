@@ -12,7 +12,7 @@
 
 #include "core/array_text.h"
 #include "core/convert.h"
-#include "core/engine_access.h"
+#include "core/external_backend_access.h"
 #include "core/sparse.h"
 #include "core/text.h"
 
@@ -22,7 +22,7 @@ namespace {
 constinit std::mutex options_mutex;
 constinit PrintOptions options_in_use;
 
-// - sparse tensors ----------------------------------------------------------------------------------------------------
+// ---- sparse tensors -------------------------------------------------------------------------------------------------
 
 /// The indices of the entries to print, with -1 in place of those left out. Each entry takes a line, so the threshold
 /// is a twentieth of that of dense tensors: by default 50 lines.
@@ -195,7 +195,7 @@ std::ostream& operator<<(std::ostream& os, const PrintOptions& o) {
             << ", edgeitems=" << o.edgeitems << ", linewidth=" << o.linewidth << ')';
 }
 
-// - text --------------------------------------------------------------------------------------------------------------
+// ---- text -----------------------------------------------------------------------------------------------------------
 
 Text::Text(Name text) : chars_(nullptr) {
   if (!text.given()) return;

@@ -23,7 +23,7 @@ class KASSETTE_API Text {
   std::size_t size() const;
   bool empty() const { return size() == 0; }
   friend KASSETTE_API bool operator==(const Text& a, const Name& b);
-  // In C++20 two Texts would fit the line above in either order.
+  // In C++20 the rewritten candidates of the operator above would make Text == Text ambiguous.
   friend bool operator==(const Text& a, const Text& b) { return a == Name(b); }
   friend bool operator!=(const Text& a, const Name& b) { return !(a == b); }
   friend bool operator!=(const Text& a, const Text& b) { return !(a == b); }

@@ -21,8 +21,7 @@ std::int8_t checked_rank(const char* what, std::int64_t rank, const Given&... gi
   return static_cast<std::int8_t>(rank);
 }
 /// Throws ValueError if an argument has another rank: "conv2d: x of shape (5, 6, 3) must have rank 4: (batch, rows,
-/// columns, channels)", where
-/// `form` are the parts of the text behind the rank. An unknown rank is accepted.
+/// columns, channels)". `form` are the parts of the text after the rank. An unknown rank is accepted.
 template <class... Form>
 void check_rank(const At& at, const TensorSpec& given, int rank, const Form&... form) {
   if (differ(given.rank, rank)) fail<ValueError>(at, "of shape ", given, " must have rank ", rank, form...);

@@ -8,8 +8,8 @@
 
 namespace kassette {
 
-/// How many threads an op may use; the calling thread is one of them. At the start what KASSETTE_NUM_THREADS says, else
-/// what the CPU affinity and the cgroup of the process allow.
+/// How many threads an op may use; the calling thread is one of them. Initially KASSETTE_NUM_THREADS, or what the CPU
+/// affinity and the cgroup of the process allow.
 KASSETTE_API int num_threads();
 /// The one knob for all CPU work, matrix products included. 0 means what affinity and cgroup allow. Results do not
 /// depend on it. Throws ValueError unless 0 <= n <= 256.

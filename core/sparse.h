@@ -14,6 +14,7 @@ namespace kassette {
 // no special case, and under no other rule could tensors be concatenated, transposed and differentiated by their values
 // without sorting.
 
+/// The parts of a sparse tensor, numbered as the inputs of its node.
 enum SparsePart : int { kIndices, kValues, kDenseShape };
 
 /// Makes a sparse tensor from its parts. `spec`: the dense shape as far as it is known, and the dtype of the values.

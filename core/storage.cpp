@@ -10,13 +10,13 @@ namespace kassette {
 
 Ref<Storage> Storage::allocate_large(std::int64_t bytes, Device device) {
   Context& c = context();
-  Backend& backend = backend_of(device);
-  void* data = bytes ? backend.allocate(bytes) : nullptr;
+  DeviceApi& api = device_api(device);
+  void* data = bytes ? api.allocate(bytes) : nullptr;
   void* block;
   try {
     block = pool_allocate(c, sizeof(Storage));
   } catch (...) {
-    if (data) backend.release(data, bytes);
+    if (data) api.release(data, bytes);
     throw;
   }
   c.live_bytes.add(bytes);
@@ -42,7 +42,7 @@ void Storage::destroy(Storage* s) noexcept {
     delete s->owner;
   } else {
     c.live_bytes.add(-s->bytes);
-    if (s->data) backend_of(s->device).release(s->data, s->bytes);
+    if (s->data) device_api(s->device).release(s->data, s->bytes);
   }
   pool_free(c, s, sizeof(Storage));
 }

@@ -14,9 +14,9 @@ namespace kassette {
 
 /// The interface of a device: memory, copies and synchronization. There is one instance for the CPU and one for each
 /// CUDA device in use.
-class Backend {
+class DeviceApi {
  public:
-  virtual ~Backend() = default;
+  virtual ~DeviceApi() = default;
   /// Returns a 64-aligned block; `bytes` > 0. Throws MemoryError, which says how much was asked for and how much is in
   /// use.
   virtual void* allocate(std::int64_t bytes) = 0;
@@ -35,8 +35,8 @@ class Backend {
   virtual void set_memory_limit(std::int64_t bytes) = 0;
   virtual void empty_cache() = 0;
 };
-/// The backend of a device; loads CUDA at first use. Throws DeviceError with the reason if the device is absent.
-Backend& backend_of(Device device);
+/// The interface of a device; loads CUDA at first use. Throws DeviceError with the reason if the device is absent.
+DeviceApi& device_api(Device device);
 /// Why a device is absent, in one line; null if it is present.
 const char* device_absent(Device device);
 
@@ -50,6 +50,8 @@ struct Owner {
 struct Storage {
   std::atomic<std::int32_t> count{1};
   Device device;
+  /// Where the bytes are: behind the header in a pooled block, in a block of the device, or in memory that somebody
+  /// else owns.
   enum Kind : std::uint8_t { kPooled, kDevice, kBorrowed } kind;
   std::int64_t bytes;
   void* data;

@@ -40,10 +40,10 @@ class KASSETTE_API Stream {
 /// The stream that this thread enqueues on.
 KASSETTE_API Stream current_stream(Device device);
 
-/// While it lives, ops of this thread on the stream's device are enqueued there, behind what has been enqueued on the
-/// stream before, which goes on behind them at the end: what was computed outside can be used inside, and the other way
-/// round. Work is done at the same time where threads have a stream each. What one thread computes another may use
-/// after the scope, or through Stream::wait_for; until both are done, both keep the tensor.
+/// While alive, ops of this thread on the stream's device are enqueued on this stream. It waits for the previous stream
+/// at the beginning, and the previous stream waits for it at the end, so that values computed outside can be used
+/// inside, and vice versa. Work is done at the same time where threads have a stream each. What one thread computes
+/// another may use after the scope, or through Stream::wait_for; until both are done, both keep the tensor.
 class KASSETTE_API StreamScope {
  public:
   explicit StreamScope(const Stream& stream);

@@ -5,8 +5,8 @@
 #include <new>
 
 #include "core/convert.h"
-#include "core/engine_access.h"
-#include "core/large_blocks.h"
+#include "core/external_backend_access.h"
+#include "core/large_vector.h"
 #include "core/sparse.h"
 #include "core/text.h"
 
@@ -71,7 +71,7 @@ Tensor copied_for(const char* what, const Tensor& x, DType dtype) {
   Ref<Storage> landed;
   if (b.device.type() != Device::kCpu && n) {
     landed = Storage::allocate(n * b.dtype.size(), cpu);
-    backend_of(b.device).copy_to_host(landed->data, from, n * b.dtype.size());
+    device_api(b.device).copy_to_host(landed->data, from, n * b.dtype.size());
     from = static_cast<const std::byte*>(landed->data);
   }
   convert(out.data(), dtype, from, b.dtype, n);

@@ -101,8 +101,8 @@ class KASSETTE_API Operand : public Scalar, private Arithmetic {
   friend KASSETTE_API Tensor operator+(const Operand& a);
 };
 
-/// One index of x(...): an int, a scalar integer tensor, slice(a, b, step), all, ellipsis, newaxis, or text: "...,
-/// 1:5".
+/// One index of x(...): an int, a scalar integer tensor, slice(a, b, step), all, ellipsis, newaxis, or text:
+/// "..., 1:5".
 class KASSETTE_API Index {
  public:
   enum Kind : std::uint8_t { kAbsent, kInt, kTensor, kSlice, kEllipsis, kNewAxis, kText };

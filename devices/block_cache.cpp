@@ -32,8 +32,8 @@ std::mutex all_mutex;
 /// beyond their ends.
 bool is_exact(Device device, bool caching) { return !caching && device.type() == Device::kCuda; }
 
-/// k with 2^(k-1) < bytes <= 2^k, at least 12: size classes between these powers of two are 2^(k-4) bytes apart, up to
-/// 4 KiB 512.
+/// The k for which 2^(k-1) < bytes <= 2^k, but at least 12. Size classes in that range are 2^(k-4) bytes apart; those
+/// up to 4 KiB are 512 bytes apart.
 int log_of(std::int64_t bytes) {
   return std::max(kLogSmallest, 64 - __builtin_clzll(static_cast<unsigned long long>(bytes - 1) | 1));
 }
@@ -43,7 +43,7 @@ int log_of(std::int64_t bytes) {
 BlockCache* BlockCache::all_ = nullptr;
 
 /// Not under the address sanitizer; nor on a CUDA device with KASSETTE_CUDA_CACHE=0, for CUDA's compute-sanitizer.
-bool BlockCache::keeps_blocks(Device device) {
+bool BlockCache::caching_enabled(Device device) {
   const char* wanted = device.type() == Device::kCuda ? std::getenv("KASSETTE_CUDA_CACHE") : nullptr;
   return kCaching && !(wanted && std::strcmp(wanted, "0") == 0);
 }
@@ -57,8 +57,8 @@ void BlockCache::after_fork() {
   all_mutex.unlock();
 }
 
-BlockCache::BlockCache(Device device, MemorySource source, Keeps keeps)
-    : device_(device), source_(source), keeps_(keeps) {
+BlockCache::BlockCache(Device device, MemorySource source, CachePolicy policy)
+    : device_(device), source_(source), policy_(policy) {
   std::lock_guard<std::mutex> lock(all_mutex);
   // The child of a fork has one thread; a lock that another thread held would never be released.
   if (!all_) pthread_atfork(before_fork, after_fork, after_fork);
@@ -77,39 +77,39 @@ int BlockCache::class_of(std::int64_t bytes) {
   return 8 * (k - kLogSmallest) + static_cast<int>(((bytes - 1) >> (k - 4)) - 8);
 }
 
-void BlockCache::give_back(SizeClass& c, std::size_t i) noexcept {
-  source_.give(source_.of, c.free[i].block, c.bytes);
+void BlockCache::return_to_source(SizeClass& c, std::size_t i) noexcept {
+  source_.free(source_.context, c.free[i].block, c.bytes);
   c.free.erase(c.free.begin() + static_cast<std::ptrdiff_t>(i));
   stats_.cached -= c.bytes;
 }
 
-bool BlockCache::drop_oldest(const SizeClass* but) noexcept {
+bool BlockCache::evict_lru(const SizeClass* except) noexcept {
   SizeClass* oldest = nullptr;
   std::size_t place = 0;
   for (SizeClass& c : classes_) {
-    if (c.free.empty() || &c == but || (oldest && c.last_asked >= oldest->last_asked)) continue;
+    if (c.free.empty() || &c == except || (oldest && c.last_used >= oldest->last_used)) continue;
     const auto may_go = std::find_if(c.free.begin(), c.free.end(), [](const Free& f) { return f.stream >= 0; });
     if (may_go == c.free.end()) continue;
     oldest = &c;
     place = may_go - c.free.begin();
   }
-  if (oldest) give_back(*oldest, place);
+  if (oldest) return_to_source(*oldest, place);
   return oldest;
 }
 
-void BlockCache::drop_down_to(std::int64_t cached) noexcept {
-  while (stats_.cached > cached && drop_oldest(nullptr)) {
+void BlockCache::shrink_to(std::int64_t cached) noexcept {
+  while (stats_.cached > cached && evict_lru(nullptr)) {
   }
 }
 
-void BlockCache::stay_below(std::int64_t more, const SizeClass* but) noexcept {
-  if (keeps_ == Keeps::everything) return;
-  std::int64_t peak = std::max(stats_.peak, stats_.live + more), most = std::max(kAlwaysKept, peak + peak / 8);
-  while (stats_.live + stats_.cached + more > most && (drop_oldest(but) || drop_oldest(nullptr))) {
+void BlockCache::make_room_for(std::int64_t bytes, const SizeClass* except) noexcept {
+  if (policy_ == CachePolicy::keep_all) return;
+  std::int64_t peak = std::max(stats_.peak, stats_.live + bytes), most = std::max(kAlwaysKept, peak + peak / 8);
+  while (stats_.live + stats_.cached + bytes > most && (evict_lru(except) || evict_lru(nullptr))) {
   }
 }
 
-void* BlockCache::take_free(SizeClass& c, std::size_t i) noexcept {
+void* BlockCache::pop_free(SizeClass& c, std::size_t i) noexcept {
   void* block = c.free[i].block;
   c.free.erase(c.free.begin() + static_cast<std::ptrdiff_t>(i));
   stats_.cached -= c.bytes;
@@ -117,24 +117,24 @@ void* BlockCache::take_free(SizeClass& c, std::size_t i) noexcept {
 }
 void* BlockCache::find_free(SizeClass& c, int stream) noexcept {
   for (std::size_t i = c.free.size(); i-- > 0;)
-    if (c.free[i].stream == stream) return take_free(c, i);
+    if (c.free[i].stream == stream) return pop_free(c, i);
   return nullptr;
 }
-void* BlockCache::take_new(SizeClass& c) {
-  stay_below(c.bytes, &c);
+void* BlockCache::allocate_new(SizeClass& c) {
+  make_room_for(c.bytes, &c);
   if (stats_.limit && stats_.live + stats_.cached + c.bytes > stats_.limit)
-    drop_down_to(std::max<std::int64_t>(0, stats_.limit - stats_.live - c.bytes));
+    shrink_to(std::max<std::int64_t>(0, stats_.limit - stats_.live - c.bytes));
   if (stats_.limit && stats_.live + stats_.cached + c.bytes > stats_.limit) return nullptr;
-  void* block = source_.take(source_.of, c.bytes);
+  void* block = source_.allocate(source_.context, c.bytes);
   if (!block && stats_.cached) {
-    drop_down_to(0);
-    block = source_.take(source_.of, c.bytes);
+    shrink_to(0);
+    block = source_.allocate(source_.context, c.bytes);
   }
   if (block) ++stats_.allocations;
   return block;
 }
 
-void* BlockCache::handed_out(void* block, std::int64_t whole) noexcept {
+void* BlockCache::count_allocation(void* block, std::int64_t whole) noexcept {
   stats_.live += whole;
   stats_.peak = std::max(stats_.peak, stats_.live);
   return block;
@@ -143,14 +143,14 @@ void* BlockCache::try_allocate(std::int64_t bytes, int stream, int other) {
   std::lock_guard<std::mutex> lock(mutex_);
   SizeClass& c = classes_[class_of(bytes)];
   c.bytes = class_bytes(bytes);
-  c.last_asked = ++clock_;
+  c.last_used = ++clock_;
   void* block = find_free(c, stream);
   if (!block) block = find_free(c, other);
   if (!block && (stats_.limit == 0 || stats_.live + stats_.cached + c.bytes <= stats_.limit)) {
-    block = source_.take(source_.of, c.bytes);
+    block = source_.allocate(source_.context, c.bytes);
     if (block) ++stats_.allocations;
   }
-  return block ? handed_out(block, c.bytes) : nullptr;
+  return block ? count_allocation(block, c.bytes) : nullptr;
 }
 void* BlockCache::allocate(std::int64_t bytes, int stream) {
   MemoryStats held;
@@ -159,10 +159,10 @@ void* BlockCache::allocate(std::int64_t bytes, int stream) {
     std::lock_guard<std::mutex> lock(mutex_);
     SizeClass& c = classes_[class_of(bytes)];
     c.bytes = whole;
-    c.last_asked = ++clock_;
+    c.last_used = ++clock_;
     void* block = find_free(c, stream);
-    if (!block) block = take_new(c);
-    if (block) return handed_out(block, whole);
+    if (!block) block = allocate_new(c);
+    if (block) return count_allocation(block, whole);
     held = stats_;
   }
   fail_memory(device_, bytes, held);
@@ -180,11 +180,11 @@ void BlockCache::release(void* block, std::int64_t bytes, int stream) noexcept {
     kept = false;
   }
   if (!kept) {
-    source_.give(source_.of, block, whole);
+    source_.free(source_.context, block, whole);
     return;
   }
   stats_.cached += whole;
-  stay_below(0, &c);
+  make_room_for(0, &c);
 }
 
 void BlockCache::hand_over(int from, int to) noexcept {
@@ -205,11 +205,11 @@ void BlockCache::reset_peak() {
 void BlockCache::set_limit(std::int64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
   stats_.limit = bytes;
-  if (bytes) drop_down_to(std::max<std::int64_t>(0, bytes - stats_.live));
+  if (bytes) shrink_to(std::max<std::int64_t>(0, bytes - stats_.live));
 }
 void BlockCache::trim() {
   std::lock_guard<std::mutex> lock(mutex_);
-  drop_down_to(0);
+  shrink_to(0);
 }
 
 }  // namespace kassette::devices

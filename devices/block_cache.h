@@ -7,22 +7,22 @@
 
 namespace kassette::devices {
 
-/// Where a cache gets its blocks from: `take` returns null if there is no memory, `give` frees a block. `of` is passed
-/// to both.
+/// Where a cache gets its blocks from: `allocate` returns null if there is no memory, `free` returns a block. Both are
+/// passed `context`.
 struct MemorySource {
-  void* (*take)(void* of, std::int64_t bytes) noexcept;
-  void (*give)(void* of, void* block, std::int64_t bytes) noexcept;
-  void* of = nullptr;
+  void* (*allocate)(void* context, std::int64_t bytes) noexcept;
+  void (*free)(void* context, void* block, std::int64_t bytes) noexcept;
+  void* context = nullptr;
 };
 
 /// How many freed blocks a cache keeps.
-enum class Keeps : std::uint8_t {
+enum class CachePolicy : std::uint8_t {
   /// Free and live blocks together stay within 9/8 of the peak of the live ones (and at least 64 MiB); beyond that the
   /// oldest block of the least recently used size class is returned to the source.
   near_peak,
   /// All of them, until the source runs out or the limit is reached: returning memory to CUDA would wait for the
   /// device.
-  everything
+  keep_all
 };
 
 /// The caching allocator of a device. Eight size classes per power of two, so that rounding up wastes at most an
@@ -30,8 +30,8 @@ enum class Keeps : std::uint8_t {
 /// below 0 are never returned to the source: Note [Graphs] in devices/cuda/graph.cpp.
 class BlockCache {
  public:
-  BlockCache(Device device, MemorySource source,
-             Keeps keeps = Keeps::near_peak);  // lives for ever: blocks may be freed after main
+  /// Must live for ever: blocks may be freed after main.
+  BlockCache(Device device, MemorySource source, CachePolicy policy = CachePolicy::near_peak);
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
@@ -49,8 +49,8 @@ class BlockCache {
   void reset_peak();
   void set_limit(std::int64_t bytes);
   void trim();
-  /// False if blocks are not cached at all: see keeps_blocks().
-  bool keeps() const { return caching_; }
+  /// False if blocks are not cached at all: see caching_enabled().
+  bool enabled() const { return caching_; }
 
   /// `bytes` rounded up to the size of its class.
   static std::int64_t class_bytes(std::int64_t bytes);
@@ -61,38 +61,39 @@ class BlockCache {
     void* block;
     int stream;
   };
-  /// The free blocks of `bytes` each. last_asked: the clock at the last allocation of that size.
+  /// The free blocks of `bytes` each. last_used: the clock at the last allocation of that size.
   struct SizeClass {
     std::vector<Free> free;
     std::int64_t bytes = 0;
-    std::int64_t last_asked = 0;
+    std::int64_t last_used = 0;
   };
   static constexpr int kClasses = 8 * 50;
   static int class_of(std::int64_t bytes);
-  void give_back(SizeClass& c, std::size_t i) noexcept;
-  void* take_free(SizeClass& c, std::size_t i) noexcept;
+  void return_to_source(SizeClass& c, std::size_t i) noexcept;
+  void* pop_free(SizeClass& c, std::size_t i) noexcept;
   /// Returns null if the class has no free block of that stream.
   void* find_free(SizeClass& c, int stream) noexcept;
-  void* handed_out(void* block, std::int64_t whole) noexcept;
+  void* count_allocation(void* block, std::int64_t whole) noexcept;
   /// A new block from the source; null if the limit or the source does not allow it.
-  void* take_new(SizeClass& c);
-  bool drop_oldest(const SizeClass* but) noexcept;
-  /// Returns blocks to the source, those of class `but` last, until there is room for `more` bytes (Keeps::near_peak).
-  void stay_below(std::int64_t more, const SizeClass* but) noexcept;
-  void drop_down_to(std::int64_t cached) noexcept;
+  void* allocate_new(SizeClass& c);
+  bool evict_lru(const SizeClass* except) noexcept;
+  /// Returns blocks to the source, those of class `except` last, until there is room for `bytes` more
+  /// (CachePolicy::near_peak).
+  void make_room_for(std::int64_t bytes, const SizeClass* except) noexcept;
+  void shrink_to(std::int64_t cached) noexcept;
   static void before_fork();
   static void after_fork();
-  static bool keeps_blocks(Device device);
+  static bool caching_enabled(Device device);
 
   const Device device_;
   const MemorySource source_;
-  const Keeps keeps_;
+  const CachePolicy policy_;
   std::mutex mutex_;
   SizeClass classes_[kClasses];
   MemoryStats stats_ = {};
   std::int64_t clock_ = 0;
   BlockCache* next_ = nullptr;
-  const bool caching_ = keeps_blocks(device_);
+  const bool caching_ = caching_enabled(device_);
   static BlockCache* all_;
 };
 

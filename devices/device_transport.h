@@ -44,11 +44,11 @@ class DeviceCommunicator {
   /// Sends part r of `in` to rank r, and receives rank r's part into part r of `out`.
   virtual void all_to_all(const void* in, void* out, std::int64_t part_bytes) = 0;
 
-  /// Enqueues a mark (an event) behind all work so far.
-  virtual void* mark() = 0;
+  /// Enqueues an event after all work so far.
+  virtual void* record_event() = 0;
   // May be called in any thread.
-  /// Whether all work before the mark has run; if so, the mark is freed.
-  virtual bool passed(void* mark) = 0;
+  /// Whether all work before the event has run; if so, the event is freed.
+  virtual bool event_passed(void* event) = 0;
   /// An asynchronous error, between the GPUs or on another rank, that no call has reported. Empty if there is none.
   virtual std::string failure() = 0;
 

@@ -31,7 +31,7 @@ const DeviceTransport* load(std::string* why) {
     *why = "KASSETTE_NCCL is 0";
     return nullptr;
   }
-  void* library = open_beside(kFile, why);
+  void* library = open_next_to_library(kFile, why);
   if (!library) return nullptr;
   using Entry = const DeviceTransport* (*)();
   auto entry = reinterpret_cast<Entry>(dlsym(library, "kassette_nccl_transport"));
@@ -42,28 +42,28 @@ const DeviceTransport* load(std::string* why) {
 }
 
 /// What each rank tells the others about itself.
-struct Card {
+struct RankGpuInfo {
   char machine[40];  // equal on one machine, whatever its name
   char gpu[DeviceTransport::kNameBytes];
-  char lacks[160];  // empty: nothing
+  char missing[160];  // what this rank lacks; empty: nothing
 };
 
 void put(char* to, std::size_t room, const std::string& text) { std::snprintf(to, room, "%s", text.c_str()); }
 
-Card card_of(Device device, const DeviceTransport*& transport) {
-  Card card{};
+RankGpuInfo gpu_info(Device device, const DeviceTransport*& transport) {
+  RankGpuInfo info{};
   std::string why;
   transport = load(&why);
   if (!transport) {
-    put(card.lacks, sizeof card.lacks, why);
-  } else if (!transport->name_gpu(device.index(), card.gpu, card.lacks, sizeof card.lacks)) {
+    put(info.missing, sizeof info.missing, why);
+  } else if (!transport->name_gpu(device.index(), info.gpu, info.missing, sizeof info.missing)) {
     transport = nullptr;
   }
   if (std::FILE* boot = std::fopen("/proc/sys/kernel/random/boot_id", "r")) {
-    if (!std::fgets(card.machine, sizeof card.machine, boot)) card.machine[0] = 0;
+    if (!std::fgets(info.machine, sizeof info.machine, boot)) info.machine[0] = 0;
     std::fclose(boot);
   }
-  return card;
+  return info;
 }
 
 template <class T>
@@ -75,45 +75,45 @@ std::vector<T> of_all_ranks(RankGroup& group, const T& mine) {
 }
 
 /// Why these ranks cannot exchange between GPUs; empty if they can.
-std::string obstacle(const std::vector<Card>& cards) {
-  for (std::size_t r = 0; r < cards.size(); ++r)
-    if (*cards[r].lacks) return text("rank ", r, ": ", cards[r].lacks);
+std::string why_not_direct(const std::vector<RankGpuInfo>& infos) {
+  for (std::size_t r = 0; r < infos.size(); ++r)
+    if (*infos[r].missing) return text("rank ", r, ": ", infos[r].missing);
   // NCCL allows one rank per GPU.
-  for (std::size_t r = 0; r < cards.size(); ++r)
-    for (std::size_t other = r + 1; other < cards.size(); ++other)
-      if (!std::strcmp(cards[r].machine, cards[other].machine) && !std::strcmp(cards[r].gpu, cards[other].gpu))
+  for (std::size_t r = 0; r < infos.size(); ++r)
+    for (std::size_t other = r + 1; other < infos.size(); ++other)
+      if (!std::strcmp(infos[r].machine, infos[other].machine) && !std::strcmp(infos[r].gpu, infos[other].gpu))
         return text("ranks ", r, " and ", other, " share a GPU (D::World::local_rank counts those of a machine)");
   return "";
 }
 
 /// Returns null, with the reason in `why`, if joining fails on any rank.
-DeviceCommunicator* join(RankGroup& group, Device device, const DeviceTransport& transport, Card mine,
+DeviceCommunicator* join(RankGroup& group, Device device, const DeviceTransport& transport, RankGpuInfo mine,
                          std::string* why) {
   struct Start {
     char id[DeviceTransport::kIdBytes];
     char failed[160];
   } start{};
   if (group.rank == 0 && !transport.new_id(start.id, start.failed, sizeof start.failed) && !*start.failed)
-    put(start.failed, sizeof start.failed, "NCCL makes no id");
+    put(start.failed, sizeof start.failed, "NCCL could not create an id (ncclGetUniqueId)");
   group.comm->broadcast(&start, sizeof start, 0);
   if (*start.failed) {
     *why = text("rank 0: ", start.failed);
     return nullptr;
   }
   DeviceCommunicator* comm = transport.join(start.id, group.rank, group.size, device.index(),
-                                            backend_of(device).stream(), mine.lacks, sizeof mine.lacks);
-  *why = obstacle(of_all_ranks(group, mine));
+                                            device_api(device).stream(), mine.missing, sizeof mine.missing);
+  *why = why_not_direct(of_all_ranks(group, mine));
   return why->empty() ? comm : nullptr;
 }
 
 }  // namespace
 
-void meet_gpus(RankGroup& group, Device device) {
+void connect_gpus(RankGroup& group, Device device) {
   GpuRanks& gpus = group.gpus;
-  if (gpus.met.load(std::memory_order_relaxed)) return;  // another thread was here first
+  if (gpus.connected.load(std::memory_order_relaxed)) return;  // another thread was here first
   const DeviceTransport* transport = nullptr;
-  const Card mine = card_of(device, transport);
-  std::string why = obstacle(of_all_ranks(group, mine));
+  const RankGpuInfo mine = gpu_info(device, transport);
+  std::string why = why_not_direct(of_all_ranks(group, mine));
   if (why.empty()) gpus.comm = join(group, device, *transport, mine, &why);
   gpus.device = device;
   if (gpus.comm) {
@@ -126,7 +126,7 @@ void meet_gpus(RankGroup& group, Device device) {
     if (transport || !is_turned_off()) slow.say(words);
     else log_info(words);
   }
-  gpus.met.store(true, std::memory_order_release);
+  gpus.connected.store(true, std::memory_order_release);
 }
 
 }  // namespace kassette::devices

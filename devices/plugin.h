@@ -18,8 +18,8 @@ namespace kassette::devices {
 struct DeviceStream;  // devices/cuda/cuda.h
 struct DeviceGraph;   // devices/cuda/graph.cpp
 
-/// The backend of a CUDA device: adds streams, asynchronous copies and graphs to what every device has.
-class DeviceBackend : public Backend {
+/// The interface of a CUDA device: adds streams, asynchronous copies and graphs to what every device has.
+class CudaDeviceApi : public DeviceApi {
  public:
   /// The DeviceStream of a cudaStream_t; of null one that is not in use, made if necessary. Pair each call with one of
   /// close(). The object lives until the process ends.
@@ -40,7 +40,7 @@ class DeviceBackend : public Backend {
   /// after the copy.
   virtual void copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) = 0;
   /// Enqueues a copy from another CUDA device, ordered with the current streams of both devices.
-  virtual void copy_from(DeviceBackend& other, void* to, const void* from, std::int64_t bytes) = 0;
+  virtual void copy_from(CudaDeviceApi& other, void* to, const void* from, std::int64_t bytes) = 0;
 
   // See Note [Graphs] in devices/cuda/graph.cpp.
   /// Captures what the calling thread enqueues on its stream, until end_capture(). Returns false if it does not
@@ -61,15 +61,15 @@ class DeviceBackend : public Backend {
 /// While it lives, the calling thread's work is enqueued at once and not captured: for values that other threads read.
 class NotCaptured {
  public:
-  explicit NotCaptured(DeviceBackend& backend) : backend_(backend), before_(backend.current()) {
-    backend_.set_current(backend_.launched_on(before_));
+  explicit NotCaptured(CudaDeviceApi& api) : api_(api), before_(api.current()) {
+    api_.set_current(api_.launched_on(before_));
   }
-  ~NotCaptured() { backend_.set_current(before_); }
+  ~NotCaptured() { api_.set_current(before_); }
   NotCaptured(const NotCaptured&) = delete;
   NotCaptured& operator=(const NotCaptured&) = delete;
 
  private:
-  DeviceBackend& backend_;
+  CudaDeviceApi& api_;
   DeviceStream& before_;
 };
 
@@ -96,18 +96,17 @@ struct HostServices {
   void (*allocate_output)(Body& out, Device device);
   /// Makes output 0 share the storage of an input.
   void (*share_input)(const ops::OpCall& call, int i);
-  /// Calls use(state, view) with the part `part` (SparseView::Part) of the indices in input 0, in memory of the call's
-  /// device;
-  /// `dense_shape` is the number of the input with the dense shape. The view stays valid until the kernels that `use`
-  /// enqueues have run.
+  /// Calls use(state, view) with one part (`part`, a SparseView::Part) of the indices in input 0, in memory of the
+  /// call's device. `dense_shape` is the index of the input that holds the dense shape. The view stays valid until the
+  /// kernels that `use` enqueues have run.
   void (*with_sparse_index)(const ops::OpCall& call, int dense_shape, int part,
                             void (*use)(void* state, const ops::SparseView& view), void* state);
   const ops::DeviceConvLimits* convolution;
   /// Whether products of float32 may be computed in TF32.
   const std::atomic<bool>* allow_tf32;
-  /// Throws the error that a kernel has reported: a Refusal (ops/refusals.h) and its numbers. `late`: the op was called
-  /// earlier, and is not the one that throws.
-  void (*refuse)(int refusal, const std::int64_t* numbers, bool late);
+  /// Throws the error that a kernel has reported: a Refusal (ops/refusals.h) and its numbers. `asynchronous`: the op
+  /// was called earlier, and is not the one that throws.
+  void (*refuse)(int refusal, const std::int64_t* numbers, bool asynchronous);
 };
 
 /// The device's part of kernels that are otherwise the same on every device (ops/strided.h, ops/tile.cpp). They only
@@ -128,12 +127,12 @@ struct DeviceMoves {
 
 /// The table that the device library exports by `extern "C" const DevicePlugin* kassette_cuda_plugin()`.
 struct DevicePlugin {
-  std::uint64_t
-      abi;  // kPluginAbi of the headers it was built with; if it is not ours, the other members must not be read
+  // kPluginAbi of the headers it was built with; if it is not ours, the other members must not be read
+  std::uint64_t abi;
   int n_kernels;
   const PluginKernel* kernels;
-  /// The backend of a device, made once and never destroyed. Returns null, with the reason in `why`, if there is none.
-  DeviceBackend* (*open)(int index, const HostServices& services, char* why, int why_bytes);
+  /// Opens a device, made once and never destroyed. Returns null, with the reason in `why`, if there is none.
+  CudaDeviceApi* (*open)(int index, const HostServices& services, char* why, int why_bytes);
   /// The number of devices; 0 without a driver.
   int (*count)();
   bool (*describe)(int index, DeviceFacts* facts);
@@ -149,8 +148,8 @@ inline constexpr std::uint64_t kPluginAbi =
                       512 * (sizeof(Attrs) +
                              512 * (sizeof(TensorSpec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));
 
-/// The backend of a CUDA device. Throws DeviceError with the reason if the device is absent.
-DeviceBackend& device_backend(Device device);
+/// The interface of a CUDA device. Throws DeviceError with the reason if the device is absent.
+CudaDeviceApi& cuda_device_api(Device device);
 /// The device library; null if there is none.
 const DevicePlugin* device_library();
 

@@ -7,10 +7,10 @@
 
 namespace kassette::devices {
 
-void* open_beside(const char* file, std::string* why) {
+void* open_next_to_library(const char* file, std::string* why) {
   Dl_info info;
   std::string beside;
-  if (dladdr(reinterpret_cast<void*>(&open_beside), &info) && info.dli_fname) {
+  if (dladdr(reinterpret_cast<void*>(&open_next_to_library), &info) && info.dli_fname) {
     std::string self = info.dli_fname;
     std::size_t slash = self.rfind('/');
     if (slash != std::string::npos) beside = self.substr(0, slash + 1) + file;

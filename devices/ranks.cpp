@@ -55,7 +55,7 @@ bool runs_mpi() {
 
 const Transport* load_transport() {
   std::string why;
-  void* library = open_beside(kTransportFile, &why);
+  void* library = open_next_to_library(kTransportFile, &why);
   if (!library)
     fail<RuntimeError>({"init"}, "this process is one of several ranks, and the library for MPI does not load: ", why,
                        "; install libopenmpi-dev (or libmpich-dev) and build kassette again");
@@ -72,7 +72,7 @@ void abort_job(int status) { abort_in_turn(*job().transport, job().groups.front(
 /// Waits for the work enqueued on GPUs; errors are ignored here: they have been reported by waits for results.
 void finish_enqueued(Device gpu) noexcept {
   try {
-    backend_of(gpu).synchronize();
+    device_api(gpu).synchronize();
   } catch (...) {
   }
 }

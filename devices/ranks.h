@@ -15,9 +15,9 @@ namespace kassette::devices {
 
 class DeviceCommunicator;  // devices/device_transport.h
 
-/// The GPU communicator of a group, set up by meet_gpus() (devices/gpu_ranks.h).
+/// The GPU communicator of a group, set up by connect_gpus() (devices/gpu_ranks.h).
 struct GpuRanks {
-  std::atomic<bool> met{false};
+  std::atomic<bool> connected{false};
   DeviceCommunicator* comm = nullptr;  // null: data goes through host memory
   Device device;                       // this rank's
 };

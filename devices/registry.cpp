@@ -16,9 +16,9 @@
 namespace kassette::devices {
 namespace {
 
-class CpuBackend final : public Backend {
+class CpuDeviceApi final : public DeviceApi {
  public:
-  CpuBackend() : cache_(cpu, cpu_memory) {}
+  CpuDeviceApi() : cache_(cpu, cpu_memory) {}
   void* allocate(std::int64_t bytes) override { return cache_.allocate(bytes); }
   void release(void* data, std::int64_t bytes) noexcept override { cache_.release(data, bytes); }
   void copy_from_host(void* to, const void* from, std::int64_t bytes) override { copy(to, from, bytes); }
@@ -40,7 +40,7 @@ class CpuBackend final : public Backend {
 constexpr const char* kPluginFile = "libkassette_cuda.so";
 constexpr int kMaxDevices = 256;
 
-/// The device library, the backends that were opened, and the reasons why others could not be.
+/// The device library, the devices that were opened, and the reasons why others could not be.
 struct Cuda {
   std::mutex mutex;
   bool asked = false;
@@ -49,7 +49,7 @@ struct Cuda {
   HostServices services = {};
   std::string absent;            // why there is no library
   std::string why[kMaxDevices];  // why a device could not be opened
-  std::atomic<DeviceBackend*> backends[kMaxDevices] = {};
+  std::atomic<CudaDeviceApi*> opened[kMaxDevices] = {};
 };
 Cuda& cuda_state() {
   static Cuda* state = new Cuda;  // never destroyed: tensors may outlive every static object
@@ -57,7 +57,7 @@ Cuda& cuda_state() {
 }
 
 void* open_library(const std::string& stand_in, std::string* why) {
-  if (stand_in.empty()) return open_beside(kPluginFile, why);
+  if (stand_in.empty()) return open_next_to_library(kPluginFile, why);
   void* library = dlopen(stand_in.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) *why = dlerror();
   return library;
@@ -80,25 +80,25 @@ void load_plugin(Cuda& c) {
 }
 
 /// Returns null, with the reason in `why`, if the device is absent.
-DeviceBackend* cuda_backend(int index, const char** why) {
+CudaDeviceApi* open_cuda(int index, const char** why) {
   Cuda& c = cuda_state();
-  if (DeviceBackend* open = c.backends[index].load(std::memory_order_acquire)) return open;
+  if (CudaDeviceApi* open = c.opened[index].load(std::memory_order_acquire)) return open;
   std::lock_guard<std::mutex> lock(c.mutex);
-  if (DeviceBackend* open = c.backends[index].load(std::memory_order_relaxed)) return open;
+  if (CudaDeviceApi* open = c.opened[index].load(std::memory_order_relaxed)) return open;
   load_plugin(c);
   *why = c.plugin ? c.why[index].c_str() : c.absent.c_str();
   if (!c.plugin || !c.why[index].empty()) return nullptr;
   char reason[256] = "it does not open";
-  DeviceBackend* made = c.plugin->open(index, c.services, reason, sizeof reason);
+  CudaDeviceApi* made = c.plugin->open(index, c.services, reason, sizeof reason);
   if (!made) c.why[index] = reason;
   *why = c.why[index].c_str();
-  c.backends[index].store(made, std::memory_order_release);
+  c.opened[index].store(made, std::memory_order_release);
   return made;
 }
 
 }  // namespace
 
-DeviceBackend& device_backend(Device device) { return static_cast<DeviceBackend&>(backend_of(device)); }
+CudaDeviceApi& cuda_device_api(Device device) { return static_cast<CudaDeviceApi&>(device_api(device)); }
 
 const DevicePlugin* device_library() {
   Cuda& c = cuda_state();
@@ -114,7 +114,7 @@ void use_device_library(const char* file) {
 }
 
 bool device_in_use(Device device) {
-  return device.type() != Device::kCuda || cuda_state().backends[device.index()].load(std::memory_order_acquire);
+  return device.type() != Device::kCuda || cuda_state().opened[device.index()].load(std::memory_order_acquire);
 }
 
 }  // namespace kassette::devices
@@ -122,19 +122,19 @@ bool device_in_use(Device device) {
 namespace kassette {
 using namespace devices;
 
-Backend& backend_of(Device device) {
+DeviceApi& device_api(Device device) {
   if (device.type() == Device::kCuda) {
     const char* why = nullptr;
-    if (Backend* backend = cuda_backend(device.index(), &why)) return *backend;
+    if (DeviceApi* api = open_cuda(device.index(), &why)) return *api;
     fail<DeviceError>({}, device, " is not available: ", why);
   }
-  static CpuBackend* backend = new CpuBackend;  // never destroyed: tensors may outlive every static object
-  return *backend;
+  static CpuDeviceApi* api = new CpuDeviceApi;  // never destroyed: tensors may outlive every static object
+  return *api;
 }
 
 const char* device_absent(Device device) {
   const char* why = nullptr;
-  return device.type() == Device::kCuda && !cuda_backend(device.index(), &why) ? why : nullptr;
+  return device.type() == Device::kCuda && !open_cuda(device.index(), &why) ? why : nullptr;
 }
 
 }  // namespace kassette

@@ -7,21 +7,21 @@
 
 namespace kassette {
 
-MemoryStats memory_stats(Device device) { return backend_of(device).memory_stats(); }
-void reset_peak_memory(Device device) { backend_of(device).reset_peak_memory(); }
+MemoryStats memory_stats(Device device) { return device_api(device).memory_stats(); }
+void reset_peak_memory(Device device) { device_api(device).reset_peak_memory(); }
 void set_memory_limit(std::int64_t bytes, Device device) {
   if (bytes < 0)
     fail<ValueError>({"set_memory_limit", "bytes"}, "is ", bytes, "; it must not be negative, and 0 is no limit");
-  backend_of(device).set_memory_limit(bytes);
+  device_api(device).set_memory_limit(bytes);
 }
-void empty_cache(Device device) { backend_of(device).empty_cache(); }
+void empty_cache(Device device) { device_api(device).empty_cache(); }
 
-DeviceScope::DeviceScope(Device device) : before_(context().place) {
+DeviceScope::DeviceScope(Device device) : before_(context().default_device) {
   if (!device.given()) fail<DeviceError>({"DeviceScope", "device"}, "is None; there are 'cpu' and 'cuda:N'");
-  backend_of(device);
-  context().place = device;
+  device_api(device);
+  context().default_device = device;
 }
-DeviceScope::~DeviceScope() { context().place = before_; }
+DeviceScope::~DeviceScope() { context().default_device = before_; }
 
 std::int64_t live_nodes() { return totals().live_nodes; }
 std::int64_t saved_bytes() { return totals().saved_bytes; }

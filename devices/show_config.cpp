@@ -36,7 +36,7 @@ std::string blas_name() {
 
 void show_cuda(std::ostream& out) {
   try {
-    backend_of(Device(Device::kCuda, 0));
+    device_api(Device(Device::kCuda, 0));
     out << "devices    cpu, cuda\n";
   } catch (const Error& error) {
     out << "devices    cpu\n"

@@ -16,14 +16,14 @@ namespace kassette {
 using namespace devices;
 namespace {
 
-DeviceBackend* backend_or_cpu(const char* what, Device device) {
+CudaDeviceApi* api_unless_cpu(const char* what, Device device) {
   if (!device.given()) fail<DeviceError>({what, "device"}, "is None; there are 'cpu' and 'cuda:N'");
-  return device == cpu ? nullptr : &device_backend(device);
+  return device == cpu ? nullptr : &cuda_device_api(device);
 }
 
 }  // namespace
 
-// - devices -----------------------------------------------------------------------------------------------------------
+// ---- devices --------------------------------------------------------------------------------------------------------
 
 int device_count() {
   const DevicePlugin* library = device_library();
@@ -46,7 +46,7 @@ const char* device_name(Device device) {
 }
 
 void synchronize(Device device) {
-  if (DeviceBackend* backend = backend_or_cpu("synchronize", device)) backend->wait_for_all();
+  if (CudaDeviceApi* api = api_unless_cpu("synchronize", device)) api->wait_for_all();
 }
 
 std::atomic<bool>& devices::tf32_flag() {
@@ -59,21 +59,21 @@ std::atomic<bool>& devices::tf32_flag() {
 bool allow_tf32() { return tf32_flag().load(std::memory_order_relaxed); }
 void set_allow_tf32(bool allow) { tf32_flag().store(allow, std::memory_order_relaxed); }
 
-// - streams -----------------------------------------------------------------------------------------------------------
+// ---- streams --------------------------------------------------------------------------------------------------------
 
 Stream::Stream(Device device) : device_(device) {
-  if (DeviceBackend* backend = backend_or_cpu("Stream", device)) stream_ = &backend->stream_of(nullptr);
+  if (CudaDeviceApi* api = api_unless_cpu("Stream", device)) stream_ = &api->stream_of(nullptr);
 }
 Stream::Stream(Device device, void* native) : device_(device) {
-  DeviceBackend* backend = backend_or_cpu("Stream", device);
-  if (!backend) return;
+  CudaDeviceApi* api = api_unless_cpu("Stream", device);
+  if (!api) return;
   if (!native)
     fail<ValueError>({"Stream"}, "a null pointer is no stream of ", device,
                      "; CUDA's legacy default stream is cudaStreamLegacy");
-  stream_ = &backend->stream_of(native);
+  stream_ = &api->stream_of(native);
 }
 Stream::~Stream() {
-  if (stream_) device_backend(device_).close(*stream_);
+  if (stream_) cuda_device_api(device_).close(*stream_);
 }
 Stream::Stream(Stream&& other) noexcept : device_(other.device_), stream_(std::exchange(other.stream_, nullptr)) {}
 Stream& Stream::operator=(Stream&& other) noexcept {
@@ -81,32 +81,32 @@ Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(stream_, other.stream_);
   return *this;
 }
-void* Stream::native() const { return stream_ ? device_backend(device_).native(*stream_) : nullptr; }
+void* Stream::native() const { return stream_ ? cuda_device_api(device_).native(*stream_) : nullptr; }
 void Stream::synchronize() const {
-  if (stream_) device_backend(device_).wait(*stream_);
+  if (stream_) cuda_device_api(device_).wait(*stream_);
 }
 void Stream::wait_for(const Stream& other) const {
-  if (stream_ && other.stream_) device_backend(device_).order(*other.stream_, *stream_);
+  if (stream_ && other.stream_) cuda_device_api(device_).order(*other.stream_, *stream_);
 }
 
 Stream current_stream(Device device) {
-  DeviceBackend* backend = backend_or_cpu("current_stream", device);
-  return backend ? Stream(device, backend->native(backend->current())) : Stream(device);
+  CudaDeviceApi* api = api_unless_cpu("current_stream", device);
+  return api ? Stream(device, api->native(api->current())) : Stream(device);
 }
 
 StreamScope::StreamScope(const Stream& stream) : device_(stream.device_), stream_(stream.stream_), before_(nullptr) {
   if (!stream_) return;
-  DeviceBackend& backend = device_backend(device_);
-  before_ = &backend.current();
-  backend.order(*before_, *stream_);
-  backend.set_current(*stream_);
+  CudaDeviceApi& api = cuda_device_api(device_);
+  before_ = &api.current();
+  api.order(*before_, *stream_);
+  api.set_current(*stream_);
 }
 StreamScope::~StreamScope() {
   if (!stream_) return;
-  DeviceBackend& backend = device_backend(device_);
-  backend.set_current(*before_);
+  CudaDeviceApi& api = cuda_device_api(device_);
+  api.set_current(*before_);
   try {
-    backend.order(*stream_, *before_);
+    api.order(*stream_, *before_);
   } catch (const Error&) {  // the device is lost: its next use throws
   }
 }

@@ -28,24 +28,24 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// A slot for a thread that waits.
-struct Place {
+struct WaitSlot {
   std::mutex mutex;
   const std::function<std::string()>* describe = nullptr;  // null: free
   Clock::time_point since;
   bool timed = true;
 };
-constexpr int kPlaces = 16;
+constexpr int kSlots = 16;
 
 /// Work enqueued on a GPU that waits for other ranks, whether or not its thread waits.
 struct Enqueued {
   DeviceCommunicator* comm;
-  void* mark;
+  void* event;
   std::string words;
   Clock::time_point since;
 };
 
 struct Watch {
-  Place places[kPlaces];
+  WaitSlot slots[kSlots];
   std::mutex mutex;
   std::deque<Enqueued> enqueued;  // in order
   std::atomic<double> seconds{600};
@@ -66,7 +66,7 @@ constexpr int kInterruptedStatus = 130;  // the status that shells use for an en
 
 /// Removes entries from the front as long as their work has run.
 void drop_passed(std::deque<Enqueued>& enqueued) {
-  while (!enqueued.empty() && enqueued.front().comm->passed(enqueued.front().mark)) enqueued.pop_front();
+  while (!enqueued.empty() && enqueued.front().comm->event_passed(enqueued.front().event)) enqueued.pop_front();
 }
 
 void run(const Transport& transport, int rank) {
@@ -85,10 +85,10 @@ void run(const Transport& transport, int rank) {
       if (timed && seconds > 0 && now - since > std::chrono::duration<double>(seconds))
         end_job(transport, rank,
                 text(" has waited for ", seconds, " s in ", words(),
-                     "; the other ranks do not come (KASSETTE_RANKS_TIMEOUT sets the seconds)"),
+                     "; the other ranks did not join (KASSETTE_RANKS_TIMEOUT sets the limit)"),
                 1);
     };
-    for (Place& p : state().places) {
+    for (WaitSlot& p : state().slots) {
       std::lock_guard<std::mutex> lock(p.mutex);
       if (p.describe) check(p.since, p.timed, *p.describe);
     }
@@ -106,8 +106,8 @@ void run(const Transport& transport, int rank) {
 
 void abort_in_turn(const Transport& transport, int rank, int status) {
   constexpr int kMicroseconds = 100000, kMost = 20;
-  ::usleep(
-      static_cast<useconds_t>(kMicroseconds * (1 + std::min(rank, kMost))));  // and mpirun passes messages on first
+  // The wait also lets mpirun pass messages on first.
+  ::usleep(static_cast<useconds_t>(kMicroseconds * (1 + std::min(rank, kMost))));
   transport.abort(status);
 }
 
@@ -124,8 +124,8 @@ void watch_ranks(const Transport& transport, int rank) {
 }
 
 int watch(const std::function<std::string()>* describe, bool timed) {
-  for (int i = 0; i < kPlaces; ++i) {
-    Place& p = state().places[i];
+  for (int i = 0; i < kSlots; ++i) {
+    WaitSlot& p = state().slots[i];
     std::lock_guard<std::mutex> lock(p.mutex);
     if (p.describe) continue;
     p.describe = describe;
@@ -136,9 +136,9 @@ int watch(const std::function<std::string()>* describe, bool timed) {
   return -1;
 }
 
-void unwatch(int place) {
-  if (place < 0) return;
-  Place& p = state().places[place];
+void unwatch(int slot) {
+  if (slot < 0) return;
+  WaitSlot& p = state().slots[slot];
   std::lock_guard<std::mutex> lock(p.mutex);
   p.describe = nullptr;
 }
@@ -147,7 +147,7 @@ void watch_enqueued(DeviceCommunicator& comm, std::string words) {
   Watch& w = state();
   std::lock_guard<std::mutex> lock(w.mutex);
   drop_passed(w.enqueued);
-  w.enqueued.push_back({&comm, comm.mark(), std::move(words), Clock::now()});
+  w.enqueued.push_back({&comm, comm.record_event(), std::move(words), Clock::now()});
 }
 
 void set_ranks_timeout(double seconds) { state().seconds.store(seconds, std::memory_order_relaxed); }

@@ -18,7 +18,7 @@ void watch_ranks(const Transport& transport, int rank);
 /// Registers a waiting call, which `describe` names, until unwatch(). Unless `timed`, it may wait for ever. Returns the
 /// argument for unwatch(); -1 if too many calls are registered, and this one is not watched.
 int watch(const std::function<std::string()>* describe, bool timed = true);
-void unwatch(int place);
+void unwatch(int slot);
 /// Watches the work enqueued on a GPU through `comm` until it has run. `words` describe the call that enqueued the last
 /// of it.
 void watch_enqueued(DeviceCommunicator& comm, std::string words);

@@ -42,8 +42,8 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
   double top = HUGE_VAL;
   if (!max_value.is_none()) {
     write_scalar(&top, float64, max_value, "relu");
-    top =
-        std::min(in_dtype(std::max(top, 0.0), dtype), DBL_MAX);  // a top all the same, where float16 has no such number
+    // DBL_MAX, where float16 would round to infinity: that would mean that there is no top
+    top = std::min(in_dtype(std::max(top, 0.0), dtype), DBL_MAX);
   }
   return attribute_errors("relu", [&] { return general_relu(x, alpha, top, in_dtype(threshold, dtype)); });
 }

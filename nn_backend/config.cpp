@@ -11,7 +11,7 @@
 #include <string>
 
 #include "core/text.h"
-#include "nn_backend/engines.h"
+#include "nn_backend/load_backend.h"
 #include "nn_backend/settings.h"
 #include "nn_backend/snapshot.h"
 #include "nn_backend/windows.h"
@@ -65,17 +65,17 @@ void load_locked(Loading& l) {
 }
 
 void ensure_loaded() {
-  if (engine_in_use.load(std::memory_order_acquire) == Engine::unset) load_configuration();
+  if (active_backend.load(std::memory_order_acquire) == ActiveBackend::unset) load_configuration();
 }
 
 }  // namespace
 }  // namespace backend
 
 void ops::load_configuration() {
-  if (engine_in_use.load(std::memory_order_acquire) != Engine::unset) return;
+  if (active_backend.load(std::memory_order_acquire) != ActiveBackend::unset) return;
   backend::Loading& l = backend::loading();
   std::lock_guard<std::recursive_mutex> lock(l.mutex);
-  if (!l.now && engine_in_use.load(std::memory_order_acquire) == Engine::unset) backend::load_locked(l);
+  if (!l.now && active_backend.load(std::memory_order_acquire) == ActiveBackend::unset) backend::load_locked(l);
 }
 
 namespace backend {
@@ -84,7 +84,7 @@ void reload() {
   Loading& l = loading();
   std::lock_guard<std::recursive_mutex> lock(l.mutex);
   if (l.now) return;
-  engine_in_use.store(Engine::unset, std::memory_order_release);
+  active_backend.store(ActiveBackend::unset, std::memory_order_release);
   load_locked(l);
 }
 

@@ -10,7 +10,7 @@ namespace backend {
 // The first use of any K function reads keras.json and KERAS_BACKEND and loads the backend that they name. Throws
 // ValueError where it cannot be loaded, AssertionError on a bad value in the file.
 
-/// The name of the active backend, as it was configured. docs/engines.md lists what there is.
+/// The name of the active backend, as it was configured. docs/engines.md lists the available backends.
 KASSETTE_API Text backend();
 /// Reads keras.json and the environment anew and loads the backend, as Python's reload(K) does; for tests. What was set
 /// is lost.

@@ -35,8 +35,8 @@ DType dtype_of_branches(const Branch& a, const Branch& b) {
   return DType();
 }
 
-/// The branch that is taken, `value`; a number takes the shape of the tensor that it stands beside.
-Tensor beside(const Tensor& value, const Branch& taken, const Branch& other, const char* what);
+/// The branch that is taken, `value`; a number is broadcast to the shape of the other branch, if that is a tensor.
+Tensor broadcast_branch(const Tensor& value, const Branch& taken, const Branch& other, const char* what);
 
 /// A function's two branches, and what it calls them.
 struct Branches {
@@ -45,8 +45,8 @@ struct Branches {
   const char *yes_name, *no_name;
   Tensor force_yes(DType dtype) const { return force(yes, dtype, {what, yes_name}); }
   Tensor force_no(DType dtype) const { return force(no, dtype, {what, no_name}); }
-  Tensor taken_yes(DType dtype) const { return beside(force_yes(dtype), yes, no, what); }
-  Tensor taken_no(DType dtype) const { return beside(force_no(dtype), no, yes, what); }
+  Tensor taken_yes(DType dtype) const { return broadcast_branch(force_yes(dtype), yes, no, what); }
+  Tensor taken_no(DType dtype) const { return broadcast_branch(force_no(dtype), no, yes, what); }
 };
 
 Tensor elementwise_switch(const Tensor& condition, const Branches& b) {
@@ -68,7 +68,8 @@ bool is_tensor(const Branch& b) {
   return !Access::lazy(b) && is_tensor_operand(Access::value(b)) && tensor_of(Access::value(b)).defined();
 }
 
-/// Two tensors are held against each other whichever of them is taken; a number fits any.
+/// Throws unless the shapes and dtypes of two tensor branches agree, whichever is taken. A number agrees with any
+/// tensor.
 void check_branches(const Branch& a, const Branch& b, const char* what) {
   if (is_tensor(a) && is_tensor(b))
     autograd::common_spec(what, Access::body(tensor_of(Access::value(a))), Access::body(tensor_of(Access::value(b))));
@@ -76,7 +77,7 @@ void check_branches(const Branch& a, const Branch& b, const char* what) {
 
 bool on_tape(const Branch& b) { return is_tensor(b) && Access::body(tensor_of(Access::value(b))).node; }
 
-/// Of two values, both of which are there: which it is may be asked anew.
+/// Selects between two computed branches, so that a replay can select again.
 Tensor choose_at_replay(const Tensor& condition, const Branches& of) {
   DType dtype = dtype_of_branches(of.yes, of.no);
   return attribute_errors(of.what, [&] {
@@ -85,7 +86,7 @@ Tensor choose_at_replay(const Tensor& condition, const Branches& of) {
   });
 }
 
-Tensor beside(const Tensor& value, const Branch& taken, const Branch& other, const char* what) {
+Tensor broadcast_branch(const Tensor& value, const Branch& taken, const Branch& other, const char* what) {
   if ((Access::lazy(taken) && !Access::returns_number(taken)) || is_tensor(taken) || !is_tensor(other)) return value;
   return attribute_errors(what, [&] { return broadcast_like(value, tensor_of(Access::value(other))); });
 }
@@ -167,7 +168,7 @@ Tensor by_phase(const Branches& of, const Operand& training) {
     // Eager: the unset phase is test. If its branch turns out symbolic, both are traced and the phase may be fed.
     Tensor test = of.force_no(dtype);
     bool symbolic = test.symbolic() || (is_tensor(of.yes) && tensor_of(Access::value(of.yes)).symbolic());
-    if (!symbolic) return beside(test, of.no, of.yes, what);
+    if (!symbolic) return broadcast_branch(test, of.no, of.yes, what);
   }
   return choose(attribute_errors(what, [&] { return cast(phase, bool_); }), of);
 }

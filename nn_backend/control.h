@@ -8,20 +8,19 @@ namespace backend {
 
 /// then_expression where the condition holds, else else_expression. With a scalar condition only the chosen callable
 /// runs; a condition of higher rank selects element-wise, aligned with the leading axes. Both expressions have one
-/// shape and dtype. With callables a condition of variables alone is decided now, also in a function made of it later:
-/// make it inside K::symbolic to have it asked at each call. Throws ValueError where the condition's rank is above
-/// theirs. Section 2.14.2.
+/// shape and dtype. With callables, a condition that depends on variables alone is evaluated now, even if a function is
+/// made from the result later; call switch_ inside K::symbolic to have it evaluated at each call. Throws ValueError if
+/// the condition's rank is above theirs.
 KASSETTE_API Tensor switch_(const Operand& condition, const Branch& then_expression, const Branch& else_expression);
 
 /// x in training, else alt. `training`: a number, a tensor, or None for the learning phase, which is test unless it is
-/// fed, frozen or scoped. Section 2.14.3.
+/// fed, frozen or scoped.
 KASSETTE_API Tensor in_train_phase(const Branch& x, const Branch& alt, const Operand& training = None);
 /// alt in training, else x.
 KASSETTE_API Tensor in_test_phase(const Branch& x, const Branch& alt, const Operand& training = None);
 
 /// fn(... fn(fn(initializer, elems[0]), elems[1]) ..., elems[n-1]), along axis 0; without an initializer it starts from
-/// elems[0]. fn(acc, x) keeps shape and dtype of acc. On placeholders one node of the tape, for any length. Section
-/// 2.14.5.
+/// elems[0]. fn(acc, x) keeps shape and dtype of acc. On placeholders one node of the tape, for any length.
 KASSETTE_API Tensor foldl(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems,
                           const Operand& initializer = None, Name name = None);
 /// The same from the last element down to the first.

@@ -40,14 +40,14 @@ ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name pa
 
 Tensor convolve(const char* what, const Operand& x, const Operand& kernel, const ConvForm& how,
                 const char* kernel_name = "kernel") {
-  const DType dtype = dtype_beside(x, kernel);
+  const DType dtype = dtype_for_numbers(x, kernel);
   Arg input(x, dtype, what), weights(kernel, dtype, what);
   return convolution(dense(what, "x", input), dense(what, kernel_name, weights), how);
 }
 
 Tensor transposed(const char* what, const Operand& x, const Operand& kernel, const Dims& output_shape,
                   const ConvForm& how) {
-  const DType dtype = dtype_beside(x, kernel);
+  const DType dtype = dtype_for_numbers(x, kernel);
   Arg input(x, dtype, what), weights(kernel, dtype, what);
   dense(what, "x", input);
   return convolution_input_gradient(input, dense(what, "kernel", weights),
@@ -57,7 +57,7 @@ Tensor transposed(const char* what, const Operand& x, const Operand& kernel, con
 Tensor separable(const char* what, const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
                  ConvForm how) {
   if (is_tensor_operand(x)) dense(what, "x", tensor_of(x));
-  Arg pointwise(pointwise_kernel, is_tensor_operand(x) ? tensor_of(x).dtype() : dtype_beside(x, depthwise_kernel),
+  Arg pointwise(pointwise_kernel, is_tensor_operand(x) ? tensor_of(x).dtype() : dtype_for_numbers(x, depthwise_kernel),
                 what);
   dense(what, "pointwise_kernel", pointwise);
   how.depthwise = true;

@@ -25,7 +25,7 @@ Tensor value_as(const Operand& x, DType dtype, const char* what) {
   // Borrowed memory may be written by its owner, and a variable's by updates.
   const Body& b = Access::body(t);
   bool borrowed = b.storage && b.storage->kind == Storage::kBorrowed;
-  if (!is_tensor_operand(x) && b.device != context().place) return t.to(context().place);
+  if (!is_tensor_operand(x) && b.device != context().default_device) return t.to(context().default_device);
   if (!b.node && b.storage && !borrowed && b.dtype == dtype) return t;
   concrete_value(b, what);
   if (b.dtype == dtype && !borrowed) return t.detach();
@@ -69,7 +69,8 @@ Tensor sparse_placeholder(const TensorSpec& declared, Name name) {
   if (declared.rank < 1)
     fail<ValueError>({"placeholder", "shape"}, declared.rank < 0 ? "of unknown rank" : "is ()",
                      "; the rank of a sparse one must be known and at least 1");
-  Tensor values = named_leaf(Leaf::placeholder, TensorSpec(declared.dtype, {kUnknown}), context().place, {}, name);
+  Tensor values =
+      named_leaf(Leaf::placeholder, TensorSpec(declared.dtype, {kUnknown}), context().default_device, {}, name);
   // The name of the indices is for the message that nothing is fed to them.
   const char* own = Access::body(values).node->cell->name;
   std::string part = own ? text("indices of ", own) : "indices of a sparse placeholder";
@@ -125,10 +126,11 @@ Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name)
   KASSETTE_DISPATCH(constant, value, dtype, shape, name);
   if (is_tensor_operand(value)) refuse_sparse({"constant", "value"}, tensor_of(value));
   if (shape.size_ < 0 && !shape.whole_) return value_as(value, dtype, "constant");
-  const Device place = is_tensor_operand(value) ? Device() : context().place;
+  const Device place = is_tensor_operand(value) ? Device() : context().default_device;
   Tensor t;
   {
-    Scoped<Device> here(context().place, cpu);  // a number is copied to the device as one element, and filled there
+    // A number is copied to the device as one element, and filled there.
+    Scoped<Device> here(context().default_device, cpu);
     t = value_as(value, dtype, "constant");
   }
   Tensor to = dims_tensor(shape, "constant");
@@ -143,7 +145,7 @@ Tensor placeholder(const Dims& shape, Scalar ndim, DType dtype, bool sparse, Nam
   spec.dtype = dtype.given() ? dtype : default_float();
   declare(shape, ndim, spec);
   if (sparse) return sparse_placeholder(spec, name);
-  return named_leaf(Leaf::placeholder, spec, context().place, {}, name);
+  return named_leaf(Leaf::placeholder, spec, context().default_device, {}, name);
 }
 
 namespace {
@@ -154,13 +156,15 @@ Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* 
   TensorSpec spec;
   if (to.symbolic()) {
     Tensor one = scalar_tensor(value, dtype, what);
-    Tensor dynamic = attribute_errors(what, [&] { return apply1(broadcast_to_op, {one.to(context().place), to}); });
+    Tensor dynamic = attribute_errors(what, [&] {
+      return apply1(broadcast_to_op, {one.to(context().default_device), to});
+    });
     spec = Access::body(dynamic);
     if (!spec.known()) return dynamic;
   } else {
     spec = shape_from(to, dtype, what);
   }
-  return as_variable(filled_with(value, spec, context().place, what), name);
+  return as_variable(filled_with(value, spec, context().default_device, what), name);
 }
 Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   Arg like(x, DType(), what);

@@ -5,7 +5,7 @@
 
 namespace kassette {
 
-/// What an optimizer applies to a variable after each update: weights -> weights that keep to it.
+/// A function that an optimizer applies to a variable after each update: weights -> constrained weights.
 using Constraint = KeptCallable<Tensor(const Tensor& w)>;
 /// The attribute `constraint` of a variable: what it was made with. Throws TypeError for what is not a variable.
 KASSETTE_API Constraint constraint_of(const Tensor& variable);
@@ -17,8 +17,8 @@ namespace backend {
 
 /// A tensor that K::update can change, with that initial value: floatx unless dtype is given, the shape of the value. A
 /// tensor of another dtype is cast. The constraint is kept for optimizers (constraint_of), never applied here. Throws
-/// ValueError where the value is symbolic. A sparse value gives a sparse tensor with the dtype it has, which is no
-/// variable. Section 2.2.
+/// ValueError where the value is symbolic. A sparse value gives a sparse tensor with the dtype it has, which is not a
+/// variable.
 KASSETTE_API Tensor variable(const Operand& value, DType dtype = None, Name name = None,
                              const Constraint& constraint = None);
 /// A tensor with that value and no history: floatx unless dtype is given. With a shape, a number fills it and a list or

@@ -40,7 +40,7 @@ namespace {
 
 /// Labels and lengths, which come in any dtype, floats too, as int64.
 Tensor integers(const Operand& x, const char* what, const char* which) {
-  Tensor t = as_tensor(x, int64, what, Fractions::cut);
+  Tensor t = as_tensor(x, int64, what, Fractions::truncate);
   if (!t.defined()) fail_empty({what, which});
   refuse_sparse({what, which}, t);
   if (t.dtype().is_bool()) fail<TypeError>({what, which}, "is bool, not a number; cast it first (K::cast)");

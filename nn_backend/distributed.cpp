@@ -132,12 +132,12 @@ Tensors all_reduce(const Tensors& xs, Reduction how, const World& world) {
 namespace {
 
 /// Collects gradients as they become complete, and reduces them in messages of a given size.
-class Buckets final : public autograd::Completions {
+class Buckets final : public autograd::GradientHook {
  public:
   Buckets(const Tensors& variables, Reduction how, const GradientOptions& options, RankGroup& group)
       : variables_(variables), how_(static_cast<ops::Reduction>(how)), options_(options), group_(group) {}
 
-  void complete(std::int64_t i, const Tensor& g) override {
+  void on_gradient(std::int64_t i, const Tensor& g) override {
     const Body &x = Access::body(variables_[i]), &b = Access::body(g);
     members_.push_back(i);
     values_.push_back(g);
@@ -148,14 +148,14 @@ class Buckets final : public autograd::Completions {
 
   /// The reduced gradients.
   Tensors reduce(Tensors gradients) {
-    const bool aside =
-        options_.overlap && !buckets_.empty();  // with a single bucket no computation is left to overlap with
-    close(aside);
+    // with a single bucket no computation is left to overlap with
+    const bool in_background = options_.overlap && !buckets_.empty();
+    close(in_background);
     Tensor token;
     for (Bucket& bucket : buckets_) {
       Tensors xs;
       for (std::int64_t i : bucket.members) xs.push_back(gradients[i]);
-      token = all_reduce_start(xs, token, how_, group_, aside, std::move(bucket.job));
+      token = all_reduce_start(xs, token, how_, group_, in_background, std::move(bucket.job));
       bucket.token = token;
     }
     for (Bucket& bucket : buckets_) {
@@ -173,10 +173,10 @@ class Buckets final : public autograd::Completions {
     Ref<ReduceJob> job;
     Tensor token;
   };
-  void close(bool aside) {
+  void close(bool in_background) {
     if (members_.empty()) return;
     Ref<ReduceJob> job;
-    if (now_) job = ReduceJob::begin(values_, how_, group_, aside);
+    if (now_) job = ReduceJob::begin(values_, how_, group_, in_background);
     buckets_.push_back({std::move(members_), std::move(job), Tensor()});
     members_.clear();
     values_ = Tensors();
@@ -196,13 +196,13 @@ class Buckets final : public autograd::Completions {
 };
 
 Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options,
-                          const World& world, autograd::SavedValues kept) {
+                          const World& world, autograd::SavedValues saved) {
   check({"gradients", "loss"}, loss);
   return together({"gradients", "variables"}, variables, world, [&](RankGroup& g) {
     if (how != sum && how != mean)
       fail<ValueError>({"gradients", "how"}, "must be sum or mean: gradients are added or averaged over the ranks");
     Buckets buckets(variables, how, options, g);
-    return buckets.reduce(autograd::gradients(loss, variables, kept, &buckets));
+    return buckets.reduce(autograd::gradients(loss, variables, saved, &buckets));
   });
 }
 

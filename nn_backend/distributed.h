@@ -111,7 +111,7 @@ KASSETTE_API void save(Name path, const NamedTensors& tensors, const NamedTensor
 KASSETTE_API NamedTensors load(Name path, const LoadOptions& options = {}, const World& world = World());
 
 /// How many seconds a rank waits for others before it ends the job with a line that says where it waits; 0: for ever.
-/// At the start what KASSETTE_RANKS_TIMEOUT says, else 600.
+/// Initially KASSETTE_RANKS_TIMEOUT, or 600.
 KASSETTE_API void set_timeout(double seconds);
 
 }  // namespace distributed

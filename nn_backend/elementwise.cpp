@@ -25,7 +25,7 @@ double number(const Operand& x) {
 }
 
 /// A bound, which may broadcast to x, not x to it.
-Tensor bound_beside(const Tensor& x, const Operand& operand, ShapeCheck which) {
+Tensor bound_like(const Tensor& x, const Operand& operand, ShapeCheck which) {
   Arg bound(operand, x.dtype(), "clip");
   if (!bound.tensor().defined()) fail_empty({"clip", which == ShapeCheck::min_of_clip ? "min_value" : "max_value"});
   return assert_shape_of(which, bound, x);
@@ -34,9 +34,9 @@ Tensor bound_beside(const Tensor& x, const Operand& operand, ShapeCheck which) {
 /// Bounds one after the other, as they are: for integers and tensors.
 Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high) {
   if (high.is_none())
-    return low.is_none() ? copy_if_variable(x) : ops::maximum(x, bound_beside(x, low, ShapeCheck::min_of_clip));
-  Tensor y = ops::minimum(x, bound_beside(x, high, ShapeCheck::max_of_clip));
-  return low.is_none() ? y : ops::maximum(y, bound_beside(x, low, ShapeCheck::min_of_clip));
+    return low.is_none() ? copy_if_variable(x) : ops::maximum(x, bound_like(x, low, ShapeCheck::min_of_clip));
+  Tensor y = ops::minimum(x, bound_like(x, high, ShapeCheck::max_of_clip));
+  return low.is_none() ? y : ops::maximum(y, bound_like(x, low, ShapeCheck::min_of_clip));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ struct FunctionAccess {
   static const Plan* plan(const Function& f) { return f.plan_; }
 };
 
-// - functions of and for external backends ----------------------------------------------------------------------------
+// ---- functions of and for external backends -------------------------------------------------------------------------
 
 namespace {
 
@@ -61,7 +61,7 @@ engine::Value box(const Function& f) {
 template <>
 struct ops::Unbox<Function> {
   static Function from(const engine::Value& v) {
-    const engine::Code* code = EngineAccess::code(v);
+    const engine::Code* code = ExternalBackendAccess::code(v);
     if (!code) fail<TypeError>({"engine"}, "code is expected");
     if (code->run == run_function) return *static_cast<const Function*>(code->state);
     return FunctionAccess::make(Plan::external(v));
@@ -99,7 +99,7 @@ Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
   int i = 0;
   for (const Operand& feed : feeds) {
     DType dtype = i < plan_->n_inputs() ? plan_->input_spec(i).dtype : DType();
-    args.push_back(feed.is_none() ? Tensor() : as_tensor(feed, dtype, "function", Fractions::cut));
+    args.push_back(feed.is_none() ? Tensor() : as_tensor(feed, dtype, "function", Fractions::truncate));
     ++i;
   }
   return (*this)(args);
@@ -165,9 +165,9 @@ void check_pair(const SetPair& pair) {
   }
 }
 
-/// The value of a pair where its variable is: a single number of the CPU is brought there, that of a variable at each
-/// call.
-Tensor beside_variable(const Tensor& variable, const Tensor& value, int number) {
+/// The value of a pair on the device of its variable: a single number on the CPU is copied there, that of a variable at
+/// each call.
+Tensor move_to_variable_device(const Tensor& variable, const Tensor& value, int number) {
   Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
   Tensor there = number_on(value, variable.device());
   if (there.device() != variable.device())
@@ -185,7 +185,7 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     if (second.defined()) {
       if (!is_variable_body(b))
         fail_item<TypeError>("function", "update", i, "does not begin with a variable; make it with K::variable");
-      request.set_pairs.push_back({first, beside_variable(first, second, i), i});
+      request.set_pairs.push_back({first, move_to_variable_device(first, second, i), i});
       check_pair(request.set_pairs.back());
       continue;
     }
@@ -331,14 +331,14 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
 namespace {
 
 /// The gradient of a sparse tensor is one with the same indices: that of its values.
-Tensors gradients_of(const Tensor& loss, const Tensors& variables, SavedValues kept) {
+Tensors gradients_of(const Tensor& loss, const Tensors& variables, SavedValues saved) {
   refuse_sparse({"gradients", "loss"}, loss);
   bool sparse = false;
   for (const Tensor& t : variables) sparse = sparse || is_sparse(t);
-  if (!sparse) return autograd::gradients(loss, variables, kept);
+  if (!sparse) return autograd::gradients(loss, variables, saved);
   Tensors dense;
   for (const Tensor& t : variables) dense.push_back(is_sparse(t) ? sparse_part(t, kValues) : t);
-  Tensors g = autograd::gradients(loss, dense, kept);
+  Tensors g = autograd::gradients(loss, dense, saved);
   for (std::int64_t i = 0; i < g.size(); ++i)
     if (is_sparse(variables[i]) && g[i].defined()) g[i] = with_values(variables[i], g[i]);
   return g;
@@ -370,12 +370,12 @@ Tensors stop_gradient(const Tensors& variables) {
   return out;
 }
 
-// - learning phase ----------------------------------------------------------------------------------------------------
+// ---- learning phase -------------------------------------------------------------------------------------------------
 
 Tensor learning_phase() {
   KASSETTE_DISPATCH(learning_phase);
   int frozen = frozen_phase.load(std::memory_order_relaxed);
-  if (const int scoped = context().phase; scoped >= 0) frozen = scoped;
+  if (const int scoped = context().scoped_phase; scoped >= 0) frozen = scoped;
   if (frozen >= 0) {
     Tensor t = scalar_tensor(Scalar(frozen), int32, "learning_phase");
     Access::body(t).flags |= kPhase;
@@ -409,14 +409,14 @@ void clear_session() {
   frozen_phase.store(-1, std::memory_order_relaxed);
 }
 
-LearningPhaseScope::LearningPhaseScope(int value) : old_(context().phase) {
+LearningPhaseScope::LearningPhaseScope(int value) : old_(context().scoped_phase) {
   if (value != 0 && value != 1)
     fail<ValueError>({"LearningPhaseScope", "value"}, "is ", value, "; it must be 0 (test) or 1 (train)");
-  context().phase = value;
+  context().scoped_phase = value;
 }
-LearningPhaseScope::~LearningPhaseScope() { context().phase = old_; }
+LearningPhaseScope::~LearningPhaseScope() { context().scoped_phase = old_; }
 
-// - scopes ------------------------------------------------------------------------------------------------------------
+// ---- scopes ---------------------------------------------------------------------------------------------------------
 
 NoGradient::NoGradient() : old_(context().recording) { context().recording = false; }
 NoGradient::~NoGradient() { context().recording = old_; }
@@ -444,15 +444,13 @@ struct AfterElsewhere final : After {
 };
 /// One of our scopes for use by an external backend: code that ends it.
 engine::Value scope_as_code(const Tensors& updates) {
-  struct Held {
-    explicit Held(const Tensors& list) : scope(new ControlDependencies(list)) {}
-    std::unique_ptr<ControlDependencies> scope;
-  };
+  using Scope = std::unique_ptr<ControlDependencies>;
   auto end = [](void* state, const engine::Value*, int) -> engine::Value {
-    static_cast<Held*>(state)->scope.reset();
+    static_cast<Scope*>(state)->reset();
     return None;
   };
-  return engine::Code{end, [](void* state) { delete static_cast<Held*>(state); }, new Held(updates)};
+  return engine::Code{end, [](void* state) { delete static_cast<Scope*>(state); },
+                      new Scope(std::make_unique<ControlDependencies>(updates))};
 }
 
 struct AfterList final : AfterUpdates, After {
@@ -470,8 +468,8 @@ struct AfterList final : AfterUpdates, After {
 
 }  // namespace
 
-ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr), old_(context().after) {
-  if (leaves_engine()) {
+ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr), old_(context().pending_updates) {
+  if (runs_externally()) {
     auto* elsewhere = new AfterElsewhere;
     std::unique_ptr<After> held(elsewhere);
     elsewhere->end = route(
@@ -481,22 +479,22 @@ ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr
   }
   Context& c = context();
   if (updates.empty()) {
-    c.after = nullptr;
+    c.pending_updates = nullptr;
     return;
   }
   auto* list = new AfterList;
-  list->outer = c.after;
+  list->outer = c.pending_updates;
   for (const Tensor& t : updates)
     if (t.defined() && Access::body(t).node && Access::body(t).node->op == &update_op) list->updates.push_back(t);
   list_ = static_cast<After*>(list);
-  c.after = list;
+  c.pending_updates = list;
 }
 ControlDependencies::~ControlDependencies() {
-  context().after = static_cast<const AfterUpdates*>(old_);
+  context().pending_updates = static_cast<const AfterUpdates*>(old_);
   delete static_cast<After*>(list_);
 }
 
-// - name scopes -------------------------------------------------------------------------------------------------------
+// ---- name scopes ----------------------------------------------------------------------------------------------------
 
 std::string scoped_name(Name name) {
   const char* prefix = context().name_scope;

@@ -9,8 +9,8 @@ namespace autograd {
 class Plan;
 }
 
-/// A segment of the tape that can be played again: what K::function returns. Copies share it; threads may call it at
-/// once.
+/// A segment of the tape that can be replayed: what K::function returns. Copies share it; threads may call it
+/// concurrently.
 class KASSETTE_API Function {
  public:
   Function() noexcept : plan_(nullptr) {}
@@ -31,8 +31,8 @@ class KASSETTE_API Function {
   friend struct FunctionAccess;
 };
 
-/// Whether y is computed from x: whether x, or for a placeholder or variable its value at a call, is among what the ops
-/// recorded for y read, in bodies of loops and functions too. True where they are the same tensor. Gradients may still
+/// Whether y depends on x: whether the ops recorded for y, including those in bodies of loops and functions, read x
+/// (or, if x is a placeholder or variable, its value at a call). True if they are the same tensor. Gradients may still
 /// be None between the two.
 KASSETTE_API bool depends_on(const Tensor& y, const Tensor& x);
 
@@ -76,7 +76,6 @@ struct FunctionOptions {
 
 /// A function of placeholders (or of any tensors on the tape): inputs -> outputs, with updates applied after the
 /// outputs are computed. Throws ValueError for an input that is not on the tape and for an update that already ran.
-/// Section 2.13.1.
 KASSETTE_API Function function(const Tensors& inputs, const Tensors& outputs, const Updates& updates = {});
 KASSETTE_API Function function(const Tensors& inputs, const Tensors& outputs, const FunctionOptions& options);
 /// The same over a callable (tensors -> tensors), which runs once, now, on placeholders like `inputs`: placeholders,
@@ -87,13 +86,13 @@ KASSETTE_API Function function(Callable<Tensors(const Tensors&)> func, const Ten
 
 /// d(sum of loss)/dv for each of the variables, which may be variables, placeholders or any tensors on the tape; an
 /// empty Tensor where the loss does not depend on v. Gradients are tensors on the tape themselves: any order. Throws
-/// ValueError where v was never recorded (a constant). Section 2.13.2.
+/// ValueError where v was never recorded (a constant).
 KASSETTE_API Tensors gradients(const Tensor& loss, const Tensors& variables);
 /// The same for a loss that is no longer needed, a temporary or std::move(loss): memory that no other tensor holds is
 /// freed during the pass; if a gradient is differentiated later, the values are recomputed.
 KASSETTE_API Tensors gradients(Tensor&& loss, const Tensors& variables);
 
-/// The same value, through which no gradient flows. Section 2.13.3.
+/// The same value, through which no gradient flows.
 KASSETTE_API Tensor stop_gradient(const Tensor& variables);
 KASSETTE_API Tensors stop_gradient(const Tensors& variables);
 
@@ -114,11 +113,11 @@ class KASSETTE_API NoGradient {
 [[nodiscard]] inline NoGradient no_gradient() { return NoGradient(); }
 
 /// 0 (test) or 1 (train): a symbol with default 0 that may be listed among a function's inputs, or, where it is frozen
-/// by set_learning_phase or a LearningPhaseScope, a constant. int32, shape (). Section 2.1.
+/// by set_learning_phase or a LearningPhaseScope, a constant. int32, shape ().
 KASSETTE_API Tensor learning_phase();
 /// Freezes the learning phase; throws ValueError unless value is 0 or 1. clear_session thaws it.
 KASSETTE_API void set_learning_phase(Scalar value);
-/// Forgets uids and the frozen learning phase. Tensors and variables stay as they are and can be read. Section 2.1.
+/// Forgets uids and the frozen learning phase. Tensors and variables stay as they are and can be read.
 KASSETTE_API void clear_session();
 /// Freezes the learning phase on this thread while it lives.
 class KASSETTE_API LearningPhaseScope {
@@ -175,13 +174,13 @@ InScope<F, Scope::kEager> eager(F func) {
   return InScope<F, Scope::kEager>(static_cast<F&&>(func));
 }
 
-/// While it lives, reads of the variables that `updates` change stand for the values after those updates. Update ops
-/// that already ran have no part in it: the variable has the value. An empty list clears the outer ones.
+/// While it lives, reads of the variables that `updates` change stand for the values after those updates. Updates that
+/// already ran are ignored: the variable has its new value. An empty list disables outer scopes.
 class KASSETTE_API ControlDependencies {
  public:
   explicit ControlDependencies(const Tensors& updates);
-  explicit ControlDependencies(std::initializer_list<Tensor> updates)
-      : ControlDependencies(Tensors(updates)) {}  // else ({add}) may be a copy
+  // without it, ({add}) may be a copy
+  explicit ControlDependencies(std::initializer_list<Tensor> updates) : ControlDependencies(Tensors(updates)) {}
   ~ControlDependencies();
   ControlDependencies(const ControlDependencies&) = delete;
   ControlDependencies& operator=(const ControlDependencies&) = delete;

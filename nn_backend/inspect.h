@@ -145,6 +145,7 @@ std::int64_t total_of(const R& range) {
   else return -1;
 }
 
+/// A range whose iterators advance a ProgressBar.
 template <class R>
 class Progress {
  public:
@@ -171,6 +172,7 @@ class Progress {
   R range_;  // a reference where a name was given
   ProgressBar bar_;
 };
+/// The range of the integers from 0 to n - 1.
 struct Count {
   struct Iterator {
     std::int64_t i;

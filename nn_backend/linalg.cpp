@@ -18,8 +18,8 @@ namespace {
 
 bool sparse_operand(const Operand& x) { return is_tensor_operand(x) && is_sparse(tensor_of(x)); }
 
-/// What the product of a sparse matrix with a dense matrix or vector asks of the two; an unknown rank is decided at the
-/// call.
+/// Throws unless a sparse matrix and a dense matrix or vector can be multiplied. An unknown rank is checked when the
+/// function is called.
 void check_sparse(const Body& sparse, const Body& dense, std::int64_t k, std::int64_t of_sparse, bool first) {
   const TensorSpec &s = sparse, &d = dense;
   auto both = [&] { return first ? text("sparse ", s, " x ", d) : text(d, " x sparse ", s); };
@@ -47,7 +47,7 @@ Tensor dot_before_sparse(const Tensor& x, const Tensor& y) {
 
 Tensor dot(const Operand& x, const Operand& y) {
   KASSETTE_DISPATCH(dot, x, y);
-  DType dtype = dtype_beside(x, y);
+  DType dtype = dtype_for_numbers(x, y);
   if (bool first = sparse_operand(x); first || sparse_operand(y)) {
     if (first && sparse_operand(y))
       fail<NotImplementedError>({"dot"}, "both operands are sparse; densify one of them: K::to_dense(y)");
@@ -61,13 +61,13 @@ Tensor dot(const Operand& x, const Operand& y) {
 
 Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes& axes) {
   KASSETTE_DISPATCH(batch_dot, x_operand, y_operand, axes);
-  DType dtype = dtype_beside(x_operand, y_operand);
+  DType dtype = dtype_for_numbers(x_operand, y_operand);
   Arg x(x_operand, dtype, "batch_dot"), y(y_operand, dtype, "batch_dot");
   if (axes.size_ == 0 || axes.size_ > 2)
     fail<ValueError>({"batch_dot", "axes"}, "are ", axes.size_,
                      "; there must be one of x and one of y, or one that stands for both");
   bool given = axes.size_ > 0;
-  int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : kUsualAxis;
+  int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : kDefaultAxis;
   return attribute_errors("batch_dot", [&] { return ops::batch_dot(x, y, of_x, of_y); });
 }
 

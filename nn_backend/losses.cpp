@@ -32,13 +32,13 @@ void check_floats(const char* what, const Tensor& x) {
 /// Half types as float32: in float16 1 - epsilon is 1.
 Tensor wide(const Tensor& x) { return Access::body(x).dtype.size() < 4 ? cast(x, float32) : x; }
 
-/// Float ids, of which NaN becomes one that is out of range: a cast would make class 0 of it.
+/// Class ids in which a NaN is an id that is out of range, where a cast to integers would give class 0.
 Tensor class_ids(const Tensor& target) {
   return Access::body(target).dtype.is_float() ? where(equal(target, target), target, -1.0) : target;
 }
 
-/// Class ids in the shape of z without its last axis: they have it, or another rank and as many elements.
-Tensor ids_beside(const Tensor& target, const Tensor& z) {
+/// Class ids reshaped to z's shape without the last axis, if they have as many elements.
+Tensor ids_shaped_like(const Tensor& target, const Tensor& z) {
   if (!target.defined()) fail_empty({"sparse_categorical_crossentropy", "target"});
   Tensor ids = cast(class_ids(target), int64);
   const Body &i = Access::body(ids), &o = Access::body(z);
@@ -73,7 +73,7 @@ Tensor axis_to_end(const Tensor& x, int axis) {
 Tensor categorical_crossentropy(const Operand& target, const Operand& output, bool from_logits, int axis) {
   KASSETTE_DISPATCH(categorical_crossentropy, target, output, from_logits, axis);
   const char* what = "categorical_crossentropy";
-  DType dtype = dtype_beside(output, target);
+  DType dtype = dtype_for_numbers(output, target);
   Arg o(output, dtype, what), t(target, dtype, what);
   check_floats(what, o);
   checked_axes(what, o, axis, /*keepdims=*/false);
@@ -101,15 +101,15 @@ Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& out
   return attribute_errors(what, [&] {
     Tensor z = from_logits ? o.tensor() : wide(o);
     if (axis != -1 && Access::body(z).rank > 0) z = axis_to_end(z, axis);
-    if (from_logits) return sparse_softmax_cross_entropy(ids_beside(t, z), z);
-    return cast(sparse_probability_cross_entropy(ids_beside(t, z), z, epsilon()), o.body().dtype);
+    if (from_logits) return sparse_softmax_cross_entropy(ids_shaped_like(t, z), z);
+    return cast(sparse_probability_cross_entropy(ids_shaped_like(t, z), z, epsilon()), o.body().dtype);
   });
 }
 
 Tensor binary_crossentropy(const Operand& target, const Operand& output, bool from_logits) {
   KASSETTE_DISPATCH(binary_crossentropy, target, output, from_logits);
   const char* what = "binary_crossentropy";
-  DType dtype = dtype_beside(output, target);
+  DType dtype = dtype_for_numbers(output, target);
   Arg o(output, dtype, what), t(target, dtype, what);
   check_floats(what, o);
   if (from_logits) return attribute_errors(what, [&] { return sigmoid_cross_entropy(t, o); });

@@ -7,7 +7,7 @@ namespace kassette {
 namespace backend {
 
 /// The cross-entropy of `output`, scores that are normalised along the axis to probabilities and clipped by epsilon, or
-/// logits, against the distribution `target` of the same shape. The axis goes. Throws ValueError where the shapes
+/// logits, against the distribution `target` of the same shape. The axis is removed. Throws ValueError if the shapes
 /// differ or the axis is out of range.
 KASSETTE_API Tensor categorical_crossentropy(const Operand& target, const Operand& output, bool from_logits = false,
                                              int axis = -1);

@@ -118,7 +118,7 @@ std::int64_t extent_of_patches(const char* what, std::int64_t places, std::int64
 /// of that place.
 Tensor local(const char* what, int axes, const Operand& inputs, const Operand& kernel, const std::int64_t* size,
              const std::int64_t* stride, const std::int64_t* places, bool channels_first) {
-  const DType dtype = dtype_beside(inputs, kernel);
+  const DType dtype = dtype_for_numbers(inputs, kernel);
   Arg x(inputs, dtype, what), w(kernel, dtype, what);
   dense(what, "inputs", x);
   const Body &b = x.body(), &k = Access::body(dense(what, "kernel", w));
@@ -148,7 +148,7 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
       fail<ValueError>({what, "inputs"}, static_cast<const TensorSpec&>(b), " have ", n,
                        " elements along an axis, and ", places[i], " patches take ", extent[i]);
   }
-  // An index ends where x ends, a slice refuses to: unknown sizes are checked when they are known.
+  // Indexing clips at the end of x, a slice throws; it also checks sizes that are unknown until the call.
   Tensor covered = x.tensor();
   if (!b.known()) {
     std::vector<std::int64_t> count(axes + 2, -1);
@@ -163,13 +163,12 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   // (batch, places..., taps, channels), or channels before space and taps last.
   Tensor patches = ops::stack(parts, channels_first ? axes + 2 : axes + 1);
   if (channels_first) {
-    if (axes == 1)
-      patches = permute(patches, {2, 0, 3, 1});        // features are positions first: one axis has no other order
-    else patches = permute(patches, {2, 3, 0, 1, 4});  // places..., batch, channels, taps
+    // Features are positions first: one axis has no other order. With two: places..., batch, channels, taps.
+    patches = axes == 1 ? permute(patches, {2, 0, 3, 1}) : permute(patches, {2, 3, 0, 1, 4});
   } else {
     patches = axes == 1 ? permute(patches, {1, 0, 2, 3}) : permute(patches, {1, 2, 0, 3, 4});
   }
-  // Sizes that are inferred would hide a wrong number of channels, and cannot be where there are no elements.
+  // -1 in a reshape would hide a wrong number of channels, and cannot be inferred without elements.
   const bool known_batch = b.rank >= 0 && b.dims[0] >= 0;
   const Tensor size_now = known_batch ? Tensor() : shape_of(x, int64)[0];
   const Dim batch = known_batch ? Dim(b.dims[0]) : Dim(size_now);
@@ -208,7 +207,7 @@ Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& ke
     const bool channels_first = is_channels_first({what, "data_format"}, data_format);
     numbers_for(what, "kernel_size", kernel_size, 1, &size);
     numbers_for(what, "strides", strides, 1, &stride);
-    Arg w(kernel, dtype_beside(inputs, kernel), what);
+    Arg w(kernel, dtype_for_numbers(inputs, kernel), what);
     const std::int64_t places = known_size(what, Access::body(dense(what, "kernel", w)), 0);
     return local(what, 1, inputs, w.tensor(), &size, &stride, &places, channels_first);
   });
@@ -232,7 +231,7 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
   const char* what = "bias_add";
   return attribute_errors(what, [&] {
     const bool channels_first = is_channels_first({what, "data_format"}, data_format);
-    const DType dtype = dtype_beside(x_operand, bias_operand);
+    const DType dtype = dtype_for_numbers(x_operand, bias_operand);
     Arg x(x_operand, dtype, what), bias(bias_operand, dtype, what);
     dense(what, "x", x);
     const TensorSpec &s = x.body(), &b = Access::body(dense(what, "bias", bias));

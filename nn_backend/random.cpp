@@ -30,7 +30,7 @@ double number(const Operand& x, const char* what) {
 }
 
 /// A key for an op on these tensors: if one of them is symbolic, so is the key.
-Tensor key_beside(std::initializer_list<const Tensor*> tensors, const Scalar& seed, const char* what) {
+Tensor key_for(std::initializer_list<const Tensor*> tensors, const Scalar& seed, const char* what) {
   bool symbolic = context().symbolic;
   for (const Tensor* t : tensors) symbolic |= t->symbolic();
   Scoped<bool> scope(context().symbolic, symbolic);
@@ -46,7 +46,7 @@ struct Sample {
   Sample(const char* name, const Dims& shape, DType given)
       : what(name), dtype(given.given() ? given : default_float()), dims(dims_tensor(shape, name)) {}
   Draw draw(const Scalar& seed) {
-    key = key_beside({&dims}, seed, what);
+    key = key_for({&dims}, seed, what);
     return {key, dims, dtype};
   }
   void check_float() const {
@@ -140,7 +140,7 @@ Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval,
 }
 
 /// Copies bounds from the CPU to the device of the samples.
-Tensor beside(const Tensor& bound, Device place) {
+Tensor on_device(const Tensor& bound, Device place) {
   return place != cpu && bound.device() == cpu ? bound.to(place) : bound;
 }
 
@@ -193,7 +193,7 @@ Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& m
   Tensor low = s.parameter(minval, "minval"), high = s.parameter(maxval, "maxval");
   return attribute_errors(s.what, [&] {
     const Draw draw = s.draw(seed);
-    return random_between(draw, beside(low, draw.device), beside(high, draw.device));
+    return random_between(draw, on_device(low, draw.device), on_device(high, draw.device));
   });
 }
 
@@ -224,7 +224,7 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   Tensor dims =
       noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout", "noise_shape");
   if (level == 0) return t.tensor();
-  Tensor key = key_beside({&t.tensor(), &dims}, seed, "dropout");
+  Tensor key = key_for({&t.tensor(), &dims}, seed, "dropout");
   return ops::dropout(t, key, dims, level);
 }
 

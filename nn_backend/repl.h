@@ -83,12 +83,12 @@ KASSETTE_API void show(std::nullptr_t value, std::ostream* inside = nullptr);
 template <class T>
 void show(const T& value, std::ostream* inside = nullptr);
 
-/// What this thread's scopes are now (recording, learning phase, device...), and back to that: after a jump out of the
-/// middle of something, which ends no scope.
+/// Saves this thread's scope state (recording, learning phase, device, ...), and restores it after a longjmp, which
+/// runs no destructors.
 KASSETTE_API void remember_scopes();
 KASSETTE_API void return_to_scopes();
-/// Whether the library stays in order if this thread jumps out of what it does: no other thread works for it, and it
-/// frees no history. Safe in signal handlers.
+/// Whether a longjmp out of the library is safe now: no other thread is working for this one, and it is not freeing
+/// history. Safe in signal handlers.
 KASSETTE_API bool may_jump() noexcept;
 
 namespace detail {

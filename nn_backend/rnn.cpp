@@ -66,7 +66,7 @@ Tensor mask_of(const Operand& given, const autograd::LoopForm& form) {
   const Body& b = Access::body(mask);
   if (b.rank < 0) fail_unknown_rank({form.what, "mask"});
   mask = cast(mask, bool_);
-  if (b.rank != 3 || differ(b.dims[2], 1)) return mask;  // scan refuses masks of another rank than 2
+  if (b.rank != 3 || differ(b.dims[2], 1)) return mask;  // the loop refuses masks of another rank than 2
   return attribute_errors(form.what, [&] { return squeeze(mask, 2); });
 }
 

@@ -85,8 +85,9 @@ struct RnnOptions {
 /// On placeholders rnn is one node of the tape which holds the step, recorded once, for any number of samples and
 /// times: a C++ `if` in the step is decided while it is recorded, and stays so; K::switch_ decides at each time.
 /// `unroll` records each time instead. Without any time, outputs are empty, and last_output is zeros of the shape that
-/// a step on zeros gives. Throws ValueError for inputs of rank < 3, a mask of another shape or without states, states
-/// that change their number or shape, unroll over an unknown time; TypeError for states that change dtype.
+/// a step on zeros gives.
+/// Throws ValueError for inputs of rank < 3, a mask of another shape or without states, states that change their number
+/// or shape, unroll over an unknown time; TypeError for states that change dtype.
 KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states,
                            bool go_backwards = false, const Operand& mask = None, const Tensors& constants = None,
                            bool unroll = false, const Operand& input_length = None, bool time_major = false,

@@ -80,7 +80,7 @@ void write_defaults(const std::string& file) noexcept {
       ::mkdir(file.substr(0, at).c_str(), 0755);
     io::OutputFile out("keras.json", file, 0644);
     out.write(std::string(kDefaults));
-    out.commit(io::OutputFile::Existing::keep);
+    out.commit(io::OutputFile::IfExists::keep);
   } catch (const std::exception& e) {
     log_debug(text("keras.json: not written: ", e.what()));
   }
@@ -149,8 +149,8 @@ std::string word(const std::string& file, const char* field, const Field& value,
   fail<AssertionError>({}, file, ": ", field, " is ", excerpt(value.json), "; it must be ", known);
 }
 
-/// The text with its long integers cut to what fits 64 bits: Python's have no end, and Json would take them for floats.
-/// Nobody reads their values. `whole` has each as it was, by what is left of it.
+/// The text with its long integers cut to what fits 64 bits: Python's integers are unbounded, and Json would parse long
+/// ones as floats. Their values are not used. `whole` maps each shortened number to its original text.
 std::string with_short_integers(const std::string& json, std::map<std::string, std::string>& whole) {
   constexpr std::size_t kDigits = 18;
   std::string out;

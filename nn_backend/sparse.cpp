@@ -32,7 +32,7 @@ namespace {
 
 /// An operand as a tensor; numbers and lists become one on the device in use.
 Tensor placed(const Tensor& made, const Operand& from) {
-  return is_tensor_operand(from) || !made.defined() ? made : made.to(context().place);
+  return is_tensor_operand(from) || !made.defined() ? made : made.to(context().default_device);
 }
 
 /// The values as a tensor; a container keeps its dtype.

@@ -22,7 +22,7 @@ KASSETTE_API Tensor to_sparse(const Operand& x);
 
 /// True for a sparse tensor.
 KASSETTE_API bool is_sparse(const Operand& tensor);
-/// The dense tensor that a sparse one stands for; a dense one itself. Section 2.3.
+/// The dense tensor that a sparse one stands for; a dense one itself.
 KASSETTE_API Tensor to_dense(const Operand& tensor);
 
 /// What a sparse tensor is made of: indices (n, rank) and dense_shape (rank,), int64, and values (n,).

@@ -53,7 +53,7 @@ Value checked_value(const Tensor& x, const Operand& value, const char* what) {
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
     fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
-  Tensor t = as_tensor(value, b.dtype, what, Fractions::cut);
+  Tensor t = as_tensor(value, b.dtype, what, Fractions::truncate);
   if (!t.defined()) fail_empty({what, "value"});
   const Body& from = Access::body(t);
   Value now = concrete_value(from, what);

@@ -55,7 +55,7 @@ Comparison failed(std::string message, std::string more) {
   Comparison c;
   c.ok = false;
   c.message = std::move(message);
-  for (Random* r = context().randoms; r; r = ArrayAccess::outer(r))
+  for (Random* r = context().random_scopes; r; r = ArrayAccess::outer(r))
     more += text("\n  random tensors: KASSETTE_TEST_SEED=", r->seed(), " reproduces them");
   c.report = c.message + more;
   return c;
@@ -216,7 +216,7 @@ void assert_close(const Array& actual, const Array& expected, const Tolerance& t
 
 // ---- random tensors -------------------------------------------------------------------------------------------------
 
-Random::Random(Scalar seed) : seed_(0), outer_(context().randoms) {
+Random::Random(Scalar seed) : seed_(0), outer_(context().random_scopes) {
   const char* given = std::getenv("KASSETTE_TEST_SEED");
   if (!seed.is_none()) {
     if (Access::kind(seed) != Scalar::kInt) fail<TypeError>({"Random", "seed"}, "must be an integer or None");
@@ -227,11 +227,11 @@ Random::Random(Scalar seed) : seed_(0), outer_(context().randoms) {
     if (end == given || *end)
       fail<ValueError>({"Random"}, "KASSETTE_TEST_SEED is '", given, "'; it must be an integer");
   }
-  context().randoms = this;
+  context().random_scopes = this;
 }
 Random::~Random() {
   // The innermost, as a rule; but nothing keeps them from ending in another order.
-  for (Random** at = &context().randoms; *at; at = &(*at)->outer_)
+  for (Random** at = &context().random_scopes; *at; at = &(*at)->outer_)
     if (*at == this) {
       *at = outer_;
       return;

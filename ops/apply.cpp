@@ -2,7 +2,7 @@
 #include "ops/apply.h"
 
 #include "core/check_interrupt.h"
-#include "core/engine_access.h"
+#include "core/external_backend_access.h"
 #include "core/inline_array.h"
 #include "core/sparse.h"
 #include "core/text.h"
@@ -30,13 +30,13 @@ struct Source {
 
 /// Keeps the values of variables alive while an op reads them. The first, if small, is read under its lock: counting a
 /// reference would take two more atomic operations, a fifth of a small op. For all others a reference is counted.
-class Reading {
+class VariableReadGuard {
  public:
   /// `counted` has room for one pointer more than there are inputs.
-  explicit Reading(Storage** counted) : counted_(counted) {}
-  Reading(const Reading&) = delete;
-  Reading& operator=(const Reading&) = delete;
-  ~Reading() {
+  explicit VariableReadGuard(Storage** counted) : counted_(counted) {}
+  VariableReadGuard(const VariableReadGuard&) = delete;
+  VariableReadGuard& operator=(const VariableReadGuard&) = delete;
+  ~VariableReadGuard() {
     if (locked_) locked_->unlock();
     for (int i = 0; i < n_counted_; ++i) Ref<Storage>::drop(counted_[i]);
   }
@@ -144,7 +144,7 @@ std::int64_t fill(Body* to, const Body& from, Storage* storage, std::int64_t off
 
 /// Returns how many output bodies a node keeps: of many outputs with one shape and dtype, whose values no adjoint
 /// reads, only the first.
-inline int kept_of(const OpDef& op, Body* const* out, int n_out) {
+inline int saved_output_count(const OpDef& op, Body* const* out, int n_out) {
   constexpr int kFew = 16;
   if (n_out == 1) return op.saves_out ? 1 : 0;
   if (n_out <= kFew || op.saves_out) return n_out;
@@ -158,7 +158,7 @@ inline __attribute__((always_inline)) void record(const OpCall& call, const Sour
                                                   Context& c) {
   const OpDef& op = call.op;
   Body* const* out = call.out;
-  const int kept = kept_of(op, out, n_out);
+  const int kept = saved_output_count(op, out, n_out);
   Node* node = Node::make_raw(c, &op, call.attrs, n_in, n_out, kept);
   Body* in = node->in();
   std::uint64_t seq = c.clock;
@@ -170,7 +170,7 @@ inline __attribute__((always_inline)) void record(const OpCall& call, const Sour
     if (maker && maker->seq > seq) seq = maker->seq;
     // A constant keeps its value for replays; a tracked input only if the adjoint reads it. A saved value takes
     // precedence over the cell.
-    bool keeps = has_bit(op.saves_in, i) || (!maker && c.replays);
+    bool keeps = has_bit(op.saves_in, i) || (!maker && c.keeps_constants);
     // A loop body captures values from here, and a loop that runs eagerly (Note [Checkpoints]) reads them.
     if (!keeps && c.depth > b.depth) keeps = !(b.flags & kLeaf);
     saved += fill(in + i, b, keeps ? from[i].storage : nullptr, from[i].offset, maker);
@@ -211,15 +211,15 @@ void allocate_output(Body& out, Device device) {
   out.offset = 0;
 }
 
-Decision decide(const OpDef& op, const Attrs& attrs, const Seen& seen, const Context& c) {
-  const bool makes = op.traits & (kDraws | kSource), recorded = seen.tracked && c.recording;
-  const bool in_scope = c.symbolic && (seen.tracked || (op.traits & (kSource | kDraws | kEffect | kPrints)));
+Decision decide(const OpDef& op, const Attrs& attrs, const InputSummary& summary, const Context& c) {
+  const bool makes = op.traits & (kDraws | kSource), recorded = summary.tracked && c.recording;
+  const bool in_scope = c.symbolic && (summary.tracked || (op.traits & (kSource | kDraws | kEffect | kPrints)));
   Decision d;
-  d.symbolic = in_scope || (seen.flags & kSymbolic);
+  d.symbolic = in_scope || (summary.flags & kSymbolic);
   d.records = d.symbolic || recorded || makes;
   d.draw = makes && !d.symbolic && !recorded;
-  d.depth = std::max({seen.depth, makes ? c.depth : seen.depth, d.symbolic ? c.floor : seen.depth});
-  d.device = seen.device.given() ? seen.device : placed_device(op, attrs);
+  d.depth = std::max({summary.depth, makes ? c.depth : summary.depth, d.symbolic ? c.branch_depth : summary.depth});
+  d.device = summary.device.given() ? summary.device : placed_device(op, attrs);
   return d;
 }
 
@@ -237,24 +237,25 @@ inline __attribute__((always_inline)) void compute_on(Kernel kernel, const OpCal
 }
 
 /// Reads the inputs. Returns false if they are on several devices.
-bool collect(const OpDef& op, const In* inputs, int n_in, Source* from, Reading& reading, Seen& seen) {
-  const AfterUpdates* after = context().after;
+bool collect(const OpDef& op, const In* inputs, int n_in, Source* from, VariableReadGuard& guard,
+             InputSummary& summary) {
+  const AfterUpdates* after = context().pending_updates;
   for (int i = 0; i < n_in; ++i) {
     const Body* b = inputs[i].body();
     if (!b) fail_undefined(op, i);
     if (after) b = after->substitute(b);
     if (b->node) {
-      seen.tracked = seen.tracked || !(b->flags & kDraw);
-      seen.depth = std::max(seen.depth, b->depth);
+      summary.tracked = summary.tracked || !(b->flags & kDraw);
+      summary.depth = std::max(summary.depth, b->depth);
     }
-    seen.flags |= b->flags;
+    summary.flags |= b->flags;
     if (b->flags & kSparse) fail_sparse({op.name, text("argument ", i).c_str()}, *b);
     if (b->flags & kForeign) fail_foreign(op.name, *b);
     if (!has_bit(op.host, i) && !op.anywhere) {
-      if (seen.device.given() && b->device != seen.device) return false;
-      seen.device = b->device;
+      if (summary.device.given() && b->device != summary.device) return false;
+      summary.device = b->device;
     }
-    from[i] = reading.read(*b);
+    from[i] = guard.read(*b);
   }
   return true;
 }
@@ -292,12 +293,12 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
   InlineArray<InputView, 6> args(n_in);
   InlineArray<Body*, 4> outs(n_out);
   InlineArray<Storage*, 6> counted(n_in + 1);
-  Reading reading(counted.get());
-  Seen seen;
-  const bool together = collect(op, inputs, n_in, from.get(), reading, seen);
-  reading.count();
-  if (!together) return apply_on_one_device(op, attrs, inputs, n_in, out, n_out);
-  const Decision d = decide(op, attrs, seen, c);
+  VariableReadGuard guard(counted.get());
+  InputSummary summary;
+  const bool same_device = collect(op, inputs, n_in, from.get(), guard, summary);
+  guard.count();
+  if (!same_device) return apply_on_one_device(op, attrs, inputs, n_in, out, n_out);
+  const Decision d = decide(op, attrs, summary, c);
   for (int i = 0; i < n_in; ++i) args[i] = {from[i].body, from[i].storage ? from[i].data() : nullptr};
   for (int i = 0; i < n_out; ++i) {
     out[i] = make_output(c);
@@ -306,7 +307,7 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
   const OpCall call{op, attrs, args.get(), n_in, outs.get(), n_out, d.device};
   infer(call);
   for (int i = 0; i < n_out; ++i) {
-    outs[i]->flags = (seen.flags & kPhase) | (d.symbolic ? kSymbolic : 0);
+    outs[i]->flags = (summary.flags & kPhase) | (d.symbolic ? kSymbolic : 0);
     outs[i]->depth = d.depth;
   }
   if (!d.symbolic) {
@@ -343,7 +344,7 @@ inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const At
   Source from[kInputs];
   InputView args[kInputs];
   Storage* counted[kInputs + 1];
-  [[maybe_unused]] std::conditional_t<kTracked, Reading, Storage**> reading{counted};
+  [[maybe_unused]] std::conditional_t<kTracked, VariableReadGuard, Storage**> guard{counted};
   std::uint8_t depth = 0;
   bool small = true;
 #pragma GCC unroll 3
@@ -351,9 +352,9 @@ inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const At
     const Body* b = inputs[i].body();
     if constexpr (kTracked) {
       if (!b || (b->flags & ~kLeaf) || b->device != cpu) return nullptr;
-      from[i] = reading.read(*b);
+      from[i] = guard.read(*b);
       if (!from[i].storage) return nullptr;
-      small = small && Reading::small(from[i].storage);
+      small = small && VariableReadGuard::small(from[i].storage);
       depth = std::max(depth, b->depth);
       args[i] = {b, from[i].data()};
     } else {
@@ -363,7 +364,7 @@ inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const At
     }
   }
   if constexpr (kTracked)
-    if (!small) reading.count();
+    if (!small) guard.count();
   check_interrupt();
   Unfinished out{TensorImpl::make(c)};
   Body* body = &out.impl->body;
@@ -389,7 +390,7 @@ __attribute__((noinline)) TensorImpl* fast_tracked(const OpDef& op, const Attrs&
 Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) {
   Context& c = context();
   TensorImpl* made = nullptr;
-  if (!c.after && !(op.traits & ~kElementwise) && !op.placement) switch (in.size()) {
+  if (!c.pending_updates && !(op.traits & ~kElementwise) && !op.placement) switch (in.size()) {
       case 1: made = fast<1, false>(op, attrs, in.begin(), c); break;
       case 2: made = fast<2, false>(op, attrs, in.begin(), c); break;
       case 3: made = fast<3, false>(op, attrs, in.begin(), c); break;

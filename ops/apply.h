@@ -5,7 +5,7 @@
 namespace kassette::ops {
 
 /// Properties of all inputs together.
-struct Seen {
+struct InputSummary {
   std::uint8_t flags = 0, depth = 0;
   bool tracked = false;  // some input has history and is not a random draw
   Device device = {};
@@ -18,7 +18,7 @@ struct Decision {
   bool records;        // a node is recorded
   bool draw;           // the outputs are marked as draws
 };
-Decision decide(const OpDef& op, const Attrs& attrs, const Seen& seen, const Context& c);
+Decision decide(const OpDef& op, const Attrs& attrs, const InputSummary& summary, const Context& c);
 
 /// Throws DeviceError: operands of `what` are on two devices.
 [[noreturn]] void fail_devices(const char* what, Device a, Device b);

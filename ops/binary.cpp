@@ -1,6 +1,7 @@
-// ops/binary.cpp - the binary elementwise ops: op definitions (rows), rule, integer loops, arithmetic operators.
+// ops/binary.cpp - the binary elementwise ops: op definitions, rule, integer loops, arithmetic operators.
 #include "ops/binary.h"
 
+#include "core/convert.h"
 #include "core/text.h"
 #include "ops/chain.h"
 #include "ops/dispatch.h"
@@ -28,15 +29,11 @@ const LoopSet* find(DType dtype) {
   if (dtype == float64) return &KASSETTE_PICK(binary_table).f64[i];
   if (dtype.is_float()) return nullptr;
   if constexpr (Op::takes != Domain::floats) {
-#define KASSETTE_SET(T) \
-  { \
-    { integer_loop<Op, T, 0>, integer_loop<Op, T, 1>, integer_loop<Op, T, 2> } \
-  }
-    static constexpr LoopSet sets[] = {KASSETTE_SET(std::uint8_t), KASSETTE_SET(std::uint16_t),
-                                       KASSETTE_SET(std::int8_t),  KASSETTE_SET(std::int16_t),
-                                       KASSETTE_SET(std::int32_t), KASSETTE_SET(std::int64_t)};
-#undef KASSETTE_SET
-    return &sets[dtype.code() - DType::kUint8];
+#define KASSETTE_LOOPS(constant, code, T, name) \
+  {{integer_loop<Op, T, 0>, integer_loop<Op, T, 1>, integer_loop<Op, T, 2>}},
+    static constexpr LoopSet sets[] = {KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
+#undef KASSETTE_LOOPS
+    return &sets[dtype.code() - kFirstInteger];
   }
   return nullptr;
 }
@@ -66,9 +63,10 @@ constexpr auto make_op_defs(OpList<Ops...>) {
 
 constinit const std::array<OpDef, BinaryOps::size> binary_op_defs = make_op_defs(BinaryOps{});
 
-ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned) {
-  return is_element(binary_op_defs, op) ? (turned ? table.turned : table.binary)[is_double][&op - binary_op_defs.data()]
-                                        : nullptr;
+ChainOpcode binary_opcode(const ChainTable& table, int is_double, const OpDef& op, bool reversed) {
+  return is_element(binary_op_defs, op)
+             ? (reversed ? table.reversed : table.binary)[is_double][&op - binary_op_defs.data()]
+             : nullptr;
 }
 const OpDef& add_op() { return binary_op<Add>(); }
 const OpDef& subtract_op() { return binary_op<Subtract>(); }
@@ -114,17 +112,17 @@ namespace kassette {
 using namespace ops;
 
 Tensor operator+(const Operand& a, const Operand& b) {
-  return own_engine() ? binary<Add>(a, b) : perhaps_elsewhere<Add>(a, b, operator+);
+  return built_in_active() ? binary<Add>(a, b) : perhaps_elsewhere<Add>(a, b, operator+);
 }
 Tensor operator-(const Operand& a, const Operand& b) {
-  return own_engine() ? binary<Subtract>(a, b) : perhaps_elsewhere<Subtract>(a, b, operator-);
+  return built_in_active() ? binary<Subtract>(a, b) : perhaps_elsewhere<Subtract>(a, b, operator-);
 }
 Tensor operator*(const Operand& a, const Operand& b) {
-  return own_engine() ? binary<Multiply>(a, b) : perhaps_elsewhere<Multiply>(a, b, operator*);
+  return built_in_active() ? binary<Multiply>(a, b) : perhaps_elsewhere<Multiply>(a, b, operator*);
 }
 Tensor operator/(const Operand& a, const Operand& b) {
   KASSETTE_ROUTE(Divide::name, a / b, a, b);
-  DType dtype = dtype_beside(a, b);
+  DType dtype = dtype_for_numbers(a, b);
   if (!dtype.is_integer()) return binary<Divide>(a, b);
   Arg x(a, dtype, Divide::name), y(b, dtype, Divide::name);
   if (y.tensor().defined() && y.tensor().dtype() != x.tensor().dtype()) return binary<Divide>(x.tensor(), y.tensor());

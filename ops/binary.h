@@ -28,7 +28,7 @@ const OpDef& binary_op() {
 /// Applies an op: binary<Add>(a, b). A number or list takes the dtype of the tensor that it is combined with.
 template <class Op>
 Tensor binary(const Operand& x, const Operand& y) {
-  return apply_beside(binary_op<Op>(), x, y);
+  return apply_binary(binary_op<Op>(), x, y);
 }
 
 }  // namespace kassette::ops

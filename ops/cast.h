@@ -13,16 +13,17 @@ struct CastAttrs {
 extern const OpDef cast_op;
 
 using CastLoop = void (*)(const void* from, void* to, std::int64_t n);
-/// The casts of one float type to and from bool and the integers, indexed by DType::Code - kBool, and to the other
+inline constexpr int kCastIntegers = DType::kFloat16 - DType::kBool;  // bool and the integers
+/// Loops that cast one float type to and from bool and the integers (indexed by DType::Code - kBool), and to the other
 /// float type.
 struct FloatCasts {
-  CastLoop to[7], from[7];
+  CastLoop to[kCastIntegers], from[kCastIntegers];
   CastLoop to_other;
 };
 /// The loops of one CPU level.
 struct CastTable {
   FloatCasts f32, f64;
-  CastLoop integers[7][7];  // [to][from], by DType::Code - kBool
+  CastLoop integers[kCastIntegers][kCastIntegers];  // [to][from], by DType::Code - kBool
 };
 KASSETTE_LEVEL_TABLES(CastTable, cast_table)
 

@@ -61,7 +61,9 @@ constexpr CastLoop integer_loop() {
 
 template <class... To>
 struct Types {};
-using Numbers = Types<bool, std::uint8_t, std::uint16_t, std::int8_t, std::int16_t, std::int32_t, std::int64_t>;
+#define KASSETTE_TYPE(constant, code, type, name) , type
+using Integers = Types<bool KASSETTE_INTEGER_DTYPES(KASSETTE_TYPE)>;
+#undef KASSETTE_TYPE
 
 template <class From, class... To>
 constexpr FloatCasts make(Types<To...>) {
@@ -70,7 +72,7 @@ constexpr FloatCasts make(Types<To...>) {
 }
 
 struct Row {
-  CastLoop from[7];
+  CastLoop from[kCastIntegers];
 };
 template <class To, class... From>
 constexpr Row integer_row(Types<From...>) {
@@ -81,7 +83,7 @@ constexpr CastTable table(Types<To...> types) {
   CastTable t{make<float>(types), make<double>(types), {}};
   int k = 0;
   for (const Row& row : {integer_row<To>(types)...}) {
-    for (int i = 0; i < 7; ++i) t.integers[k][i] = row.from[i];
+    for (int i = 0; i < kCastIntegers; ++i) t.integers[k][i] = row.from[i];
     ++k;
   }
   return t;
@@ -89,6 +91,6 @@ constexpr CastTable table(Types<To...> types) {
 
 }  // namespace
 
-constinit const CastTable KASSETTE_LEVEL_NAME(cast_table) = table(Numbers{});
+constinit const CastTable KASSETTE_LEVEL_NAME(cast_table) = table(Integers{});
 
 }  // namespace kassette::ops

@@ -26,12 +26,12 @@ __device__ inline void unary(OpList<Ops...>, int code, T (&acc)[kEach], const Pa
   static_cast<void>((run(static_cast<Ops*>(nullptr)) || ...));
 }
 template <class T, class... Ops>
-__device__ inline void binary(OpList<Ops...>, int code, T (&acc)[kEach], const T (&other)[kEach], bool turned) {
+__device__ inline void binary(OpList<Ops...>, int code, T (&acc)[kEach], const T (&other)[kEach], bool reversed) {
   auto run = [&](auto* op) {
     using Op = std::remove_pointer_t<decltype(op)>;
     if (code != DeviceChain::kBinary + IndexOf<Op, BinaryOps>::value) return false;
     for (int j = 0; j < kEach; ++j) {
-      const T a = turned ? other[j] : acc[j], b = turned ? acc[j] : other[j];
+      const T a = reversed ? other[j] : acc[j], b = reversed ? acc[j] : other[j];
       acc[j] = Op::value(a, b);
     }
     return true;
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
     const bool whole = packed && first + kEach <= c.n;
     auto inside = [&](int j) { return first + j * each < c.n; };
     auto place = [&](const DeviceChain::Operand& o, std::int64_t i) {
-      return reinterpret_cast<T*>(o.base + (o.skip ? by_width(i) * o.skip : 0)) + i;
+      return reinterpret_cast<T*>(o.base + (o.row_gap ? by_width(i) * o.row_gap : 0)) + i;
     };
     auto bring = [&](const DeviceChain::Instruction& code, T(&to)[kEach]) {
       if (code.where == DeviceChain::kKept) {
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
       } else {
         T other[kEach];
         bring(code, other);
-        binary(BinaryOps{}, code.code, acc, other, code.turned);
+        binary(BinaryOps{}, code.code, acc, other, code.reversed);
       }
     }
   }
@@ -108,13 +108,14 @@ bool packs_of(const DeviceChain& c) {
   for (int k = 0; k < c.n_code; ++k) {
     if (c.code[k].where != DeviceChain::kMemory) continue;
     const DeviceChain::Operand& o = c.operands[c.code[k].index];
-    if (!packs_at(reinterpret_cast<const T*>(o.base)) || (o.skip && (c.width % kEach || o.skip % kBytes))) return false;
+    if (!packs_at(reinterpret_cast<const T*>(o.base)) || (o.row_gap && (c.width % kEach || o.row_gap % kBytes)))
+      return false;
   }
   return true;
 }
 
 template <class T>
-void run(CudaBackend& device, const DeviceChain& chain) {
+void run(CudaDevice& device, const DeviceChain& chain) {
   constexpr int kFew = 4;
   launch("function", device, blocks_for((chain.n + kEach - 1) / kEach),
          chain.n_kept <= kFew ? run_program<T, kFew> : run_program<T, DeviceChain::kMostKept>, chain,
@@ -124,7 +125,7 @@ void run(CudaBackend& device, const DeviceChain& chain) {
 }  // namespace
 
 void run_chain(Device device, const DeviceChain& chain) {
-  CudaBackend& on = device_of(device);
+  CudaDevice& on = device_of(device);
   if (chain.is_double) run<double>(on, chain);
   else run<float>(on, chain);
 }

@@ -14,6 +14,7 @@ namespace kassette::ops {
 // jumps and doubles the independent work. So an op costs its arithmetic and one jump, which processors predict, and the
 // loads of later chunks run ahead of it. Ops that take long enough by themselves have no instruction: their loop runs
 // on a chunk in memory. The values are bit for bit those of the loops.
+//
 // On a device the program is data that one kernel interprets (ops/chain.cu). There an operand may also be a row that
 // repeats, such as the bias after a matrix product, or the columns of a matrix, as a gate of a recurrent cell is.
 constexpr std::int64_t kMaxChunkBytes = 512;
@@ -29,13 +30,14 @@ constexpr bool is_among(OpList<Ops...>) {
 }
 
 struct ChainCode;
-using ChainStep = void (*)();  // type-erased: the real type has vectors as parameters and depends on the CPU level
+// the handler of an instruction, type-erased: its type has vectors as parameters and depends on the CPU level
+using ChainOpcode = void (*)();
 
 /// An instruction. It works on the chunk in registers, called `acc`.
 struct ChainCode {
-  ChainStep step;
-  std::byte* operand;  // address of the operand or of the target of a store, for the first chunk or for all
-  std::int64_t moves;  // mask for offsets: all ones if `operand` advances with the chunks, else 0
+  ChainOpcode opcode;
+  std::byte* operand;         // address of the operand or of the target of a store, for the first chunk or for all
+  std::int64_t advance_mask;  // mask for offsets: all ones if `operand` advances with the chunks, else 0
   Params params;
   Loop loop;  // for `call` only
   const Attrs* attrs;
@@ -43,16 +45,16 @@ struct ChainCode {
 
 /// The location of an operand: memory that advances with the chunks, or a temporary chunk that each thread has for
 /// itself.
-struct Place {
+struct ChainOperand {
   std::byte* base = nullptr;  // null: a chunk, or memory of a source
   int chunk = -1;
-  int source = -1;         // a buffer whose address is set before each run (Chain::place_sources)
-  std::int64_t first = 0;  // byte offset into the source
-  std::int64_t skip = 0;   // bytes between the end of a row and the start of the next; negative to read a row again
+  int source = -1;           // a buffer whose address is set before each run (Chain::place_sources)
+  std::int64_t offset = 0;   // byte offset into the source
+  std::int64_t row_gap = 0;  // bytes between the end of a row and the start of the next; negative to read a row again
 };
 
 /// A chunk filled with one element, which is read from memory (0 where `from` is null) or from a source.
-struct ChainOne {
+struct ChainConstant {
   const std::byte* from;
   int source, chunk;
 };
@@ -67,13 +69,13 @@ struct ChainShape {
 /// entry means that the op has no instruction, and `call` runs its loop.
 struct ChainTable {
   int chunk_bytes;
-  const ChainStep* unary[2];               // in the order of UnaryOps: acc = op(acc)
-  const ChainStep *binary[2], *turned[2];  // in the order of BinaryOps: acc = acc op operand; acc = operand op acc
-  ChainStep call[2];                       // acc = loop(acc), with the chunk at `operand` as the loop's memory
-  ChainStep load[2], store[2];             // acc = operand; operand = acc
-  ChainStep stream[2];                     // operand = acc, past the caches; the operand is aligned to a vector
-  ChainStep fetch[2];                      // prefetches later chunks of the operand
-  ChainStep end[2];                        // begins the next chunk; `operand` is the first instruction
+  const ChainOpcode* unary[2];                 // in the order of UnaryOps: acc = op(acc)
+  const ChainOpcode *binary[2], *reversed[2];  // in the order of BinaryOps: acc = acc op operand; acc = operand op acc
+  ChainOpcode call[2];                         // acc = loop(acc), with the chunk at `operand` as the loop's memory
+  ChainOpcode load[2], store[2];               // acc = operand; operand = acc
+  ChainOpcode stream[2];                       // operand = acc, past the caches; the operand is aligned to a vector
+  ChainOpcode fetch[2];                        // prefetches later chunks of the operand
+  ChainOpcode end[2];                          // begins the next chunk; `operand` is the first instruction
   /// Runs the program on the chunks at byte offsets from `begin` up to `end`.
   void (*run[2])(const ChainCode* program, std::int64_t begin, std::int64_t end);
   /// Fills a chunk with `n` elements, and with ones after them, on which no op traps or slows down.
@@ -81,10 +83,10 @@ struct ChainTable {
   /// Fills a chunk with one element.
   void (*repeat[2])(void* chunk, const void* from);
 };
-/// Return the instruction for an op; null if there is none and `call` runs its loop. `is_double`: 1 for float64.
-/// `turned`: acc = operand op acc.
-ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op);
-ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned);
+/// Return the opcode of an op; null if there is none and `call` runs its loop. `is_double`: 1 for float64.
+/// `reversed`: acc = operand op acc.
+ChainOpcode unary_opcode(const ChainTable& table, int is_double, const OpDef& op);
+ChainOpcode binary_opcode(const ChainTable& table, int is_double, const OpDef& op, bool reversed);
 
 /// The instructions of one CPU level.
 struct ChainTables {

@@ -26,55 +26,55 @@ constexpr bool kJumps = false;
 #endif
 
 /// The jump to the next instruction.
-#define KASSETTE_NEXT return reinterpret_cast<Step>(c[1].step)(c + 1, at, end, r...)
-#define KASSETTE_STEP(name) \
+#define KASSETTE_NEXT return reinterpret_cast<Handler>(c[1].opcode)(c + 1, at, end, r...)
+#define KASSETTE_HANDLER(name) \
   static void name(const ChainCode* c, std::int64_t at, std::int64_t end, typename At<T, K>::type... r)
 
-/// The instructions on chunks of sizeof...(K) vectors, each in a register.
+/// Handlers of the instructions on chunks of sizeof...(K) vectors, each in a register.
 template <class T, int... K>
-struct Steps {
+struct Handlers {
   using X = Vec<T>;
   using V = typename X::V;
-  using Step = void (*)(const ChainCode*, std::int64_t at, std::int64_t end, typename At<T, K>::type...);
+  using Handler = void (*)(const ChainCode*, std::int64_t at, std::int64_t end, typename At<T, K>::type...);
   static constexpr std::int64_t kElements = sizeof...(K) * X::kWidth,
                                 kBytes = kElements * static_cast<std::int64_t>(sizeof(T));
 
   static KASSETTE_FN T* operand(const ChainCode* c, std::int64_t at) {
-    return reinterpret_cast<T*>(c->operand + (at & c->moves));
+    return reinterpret_cast<T*>(c->operand + (at & c->advance_mask));
   }
 
   template <class Op>
-  KASSETTE_STEP(unary) {
+  KASSETTE_HANDLER(unary) {
     const Params p = c->params;
     ((r = Op::value(V(r), p)), ...);
     KASSETTE_NEXT;
   }
-  template <class Op, bool kTurned>
-  KASSETTE_STEP(binary) {
+  template <class Op, bool kReversed>
+  KASSETTE_HANDLER(binary) {
     const T* m = operand(c, at);
     auto value = [&](Register<T> own, int k) __attribute__((always_inline)) {
       const V other = X::load(m + k * X::kWidth);
-      return kTurned ? Op::value(other, V(own)) : Op::value(V(own), other);
+      return kReversed ? Op::value(other, V(own)) : Op::value(V(own), other);
     };
     ((r = value(r, K)), ...);
     KASSETTE_NEXT;
   }
-  KASSETTE_STEP(load) {
+  KASSETTE_HANDLER(load) {
     const T* m = operand(c, at);
     ((r = X::load(m + K * X::kWidth)), ...);
     KASSETTE_NEXT;
   }
-  KASSETTE_STEP(store) {
+  KASSETTE_HANDLER(store) {
     T* m = operand(c, at);
     (X::store(m + K * X::kWidth, r), ...);
     KASSETTE_NEXT;
   }
-  KASSETTE_STEP(stream) {
+  KASSETTE_HANDLER(stream) {
     T* m = operand(c, at);
     (X::stream(m + K * X::kWidth, r), ...);
     KASSETTE_NEXT;
   }
-  KASSETTE_STEP(call) {
+  KASSETTE_HANDLER(call) {
     T* m = operand(c, at);
     (X::store(m + K * X::kWidth, r), ...);
     const void* in[2] = {m, m + kElements};  // a second operand is in the chunk after the first
@@ -82,12 +82,12 @@ struct Steps {
     ((r = X::load(m + K * X::kWidth)), ...);
     KASSETTE_NEXT;
   }
-  KASSETTE_STEP(fetch) {
+  KASSETTE_HANDLER(fetch) {
     const std::byte* m = c->operand + at + kFetchAhead;
     for (std::int64_t i = 0; i < kBytes; i += 64) __builtin_prefetch(m + i);
     KASSETTE_NEXT;
   }
-  KASSETTE_STEP(end) {
+  KASSETTE_HANDLER(end) {
     if (!kJumps) return;
     at += kBytes;
     if (at >= end) return;
@@ -98,7 +98,7 @@ struct Steps {
     const Register<T> zero = V(T(0));
     const std::int64_t chunk = kJumps ? end - begin : kBytes;
     for (std::int64_t at = begin; at < end; at += chunk)
-      reinterpret_cast<Step>(program->step)(program, at, end, (static_cast<void>(K), zero)...);
+      reinterpret_cast<Handler>(program->opcode)(program, at, end, (static_cast<void>(K), zero)...);
   }
   static void pad(void* chunk, const void* from, std::int64_t n) {
     auto* to = static_cast<T*>(chunk);
@@ -112,42 +112,43 @@ struct Steps {
   }
 };
 template <class T>
-using Short = Steps<T, 0, 1, 2, 3>;
+using Short = Handlers<T, 0, 1, 2, 3>;
 template <class T>
-using Long = Steps<T, 0, 1, 2, 3, 4, 5, 6, 7>;
+using Long = Handlers<T, 0, 1, 2, 3, 4, 5, 6, 7>;
 
 template <class S, class Op>
-constexpr typename S::Step unary_code() {
+constexpr typename S::Handler unary_code() {
   if constexpr (is_among<Op>(ShortUnary{})) return S::template unary<Op>;
   else return nullptr;
 }
-template <class S, class Op, bool kTurned>
-constexpr typename S::Step binary_code() {
-  if constexpr (is_among<Op>(ShortBinary{})) return S::template binary<Op, kTurned>;
+template <class S, class Op, bool kReversed>
+constexpr typename S::Handler binary_code() {
+  if constexpr (is_among<Op>(ShortBinary{})) return S::template binary<Op, kReversed>;
   else return nullptr;
 }
 
 // The tables are initialised statically (tests/scripts/exports.sh would find an initialiser), but the casts are not
 // allowed in constexpr.
-#define KASSETTE_ERASED(...) reinterpret_cast<ChainStep>(__VA_ARGS__)
-#define KASSETTE_BOTH(step) \
-  { KASSETTE_ERASED(S<float>::step), KASSETTE_ERASED(S<double>::step) }
+#define KASSETTE_ERASED(...) reinterpret_cast<ChainOpcode>(__VA_ARGS__)
+#define KASSETTE_BOTH(handler) \
+  { KASSETTE_ERASED(S<float>::handler), KASSETTE_ERASED(S<double>::handler) }
 
 template <class S, class List>
-const ChainStep unary_steps = nullptr;
+const ChainOpcode unary_opcodes = nullptr;
 template <class S, class... Ops>
-const ChainStep unary_steps<S, OpList<Ops...>>[] = {KASSETTE_ERASED(unary_code<S, Ops>())...};
-template <class S, bool kTurned, class List>
-const ChainStep binary_steps = nullptr;
-template <class S, bool kTurned, class... Ops>
-const ChainStep binary_steps<S, kTurned, OpList<Ops...>>[] = {KASSETTE_ERASED(binary_code<S, Ops, kTurned>())...};
+const ChainOpcode unary_opcodes<S, OpList<Ops...>>[] = {KASSETTE_ERASED(unary_code<S, Ops>())...};
+template <class S, bool kReversed, class List>
+const ChainOpcode binary_opcodes = nullptr;
+template <class S, bool kReversed, class... Ops>
+const ChainOpcode binary_opcodes<S, kReversed, OpList<Ops...>>[] = {
+    KASSETTE_ERASED(binary_code<S, Ops, kReversed>())...};
 
 template <template <class> class S>
 const ChainTable table = {
     .chunk_bytes = static_cast<int>(S<float>::kBytes),
-    .unary = {unary_steps<S<float>, UnaryOps>, unary_steps<S<double>, UnaryOps>},
-    .binary = {binary_steps<S<float>, false, BinaryOps>, binary_steps<S<double>, false, BinaryOps>},
-    .turned = {binary_steps<S<float>, true, BinaryOps>, binary_steps<S<double>, true, BinaryOps>},
+    .unary = {unary_opcodes<S<float>, UnaryOps>, unary_opcodes<S<double>, UnaryOps>},
+    .binary = {binary_opcodes<S<float>, false, BinaryOps>, binary_opcodes<S<double>, false, BinaryOps>},
+    .reversed = {binary_opcodes<S<float>, true, BinaryOps>, binary_opcodes<S<double>, true, BinaryOps>},
     .call = KASSETTE_BOTH(call),
     .load = KASSETTE_BOTH(load),
     .store = KASSETTE_BOTH(store),

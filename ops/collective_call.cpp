@@ -13,6 +13,11 @@ void mix(std::uint64_t& hash, std::uint64_t value) {
   hash ^= hash >> 29;
 }
 
+/// The op as messages name it: all_reduce and reduce_scatter are two ops each, which differ in their adjoints alone.
+const OpDef& shown_op(const OpDef& op) {
+  return &op == &all_reduce_nonlinear_op ? all_reduce_op : &op == &reduce_scatter_nonlinear_op ? reduce_scatter_op : op;
+}
+
 }  // namespace
 
 std::uint64_t number_of(const OpCall& call, bool rows_differ) {
@@ -32,13 +37,11 @@ std::uint64_t number_of(const OpCall& call, bool rows_differ) {
 
 std::string words_of(const OpCall& call) {
   const Reduction how = reduction_of(call.attrs);
-  std::string words = call.op.name;
-  if (auto end = words.find("_nonlinear"); end != std::string::npos) words.resize(end);
-  if (&call.op == &all_reduce_op || &call.op == &all_reduce_nonlinear_op || &call.op == &reduce_scatter_op ||
-      &call.op == &reduce_scatter_nonlinear_op)
-    words += text("(", reduction_name(how), ")");
-  if (&call.op == &broadcast_op) words += text(" from rank ", rank_of(call.attrs));
-  if (&call.op == &reduce_op) words += text(" to rank ", rank_of(call.attrs), ", the gradient of broadcast,");
+  const OpDef& op = shown_op(call.op);
+  std::string words = op.name;
+  if (&op == &all_reduce_op || &op == &reduce_scatter_op) words += text("(", reduction_name(how), ")");
+  if (&op == &broadcast_op) words += text(" from rank ", rank_of(call.attrs));
+  if (&op == &reduce_op) words += text(" to rank ", rank_of(call.attrs), ", the gradient of broadcast,");
   words += " of ";
   constexpr int kShown = 3;
   for (int i = 0; i < std::min(call.n_in, kShown); ++i)

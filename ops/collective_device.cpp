@@ -3,9 +3,9 @@
 // Note [Between GPUs]
 // The ranks compare their calls and exchange row counts by MPI in host memory, as for CPU tensors. The elements go from
 // GPU to GPU, by work that is enqueued on the compute stream, so that no rank waits on the host. All memory is
-// allocated before the ranks compare their calls: after that every rank enqueues its part without fail, so that no
-// kernel waits for another GPU in vain. Enqueued work may still get stuck or fail; the thread of devices/watch.cpp
-// watches it.
+// allocated before the ranks compare their calls: from then on enqueuing cannot fail, so that no kernel waits for a GPU
+// that does not take part. Enqueued work may still get stuck or fail; the thread of devices/watch.cpp watches it.
+//
 // Messages (send, recv) still go through the host: NCCL's send blocks the stream until the receiver arrives, but ours
 // must return at once.
 #include "ops/collective_device.h"
@@ -24,8 +24,8 @@ DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ) {
   if (call.device == cpu) return nullptr;
   launch_captured();  // the exchange is enqueued on the stream itself, after the work that was captured so far
   devices::GpuRanks& gpus = group_of(call.attrs).gpus;
-  if (!gpus.met.load(std::memory_order_acquire))
-    together(call, rows_differ, [&](RankGroup& group) { devices::meet_gpus(group, call.device); });
+  if (!gpus.connected.load(std::memory_order_acquire))
+    together(call, rows_differ, [&](RankGroup& group) { devices::connect_gpus(group, call.device); });
   if (gpus.comm && gpus.device != call.device)
     prepared(call, [&]() -> DeviceCommunicator* {
       fail<ValueError>({}, words_of(call), ": it is on ", call.device, ", and this world exchanges from ", gpus.device,

@@ -65,11 +65,11 @@ class HostInput {
     const std::int64_t bytes = call.spec(i).bytes();
     if (call.device == cpu || bytes == 0) return;
     if (stays_on_gpu(call, where)) {
-      backend_of(call.device).synchronize();  // MPI does not wait for the stream
+      device_api(call.device).synchronize();  // MPI does not wait for the stream
       return;
     }
     copy_ = host_block(bytes, call.device);
-    backend_of(call.device).copy_to_host(copy_->data, data_, bytes);
+    device_api(call.device).copy_to_host(copy_->data, data_, bytes);
     data_ = bytes_of(copy_);
   }
   const std::byte* data() const { return data_; }
@@ -87,14 +87,14 @@ class HostOutput {
     allocate_output(out_, device_);
     if (device_ == cpu) return;
     if (stays_on_gpu(call, where)) {
-      backend_of(device_).synchronize();  // enqueued work may still use the memory for another tensor
+      device_api(device_).synchronize();  // enqueued work may still use the memory for another tensor
       return;
     }
     copy_ = host_block(out_.bytes(), device_);
   }
   std::byte* data() { return copy_ ? bytes_of(copy_) : out_.data(); }
   void finish() {
-    if (copy_ && out_.bytes()) backend_of(device_).copy_from_host(out_.data(), copy_->data, out_.bytes());
+    if (copy_ && out_.bytes()) device_api(device_).copy_from_host(out_.data(), copy_->data, out_.bytes());
   }
 
  private:
@@ -352,10 +352,10 @@ void send_kernel(const OpCall& call) {
   if (call.device == cpu || bytes == 0) {
     copy_bytes(bytes_of(held), call.in[0].data, bytes);
   } else if (on_gpu) {
-    backend_of(call.device).copy(held->data, call.in[0].data, bytes);
-    backend_of(call.device).synchronize();
+    device_api(call.device).copy(held->data, call.in[0].data, bytes);
+    device_api(call.device).synchronize();
   } else {
-    backend_of(call.device).copy_to_host(held->data, call.in[0].data, bytes);
+    device_api(call.device).copy_to_host(held->data, call.in[0].data, bytes);
   }
   with_peer(call, "to", [&](devices::Communicator& comm) {
     const void* data = held->data;

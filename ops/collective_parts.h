@@ -14,11 +14,11 @@ struct CollectiveAttrs {
   std::int32_t group;
   std::int32_t rank;  // the root of a broadcast, the receiver of a send, the sender of a recv
   Reduction reduction;
-  bool aside;  // all_reduce_start: reduce on the background thread
+  bool in_background;  // all_reduce_start: reduce on the background thread
 };
 inline CollectiveAttrs collective_attrs(std::int64_t n, const RankGroup& group, Reduction how = Reduction::sum,
                                         int rank = 0) {
-  return {n, group.id, rank, how, /*aside=*/false};
+  return {n, group.id, rank, how, /*in_background=*/false};
 }
 inline RankGroup& group_of(const Attrs& attrs) { return devices::rank_group(attrs.as<CollectiveAttrs>().group); }
 inline Reduction reduction_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().reduction; }

@@ -1,4 +1,4 @@
-// ops/compare.cpp - comparisons and logical ops: rows, rule, loops of integers and bool.
+// ops/compare.cpp - comparisons and logical ops: definitions, rule, loops of integers and bool.
 #include "ops/compare.h"
 
 #include "ops/dispatch.h"
@@ -13,19 +13,17 @@ const LoopSet* find(DType dtype) {
   if (dtype == float32) return &KASSETTE_PICK(compare_table).f32[i];
   if (dtype == float64) return &KASSETTE_PICK(compare_table).f64[i];
   if (dtype.is_float()) return nullptr;
-#define KASSETTE_SET(T) \
-  { \
-    { compare_loop<Op, T, 0>, compare_loop<Op, T, 1>, compare_loop<Op, T, 2> } \
+#define KASSETTE_LOOPS(constant, code, T, name) \
+  {{compare_loop<Op, T, 0>, compare_loop<Op, T, 1>, compare_loop<Op, T, 2>}},
+  if constexpr (Op::takes == Domain::bools) {
+    static constexpr LoopSet sets[] = {KASSETTE_LOOPS(bool_, kBool, bool, "bool")};
+    return sets;
+  } else {
+    static constexpr LoopSet sets[] = {KASSETTE_LOOPS(bool_, kBool, bool, "bool")
+                                           KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
+    return &sets[dtype.code() - DType::kBool];
   }
-  static constexpr LoopSet bools = KASSETTE_SET(bool);
-  if constexpr (Op::takes != Domain::bools) {
-    static constexpr LoopSet sets[] = {KASSETTE_SET(std::uint8_t), KASSETTE_SET(std::uint16_t),
-                                       KASSETTE_SET(std::int8_t),  KASSETTE_SET(std::int16_t),
-                                       KASSETTE_SET(std::int32_t), KASSETTE_SET(std::int64_t)};
-    if (!dtype.is_bool()) return &sets[dtype.code() - DType::kUint8];
-  }
-#undef KASSETTE_SET
-  return &bools;
+#undef KASSETTE_LOOPS
 }
 
 template <class Op>
@@ -49,7 +47,7 @@ constexpr auto make_op_defs(OpList<Ops...>) {
 
 template <class Op>
 Tensor compare(const Operand& a, const Operand& b) {
-  return apply_beside(compare_op_defs[IndexOf<Op, CompareOps>::value], a, b);
+  return apply_binary(compare_op_defs[IndexOf<Op, CompareOps>::value], a, b);
 }
 
 void not_loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {

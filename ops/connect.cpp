@@ -43,18 +43,18 @@ bool connect_plugin(const devices::DevicePlugin& plugin, devices::HostServices* 
                with_sparse_index,
                &device_conv_limits,
                &devices::tf32_flag(),
-               [](int refusal, const std::int64_t* numbers, bool late) {
-                 refuse(static_cast<Refusal>(refusal), numbers, late ? Said::later : Said::at_once);
+               [](int refusal, const std::int64_t* numbers, bool asynchronous) {
+                 refuse(static_cast<Refusal>(refusal), numbers, asynchronous ? Thrown::by_later_wait : Thrown::by_call);
                }};
   device_moves() = plugin.moves;
-  const std::vector<const OpDef*> rows = all_ops();
+  const std::vector<const OpDef*> list = all_ops();
   for (int i = 0; i < plugin.n_kernels; ++i) {
     const devices::PluginKernel& kernel = plugin.kernels[i];
     bool known = false;
-    for (const OpDef* row : rows)
-      if (!std::strcmp(row->name, kernel.op)) {
-        row->cuda = kernel.run;
-        row->cuda_with_bias = kernel.with_bias;
+    for (const OpDef* op : list)
+      if (!std::strcmp(op->name, kernel.op)) {
+        op->cuda = kernel.run;
+        op->cuda_with_bias = kernel.with_bias;
         known = true;
       }
     if (!known)

@@ -17,10 +17,10 @@ using devices::GemmShape;
 // their adjoints have this form: the adjoint with respect to a contracts the cotangent with b, and its result has the
 // labels of a. Labels depend on ranks only, never on sizes.
 inline constexpr int kLabels = 16;
-inline constexpr int kOne = 15;  // the label of an axis of size 1 in the result that neither a nor b has
+inline constexpr int kNewAxis = 15;  // the label of an axis of size 1 in the result that neither a nor b has
 
-/// The public function that a contraction was made for; error messages name it.
-enum class User : std::uint8_t { matmul, dot, batch_dot };
+/// The public function that a contraction belongs to, for error messages.
+enum class Caller : std::uint8_t { matmul, dot, batch_dot };
 
 /// The labels of a tensor's axes.
 struct Labels {
@@ -35,13 +35,13 @@ struct ContractionForm {
   static constexpr const char* attrs_name = "matmul";
   Labels a, b, out;
   bool broadcast = false;  // batch axes of size 1 are broadcast
-  User user = User::matmul;
+  Caller caller = Caller::matmul;
 };
 
 /// Return the forms of dot and batch_dot for operands of known rank. Throw ValueError if the ranks or axes do not fit.
 ContractionForm dot_form(const TensorSpec& x, const TensorSpec& y);
-/// As y_axis: the last axis if y is a matrix, else the last but one.
-inline constexpr int kUsualAxis = -1000;
+/// A value for batch_dot's y_axis: contract the last axis if y is a matrix, else the second to last.
+inline constexpr int kDefaultAxis = -1000;
 ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_axis, int y_axis);
 
 /// The common case, a product of two matrices, recognised without a plan. If `plain`, ta and tb say which factors are

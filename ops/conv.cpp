@@ -46,7 +46,7 @@ void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channel
 
 /// Returns the window along an axis whose kernel size is known. Throws ValueError if it spans more than can be
 /// addressed.
-WindowAxis column_slice_of(const ConvForm& how, int axis, const TensorSpec& w) {
+WindowAxis window_axis_of(const ConvForm& how, int axis, const TensorSpec& w) {
   WindowAxis window = how.window[axis];
   window.size = w.dims[axis];
   std::int64_t span;
@@ -60,7 +60,7 @@ WindowAxis column_slice_of(const ConvForm& how, int axis, const TensorSpec& w) {
 std::int64_t positions(const ConvForm& how, int axis, const TensorSpec& x, const TensorSpec& w) {
   std::int64_t n = x.dim(how.space_axis(axis));
   WindowAxis window = how.window[axis];
-  if (w.rank >= 0 && known(w.dims[axis])) window = column_slice_of(how, axis, w);
+  if (w.rank >= 0 && known(w.dims[axis])) window = window_axis_of(how, axis, w);
   else if (window.padding == Padding::valid) return kUnknown;
   if (!known(n)) return kUnknown;
   if (window.padding == Padding::valid && n < window.extent())
@@ -128,7 +128,7 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
       refuse("the sizes of space have to be given (None is shown as -1)");
     WindowAxis window = how.window[i];
     if (!known(n) || !known(have)) continue;
-    if (w.rank >= 0 && known(w.dims[i])) window = column_slice_of(how, i, w);
+    if (w.rank >= 0 && known(w.dims[i])) window = window_axis_of(how, i, w);
     else if (window.padding == Padding::valid) continue;
     if (window.positions(n) != have)
       refuse("a convolution of ", n, " elements with this stride and padding gives ", window.positions(n), ", x has ",

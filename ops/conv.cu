@@ -15,7 +15,7 @@ template <class T>
 __global__ void convolve_each(Geometry g, const T* x, const T* w, T* y) {
   const std::int64_t n = g.batch * g.out_points() * g.c_out;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, g.by_out.points, g.by_out.channels, g.channels_first);
+    const PixelIndex p(t, g.by_out.points, g.by_out.channels, g.channels_first);
     const std::int64_t own = g.by_multiplier(p.channel);  // the input channel, if depthwise
     Wide<T> sum = Wide<T>(0);
     g.each_under(p.point, [&](std::int64_t tap, std::int64_t at) {
@@ -34,7 +34,7 @@ template <class T>
 __global__ void input_gradient_each(Geometry g, const T* dy, const T* w, T* dx) {
   const std::int64_t n = g.batch * g.in_points() * g.c_in, filters = g.depthwise ? g.by_multiplier.by : g.c_out;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, g.by_in.points, g.by_in.channels, g.channels_first);
+    const PixelIndex p(t, g.by_in.points, g.by_in.channels, g.channels_first);
     const std::int64_t first = g.depthwise ? p.channel * filters : 0;
     Wide<T> sum = Wide<T>(0);
     g.each_over(p.point, [&](std::int64_t tap, std::int64_t at) {
@@ -124,7 +124,7 @@ void kernel_gradient(const OpCall& call, const ConvShape& s) {
   const std::int64_t n = call.out[0]->numel(), points = s.batch * s.out_size();
   const std::int64_t parts =
       std::clamp<std::int64_t>(kThreadsWanted / (n * Team::kSize), 1, ceil_div(points, kGrain * Team::kSize));
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   const Scratch partial(device, parts > 1 ? parts * n * static_cast<std::int64_t>(sizeof(Wide<T>)) : 0);
   auto sum = [&](auto* to) {
     launch(call.op.name, device, blocks_for(parts * n * Team::kSize),

@@ -34,8 +34,7 @@ struct ConvTile {
 inline constexpr int kDotColumns = 4;
 
 /// A part of a kernel gradient: out[i][j] += sum over pixels p of a_p[i] * b_p[j], for i < rows, j < columns. The sum
-/// goes over `lines` lines of
-/// `pixels` pixels each.
+/// runs over `lines` lines of `pixels` pixels each.
 template <class T>
 struct KernelGradientTile {
   const T *a, *b;

@@ -101,7 +101,7 @@ __global__ void gather_panel(Lines lines, Images x, Part part, Divider by_points
                      step = x.channels_first ? 1 : x.channels,
                      tap_step = x.channels_first ? x.channels * part.points : x.channels;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, by_points, by_channels, x.channels_first);
+    const PixelIndex p(t, by_points, by_channels, x.channels_first);
     const E* from = reinterpret_cast<const E*>(x.data) + x.at(part.image + p.image, 0, p.channel);
     E* to = panel + (x.channels_first ? (p.image * taps * x.channels + p.channel) * part.points + p.point
                                       : (p.image * part.points + p.point) * taps * x.channels + p.channel);
@@ -144,7 +144,7 @@ __global__ void put_results(Lines lines, Images y, Part part, Divider by_points,
   const Line* line = lines.of;
   const std::int64_t n = part.images * part.points * by_channels.by;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, by_points, by_channels, y.channels_first);
+    const PixelIndex p(t, by_points, by_channels, y.channels_first);
     std::int64_t at = 0, scale = 1, point = part.point + p.point;
     for (int d = 2; d >= 0; --d) {
       const std::int64_t rest = lines.by_results[d](point);
@@ -168,7 +168,7 @@ __global__ void narrow_sums(std::int64_t rows, std::int64_t columns, const float
 class Panels {
  public:
   /// most_rows: a limit on the rows of a part; rows() may be less, as a panel has to fit the workspace.
-  Panels(const OpCall& call, CudaBackend& device, const Lines& lines, const Images& x, int item, std::int64_t most_rows)
+  Panels(const OpCall& call, CudaDevice& device, const Lines& lines, const Images& x, int item, std::int64_t most_rows)
       : name_(call.op.name), device_(device), lines_(lines), x_(x), item_(item), columns_(lines.taps() * x.channels),
         direct_(lines.one_to_one(x)) {
     if (!direct_) most_rows = std::min(most_rows, panel_bytes() / (columns_ * item));
@@ -197,7 +197,7 @@ class Panels {
 
  private:
   const char* name_;
-  CudaBackend& device_;
+  CudaDevice& device_;
   Lines lines_;
   Images x_;
   int item_;
@@ -215,7 +215,7 @@ struct Right {
 
 /// y = correlation of x; right(first, count) gives columns of the right matrix, at most `block` at a time.
 template <class F>
-void correlate(const OpCall& call, CudaBackend& device, const Lines& lines, const Images& x, const Images& y,
+void correlate(const OpCall& call, CudaDevice& device, const Lines& lines, const Images& x, const Images& y,
                std::int64_t block, F right) {
   const int item = call.out[0]->dtype.size();
   const bool apart = lines.apart();
@@ -270,7 +270,7 @@ Lines forward_lines(const ConvShape& s) {
 }
 
 /// Computes the results of the input gradient with one remainder modulo the strides.
-void correlate_back(const OpCall& call, CudaBackend& device, const ConvShape& s, const Lines& lines) {
+void correlate_back(const OpCall& call, CudaDevice& device, const ConvShape& s, const Lines& lines) {
   const int item = call.out[0]->dtype.size();
   const std::int64_t sums = lines.taps() * s.c_out;
   const Images dy(s, call.in[0].data, /*input=*/false), dx(s, call.out[0]->data(), /*input=*/true);
@@ -313,7 +313,7 @@ void convolve_by_panels(const OpCall& call, const ConvShape& s) {
 
 void input_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   const WindowAxis* w = s.window;
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   // Elements between windows get no gradient.
   if (w[0].stride > w[0].size || w[1].stride > w[1].size || w[2].stride > w[2].size)
     device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
@@ -329,7 +329,7 @@ void input_gradient_by_panels(const OpCall& call, const ConvShape& s) {
 void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   const Body& dw = *call.out[0];
   const int item = dw.dtype.size();
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   const Images x(s, call.in[0].data, /*input=*/true), dy(s, call.in[1].data, /*input=*/false);
   const Lines lines = forward_lines(s);
   const Panels panels(call, device, lines, x, item, s.batch * s.out_size());

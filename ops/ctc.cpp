@@ -17,7 +17,7 @@
 namespace kassette::ops {
 namespace {
 
-// - rules -------------------------------------------------------------------------------------------------------------
+// ---- rules ----------------------------------------------------------------------------------------------------------
 /// Returns the number of samples, kUnknown if no input tells it. Throws ValueError if the inputs differ in it.
 std::int64_t samples(const OpCall& call) {
   constexpr const char* names[] = {"y_true", "y_pred", "input_length", "label_length"};
@@ -60,7 +60,7 @@ void grad_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(kCtcY));
 }
 
-// - samples, checked --------------------------------------------------------------------------------------------------
+// ---- samples, checked -----------------------------------------------------------------------------------------------
 /// The labels of one sample, and the tables about them that the loops read (see CtcSample).
 struct Labels {
   std::vector<std::int64_t> ids, first, slot, seen;
@@ -123,7 +123,7 @@ class Batch {
   std::vector<CtcCounts> counts_;
 };
 
-// - kernels -----------------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 template <class T>
 const CtcLoops<T>& loops() {
   if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(ctc_table).f32;
@@ -198,7 +198,7 @@ void grad_grad_kernel(const OpCall& call) {
   });
 }
 
-// - labels ------------------------------------------------------------------------------------------------------------
+// ---- labels ---------------------------------------------------------------------------------------------------------
 /// The mask of the labels that count, on the host: the entries of the sparse tensor. Inputs: labels (only their shape
 /// is read), lengths.
 void mask_rule(const OpCall& call, TensorSpec* out) {

@@ -150,7 +150,7 @@ __global__ void run_ctc(Ctc<T> all) {
 template <class T>
 void run(const OpCall& call, const T* v, T* loss, T* g) {
   const TensorSpec& y = call.spec(kCtcY);
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   const std::int64_t n = y.dims[0];
   if (n == 0) return;
   Ctc<T> all{call.in[kCtcY].as<T>(),

@@ -14,7 +14,7 @@ namespace {
 // bits of logarithms, which differ between a device and the CPU. The scores are copied to the host once, and the
 // results back to the device.
 void run_on_host(const OpCall& call) {
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   std::vector<std::byte> held[2];
   InputView in[2];
   for (int i = 0; i < 2; ++i) {

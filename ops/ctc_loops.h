@@ -38,17 +38,18 @@ inline std::int64_t ctc_gradient_scratch(std::int64_t length, std::int64_t steps
   return 2 * ctc_width(length) + (steps + 1) * (2 * ctc_width(length) + 16) + steps;
 }
 
-/// Note [CTC in linear space]
-/// The recursions run on probabilities in float64. Every eighth step they are scaled by a power of two, so that the
-/// largest one that still matters is about 1; no state needs an exponential or a logarithm. But probabilities may
-/// underflow here that log space represents: a state below 2^-1022 of the largest becomes 0, although all paths to the
-/// label may go through it. So each pass proves that no underflow affected the result, or else returns false, and the
-/// sample is computed in log space (ctc_log.h).
-/// - loss: at each scaling, all states that a path of the label can be in must be above kSmall. An underflow since the
-///   last scaling lost less than 2^-1074 per state, which would have been added to states above kSmall.
-/// - gradient: the sum over states of alpha * beta at step t is p / (scale of alpha * scale of beta). A state that
-///   underflowed is below 2^-1022 in alpha or beta, so its share of p is at most 2^-1022 / that sum, which must be
-///   above kSmall too.
+// Note [CTC in linear space]
+// The recursions run on probabilities in float64. Every eighth step they are scaled by a power of two, so that the
+// largest one that still matters is about 1; no state needs an exponential or a logarithm. But probabilities may
+// underflow here that log space represents: a state below 2^-1022 of the largest becomes 0, although all paths to the
+// label may go through it. So each pass proves that no underflow affected the result, or else returns false, and the
+// sample is computed in log space (ctc_log.h).
+// - loss: at each scaling, all states that a path of the label can be in must be above kSmall. An underflow since the
+//   last scaling lost less than 2^-1074 per state, which would have been added to states above kSmall.
+// - gradient: the sum over states of alpha * beta at step t is p / (scale of alpha * scale of beta). A state that
+//   underflowed is below 2^-1022 in alpha or beta, so its share of p is at most 2^-1022 / that sum, which must be above
+//   kSmall too.
+
 /// The loops for one element type at one CPU level.
 template <class T>
 struct CtcLoops {

@@ -1,5 +1,5 @@
-// ops/ctc_simd.cpp - the CTC loss of a sample in linear space; compiled once per CPU level. See
-// Note [CTC in linear space].
+// ops/ctc_simd.cpp - the CTC loss of a sample in linear space (Note [CTC in linear space]); compiled once per CPU
+// level.
 #include "ops/simd.h"
 
 #include <cmath>
@@ -17,7 +17,7 @@ using D = Vec<double>;
 using V = D::V;
 constexpr std::int64_t kW = D::kWidth;
 
-// - rows --------------------------------------------------------------------------------------------------------------
+// ---- rows -----------------------------------------------------------------------------------------------------------
 /// The states of a step: labels, then blanks, with zeros before and after them, which are read as neighbours of the
 /// first and the last.
 struct States {

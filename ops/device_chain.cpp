@@ -14,18 +14,18 @@ namespace {
 using D = DeviceChain;
 
 // The table contains codes of DeviceChain instead of addresses of functions, as a CPU's has.
-constexpr std::uintptr_t kTurned = 1 << 8;
-ChainStep step_of(std::uintptr_t number) { return reinterpret_cast<ChainStep>(number); }
-std::uintptr_t number_of(ChainStep step) { return reinterpret_cast<std::uintptr_t>(step); }
+constexpr std::uintptr_t kReversed = 1 << 8;
+ChainOpcode opcode_of(std::uintptr_t number) { return reinterpret_cast<ChainOpcode>(number); }
+std::uintptr_t number_of(ChainOpcode opcode) { return reinterpret_cast<std::uintptr_t>(opcode); }
 
 template <int n>
-std::array<ChainStep, n> steps_from(std::uintptr_t first) {
-  std::array<ChainStep, n> steps;
-  for (ChainStep& step : steps) step = step_of(first++);
-  return steps;
+std::array<ChainOpcode, n> opcodes_from(std::uintptr_t first) {
+  std::array<ChainOpcode, n> opcodes;
+  for (ChainOpcode& opcode : opcodes) opcode = opcode_of(first++);
+  return opcodes;
 }
 
-bool is_unary(const ChainCode& c) { return number_of(c.step) >= D::kUnary && number_of(c.step) < D::kBinary; }
+bool is_unary(const ChainCode& c) { return number_of(c.opcode) >= D::kUnary && number_of(c.opcode) < D::kBinary; }
 
 /// Allocates places for intermediate values that are stored. A place is free again after the last load of its value.
 class KeptPlaces {
@@ -55,24 +55,24 @@ class KeptPlaces {
   bool used_[D::kMostKept] = {};
 };
 
-int operand_of(D& to, int& n, std::byte* base, std::int64_t skip) {
+int operand_of(D& to, int& n, std::byte* base, std::int64_t row_gap) {
   for (int i = 0; i < n; ++i)
-    if (to.operands[i].base == base && to.operands[i].skip == skip) return i;
-  to.operands[n] = {base, skip};
+    if (to.operands[i].base == base && to.operands[i].row_gap == row_gap) return i;
+  to.operands[n] = {base, row_gap};
   return n++;
 }
 
 }  // namespace
 
 const ChainTable& device_chain_table() {
-  static const auto unary = steps_from<UnaryOps::size>(D::kUnary);
-  static const auto binary = steps_from<BinaryOps::size>(D::kBinary),
-                    turned = steps_from<BinaryOps::size>(D::kBinary + kTurned);
-  static const ChainStep load = step_of(D::kLoad), store = step_of(D::kStore), end = step_of(D::kEnd);
+  static const auto unary = opcodes_from<UnaryOps::size>(D::kUnary);
+  static const auto binary = opcodes_from<BinaryOps::size>(D::kBinary),
+                    reversed = opcodes_from<BinaryOps::size>(D::kBinary + kReversed);
+  static const ChainOpcode load = opcode_of(D::kLoad), store = opcode_of(D::kStore), end = opcode_of(D::kEnd);
   static const ChainTable table{.chunk_bytes = 0,
                                 .unary = {unary.data(), unary.data()},
                                 .binary = {binary.data(), binary.data()},
-                                .turned = {turned.data(), turned.data()},
+                                .reversed = {reversed.data(), reversed.data()},
                                 .call = {},
                                 .load = {load, load},
                                 .store = {store, store},
@@ -95,23 +95,23 @@ void run_chain(Device device, const ChainView& chain) {
   int n_operands = 0, n_params = 0;
   for (int i = 0; i < to.n_code; ++i) {
     const ChainCode& c = chain.code[i];
-    const Place& from = chain.from[i];
-    const std::uintptr_t number = number_of(c.step);
+    const ChainOperand& from = chain.from[i];
+    const std::uintptr_t number = number_of(c.opcode);
     if (number == 0)
       fail<NotImplementedError>({"function"}, "an elementwise op of its chain has no kernel on ", device);
     D::Instruction& made = to.code[i];
-    made = {.code = static_cast<std::uint8_t>(number & 255), .where = D::kKept, .index = 0, .turned = number > 255};
+    made = {.code = static_cast<std::uint8_t>(number & 255), .where = D::kKept, .index = 0, .reversed = number > 255};
     if (is_unary(c)) {
       to.params[n_params] = c.params;
       made.index = static_cast<std::uint8_t>(n_params++);
       continue;
     }
     const auto* one = std::find_if(chain.ones, chain.ones + chain.n_ones,
-                                   [&](const ChainOne& o) { return !c.moves && o.chunk == from.chunk; });
+                                   [&](const ChainConstant& o) { return !c.advance_mask && o.chunk == from.chunk; });
     int index;
-    if (c.moves) {
+    if (c.advance_mask) {
       made.where = D::kMemory;
-      index = operand_of(to, n_operands, c.operand, from.skip);
+      index = operand_of(to, n_operands, c.operand, from.row_gap);
     } else if (one != chain.ones + chain.n_ones) {
       made.where = D::kOne;
       index = operand_of(to, n_operands, const_cast<std::byte*>(one->from), 0);

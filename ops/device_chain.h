@@ -22,18 +22,18 @@ struct DeviceChain {
     std::uint8_t code;
     Where where;         // of the operand
     std::uint8_t index;  // of the operand; for unary ops, of their params
-    bool turned;         // acc = operand op acc
+    bool reversed;       // acc = operand op acc
   };
   /// An operand in memory.
   struct Operand {
     std::byte* base;
-    std::int64_t skip;  // bytes between the end of a row and the start of the next
+    std::int64_t row_gap;  // bytes between the end of a row and the start of the next
   };
-  static constexpr int kMostSteps = 32, kMostCode = 112, kMostOperands = 100, kMostParams = kMostSteps,
-                       kMostKept = kMostSteps;
-  static_assert(3 * kMostSteps <= kMostCode && 3 * kMostSteps <= kMostOperands);  // a step: a load, the op, a store
+  static constexpr int kMostOps = 32, kMostCode = 112, kMostOperands = 100, kMostParams = kMostOps,
+                       kMostKept = kMostOps;
+  static_assert(3 * kMostOps <= kMostCode && 3 * kMostOps <= kMostOperands);  // for each op: a load, the op, a store
 
-  /// True if a step (a load, an op of a second operand, a store) may follow so many instructions, operands in memory,
+  /// True if an op (a load, an op of a second operand, a store) may follow so many instructions, operands in memory,
   /// unary ops and intermediate values.
   static constexpr bool has_room(int n_code, int n_operands, int n_unary, int n_kept) {
     return n_code + 5 < kMostCode && n_operands + 5 < kMostOperands && n_unary + 1 < kMostParams &&

@@ -12,14 +12,14 @@ struct ChainView {
   int is_double;
   ChainShape shape;
   const ChainCode* code;
-  const Place* from;  // one for each instruction
+  const ChainOperand* from;  // one for each instruction
   int n_code;
-  const ChainOne* ones;
+  const ChainConstant* ones;
   int n_ones;
 };
-/// The instructions for devices: their ChainStep is a code of DeviceChain instead of a function. Every op has one.
+/// The instructions for devices: their ChainOpcode is a code of DeviceChain instead of a function. Every op has one.
 const ChainTable& device_chain_table();
-/// Enqueues a chain of at most DeviceChain::kMostSteps steps.
+/// Enqueues a chain of at most DeviceChain::kMostOps ops.
 void run_chain(Device device, const ChainView& chain);
 
 }  // namespace kassette::ops

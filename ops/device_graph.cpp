@@ -11,17 +11,17 @@
 namespace kassette::ops {
 namespace {
 
-constinit thread_local devices::DeviceBackend* capturing = nullptr;  // the device that this thread captures on
+constinit thread_local devices::CudaDeviceApi* capturing = nullptr;  // the device that this thread captures on
 
 Device device_numbered(int index) { return Device(Device::kCuda, static_cast<std::uint8_t>(index)); }
 
 }  // namespace
 
 FunctionGraph::~FunctionGraph() {
-  if (graph_) devices::device_backend(device_numbered(device_)).destroy(graph_);
+  if (graph_) devices::cuda_device_api(device_numbered(device_)).destroy(graph_);
 }
 
-devices::DeviceBackend* FunctionGraph::begin(const std::vector<Body>& known) {
+devices::CudaDeviceApi* FunctionGraph::begin(const std::vector<Body>& known) {
   int device = device_.load(std::memory_order_relaxed);
   if (device == kUnknown) {
     const auto on_device = std::ranges::find_if(known, [](const Body& b) { return b.device.type() == Device::kCuda; });
@@ -29,15 +29,15 @@ devices::DeviceBackend* FunctionGraph::begin(const std::vector<Body>& known) {
     device_.store(device, std::memory_order_relaxed);
   }
   if (device == kNone || capturing || !may_take(FastPath::device_graph)) return nullptr;
-  devices::DeviceBackend& backend = devices::device_backend(device_numbered(device));
-  if (!backend.begin_capture(graph_)) return nullptr;
-  return capturing = &backend;
+  devices::CudaDeviceApi& api = devices::cuda_device_api(device_numbered(device));
+  if (!api.begin_capture(graph_)) return nullptr;
+  return capturing = &api;
 }
 
-bool FunctionGraph::end(devices::DeviceBackend& backend) noexcept {
+bool FunctionGraph::end(devices::CudaDeviceApi& api) noexcept {
   capturing = nullptr;
-  const char* refused = backend.end_capture();
-  if (refused) log_debug(text("function: its work is no CUDA graph, which CUDA refuses: ", refused));
+  const char* refused = api.end_capture();
+  if (refused) log_debug(text("function: runs without a CUDA graph, because CUDA refused it: ", refused));
   return refused;
 }
 

@@ -10,7 +10,7 @@ namespace kassette {
 
 namespace devices {
 struct DeviceGraph;
-class DeviceBackend;
+class CudaDeviceApi;
 }  // namespace devices
 
 namespace ops {
@@ -27,29 +27,29 @@ class FunctionGraph {
   ~FunctionGraph();
   FunctionGraph(const FunctionGraph&) = delete;
   FunctionGraph& operator=(const FunctionGraph&) = delete;
-  /// Returns play(), which runs the function. If CUDA refuses the graph, play() is called a second time, so before it
-  /// calls launch_captured() it must have no effect but the work that it enqueues. `known`: a body for each value of
-  /// the function, from which its device is found.
-  template <class Play>
-  Tensors run(const std::vector<Body>& known, const Play& play) {
-    devices::DeviceBackend* backend = begin(known);
-    if (!backend) return play();
+  /// Returns run_function(). If CUDA refuses the graph, run_function() is called again, so before its call of
+  /// launch_captured() it must have no effect except enqueued work. `known`: a body for each value of the function,
+  /// from which its device is found.
+  template <class F>
+  Tensors run(const std::vector<Body>& known, const F& run_function) {
+    devices::CudaDeviceApi* api = begin(known);
+    if (!api) return run_function();
     try {
-      Tensors results = play();
+      Tensors results = run_function();
       launch_captured();
-      end(*backend);
+      end(*api);
       return results;
     } catch (...) {
-      if (!end(*backend)) throw;
+      if (!end(*api)) throw;
     }
-    return play();
+    return run_function();
   }
 
  private:
   /// Begins a capture. Returns null if this run is not captured.
-  devices::DeviceBackend* begin(const std::vector<Body>& known);
+  devices::CudaDeviceApi* begin(const std::vector<Body>& known);
   /// Ends the capture. Returns true if CUDA has refused the graph.
-  bool end(devices::DeviceBackend& backend) noexcept;
+  bool end(devices::CudaDeviceApi& api) noexcept;
 
   std::atomic<int> device_{kUnknown};  // the index of a device, or one of these
   static constexpr int kUnknown = -2, kNone = -1;

@@ -15,7 +15,7 @@ namespace kassette::ops {
 
 using Boxed = engine::Value;
 
-constinit std::atomic<Engine> engine_in_use{Engine::unset};
+constinit std::atomic<ActiveBackend> active_backend{ActiveBackend::unset};
 
 namespace {
 constinit std::atomic<const ExternalBackend*> backend_in_use{nullptr};
@@ -28,21 +28,21 @@ ExternalBackend::Run ExternalBackend::find(std::string_view function) const {
 
 void use_backend(const ExternalBackend* backend) {
   if (backend) backend_in_use.store(backend, std::memory_order_release);
-  engine_in_use.store(backend ? Engine::external : Engine::native, std::memory_order_release);
+  active_backend.store(backend ? ActiveBackend::external : ActiveBackend::native, std::memory_order_release);
 }
 const ExternalBackend* external_backend() {
-  return engine_in_use.load(std::memory_order_acquire) == Engine::external
+  return active_backend.load(std::memory_order_acquire) == ActiveBackend::external
              ? backend_in_use.load(std::memory_order_acquire)
              : nullptr;
 }
 
 bool external_answers() {
-  if (context().native) return false;
+  if (context().in_external_call) return false;
   load_configuration();
-  return engine_in_use.load(std::memory_order_acquire) == Engine::external;
+  return active_backend.load(std::memory_order_acquire) == ActiveBackend::external;
 }
 
-// - boxing ------------------------------------------------------------------------------------------------------------
+// ---- boxing ---------------------------------------------------------------------------------------------------------
 
 Boxed box(const Scalar& v) {
   switch (Access::kind(v)) {
@@ -125,7 +125,7 @@ Boxed box(const Branch& v) {
   return detail::box_code<LazyBranch>(LazyBranch{v});
 }
 
-// - unboxing ----------------------------------------------------------------------------------------------------------
+// ---- unboxing -------------------------------------------------------------------------------------------------------
 
 Tensor Unbox<Tensor>::from(const Boxed& v) { return v.as_tensor(); }
 Tensors Unbox<Tensors>::from(const Boxed& v) { return v.as_tensors(); }
@@ -151,7 +151,7 @@ void fail_answer(const char* name, const Boxed& answer) {
   }
 }
 
-// - the call ----------------------------------------------------------------------------------------------------------
+// ---- the call -------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -167,9 +167,9 @@ Boxed guarded(const char* name, F f) {
   Context& c = context();
   const ExternalBackend* b = external_backend();
   const char* backend = b ? b->name.c_str() : "";
-  EngineAccess::Frame frame;
-  Scoped<bool> inside(c.native, true);
-  Scoped<void*> innermost(c.engine_frame, &frame);
+  ExternalBackendAccess::Frame frame;
+  Scoped<bool> inside(c.in_external_call, true);
+  Scoped<void*> innermost(c.external_call, &frame);
   try {
     return f();
   } catch (const Error&) {
@@ -189,12 +189,12 @@ Boxed guarded(const char* name, F f) {
 
 }  // namespace
 
-Boxed call_backend(const char* name, const Boxed* args, int n_args, EngineAccess::RunNative run_native,
+Boxed call_backend(const char* name, const Boxed* args, int n_args, ExternalBackendAccess::RunNative run_native,
                    const void* native) {
   const ExternalBackend* b = external_backend();
   ExternalBackend::Run run = b ? b->find(name) : nullptr;
   if (!run) fail<NotImplementedError>({name}, "the backend '", b ? b->name : "", "' does not provide it");
-  return guarded(name, [&] { return run(EngineAccess::call(name, args, n_args, run_native, native)); });
+  return guarded(name, [&] { return run(ExternalBackendAccess::call(name, args, n_args, run_native, native)); });
 }
 Boxed call_code(const char* name, const Boxed& code, std::initializer_list<Boxed> args) {
   return guarded(name, [&] { return code(args); });
@@ -203,11 +203,11 @@ Boxed call_code(const char* name, const Boxed& code, std::initializer_list<Boxed
 Boxed detail::run_callback(Boxed (*run)(const void* f, const Boxed* args), const void* f, int wanted, const Boxed* args,
                            int n_args) {
   if (n_args != wanted) fail<ValueError>({"engine"}, "a callable of ", wanted, " arguments is called with ", n_args);
-  Scoped<bool> outside(context().native, false);
+  Scoped<bool> outside(context().in_external_call, false);
   try {
     return run(f, args);
   } catch (...) {
-    EngineAccess::let_pass();
+    ExternalBackendAccess::let_pass();
     throw;
   }
 }

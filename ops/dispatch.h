@@ -1,12 +1,12 @@
-// ops/dispatch.h - dispatch of K functions and operators to the native engine or to an external backend.
+// ops/dispatch.h - dispatch of K functions and operators to the built-in backend or to an external one.
 //
 // Note [External backends]
 // Every K function and operator begins with KASSETTE_DISPATCH or KASSETTE_ROUTE: one load and one branch while the
-// native engine is in use. Otherwise its arguments are boxed (box), the backend's entry is called, and the result is
-// unboxed (unbox). During that call Context::native is set, so that K functions that the backend calls run natively.
-// The backend can also hand the whole call back to the native engine: `again` calls the same function with the same
-// arguments. Until the configuration is first needed engine_in_use is Engine::unset, so that the same branch also reads
-// keras.json at the first use.
+// built-in backend is active. Otherwise its arguments are boxed (box), the external backend's entry is called, and the
+// result is unboxed (unbox). During that call Context::native is set, so that K functions that the backend calls are
+// the built-in ones. The backend can also hand the whole call back: `again` calls the same built-in function with the
+// same arguments. Until the configuration is first needed active_backend is ActiveBackend::unset, so that the same
+// branch also reads keras.json at the first use.
 #pragma once
 #include <string>
 #include <string_view>
@@ -15,7 +15,7 @@
 #include <kassette/error.h>
 #include <kassette/kept.h>
 
-#include "core/engine_access.h"
+#include "core/external_backend_access.h"
 #include "ops/op.h"
 
 namespace kassette::ops {
@@ -30,10 +30,10 @@ struct ExternalBackend {
   Run find(std::string_view function) const;
 };
 
-/// The engine that K functions run on.
-enum class Engine : std::uint8_t { unset, native, external };
-extern std::atomic<Engine> engine_in_use;
-/// Selects the backend for K functions from now on; null selects the native engine.
+/// Which backend runs K functions; unset until the configuration has been read.
+enum class ActiveBackend : std::uint8_t { unset, native, external };
+extern std::atomic<ActiveBackend> active_backend;
+/// Selects the backend for K functions from now on; null selects the built-in one.
 void use_backend(const ExternalBackend* backend);
 const ExternalBackend* external_backend();
 /// Reads the configuration and loads the backend, unless that has been done already (nn_backend/config.cpp).
@@ -41,12 +41,12 @@ void load_configuration();
 
 /// True if calls of this thread go to an external backend.
 bool external_answers();
-inline bool own_engine() {
-  return __builtin_expect(engine_in_use.load(std::memory_order_relaxed) == Engine::native, 1);
+inline bool built_in_active() {
+  return __builtin_expect(active_backend.load(std::memory_order_relaxed) == ActiveBackend::native, 1);
 }
-inline bool leaves_engine() { return !own_engine() && external_answers(); }
+inline bool runs_externally() { return !built_in_active() && external_answers(); }
 
-// - boxing of arguments -----------------------------------------------------------------------------------------------
+// ---- boxing of arguments --------------------------------------------------------------------------------------------
 
 inline engine::Value box(const engine::Value& v) { return v; }
 inline engine::Value box(bool v) { return v; }
@@ -72,7 +72,7 @@ engine::Value box(const Callable<R(A...)>& f);
 template <class R, class... A>
 engine::Value box(const KeptCallable<R(A...)>& f);
 
-// - unboxing of results -----------------------------------------------------------------------------------------------
+// ---- unboxing of results --------------------------------------------------------------------------------------------
 
 /// Converts a result to R. If the backend returned something else, unbox() throws a TypeError in the name of the
 /// function.
@@ -110,13 +110,13 @@ R unbox(const char* name, const engine::Value& answer) {
   }
 }
 
-// - the call ----------------------------------------------------------------------------------------------------------
+// ---- the call -------------------------------------------------------------------------------------------------------
 
 /// Calls the backend's entry. Throws NotImplementedError if it has none. A foreign exception of the backend becomes a
 /// RuntimeError that names the function and the backend; Errors, and exceptions that only pass through the backend, are
 /// rethrown unchanged.
-engine::Value call_backend(const char* name, const engine::Value* args, int n_args, EngineAccess::RunNative run_native,
-                           const void* native);
+engine::Value call_backend(const char* name, const engine::Value* args, int n_args,
+                           ExternalBackendAccess::RunNative run_native, const void* native);
 /// Calls a callable that the backend returned, in the same way.
 engine::Value call_code(const char* name, const engine::Value& code, std::initializer_list<engine::Value> args);
 
@@ -135,7 +135,7 @@ __attribute__((noinline, cold)) auto route(const char* name, const F& again, con
 /// Returns from the enclosing function with the backend's result if calls go to a backend. `again`: an expression for
 /// the native call.
 #define KASSETTE_ROUTE(name, again, ...) \
-  if (::kassette::ops::leaves_engine()) \
+  if (::kassette::ops::runs_externally()) \
   return ::kassette::ops::route(name, [=] { return again; } __VA_OPT__(, ) __VA_ARGS__)
 /// KASSETTE_ROUTE for a K function, at its beginning: takes its name and all its arguments.
 #define KASSETTE_DISPATCH(function, ...) \

@@ -27,10 +27,9 @@ KASSETTE_FN V polynomial(V x, const T (&c)[n]) {
   return r;
 }
 
-/// Sets x and y to a pair of independent standard normals (Box and Muller, 1958): the radius is sqrt(-2 log u) with u
-/// in (0, 1], and the angle, t right angles, lies in the quadrant around 0. It is mirrored at the diagonal if the top
-/// bit of `swap` is set, and at the origin by the top bit of
-/// `sign`.
+/// Sets x and y to a pair of independent standard normals (Box and Muller, 1958). The radius is sqrt(-2 log u) with u
+/// in (0, 1]; the angle is t right angles, in the quadrant around 0. The top bit of `swap` mirrors the point at the
+/// diagonal, the top bit of `sign` at the origin.
 template <class D, class V = typename D::F, class U = typename D::U>
 KASSETTE_FN void normal_pair(V u, V t, U swap, U sign, V& x, V& y) {
   using L = typename D::Lanes;

@@ -67,12 +67,12 @@ struct Runner {
 
 /// The output's axes and the operands' strides along them, in elements, 0 if an operand repeats. Neighbouring axes are
 /// joined if all strides allow it.
-struct Walk {
+struct BroadcastLayout {
   int rank = 0;
   std::int64_t dims[kMaxRank];
   std::int64_t strides[kMaxArity][kMaxRank];
 
-  Walk(const OpCall& call, int arity) {
+  BroadcastLayout(const OpCall& call, int arity) {
     const TensorSpec& out = *call.out[0];
     std::int64_t stride[kMaxArity][kMaxRank];
     for (int k = 0; k < arity; ++k) broadcast_strides(call.spec(k), out, stride[k]);
@@ -83,7 +83,7 @@ struct Walk {
 
 /// Runs operands that differ in shape, one run along the last axis at a time.
 void run_broadcast(const Runner& run, const OpCall& call, int arity, std::int64_t n, int grain) {
-  Walk w(call, arity);
+  BroadcastLayout w(call, arity);
   std::int64_t inner = w.dims[w.rank - 1], rows = n / inner;
   Run base{};
   for (int k = 0; k < arity; ++k)
@@ -173,11 +173,11 @@ void elementwise_kernel(const OpCall& call) {
   run_large(call, family, loops, out, n);
 }
 
-Tensor apply_beside(const OpDef& row, const Operand& x, const Operand& y) {
-  if (is_tensor_operand(x) && is_tensor_operand(y)) return apply1(row, {tensor_of(x), tensor_of(y)});
-  DType dtype = dtype_beside(x, y);
-  Arg a(x, dtype, row.name), b(y, dtype, row.name);
-  return apply1(row, {a, b});
+Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y) {
+  if (is_tensor_operand(x) && is_tensor_operand(y)) return apply1(op, {tensor_of(x), tensor_of(y)});
+  DType dtype = dtype_for_numbers(x, y);
+  Arg a(x, dtype, op.name), b(y, dtype, op.name);
+  return apply1(op, {a, b});
 }
 
 void broadcast_spec(const char* op, const TensorSpec& a, const TensorSpec& b, TensorSpec* out) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/convert.h"
 #include "devices/cuda/element.cuh"
 #include "devices/cuda/launch.cuh"
 #include "ops/coalesce.h"
@@ -14,25 +15,19 @@
 
 namespace kassette::cuda {
 
+/// Whether a domain has the element type T.
+template <class T>
+constexpr bool has_type(Domain domain) {
+  if (domain == Domain::anything) return true;
+  if (std::is_same_v<T, bool>) return domain == Domain::bools;
+  return domain == Domain::numbers || domain == (std::is_integral_v<T> ? Domain::integers : Domain::floats);
+}
 /// Calls f with a null pointer to the element type of `dtype`; does nothing if the dtype is not of the domain.
 template <Domain kDomain, class F>
 void for_dtype(DType dtype, F f) {
-  if constexpr (kDomain != Domain::bools && kDomain != Domain::integers) {
-    if (dtype == float32) return f(static_cast<float*>(nullptr));
-    if (dtype == float64) return f(static_cast<double*>(nullptr));
-    if (dtype == float16) return f(static_cast<Half*>(nullptr));
-    if (dtype == bfloat16) return f(static_cast<BFloat16*>(nullptr));
-  }
-  if constexpr (kDomain == Domain::numbers || kDomain == Domain::anything || kDomain == Domain::integers) {
-    if (dtype == int32) return f(static_cast<std::int32_t*>(nullptr));
-    if (dtype == int64) return f(static_cast<std::int64_t*>(nullptr));
-    if (dtype == uint8) return f(static_cast<std::uint8_t*>(nullptr));
-    if (dtype == int8) return f(static_cast<std::int8_t*>(nullptr));
-    if (dtype == uint16) return f(static_cast<std::uint16_t*>(nullptr));
-    if (dtype == int16) return f(static_cast<std::int16_t*>(nullptr));
-  }
-  if constexpr (kDomain == Domain::anything || kDomain == Domain::bools)
-    if (dtype == bool_) return f(static_cast<bool*>(nullptr));
+  dispatch(dtype, [&](auto* p) {
+    if constexpr (has_type<std::remove_pointer_t<decltype(p)>>(kDomain)) f(p);
+  });
 }
 
 /// Divides by a number that is fixed at launch. Dividends below 2^31 take a multiplication and a shift (Granlund and
@@ -119,7 +114,7 @@ Operands operands_of(const OpCall& call) {
 }
 
 /// Returns the operands of a unary function over n contiguous elements.
-inline Operands beside_one(const void* in, void* out, std::int64_t n) {
+inline Operands unary_operands(const void* in, void* out, std::int64_t n) {
   Operands o{};
   o.in[0] = in;
   o.out = out;

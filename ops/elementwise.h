@@ -43,11 +43,11 @@ constexpr Pattern pattern_of = std::is_same_v<Op, Add>    ? Pattern::add
                                : std::is_same_v<Op, Relu> ? Pattern::relu
                                                           : Pattern::none;
 
-/// True if `op` is an element of the array `rows`.
+/// True if `op` is an element of the array `table`.
 template <class Table>
-bool is_element(const Table& rows, const OpDef& op) {
+bool is_element(const Table& table, const OpDef& op) {
   const std::less<const OpDef*> before;
-  return !before(&op, rows.data()) && before(&op, rows.data() + rows.size());
+  return !before(&op, table.data()) && before(&op, table.data() + table.size());
 }
 
 /// Makes the OpDef of an op struct (unary_ops.h, binary_ops.h), with the struct's name and gradient.
@@ -66,7 +66,7 @@ constexpr OpDef elementwise_op(Rule rule, const ElementwiseLoops* loops) {
 
 /// Applies a binary op to operands. A number or list gets the dtype of the other operand if that is a tensor, else
 /// floatx.
-Tensor apply_beside(const OpDef& row, const Operand& x, const Operand& y);
+Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y);
 
 // --- rules -----------------------------------------------------------------------------------------------------------
 /// Sets the shape of `out` to the one that a and b, which may have unknown dims, broadcast to. Throws ValueError in the

@@ -15,7 +15,7 @@ template <class F>
 [[noreturn]] void rethrow_edited(F&& edit) {
   try {
     throw;
-  } catch (const LateError&) {
+  } catch (const AsyncError&) {
     throw;
   } catch (Error& e) {
     edit(e);
@@ -43,7 +43,7 @@ void rethrow_for(const char* op) {
   });
 }
 
-void rethrow_of_step(std::int32_t function, const char* op) {
+void rethrow_of_instruction(std::int32_t function, const char* op) {
   if (!function) rethrow_for(op);
   rethrow_attributed(function_name(function));
 }

@@ -4,10 +4,10 @@
 // Note [Error attribution]
 // An op's errors name the op: Error::function(). If the user called a function that is composed of several ops,
 // attribute_errors sets the function's name in its place, and while the function runs Context::function says on whose
-// behalf ops are recorded. The node keeps it, a plan's step takes it from the node, and an error of that step names the
-// function as well. If functions are nested the outermost counts: it is the one that the user typed. Names are string
-// literals of this library, so they are stored as the distance from one of them: half of a pointer, for which a node
-// has room.
+// behalf ops are recorded. The node keeps it, a plan's instruction takes it from the node, and an error of that
+// instruction names the function as well. If functions are nested the outermost counts: it is the one that the user
+// typed. Names are string literals of this library, so they are stored as the distance from one of them: half of a
+// pointer, for which a node has room.
 #pragma once
 #include <cassert>
 #include <string>
@@ -16,14 +16,13 @@
 
 namespace kassette::ops {
 
-/// Inside a catch: rethrows the error with `what` as its function, if it names one. A MemoryError of the allocator,
-/// which names none, gets it too.
-/// `part` names the part of the call that failed, such as "update 1: "; it is put before the message, and the error
+/// Inside a catch: rethrows the error with `what` as its function, provided that it names a function already or is a
+/// MemoryError of the allocator, which names none. `part` ("update 1: ") is put before the message; the error then
 /// names no argument.
 [[noreturn]] void rethrow_attributed(const char* what, const std::string& part = std::string());
-/// Inside a catch: rethrows the error of a step of a program, with its function by that code; rethrow_for(op) if that
-/// is 0.
-[[noreturn]] void rethrow_of_step(std::int32_t function, const char* op);
+/// Inside a catch: rethrows the error of an instruction of a program, with its function by that code; rethrow_for(op)
+/// if that is 0.
+[[noreturn]] void rethrow_of_instruction(std::int32_t function, const char* op);
 /// Inside a catch: rethrows. A MemoryError without a name, as the allocator throws it, gets the name of `op`.
 [[noreturn]] void rethrow_for(const char* op);
 /// Inside a catch: rethrows the error of step t of a loop, with that at its end: " (step 0 of 4 of rnn)".

@@ -130,10 +130,10 @@ constinit const OpDef eye_op{
     .name = "eye", .rule = eye_rule, .cpu = eye_kernel, .host = 1, .placement = placement_in<FillAttrs>};
 
 Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType dtype) {
-  return apply1(arange_op, FillAttrs{{dtype, context().place}}, {start, stop, step});
+  return apply1(arange_op, FillAttrs{{dtype, context().default_device}}, {start, stop, step});
 }
 Tensor eye(const Dims& shape, DType dtype) {
-  return apply1(eye_op, FillAttrs{{dtype, context().place}}, {dims_tensor(shape, "eye", "size")});
+  return apply1(eye_op, FillAttrs{{dtype, context().default_device}}, {dims_tensor(shape, "eye", "size")});
 }
 Tensor filled_tensor(const Tensor& value, const TensorSpec& shape, Device device, const char* what) {
   Tensor t = empty_tensor(shape, what, device);

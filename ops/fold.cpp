@@ -74,17 +74,12 @@ T fold_identity(Fold fold) {
   }
 }
 
-#define KASSETTE_FOLD(T) \
+#define KASSETTE_FOLD(constant, code, T, name) \
   template const FoldLoops<T>& fold_loops<T>(Fold fold); \
   template T fold_identity<T>(Fold fold);
-KASSETTE_FOLD(std::uint8_t)
-KASSETTE_FOLD(std::uint16_t)
-KASSETTE_FOLD(std::int8_t)
-KASSETTE_FOLD(std::int16_t)
-KASSETTE_FOLD(std::int32_t)
-KASSETTE_FOLD(std::int64_t)
-KASSETTE_FOLD(float)
-KASSETTE_FOLD(double)
+KASSETTE_INTEGER_DTYPES(KASSETTE_FOLD)
+KASSETTE_FOLD(float32, kFloat32, float, "float32")
+KASSETTE_FOLD(float64, kFloat64, double, "float64")
 #undef KASSETTE_FOLD
 
 }  // namespace kassette::ops

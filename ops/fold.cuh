@@ -11,13 +11,13 @@ namespace kassette::cuda {
 
 // Note [Folds on CUDA]
 // Tensors are contiguous, so the last axis belongs either to the members of a group (rows) or to the groups (columns).
-//   Rows     A group consists of runs of contiguous elements. A run is cut into packs of at most 16 bytes, counted from
-//   the tensor's first
-//            element, so that packs are aligned whatever the length of a row; the first and the last one may belong to
-//            the run only in part. A short group gets some lanes of a warp, a long one a block.
-//   Columns  A block has `width` threads side by side, each with a pack of columns, or with one column if the number of
-//   columns is not a
-//            multiple of a pack. The other threads of the block process other members of the same groups.
+//   Rows     A group consists of runs of contiguous elements. A run is cut into packs of at most 16 bytes, counted
+//            from the tensor's first element, so that packs are aligned whatever the length of a row; the first and
+//            the last pack may belong to the run only in part. A short group gets some lanes of a warp, a long one a
+//            block.
+//   Columns  A block has `width` threads side by side, each with a pack of columns, or with one column if the number
+//            of columns is not a multiple of a pack. The other threads of the block process other members of the same
+//            groups.
 // A thread issues kAhead loads of packs before it uses the first, and __launch_bounds__ asks for two to four resident
 // blocks per multiprocessor. If groups are few, each is cut into parts, up to some thousand blocks; a second launch
 // folds the values of the parts, as columns. All of this depends on the shape alone, never on the device or on
@@ -89,7 +89,7 @@ struct RowPack {
 };
 /// Groups as runs of contiguous elements that are cut into packs.
 struct Rows {
-  Walk kept, outer;         // first elements of groups; offsets of the runs in a group
+  AxesLayout kept, outer;   // first elements of groups; offsets of the runs in a group
   std::int64_t run, packs;  // members of a run; the most packs that it can touch
   Divider by_packs;
   bool aligned;  // every run begins with a pack
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
 // ---- columns --------------------------------------------------------------------------------------------------------
 /// Groups as columns of a matrix.
 struct Columns {
-  Walk kept, along;
+  AxesLayout kept, along;
   int width;    // threads side by side, 2^k
   bool whole;   // a thread has a pack of columns, else one column
   bool packed;  // a pack is one load
@@ -294,13 +294,13 @@ struct PartOf {
 };
 
 template <class C, class Fold, class Map, class Finish>
-void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
+void launch_columns(const OpCall& call, CudaDevice& device, const Groups& g, const Fold& fold, const Map& map,
                     const Finish& finish, bool parts);
 
 /// Calls first(partial), which launches the fold of each part of each group. If there are several, a second launch
 /// folds their values, `partial`.
 template <class C, class Fold, class Finish, class Launch>
-void in_parts(const OpCall& call, CudaBackend& device, std::int64_t groups, std::int64_t parts, const Fold& fold,
+void in_parts(const OpCall& call, CudaDevice& device, std::int64_t groups, std::int64_t parts, const Fold& fold,
               const Finish& finish, Launch first) {
   Scratch held(device, parts > 1 ? groups * parts * static_cast<std::int64_t>(sizeof(C)) : 0);
   C* partial = static_cast<C*>(held.get());
@@ -310,7 +310,7 @@ void in_parts(const OpCall& call, CudaBackend& device, std::int64_t groups, std:
 }
 
 template <class C, class Fold, class Map, class Finish>
-void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
+void launch_columns(const OpCall& call, CudaDevice& device, const Groups& g, const Fold& fold, const Map& map,
                     const Finish& finish, bool parts) {
   using T = typename Map::T;
   constexpr int kSize = kPack<T>;
@@ -330,7 +330,7 @@ void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, co
 }
 
 template <class C, class Fold, class Map, class Finish>
-void launch_rows(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
+void launch_rows(const OpCall& call, CudaDevice& device, const Groups& g, const Fold& fold, const Map& map,
                  const Finish& finish) {
   constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;  // packs: at most of a warp's group, at least of a part
   const Rows r = rows_of<typename Map::T>(g, packs_of(map));
@@ -350,7 +350,7 @@ void launch_rows(const OpCall& call, CudaBackend& device, const Groups& g, const
 template <class C, class Fold, class Map, class Finish>
 void fold_groups(const OpCall& call, const Groups& g, Fold fold, Map map, Finish finish) {
   if (g.kept.n == 0) return;
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   if (g.along.n == 0 || g.kept.dense()) launch_columns<C>(call, device, g, fold, map, finish, /*parts=*/true);
   else launch_rows<C>(call, device, g, fold, map, finish);
 }

@@ -24,8 +24,8 @@ void check_indices(const char* op, const TensorSpec& s) {
 void gather_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &indices = call.spec(1);
   check_indices("gather", indices);
-  const bool one = call.attrs.as<GatherAttrs>().wrap ==
-                   Wrap::negative;  // x[i]: the index is a scalar, even if its rank is unknown so far
+  // x[i]: the index is a scalar, even if its rank is unknown so far
+  const bool one = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;
   if (one && indices.rank > 0)
     fail<ValueError>({"index"}, "a tensor of shape ", indices,
                      "; an index tensor must be an integer scalar; K::gather takes rows");
@@ -155,7 +155,7 @@ void gather_grad_kernel(const OpCall& call) {
           });
       return;
     }
-    // Each thread scans all indices, so the rows are divided into no more ranges than there are threads.
+    // Each thread reads all indices, so the rows are divided into no more ranges than there are threads.
     std::int64_t threads = p.size * p.inner * static_cast<std::int64_t>(sizeof(T)) < kLargeTable ? 1 : num_threads();
     devices::parallel_for(p.size, (p.size + threads - 1) / threads,
                           [&](std::int64_t begin, std::int64_t end) { add_range(dy, at, to, p.inner, begin, end); });

@@ -89,7 +89,7 @@ void run_gather(const OpCall& call) {
   const Parts p(call.spec(0), call.attrs.as<GatherAttrs>().axis);
   const std::int64_t n = call.spec(1).numel(), total = call.out[0]->numel();
   if (n == 0) return;
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   with_indices(call, p.size, [&](const auto& indices) {
     using I = std::remove_const_t<std::remove_pointer_t<decltype(indices.ids)>>;
     if (total == 0) return launch(call.op.name, device, blocks_for(n), check_indices<I>, indices, n);
@@ -106,11 +106,12 @@ void run_gather(const OpCall& call) {
 // stably: `order` lists the positions that go to row 0, then those that go to row 1, ...; those of row r are
 // order[start[r]] to order[start[r + 1] - 1]. One thread then adds all that goes to one element in the order of the
 // indices: each element is written once, with the bits of the CPU.
-//    An embedding may send half of a batch to one row, that of its padding, and one thread would take long to add all
-//    of that. So the
-// list is cut into pieces, whose length depends only on that of the list. A piece that belongs to a single row is
-// summed beforehand, in parallel with all others, and the thread of that row adds its sum as one number. Bits differ
-// from the CPU's only in rows with such a piece.
+//
+// An embedding may send half of a batch to one row, that of its padding, and one thread would take long to add all of
+// that. So the list is cut into pieces whose length depends only on the length of the list. A piece that belongs to a
+// single row is summed beforehand, in parallel with all others, and the thread of that row adds this sum as one number.
+// Bits differ from the CPU's only in rows with such a piece.
+
 /// Sets start[r] to the position of the first of the n sorted keys that is at least r.
 __global__ void find_starts(const std::uint64_t* keys, std::int64_t n, std::int64_t rows, std::int64_t* start) {
   for (std::int64_t r = Thread::first(); r <= rows; r += Thread::step()) {
@@ -217,7 +218,7 @@ class Order {
     run(scratch.get(), bytes);
     device_.launched(what);
   }
-  CudaBackend& device_;
+  CudaDevice& device_;
   const std::int64_t n_;
   const Scratch starts_, lists_;
 };
@@ -227,7 +228,7 @@ void run_gather_grad(const OpCall& call) {
   if (out.numel() == 0) return;
   const Parts p(out, call.attrs.as<GatherAttrs>().axis);
   const Order order(call, p.size);
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   const std::int64_t n = call.spec(1).numel(), piece = piece_of(n), n_pieces = n / piece;
   for_dtype<Domain::anything>(out.dtype, [&](auto* t) {
     using T = std::remove_pointer_t<decltype(t)>;
@@ -244,7 +245,7 @@ void run_gather_grad(const OpCall& call) {
   });
 }
 
-// - one_hot -----------------------------------------------------------------------------------------------------------
+// ---- one_hot --------------------------------------------------------------------------------------------------------
 template <class I>
 __global__ void one_hot_each(std::int64_t n, Divider by_classes, const I* ids, float* out) {
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
@@ -264,7 +265,7 @@ void run_one_hot(const OpCall& call) {
 
 // ---- adjoints of repeat_elements and tile: sums over the copies, in their order -------------------------------------
 template <class T>
-__global__ void sum_each(Walk kept, Walk copies, const T* from, T* out) {
+__global__ void sum_each(AxesLayout kept, AxesLayout copies, const T* from, T* out) {
   using C = std::conditional_t<std::is_same_v<T, bool>, int, Wide<T>>;
   for (std::int64_t t = Thread::first(); t < kept.n; t += Thread::step()) {
     const std::int64_t at = kept[t];
@@ -279,7 +280,7 @@ __global__ void sum_each(Walk kept, Walk copies, const T* from, T* out) {
 
 void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) {
   const TensorSpec& out = *call.out[0];
-  Walk of_kept, of_copies;
+  AxesLayout of_kept, of_copies;
   for (int d = 0; d < kept.rank; ++d) of_kept.push(kept.dims[d], kept.from[d]);
   for (int d = 0; d < copies.rank; ++d) of_copies.push(copies.dims[d], copies.from[d]);
   for_dtype<Domain::anything>(out.dtype, [&](auto* p) {

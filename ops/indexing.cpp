@@ -185,7 +185,7 @@ Index slice(Scalar start, Scalar stop, Scalar step) {
 }
 
 Tensor Tensor::operator[](const Index& i) const {
-  if (leaves_engine()) return elsewhere(*this, {&i}, [&] { return (*this)[i]; });
+  if (runs_externally()) return elsewhere(*this, {&i}, [&] { return (*this)[i]; });
   if (Access::kind(i) == Index::kInt) {
     return apply1(index_op, IndexAttrs{Access::start(i)}, {*this});
   }
@@ -196,7 +196,7 @@ Tensor Tensor::operator[](const Index& i) const {
 
 Tensor Tensor::operator()(const Index& i0, const Index& i1, const Index& i2, const Index& i3, const Index& i4,
                           const Index& i5, const Index& i6, const Index& i7) const {
-  if (leaves_engine())
+  if (runs_externally())
     return elsewhere(*this, {&i0, &i1, &i2, &i3, &i4, &i5, &i6, &i7},
                      [&] { return (*this)(i0, i1, i2, i3, i4, i5, i6, i7); });
   Expression e;

@@ -80,62 +80,62 @@ bool same_known_shape(const Tensor& a, const Tensor& b) {
   return x.same_shape(y) && x.known();
 }
 
-bool is_rows(ShapeCheck fit) { return fit == ShapeCheck::rows || fit == ShapeCheck::state_rows; }
-bool is_mask(ShapeCheck fit) { return fit >= ShapeCheck::mask; }
-bool is_bound(ShapeCheck fit) { return fit == ShapeCheck::min_of_clip || fit == ShapeCheck::max_of_clip; }
-bool is_bias(ShapeCheck fit) { return fit == ShapeCheck::bias_last || fit == ShapeCheck::bias_first; }
+bool is_rows(ShapeCheck check) { return check == ShapeCheck::rows || check == ShapeCheck::state_rows; }
+bool is_mask(ShapeCheck check) { return check >= ShapeCheck::mask; }
+bool is_bound(ShapeCheck check) { return check == ShapeCheck::min_of_clip || check == ShapeCheck::max_of_clip; }
+bool is_bias(ShapeCheck check) { return check == ShapeCheck::bias_last || check == ShapeCheck::bias_first; }
 /// The axis of x whose length a bias of rank 1 has.
-int channel_axis(ShapeCheck fit, const TensorSpec& x) {
-  return fit == ShapeCheck::bias_first && x.rank > 2 ? 1 : x.rank - 1;
+int channel_axis(ShapeCheck check, const TensorSpec& x) {
+  return check == ShapeCheck::bias_first && x.rank > 2 ? 1 : x.rank - 1;
 }
 
 /// True if x meets the requirement (assert_shape in like.h), as far as sizes are known.
-bool fits(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
+bool satisfies(ShapeCheck check, const TensorSpec& x, const TensorSpec& like) {
   if (x.rank < 0 || like.rank < 0) return true;
-  if (is_bias(fit)) {
+  if (is_bias(check)) {
     // A bias is (space..., channels) in both data formats. A tensor of rank 2 has its channels last in both.
-    const bool first = fit == ShapeCheck::bias_first && like.rank > 2;
+    const bool first = check == ShapeCheck::bias_first && like.rank > 2;
     if (like.rank == 0 || (x.rank != 1 && x.rank != like.rank - 1)) return false;
     for (int i = 0; i < x.rank; ++i) {
-      const int axis = i < x.rank - 1 ? i + (first ? 2 : 1) : channel_axis(fit, like);
+      const int axis = i < x.rank - 1 ? i + (first ? 2 : 1) : channel_axis(check, like);
       if (differ(x.dims[i], like.dims[axis])) return false;
     }
     return true;
   }
-  if (is_bound(fit)) {
+  if (is_bound(check)) {
     if (x.rank > like.rank) return false;
-  } else if (is_rows(fit)) {
+  } else if (is_rows(check)) {
     return x.rank > 0 && (like.rank == 0 || !differ(x.dims[0], like.dims[0]));
-  } else if (is_mask(fit)) {
+  } else if (is_mask(check)) {
     return x.rank == 2 && like.rank >= 2 && !differ(x.dims[0], like.dims[0]) && !differ(x.dims[1], like.dims[1]);
   } else if (x.rank != like.rank) {
-    return fit == ShapeCheck::class_ids;
+    return check == ShapeCheck::class_ids;
   }
   for (int i = 1; i <= x.rank; ++i) {
     std::int64_t n = x.dims[x.rank - i], m = like.dims[like.rank - i];
-    if (differ(n, m) && !(is_bound(fit) && n == 1)) return false;
+    if (differ(n, m) && !(is_bound(check) && n == 1)) return false;
   }
   return true;
 }
 
-struct FittingAttrs {
-  static constexpr const char* attrs_name = "fitting";
-  ShapeCheck fit;
+struct AssertShapeAttrs {
+  static constexpr const char* attrs_name = "assert_shape";
+  ShapeCheck check;
 };
 /// The output has the shape of input 0; its unknown sizes are those of input 1 if they must be equal.
-void fitting_rule(const OpCall& call, TensorSpec* out) {
+void assert_shape_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &like = call.spec(1);
-  const ShapeCheck fit = call.attrs.as<FittingAttrs>().fit;
-  assert_shape(fit, x, like);
+  const ShapeCheck check = call.attrs.as<AssertShapeAttrs>().check;
+  assert_shape(check, x, like);
   out->set(x);
-  if (is_bound(fit) || fit == ShapeCheck::class_ids || is_bias(fit) || like.rank < 0) return;
-  if (is_rows(fit)) {
+  if (is_bound(check) || check == ShapeCheck::class_ids || is_bias(check) || like.rank < 0) return;
+  if (is_rows(check)) {
     if (x.rank > 0 && like.rank > 0 && x.dims[0] < 0) out->dims[0] = like.dims[0];
     return;
   }
   if (x.rank < 0) {
     out->set(like);
-    if (is_mask(fit)) out->rank = 2;
+    if (is_mask(check)) out->rank = 2;
   }
   out->dtype = x.dtype;
   for (int i = 0; i < out->rank; ++i)
@@ -165,8 +165,8 @@ constinit const OpDef sum_to_like_op{.name = "sum_to_like",
                                      .shape_only = 2,
                                      .traits = kView,
                                      .pattern = Pattern::alias};
-constinit const OpDef assert_shape_op{.name = "fitting",
-                                      .rule = fitting_rule,
+constinit const OpDef assert_shape_op{.name = "assert_shape",
+                                      .rule = assert_shape_rule,
                                       .cpu = share_kernel,
                                       .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
                                       .shape_only = 2,
@@ -174,14 +174,14 @@ constinit const OpDef assert_shape_op{.name = "fitting",
                                       .pattern = Pattern::alias,
                                       .cuda = share_kernel};
 
-void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
-  if (fits(fit, x, like)) return;
-  if (is_bound(fit))
-    fail<ValueError>({"clip", fit == ShapeCheck::min_of_clip ? "min_value" : "max_value"}, "of shape ", x,
+void assert_shape(ShapeCheck check, const TensorSpec& x, const TensorSpec& like) {
+  if (satisfies(check, x, like)) return;
+  if (is_bound(check))
+    fail<ValueError>({"clip", check == ShapeCheck::min_of_clip ? "min_value" : "max_value"}, "of shape ", x,
                      " does not broadcast to x of shape ", like);
-  if (fit == ShapeCheck::moving_average)
+  if (check == ShapeCheck::moving_average)
     fail<ValueError>({"moving_average_update"}, "the variable is ", like, ", the value ", x, "; shapes must be equal");
-  if (is_bias(fit)) {
+  if (is_bias(check)) {
     if (x.rank == 1)
       fail<ValueError>({"bias_add"}, "bias of shape ", x, " for x of shape ", like,
                        " must have one number for each channel");
@@ -190,32 +190,32 @@ void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
                        int(like.rank) - 1);
     fail<ValueError>({"bias_add"}, "bias of shape ", x, " for x of shape ", like, " must have the sizes of x");
   }
-  if (is_mask(fit))
+  if (is_mask(check))
     fail<ValueError>({"rnn"}, "mask has shape ", x, ", the inputs ", like, "; it must be ",
-                     fit == ShapeCheck::mask ? "(samples, time)" : "(time, samples)",
+                     check == ShapeCheck::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");
-  if (fit == ShapeCheck::branches)
+  if (check == ShapeCheck::branches)
     fail<ValueError>({"switch_"}, "the branches have shapes ", like, " and ", x, "; they must be equal");
-  if (fit == ShapeCheck::state)
+  if (check == ShapeCheck::state)
     fail<ValueError>({"rnn"}, "the step returned a state of shape ", x, ", it was ", like,
                      "; the shape must stay the same");
-  if (is_rows(fit))
-    fail<ValueError>({"rnn"}, fit == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, "; it must be (",
+  if (is_rows(check))
+    fail<ValueError>({"rnn"}, check == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, "; it must be (",
                      like.dims[0], ", ...), a row for each sample");
-  if (fit == ShapeCheck::class_ids)
+  if (check == ShapeCheck::class_ids)
     fail<ValueError>({"sparse_categorical_crossentropy"}, "target ", x,
                      " must have the shape of output without its classes, ", like);
-  const char* what = fit == ShapeCheck::binary_crossentropy ? "binary_crossentropy" : "categorical_crossentropy";
+  const char* what = check == ShapeCheck::binary_crossentropy ? "binary_crossentropy" : "categorical_crossentropy";
   fail<ValueError>({what}, "target ", x, " and output ", like, " must have one shape");
 }
 
-Tensor assert_shape_of(ShapeCheck fit, const Tensor& x, const Tensor& like) {
+Tensor assert_shape_of(ShapeCheck check, const Tensor& x, const Tensor& like) {
   const Body &a = Access::body(x), &b = Access::body(like);
-  assert_shape(fit, a, b);
+  assert_shape(check, a, b);
   if (a.known() && b.known()) return x;
   // For a bias of rank 1 the number of channels is all that has to be known.
-  if (is_bias(fit) && a.rank == 1 && a.known() && b.rank > 0 && b.dims[channel_axis(fit, b)] >= 0) return x;
-  return apply1(assert_shape_op, FittingAttrs{fit}, {x, like});
+  if (is_bias(check) && a.rank == 1 && a.known() && b.rank > 0 && b.dims[channel_axis(check, b)] >= 0) return x;
+  return apply1(assert_shape_op, AssertShapeAttrs{check}, {x, like});
 }
 
 Tensor broadcast_like(const Tensor& x, const Tensor& like) {

@@ -35,11 +35,12 @@ enum class ShapeCheck : std::int64_t {
 /// - mask, mask_time_major: x has rank 2 and the first two sizes of `like`;
 /// - bias_last, bias_first: x is (channels) or (space..., channels); the channels of `like` are its last axis or, for
 ///   bias_first if it has more than two axes, axis 1.
+///
 /// Unknown sizes fit.
-void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like);
+void assert_shape(ShapeCheck check, const TensorSpec& x, const TensorSpec& like);
 /// Calls assert_shape() now and, if sizes are unknown, again when the function runs. Returns x, or the output of the op
 /// that checks x.
-Tensor assert_shape_of(ShapeCheck fit, const Tensor& x, const Tensor& like);
+Tensor assert_shape_of(ShapeCheck check, const Tensor& x, const Tensor& like);
 
 extern const OpDef broadcast_like_op, sum_to_like_op, assert_shape_op;
 

@@ -9,25 +9,23 @@ namespace kassette::cuda {
 // The body of a kernel is written once for all kinds of lines; a line is a group of elements along one axis. read(x)
 // prepares an input; fold(f, map, x...) folds map(i, values of member i); write(y, map, x...) stores map(i, values of
 // member i); exponentials(x) is the fold of a softmax. There are three kinds of lines.
-//   Dense, held   Contiguous elements, kHeld in each of up to 32 (or kThreads) threads. read() loads them into
-//   registers, a pack at once, so
-//                 memory is read once.
+//   Dense, short  Contiguous elements, kPerThread in each of up to 32 (or kThreads) threads. read() loads them into
+//                 registers, a pack at once, so memory is read once.
 //   Dense, long   Contiguous elements, in pieces that fit in the registers of a block. Each fold and write reads them
-//   again, at best from
-//                 the cache.
+//                 again, at best from the cache.
 //   Strided       A line for each thread if lines are short or neighbouring threads have neighbouring lines; else for
-//   each block.
+//                 each block.
 // The kind depends on the shape alone, and so do the bits.
 
-/// The packs, and elements, that a thread holds of each input.
+/// The packs, and elements, of each input that a thread has in registers.
 template <class T>
-inline constexpr int kPacksHeld = 16 / kPack<T> < 4 ? 16 / kPack<T> : 4;
+inline constexpr int kPacksPerThread = 16 / kPack<T> < 4 ? 16 / kPack<T> : 4;
 template <class T>
-inline constexpr int kHeld = kPacksHeld<T>* kPack<T>;
+inline constexpr int kPerThread = kPacksPerThread<T>* kPack<T>;
 
 /// Groups of contiguous elements.
 struct DenseGroups {
-  Walk kept;
+  AxesLayout kept;
   std::int64_t n;       // members of a group
   std::int64_t pieces;  // of a group
   int lanes;
@@ -39,7 +37,7 @@ template <class U, bool kBlock, bool kLong>
 class DenseLine {
  public:
   using C = Wide<U>;
-  static constexpr int kSize = kPack<U>, kAll = kHeld<U>;
+  static constexpr int kSize = kPack<U>, kAll = kPerThread<U>;
   /// The elements of a piece that a thread holds.
   struct Values {
     C v[kAll];
@@ -56,7 +54,7 @@ class DenseLine {
 
   __device__ Input read(const U* x) const {
     if constexpr (kLong) return x;
-    else return held(x, 0);
+    else return load_piece(x, 0);
   }
   template <class Fold, class Map, class... Inputs>
   __device__ C fold(const Fold& fold, Map map, const Inputs&... in) const {
@@ -93,13 +91,13 @@ class DenseLine {
  private:
   /// The index in the line of the thread's element k of a piece; outside of [0, n_) if the line has no such element.
   __device__ std::int64_t place(std::int64_t piece, int k) const {
-    return ((piece * kPacksHeld<U> + k / kSize) * size_ + rank_) * kSize + k % kSize - skew_;
+    return ((piece * kPacksPerThread<U> + k / kSize) * size_ + rank_) * kSize + k % kSize - skew_;
   }
   __device__ bool whole(std::int64_t first) const { return packed_ && first >= 0 && first + kSize <= n_; }
-  __device__ Values held(const U* x, std::int64_t piece) const {
+  __device__ Values load_piece(const U* x, std::int64_t piece) const {
     Values out;
 #pragma unroll
-    for (int u = 0; u < kPacksHeld<U>; ++u) {
+    for (int u = 0; u < kPacksPerThread<U>; ++u) {
       const std::int64_t first = place(piece, u * kSize);
       Packed<U> pack;
       if (whole(first)) {
@@ -114,7 +112,7 @@ class DenseLine {
     return out;
   }
   __device__ const Values& values(const Values& in, std::int64_t) const { return in; }
-  __device__ Values values(const U* in, std::int64_t piece) const { return held(in, piece); }
+  __device__ Values values(const U* in, std::int64_t piece) const { return load_piece(in, piece); }
 
   template <class Fold, class V, class Take, class... Inputs>
   __device__ V folded(const Fold& fold, V value, Take more, const Inputs&... in) const {
@@ -131,7 +129,7 @@ class DenseLine {
   template <class Map, class... X>
   __device__ void write_piece(U* y, std::int64_t piece, Map map, const X&... x) const {
 #pragma unroll
-    for (int u = 0; u < kPacksHeld<U>; ++u) {
+    for (int u = 0; u < kPacksPerThread<U>; ++u) {
       const std::int64_t first = place(piece, u * kSize);
       if (first >= n_) continue;
       Packed<U> pack;
@@ -197,7 +195,7 @@ class StridedLine {
   }
 
  private:
-  const Walk& along_;
+  const AxesLayout& along_;
   const std::int64_t start_;
 };
 
@@ -223,7 +221,7 @@ template <class Body>
 void launch_lines(const OpCall& call, const Groups& g, Body body) {
   using T = typename Body::Element;
   if (g.kept.n == 0) return;
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   if (g.along.n > 1 && !g.along.dense())
     return with_team(g, [&](auto team) {
       using Team = decltype(team);
@@ -231,14 +229,14 @@ void launch_lines(const OpCall& call, const Groups& g, Body body) {
     });
   DenseGroups d{g.kept, g.along.n, 1, 1, g.kept.n == 1 || g.along.n % kPack<T> == 0, body.packed()};
   const std::int64_t packs = ceil_div(g.along.n + (d.aligned ? 0 : kPack<T> - 1), kPack<T>);
-  if (packs <= kWarp * kPacksHeld<T>) {
+  if (packs <= kWarp * kPacksPerThread<T>) {
     d.lanes = power_of_two(ceil_div(packs, 2), kWarp);
     launch(call.op.name, device, grid_of(ceil_div(g.kept.n, kThreads / d.lanes)), run_dense<false, false, Body>, d,
            body);
-  } else if (packs <= kThreads * kPacksHeld<T>) {
+  } else if (packs <= kThreads * kPacksPerThread<T>) {
     launch(call.op.name, device, grid_of(g.kept.n), run_dense<true, false, Body>, d, body);
   } else {
-    d.pieces = ceil_div(packs, kThreads * kPacksHeld<T>);
+    d.pieces = ceil_div(packs, kThreads * kPacksPerThread<T>);
     launch(call.op.name, device, grid_of(g.kept.n), run_dense<true, true, Body>, d, body);
   }
 }

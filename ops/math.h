@@ -31,7 +31,7 @@ struct IndexOf<Op, OpList<First, Rest...>> {
   static constexpr int value = 1 + IndexOf<Op, OpList<Rest...>>::value;
 };
 
-/// The dtypes that an op takes. Numbers are all but bool; integers among them wrap around.
+/// The dtypes that an op accepts: `numbers` are all except bool, `anything` includes it. Integers wrap around.
 enum class Domain : unsigned char { floats, numbers, anything, bools, integers };
 
 /// The inputs and output whose values a gradient reads, as a sum of these.

@@ -15,7 +15,7 @@
 namespace kassette::ops {
 namespace {
 
-constexpr const char* kUserNames[] = {"matmul", "dot", "batch_dot"};
+constexpr const char* kCallerNames[] = {"matmul", "dot", "batch_dot"};
 
 // --- rule ------------------------------------------------------------------------------------------------------------
 
@@ -24,17 +24,17 @@ constexpr std::int64_t kAbsent = -2;
 [[noreturn]] __attribute__((noinline, cold)) void fail_sizes(const OpCall& call, const ContractionForm& f, int label,
                                                              std::int64_t a, std::int64_t b) {
   bool batch = std::find(f.out.of, f.out.of + f.out.rank, label) != f.out.of + f.out.rank;
-  fail<ValueError>({kUserNames[static_cast<int>(f.user)]}, call.spec(0), " x ", call.spec(1), ": ",
+  fail<ValueError>({kCallerNames[static_cast<int>(f.caller)]}, call.spec(0), " x ", call.spec(1), ": ",
                    !batch        ? "inner dimensions differ, "
                    : f.broadcast ? "batch axes do not broadcast, "
                                  : "batch sizes differ, ",
                    a, " against ", b);
 }
 
-void check_dtypes(const OpCall& call, const char* user) {
+void check_dtypes(const OpCall& call, const char* caller) {
   DType a = call.spec(0).dtype, b = call.spec(1).dtype;
-  if (a != b) fail<TypeError>({user}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
-  if (a.is_bool()) fail<TypeError>({user}, "bool is not a number; cast it first (K::cast)");
+  if (a != b) fail<TypeError>({caller}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+  if (a.is_bool()) fail<TypeError>({caller}, "bool is not a number; cast it first (K::cast)");
 }
 
 void rule(const OpCall& call, TensorSpec* out) {
@@ -51,10 +51,10 @@ void rule(const OpCall& call, TensorSpec* out) {
     }
   }
   const ContractionForm& f = call.attrs.as<ContractionForm>();
-  check_dtypes(call, kUserNames[static_cast<int>(f.user)]);
+  check_dtypes(call, kCallerNames[static_cast<int>(f.caller)]);
   std::int64_t size[kLabels];
   std::fill_n(size, kLabels, kAbsent);
-  size[kOne] = 1;
+  size[kNewAxis] = 1;
   for (int i = 0; i < f.a.rank; ++i) size[f.a.of[i]] = a.dims[i];
   std::uint32_t in_out = 0;
   for (int i = 0; i < f.out.rank; ++i) in_out |= 1u << f.out.of[i];
@@ -206,8 +206,8 @@ void vjp(const VjpContext& r) {
 
 // --- forms -----------------------------------------------------------------------------------------------------------
 
-int rank_of(const Tensor& x, const char* user, const char* which) {
-  if (!x.defined()) fail_empty({user, which});
+int rank_of(const Tensor& x, const char* caller, const char* which) {
+  if (!x.defined()) fail_empty({caller, which});
   return Access::body(x).rank;
 }
 const TensorSpec& spec_of(const Tensor& x) { return Access::body(x); }
@@ -235,7 +235,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose
 Tensor dot(const Tensor& x, const Tensor& y) {
   int rx = rank_of(x, "dot", "x"), ry = rank_of(y, "dot", "y");
   if (rx == 2 && ry == 2) {  // labels 0 1, 1 2 -> 0 2, as dot_form has them
-    constexpr ContractionForm matrices{{{0, 1}, 2}, {{1, 2}, 2}, {{0, 2}, 2}, false, User::dot};
+    constexpr ContractionForm matrices{{{0, 1}, 2}, {{1, 2}, 2}, {{0, 2}, 2}, false, Caller::dot};
     return apply1(matmul_op, matrices, {x, y});
   }
   if (rx < 0 || ry < 0) return unranked_dot(x, y);
@@ -247,7 +247,7 @@ ContractionForm dot_form(const TensorSpec& x, const TensorSpec& y) {
   if (rx < 1 || ry < 1) fail<ValueError>({"dot"}, x, " x ", y, ": both need at least one axis; use * for a number");
   (void)checked_rank("dot", rx + ry - 2, x, " x ", y);
   ContractionForm f;
-  f.user = User::dot;
+  f.caller = Caller::dot;
   for (int i = 0; i < rx; ++i) f.a.push(i);
   for (int i = 0; i + 1 < rx; ++i) f.out.push(i);
   int summed = std::max(0, ry - 2), next = rx;
@@ -275,10 +275,10 @@ ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_a
     return at;
   };
   x_axis = summed(x_axis, x, "x");
-  y_axis = summed(y_axis == kUsualAxis ? ry == 2 ? -1 : -2 : y_axis, y, "y");
+  y_axis = summed(y_axis == kDefaultAxis ? ry == 2 ? -1 : -2 : y_axis, y, "y");
   (void)checked_rank("batch_dot", rx + ry - 3, x, " x ", y);
   ContractionForm f;
-  f.user = User::batch_dot;
+  f.caller = Caller::batch_dot;
   for (int i = 0; i < rx; ++i) {
     f.a.push(i);
     if (i != x_axis) f.out.push(i);
@@ -288,7 +288,7 @@ ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_a
     f.b.push(i == 0 ? 0 : i == y_axis ? x_axis : next);
     if (i != 0 && i != y_axis) f.out.push(next++);
   }
-  if (f.out.rank == 1) f.out.push(kOne);
+  if (f.out.rank == 1) f.out.push(kNewAxis);
   return f;
 }
 

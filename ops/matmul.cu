@@ -9,7 +9,7 @@ namespace {
 
 class DeviceRearranger final : public Rearranger {
  public:
-  DeviceRearranger(const char* what, CudaBackend& device) : what_(what), device_(device) {}
+  DeviceRearranger(const char* what, CudaDevice& device) : what_(what), device_(device) {}
   ~DeviceRearranger() {
     for (int i = 0; i < n_; ++i) device_.release(copies_[i].data, copies_[i].bytes);
   }
@@ -26,7 +26,7 @@ class DeviceRearranger final : public Rearranger {
     std::int64_t bytes;
   };
   const char* what_;
-  CudaBackend& device_;
+  CudaDevice& device_;
   Copy copies_[8];
   int n_ = 0;
 };
@@ -36,7 +36,7 @@ cudaDataType type_of(DType dtype) {
 }
 
 /// The innermost repeats go to cuBLAS as one batch; the others are a loop.
-void multiply_floats(const OpCall& call, CudaBackend& device, const ContractionPlan& plan) {
+void multiply_floats(const OpCall& call, CudaDevice& device, const ContractionPlan& plan) {
   const BatchStrides& r = plan.repeats;
   const DType dtype = call.out[0]->dtype;
   const std::int64_t item = dtype.size(), batch = r.rank ? r.dims[r.rank - 1] : 1;
@@ -80,7 +80,7 @@ __global__ void multiply_each(GemmShape p, BatchStrides r, const T* a, const T* 
 void run(const OpCall& call) {
   const Body& out = *call.out[0];
   if (out.numel() == 0) return;
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   if (call.spec(0).numel() == 0) return device.zero(out.data(), out.bytes(), call.op.name);  // empty sums
   DeviceRearranger to_order(call.op.name, device);
   ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), to_order);
@@ -107,7 +107,7 @@ cublasComputeType_t compute_type(DType dtype) {
 constexpr std::int64_t kMostProducts = 63 << 10;
 
 // cuBLAS is column-major: it gets the transposed product, out^T = b^T a^T.
-void multiply(const char* what, CudaBackend& device, const BlasProduct& product) {
+void multiply(const char* what, CudaDevice& device, const BlasProduct& product) {
   const GemmShape& p = product.of;
   const bool wide = product.dtype == float64;
   const float scale = 1, keep = product.add ? 1 : 0;

@@ -30,7 +30,7 @@ std::uint32_t alignment_of(const void* data) {
 /// max(x, 0), of which it does not say that it keeps NaN, as ours does. The members own nothing.
 class BiasedProduct {
  public:
-  BiasedProduct(const char* what, CudaBackend& device, const ContractionPlan& plan, const std::byte* row)
+  BiasedProduct(const char* what, CudaDevice& device, const ContractionPlan& plan, const std::byte* row)
       : what_(what), device_(device), plan_(plan) {
     const GemmShape& p = plan.product;
     check(cublasLtMatmulDescInit(&form_, compute_type(float32), CUDA_R_32F));
@@ -42,7 +42,7 @@ class BiasedProduct {
     check(cublasLtMatrixLayoutInit(&right_, CUDA_R_32F, p.ta ? p.m : p.k, p.ta ? p.k : p.m, p.lda));
     check(cublasLtMatrixLayoutInit(&result_, CUDA_R_32F, p.n, p.m, p.ldo));
     check(cublasLtMatmulPreferenceInit(&limits_));
-    limit(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{CudaBackend::kBlasWorkspace});
+    limit(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{CudaDevice::kBlasWorkspace});
     limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(plan.b));
     limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(plan.a));
     // The result has new memory, which is aligned. The bias is loaded as the result is stored, and has no limit of its
@@ -65,7 +65,7 @@ class BiasedProduct {
   void enqueue(cublasLtHandle_t blas, std::byte* out) {
     const float scale = 1, keep = 0;
     check(cublasLtMatmul(blas, &form_, &scale, plan_.b, &left_, plan_.a, &right_, &keep, out, &result_, out, &result_,
-                         &best_.algo, device_.blas_workspace(), CudaBackend::kBlasWorkspace, device_.current().handle));
+                         &best_.algo, device_.blas_workspace(), CudaDevice::kBlasWorkspace, device_.current().handle));
     device_.launched(what_);
   }
 
@@ -81,7 +81,7 @@ class BiasedProduct {
   }
 
   const char* what_;
-  CudaBackend& device_;
+  CudaDevice& device_;
   const ContractionPlan& plan_;
   cublasLtMatmulDescOpaque_t form_;
   cublasLtMatrixLayoutOpaque_t left_, right_, result_;
@@ -99,7 +99,7 @@ bool multiply_with_bias(const OpCall& call, const Body& row) {
   const GemmShape& p = plan.product;
   if (as_they_are.asked || plan.repeats.count != 1 || p.ldo != p.n || row.numel() != p.n) return false;
 
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   Current current(device);
   std::unique_lock<std::mutex> lock;
   // By the manual of cuBLAS its handle may stand for one of cuBLASLt.

@@ -44,13 +44,13 @@ void run_broadcast_like(const OpCall& call) {
 
 /// y, the result of a reduction, repeated along the reduced axes and divided by the number of repetitions.
 template <class T>
-struct Spread {
+struct Unreduce {
   Wide<T> count;
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
     store(o.result<T>() + i, static_cast<Wide<T>>(load(o.operand<T>(0) + at[0]) / count));
   }
 };
-void run_spread(const OpCall& call) {
+void run_unreduce(const OpCall& call) {
   const TensorSpec &y = call.spec(0), &like = call.spec(1);
   if (y.numel() == like.numel()) {
     host_services().share_input(call, 0);
@@ -73,60 +73,50 @@ void run_spread(const OpCall& call) {
   if (!call.attrs.as<ReduceAttrs>().divide) return copy_elements(call, o);
   for_dtype<Domain::numbers>(y.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<1>(call, Spread<T>{static_cast<Wide<T>>(o.n / y.numel())}, o);
+    launch_each<1>(call, Unreduce<T>{static_cast<Wide<T>>(o.n / y.numel())}, o);
   });
 }
 
-// - cast: via double or int64, whichever is exact for the input; the same rules as convert_one ------------------------
+// ---- cast: via double or int64, whichever is exact for the input; the same rules as convert_one ---------------------
+template <class T, class V>
+__device__ void store_converted(T* out, V v) {
+  if constexpr (std::is_same_v<T, bool>) {
+    *out = v != V(0);
+  } else if constexpr (!std::is_integral_v<T>) {
+    store(out, static_cast<Wide<T>>(v));
+  } else if constexpr (std::is_integral_v<V>) {
+    *out = static_cast<T>(v);
+  } else {
+    constexpr double low = static_cast<double>(std::numeric_limits<T>::min());
+    constexpr double above = static_cast<double>(std::numeric_limits<T>::max() / 2 + 1) * 2;
+    if (!(v > low)) *out = v != v ? T(0) : std::numeric_limits<T>::min();
+    else *out = v >= above ? std::numeric_limits<T>::max() : static_cast<T>(v);
+  }
+}
 template <class V>
 __device__ void store_as(DType::Code to, void* out, std::int64_t i, V v) {
-  auto saturated = [&](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    if constexpr (std::is_floating_point_v<V>) {
-      constexpr double low = static_cast<double>(std::numeric_limits<T>::min());
-      constexpr double above = static_cast<double>(std::numeric_limits<T>::max() / 2 + 1) * 2;
-      if (!(v > low)) return v != v ? T(0) : std::numeric_limits<T>::min();
-      return v >= above ? std::numeric_limits<T>::max() : static_cast<T>(v);
-    } else {
-      return static_cast<T>(v);
-    }
-  };
-#define KASSETTE_TO(code, T) \
-  case DType::code: static_cast<T*>(out)[i] = saturated(static_cast<T*>(nullptr)); break;
+#define KASSETTE_CASE(constant, code, T, name) \
+  case DType::code: return store_converted(static_cast<T*>(out) + i, v);
   switch (to) {
-    case DType::kBool:
-      static_cast<bool*>(out)[i] = v != V(0);
-      break;
-      KASSETTE_TO(kUint8, std::uint8_t)
-      KASSETTE_TO(kUint16, std::uint16_t)
-      KASSETTE_TO(kInt8, std::int8_t)
-      KASSETTE_TO(kInt16, std::int16_t)
-      KASSETTE_TO(kInt32, std::int32_t)
-      KASSETTE_TO(kInt64, std::int64_t)
-    case DType::kFloat16: store(static_cast<Half*>(out) + i, static_cast<float>(v)); break;
-    case DType::kBfloat16: store(static_cast<BFloat16*>(out) + i, static_cast<float>(v)); break;
-    case DType::kFloat64: static_cast<double*>(out)[i] = static_cast<double>(v); break;
-    default: static_cast<float*>(out)[i] = static_cast<float>(v);
+    KASSETTE_DTYPES(KASSETTE_CASE)
+    default: return;
   }
-#undef KASSETTE_TO
+#undef KASSETTE_CASE
 }
 struct Convert {
   DType::Code from, to;
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
     const std::int64_t k = at[0];
+#define KASSETTE_CASE(constant, code, T, name) \
+  case DType::code: \
+    return store_as( \
+        to, o.out, i, \
+        static_cast<std::conditional_t<std::is_integral_v<T>, std::int64_t, double>>(load(o.operand<T>(0) + k)));
     switch (from) {
-      case DType::kBool: return store_as(to, o.out, i, static_cast<std::int64_t>(o.operand<bool>(0)[k]));
-      case DType::kUint8: return store_as(to, o.out, i, static_cast<std::int64_t>(o.operand<std::uint8_t>(0)[k]));
-      case DType::kUint16: return store_as(to, o.out, i, static_cast<std::int64_t>(o.operand<std::uint16_t>(0)[k]));
-      case DType::kInt8: return store_as(to, o.out, i, static_cast<std::int64_t>(o.operand<std::int8_t>(0)[k]));
-      case DType::kInt16: return store_as(to, o.out, i, static_cast<std::int64_t>(o.operand<std::int16_t>(0)[k]));
-      case DType::kInt32: return store_as(to, o.out, i, static_cast<std::int64_t>(o.operand<std::int32_t>(0)[k]));
-      case DType::kInt64: return store_as(to, o.out, i, o.operand<std::int64_t>(0)[k]);
-      case DType::kFloat16: return store_as(to, o.out, i, static_cast<double>(load(o.operand<Half>(0) + k)));
-      case DType::kBfloat16: return store_as(to, o.out, i, static_cast<double>(load(o.operand<BFloat16>(0) + k)));
-      case DType::kFloat64: return store_as(to, o.out, i, o.operand<double>(0)[k]);
-      default: return store_as(to, o.out, i, static_cast<double>(o.operand<float>(0)[k]));
+      KASSETTE_DTYPES(KASSETTE_CASE)
+      default: return;
     }
+#undef KASSETTE_CASE
   }
 };
 
@@ -199,8 +189,9 @@ void run_eye(const OpCall& call) {
          out.dtype.code(), static_cast<void*>(out.data()));
 }
 
-const PluginKernel kernels[] = {{"where", run_where},   {"cast", run_cast},     {"broadcast_like", run_broadcast_like},
-                                {"spread", run_spread}, {"arange", run_arange}, {"eye", run_eye}};
+const PluginKernel kernels[] = {
+    {"where", run_where},       {"cast", run_cast},     {"broadcast_like", run_broadcast_like},
+    {"unreduce", run_unreduce}, {"arange", run_arange}, {"eye", run_eye}};
 
 }  // namespace
 

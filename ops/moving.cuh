@@ -17,9 +17,9 @@ void for_size(int size, F f) {
 }
 
 /// As in ops/strided.h; no size is 0. Errors name `what`.
-void copy_strided(const char* what, CudaBackend& device, const Strided& layout, const void* from, void* to, int size);
+void copy_strided(const char* what, CudaDevice& device, const Strided& layout, const void* from, void* to, int size);
 /// DeviceMoves::fill (devices/plugin.h); `count` is not 0.
-void fill(CudaBackend& device, void* to, std::int64_t count, std::uint64_t bits, int size);
+void fill(CudaDevice& device, void* to, std::int64_t count, std::uint64_t bits, int size);
 /// DeviceMoves::sum_copies (devices/plugin.h); the result is not empty.
 void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies);
 /// DeviceMoves::run_chain: enqueues one kernel.

@@ -9,7 +9,7 @@
 namespace kassette::ops {
 namespace {
 
-// - rules -------------------------------------------------------------------------------------------------------------
+// ---- rules ----------------------------------------------------------------------------------------------------------
 DType stat_dtype(DType d) { return d.size() < 4 ? float32 : d; }
 
 /// Throws unless input i has that dtype (TypeError) and broadcasts to `shape`, that of x or of its statistics, as far
@@ -55,7 +55,7 @@ void center_scale_rule(const OpCall& call, TensorSpec* out) {
   out->set(x);
 }
 
-// - adjoints ----------------------------------------------------------------------------------------------------------
+// ---- adjoints -------------------------------------------------------------------------------------------------------
 void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::move(term); }
 
 /// along(): a statistic repeated along the reduced axes of x. shared_along(): the same, divided by the number of

@@ -57,7 +57,7 @@ void run_normalize(const OpCall& call) {
     if (gamma > 0) o.in[0] = call.in[gamma].data;
     if (beta > 0) o.in[1] = call.in[beta].data;
     launch_each<2>(call, Factors<T>{variance, call.attrs.as<NormalizeAttrs>().epsilon, factor, shift}, o);
-    launch_each<2>(call, Normalize<T>{in, mean, factor, shift, call.out_as<T>()}, beside_groups(x, mask));
+    launch_each<2>(call, Normalize<T>{in, mean, factor, shift, call.out_as<T>()}, operands_by_group(x, mask));
   });
 }
 
@@ -120,7 +120,7 @@ struct Repeat {
 
 void run_normalize_grad(const OpCall& call) {
   const TensorSpec &x = call.spec(1), &kept = call.spec(2);
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   if (x.numel() == 0) {
     for (int k : {1, 2}) device.zero(call.out[k]->data(), call.out[k]->bytes(), call.op.name);
     return;
@@ -146,7 +146,7 @@ void run_normalize_grad(const OpCall& call) {
     fold_groups<Two>(call, g, SumTwo(), Products<T>{{dy, in}, mean},
                      Slopes<T>{gamma, variance, call.attrs.as<NormalizeAttrs>().epsilon, static_cast<double>(g.along.n),
                                call.out_as<T>(1), call.out_as<T>(2), a, b, c});
-    launch_each<2>(call, NormalizeGrad<T>{dy, in, mean, a, b, c, call.out_as<T>()}, beside_groups(x, mask));
+    launch_each<2>(call, NormalizeGrad<T>{dy, in, mean, a, b, c, call.out_as<T>()}, operands_by_group(x, mask));
   });
 }
 

@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "ops/cast.h"
 #include "ops/elementwise.h"
-#include "ops/normalization_walk.h"
+#include "ops/normalization_matrix.h"
 #include "ops/repeat.h"
 
 namespace kassette::ops {
@@ -56,20 +56,20 @@ void run_sums(const T* dy, const T* x, std::int64_t n, T mean, T* sum, T* produc
   *product = across(p);
 }
 
-/// The mean and biased variance of a channel from its parts.
+/// The mean and biased variance of a channel from its sums.
 template <class T>
-void join_moments(const Parts<T>& parts, std::int64_t channel, double count, T* mean, T* var) {
-  if (parts.whole()) {
-    parts.each(channel, [&](std::int64_t, T a, T b) {
+void join_moments(const ChannelSums<T>& sums, std::int64_t channel, double count, T* mean, T* var) {
+  if (sums.whole()) {
+    sums.each(channel, [&](std::int64_t, T a, T b) {
       *mean = a;
       *var = static_cast<T>(static_cast<double>(b) / count);
     });
     return;
   }
   double m = 0, q = 0;
-  parts.each(channel, [&](std::int64_t n, T a, T) { m += static_cast<double>(n) * static_cast<double>(a); });
+  sums.each(channel, [&](std::int64_t n, T a, T) { m += static_cast<double>(n) * static_cast<double>(a); });
   m /= count;
-  parts.each(channel, [&](std::int64_t n, T a, T b) {
+  sums.each(channel, [&](std::int64_t n, T a, T b) {
     double gap = static_cast<double>(a) - m;
     q += static_cast<double>(b) + static_cast<double>(n) * gap * gap;
   });
@@ -85,7 +85,7 @@ struct Parameters {
 
 /// Calls call(first element, rows, the parameters of these) for parts that make up the matrix.
 template <class T, class F>
-void apply_parameters(const Walk& w, const Parameters<T>& all, F call) {
+void apply_parameters(const ChannelMatrix& w, const Parameters<T>& all, F call) {
   const PerColumn<T> p[4] = {{w, all.at[0]}, {w, all.at[1]}, {w, all.at[2]}, {w, all.at[3]}};
   w.for_parts([&](std::int64_t at, const Rows& r, std::int64_t k) {
     call(at, r, Parameters<T>{{p[0].from(k), p[1].from(k), p[2].from(k), p[3].from(k)}});
@@ -93,14 +93,14 @@ void apply_parameters(const Walk& w, const Parameters<T>& all, F call) {
 }
 
 /// Computes the sums of each channel by columns(first element, rows, first parameter, a, b) or run(first element, n,
-/// channel, a, b), and its parameters by join(parts, channel); then calls call as apply_parameters() does.
+/// channel, a, b), and its parameters by join(sums, channel); then calls call as apply_parameters() does.
 template <class T, class Columns, class Run, class Join, class F>
-void sum_and_apply(const Walk& w, Columns columns, Run run, Join join, const Parameters<T>& all, F call) {
-  Parts<T> parts(w);
+void sum_and_apply(const ChannelMatrix& w, Columns columns, Run run, Join join, const Parameters<T>& all, F call) {
+  ChannelSums<T> sums(w);
   if (w.channel_by_channel()) {
     auto sum = [&](std::int64_t c) {
-      parts.sum_channel(c, run);
-      join(parts, c);
+      sums.sum_channel(c, run);
+      join(sums, c);
     };
     w.for_channels(sum, [&](std::int64_t at, const Rows& r, std::int64_t c) {
       auto from = [&](int i) { return all.at[i] ? all.at[i] + c : nullptr; };
@@ -108,15 +108,15 @@ void sum_and_apply(const Walk& w, Columns columns, Run run, Join join, const Par
     });
     return;
   }
-  if (w.by_rows) parts.sum_runs(run);
-  else parts.sum_columns(columns);
-  for (std::int64_t c = 0; c < w.channels(); ++c) join(parts, c);
+  if (w.by_rows) sums.sum_runs(run);
+  else sums.sum_columns(columns);
+  for (std::int64_t c = 0; c < w.channels(); ++c) join(sums, c);
   apply_parameters(w, all, call);
 }
 
 /// The function for apply_parameters() that scales x with the parameters (mean, factor, shift).
 template <class T>
-auto scaling(const Walk& w, const T* x, T* y) {
+auto scaling(const ChannelMatrix& w, const T* x, T* y) {
   auto* loop = w.by_rows ? loops<T>().scale_rows : loops<T>().scale;
   return [=](std::int64_t at, const Rows& r, const Parameters<T>& p) {
     loop(x + at, r, p.at[0], p.at[1], p.at[2], y + at);
@@ -186,15 +186,15 @@ void run_normalize(const OpCall& call) {
     std::fill_n(var, channels, std::numeric_limits<T>::quiet_NaN());
     return;
   }
-  Order order(x, axes_mask(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x));
-  Walk w(order.folded(), sizeof(T));
+  ReducedLast order(x, axes_mask(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x));
+  ChannelMatrix w(order.folded(), sizeof(T));
   Wide<T> in(call, 0), gamma(call, gamma_at(call.attrs, 1), &kept), beta(call, beta_at(call.attrs, 1), &kept);
   Rounded<T> y(*call.out[0]);
   Scratch<T> moved(order.moves() ? 2 * n : 0), factor(channels);
   const T* from = in.get();
   T* to = y.get();
   if (order.moves()) {
-    order.there(from, moved.get());
+    order.move_last(from, moved.get());
     from = moved.get();
     to = moved.get() + n;
   }
@@ -202,14 +202,14 @@ void run_normalize(const OpCall& call) {
   sum_and_apply(
       w, [&](std::int64_t at, const Rows& r, std::int64_t, T* m, T* q) { loops<T>().moments(from + at, r, m, q); },
       [&](std::int64_t at, std::int64_t k, std::int64_t, T* m, T* q) { run_moments(from + at, k, m, q); },
-      [&](const Parts<T>& parts, std::int64_t c) {
-        join_moments(parts, c, count, mean + c, var + c);
+      [&](const ChannelSums<T>& sums, std::int64_t c) {
+        join_moments(sums, c, count, mean + c, var + c);
         double scale = gamma.get() ? static_cast<double>(gamma.get()[c]) : 1.;
         factor.get()[c] =
             static_cast<T>(scale / std::sqrt(static_cast<double>(var[c]) + call.attrs.as<NormalizeAttrs>().epsilon));
       },
       Parameters<T>{{mean, factor.get(), beta.get(), nullptr}}, scaling(w, from, to));
-  if (order.moves()) order.back<T>(to, y.get());
+  if (order.moves()) order.move_back<T>(to, y.get());
   y.store();
 }
 
@@ -224,16 +224,16 @@ void run_normalize_grad(const OpCall& call) {
     dgamma.store(), dbeta.store();
     return;
   }
-  Order order(x, axes_mask(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x));
-  Walk w(order.folded(), sizeof(T));
+  ReducedLast order(x, axes_mask(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x));
+  ChannelMatrix w(order.folded(), sizeof(T));
   Wide<T> dy(call, 0), in(call, 1), gamma(call, gamma_at(call.attrs, 4), &kept);
   const T *mean = call.in[2].as<T>(), *var = call.in[3].as<T>();
   Scratch<T> moved(order.moves() ? 3 * n : 0), slopes(3 * channels);
   const T *u = dy.get(), *from = in.get();
   T* to = dx.get();
   if (order.moves()) {
-    order.there(u, moved.get());
-    order.there(from, moved.get() + n);
+    order.move_last(u, moved.get());
+    order.move_last(from, moved.get() + n);
     u = moved.get();
     from = moved.get() + n;
     to = moved.get() + 2 * n;
@@ -250,9 +250,9 @@ void run_normalize_grad(const OpCall& call) {
       [&](std::int64_t at, std::int64_t k, std::int64_t channel, T* s, T* t) {
         run_sums(u + at, from + at, k, mean[channel], s, t);
       },
-      [&](const Parts<T>& parts, std::int64_t k) {
+      [&](const ChannelSums<T>& sums, std::int64_t k) {
         double sum = 0, product = 0;  // of dy, of dy * (x - mean)
-        parts.each(k, [&](std::int64_t, T s, T t) {
+        sums.each(k, [&](std::int64_t, T s, T t) {
           sum += static_cast<double>(s);
           product += static_cast<double>(t);
         });
@@ -268,7 +268,7 @@ void run_normalize_grad(const OpCall& call) {
       [&](std::int64_t at, const Rows& r, const Parameters<T>& p) {
         loop(u + at, from + at, r, p.at[0], p.at[1], p.at[2], p.at[3], to + at);
       });
-  if (order.moves()) order.back<T>(to, dx.get());
+  if (order.moves()) order.move_back<T>(to, dx.get());
   dx.store(), dgamma.store(), dbeta.store();
 }
 
@@ -296,7 +296,7 @@ void run_center_scale(const OpCall& call) {
   }
   Wide<T> in(call, 0), mean(call, 1, &own), factor(call, 2, &own), shift(call, call.n_in > 3 ? 3 : -1, &own);
   Rounded<T> y(*call.out[0]);
-  Walk w(folded, sizeof(T));
+  ChannelMatrix w(folded, sizeof(T));
   apply_parameters(w, Parameters<T>{{mean.get(), factor.get(), shift.get(), nullptr}}, scaling(w, in.get(), y.get()));
   y.store();
 }

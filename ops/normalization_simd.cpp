@@ -28,7 +28,7 @@ KASSETTE_FN void end_stream(bool stream) {
 #endif
 }
 
-// Note [Asked for in the order of memory]
+// Note [Prefetching in memory order]
 // A group of eight rows is read column by column, which keeps its sums in registers. Hardware prefetchers do not
 // predict that order, and memory is slower for cache lines a row apart than for neighbouring ones. So while one group
 // is read, cache lines of a later one are prefetched row by row, one for each vector: the gradient of [100352, 64]
@@ -36,9 +36,9 @@ KASSETTE_FN void end_stream(bool stream) {
 // with and without other load). Processing one block of columns after the other, so that its second pass finds it in
 // the caches, reads less memory but takes 1.3 times as long with 32 columns, 1.8 times with 16, for the same reason.
 template <class T>
-class Ahead {
+class Prefetcher {
  public:
-  Ahead(std::int64_t stride, std::int64_t width)
+  Prefetcher(std::int64_t stride, std::int64_t width)
       : stride_(stride), rows_(kGroup + (kBytes / static_cast<std::int64_t>(sizeof(T)) + width - 1) / width),
         run_(stride == width ? INT64_MAX : width), lines_(stride == width || width % kEight == 0),
         step_(lines_ ? Vec<T>::kWidth : stride) {}
@@ -85,15 +85,15 @@ KASSETTE_FN V sum8(const V* d) {
 template <class T, class F, class Ask>
 KASSETTE_FN void block_sums(std::int64_t n, std::int64_t stride, std::int64_t width, T* sum_a, T* sum_b, F f, Ask ask) {
   using V = xsimd::batch<T>;
-  Ahead<T> ahead(stride, width);
+  Prefetcher<T> prefetcher(stride, width);
   std::int64_t r = 0;
   for (; r + kGroup <= n; r += kGroup) {
-    ahead.start(r);
+    prefetcher.start(r);
     each_vector<T>(
         width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
           V a[kGroup], b[kGroup];
-          std::int64_t i = r * stride + c, asked = ahead.eight(c);
-          for (int k = 0; k < kGroup; ++k, i += stride, asked += ahead.step()) {
+          std::int64_t i = r * stride + c, asked = prefetcher.eight(c);
+          for (int k = 0; k < kGroup; ++k, i += stride, asked += prefetcher.step()) {
             ask(asked);
             f(i, c, part, a[k], b[k]);
           }
@@ -206,15 +206,15 @@ template <class T, class Parameters, class Value, class Ask>
 KASSETTE_FN void by_columns(const Rows& m, T* y, Parameters parameters, Value value, Ask ask) {
   const bool stream = streams(y, m);
   const std::int64_t stride = m.stride;  // a copy: for all that the compiler knows, storing a vector may change m
-  Ahead<T> ahead(stride, m.width);
+  Prefetcher<T> prefetcher(stride, m.width);
   for (std::int64_t r = 0; r < m.n; r += kGroup) {
     std::int64_t n = m.n - r < kGroup ? m.n - r : kGroup;
-    ahead.start(r);
+    prefetcher.start(r);
     each_vector<T>(
         m.width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
           auto p = parameters(c, part);
-          std::int64_t i = r * stride + c, asked = ahead.eight(c);
-          for (std::int64_t k = 0; k < n; ++k, i += stride, asked += ahead.step()) {
+          std::int64_t i = r * stride + c, asked = prefetcher.eight(c);
+          for (std::int64_t k = 0; k < n; ++k, i += stride, asked += prefetcher.step()) {
             ask(asked);
             part.store(y + i, value(i, part, p), stream);
           }

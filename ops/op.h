@@ -145,17 +145,16 @@ struct OpDef {
   std::uint32_t saves_in = 0;    // inputs whose value the vjp reads
   std::uint32_t saves_out = 0;   // outputs whose value the vjp reads
   std::uint32_t shape_only = 0;  // inputs of which rule and kernel read only the shape
-  std::uint32_t host = 0;        // inputs that are on the CPU on any device
+  std::uint32_t host = 0;        // inputs that must be on the CPU, whatever the device of the op
   std::uint8_t traits = kPlain;
   std::uint8_t n_out = 1;  // 0: see `outputs`
   bool anywhere = false;   // inputs may be on any devices; the rule, or `placement`, sets the outputs' devices
   int (*outputs)(const Attrs& attrs) = nullptr;  // the number of outputs if n_out is 0
-  Placement (*placement)(const Attrs& attrs) =
-      nullptr;  // dtype and device of the output, if only the attributes determine them
+  // dtype and device of the output, if only the attributes determine them
+  Placement (*placement)(const Attrs& attrs) = nullptr;
   const ElementwiseLoops* loops = nullptr;
-  /// Adds the output to `sum` in one pass, with the same bits as the op followed by an addition. Returns false, and
-  /// does nothing, if it cannot.
-  /// `sum` has the output's shape and dtype, and no other reference to it exists.
+  /// Adds the output to `sum` in one pass, with the same bits as the op followed by an addition. `sum` has the output's
+  /// shape and dtype, and nothing else refers to it. Returns false, and does nothing, if it cannot.
   bool (*accumulate)(const OpCall& call, Body& sum) = nullptr;
   Pattern pattern = Pattern::none;
   /// Computes the output plus `row`, a bias along the last axis, and then, if `relu`, the maximum with 0, in one pass
@@ -205,10 +204,11 @@ void allocate_output(Body& out, Device device);
 Tensor scalar_on(const Body& scalar, Device device);
 /// Returns `t`, or a copy on `device` if `t` is a single number on the CPU and `device` is another one.
 Tensor number_on(const Tensor& t, Device device);
-/// Lets those numbers go.
-void forget_scalars();
+/// Clears the cache of scalar_on().
+void clear_scalar_cache();
 
-/// The value that reading `b` gives now: its own storage, or that of its variable. Null storage where there is none.
+/// The value that reading `b` gives now: its own storage, or that of its variable. Its storage is null if `b` has no
+/// value.
 Value read_value(const Body& b);
 
 /// Inside K::control_dependencies: reads of these variables stand for the values that the updates give them.

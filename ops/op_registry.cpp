@@ -29,7 +29,7 @@
 namespace kassette::ops {
 
 std::vector<const OpDef*> all_ops() {
-  std::vector<const OpDef*> rows{
+  std::vector<const OpDef*> list{
       // clang-format off
       &cast_op,
       &logical_not_op,
@@ -68,10 +68,10 @@ std::vector<const OpDef*> all_ops() {
       &all_reduce_start_op, &all_reduce_wait_op,
       // clang-format on
   };
-  for (const OpDef& row : unary_op_defs) rows.push_back(&row);
-  for (const OpDef& row : binary_op_defs) rows.push_back(&row);
-  for (const OpDef& row : compare_op_defs) rows.push_back(&row);
-  return rows;
+  for (const OpDef& op : unary_op_defs) list.push_back(&op);
+  for (const OpDef& op : binary_op_defs) list.push_back(&op);
+  for (const OpDef& op : compare_op_defs) list.push_back(&op);
+  return list;
 }
 
 }  // namespace kassette::ops

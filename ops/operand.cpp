@@ -42,7 +42,7 @@ void measure(const Operand& x, TensorSpec& s, const char* what) {
 
 /// Writes one number as `dtype`. Fractions concern floats only.
 void write_number(void* to, DType dtype, const Scalar& x, const char* what, Fractions fractions) {
-  if (fractions == Fractions::refuse || Access::kind(x) != Scalar::kFloat) {
+  if (fractions == Fractions::reject || Access::kind(x) != Scalar::kFloat) {
     write_scalar(to, dtype, x, what);
     return;
   }
@@ -91,8 +91,8 @@ struct Writer {
     return true;
   }
   void write_elements(const std::byte* p, DType from, std::int64_t n) {
-    if (from.is_float() && dtype.is_integer() &&
-        fractions == Fractions::refuse)  // element by element, so that a fraction is refused
+    // element by element, so that a fraction is refused
+    if (from.is_float() && dtype.is_integer() && fractions == Fractions::reject)
       for (std::int64_t i = 0; i < n; ++i) {
         double v;
         convert(&v, float64, p + i * from.size(), from, 1);
@@ -178,7 +178,7 @@ Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions frac
   return t;
 }
 
-DType dtype_beside(const Operand& a, const Operand& b) {
+DType dtype_for_numbers(const Operand& a, const Operand& b) {
   for (const Operand* o : {&a, &b})
     if (is_tensor_operand(*o) && tensor_of(*o).defined()) return Access::body(tensor_of(*o)).dtype;
   return DType();

@@ -8,12 +8,12 @@ namespace kassette::ops {
 DType default_float();
 void set_default_float(DType dtype);
 
-/// What to do with a fraction if integers are wanted: `refuse` throws, for numbers beside a tensor; `cut` converts as a
-/// cast does, for values that are fed or assigned.
-enum class Fractions : std::uint8_t { refuse, cut };
+/// What happens to a fraction where an integer dtype is expected: `reject` throws (numbers combined with a tensor),
+/// `truncate` converts as a cast does (values that are fed or assigned).
+enum class Fractions : std::uint8_t { reject, truncate };
 /// Converts an operand to a tensor. A number, list or container gets `dtype`, or floatx if that is not given. `what` is
 /// the function that errors name.
-Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions fractions = Fractions::refuse);
+Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions fractions = Fractions::reject);
 /// True if the operand is a Tensor already.
 inline bool is_tensor_operand(const Operand& x) { return Access::kind(x) == Scalar::kTensor; }
 inline const Tensor& tensor_of(const Operand& x) { return *static_cast<const Tensor*>(Access::pointer(x)); }
@@ -36,8 +36,8 @@ class Arg {
   const Tensor* tensor_;
 };
 
-/// The dtype for numbers beside these operands: that of the first one that is a tensor, else none.
-DType dtype_beside(const Operand& a, const Operand& b);
+/// The dtype of the numbers and lists among these operands: that of the first one that is a tensor, else none.
+DType dtype_for_numbers(const Operand& a, const Operand& b);
 
 /// A new concrete tensor with uninitialised elements.
 Tensor empty_tensor(const TensorSpec& spec, const char* what = "tensor", Device device = cpu);

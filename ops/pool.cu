@@ -27,7 +27,7 @@ template <class T>
 struct Max {
   Geometry g;
   const T *x, *from;
-  KASSETTE_FN Wide<T> operator()(const Place& p) const {
+  KASSETTE_FN Wide<T> operator()(const PixelIndex& p) const {
     return load(from + g.x_at(p.image, greatest(g, x, p.image, p.point, p.channel), p.channel));
   }
 };
@@ -35,7 +35,7 @@ template <class T>
 struct MaxSpread {
   Geometry g;
   const T *x, *dy;
-  KASSETTE_FN Wide<T> operator()(const Place& p) const {
+  KASSETTE_FN Wide<T> operator()(const PixelIndex& p) const {
     Wide<T> sum = Wide<T>(0);
     g.each_over(p.point, [&](std::int64_t, std::int64_t at) {
       if (greatest(g, x, p.image, at, p.channel) == p.point) sum = sum + load(dy + g.y_at(p.image, at, p.channel));
@@ -47,7 +47,7 @@ template <class T>
 struct Mean {
   Geometry g;
   const T* x;
-  KASSETTE_FN Wide<T> operator()(const Place& p) const {
+  KASSETTE_FN Wide<T> operator()(const PixelIndex& p) const {
     Wide<T> sum = Wide<T>(0);
     g.each_under(p.point, [&](std::int64_t, std::int64_t at) { sum = sum + load(x + g.x_at(p.image, at, p.channel)); });
     return sum / static_cast<Wide<T>>(g.shown(p.point));
@@ -57,7 +57,7 @@ template <class T>
 struct MeanSpread {
   Geometry g;
   const T* dy;
-  KASSETTE_FN Wide<T> operator()(const Place& p) const {
+  KASSETTE_FN Wide<T> operator()(const PixelIndex& p) const {
     Wide<T> sum = Wide<T>(0);
     g.each_over(p.point, [&](std::int64_t, std::int64_t at) {
       sum = sum + load(dy + g.y_at(p.image, at, p.channel)) / static_cast<Wide<T>>(g.shown(at));
@@ -70,7 +70,7 @@ struct MeanSpread {
 template <class T, class F>
 __global__ void fill_each(F f, std::int64_t n, Divider by_points, T* to) {
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step())
-    store(to + t, f(Place(t, by_points, f.g.by_in.channels, f.g.channels_first)));
+    store(to + t, f(PixelIndex(t, by_points, f.g.by_in.channels, f.g.channels_first)));
 }
 /// Sets the elements of the output to F<T>{geometry, inputs...}(place), with the geometry between `windows` and
 /// `results`.

@@ -8,7 +8,7 @@
 namespace kassette::ops {
 namespace {
 
-// - kernels -----------------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 /// The bounds to which probabilities are clipped.
 template <class T>
 struct Between {
@@ -100,7 +100,7 @@ constexpr auto binary_probability_grad_run = [](const auto& f) {
   });
 };
 
-// - rules and adjoints ------------------------------------------------------------------------------------------------
+// ---- rules and adjoints ---------------------------------------------------------------------------------------------
 void probability_rule(const OpCall& call, TensorSpec* out) {
   check_same_dtype(call);
   check_domain(call, Domain::floats);

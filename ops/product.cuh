@@ -19,7 +19,7 @@ struct BlasProduct {
 };
 
 /// Enqueues the products. Errors name `what`.
-void multiply(const char* what, CudaBackend& device, const BlasProduct& product);
+void multiply(const char* what, CudaDevice& device, const BlasProduct& product);
 
 /// TF32 multiplies float32 on tensor cores, with 10 of the 23 bits of the mantissa; used only if the user allows it.
 cublasComputeType_t compute_type(DType dtype);

@@ -234,9 +234,9 @@ void run_between(const OpCall& call) {
   });
 }
 
-// - dropout: the mask from the key, the same words as on the CPU ------------------------------------------------------
+// ---- dropout: the mask from the key, the same words as on the CPU ---------------------------------------------------
 template <class T>
-struct Kept {
+struct KeepOrZero {
   double scale;
   std::uint64_t below;
   __device__ void operator()(T* to, const T* from, bool kept) const {
@@ -250,21 +250,21 @@ struct DropEach {
   static constexpr int kEach = 4;
   const T* x;
   T* out;
-  Kept<T> kept;
+  KeepOrZero<T> put;
   __device__ void operator()(const PhiloxWords& b, std::int64_t first, std::int64_t n) const {
 #pragma unroll
     for (int k = 0; k < kEach; ++k) {
       const std::int64_t i = first + k * kGroupBlocks;
-      if (i < n) kept(out + i, x + i, b.w[k] < kept.below);
+      if (i < n) put(out + i, x + i, b.w[k] < put.below);
     }
   }
 };
 /// Operand 1 is a mask that broadcasts; it was computed beforehand.
 template <class T>
 struct Drop {
-  Kept<T> kept;
+  KeepOrZero<T> put;
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
-    kept(o.result<T>() + i, o.operand<T>(0) + at[0], o.operand<bool>(1)[at[1]]);
+    put(o.result<T>() + i, o.operand<T>(0) + at[0], o.operand<bool>(1)[at[1]]);
   }
 };
 /// The shape of the mask: the third input, on the host, in which -1 stands for x's size. Without it x's shape.
@@ -286,15 +286,15 @@ void run_dropout(const OpCall& call) {
   const double level = call.attrs.as<DropoutAttrs>().level;
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    const Kept<T> kept{1 / (1 - level), (std::uint64_t(1) << 32) - words_below(level)};
-    if (n == x.numel()) return launch_draw(call, 1, n, DropEach<T>{call.in[0].as<T>(), call.out_as<T>(), kept});
+    const KeepOrZero<T> put{1 / (1 - level), (std::uint64_t(1) << 32) - words_below(level)};
+    if (n == x.numel()) return launch_draw(call, 1, n, DropEach<T>{call.in[0].as<T>(), call.out_as<T>(), put});
     const Scratch words(device_of(call.device), n);
-    launch_draw(call, 1, n, Masks<bool>{static_cast<bool*>(words.get()), kept.below});
+    launch_draw(call, 1, n, Masks<bool>{static_cast<bool*>(words.get()), put.below});
     Operands o = broadcast<2>({&x, &mask}, x);
     o.in[0] = call.in[0].data;
     o.in[1] = words.get();
     o.out = call.out[0]->data();
-    launch_each<2>(call, Drop<T>{kept}, o);
+    launch_each<2>(call, Drop<T>{put}, o);
   });
 }
 

@@ -34,9 +34,8 @@ inline constexpr std::uint64_t kCountsSteps = std::uint64_t(1) << 63;
 /// Seeds the global generator, which seeds all later sources that have no seed of their own.
 void set_random_seed(std::uint64_t seed);
 /// Makes a source and returns the key of its first draw. The key is on the tape: each run of a plan asks the source for
-/// the next one.
-/// `seed` None takes the next seed of the global generator; an integer starts a series of its own. Throws TypeError for
-/// other numbers.
+/// the next one. With `seed` None the source takes the next seed of the global generator; an integer seed starts a
+/// series of its own. Throws TypeError for other numbers.
 Tensor next_key(const Scalar& seed, const char* what = "random");
 /// The key of a loop over axis 0 of x. It counts steps (kCountsSteps) if the loop is in no traced body.
 Tensor next_loop_key(const Tensor& x, const char* what);
@@ -72,7 +71,7 @@ struct Draw {
   const Tensor& key;
   const Tensor& dims;
   DType dtype;
-  Device device = context().place;
+  Device device = context().default_device;
 };
 /// Uniform in [low, high), of a float dtype. A sample that would round to `high` is rounded down.
 Tensor random_uniform(const Draw& draw, double low = 0, double high = 1);

@@ -265,23 +265,23 @@ void truncated_f64(const RandomKey& key, std::int64_t first, std::int64_t n, con
 }
 
 /// Compares random words with the bound of a form: the lanes of words below it are all ones, others 0.
-struct Kept {
+struct KeepMask {
   std::uint32_t last;
   std::uint32_t any;
-  explicit Kept(const RandomForm& form)
+  explicit KeepMask(const RandomForm& form)
       : last(static_cast<std::uint32_t>(form.below - 1)), any(form.below ? ~0u : 0u) {}
   KASSETTE_INLINE U32 operator()(U32 w) const { return bits<U32>(w <= last) & any; }
 };
 void bernoulli_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
-  const Kept kept(form);
+  const KeepMask keep(form);
   const U32 one = bits<U32>(F32{} + 1.0f);
   each_word<U32>(
       key, first, n,
-      static_cast<std::uint32_t*>(out), [&](U32 w) __attribute__((always_inline)) { return kept(w) & one; });
+      static_cast<std::uint32_t*>(out), [&](U32 w) __attribute__((always_inline)) { return keep(w) & one; });
 }
 void dropout_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, const float* x,
                  float* out) {
-  const Kept kept(form);
+  const KeepMask keep(form);
   const float scale = static_cast<float>(form.scale);
   alignas(64) float last[64] = {};
   for_groups<float, 64>(
@@ -292,7 +292,7 @@ void dropout_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const
           from = last;
         }
         for (int k = 0; k < 4; ++k) {
-          U32 v = bits<U32>(load<F32>(from + 16 * k + lane) * scale) & kept(c.w[k]);
+          U32 v = bits<U32>(load<F32>(from + 16 * k + lane) * scale) & keep(c.w[k]);
           std::memcpy(to + 16 * k + lane, &v, sizeof v);
         }
       });

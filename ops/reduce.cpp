@@ -120,7 +120,7 @@ void divide_by_count(const std::byte* from, std::byte* to, DType dtype, std::int
   });
 }
 
-void spread_kernel(const OpCall& call) {
+void unreduce_kernel(const OpCall& call) {
   const TensorSpec &y = call.spec(0), &like = call.spec(1);
   std::int64_t m = y.numel(), n = like.numel();
   Body& out = *call.out[0];
@@ -143,7 +143,7 @@ void spread_kernel(const OpCall& call) {
               CoalescedAxes(like, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, like)));
 }
 
-void spread_element(const OpCall& call, const TensorSpec& out, std::byte* element) {
+void unreduce_element(const OpCall& call, const TensorSpec& out, std::byte* element) {
   const int size = out.dtype.size();
   if (call.attrs.as<ReduceAttrs>().divide) divide_by_count(call.in[0].data, element, out.dtype, 1, out.numel());
   else std::memcpy(element, call.in[0].data, static_cast<std::size_t>(size));
@@ -151,7 +151,7 @@ void spread_element(const OpCall& call, const TensorSpec& out, std::byte* elemen
 
 /// For x and its extremes y: 1 / k for the k elements of a group that equal its extreme, else 0. In a group with a NaN
 /// no element equals the extreme, NaN, and the results are 0 / 0, as in TensorFlow (_MinOrMaxGrad).
-void ties_kernel(const OpCall& call) {
+void extremum_mask_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   std::int64_t n = x.numel();
   if (n == 0) return;
@@ -255,9 +255,9 @@ constinit const OpDef min_op{.name = "min",
                              .vjp = extreme_vjp,
                              .saves_in = 1,
                              .saves_out = 1};
-constinit const OpDef unreduce_op{.name = "spread",
+constinit const OpDef unreduce_op{.name = "unreduce",
                                   .rule = like_rule,
-                                  .cpu = spread_kernel,
+                                  .cpu = unreduce_kernel,
                                   .vjp =
                                       [](const VjpContext& r) {
                                         r.din(0) = apply1(r.attrs.as<ReduceAttrs>().divide ? mean_op : sum_op,
@@ -265,9 +265,9 @@ constinit const OpDef unreduce_op{.name = "spread",
                                       },
                                   .shape_only = 2,
                                   .traits = kView,
-                                  .repeated = spread_element};
+                                  .repeated = unreduce_element};
 // Piecewise constant, so it has no gradient.
-constinit const OpDef extremum_mask_op{.name = "ties", .rule = same_rule, .cpu = ties_kernel};
+constinit const OpDef extremum_mask_op{.name = "extremum_mask", .rule = same_rule, .cpu = extremum_mask_kernel};
 
 Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(sum_op, x, axes, keepdims); }
 Tensor prod(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(prod_op, x, axes, keepdims); }

@@ -120,15 +120,15 @@ void run_logical(const OpCall& call) {
 
 // ---- argmax, argmin: the extreme and its first index ----------------------------------------------------------------
 template <class C>
-struct Place {
+struct ExtremeAt {
   C value;
   std::int64_t at;  // -1: no element yet
 };
 template <class C, bool kMax>
 struct Best {
-  Place<C> identity{C(), -1};
+  ExtremeAt<C> identity{C(), -1};
   __device__ bool better(C a, C b) const { return kMax ? a > b : a < b; }
-  __device__ Place<C> operator()(Place<C> a, Place<C> b) const {
+  __device__ ExtremeAt<C> operator()(ExtremeAt<C> a, ExtremeAt<C> b) const {
     if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
     const bool nan_a = a.value != a.value, nan_b = b.value != b.value;
     if (nan_a != nan_b) return nan_a ? a : b;
@@ -142,12 +142,12 @@ struct Placed {
   using T = U;
   static constexpr int kStreams = 1;
   const T* stream[1];
-  __device__ Place<Wide<T>> operator()(std::int64_t, std::int64_t i, const T& v) const { return {load(&v), i}; }
+  __device__ ExtremeAt<Wide<T>> operator()(std::int64_t, std::int64_t i, const T& v) const { return {load(&v), i}; }
 };
 template <class C>
 struct Where {
   std::int64_t* out;
-  __device__ void operator()(std::int64_t o, Place<C> v) const { out[o] = v.at; }
+  __device__ void operator()(std::int64_t o, ExtremeAt<C> v) const { out[o] = v.at; }
 };
 template <bool kMax>
 void run_arg(const OpCall& call) {
@@ -155,8 +155,8 @@ void run_arg(const OpCall& call) {
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<Place<C>>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Best<C, kMax>(),
-                          Placed<T>{{call.in[0].as<T>()}}, Where<C>{call.out_as<std::int64_t>()});
+    fold_groups<ExtremeAt<C>>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Best<C, kMax>(),
+                              Placed<T>{{call.in[0].as<T>()}}, Where<C>{call.out_as<std::int64_t>()});
   });
 }
 
@@ -196,7 +196,7 @@ void run_in_top_k(const OpCall& call) {
   });
 }
 
-// ---- ties: 1 / k for the k elements equal to the group's extreme, else 0; NaN if that is NaN ------------------------
+// ---- extremum_mask: 1 / k for the k elements equal to the group's extreme, else 0; NaN if that is NaN ---------------
 template <class U>
 struct Same {
   using T = U;
@@ -219,7 +219,7 @@ struct Share {
     store(out + i, static_cast<Wide<T>>(same / static_cast<double>(count[at[1]])));
   }
 };
-void run_ties(const OpCall& call) {
+void run_extremum_mask(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
   const unsigned mask = mask_of(call.attrs.as<ReduceAttrs>().axes, x);
@@ -230,16 +230,25 @@ void run_ties(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     const T *in = call.in[0].as<T>(), *y = call.in[1].as<T>();
     fold_groups<std::int64_t>(call, g, Sum<std::int64_t>(), Same<T>{{in}, y}, Counted{count});
-    launch_each<2>(call, Share<T>{in, y, count, call.out_as<T>()}, beside_groups(x, mask));
+    launch_each<2>(call, Share<T>{in, y, count, call.out_as<T>()}, operands_by_group(x, mask));
   });
 }
 
-const PluginKernel kernels[] = {
-    {"sum", run<Sum>},         {"prod", run<Prod>},          {"max", run<Max>},
-    {"min", run<Min>},         {"mean", run<Sum, true>},     {"var", run_var<false>},
-    {"std", run_var<true>},    {"logsumexp", run_logsumexp}, {"any", run_logical<Or>},
-    {"all", run_logical<And>}, {"argmax", run_arg<true>},    {"argmin", run_arg<false>},
-    {"ties", run_ties},        {"in_top_k", run_in_top_k},   {"sum_to_like", run_sum_to_like}};
+const PluginKernel kernels[] = {{"sum", run<Sum>},
+                                {"prod", run<Prod>},
+                                {"max", run<Max>},
+                                {"min", run<Min>},
+                                {"mean", run<Sum, true>},
+                                {"var", run_var<false>},
+                                {"std", run_var<true>},
+                                {"logsumexp", run_logsumexp},
+                                {"any", run_logical<Or>},
+                                {"all", run_logical<And>},
+                                {"argmax", run_arg<true>},
+                                {"argmin", run_arg<false>},
+                                {"extremum_mask", run_extremum_mask},
+                                {"in_top_k", run_in_top_k},
+                                {"sum_to_like", run_sum_to_like}};
 
 }  // namespace
 

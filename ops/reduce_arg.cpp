@@ -13,7 +13,7 @@
 namespace kassette::ops {
 namespace {
 
-// - argmax, argmin ----------------------------------------------------------------------------------------------------
+// ---- argmax, argmin -------------------------------------------------------------------------------------------------
 void arg_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
   reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, x, out);
@@ -119,7 +119,7 @@ void arg_kernel(const OpCall& call) {
             [&](auto* in, auto*) { find_extremes(kFold, in, out, outer, n, inner); });
 }
 
-// - any, all ----------------------------------------------------------------------------------------------------------
+// ---- any, all -------------------------------------------------------------------------------------------------------
 void logical_rule(const OpCall& call, TensorSpec* out) {
   reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
   out->dtype = bool_;
@@ -140,7 +140,7 @@ void logical_kernel(const OpCall& call) {
             CoalescedAxes(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x)));
 }
 
-// - in_top_k ----------------------------------------------------------------------------------------------------------
+// ---- in_top_k -------------------------------------------------------------------------------------------------------
 void top_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &p = call.spec(0), &t = call.spec(1);
   if (!p.dtype.is_float()) fail<TypeError>({"in_top_k", "predictions"}, "are ", p.dtype, ", not floats");

@@ -24,7 +24,7 @@ namespace kassette::ops {
 struct ReduceJob::State {
   std::mutex mutex;
   std::condition_variable ended;
-  bool done = false, aside = false;
+  bool done = false, in_background = false;
   Tensors xs, results;
   Reduction how = Reduction::sum;
   RankGroup* group = nullptr;
@@ -70,7 +70,7 @@ void ReduceJob::run() {
   State& s = *state_;
   try {
     Scoped<bool> off(context().recording, false);
-    if (s.group->comm && devices::ranks_overlap()) s.group->comm->set_background(s.aside);
+    if (s.group->comm && devices::ranks_overlap()) s.group->comm->set_background(s.in_background);
     s.results = all_reduce(s.xs, s.how, *s.group);
   } catch (...) {
     s.error = std::current_exception();
@@ -80,13 +80,13 @@ void ReduceJob::run() {
   s.ended.notify_all();
 }
 
-Ref<ReduceJob> ReduceJob::begin(Tensors xs, Reduction how, RankGroup& group, bool aside) {
+Ref<ReduceJob> ReduceJob::begin(Tensors xs, Reduction how, RankGroup& group, bool in_background) {
   Ref<ReduceJob> job = Ref<ReduceJob>::adopt(new ReduceJob);
   job->state_->xs = std::move(xs);
   job->state_->how = how;
   job->state_->group = group.comm ? &devices::background_of(group) : &group;
-  job->state_->aside = aside && group.size > 1 && devices::ranks_overlap();
-  if (job->state_->aside) ReduceThread::get().add(job);
+  job->state_->in_background = in_background && group.size > 1 && devices::ranks_overlap();
+  if (job->state_->in_background) ReduceThread::get().add(job);
   else job->run();
   return job;
 }
@@ -102,7 +102,7 @@ const Tensors& ReduceJob::wait() {
 namespace {
 
 /// A job that was started before its op was recorded. The op's first run takes it; later runs start their own.
-struct Begun final : Extra {
+struct StartedJob final : Extra {
   Ref<ReduceJob> job;
   std::mutex mutex;
   Ref<ReduceJob> take() {
@@ -115,7 +115,7 @@ struct Begun final : Extra {
 void start_rule(const OpCall&, TensorSpec* out) { *out = TensorSpec(uint8, {}); }
 void start_kernel(const OpCall& call) {
   Ref<ReduceJob> job;
-  if (call.attrs.extra) job = static_cast<Begun&>(*call.attrs.extra).take();
+  if (call.attrs.extra) job = static_cast<StartedJob&>(*call.attrs.extra).take();
   if (!job) {
     Tensors xs;
     for (int i = call.n_in - outputs_in<CollectiveAttrs>(call.attrs); i < call.n_in; ++i) {
@@ -128,7 +128,7 @@ void start_kernel(const OpCall& call) {
       xs.push_back(Access::wrap(std::move(b)));
     }
     job = ReduceJob::begin(std::move(xs), reduction_of(call.attrs), group_of(call.attrs),
-                           call.device == cpu && call.attrs.as<CollectiveAttrs>().aside);
+                           call.device == cpu && call.attrs.as<CollectiveAttrs>().in_background);
   }
   // The token's storage is the job.
   Body& token = *call.out[0];
@@ -168,14 +168,14 @@ constinit const OpDef all_reduce_wait_op{.name = "all_reduce_wait",
                                          .outputs = outputs_in<CollectiveAttrs>,
                                          .cuda = wait_kernel};
 
-Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how, const RankGroup& group, bool aside,
-                        Ref<ReduceJob> begun) {
+Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how, const RankGroup& group,
+                        bool in_background, Ref<ReduceJob> started_job) {
   CollectiveAttrs job = collective_attrs(xs.size(), group, how);
-  job.aside = aside;
+  job.in_background = in_background;
   Attrs attrs = job;
-  if (begun) {
-    auto extra = Ref<Begun>::adopt(new Begun);
-    extra->job = std::move(begun);
+  if (started_job) {
+    auto extra = Ref<StartedJob>::adopt(new StartedJob);
+    extra->job = std::move(started_job);
     attrs.extra = Ref<Extra>(extra.get());
   }
   std::vector<In> ins;

@@ -10,9 +10,9 @@ class ReduceJob {
  public:
   std::atomic<std::int32_t> count{1};
   static void destroy(ReduceJob* job) noexcept { delete job; }
-  /// Starts a job. It runs before this returns if `aside` is false, if there is one rank only, or if the transport is
-  /// not safe for two threads.
-  static Ref<ReduceJob> begin(Tensors xs, Reduction how, RankGroup& group, bool aside = true);
+  /// Starts a job. It runs before this returns if `in_background` is false, if there is one rank only, or if the
+  /// transport is not safe for two threads.
+  static Ref<ReduceJob> begin(Tensors xs, Reduction how, RankGroup& group, bool in_background = true);
   /// Waits for the results. Rethrows the error of the reduction, if there was one.
   const Tensors& wait();
   ~ReduceJob();
@@ -26,10 +26,10 @@ class ReduceJob {
 };
 
 /// Starts the reduction of xs and returns a token that owns the job. `previous` is the token of the bucket before, or
-/// undefined: it orders the two in a plan. `begun` is the job if it was started before the op is recorded, else null:
-/// the op's first run takes it.
-Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how, const RankGroup& group, bool aside,
-                        Ref<ReduceJob> begun);
+/// undefined: it orders the two in a plan. `started_job` is the job if it was started before the op is recorded, else
+/// null: the op's first run takes it.
+Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how, const RankGroup& group,
+                        bool in_background, Ref<ReduceJob> started_job);
 /// Waits and returns the results. xs are the arguments of all_reduce_start: they receive the gradients.
 Tensors all_reduce_wait(const Tensor& token, const Tensors& xs, Reduction how, const RankGroup& group);
 

@@ -58,10 +58,11 @@ std::string filled(const char* message, const std::int64_t* numbers) {
 
 }  // namespace
 
-void refuse(Refusal refusal, const std::int64_t* numbers, Said said) {
+void refuse(Refusal refusal, const std::int64_t* numbers, Thrown thrown) {
   const Words words = words_of(refusal);
   const std::string message = filled(words.message, numbers);
-  if (said == Said::later) throw LateError(words.at.function, words.at.argument, (message + kHint).c_str());
+  if (thrown == Thrown::by_later_wait)
+    throw AsyncError(words.at.function, words.at.argument, (message + kHint).c_str());
   throw ValueError(words.at.function, words.at.argument, message.c_str());
 }
 

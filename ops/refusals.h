@@ -6,8 +6,8 @@
 
 namespace kassette::ops {
 
-/// An error message with a place for each of the numbers that are listed here. A CUDA kernel cannot throw: it stores
-/// the code and the numbers, and the next wait for the device throws (devices/cuda/faults.h).
+/// An error about a value; the comments list the numbers in its message. A CUDA kernel cannot throw: it stores the code
+/// and the numbers, and the next wait for the device throws (devices/cuda/faults.h).
 enum class Refusal : std::int32_t {
   none,
   gather_index,  // index, size of the axis
@@ -24,18 +24,18 @@ enum class Refusal : std::int32_t {
 };
 inline constexpr int kRefusalNumbers = 5;
 
-/// When the error is thrown: by the call of the op, or by a later one that waits for the device.
-enum class Said : std::uint8_t { at_once, later };
+/// Whether the failing call itself throws, or a later one that waits for the device.
+enum class Thrown : std::uint8_t { by_call, by_later_wait };
 
-/// An error of an earlier call: the function that the user called there only waited, and attribute_errors
-/// (ops/error_attribution.h) leaves it alone.
-class LateError final : public ValueError {
+/// An asynchronous error: a later call throws it on behalf of an earlier one. attribute_errors
+/// (ops/error_attribution.h) leaves it alone: the function that the user called last only waited for the device.
+class AsyncError final : public ValueError {
  public:
   using ValueError::ValueError;
 };
 
-/// Throws ValueError with that message. With Said::later it is a LateError, and adds how to find the call.
-[[noreturn]] void refuse(Refusal refusal, const std::int64_t* numbers, Said said = Said::at_once);
+/// Throws ValueError with that message. With Thrown::by_later_wait it is an AsyncError, and adds how to find the call.
+[[noreturn]] void refuse(Refusal refusal, const std::int64_t* numbers, Thrown thrown = Thrown::by_call);
 
 template <class... Numbers>
 [[noreturn]] __attribute__((noinline, cold)) void refuse_for(Refusal refusal, Numbers... numbers) {

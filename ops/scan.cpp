@@ -20,6 +20,7 @@ namespace {
 //   cumprod     y[i] = x[0] * ... * x[i]; with `shifted`, without x[i]
 //   recurrence  y[0] = b[0], y[i] = b[i] + a[i] * y[i - 1]; with `shifted`, a[i - 1] in place of a[i]
 //   shift       y[0] = 0, y[i] = x[i - 1]
+//
 // The gradient of a recurrence is a recurrence with the opposite order and the opposite `shifted`, so that these ops
 // are closed under differentiation.
 

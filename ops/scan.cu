@@ -55,25 +55,25 @@ __device__ S scan_block(S v, S& all) {
 struct Stretch {
   std::int64_t at, begin, end;
   bool reverse;
-  __device__ std::int64_t place(const Walk& along, std::int64_t i) const {
+  __device__ std::int64_t place(const AxesLayout& along, std::int64_t i) const {
     return at + along[reverse ? along.n - 1 - i : i];
   }
 };
 template <class Op>
-__device__ auto step_of(const Op& op, const Stretch& m, const Walk& along, std::int64_t i) {
+__device__ auto step_of(const Op& op, const Stretch& m, const AxesLayout& along, std::int64_t i) {
   return op.step(m.place(along, i), i == 0 ? -1 : m.place(along, i - 1));
 }
 
 /// For a single thread: compose() returns the composed steps, write_values() writes the values that start from s.
 template <class Op, class S>
-__device__ S compose(Thread, const Op& op, const Stretch& m, const Walk& along) {
+__device__ S compose(Thread, const Op& op, const Stretch& m, const AxesLayout& along) {
   S all = Op::none();
 #pragma unroll 4
   for (std::int64_t i = m.begin; i < m.end; ++i) all = Op::after(all, step_of(op, m, along, i));
   return all;
 }
 template <class Op, class R>
-__device__ void write_values(Thread, const Op& op, const Stretch& m, const Walk& along, R s) {
+__device__ void write_values(Thread, const Op& op, const Stretch& m, const AxesLayout& along, R s) {
 #pragma unroll 4
   for (std::int64_t i = m.begin; i < m.end; ++i) {
     const R next = Op::apply(step_of(op, m, along, i), s);
@@ -84,7 +84,7 @@ __device__ void write_values(Thread, const Op& op, const Stretch& m, const Walk&
 /// For a block, each thread of which takes kItems adjacent elements at a time.
 constexpr int kItems = 4;
 template <class Op, class S>
-__device__ S items_of(const Op& op, const Stretch& m, const Walk& along, std::int64_t first, S (&steps)[kItems]) {
+__device__ S items_of(const Op& op, const Stretch& m, const AxesLayout& along, std::int64_t first, S (&steps)[kItems]) {
   S mine = Op::none();
 #pragma unroll
   for (int k = 0; k < kItems; ++k) steps[k] = first + k < m.end ? step_of(op, m, along, first + k) : Op::none();
@@ -93,7 +93,7 @@ __device__ S items_of(const Op& op, const Stretch& m, const Walk& along, std::in
   return mine;
 }
 template <class Op, class S>
-__device__ S compose(Block, const Op& op, const Stretch& m, const Walk& along) {
+__device__ S compose(Block, const Op& op, const Stretch& m, const AxesLayout& along) {
   S made = Op::none();
   for (std::int64_t first = m.begin; first < m.end; first += kThreads * kItems) {
     S steps[kItems], all;
@@ -103,7 +103,7 @@ __device__ S compose(Block, const Op& op, const Stretch& m, const Walk& along) {
   return made;
 }
 template <class Op, class R>
-__device__ void write_values(Block, const Op& op, const Stretch& m, const Walk& along, R s) {
+__device__ void write_values(Block, const Op& op, const Stretch& m, const AxesLayout& along, R s) {
   using S = decltype(Op::none());
   for (std::int64_t first = m.begin; first < m.end; first += kThreads * kItems) {
     S steps[kItems], all;
@@ -216,7 +216,7 @@ void launch_scan(const OpCall& call, Op op) {
   if (x.numel() == 0) return;
   const Groups g(x, mask_of(call.attrs.as<ScanAttrs>().axes, x));
   const bool reverse = call.attrs.as<ScanAttrs>().reverse;
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   with_team(g, [&](auto team) {
     using Team = decltype(team);
     constexpr std::int64_t kBusy = 2048, kMost = 1024, kLeast = Team::kSize == 1 ? 256 : 4 * kThreads * kItems;

@@ -279,8 +279,8 @@ KASSETTE_FN V sine_near(const V& x) {
   const V sine = m::fma(r * z, m::polynomial(z, C::kSin), low) + r;
   const V cosine = m::fma(z, m::fma(z, m::polynomial(z, C::kCos), V(-0.5f)), -(r * low)) + V(1);
   const B quadrant = bits(shifted) + B(kTurn);
-  const auto odd = same_bits<V>((quadrant & B(1)) << C::kMantissa) >
-                   V(0);  // bit 0 moved to the exponent, which makes the smallest normal number
+  // bit 0 moved to the exponent, which makes the smallest normal number
+  const auto odd = same_bits<V>((quadrant & B(1)) << C::kMantissa) > V(0);
   const V y = m::flip_sign(m::select(odd, cosine, sine), same_bits<V>((quadrant & B(2)) << (sizeof(C::kOne) * 8 - 2)));
   return kTurn ? y : m::select(x == V(0), x, y);  // keeps -0
 }

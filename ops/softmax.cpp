@@ -8,7 +8,7 @@
 namespace kassette::ops {
 namespace {
 
-// - kernels -----------------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 template <class T>
 void run_softmax(const AxisView& a, const T* x, T* y, T* lse) {
   a.run(
@@ -164,7 +164,7 @@ void place_kernel(const OpCall& call) {
   });
 }
 
-// - rules -------------------------------------------------------------------------------------------------------------
+// ---- rules ----------------------------------------------------------------------------------------------------------
 void along_rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Domain::floats);
   const TensorSpec& x = call.spec(0);
@@ -198,7 +198,7 @@ void place_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
-// - adjoints ----------------------------------------------------------------------------------------------------------
+// ---- adjoints -------------------------------------------------------------------------------------------------------
 Tensor softmax_grad(const Tensor& dy, const Tensor& y, std::int64_t code) {
   return apply1(softmax_grad_op, SoftmaxAttrs{code}, {dy, y});
 }

@@ -294,7 +294,7 @@ void run_probability_grad(const OpCall& call) {
   });
 }
 
-// - classes -----------------------------------------------------------------------------------------------------------
+// ---- classes --------------------------------------------------------------------------------------------------------
 /// Input i as the classes of the rows of x.
 Classes classes_of(const OpCall& call, int i, const TensorSpec& x) {
   return {call.in[i].as<std::int64_t>(), x.dims[x.rank - 1], device_of(call.device).faults()};
@@ -344,7 +344,7 @@ void run_sparse_grad(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_each<2>(call,
                    SparseGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), classes_of(call, 1, z), call.out_as<T>()},
-                   beside_groups(z, 1u << (z.rank - 1)));
+                   operands_by_group(z, 1u << (z.rank - 1)));
   });
 }
 
@@ -359,7 +359,7 @@ struct Pick {
 };
 void run_pick(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
-  Operands o = beside_one(call.in[1].data, call.out[0]->data(), call.spec(1).numel());
+  Operands o = unary_operands(call.in[1].data, call.out[0]->data(), call.spec(1).numel());
   for_size(x.dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_each<1>(call, Pick<T>{call.in[0].as<T>(), classes_of(call, 1, x)}, o);
@@ -380,7 +380,7 @@ void run_place(const OpCall& call) {
   for_size(call.out[0]->dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_each<2>(call, PlaceAt<T>{call.in[0].as<T>(), classes_of(call, 1, x), call.out_as<T>()},
-                   beside_groups(x, 1u << (x.rank - 1)));
+                   operands_by_group(x, 1u << (x.rank - 1)));
   });
 }
 
@@ -401,7 +401,7 @@ void run_from_logsumexp(const OpCall& call) {
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_each<2>(call, FromLogSum<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()},
-                   beside_groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)));
+                   operands_by_group(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)));
   });
 }
 /// max(z, 0) - z * t + log(1 + exp(-|z|))

@@ -27,7 +27,7 @@ TensorSpec dense_shape(const OpCall& call, int i) {
   return s;
 }
 
-// - checked indices: Note [Index storage] -----------------------------------------------------------------------------
+// ---- checked indices: Note [Index storage] --------------------------------------------------------------------------
 
 /// Inputs: indices, dense shape.
 void coo_rule(const OpCall& call, TensorSpec* out) {
@@ -84,7 +84,7 @@ void nonzero_kernel(const OpCall& call) {
   out.offset = 0;
 }
 
-// - conversion to dense, and reading at entries -----------------------------------------------------------------------
+// ---- conversion to dense, and reading at entries --------------------------------------------------------------------
 
 void check_entries(const OpCall& call, int indices, int values) {
   const TensorSpec &i = call.spec(indices), &v = call.spec(values);
@@ -176,7 +176,7 @@ void gather_kernel(const OpCall& call) {
 }
 void gather_gradient(const VjpContext& r) { r.din(2) = apply1(sparse_to_dense_op, {r.in(0), r.dy(), r.in(1)}); }
 
-// - joining -----------------------------------------------------------------------------------------------------------
+// ---- joining --------------------------------------------------------------------------------------------------------
 
 /// Inputs: indices and dense shape of each part. Outputs: indices and dense shape of the result. The axis is not
 /// negative.
@@ -221,7 +221,7 @@ void concatenate_kernel(const OpCall& call) {
   std::copy_n(whole.dims, whole.rank, reinterpret_cast<std::int64_t*>(shape.data()));
 }
 
-// - handles -----------------------------------------------------------------------------------------------------------
+// ---- handles --------------------------------------------------------------------------------------------------------
 
 /// Makes a handle from checked indices. Its static shape is the dense shape as far as that is known.
 Tensor handle(const char* what, const Tensor& indices, const Tensor& values, const Tensor& shape) {

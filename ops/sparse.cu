@@ -29,7 +29,7 @@ __global__ void add_entries(SparseView v, const T* values, T* out) {
   }
 }
 void run_to_dense(const OpCall& call) {
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
   if (no_entries(call)) return;
   with_index(call, 2, SparseView::kElements, [&](const SparseView& v) {
@@ -112,7 +112,7 @@ std::int64_t columns(const TensorSpec& x) { return x.rank > 1 ? x.dims[1] : 1; }
 
 void run_dot(const OpCall& call) {
   const std::int64_t width = columns(*call.out[0]);
-  CudaBackend& device = device_of(call.device);
+  CudaDevice& device = device_of(call.device);
   if (call.out[0]->numel() == 0 || no_entries(call))
     return device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
   with_index(call, 2, call.attrs.as<SparseDotAttrs>().transposed ? SparseView::kColumns : SparseView::kRows,

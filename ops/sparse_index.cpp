@@ -153,9 +153,9 @@ SparseView SparseIndex::on(Device device, SparseView::Part part) const {
   auto copy =
       std::find_if(copies_.begin(), copies_.end(), [&](const Copy& c) { return c.device == device && c.part == part; });
   if (copy == copies_.end()) {
-    const devices::NotCaptured now(devices::device_backend(device));
+    const devices::NotCaptured now(devices::cuda_device_api(device));
     Ref<Storage> memory = Storage::allocate(bytes, device);
-    backend_of(device).copy_from_host(memory->data, from, bytes);
+    device_api(device).copy_from_host(memory->data, from, bytes);
     copies_.push_back({device, part, std::move(memory)});
     copy = copies_.end() - 1;
   }

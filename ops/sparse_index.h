@@ -34,9 +34,11 @@ struct SparseElements {
 // The output of the op sparse_coo is in memory that a SparseIndex owns. To other ops it is an ordinary int64 tensor;
 // the kernels of products find the SparseIndex through the storage, and in it the compressed rows and columns, which
 // are computed on first use. So a constant matrix is sorted once, whether its indices are used eagerly, as a constant
-// of a plan, or as an argument of a function. Indices are in the memory of the CPU, wherever the values are: they have
-// to be checked and sorted before a kernel may use them. The parts that kernels of a device need are copied to the
-// device once and cached here.
+// of a plan, or as an argument of a function.
+//
+// Indices are in the memory of the CPU, wherever the values are: they have to be checked and sorted before a kernel may
+// use them. The parts that kernels of a device need are copied to the device once and cached here.
+
 /// Owns checked indices, and caches their sorted forms and the copies on devices.
 class SparseIndex {
  public:

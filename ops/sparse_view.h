@@ -12,6 +12,7 @@ struct SparseDotAttrs {
 
 /// Pointers to one part of a SparseIndex, in the memory of the CPU or of a device. Pointers to other parts are null.
 struct SparseView {
+  /// The parts of a SparseIndex.
   enum Part {
     kPlaces,   // the indices, unsorted
     kRows,     // SparseLines of axis 0

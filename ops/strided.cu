@@ -83,14 +83,14 @@ __global__ void fill_elements(T* to, std::int64_t count, T value) {
 
 }  // namespace
 
-void fill(CudaBackend& device, void* to, std::int64_t count, std::uint64_t bits, int size) {
+void fill(CudaDevice& device, void* to, std::int64_t count, std::uint64_t bits, int size) {
   for_size(size, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch("fill", device, blocks_for(count), fill_elements<T>, static_cast<T*>(to), count, static_cast<T>(bits));
   });
 }
 
-void copy_strided(const char* what, CudaBackend& device, const Strided& layout, const void* from, void* to, int size) {
+void copy_strided(const char* what, CudaDevice& device, const Strided& layout, const void* from, void* to, int size) {
   // Zeros for unused axes: the emulated device would take an old pointer among a kernel's arguments for one to host
   // memory.
   Layout l{};

@@ -22,7 +22,7 @@ inline unsigned mask_of(std::int64_t code, const TensorSpec& x) {
 
 /// Some axes of a tensor: maps a row-major number over these axes to an offset in elements. Neighbouring axes are
 /// joined if strides allow.
-struct Walk {
+struct AxesLayout {
   int rank = 0;
   // Zeros: stale bytes of a kernel's argument may look like a host pointer, which the emulated device refuses.
   std::int64_t n = 1, dims[kMaxRank] = {}, strides[kMaxRank] = {};
@@ -50,7 +50,7 @@ struct Walk {
 
 /// The groups along the axes of a mask, as a reduction has them: member i of group o is element kept[o] + along[i].
 struct Groups {
-  Walk kept, along;
+  AxesLayout kept, along;
   /// The columns of a matrix.
   Groups(std::int64_t columns, std::int64_t rows) {
     kept.push(columns, 1);
@@ -65,7 +65,7 @@ struct Groups {
   }
 };
 
-// - teams -------------------------------------------------------------------------------------------------------------
+// ---- teams ----------------------------------------------------------------------------------------------------------
 // A team works on groups first(), first() + step(), ... Its threads share the members: a thread takes rank(), rank() +
 // kSize, ... fold() combines one value of each thread and returns the result to all of them.
 /// The value of v in the thread whose lane differs in the bits of `lanes`. Structs are exchanged word by word.
@@ -142,7 +142,7 @@ unsigned blocks_of(const Groups& g) {
 }
 
 /// Operands for a launch over the elements of x: operand 0 is the element, operand 1 the number of its group.
-inline Operands beside_groups(const TensorSpec& x, unsigned mask) {
+inline Operands operands_by_group(const TensorSpec& x, unsigned mask) {
   Operands o{};
   o.n = x.numel();
   std::int64_t stride[2][kMaxRank], step = 1, group = 1;
@@ -157,7 +157,7 @@ inline Operands beside_groups(const TensorSpec& x, unsigned mask) {
   return o;
 }
 
-// - folds -------------------------------------------------------------------------------------------------------------
+// ---- folds ----------------------------------------------------------------------------------------------------------
 /// Folds `value` with those of `values` whose bit in `valid` is set. Overloads do the same in fewer steps for a
 /// particular fold.
 template <class C, class Fold, class M, int n>

@@ -61,7 +61,7 @@ constinit const OpDef where_op{
     .name = "where", .rule = rule, .cpu = elementwise_kernel, .vjp = gradient, .saves_in = 1, .loops = &loops};
 
 Tensor where(const Tensor& condition, const Operand& a, const Operand& b) {
-  DType dtype = dtype_beside(a, b);
+  DType dtype = dtype_for_numbers(a, b);
   Arg x(a, dtype, "where"), y(b, dtype, "where");
   return apply1(where_op, {condition, x, y});
 }

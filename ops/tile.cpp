@@ -87,8 +87,8 @@ void repeat_layout(const TensorSpec& small, std::int64_t times, int axis, Stride
   copies.push(times, inner, 0);
 }
 
-/// Copies each element of the small tensor to all places of its copies.
-void unreduce(const OpCall& call, const Strided& kept, const Strided& copies) {
+/// Writes each element of input 0 to every position of the output that repeats it.
+void write_repeats(const OpCall& call, const Strided& kept, const Strided& copies) {
   Strided layout;
   for (int i = 0; i < kept.rank; ++i) layout.push(kept.dims[i], kept.to[i], kept.from[i]);
   for (int i = 0; i < copies.rank; ++i) layout.push(copies.dims[i], 0, copies.from[i]);
@@ -99,7 +99,7 @@ void repeat_kernel(const OpCall& call) {
   Strided kept, copies;
   repeat_layout(call.spec(0), call.attrs.as<RepeatAttrs>().times,
                 place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, call.spec(0)), kept, copies);
-  unreduce(call, kept, copies);
+  write_repeats(call, kept, copies);
 }
 void repeat_gradient(const VjpContext& r) { r.din(0) = apply1(repeat_grad_like_op, r.attrs, {r.dy(), r.in(0)}); }
 
@@ -150,7 +150,7 @@ void tile_layout(const TensorSpec& small, const TensorSpec& large, Strided& kept
 void tile_kernel(const OpCall& call) {
   Strided kept, copies;
   tile_layout(call.spec(0), *call.out[0], kept, copies);
-  unreduce(call, kept, copies);
+  write_repeats(call, kept, copies);
 }
 void tile_gradient(const VjpContext& r) { r.din(0) = apply1(tile_grad_like_op, {r.dy(), r.in(1), r.in(0)}); }
 

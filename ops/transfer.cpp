@@ -33,18 +33,18 @@ void kernel(const OpCall& call) {
   out.device = to;
   if (bytes == 0) return;
   if (to == cpu) {
-    backend_of(in.device).copy_to_host(out.data(), call.in[0].data, bytes);
+    device_api(in.device).copy_to_host(out.data(), call.in[0].data, bytes);
   } else if (in.device != cpu) {
-    devices::device_backend(to).copy_from(devices::device_backend(in.device), out.data(), call.in[0].data, bytes);
+    devices::cuda_device_api(to).copy_from(devices::cuda_device_api(in.device), out.data(), call.in[0].data, bytes);
   } else if (bytes == out.dtype.size()) {  // a number
     fill_elements(to, out.data(), 1, call.in[0].data, out.dtype.size());
-  } else if (call.attrs.as<TransferAttrs>().non_blocking &&
-             in.storage) {  // no storage: a variable, whose cell may have another value by now
+  } else if (call.attrs.as<TransferAttrs>().non_blocking && in.storage) {
+    // Without a storage it is a variable, whose cell may have another value by now.
     Ref<Storage> held = in.storage;
     const Owner keep{[](void* storage) { Ref<Storage>::adopt(static_cast<Storage*>(storage)); }, held.release()};
-    devices::device_backend(to).copy_from_host_later(out.data(), call.in[0].data, bytes, keep);
+    devices::cuda_device_api(to).copy_from_host_later(out.data(), call.in[0].data, bytes, keep);
   } else {
-    backend_of(to).copy_from_host(out.data(), call.in[0].data, bytes);
+    device_api(to).copy_from_host(out.data(), call.in[0].data, bytes);
   }
 }
 
@@ -68,10 +68,10 @@ Tensor scalar_on(const Body& scalar, Device device) {
   if (scalar.node || scalar.flags || !scalar.storage) return Access::wrap(scalar).to(device);
   std::uint64_t bits = 0;
   std::memcpy(&bits, scalar.data(), static_cast<std::size_t>(scalar.dtype.size()));
-  const devices::NotCaptured now(devices::device_backend(device));
+  const devices::NotCaptured now(devices::cuda_device_api(device));
   Numbers& n = numbers();
   std::lock_guard<std::mutex> lock(n.mutex);
-  auto& held = n.held[backend_of(device).stream()];
+  auto& held = n.held[device_api(device).stream()];
   if (held.size() == Numbers::kMost) held.clear();  // scalars in use are kept alive by their tensors
   Tensor& t = held[{scalar.dtype.code(), bits}];
   if (!t.defined()) t = Access::wrap(scalar).to(device);
@@ -81,7 +81,7 @@ Tensor number_on(const Tensor& t, Device device) {
   const Body& b = Access::body(t);
   return b.device == cpu && device != cpu && b.rank == 0 ? scalar_on(b, device) : t;
 }
-void forget_scalars() {
+void clear_scalar_cache() {
   Numbers& n = numbers();
   std::lock_guard<std::mutex> lock(n.mutex);
   n.held.clear();
@@ -111,7 +111,7 @@ Tensor Tensor::to(Device device, ToOptions options) const {
   if (!device.given()) fail<ValueError>({"to", "device"}, "is None; there are 'cpu' and 'cuda:N'");
   if (device == this->device()) return *this;
   if (is_sparse(*this)) return with_values(*this, sparse_part(*this, kValues).to(device, options));
-  backend_of(device);  // throws if the device is absent, for symbolic tensors too
+  device_api(device);  // throws if the device is absent, for symbolic tensors too
   return apply1(to_op, TransferAttrs{device, options.non_blocking}, {*this});
 }
 
@@ -120,7 +120,7 @@ Tensor pin_memory(const Tensor& x) {
   const Body& b = Access::body(x);
   if (is_sparse(b)) fail<ValueError>({"pin_memory"}, "a sparse tensor (K::to_dense)");
   if (x.symbolic()) fail<ValueError>({"pin_memory"}, "a symbolic tensor, which has no value");
-  const Device place = context().place == cpu ? Device(Device::kCuda, 0) : context().place;
+  const Device place = context().default_device == cpu ? Device(Device::kCuda, 0) : context().default_device;
   if (device_absent(place)) return x;
   const Tensor here = x.device() == cpu ? x : x.to(cpu);
   const std::int64_t bytes = b.bytes();

@@ -24,10 +24,10 @@ const LoopSet* find(DType dtype) {
   if (dtype == float64) return &KASSETTE_PICK(unary_table).f64[i];
   if (dtype.is_float()) return nullptr;
   if constexpr (Op::takes != Domain::floats) {
-    static constexpr LoopSet sets[] = {{{integer_loop<Op, std::uint8_t>}}, {{integer_loop<Op, std::uint16_t>}},
-                                       {{integer_loop<Op, std::int8_t>}},  {{integer_loop<Op, std::int16_t>}},
-                                       {{integer_loop<Op, std::int32_t>}}, {{integer_loop<Op, std::int64_t>}}};
-    return &sets[dtype.code() - DType::kUint8];
+#define KASSETTE_LOOPS(constant, code, T, name) {{integer_loop<Op, T>}},
+    static constexpr LoopSet sets[] = {KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
+#undef KASSETTE_LOOPS
+    return &sets[dtype.code() - kFirstInteger];
   }
   return nullptr;
 }
@@ -50,7 +50,7 @@ constexpr auto make_op_defs(OpList<Ops...>) {
 
 constinit const std::array<OpDef, UnaryOps::size> unary_op_defs = make_op_defs(UnaryOps{});
 
-ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op) {
+ChainOpcode unary_opcode(const ChainTable& table, int is_double, const OpDef& op) {
   return is_element(unary_op_defs, op) ? table.unary[is_double][&op - unary_op_defs.data()] : nullptr;
 }
 
@@ -72,8 +72,8 @@ Tensor softplus(const Tensor& x) { return unary<Softplus>(x); }
 Tensor round(const Tensor& x) { return unary<Round>(x); }
 Tensor relu(const Tensor& x) { return unary<Relu>(x); }
 Tensor leaky_relu(const Tensor& x, double alpha) { return unary<LeakyRelu>(x, alpha); }
-Tensor general_relu(const Tensor& x, double alpha, double top, double bend) {
-  return unary<GeneralRelu>(x, alpha, top, bend);
+Tensor general_relu(const Tensor& x, double alpha, double top, double threshold) {
+  return unary<GeneralRelu>(x, alpha, top, threshold);
 }
 Tensor elu(const Tensor& x, double alpha) { return unary<Elu>(x, alpha); }
 Tensor hard_sigmoid(const Tensor& x) { return unary<HardSigmoid>(x); }

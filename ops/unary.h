@@ -21,7 +21,7 @@ const OpDef& unary_op() {
   return unary_op_defs[IndexOf<Op, UnaryOps>::value];
 }
 
-/// Applies an op with parameters p, q, r: unary<Exp>(x).
+/// Applies an op with its parameters, in the order of Params: unary<Clip>(x, low, high).
 template <class Op>
 Tensor unary(const Tensor& x, double p = 0, double q = 0, double r = 0) {
   return apply1(unary_op<Op>(), Params{p, q, r}, {x});

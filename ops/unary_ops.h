@@ -1,6 +1,6 @@
 // ops/unary_ops.h - the unary elementwise ops. Each struct is a whole op: name, dtypes, value, the values that its
 // gradient reads, gradient. Read by g++ (unary.cpp), by every CPU level (unary_simd.cpp) and by nvcc (unary.cu). To add
-// one: write its struct, put it in UnaryOps, declare and define its K function, give it a row in tests/op_samples.h.
+// one: write its struct, put it in UnaryOps, declare and define its K function, give it a line in tests/op_samples.h.
 #pragma once
 #include "ops/math.h"
 #ifndef KASSETTE_DEVICE_CODE
@@ -79,14 +79,15 @@ struct Sqrt {
   }
   KASSETTE_GRADIENT(where(less(x(), 0.0), 0.0, div_no_nan(dy * 0.5, y())))
 };
-/// 1 / sqrt(x + p.x).
+/// 1 / sqrt(x + epsilon).
 struct Rsqrt {
   static constexpr const char* name = "rsqrt";
   static constexpr Domain takes = Domain::floats;
   static constexpr unsigned reads = Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x, const Params& p) {
-    return V(1) / m::sqrt(x + m::number<V>(p.x));
+    const double epsilon = p.x;
+    return V(1) / m::sqrt(x + m::number<V>(epsilon));
   }
   KASSETTE_GRADIENT(dy*(y() * square(y()) * -0.5))
 };
@@ -224,62 +225,68 @@ struct Relu {
   }
   KASSETTE_GRADIENT(where_positive(dy, y()))
 };
-/// x for x > 0, else p.x * x.
+/// x for x > 0, else alpha * x.
 struct LeakyRelu {
   static constexpr const char* name = "leaky_relu";
   static constexpr Domain takes = Domain::floats;
   static constexpr unsigned reads = Reads::x;
+  KASSETTE_FN static double alpha(const Params& p) { return p.x; }
   template <class V>
   KASSETTE_FN static V value(const V& x, const Params& p) {
-    return m::select(x > V(0), x, x * m::number<V>(p.x));
+    return m::select(x > V(0), x, x * m::number<V>(alpha(p)));
   }
-  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy* p.x))
+  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy* alpha(p)))
 };
-/// min(x, p.y) for x >= p.z, else p.x * (x - p.z), or 0 if p.x is 0 (0 * inf would be NaN). If p.y is finite, a
-/// negative result for x >= p.z becomes 0, without a gradient. The gradient passes at p.z and at p.y, but not at 0 if
-/// p.z is 0 and p.y finite.
+/// min(x, top) for x >= threshold; below it alpha * (x - threshold), or 0 if alpha is 0 (0 * inf would be NaN). If top
+/// is finite, a negative result for x >= threshold becomes 0, without a gradient. The gradient passes at threshold and
+/// at top, but not at 0 if threshold is 0 and top finite.
 struct GeneralRelu {
   static constexpr const char* name = "bent_relu";
   static constexpr Domain takes = Domain::floats;
   static constexpr unsigned reads = Reads::x;
-  KASSETTE_FN static bool has_top(const Params& p) { return p.y <= 0x1.fffffffffffffp1023; }
+  KASSETTE_FN static double alpha(const Params& p) { return p.x; }
+  KASSETTE_FN static double top(const Params& p) { return p.y; }
+  KASSETTE_FN static double threshold(const Params& p) { return p.z; }
+  KASSETTE_FN static bool has_top(const Params& p) { return top(p) <= 0x1.fffffffffffffp1023; }
   template <class V>
   KASSETTE_FN static V value(const V& x, const Params& p) {
-    const V bend = m::number<V>(p.z), top = m::number<V>(p.y);
-    V above = m::select(x > top, top, x);
+    const V least = m::number<V>(threshold(p)), most = m::number<V>(top(p));
+    V above = m::select(x > most, most, x);
     if (has_top(p)) above = m::select(above < V(0), V(0), above);
-    const V below = p.x == 0 ? V(0) : (x - bend) * m::number<V>(p.x);
-    return m::select(x < bend, below, above);
+    const V below = alpha(p) == 0 ? V(0) : (x - least) * m::number<V>(alpha(p));
+    return m::select(x < least, below, above);
   }
   KASSETTE_GRADIENT(bent(dy, x(), p))
 
  private:
 #ifndef KASSETTE_DEVICE_CODE
   static Tensor bent(const Tensor& dy, const Tensor& x, const Params& p) {
+    const double least = threshold(p);
     Tensor above = dy;
     if (has_top(p))
-      above = where(logical_and(p.z > 0   ? greater_equal(x, p.z)
-                                : p.z < 0 ? greater_equal(x, 0.0)
-                                          : greater(x, 0.0),
-                                less_equal(x, p.y)),
+      above = where(logical_and(least > 0   ? greater_equal(x, least)
+                                : least < 0 ? greater_equal(x, 0.0)
+                                            : greater(x, 0.0),
+                                less_equal(x, top(p))),
                     dy, 0.0);
-    if (p.x == 0) return where(less(x, p.z), 0.0, above);
-    return where(less(x, p.z), dy * p.x, above);
+    if (alpha(p) == 0) return where(less(x, least), 0.0, above);
+    return where(less(x, least), dy * alpha(p), above);
   }
 #endif
 };
-/// x for x > 0, else p.x * (exp(x) - 1).
+/// x for x > 0, else alpha * (exp(x) - 1).
 struct Elu {
   static constexpr const char* name = "elu";
   static constexpr Domain takes = Domain::floats;
   static constexpr unsigned reads = Reads::x;
+  KASSETTE_FN static double alpha(const Params& p) { return p.x; }
   template <class V>
   KASSETTE_FN static V value(const V& x, const Params& p) {
-    return m::select(x > V(0), x, m::expm1(x) * m::number<V>(p.x));
+    return m::select(x > V(0), x, m::expm1(x) * m::number<V>(alpha(p)));
   }
-  // As in TensorFlow: at 0 the first derivative is that of the left side, p.x, and the second that of the right side,
+  // As in TensorFlow: at 0 the first derivative is that of the left side, alpha, and the second that of the right side,
   // 0.
-  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy*(exp(where(greater_equal(x(), 0.0), 0.0, x())) * p.x)))
+  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy*(exp(where(greater_equal(x(), 0.0), 0.0, x())) * alpha(p))))
 };
 /// 0.2 * x + 0.5, clipped to [0, 1]. The gradient passes at both bounds.
 struct HardSigmoid {
@@ -293,17 +300,19 @@ struct HardSigmoid {
   }
   KASSETTE_GRADIENT(where(less_equal(abs(x()), 2.5), dy * 0.2, 0.0))
 };
-/// x clipped to [p.x, p.y]; keeps NaN. The gradient passes at both bounds.
+/// x clipped to [low, high]; keeps NaN. The gradient passes at both bounds.
 struct Clip {
   static constexpr const char* name = "clip";
   static constexpr Domain takes = Domain::floats;
   static constexpr unsigned reads = Reads::x;
+  KASSETTE_FN static double low(const Params& p) { return p.x; }
+  KASSETTE_FN static double high(const Params& p) { return p.y; }
   template <class V>
   KASSETTE_FN static V value(const V& x, const Params& p) {
-    const V low = m::number<V>(p.x), high = m::number<V>(p.y);
-    return m::select(x < low, low, m::select(x > high, high, x));
+    const V least = m::number<V>(low(p)), most = m::number<V>(high(p));
+    return m::select(x < least, least, m::select(x > most, most, x));
   }
-  KASSETTE_GRADIENT(where(logical_and(greater_equal(x(), p.x), less_equal(x(), p.y)), dy, 0.0))
+  KASSETTE_GRADIENT(where(logical_and(greater_equal(x(), low(p)), less_equal(x(), high(p))), dy, 0.0))
 };
 using UnaryOps = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Exp, Expm1, Log, Logit, Log1p, Sin, Cos, Tanh,
                         Sigmoid, Softplus, Softsign, Round, Relu, LeakyRelu, GeneralRelu, Elu, HardSigmoid, Clip>;

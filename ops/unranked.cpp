@@ -17,7 +17,7 @@ constexpr int kShapeOfX = 2, kShapeOfY = 3;
 
 struct Unranked {
   static constexpr const char* attrs_name = "unranked_product";
-  User user;
+  Caller caller;
   std::int32_t x_axis, y_axis;  // of batch_dot
   struct Parts {
     Part first, second, result;
@@ -28,7 +28,7 @@ struct Unranked {
 ContractionForm contraction(const OpCall& call) {
   const Unranked& u = call.attrs.as<Unranked>();
   const TensorSpec &x = call.spec(kShapeOfX), &y = call.spec(kShapeOfY);
-  const ContractionForm f = u.user == User::dot ? dot_form(x, y) : batch_dot_form(x, y, u.x_axis, u.y_axis);
+  const ContractionForm f = u.caller == Caller::dot ? dot_form(x, y) : batch_dot_form(x, y, u.x_axis, u.y_axis);
   const Labels* labels[] = {&f.a, &f.b, &f.out};
   ContractionForm g = f;
   g.a = *labels[u.parts.first];
@@ -44,10 +44,10 @@ void rule(const OpCall& call, TensorSpec* out) {
     return matmul_op.rule(OpCall{matmul_op, attrs, call.in, 2, call.out, 1, call.device}, out);
   }
   const Unranked& u = call.attrs.as<Unranked>();
-  const char* user = u.user == User::dot ? "dot" : "batch_dot";
+  const char* caller = u.caller == Caller::dot ? "dot" : "batch_dot";
   DType a = call.spec(0).dtype, b = call.spec(1).dtype;
-  if (a != b) fail<TypeError>({user}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
-  if (a.is_bool()) fail<TypeError>({user}, "bool is not a number; cast it first (K::cast)");
+  if (a != b) fail<TypeError>({caller}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+  if (a.is_bool()) fail<TypeError>({caller}, "bool is not a number; cast it first (K::cast)");
   if (u.parts.result != kZ) return out->set(u.parts.result == kX ? x : y);
   out->dtype = a;
   out->rank = -1;
@@ -74,8 +74,8 @@ void vjp(const VjpContext& r) {
   }
 }
 
-Tensor product(const Tensor& x, const Tensor& y, User user, int x_axis, int y_axis) {
-  return apply1(unranked_product_op, Unranked{user, x_axis, y_axis, {kX, kY, kZ}}, {x, y, x, y});
+Tensor product(const Tensor& x, const Tensor& y, Caller caller, int x_axis, int y_axis) {
+  return apply1(unranked_product_op, Unranked{caller, x_axis, y_axis, {kX, kY, kZ}}, {x, y, x, y});
 }
 
 }  // namespace
@@ -88,9 +88,9 @@ constinit const OpDef unranked_product_op{.name = "unranked_product",
                                           .shape_only = 1u << kShapeOfX | 1u << kShapeOfY,
                                           .cuda = run_on_device};
 
-Tensor unranked_dot(const Tensor& x, const Tensor& y) { return product(x, y, User::dot, 0, 0); }
+Tensor unranked_dot(const Tensor& x, const Tensor& y) { return product(x, y, Caller::dot, 0, 0); }
 Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis) {
-  return product(x, y, User::batch_dot, x_axis, y_axis);
+  return product(x, y, Caller::batch_dot, x_axis, y_axis);
 }
 
 }  // namespace kassette::ops

@@ -42,7 +42,7 @@ struct WindowAxis {
 // Note [Correlations]
 // A convolution and its input gradient are both correlations: along an axis, result p is a weighted sum of the elements
 // p * step + start + t * tap_step, t < taps. The input gradient of a convolution with stride s consists of s
-// correlations, one for each remainder (phase) of the result's index modulo s, each with every s-th tap of the kernel.
+// correlations, one for each remainder of the result's index modulo s, each with every s-th tap of the kernel.
 // So one driver serves both.
 
 /// One axis of a correlation. Result p is written to out_start + p * out_step. Tap t is multiplied by kernel element
@@ -62,9 +62,9 @@ constexpr Line forward_line(const WindowAxis& w, std::int64_t in, std::int64_t o
   return {.results = out, .step = w.stride, .start = -w.before(in), .taps = w.size, .tap_step = w.dilation};
 }
 
-/// The correlation of the input gradient for the results whose index modulo the stride is `phase`. It may have no taps
-/// if the stride exceeds the kernel.
-constexpr Line backward_line(const WindowAxis& w, std::int64_t in, std::int64_t phase) {
+/// The correlation of the input gradient for the results whose index modulo the stride is `remainder`. It may have no
+/// taps if the stride exceeds the kernel.
+constexpr Line backward_line(const WindowAxis& w, std::int64_t in, std::int64_t remainder) {
   assert(w.stride == 1 || w.dilation == 1);
   const std::int64_t before = w.before(in);
   if (w.stride == 1)
@@ -75,14 +75,14 @@ constexpr Line backward_line(const WindowAxis& w, std::int64_t in, std::int64_t 
             .tap_step = w.dilation,
             .weight_start = w.size - 1,
             .weight_step = -1};
-  const std::int64_t tap = (phase + before) % w.stride, at = (phase + before) / w.stride;
+  const std::int64_t tap = (remainder + before) % w.stride, at = (remainder + before) / w.stride;
   const std::int64_t taps = tap < w.size ? ceil_div(w.size - tap, w.stride) : 0;
-  return {.results = in > phase ? ceil_div(in - phase, w.stride) : 0,
+  return {.results = in > remainder ? ceil_div(in - remainder, w.stride) : 0,
           .step = 1,
           .start = at - (taps - 1),
           .taps = taps,
           .tap_step = 1,
-          .out_start = phase,
+          .out_start = remainder,
           .out_step = w.stride,
           .weight_start = tap + w.stride * (taps - 1),
           .weight_step = -w.stride};

@@ -120,9 +120,9 @@ struct Geometry {
 };
 
 /// The image, point and channel of element t of a tensor of images.
-struct Place {
+struct PixelIndex {
   std::int64_t image, point, channel;
-  KASSETTE_FN Place(std::int64_t t, const Divider& points, const Divider& channels, bool channels_first) {
+  KASSETTE_FN PixelIndex(std::int64_t t, const Divider& points, const Divider& channels, bool channels_first) {
     const std::int64_t outer = channels_first ? points(t) : channels(t);
     image = channels_first ? channels(outer) : points(outer);
     if (channels_first) {

@@ -74,7 +74,7 @@ Settings Settings::now() {
   s.counts_fast_paths = fast_path_counts.on;
   s.initialises_variables = K::initialises_variables();
   s.environment = test::environment();
-  s.configured = own_engine();  // asking for the rest would read keras.json
+  s.configured = built_in_active();  // asking for the rest would read keras.json
   if (!s.configured) return s;
   s.floatx = K::floatx().name();
   s.backend = K::backend().c_str();
@@ -88,7 +88,7 @@ void Settings::restore() const {
   for (const auto& [name, value] : test::environment())
     if (!environment.count(name)) unsetenv(name.c_str());
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-  if (configured && (!own_engine() || !(K::backend() == backend))) K::reload();
+  if (configured && (!built_in_active() || !(K::backend() == backend))) K::reload();
   set_num_threads(threads);
   devices::set_cpu_level(level);
   set_log_level(log);

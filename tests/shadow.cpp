@@ -91,8 +91,8 @@ class Comparing final : public Shadow {
     const Inside in(*this);
     Scoped<bool> on(context().recording, true), eager(context().symbolic, false);
     try {
-      compare(which, 1, results, recorded(),
-              1e-12);  // a state that is an output as well, and nested bodies, have sums of another order
+      // A state that is an output as well, and nested bodies, have sums of another order.
+      compare(which, 1, results, recorded(), 1e-12);
     } catch (const Interrupted&) {
       throw;
     } catch (const std::exception& e) {
@@ -117,14 +117,15 @@ class Comparing final : public Shadow {
   /// Other threads change variables while a call goes on.
   static bool ours() { return &context() == main_; }
   static bool prints(const Plan& plan) {
-    const auto& steps = plan.program().steps;
-    return std::any_of(steps.begin(), steps.end(), [](const Step& s) { return s.op->traits & (kPrints | kEffect); });
+    const auto& code = plan.program().instructions;
+    return std::any_of(code.begin(), code.end(),
+                       [](const Instruction& s) { return s.op->traits & (kPrints | kEffect); });
   }
 
   static bool has_bodies(const Plan& plan) {
-    const auto& steps = plan.program().steps;
-    return std::any_of(steps.begin(), steps.end(),
-                       [](const Step& s) { return s.op == &call_op || s.op == &deferred_op; });
+    const auto& code = plan.program().instructions;
+    return std::any_of(code.begin(), code.end(),
+                       [](const Instruction& s) { return s.op == &call_op || s.op == &deferred_op; });
   }
   /// As it is now: a variable may change.
   static Tensor value_of(const Tensor& t) {

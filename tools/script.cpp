@@ -94,7 +94,7 @@ void write_place(char* place, std::size_t size) {
 
 volatile sig_atomic_t exit_code = 1;
 
-// Whatever the process was doing may hold a lock that writing out wants; it does not wait for ever.
+// The interrupted code may hold a lock that flushing needs, so the wait is bounded.
 void limit_time() {
   ::signal(SIGALRM, [](int) { ::_exit(exit_code); });
   sigset_t set;

@@ -81,7 +81,7 @@ class Reader {
       text.erase(0, whole);
     }
     store();
-    io::Fresh out = io::fresh(TensorSpec(options_.dtype, {rows_, columns_}));
+    io::NewTensor out = io::new_tensor(TensorSpec(options_.dtype, {rows_, columns_}));
     std::byte* to = out.data;
     for (Block& b : blocks_) {
       std::memcpy(to, b.data.get(), static_cast<std::size_t>(b.bytes));
@@ -145,7 +145,7 @@ class Reader {
   void store() {
     const std::int64_t bytes = n_parsed_ * options_.dtype.size();
     if (!n_parsed_) return;
-    file_.claim(bytes);
+    file_.reserve_bytes(bytes);
     blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(bytes), bytes});
     convert(blocks_.back().data.get(), options_.dtype, parsed_, dtype_of(static_cast<const T*>(nullptr)), n_parsed_);
     n_parsed_ = 0;

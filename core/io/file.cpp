@@ -31,7 +31,7 @@ std::string required(const char* what, const char* which, Name name) {
   return string_of(name);
 }
 
-// - reading -----------------------------------------------------------------------------------------------------------
+// ---- reading --------------------------------------------------------------------------------------------------------
 
 struct InputFile::Mapping {
   std::atomic<int> users{1};
@@ -73,7 +73,7 @@ InputFile::~InputFile() {
 
 void InputFile::failed(const std::string& why) const { fail<RuntimeError>({what_}, shown_, ": ", why); }
 
-void InputFile::claim(std::int64_t bytes) const {
+void InputFile::reserve_bytes(std::int64_t bytes) const {
   if (bytes > max_bytes_ - claimed_)
     refuse("takes ", bytes, " bytes of memory",
            claimed_ ? text(" beside ", claimed_, " of other arrays") : std::string(), ", and max_bytes is ", max_bytes_,
@@ -138,7 +138,7 @@ Tensor InputFile::mapped(const TensorSpec& spec, std::int64_t offset) const {
   return Access::wrap(std::move(b));
 }
 
-// - writing -----------------------------------------------------------------------------------------------------------
+// ---- writing --------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -179,7 +179,7 @@ OutputFile::OutputFile(const char* what, Name path, unsigned mode)
       ::close(descriptor_);
       descriptor_ = -1;
     }
-    if (descriptor_ < 0) (void)take_name();
+    if (descriptor_ < 0) (void)open_temporary();
     if (descriptor_ >= 0 && there) (void)::fchmod(descriptor_, status.st_mode & 07777);
   }
   if (descriptor_ < 0) failed("cannot be written");
@@ -195,7 +195,7 @@ std::string OutputFile::self() const { return text("/proc/self/fd/", descriptor_
 
 /// Gives the file a temporary name beside the final one; opens it if it is not open yet. Returns false, with errno, if
 /// that fails.
-bool OutputFile::take_name() {
+bool OutputFile::open_temporary() {
   const bool open_already = descriptor_ >= 0;
   if (open_already) (void)::flock(descriptor_, LOCK_EX | LOCK_NB);
   for (int i = 0; i < 100;) {
@@ -224,13 +224,13 @@ bool OutputFile::take_name() {
 }
 
 /// Moves the file to its final name. Returns false, with errno, if that fails.
-bool OutputFile::put_in_place(Existing existing) {
+bool OutputFile::rename_to_target(IfExists if_exists) {
   if (temporary_.empty()) {
     if (::linkat(AT_FDCWD, self().c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
     if (errno != EEXIST) return false;
-    if (existing == Existing::keep) return true;
-    if (!take_name()) return false;
-  } else if (existing == Existing::keep) {
+    if (if_exists == IfExists::keep) return true;
+    if (!open_temporary()) return false;
+  } else if (if_exists == IfExists::keep) {
     // For file systems without hard links.
     return ::link(temporary_.c_str(), path_.c_str()) == 0 || errno == EEXIST ||
            ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0 || errno == EEXIST;
@@ -276,19 +276,19 @@ void OutputFile::write(const void* data, std::int64_t n) {
   else if (n) buffer_.append(static_cast<const char*>(data), n);
 }
 
-void OutputFile::commit(Existing existing) {
+void OutputFile::commit(IfExists if_exists) {
   flush();
   if (!direct_) {
     // If the file were renamed before its bytes are on the disk, a crash could leave an empty file under the final
     // name.
     if (::fsync(descriptor_) != 0) failed("cannot be written");
-    if (!put_in_place(existing)) failed("cannot be put in its place");
+    if (!rename_to_target(if_exists)) failed("cannot be put in its place");
     sync_folder();
   }
   if (::close(std::exchange(descriptor_, -1)) != 0 && direct_) failed("cannot be written");
 }
 
-// - elements ----------------------------------------------------------------------------------------------------------
+// ---- elements -------------------------------------------------------------------------------------------------------
 
 std::int64_t claimed_bytes(const InputFile& file, const TensorSpec& spec) {
   std::int64_t bytes = spec.dtype.size();
@@ -302,11 +302,11 @@ std::int64_t claimed_bytes(const InputFile& file, const TensorSpec& spec) {
   return empty ? 0 : bytes;
 }
 
-Fresh fresh(const InputFile& file, const TensorSpec& spec) {
-  file.claim(spec.bytes());
-  return fresh(spec);
+NewTensor new_tensor(const InputFile& file, const TensorSpec& spec) {
+  file.reserve_bytes(spec.bytes());
+  return new_tensor(spec);
 }
-Fresh fresh(const TensorSpec& spec) {
+NewTensor new_tensor(const TensorSpec& spec) {
   Body b;
   b.set(spec);
   b.device = cpu;

@@ -22,8 +22,9 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   std::int64_t size() const { return size_; }
-  /// To be called before memory is allocated for elements. Throws ValueError if all claims together exceed max_bytes.
-  void claim(std::int64_t bytes) const;
+  /// To be called before memory is allocated for elements. Throws ValueError if all reservations together exceed
+  /// max_bytes.
+  void reserve_bytes(std::int64_t bytes) const;
   /// Reads up to n bytes from `offset` on. Returns how many there were; -1, with errno, if reading fails.
   std::int64_t read_some(std::int64_t offset, void* to, std::int64_t n) const noexcept;
   /// Reads [offset, offset + n), which the caller has checked against size().
@@ -67,14 +68,15 @@ class OutputFile {
   void write(const void* data, std::int64_t n);
   void write(const std::string& text) { write(text.data(), static_cast<std::int64_t>(text.size())); }
   std::int64_t written() const { return written_; }
-  enum class Existing { replace, keep };
-  /// Puts the file in its place. With `keep`, a file that exists there by now stays as it is.
-  void commit(Existing existing = Existing::replace);
+  /// What happens to a file that exists under the final name by the time of commit().
+  enum class IfExists { replace, keep };
+  /// Puts the file in its place.
+  void commit(IfExists if_exists = IfExists::replace);
   const char* what() const { return what_; }
 
  private:
-  bool take_name();
-  bool put_in_place(Existing existing);
+  bool open_temporary();
+  bool rename_to_target(IfExists if_exists);
   void sync_folder() const;
   std::string self() const;
   void flush();
@@ -94,13 +96,13 @@ class OutputFile {
 std::int64_t claimed_bytes(const InputFile& file, const TensorSpec& spec);
 
 /// A new tensor on the CPU and a pointer to its bytes, to be filled before others can see the tensor.
-struct Fresh {
+struct NewTensor {
   Tensor tensor;
   std::byte* data;
 };
-Fresh fresh(const TensorSpec& spec);
-/// fresh() for elements of a file: claims their bytes first.
-Fresh fresh(const InputFile& file, const TensorSpec& spec);
+NewTensor new_tensor(const TensorSpec& spec);
+/// new_tensor() for elements of a file: reserves their bytes first.
+NewTensor new_tensor(const InputFile& file, const TensorSpec& spec);
 
 /// The value of a writer's argument, copied to the CPU if necessary.
 class Source {

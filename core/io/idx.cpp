@@ -112,7 +112,7 @@ Tensor load_idx(Name path, const LoadLimits& limits) {
   std::int64_t bytes = io::claimed_bytes(file, spec);
   if (bytes > in.limit())
     file.refuse(spec.dtype, " ", spec, " takes ", bytes, " bytes, and the file has no more than ", in.limit());
-  io::Fresh raw = io::fresh(file, spec);
+  io::NewTensor raw = io::new_tensor(file, spec);
   in.read(raw.data, bytes);
   in.finish();
   io::swap_bytes(raw.data, spec.numel(), spec.dtype.size());

@@ -1,5 +1,6 @@
 // core/io/npy.cpp - NumPy's array format (numpy/lib/format: versions 1.0, 2.0 and 3.0).
 #include "core/io/npy.h"
+#include "core/convert.h"
 #include "core/rank.h"
 
 #include <kassette/io.h>
@@ -67,7 +68,7 @@ class Literal {
     space();
     if (at_ != text_.size()) bad();
   }
-  [[noreturn]] void bad() { file_.refuse(where_, "the header is not one of an array, at its byte ", at_); }
+  [[noreturn]] void bad() { file_.refuse(where_, "the header does not describe an array: error at byte ", at_); }
 
  private:
   void space() {
@@ -79,19 +80,21 @@ class Literal {
   std::size_t at_ = 0;
 };
 
-struct Descr {
-  const char* text;
-  DType dtype;
-};
-constexpr Descr kDescrs[] = {{"b1", bool_},    {"u1", uint8},   {"u2", uint16}, {"i1", int8},
-                             {"i2", int16},    {"i4", int32},   {"i8", int64},  {"f2", float16},
-                             {"V2", bfloat16}, {"f4", float32}, {"f8", float64}};
+/// A dtype as NumPy writes it, a kind and bytes, without the byte order: "i4". NumPy has no bfloat16: two bytes.
+std::string descr_of(DType dtype) {
+  const char kind = dtype.is_bool()       ? 'b'
+                    : dtype == bfloat16   ? 'V'
+                    : dtype.is_float()    ? 'f'
+                    : dtype.is_unsigned() ? 'u'
+                                          : 'i';
+  return {kind, static_cast<char>('0' + dtype.size())};
+}
 
 void set_dtype(const InputFile& file, const char* where, std::string_view descr, NpyHeader& h) {
   if (!descr.empty() && std::strchr("<>|=", descr[0])) {
     h.swapped = descr[0] == '>';
-    for (const Descr& d : kDescrs)
-      if (descr.substr(1) == d.text) h.spec.dtype = d.dtype;
+    for (DType dtype : kAllDTypes)
+      if (descr.substr(1) == descr_of(dtype)) h.spec.dtype = dtype;
   }
   for (int size : {4, 8})
     if (descr.size() == 3 && descr[1] == 'u' && descr[2] == '0' + size && std::strchr("<>=", descr[0])) {
@@ -146,7 +149,7 @@ NpyHeader npy_header(const InputFile& file, const char* where, const std::string
     in.expect(':');
     if (key == "descr" && !has_descr) {
       has_descr = true;
-      if (!in.at_quote()) file.refuse(where, "an array of structures, which a tensor has not");
+      if (!in.at_quote()) file.refuse(where, "an array of structures; tensors have none");
       set_dtype(file, where, in.quoted(), h);
     } else if (key == "fortran_order" && !has_order) {
       has_order = true;
@@ -208,14 +211,14 @@ void by_size(int size, F&& f) {
 
 }  // namespace
 
-Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, Fresh raw) {
+Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, NewTensor raw) {
   std::int64_t n = h.spec.numel();
   if (h.swapped)
     swap_bytes(raw.data + (h.spec.bytes() - h.bytes), n, h.stored_unsigned ? h.stored_unsigned : h.spec.dtype.size());
   if (h.stored_unsigned) unsigned_to_int64(file, where, raw.data, n, h.stored_unsigned);
   if (h.spec.dtype.is_bool()) clean_bools(raw.data, n);
   if (!h.fortran_order || n == 0) return raw.tensor;
-  Fresh ordered = fresh(h.spec);  // a second copy, which max_bytes allows for
+  NewTensor ordered = new_tensor(h.spec);  // a second copy, which max_bytes allows for
   by_size(h.spec.dtype.size(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     from_fortran(h.spec, reinterpret_cast<const T*>(raw.data), reinterpret_cast<T*>(ordered.data));
@@ -224,12 +227,9 @@ Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h,
 }
 
 std::string npy_header_text(const TensorSpec& spec, bool fortran_order, bool big_endian) {
-  const char* descr = "";
-  for (const Descr& d : kDescrs)
-    if (d.dtype == spec.dtype) descr = d.text;
   char order = spec.dtype.size() == 1 ? '|' : big_endian ? '>' : '<';
-  std::string dict =
-      text("{'descr': '", order, descr, "', 'fortran_order': ", fortran_order ? "True" : "False", ", 'shape': (");
+  std::string dict = text("{'descr': '", order, descr_of(spec.dtype),
+                          "', 'fortran_order': ", fortran_order ? "True" : "False", ", 'shape': (");
   for (int i = 0; i < spec.rank; ++i) dict += text(i ? ", " : "", spec.dims[i]);
   dict += spec.rank == 1 ? ",), }" : "), }";
   std::size_t length = (10 + dict.size() + 1 + 63) / 64 * 64 - 10;

@@ -22,19 +22,19 @@ struct NpyHeader {
   bool plain() const { return !fortran_order && !swapped && !stored_unsigned && !spec.dtype.is_bool(); }
 };
 
-/// The length of preamble and header, from the first kNpyPreamble bytes. `where` names the array in errors: "" or "'w':
-/// ".
+/// The length of preamble and header, from the first kNpyPreamble bytes. `where` names the array in errors; it is empty
+/// or "'w': ".
 std::int64_t npy_header_end(const InputFile& file, const char* where, const std::string& preamble);
 /// Parses a header of npy_header_end() bytes. `available`: the most bytes of elements that can follow.
 NpyHeader npy_header(const InputFile& file, const char* where, const std::string& bytes, std::int64_t available);
 
 /// Converts the elements in the last h.bytes of `raw` from the file's layout to a tensor's.
-Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, Fresh raw);
+Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, NewTensor raw);
 
 /// Reads the elements into a new tensor: read(to, n) writes the next n bytes of the file to `to`.
 template <class F>
 Tensor npy_elements(const InputFile& file, const char* where, const NpyHeader& h, F&& read) {
-  Fresh raw = fresh(file, h.spec);
+  NewTensor raw = new_tensor(file, h.spec);
   read(raw.data + (h.spec.bytes() - h.bytes), h.bytes);
   return npy_ordered(file, where, h, raw);
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/io/npy.h"
-#include "core/io/wanted.h"
+#include "core/io/name_filter.h"
 #include "core/io/zip.h"
 
 namespace kassette {
@@ -30,17 +30,17 @@ Tensor read_entry(const io::InputFile& file, const io::ZipEntry& entry, const ch
 /// Reads the arrays of the given names, or all.
 NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
   io::InputFile file("load_npz", path, options.max_bytes);
-  io::Wanted wanted(names);
+  io::NameFilter filter(names);
   NamedTensors arrays;
   for (const io::ZipEntry& entry : io::zip_entries(file)) {
     if (!std::string_view(entry.name).ends_with(kSuffix)) continue;
     std::string name = entry.name.substr(0, entry.name.size() - kSuffix.size());
-    if (!wanted.take(name)) continue;
+    if (!filter.match(name)) continue;
     if (name.find('\0') != name.npos) file.refuse("a name with a zero byte in it");
     if (arrays.contains(name)) file.refuse("two arrays of the name '", name, "'");
     arrays.set(name, read_entry(file, entry, ("'" + name + "': ").c_str(), options.mmap));
   }
-  wanted.check(file);
+  filter.check(file);
   return arrays;
 }
 

@@ -177,7 +177,7 @@ Tensor load_png(Name path, const LoadLimits& limits) {
   if (r.png) r.info = png_create_info_struct(r.png);
   if (!r.info) fail<RuntimeError>({"load_png"}, "libpng could not start");
   if (!read_header(r, p)) file.refuse(p.message);
-  io::Fresh raw = io::fresh(file, TensorSpec(p.bits == 16 ? uint16 : uint8, {p.height, p.width, p.channels}));
+  io::NewTensor raw = io::new_tensor(file, TensorSpec(p.bits == 16 ? uint16 : uint8, {p.height, p.width, p.channels}));
   if (!read_rows(r, p, raw.data)) file.refuse(p.message);
   return raw.tensor;
 }

@@ -10,7 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/io/file.h"
-#include "core/io/wanted.h"
+#include "core/io/name_filter.h"
+#include "core/convert.h"
 #include "core/rank.h"
 
 namespace kassette {
@@ -20,13 +21,12 @@ using io::InputFile;
 
 constexpr std::int64_t kMaxHeader = 100'000'000;  // the bound of the format's own reader
 
-struct DTypeName {
-  const char* name;
-  DType dtype;
-};
-constexpr DTypeName kNames[] = {{"BOOL", bool_},    {"U8", uint8},    {"U16", uint16}, {"I8", int8},
-                                {"I16", int16},     {"I32", int32},   {"I64", int64},  {"F16", float16},
-                                {"BF16", bfloat16}, {"F32", float32}, {"F64", float64}};
+/// A dtype as the format writes it: a kind and bits.
+std::string name_of(DType dtype) {
+  if (dtype.is_bool()) return "BOOL";
+  const char* kind = dtype == bfloat16 ? "BF" : dtype.is_float() ? "F" : dtype.is_unsigned() ? "U" : "I";
+  return text(kind, 8 * dtype.size());
+}
 
 struct Entry {
   std::string name;
@@ -41,7 +41,7 @@ struct Entry {
 /// no more memory than its tensors.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  HeaderReader(const InputFile& file, io::Wanted& wanted) : file_(file), wanted_(wanted) {}
+  HeaderReader(const InputFile& file, io::NameFilter& filter) : file_(file), filter_(filter) {}
   std::vector<Entry> entries;
   std::vector<std::pair<std::string, std::string>> texts;
 
@@ -61,7 +61,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       if (!in_texts_) {
         entries.emplace_back();
         entries.back().name = name;
-        entries.back().wanted = wanted_.take(name);
+        entries.back().wanted = filter_.match(name);
       }
     } else {
       field_ = name;
@@ -113,8 +113,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     }
     Entry& e = entries.back();
     if (field_ != "dtype" || e.spec.dtype.given() || !e.foreign.empty()) bad();
-    for (const DTypeName& d : kNames)
-      if (s == d.name) e.spec.dtype = d.dtype;
+    for (DType dtype : kAllDTypes)
+      if (s == name_of(dtype)) e.spec.dtype = dtype;
     if (s == "U32" || s == "U64") {
       e.spec.dtype = int64;
       e.stored_unsigned = s == "U32" ? 4 : 8;
@@ -132,20 +132,20 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool number_float(number_float_t, const string_t&) override { bad(); }
   bool binary(binary_t&) override { bad(); }
   bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception&) override {
-    file_.refuse("the header is not JSON, at its byte ", at);
+    file_.refuse("the header is not JSON: error at byte ", at);
   }
 
  private:
   [[noreturn]] void bad() const {
-    if (key_.empty_key) file_.refuse("the header is not one of tensors");
-    file_.refuse("the header's entry '", key_.name, "' is not one of a tensor");
+    if (key_.empty_key) file_.refuse("the header does not describe tensors");
+    file_.refuse("the header's entry '", key_.name, "' does not describe a tensor");
   }
   struct Key {
     std::string name;
     bool empty_key = true;
   };
   const InputFile& file_;
-  io::Wanted& wanted_;
+  io::NameFilter& filter_;
   Key key_;
   std::string field_;
   std::vector<std::int64_t> numbers_;
@@ -196,7 +196,7 @@ namespace {
 
 NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
   InputFile file("load_safetensors", path, options.max_bytes);
-  io::Wanted wanted(names);
+  io::NameFilter filter(names);
   if (file.size() < 8) file.refuse("not a safetensors file: ", file.size(), " bytes");
   std::int64_t length = io::load_le<std::int64_t>(file.read(0, 8).data());
   if (length < 2 || length > kMaxHeader || length > file.size() - 8)
@@ -204,11 +204,11 @@ NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
                 static_cast<std::uint64_t>(length), " bytes");
   std::string header = file.read(8, length);
   if (header[0] != '{') file.refuse("not a safetensors file: its header does not begin with '{'");
-  HeaderReader reader(file, wanted);
+  HeaderReader reader(file, filter);
   nlohmann::json::sax_parse(header, &reader);
   std::int64_t data = 8 + length;
   check_places(file, reader.entries, file.size() - data);
-  wanted.check(file);
+  filter.check(file);
 
   NamedTensors tensors;
   for (const auto& [key, value] : reader.texts) {
@@ -221,7 +221,7 @@ NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
       tensors.set(e.name, file.mapped(e.spec, data + e.begin));
       continue;
     }
-    io::Fresh raw = io::fresh(file, e.spec);
+    io::NewTensor raw = io::new_tensor(file, e.spec);
     const std::int64_t n = e.end - e.begin;
     file.read(data + e.begin, raw.data + (e.spec.bytes() - n), n);
     if (e.stored_unsigned)
@@ -270,10 +270,8 @@ void save_safetensors(Name path, const NamedTensors& tensors) {
   if (tensors.metadata_size() > 0) json += sources.empty() ? "}" : "},";
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const TensorSpec& spec = sources[i].spec();
-    const char* dtype = "";
-    for (const DTypeName& d : kNames)
-      if (d.dtype == spec.dtype) dtype = d.name;
-    json += text(i ? "," : "", quoted(what, tensors.begin()[i].name), ":{\"dtype\":\"", dtype, "\",\"shape\":[");
+    json += text(i ? "," : "", quoted(what, tensors.begin()[i].name), ":{\"dtype\":\"", name_of(spec.dtype),
+                 "\",\"shape\":[");
     for (int d = 0; d < spec.rank; ++d) json += text(d ? "," : "", spec.dims[d]);
     json += text("],\"data_offsets\":[", begin[i], ',', begin[i] + spec.bytes(), "]}");
   }

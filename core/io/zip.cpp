@@ -81,12 +81,12 @@ void read_extra64(const InputFile& file, const std::string& d, std::int64_t at, 
 std::vector<ZipEntry> zip_entries(const InputFile& file) {
   Directory dir = directory(file);
   std::string d = file.read(dir.at, dir.size);
-  struct Place {
+  struct EntryRange {
     std::int64_t begin, end;
     std::size_t entry;
   };
   std::vector<ZipEntry> entries;
-  std::vector<Place> places;
+  std::vector<EntryRange> ranges;
   std::int64_t at = 0;
   for (std::int64_t i = 0; i < dir.count; ++i) {
     if (dir.size - at < kCentralSize || u32(d, at) != kCentral)
@@ -113,15 +113,16 @@ std::vector<ZipEntry> zip_entries(const InputFile& file) {
       file.refuse("'", e.name, "' is cut short");
     if (e.deflated ? e.size / kMaxInflation > e.packed : method == 0 && !e.encrypted && e.size != e.packed)
       file.refuse("'", e.name, "' cannot hold the ", e.size, " bytes that it claims");
-    places.push_back({header, e.data + e.packed, entries.size()});
+    ranges.push_back({header, e.data + e.packed, entries.size()});
     entries.push_back(std::move(e));
     at = next;
   }
-  std::sort(places.begin(), places.end(),
-            [](const Place& a, const Place& b) { return std::pair(a.begin, a.entry) < std::pair(b.begin, b.entry); });
-  for (std::size_t i = 1; i < places.size(); ++i)
-    if (places[i].begin < places[i - 1].end)
-      file.refuse("'", entries[places[i - 1].entry].name, "' and '", entries[places[i].entry].name,
+  std::sort(ranges.begin(), ranges.end(), [](const EntryRange& a, const EntryRange& b) {
+    return std::pair(a.begin, a.entry) < std::pair(b.begin, b.entry);
+  });
+  for (std::size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i].begin < ranges[i - 1].end)
+      file.refuse("'", entries[ranges[i - 1].entry].name, "' and '", entries[ranges[i].entry].name,
                   "' overlap in the file");
   return entries;
 }
@@ -189,7 +190,7 @@ void ZipReader::finish() {
   if (crc_ != entry_.crc) file_.refuse("'", entry_.name, "' is damaged: its checksum differs");
 }
 
-// - writing -----------------------------------------------------------------------------------------------------------
+// ---- writing --------------------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -57,6 +57,7 @@ class ZipWriter {
   void finish();
 
  private:
+  /// An entry that has been written, for the central directory.
   struct Written {
     ZipEntry entry;
     std::int64_t header;

@@ -21,7 +21,7 @@ std::size_t mapped_bytes(std::int64_t bytes) {
   return (static_cast<std::size_t>(bytes) + kColours * kColour + 4095) / 4096 * 4096;
 }
 
-void* take(void*, std::int64_t bytes) noexcept {
+void* allocate_block(void*, std::int64_t bytes) noexcept {
   if (static_cast<std::size_t>(bytes) < kHuge)
     return std::aligned_alloc(64, static_cast<std::size_t>((bytes + 63) / 64 * 64));
   std::size_t size = mapped_bytes(bytes);
@@ -37,7 +37,7 @@ void* take(void*, std::int64_t bytes) noexcept {
   return reinterpret_cast<void*>(base + taken.fetch_add(kApart, std::memory_order_relaxed) % kColours * kColour);
 }
 
-void give(void*, void* block, std::int64_t bytes) noexcept {
+void free_block(void*, void* block, std::int64_t bytes) noexcept {
   if (static_cast<std::size_t>(bytes) < kHuge) {
     std::free(block);
     return;
@@ -47,6 +47,6 @@ void give(void*, void* block, std::int64_t bytes) noexcept {
 
 }  // namespace
 
-const MemorySource cpu_memory{take, give};
+const MemorySource cpu_memory{allocate_block, free_block};
 
 }  // namespace kassette::devices

@@ -33,8 +33,8 @@ constexpr std::int64_t kLeastTile = std::int64_t(1) << 17;
 constexpr std::int64_t kWorthAThread = std::int64_t(1) << 18;  // Note [Worth a thread]
 constexpr std::int64_t kSmallPath = 1'000'000;
 constexpr std::int64_t kSmallTile = std::int64_t(1) << 19;
-constexpr std::int64_t kCutToSmall = std::int64_t(1)
-                                     << 22;  // up to this size, tiles for the small-matrix path are faster
+// up to this size, tiles for the small-matrix path are faster
+constexpr std::int64_t kCutToSmall = std::int64_t(1) << 22;
 // Note [Strips]
 // Each call of OpenBLAS packs its operands again (its own threads would share them): compared with one call, 1024 cubed
 // takes 3.5 % more time of one thread in two tiles, 7 % in 2 x 2, 14 % in 4 x 4. So a large product is cut between rows
@@ -63,8 +63,8 @@ constexpr std::int64_t kLeastRows = 8;  // of such a tile
 // floats, two threads: 0.94 ms against 1.08).
 constexpr std::int64_t kPastCaches = 8 << 20;
 constexpr std::int64_t kInnerBlock = 1024;  // length of a part of a long inner axis
-// OpenBLAS sums over an inner axis in blocks, the shortest of which is 192 (Prescott, doubles, where bits differ from
-// 200 on). Up to this length a sum is complete in registers before it is added to the output.
+// OpenBLAS sums over an inner axis in blocks of at least 192 (Prescott, float64: bits differ from a length of 200 on).
+// Up to this length a sum is complete in registers before it is added to the output.
 constexpr std::int64_t kOneBlock = 128;
 
 /// Sets OpenBLAS to one thread per call, whatever the environment says.
@@ -76,8 +76,9 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 // map one it retries for ever, holding a lock. So before its first call each thread checks that there is room for a
 // buffer, throws MemoryError if not, and has OpenBLAS make the buffer at once. A thread makes one call at a time, so
 // from then on there are as many buffers as concurrent calls.
-constexpr std::int64_t kBuffer = std::int64_t(128)
-                                 << 20;   // 32 << 22 in OpenBLAS' common_x86_64.h; grown by as much with 0.3.21
+
+// 32 << 22 in OpenBLAS' common_x86_64.h; grown by as much with 0.3.21
+constexpr std::int64_t kBuffer = std::int64_t(128) << 20;
 constexpr std::size_t kMostBuffers = 64;  // OpenBLAS ends the process if it has to make too many
 
 class Buffers {

@@ -47,7 +47,7 @@ struct Job {
   From from = From::front;
   std::int64_t part = 1;  // size of the parts
   int slices = 0;
-  OnInterrupt on_interrupt;
+  InterruptPolicy on_interrupt;
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // written by the thread that set `failed`
 };
@@ -127,7 +127,7 @@ void run_slice(Job& job, Slice& s) {
 
 void take_part(Pool& p, int self) {
   in_part = true;
-  AnsweringInterrupts as_the_caller(p.job.on_interrupt);
+  InterruptPolicyScope as_the_caller(p.job.on_interrupt);
   for (int i = 0; i < p.job.slices; ++i) run_slice(p.job, p.slice[(self + i) % p.job.slices]);
   in_part = false;
 }
@@ -206,7 +206,7 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from
   p.job.f = f;
   p.job.from = from;
   p.job.slices = slices;
-  p.job.on_interrupt = for_parts();
+  p.job.on_interrupt = policy_for_parts();
   // A few grains of several elements make one part per thread: a part taken over by another thread would leave the
   // cache that holds it. A grain of one element (a tile, a sample) is enough work to be taken over.
   const std::int64_t each = ceil_div(ceil_div(n, grain), slices);
@@ -228,7 +228,7 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from
 }
 
 /// Shuts the gate and waits for the workers inside.
-void gather_in(Pool& p) {
+void close_gate_and_wait(Pool& p) {
   std::uint64_t gate = p.gate.fetch_and(~kOpen, std::memory_order_acq_rel);
   const auto inside = static_cast<std::uint32_t>(gate & 0xffff);
   auto all_left = [&] { return p.left.load(std::memory_order_acquire) == inside; };
@@ -286,7 +286,7 @@ void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
   start_workers(p, slices - 1);
   share_out(p, n, grain, f, from, slices);
   take_part(p, 0);
-  gather_in(p);
+  close_gate_and_wait(p);
   sharing = false;
   std::exception_ptr error;
   std::swap(error, p.job.error);

@@ -16,14 +16,14 @@
 #include "devices/plugin.h"
 
 namespace kassette::cuda {
-class CudaBackend;
+class CudaDevice;
 }
 
 namespace kassette::devices {
 
 /// A CUDA stream with its cuBLAS handle and its state in graph capture.
 struct DeviceStream {
-  cuda::CudaBackend* device;
+  cuda::CudaDevice* device;
   cudaStream_t handle;
   int number;      // 0: the device's own stream; below 0: a stream that is captured
   bool ours;       // created by this library
@@ -43,14 +43,14 @@ namespace kassette::cuda {
 using namespace devices;
 
 /// Throws DeviceError with CUDA's message unless `error` is success; `what` is the function that it names. For calls
-/// that may report the error of an earlier kernel use CudaBackend::check.
+/// that may report the error of an earlier kernel use CudaDevice::check.
 void check(cudaError_t error, const char* what);
 
 /// One CUDA device. All threads use the device's own stream unless they have chosen another one. A freed block may be
 /// reused at once, in the stream that is current when it is freed: Note [Streams and memory].
-class CudaBackend final : public DeviceBackend {
+class CudaDevice final : public CudaDeviceApi {
  public:
-  explicit CudaBackend(int index);
+  explicit CudaDevice(int index);
   void* allocate(std::int64_t bytes) override;
   void release(void* data, std::int64_t bytes) noexcept override;
   void copy_from_host(void* to, const void* from, std::int64_t bytes) override;
@@ -76,7 +76,7 @@ class CudaBackend final : public DeviceBackend {
   void wait(DeviceStream& stream) override { wait(&stream, "synchronize"); }
   void wait_for_all() override { wait(nullptr, "synchronize"); }
   void copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) override;
-  void copy_from(DeviceBackend& other, void* to, const void* from, std::int64_t bytes) override;
+  void copy_from(CudaDeviceApi& other, void* to, const void* from, std::int64_t bytes) override;
 
   bool begin_capture(DeviceGraph*& graph) override;
   bool launch_captured() override;
@@ -165,7 +165,7 @@ class CudaBackend final : public DeviceBackend {
 /// not affected. To be held around all calls of CUDA for a device. Throws DeviceError if the device is lost.
 class Current {
  public:
-  explicit Current(CudaBackend& device);
+  explicit Current(CudaDevice& device);
   ~Current();
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
@@ -188,9 +188,9 @@ class BesideCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // after the first exchange: the mode to restore
 };
 
-/// The backend of an opened device.
-CudaBackend& device_of(Device device);
-DeviceBackend* open_device(int index, const HostServices& services, char* why, int why_bytes);
+/// An opened device.
+CudaDevice& device_of(Device device);
+CudaDeviceApi* open_device(int index, const HostServices& services, char* why, int why_bytes);
 int count_devices();
 bool describe_device(int index, DeviceFacts* facts);
 const HostServices& host_services();
@@ -204,7 +204,7 @@ void trim_pinned();
 /// run.
 class Scratch {
  public:
-  Scratch(CudaBackend& device, std::int64_t bytes)
+  Scratch(CudaDevice& device, std::int64_t bytes)
       : device_(&device), bytes_(bytes), data_(bytes ? device.allocate(bytes) : nullptr) {}
   ~Scratch() {
     if (data_) device_->release(data_, bytes_);
@@ -214,7 +214,7 @@ class Scratch {
   void* get() const { return data_; }
 
  private:
-  CudaBackend* device_;
+  CudaDevice* device_;
   std::int64_t bytes_;
   void* data_;
 };

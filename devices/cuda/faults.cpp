@@ -18,7 +18,7 @@ Faults FaultBox::next() {
   return {word_, launch ? launch : 1};
 }
 
-void FaultBox::say(bool late) {
+void FaultBox::throw_reported(bool asynchronous) {
   volatile FaultWord* w = word_;
   if (w->launch == 0) return;
   std::int32_t refusal;
@@ -39,7 +39,7 @@ void FaultBox::say(bool late) {
     } while (w->launch != launch || w->rank != rank);
     w->launch = 0;
   }
-  host_services().refuse(refusal, numbers, late);
+  host_services().refuse(refusal, numbers, asynchronous);
 }
 
 }  // namespace kassette::cuda

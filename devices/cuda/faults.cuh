@@ -11,8 +11,8 @@ __device__ void report(const Faults& faults, Refusal refusal, std::int64_t rank,
   volatile FaultWord* w = faults.word;
   auto is_known = [&] { return w->launch != 0 && (w->launch != faults.launch || w->rank <= rank); };
   while (!is_known()) {
-    if (atomicCAS(&faults.word->lock, 0, 1) != 0)
-      continue;  // from compute capability 7.0 on, threads of a warp progress independently
+    // From compute capability 7.0 on, threads of a warp progress independently.
+    if (atomicCAS(&faults.word->lock, 0, 1) != 0) continue;
     __threadfence();
     if (!is_known()) {
       const std::int64_t all[kFaultNumbers] = {static_cast<std::int64_t>(numbers)...};

@@ -15,13 +15,13 @@ namespace kassette::cuda {
 // leaves a refusal (ops/refusals.h) in the fault word of its device. The next wait for the device reads and clears the
 // word, and throws. Only the first op that reports counts, and of its reports the one that the CPU would have come to
 // first.
-//    The word is in pinned host memory, which the device can write. So a wait costs one more read of host memory, and
-//    no copy: a word in
-// device memory would need a copy with each wait, which takes as long as waiting for a small kernel. Only kernels that
-// report pay for this: each of their accesses to the word goes over the bus.
-//    The host clears the word when its own stream has finished. A report of another thread's kernel at that moment may
-//    be lost, just as it
-// would have been a moment earlier, behind the first error.
+//
+// The word is in pinned host memory, which the device can write, so that a wait costs one more read of host memory and
+// no copy. A word in device memory would need a copy with each wait, which takes as long as waiting for a small kernel.
+// Only kernels that report pay for this: each of their accesses to the word goes over the bus.
+//
+// The host clears the word when its own stream has finished. A report that another thread's kernel makes at that moment
+// may be lost, as it would have been a moment earlier, when an error was already in the word.
 
 /// The report itself, in pinned memory.
 struct FaultWord {
@@ -45,9 +45,9 @@ class FaultBox {
   void open();
   /// The argument of the next launch.
   Faults next();
-  /// Throws the reported error, if there is one, and clears it. Call after waiting. `late`: the op was called earlier,
-  /// and is not the one that throws.
-  void say(bool late);
+  /// Throws the reported error, if there is one, and clears it. Call after waiting. `asynchronous`: the op that
+  /// reported it was called earlier, and is not the one that throws.
+  void throw_reported(bool asynchronous);
 
  private:
   FaultWord* word_ = nullptr;

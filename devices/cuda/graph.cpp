@@ -21,22 +21,17 @@
 // Captured work runs later than it was enqueued, when the graph is launched, and other threads may enqueue on the same
 // stream in the meantime.
 //   Streams  The capture is on a separate stream, `captured`, which is current in the capturing thread. Other threads
-//   keep the base stream, and what
-//            they enqueue there runs before the graph.
+//            keep the base stream, and what they enqueue there runs before the graph.
 //   Memory   A block that any thread frees before the launch may still be used by captured work. It counts as freed in
-//   the stream `captured`,
-//            whose number is below 0: only the capturing thread can reuse it, and it is not returned to CUDA. When the
-//            graph is launched such blocks move to the base stream. The capturing thread may also take blocks of the
-//            base stream: their earlier uses are enqueued before.
+//            the stream `captured`, whose number is below 0: only the capturing thread can reuse it, and it is not
+//            returned to CUDA. When the graph is launched such blocks move to the base stream. The capturing thread
+//            may also take blocks of the base stream: their earlier uses are enqueued before.
 //   Others   Values that other threads can see are launched before they become visible: variables (Plan::commit) and
-//   results. Numbers and sparse
-//            indices that are cached on the device are enqueued at once (NotCaptured).
+//            results. Numbers and sparse indices that are cached on the device are enqueued at once (NotCaptured).
 //   Waiting  Operations that need the stream itself (a wait, a copy to the host or between devices, NCCL) end the
-//   capture: the captured work is
-//            launched, and the rest of the run is enqueued as without graphs.
+//            capture: the captured work is launched, and the rest of the run is enqueued as without graphs.
 //   Errors   An exception drops the captured work. If CUDA refuses the graph, none of it has run and no variable has
-//   changed, and the function
-//            runs again without a graph (FunctionGraph, ops/device_graph.h).
+//            changed, and the function runs again without a graph (FunctionGraph, ops/device_graph.h).
 // Only one thread at a time captures on a device; functions that other threads run meanwhile are not captured.
 
 namespace kassette::devices {
@@ -78,7 +73,7 @@ cudaError_t bring_up_to_date(DeviceGraph& graph, cudaGraph_t captured) {
 
 }  // namespace
 
-void CudaBackend::begin_on(DeviceStream& base) {
+void CudaDevice::begin_on(DeviceStream& base) {
   Current now(*this);
   if (!base.captured) {
     cudaStream_t handle;
@@ -88,14 +83,14 @@ void CudaBackend::begin_on(DeviceStream& base) {
   }
   DeviceStream& captured = *base.captured;
   if (base.blas && !captured.blas)
-    captured.blas = make_blas(captured.handle,
-                              base.blas_workspace);  // shared with `base`: products on the two streams never overlap
+    // Shared with `base`: products on the two streams never overlap.
+    captured.blas = make_blas(captured.handle, base.blas_workspace);
   check(cudaStreamBeginCapture(captured.handle, cudaStreamCaptureModeThreadLocal), "function");
 }
 
-bool CudaBackend::begin_capture(DeviceGraph*& graph) {
+bool CudaDevice::begin_capture(DeviceGraph*& graph) {
   DeviceStream& base = current();
-  if (base.base || waits_ || !cache_->keeps() || !graphs_wanted()) return false;
+  if (base.base || waits_ || !cache_->enabled() || !graphs_wanted()) return false;
   std::unique_lock<std::recursive_mutex> lock(capture_.mutex, std::try_to_lock);
   if (!lock || capture_.graph) return false;
   if (!graph) graph = new DeviceGraph;
@@ -115,7 +110,7 @@ bool CudaBackend::begin_capture(DeviceGraph*& graph) {
   return true;
 }
 
-bool CudaBackend::launch_captured() {
+bool CudaDevice::launch_captured() {
   DeviceStream& captured = current();
   if (!captured.base) return false;
   DeviceStream& base = *captured.base;
@@ -139,7 +134,7 @@ bool CudaBackend::launch_captured() {
   return capture_.enqueued > 0;
 }
 
-void CudaBackend::leave_capture() {
+void CudaDevice::leave_capture() {
   if (!current().base) return;
   const int misses = capture_.graph->misses;
   launch_captured();
@@ -148,7 +143,7 @@ void CudaBackend::leave_capture() {
 
 /// After the captured work was launched or dropped: moves the memory freed meanwhile to the base stream, and releases
 /// `keep` in its order.
-void CudaBackend::settle_capture() noexcept {
+void CudaDevice::settle_capture() noexcept {
   DeviceStream& base = *capture_.base;
   base.awaits_graph.store(false, std::memory_order_release);
   cache_->hand_over(base.captured->number, base.number);
@@ -160,7 +155,7 @@ void CudaBackend::settle_capture() noexcept {
   }
 }
 
-const char* CudaBackend::end_capture() noexcept {
+const char* CudaDevice::end_capture() noexcept {
   if (DeviceStream& captured = current(); captured.base) {
     std::optional<Current> now;
     try {
@@ -180,7 +175,7 @@ const char* CudaBackend::end_capture() noexcept {
   return refused;
 }
 
-void CudaBackend::destroy(DeviceGraph* graph) noexcept {
+void CudaDevice::destroy(DeviceGraph* graph) noexcept {
   if (graph && graph->exec) cudaGraphExecDestroy(graph->exec);  // if it is running, CUDA frees it afterwards
   delete graph;
 }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kMaxDevices = 256;
 
-CudaBackend* devices[kMaxDevices];  // written once each, under the registry's lock, before the device is visible
-std::atomic<CudaBackend*> first_opened{nullptr};
+CudaDevice* devices[kMaxDevices];  // written once each, under the registry's lock, before the device is visible
+std::atomic<CudaDevice*> first_opened{nullptr};
 HostServices services;
 
 /// The number of devices; if it is 0, `why` has the reason.
@@ -47,7 +47,7 @@ const MemorySource pinned_memory{[](void*, std::int64_t bytes) noexcept -> void*
                                  },
                                  [](void*, void* block, std::int64_t) noexcept { cudaFreeHost(block); }};
 BlockCache& pinned_cache() {
-  static BlockCache* cache = new BlockCache(cpu, pinned_memory, Keeps::everything);
+  static BlockCache* cache = new BlockCache(cpu, pinned_memory, CachePolicy::keep_all);
   return *cache;
 }
 
@@ -64,7 +64,7 @@ void* allocate_pinned(std::int64_t bytes) {
 void release_pinned(void* data, std::int64_t bytes) { pinned_cache().release(data, bytes); }
 void trim_pinned() { pinned_cache().trim(); }
 
-CudaBackend& device_of(Device device) { return *devices[device.index()]; }
+CudaDevice& device_of(Device device) { return *devices[device.index()]; }
 const HostServices& host_services() { return services; }
 
 int count_devices() {
@@ -82,7 +82,7 @@ bool describe_device(int index, DeviceFacts* facts) {
   return true;
 }
 
-DeviceBackend* open_device(int index, const HostServices& given, char* why, int why_bytes) {
+CudaDeviceApi* open_device(int index, const HostServices& given, char* why, int why_bytes) {
   const auto room = static_cast<std::size_t>(why_bytes);
   const int n = count(why, room);
   if (n == 0) return nullptr;
@@ -106,7 +106,7 @@ DeviceBackend* open_device(int index, const HostServices& given, char* why, int 
     return nullptr;
   }
   try {
-    devices[index] = new CudaBackend(index);
+    devices[index] = new CudaDevice(index);
     if (first) first_opened.store(devices[index]);
     return devices[index];
   } catch (const Error& e) {

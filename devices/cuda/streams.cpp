@@ -1,4 +1,5 @@
 // devices/cuda/streams.cpp - the streams of a CUDA device.
+//
 // Note [Streams and memory]
 // A freed block belongs to the stream that is current when it is freed, and is reused by allocations in that stream
 // only: the earlier uses of the block are then enqueued before the new one. This holds because a user of a tensor from
@@ -20,7 +21,7 @@ thread_local DeviceStream* chosen[256];  // by device; null: its own
 /// An event, destroyed at the end of the scope; CUDA keeps it until it has passed.
 class Event {
  public:
-  explicit Event(CudaBackend& device) {
+  explicit Event(CudaDevice& device) {
     device.check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "stream");
   }
   ~Event() { cudaEventDestroy(event_); }
@@ -34,13 +35,13 @@ class Event {
 
 }  // namespace
 
-DeviceStream& CudaBackend::current() noexcept {
+DeviceStream& CudaDevice::current() noexcept {
   DeviceStream* s = chosen[index_];
   return s ? *s : own_;
 }
-void CudaBackend::set_current(DeviceStream& stream) noexcept { chosen[index_] = &stream == &own_ ? nullptr : &stream; }
+void CudaDevice::set_current(DeviceStream& stream) noexcept { chosen[index_] = &stream == &own_ ? nullptr : &stream; }
 
-DeviceStream& CudaBackend::stream_of(void* native) {
+DeviceStream& CudaDevice::stream_of(void* native) {
   auto handle = static_cast<cudaStream_t>(native);
   if (handle == own_.handle) return own_;
   std::lock_guard<std::mutex> lock(streams_mutex_);
@@ -59,10 +60,10 @@ DeviceStream& CudaBackend::stream_of(void* native) {
   return *streams_.back();
 }
 
-void CudaBackend::close(DeviceStream& stream) noexcept {
+void CudaDevice::close(DeviceStream& stream) noexcept {
   if (&stream == &own_) return;
-  std::lock_guard<std::mutex> lock(
-      streams_mutex_);  // so that stream_of() does not return it before its memory has moved
+  // So that stream_of() does not return it before its memory has moved.
+  std::lock_guard<std::mutex> lock(streams_mutex_);
   if (--stream.owners > 0) return;
   try {
     order(stream, own_);
@@ -71,7 +72,7 @@ void CudaBackend::close(DeviceStream& stream) noexcept {
   cache_->hand_over(stream.number, own_.number);
 }
 
-void CudaBackend::order(DeviceStream& first, DeviceStream& second) {
+void CudaDevice::order(DeviceStream& first, DeviceStream& second) {
   if (&first == &second) return;
   Current now(*first.device);
   Event event(*first.device);

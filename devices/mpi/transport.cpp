@@ -49,9 +49,7 @@ MPI_Datatype type_of(DType dtype) {
     case DType::kInt64: return MPI_INT64_T;
     case DType::kFloat32: return MPI_FLOAT;
     case DType::kFloat64: return MPI_DOUBLE;
-    default:
-      throw std::runtime_error(std::string("MPI has no sum of ") +
-                               (dtype.code() == DType::kFloat16 ? "float16" : "bfloat16"));
+    default: throw std::runtime_error("MPI combines no half types here, and no dtype that type_of does not list");
   }
 }
 
@@ -100,9 +98,9 @@ class MpiCommunicator final : public Communicator {
       wait_for(request);
     });
   }
-  void set_background(bool aside) override {
+  void set_background(bool in_background) override {
     in_background_ = true;
-    patient_ = aside;
+    patient_ = in_background;
   }
 
   void broadcast(void* data, std::int64_t bytes, int root) override {

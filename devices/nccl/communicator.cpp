@@ -159,8 +159,8 @@ class NcclCommunicator final : public DeviceCommunicator {
       Group group;
       for (int r = 0; r < size_; part = at(part, counts[r++] * element))
         if (counts[r])
-          check(ncclReduce(part, mine, size(counts[r]), type, op_of(how), r, comm_,
-                           stream_));  // `mine` is written on rank r
+          // `mine` is written on rank r.
+          check(ncclReduce(part, mine, size(counts[r]), type, op_of(how), r, comm_, stream_));
       group.end();
     }
     if (counts[rank_] && (all.room || divisor != 1))
@@ -179,7 +179,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     group.end();
   }
 
-  void* mark() override {
+  void* record_event() override {
     const OnGpu now(gpu_);
     check(now.error);
     cudaEvent_t event;
@@ -187,11 +187,11 @@ class NcclCommunicator final : public DeviceCommunicator {
     check(cudaEventRecord(event, stream_));
     return event;
   }
-  bool passed(void* mark) override {
+  bool event_passed(void* recorded) override {
     const OnGpu now(gpu_);  // or else CUDA may start on another one for this thread
-    const auto event = static_cast<cudaEvent_t>(mark);
-    if (cudaEventQuery(event) == cudaErrorNotReady)
-      return false;  // other errors are said by whoever waits for the stream
+    const auto event = static_cast<cudaEvent_t>(recorded);
+    // Other errors are reported by whoever waits for the stream.
+    if (cudaEventQuery(event) == cudaErrorNotReady) return false;
     cudaEventDestroy(event);
     return true;
   }

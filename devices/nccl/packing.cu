@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include "core/convert.h"
 #include "devices/cuda/element.cuh"
 
 namespace kassette::nccl {
@@ -15,11 +16,8 @@ namespace {
 using cuda::load;
 using cuda::store;
 
-enum class Order {
-  none,
-  least,
-  most
-};  // why elements are packed: to be added or multiplied, for the minimum, for the maximum
+/// Why elements are packed: to be added or multiplied, for the minimum, for the maximum.
+enum class Order { none, least, most };
 
 Order order_of(Combine how) {
   return how == Combine::min ? Order::least : how == Combine::max ? Order::most : Order::none;
@@ -89,15 +87,11 @@ void launch(cudaStream_t stream, std::int64_t n, void (*kernel)(P...), A... argu
 /// integers.
 template <class F>
 void for_type(DType dtype, F f) {
-  switch (dtype.code()) {
-    case DType::kFloat16: return f(static_cast<Half*>(nullptr));
-    case DType::kBfloat16: return f(static_cast<BFloat16*>(nullptr));
-    case DType::kFloat32: return f(static_cast<float*>(nullptr));
-    case DType::kFloat64: return f(static_cast<double*>(nullptr));
-    case DType::kInt16: return f(static_cast<std::int16_t*>(nullptr));
-    case DType::kUint16: return f(static_cast<std::uint16_t*>(nullptr));
-    default: throw std::logic_error("pack: a dtype that NCCL has");
-  }
+  dispatch(dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    if constexpr (!std::is_integral_v<T> || sizeof(T) == 2) f(p);
+    else throw std::logic_error("pack: a dtype that NCCL has");
+  });
 }
 
 }  // namespace
@@ -122,8 +116,8 @@ void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, D
 void unpack(cudaStream_t stream, void* to, const void* packed, std::int64_t n, DType dtype, Combine how, int divisor) {
   for_type(dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    const auto kernel = order_of(how) == Order::none ? unpack_each<T, Order::none>
-                                                     : unpack_each<T, Order::most>;  // all keys read alike
+    // All keys read alike.
+    const auto kernel = order_of(how) == Order::none ? unpack_each<T, Order::none> : unpack_each<T, Order::most>;
     launch(stream, n, kernel, n, packed, static_cast<T*>(to), static_cast<Wide<T>>(divisor));
   });
 }

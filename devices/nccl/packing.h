@@ -12,9 +12,8 @@ using namespace devices;
 DType packed_dtype(DType dtype, Combine how);
 /// Enqueues the conversion of n elements of `dtype` to packed_dtype.
 void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, DType dtype, Combine how);
-/// Enqueues the inverse of pack(), with each element divided by `divisor`, which is 1 unless the dtype is a float. If
-/// packed_size is 0,
-/// `packed` has elements of `dtype`, and may be equal to `to`.
+/// Enqueues the inverse of pack(), and divides each element by `divisor`, which is 1 unless the dtype is a float. If
+/// packed_size is 0, `packed` has elements of `dtype` and may be equal to `to`.
 void unpack(cudaStream_t stream, void* to, const void* packed, std::int64_t n, DType dtype, Combine how, int divisor);
 
 }  // namespace kassette::nccl

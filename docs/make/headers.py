@@ -159,8 +159,23 @@ def function_name(tokens):
     return None
 
 
+def expanded(text):
+    """The text with its lists written out: LIST(MACRO), where `#define LIST(X) X(...) X(...)` and MACRO are macros of this header."""
+    macros = {m[1]: ([p.strip() for p in m[2].split(",")], m[3].replace("\\\n", " ").strip())
+              for m in re.finditer(r"^#define (\w+)\(([^)]*)\)[ \t]*((?:[^\n]*\\\n)*[^\n]*)", text, re.M)}
+
+    def call(name, arguments):
+        parameters, body = macros[name]
+        body = re.sub(r"\w+", lambda m: dict(zip(parameters, arguments)).get(m[0], m[0]), body)
+        return re.sub(r"(\w+)\(([^()]*)\)", lambda m: call(m[1], [a.strip() for a in m[2].split(",")]) if m[1] in macros else m[0], body)
+
+    lists = "|".join(name for name, (parameters, _) in macros.items() if parameters == ["X"])
+    return re.sub(rf"^(?!#)(.*)\b({lists})\((\w+)\)", lambda m: m[1] + call(m[2], [m[3]]), text, flags=re.M) if lists else text
+
+
 class Reader:
     def __init__(self, header, text):
+        text = expanded(text)
         self.header, self.text, self.lines = header, text, text.splitlines()
         self.all = tokens_of(text)
 
@@ -176,7 +191,8 @@ class Reader:
         self.read_remarks()
         for token in self.all:
             macro = re.match(r"\s*#\s*define\s+(\w+)", token.text) if token.kind == "directive" else None
-            if macro and not re.fullmatch(r"KASSETTE_\w*_H", macro[1]):
+            undefined = macro and re.search(rf"^#undef {macro[1]}$", self.text, re.M)
+            if macro and not undefined and not re.fullmatch(r"KASSETTE_\w*_H", macro[1]):
                 self.header.entries.append(Entry("macro", macro[1], [], self.comment_above(token.line) or "", token.text.strip()))
         self.scope([t for t in self.all if t.kind not in ("comment", "directive")], [], None)
 

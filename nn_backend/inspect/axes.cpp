@@ -70,7 +70,7 @@ std::string with_axes(int rows, int columns, Range x, Range y, bool unicode,
 Tensor with_axes(Range x, Range y, const char* title, const std::function<void(PixelCanvas&, const PlotBox&)>& draw) {
   constexpr int kWidth = 640, kHeight = 400;
   constexpr Rgb kInk{60, 60, 60}, kGrid{225, 225, 225};
-  io::Fresh pixels = io::fresh(TensorSpec(uint8, {kHeight, kWidth, 3}));
+  io::NewTensor pixels = io::new_tensor(TensorSpec(uint8, {kHeight, kWidth, 3}));
   PixelCanvas c(kWidth, kHeight, reinterpret_cast<std::uint8_t*>(pixels.data));
   std::string low = label(y.low), high = label(y.high), first = label(x.low), last = label(x.high);
   constexpr int kLetter = PixelCanvas::kLetter;

@@ -11,7 +11,7 @@
 #include "core/io/file.h"
 #include "core/sparse.h"
 #include "devices/bytes_text.h"
-#include "nn_backend/inspect/looked_at.h"
+#include "nn_backend/inspect/tensor_to_inspect.h"
 #include "nn_backend/inspect/summary.h"
 #include "nn_backend/inspect/terminal.h"
 
@@ -46,7 +46,7 @@ std::string bars(const Description& d, bool unicode) {
 
 }  // namespace
 
-Tensor inspect::looked_at(const Operand& x, const char* what) {
+Tensor inspect::tensor_to_inspect(const Operand& x, const char* what) {
   DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
   Tensor t = as_tensor(x, own, what);
   if (!t.defined()) fail_empty({what, "x"});
@@ -54,7 +54,7 @@ Tensor inspect::looked_at(const Operand& x, const char* what) {
 }
 
 Description describe(const Operand& x) {
-  Tensor t = looked_at(x, "describe");
+  Tensor t = tensor_to_inspect(x, "describe");
   const Body& b = Access::body(t);
   Description d;
   d.shape = t.shape();

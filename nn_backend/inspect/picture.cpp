@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "nn_backend/inspect/drawing.h"
-#include "nn_backend/inspect/looked_at.h"
+#include "nn_backend/inspect/tensor_to_inspect.h"
 #include "core/sparse.h"
 #include "core/text.h"
 
@@ -24,7 +24,7 @@ namespace {
 
 /// A copy of the elements on the host, without history, which later updates of a variable do not change.
 Tensor drawn(const Operand& x, const char* what) {
-  Tensor t = looked_at(x, what);
+  Tensor t = tensor_to_inspect(x, what);
   if (is_sparse(t)) fail<ValueError>({what}, "a sparse tensor; K::to_dense(x) first");
   return host_copy(t, t.dtype());
 }

@@ -61,8 +61,8 @@ Summary summarize_chunk(const T* p, std::int64_t n) {
   s.max = -INFINITY;
   double sum = 0;
   as_numbers(p, n, [&](const auto* numbers, std::int64_t m) {
-    Looked l;
-    loops_of(numbers).look(numbers, m, &l);
+    Statistics l;
+    loops_of(numbers).statistics(numbers, m, &l);
     s.finite += l.finite;
     s.nan += l.nan;
     s.zeros += l.zeros;
@@ -135,7 +135,7 @@ std::vector<std::int64_t> count_bins(const TensorSpec& spec, const std::byte* da
   // Halved if the range would overflow a double.
   const double unit = std::isfinite(high - low) ? 1 : 0.5, start = low * unit, range = high * unit - start;
   const double scale = range > 0 ? n / range : 0, bias = range > 0 ? 0 : n / 2;
-  const PartRule rule{unit, start, scale, bias, n};
+  const BinRule rule{unit, start, scale, bias, n};
   dispatch(spec.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     for_chunks(reinterpret_cast<const T*>(data), elements, [&](std::int64_t c, const T* p, std::int64_t count) {
@@ -146,18 +146,18 @@ std::vector<std::int64_t> count_bins(const TensorSpec& spec, const std::byte* da
       std::vector<std::int64_t> counts(4 * stride);
       std::int64_t *first = counts.data(), *second = first + stride, *third = second + stride, *fourth = third + stride;
       as_numbers(p, count, [&](const auto* numbers, std::int64_t m) {
-        std::int32_t part[kBlock];
+        std::int32_t bin[kBlock];
         for (std::int64_t at = 0; at < m; at += kBlock) {
           const std::int64_t k = std::min(kBlock, m - at);
-          loops_of(numbers).parts(numbers + at, k, rule, part);
+          loops_of(numbers).bins(numbers + at, k, rule, bin);
           std::int64_t i = 0;
           for (; i + 4 <= k; i += 4) {
-            ++first[part[i]];
-            ++second[part[i + 1]];
-            ++third[part[i + 2]];
-            ++fourth[part[i + 3]];
+            ++first[bin[i]];
+            ++second[bin[i + 1]];
+            ++third[bin[i + 2]];
+            ++fourth[bin[i + 3]];
           }
-          for (; i < k; ++i) ++first[part[i]];
+          for (; i < k; ++i) ++first[bin[i]];
         }
       });
       std::int64_t* to = parts.data() + c * n;

@@ -8,12 +8,12 @@
 namespace kassette::inspect {
 
 /// Statistics of the finite elements, and the number of NaNs.
-struct Looked {
+struct Statistics {
   std::int64_t finite, nan, zeros;
   double min, max, sum;  // without finite elements min is infinity, max is -infinity
 };
 /// The bin of a number v is (v * unit - start) * scale + bias, rounded down and clamped to 0 ... n - 1.
-struct PartRule {
+struct BinRule {
   double unit, start, scale, bias;
   int n;
 };
@@ -21,11 +21,11 @@ struct PartRule {
 /// The loops for one dtype.
 template <class T>
 struct SummaryLoops {
-  void (*look)(const T* p, std::int64_t n, Looked* out);
+  void (*statistics)(const T* p, std::int64_t n, Statistics* out);
   /// The sum of (v - mean)^2.
   double (*squares)(const T* p, std::int64_t n, double mean);
   /// Writes the bin of each element; rule.n for elements that are not finite.
-  void (*parts)(const T* p, std::int64_t n, const PartRule& rule, std::int32_t* part);
+  void (*bins)(const T* p, std::int64_t n, const BinRule& rule, std::int32_t* bin);
 };
 /// The loops of one CPU level.
 struct SummaryTable {

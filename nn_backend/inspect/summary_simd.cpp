@@ -70,7 +70,7 @@ KASSETTE_FN void each(const T* p, std::int64_t n, T fill, F f) {
 }
 
 template <class T>
-void look(const T* p, std::int64_t n, Looked* out) {
+void statistics(const T* p, std::int64_t n, Statistics* out) {
   const double infinity = __builtin_inf();
   const V none(0.0), one(1.0), most(infinity), least(-infinity);
   Numbers finite, nan, zeros, sum, low(infinity), high(-infinity);  // counts are exact in doubles
@@ -119,22 +119,22 @@ double squares(const T* p, std::int64_t n, double mean) {
 }
 
 template <class T>
-void parts(const T* p, std::int64_t n, const PartRule& rule, std::int32_t* part) {
+void bins(const T* p, std::int64_t n, const BinRule& rule, std::int32_t* bin) {
   const V none(0.0), unit(rule.unit), start(rule.start), scale(rule.scale), bias(rule.bias), last(rule.n - 1.0),
       outside(1.0 * rule.n);
   std::int32_t rest[kLanes];
   each<T>(
       p, n, T(0), [&](int, const V& v, std::int64_t i) __attribute__((always_inline)) {
         V at = (v * unit - start) * scale + bias;
-        at = m::select(at > none, at, none);  // NaN (0 times an infinite scale) is not: the first part
+        at = m::select(at > none, at, none);  // NaN (0 times an infinite scale) is not: the first bin
         at = xsimd::min(at, last);
-        store(i >= 0 ? part + i : rest + kLanes + i, m::select(is_finite(v), at, outside));
+        store(i >= 0 ? bin + i : rest + kLanes + i, m::select(is_finite(v), at, outside));
       });
-  for (std::int64_t i = n / kLanes * kLanes; i < n; ++i) part[i] = rest[i % kLanes];
+  for (std::int64_t i = n / kLanes * kLanes; i < n; ++i) bin[i] = rest[i % kLanes];
 }
 
 template <class T>
-constexpr SummaryLoops<T> loops{look<T>, squares<T>, parts<T>};
+constexpr SummaryLoops<T> loops{statistics<T>, squares<T>, bins<T>};
 
 }  // namespace
 

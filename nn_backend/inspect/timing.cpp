@@ -26,7 +26,7 @@ double run(Callable<Device()>& call, std::int64_t n) {
   auto start = Clock::now();
   Device last = cpu;
   for (std::int64_t i = 0; i < n; ++i) last = call();
-  if (last != cpu && last.given()) backend_of(last).synchronize();
+  if (last != cpu && last.given()) device_api(last).synchronize();
   return seconds_since(start);
 }
 

@@ -9,8 +9,7 @@ namespace kassette {
 namespace python {
 namespace {
 
-/// A function of nanobind's, which is called as it is. Where that fails, kassette._arguments looks for the argument at
-/// fault.
+/// A wrapped nanobind function. If a call fails, kassette._arguments finds the argument at fault.
 struct Call {
   PyObject_HEAD vectorcallfunc call;
   PyObject* function;
@@ -18,8 +17,7 @@ struct Call {
 
 nb::object arguments_module() { return nb::module_::import_("kassette._arguments"); }
 
-/// The exception that is set, replaced where the line says less than it could. Others pass: those of a user's step
-/// among them.
+/// Replaces the current exception if a better message can be made. Exceptions of user code pass unchanged.
 void explain(PyObject* self, PyObject* const* args, std::size_t nargs, PyObject* names) {
   PyObject* kind = PyErr_Occurred();
   if (kind != PyExc_TypeError && kind != PyExc_ValueError) return;
@@ -47,7 +45,7 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObje
   return result;
 }
 
-/// What is asked of the function itself; `name` is one of its attributes.
+/// Looks up attribute `name` of the wrapped function.
 PyObject* of_function(PyObject* self, void* name) {
   return PyObject_GetAttrString(reinterpret_cast<Call*>(self)->function, static_cast<const char*>(name));
 }
@@ -92,7 +90,7 @@ PyType_Spec spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
     slots};
 
-/// What says whether an argument is one of those that the functions take, for kassette._arguments.
+/// Defines a function that accepts only a T: kassette._arguments calls it to find out whether an argument converts.
 template <class T>
 void check(nb::module_& m, const char* name) {
   m.def(

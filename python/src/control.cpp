@@ -13,13 +13,13 @@ namespace {
 
 using nb::arg;
 
-/// A tensor of what a Python callable returned.
+/// Converts the result of a Python callable to a tensor.
 Tensor tensor_from(nb::handle object, const char* what) {
   if (const Tensor* t = tensor_of(object)) return *t;
   return K::constant(Value(object, what).operand());
 }
 
-/// One branch: a value, or a callable that is asked only if needed.
+/// One branch: a value, or a callable that is called only if needed.
 class PythonBranch {
  public:
   PythonBranch(nb::handle object, const char* what) : call_{object, what} {

@@ -33,7 +33,7 @@ class Value {
  public:
   Value() : number_(None) {}
   explicit Value(nb::handle object) : Value() { set(object); }
-  /// `what` stands before an error.
+  /// `what` is the prefix of error messages.
   Value(nb::handle object, const char* what);
   void set(nb::handle object);
   /// Points into this object.
@@ -89,18 +89,18 @@ class Label {
   std::string text_;
 };
 
-/// `what` stands before an error, unless null.
+/// `what` is the prefix of error messages, or null.
 Tensors to_tensors(nb::handle list, const char* what);
 nb::list to_list(const Tensors& tensors);
 Axes to_axes(nb::handle object, const char* what);
-/// A line with what it is about before it, if anything.
+/// `line` behind the prefix `what`, unless that is null.
 std::string behind(const char* what, const std::string& line);
 /// What an object is, for errors.
 std::string type_of(nb::handle object);
 /// A dtype by its name or NumPy's; not given for None.
 DType to_dtype(nb::handle object);
-/// An integer of Python's or NumPy's. Throws TypeError for anything else; `what` stands before that, as in the
-/// functions below.
+/// An integer of Python's or NumPy's. Throws TypeError for anything else. Here and below `what` is the prefix of error
+/// messages.
 std::int64_t to_int(nb::handle object, const char* what);
 bool is_int(nb::handle object);
 /// A number or None.
@@ -137,8 +137,8 @@ void bind_checks(nb::module_& m);
 }  // namespace python
 }  // namespace kassette
 
-// Casters throw where an object is no such argument, and kassette._arguments puts before it which argument that is; it
-// knows the names here.
+// Casters throw if an object does not convert. kassette._arguments puts the name of the argument before the message; it
+// knows the types below by name.
 namespace nanobind {
 namespace detail {
 

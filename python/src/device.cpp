@@ -15,7 +15,7 @@ namespace {
 
 using dlpack::DLManagedTensor, dlpack::DLManagedTensorVersioned;
 
-/// A capsule holds either struct, and says by its name which, and whether somebody has taken it.
+/// The name of a capsule says which of the two structs it holds, and whether a consumer has taken it.
 template <class M>
 struct Capsule {
   static constexpr bool kVersioned = sizeof(M) == sizeof(DLManagedTensorVersioned);

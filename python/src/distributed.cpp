@@ -1,5 +1,4 @@
-// python/src/distributed.cpp - many ranks: what they exchange of tensors is recorded, what of arrays is exchanged at
-// once.
+// python/src/distributed.cpp - collectives for Python: on tensors they are recorded, on arrays they run at once.
 #include <kassette/distributed.h>
 
 #include <nanobind/operators.h>
@@ -46,7 +45,7 @@ Tensor value_of(const char* function, nb::handle x) {
   }
 }
 
-/// exchange() now, while other threads of Python run.
+/// Calls exchange() eagerly, without the GIL.
 template <class F>
 auto at_once(F exchange) {
   K::Scope eager(K::Scope::kEager);
@@ -54,7 +53,7 @@ auto at_once(F exchange) {
   return exchange();
 }
 
-/// f of a tensor is recorded; of an array it is computed, and an array.
+/// Applies f. Of a tensor the result is recorded; of an array it is computed, and an array.
 template <class F>
 nb::object of_one(const char* function, nb::handle x, F f) {
   if (const Tensor* t = tensor_of(x)) {

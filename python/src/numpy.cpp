@@ -19,24 +19,19 @@ bool is_array(nb::handle object) { return PyArray_Check(object.ptr()); }
 
 namespace {
 
-struct Kind {
-  int number;
-  DType dtype;
-};
-constexpr Kind kKinds[] = {{NPY_BOOL, bool_},      {NPY_UINT8, uint8},     {NPY_UINT16, uint16}, {NPY_INT8, int8},
-                           {NPY_INT16, int16},     {NPY_INT32, int32},     {NPY_INT64, int64},   {NPY_FLOAT16, float16},
-                           {NPY_FLOAT32, float32}, {NPY_FLOAT64, float64}, {NPY_LONGLONG, int64}};
-
-DType dtype_of_number(int number) {
-  for (const Kind& k : kKinds)
-    if (k.number == number) return k.dtype;
+char kind_of(DType dtype) { return dtype.is_bool() ? 'b' : dtype.is_float() ? 'f' : dtype.is_unsigned() ? 'u' : 'i'; }
+/// None where tensors do not support NumPy's dtype. NumPy has no bfloat16.
+DType dtype_of(PyArray_Descr* descr) {
+#define KASSETTE_MATCH(constant, code, type, name) \
+  if (constant != bfloat16 && kind == kind_of(constant) && size == constant.size()) return constant;
+  const char kind = descr->kind;
+  const auto size = PyDataType_ELSIZE(descr);
+  if (PyTypeNum_ISUSERDEF(descr->type_num)) return None;
+  KASSETTE_DTYPES(KASSETTE_MATCH)
+#undef KASSETTE_MATCH
   return None;
 }
-int number_of(DType dtype) {
-  for (const Kind& k : kKinds)
-    if (k.dtype == dtype) return k.number;
-  return NPY_NOTYPE;
-}
+int number_of(DType dtype) { return PyArray_TypestrConvert(dtype.size(), kind_of(dtype)); }
 
 nb::object checked(PyObject* object) {
   if (!object) throw nb::python_error();
@@ -47,7 +42,7 @@ nb::object checked(PyObject* object) {
 
 Tensor from_numpy(nb::handle object) {
   auto* a = reinterpret_cast<PyArrayObject*>(object.ptr());
-  DType dtype = dtype_of_number(PyArray_TYPE(a));
+  DType dtype = dtype_of(PyArray_DESCR(a));
   if (!dtype.given()) {
     int number = PyArray_TYPE(a);
     if (number != NPY_UINT32 && number != NPY_UINT64 && number != NPY_ULONGLONG) {
@@ -319,7 +314,7 @@ DType to_dtype(nb::handle object) {
   PyArray_Descr* descr = nullptr;
   if (!PyArray_DescrConverter(object.ptr(), &descr)) throw nb::python_error();
   nb::object keep = nb::steal(reinterpret_cast<PyObject*>(descr));
-  DType dtype = dtype_of_number(descr->type_num);
+  DType dtype = dtype_of(descr);
   if (!dtype.given())
     throw TypeError((std::string("dtype ") + nb::str(keep).c_str() + ": tensors do not support it").c_str());
   return dtype;

@@ -34,14 +34,14 @@ Held::~Held() {
 
 PyTypeObject* tensor_type = nullptr;
 
-/// Whether an operator is for us to try. All else Python asks itself, and then says which types do not go together.
+/// Whether an operator accepts this operand. Otherwise Python tries the other operand's method, or throws TypeError.
 bool may_be_operand(nb::handle object) {
   PyObject* o = object.ptr();
   return tensor_of(object) || PyLong_Check(o) || PyFloat_Check(o) || PyList_Check(o) || PyTuple_Check(o) ||
          nb::hasattr(object, "__array__") || nb::hasattr(object, "tocoo");
 }
 
-/// `name` stands before an error about an operand.
+/// `name` is the prefix of errors about an operand.
 Tensor binary(const char* name, nb::handle a, nb::handle b, Tensor (*f)(const Operand&, const Operand&)) {
   if (!may_be_operand(a) || !may_be_operand(b)) throw nb::next_overload();
   Value x(a, name), y(b, name);
@@ -252,7 +252,7 @@ void bind_tensor(nb::module_& m) {
                                   KASSETTE_COMPARISON("le", "less_equal", x <= y)
                                       KASSETTE_COMPARISON("gt", "greater", x > y)
                                           KASSETTE_COMPARISON("ge", "greater_equal", x >= y);
-  // NumPy's arrays leave arithmetic with tensors to them.
+  // NumPy's arrays leave arithmetic with tensors to the tensors.
   type.attr("__array_ufunc__") = nb::none();
   tensor_type = reinterpret_cast<PyTypeObject*>(type.ptr());
 }

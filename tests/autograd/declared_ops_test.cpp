@@ -1,4 +1,4 @@
-// tests/autograd/declared_ops_test.cpp - what an op's row declares is what the engine goes by: ops of this file alone,
+// tests/autograd/declared_ops_test.cpp - what an op declares is what the engine goes by: ops of this file alone,
 // which no source of the library can know.
 #include <cstring>
 #include <vector>
@@ -48,17 +48,17 @@ bool add_twice(const OpCall& call, Body& sum) {
 
 void accumulating_gradient(const VjpContext& r);
 void plain_gradient(const VjpContext& r);
-const OpDef kPlainRow{.name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = plain_gradient};
-const OpDef kFusibleRow{.name = "twice",
-                        .rule = like_input,
-                        .cpu = elementwise_kernel,
-                        .vjp = plain_gradient,
-                        .traits = kElementwise,
-                        .loops = &kTwiceLoops};
-const OpDef kAccumulatingRow{
+const OpDef kPlainOp{.name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = plain_gradient};
+const OpDef kFusibleOp{.name = "twice",
+                       .rule = like_input,
+                       .cpu = elementwise_kernel,
+                       .vjp = plain_gradient,
+                       .traits = kElementwise,
+                       .loops = &kTwiceLoops};
+const OpDef kAccumulatingOp{
     .name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = accumulating_gradient, .accumulate = add_twice};
-void accumulating_gradient(const VjpContext& r) { r.accumulate(0, kAccumulatingRow, {}, {r.dy()}); }
-void plain_gradient(const VjpContext& r) { r.accumulate(0, kPlainRow, {}, {r.dy()}); }
+void accumulating_gradient(const VjpContext& r) { r.accumulate(0, kAccumulatingOp, {}, {r.dy()}); }
+void plain_gradient(const VjpContext& r) { r.accumulate(0, kPlainOp, {}, {r.dy()}); }
 
 /// How often the fast path is taken while f runs.
 template <class F>
@@ -75,45 +75,45 @@ void share(const OpCall& call) {
   call.out[0]->storage = v.storage;
   call.out[0]->offset = v.offset;
 }
-const OpDef kShareRow{.name = "share", .rule = like_input, .cpu = share, .traits = kView};
-const OpDef kAliasRow{.name = "share", .rule = like_input, .cpu = share, .traits = kView, .pattern = Pattern::alias};
+const OpDef kShareOp{.name = "share", .rule = like_input, .cpu = share, .traits = kView};
+const OpDef kAliasOp{.name = "share", .rule = like_input, .cpu = share, .traits = kView, .pattern = Pattern::alias};
 
 }  // namespace
 
-TEST_CASE("an op whose row has loops is fused in functions", "[declared]") {
+TEST_CASE("an op that has loops is fused in functions", "[declared]") {
   Tensor x = K::placeholder({4}), fed = K::constant({1, 2, 3, 4}, "float32");
-  auto chains_of = [&](const OpDef& row) {
-    auto f = K::function({x}, {apply1(row, {apply1(row, {x})})});
+  auto chains_of = [&](const OpDef& op) {
+    auto f = K::function({x}, {apply1(op, {apply1(op, {x})})});
     Tensor y;
     const std::int64_t chains = taken(FastPath::chain, [&] { y = f({fed})[0]; });
     CHECK(values(y) == std::vector<double>{4, 8, 12, 16});
     return chains;
   };
-  CHECK(chains_of(kFusibleRow) == 1);
-  CHECK(chains_of(kPlainRow) == 0);
+  CHECK(chains_of(kFusibleOp) == 1);
+  CHECK(chains_of(kPlainOp) == 0);
 }
 
-TEST_CASE("an op whose row has accumulate adds to the cotangent that is there, in a backward pass", "[declared]") {
+TEST_CASE("an op that has accumulate adds to the cotangent that is there, in a backward pass", "[declared]") {
   Tensor x = K::variable({1, 2, 3, 4}, "float32");
-  auto gradient = [&](const OpDef& row) {
+  auto gradient = [&](const OpDef& op) {
     accumulated = 0;
-    Tensor g = K::gradients(K::sum(apply1(row, {x}) * K::constant({1, 2, 3, 4}) + apply1(row, {x})), {x})[0];
+    Tensor g = K::gradients(K::sum(apply1(op, {x}) * K::constant({1, 2, 3, 4}) + apply1(op, {x})), {x})[0];
     CHECK(values(g) == std::vector<double>{4, 6, 8, 10});
     return accumulated;
   };
-  CHECK(gradient(kAccumulatingRow) == 1);
-  CHECK(gradient(kPlainRow) == 0);
+  CHECK(gradient(kAccumulatingOp) == 1);
+  CHECK(gradient(kPlainOp) == 0);
 }
 
-TEST_CASE("an op whose row says that it gives its input as it is is no step of a function for known shapes",
+TEST_CASE("an op that declares that it gives its input as it is is no instruction of a function for known shapes",
           "[declared]") {
   Tensor x = K::placeholder({K::None, 2}), fed = K::constant({{1, 2}, {3, 4}, {5, 6}}, "float32");
-  auto runs = [&](const OpDef& row) {
-    auto f = K::function({x}, {apply1(row, {x * 2.0}) + 1.0});
+  auto runs = [&](const OpDef& op) {
+    auto f = K::function({x}, {apply1(op, {x * 2.0}) + 1.0});
     kernels_run = 0;
     for (int call = 0; call < 4; ++call) CHECK(values(f({fed})[0]) == std::vector<double>{3, 5, 7, 9, 11, 13});
     return kernels_run;
   };
-  CHECK(runs(kShareRow) == 4);
-  CHECK(runs(kAliasRow) == 1);
+  CHECK(runs(kShareOp) == 4);
+  CHECK(runs(kAliasOp) == 1);
 }

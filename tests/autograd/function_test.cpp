@@ -46,7 +46,7 @@ TEST_CASE("updates are put together one by one, pairs and ops", "[tape]") {
   CHECK(number(steps) == 2);
 }
 
-// - over a callable ---------------------------------------------------------------------------------------------------
+// ---- over a callable ------------------------------------------------------------------------------------------------
 
 TEST_CASE("a callable is traced once, and what it captures is read at each call", "[tape]") {
   Tensor w = K::variable({1, 2, 3}, "float64");
@@ -131,7 +131,7 @@ TEST_CASE("functions are made of functions", "[tape]") {
   CHECK(number(o[2]) == 1);
 }
 
-// - inputs and outputs ------------------------------------------------------------------------------------------------
+// ---- inputs and outputs ---------------------------------------------------------------------------------------------
 
 TEST_CASE("an input twice is refused; an output twice, an input or a constant as output are what they are", "[tape]") {
   Tensor x = vector64(), w = K::variable({1, 2}, "float64"), y = x * w;
@@ -210,7 +210,7 @@ TEST_CASE("an unknown rank is fed with any, gradients included", "[tape]") {
   }
 }
 
-// - errors ------------------------------------------------------------------------------------------------------------
+// ---- errors ---------------------------------------------------------------------------------------------------------
 
 TEST_CASE("what fails in a replay is named as the user called it, whatever it is made of", "[tape]") {
   Tensor c = K::placeholder({K::None}, K::None, "bool"), a = K::placeholder({K::None, K::None}),
@@ -260,7 +260,7 @@ TEST_CASE("an error in a call has the words of the eager call, and the step of a
   CHECK_THROWS_AS(K::foldl([](const Tensor&, const Tensor&) -> Tensor { throw Mine(); }, K::ones({3})), Mine);
 }
 
-// - threads and length ------------------------------------------------------------------------------------------------
+// ---- threads and length ---------------------------------------------------------------------------------------------
 
 TEST_CASE("two threads call one function while a third updates: every result is of one state of the variables",
           "[tape]") {

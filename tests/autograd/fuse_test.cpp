@@ -120,8 +120,8 @@ TEST_CASE("a large chain writes past the caches, and into its variables, on any 
     Function f = K::symbolic([&] { return K::function({in}, {K::tanh(in * 0.5) + in}, {{w, update(w, in)}}); })();
     kassette::test::CountedPaths counted;
     Tensors out = f({x});
-    CHECK(kassette::times_taken(kassette::FastPath::streamed) ==
-          1);  // the variable is written in place, by plain stores
+    // The variable is written in place, by plain stores.
+    CHECK(kassette::times_taken(kassette::FastPath::streamed) == 1);
     CHECK(same(out[0], K::tanh(x * 0.5) + x));
     CHECK(same(K::eval(w), update(start, x)));
   }

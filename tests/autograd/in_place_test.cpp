@@ -45,10 +45,10 @@ TEST_CASE("cotangents of slices are put where they belong, whichever slices thes
     check_same([&] { return over(x[0], 1) + over(x[1], 2); }, {x});
     check_same([&] { return over(x(all, 3), 1) + over(x(all, -1), 2) + over(x(all, 0), -1); }, {x});
     check_same([&] { return over(x(all, all, 1), 1) + over(x(all, 2), 2) + over(x[1], 3); }, {x});  // of several axes
-    check_same([&] { return over(x(all, slice(None, None, 2)), 1) + over(x(all, slice(1, None, 2)), 2); },
-               {x});  // with steps
-    check_same([&] { return over(columns(3, 3), 1) + over(columns(0, 3), 2) + over(columns(3, 7), 2); },
-               {x});  // of nothing
+    // Slices with steps.
+    check_same([&] { return over(x(all, slice(None, None, 2)), 1) + over(x(all, slice(1, None, 2)), 2); }, {x});
+    // An empty slice.
+    check_same([&] { return over(columns(3, 3), 1) + over(columns(0, 3), 2) + over(columns(3, 7), 2); }, {x});
     check_same(
         [&] {
           Tensor y = K::tanh(x);

@@ -138,8 +138,8 @@ Tensors all_of(const Cell& cell, const Inputs& in, bool backwards) {
 
 TEST_CASE("cells that run as chains give the bits of plain loops, and so do their gradients", "[loops]") {
   for (DType dtype : {float32, float64}) {
-    const double tolerance =
-        dtype == float32 ? 1e-3 : 1e-11;  // of the largest: second gradients are sums in another order
+    // Of the largest: second gradients are sums in another order.
+    const double tolerance = dtype == float32 ? 1e-3 : 1e-11;
     Inputs in(dtype);
     for (const auto& c : kCells)
       for (bool backwards : {false, true}) {
@@ -270,7 +270,7 @@ TEST_CASE("a chain of a loop that has no room for all ops of its slices leaves s
   }
 }
 
-TEST_CASE("on a device the elementwise steps of a loop run as chains too, with the bits of the steps one by one",
+TEST_CASE("on a device the elementwise ops of a loop run as chains too, with the bits of the ops one by one",
           "[device][loops]") {
   if (!has_device("cuda:0")) return;
   DeviceScope scope("cuda:0");

@@ -289,8 +289,9 @@ TEST_CASE("nested functions in control dependencies, in bodies and in symbolic s
 TEST_CASE("loops and branches of a nested function have second gradients", "[nested]") {
   for (int padding : {kInline, kDeferred}) {
     Tensor w = K::variable(0.5, "float64"), x = vector64();
-    Tensor product = K::foldl([&](const Tensor& a, const Tensor& e) { return a * e * w; }, x,
-                              K::constant(1, "float64"));  // w^n x1 ... xn
+    // w^n x1 ... xn.
+    Tensor product =
+        K::foldl([&](const Tensor& a, const Tensor& e) { return a * e * w; }, x, K::constant(1, "float64"));
     Tensor chosen = K::switch_(
         K::sum(x) > 0.0, [&] { return product * w; }, [&] { return product; });
     Function inner = K::function({x}, {pad(chosen, padding)});

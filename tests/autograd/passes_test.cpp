@@ -33,7 +33,7 @@ Program feeds(int n_feeds) {
 
 /// Appends op(ins...), whose output it returns.
 int append(Program& p, const OpDef& op, std::initializer_list<int> ins, int n_out = 1) {
-  Step s{};
+  Instruction s{};
   s.op = &op;
   s.in = static_cast<int>(p.ins.size());
   s.n_in = static_cast<int>(ins.size());
@@ -42,7 +42,7 @@ int append(Program& p, const OpDef& op, std::initializer_list<int> ins, int n_ou
   s.n_out = n_out;
   s.fusible = op.loops && op.loops->arity <= 2;
   p.n_slots += n_out;
-  p.steps.push_back(s);
+  p.instructions.push_back(s);
   return s.out;
 }
 
@@ -54,30 +54,30 @@ void set_outputs(Program& p, const Slots& outputs) {
 
 Slots makes(const Program& p) {
   Slots outs;
-  for (const Step& s : p.steps) outs.push_back(s.out);
+  for (const Instruction& s : p.instructions) outs.push_back(s.out);
   return outs;
 }
 Slots dying(const Program& p, int first, int n) { return {p.dead.begin() + first, p.dead.begin() + first + n}; }
 
 }  // namespace
 
-TEST_CASE("reorder: steps go where they are told, whatever the order in which they are told it", "[passes]") {
+TEST_CASE("reorder: instructions go where they are told, whatever the order in which they are told it", "[passes]") {
   Program p = feeds(1);
   const int a = append(p, negative(), {0}), b = append(p, negative(), {0}), c = append(p, negative(), {0});
   reorder(p, {{7, 0}, {1, 2}, {3, 1}});
   CHECK(makes(p) == Slots{c, b, a});
 }
 
-TEST_CASE("reads_shape: by the op, and of a step of which the shape alone is needed", "[passes]") {
+TEST_CASE("reads_shape: by the op, and of an instruction of which the shape alone is needed", "[passes]") {
   Program p = feeds(2);
   append(p, broadcast_like_op, {0, 1});
   append(p, negative(), {0});
-  p.step(0).need = p.step(1).need = kValue;
-  CHECK_FALSE(reads_shape(p.step(0), 0));
-  CHECK(reads_shape(p.step(0), 1));
-  CHECK_FALSE(reads_shape(p.step(1), 0));
-  p.step(1).need = kShape;
-  CHECK(reads_shape(p.step(1), 0));
+  p.instruction(0).need = p.instruction(1).need = kValue;
+  CHECK_FALSE(reads_shape(p.instruction(0), 0));
+  CHECK(reads_shape(p.instruction(0), 1));
+  CHECK_FALSE(reads_shape(p.instruction(1), 0));
+  p.instruction(1).need = kShape;
+  CHECK(reads_shape(p.instruction(1), 0));
 }
 
 TEST_CASE("find_roots: outputs, fetches and the values of updates, and nothing else", "[passes]") {
@@ -98,16 +98,16 @@ TEST_CASE("find_needs: what only shapes are read of needs no value, what nobody 
             wide = append(p, broadcast_like_op, {1, like}), unused = append(p, add(), {wide, a});
   set_outputs(p, {wide});
   find_needs(p);
-  CHECK(p.step(0).need == kShape);  // of a shape only, through the shape of `like`
-  CHECK(p.step(1).need == kShape);
-  CHECK(p.step(2).need == kValue);
-  CHECK(p.step(3).need == kNothing);
-  CHECK(p.step(3).out == unused);
+  CHECK(p.instruction(0).need == kShape);  // of a shape only, through the shape of `like`
+  CHECK(p.instruction(1).need == kShape);
+  CHECK(p.instruction(2).need == kValue);
+  CHECK(p.instruction(3).need == kNothing);
+  CHECK(p.instruction(3).out == unused);
 }
 
-TEST_CASE("find_tail: steps that nothing needs go, those of updates alone come last", "[passes]") {
+TEST_CASE("find_tail: instructions that nothing needs go, those of updates alone come last", "[passes]") {
   Program p = feeds(1);
-  const int step = append(p, negative(), {0}), both = append(p, add(), {0, 0}), next = append(p, add(), {step, both}),
+  const int first = append(p, negative(), {0}), both = append(p, add(), {0, 0}), next = append(p, add(), {first, both}),
             out = append(p, negative(), {both});
   append(p, add(), {out, out});  // nobody reads it
   set_outputs(p, {out});
@@ -115,7 +115,7 @@ TEST_CASE("find_tail: steps that nothing needs go, those of updates alone come l
   p.root[static_cast<std::size_t>(next)] = 1;
   find_needs(p);
   find_tail(p);
-  CHECK(makes(p) == Slots{both, out, step, next});
+  CHECK(makes(p) == Slots{both, out, first, next});
   CHECK(p.first_tail == 2);
 }
 
@@ -132,14 +132,15 @@ TEST_CASE("find_last_uses: a slot dies with its last reader, its value with the 
   find_last_uses(p);
   CHECK(p.last_use == Slots{0, 1, 2, 2, 3, -1});
   CHECK(p.last_value_use == Slots{0, 1, 1, 2, 3, -1});
-  CHECK(dying(p, p.step(1).dead, p.step(1).n_dead) == Slots{1});
-  CHECK(dying(p, p.step(1).spent, p.step(1).n_spent) == Slots{1, a});
-  CHECK(dying(p, p.step(2).dead, p.step(2).n_dead) == Slots{a, b});
-  CHECK(dying(p, p.step(3).dead, p.step(3).n_dead) == Slots{c + 1});  // c is an output, and nobody reads the sum
+  CHECK(dying(p, p.instruction(1).dead, p.instruction(1).n_dead) == Slots{1});
+  CHECK(dying(p, p.instruction(1).dead_value, p.instruction(1).n_dead_value) == Slots{1, a});
+  CHECK(dying(p, p.instruction(2).dead, p.instruction(2).n_dead) == Slots{a, b});
+  // c is an output, and nobody reads the sum
+  CHECK(dying(p, p.instruction(3).dead, p.instruction(3).n_dead) == Slots{c + 1});
 }
 
-TEST_CASE("find_in_place: a set goes into its variable where no later step reads what was there", "[passes]") {
-  // v is set to next; with a second reader of v behind the step that makes next, its old value has to stay.
+TEST_CASE("find_in_place: a set goes into its variable where no later instruction reads what was there", "[passes]") {
+  // v is set to next; with a second reader of v behind the instruction that makes next, its old value has to stay.
   for (const bool read_later : {false, true}) {
     kassette::Tensor v = kassette::backend::variable({1, 2, 3, 4}), w = kassette::backend::variable({1, 2, 3, 4});
     Program p;
@@ -158,13 +159,13 @@ TEST_CASE("find_in_place: a set goes into its variable where no later step reads
     find_last_uses(p);
     find_in_place(p);
     CHECK(p.first_tail == 0);
-    CHECK(p.effects[0].step == (read_later ? -1 : 0));
-    CHECK(p.effects[0].current == (read_later ? -1 : 0));
-    CHECK(p.effects[1].step == -1);  // no step reads w, so that none may write into it
+    CHECK(p.effects[0].in_place_instruction == (read_later ? -1 : 0));
+    CHECK(p.effects[0].old_value_slot == (read_later ? -1 : 0));
+    CHECK(p.effects[1].in_place_instruction == -1);  // no instruction reads w, so that none may write into it
   }
 }
 
-TEST_CASE("find_splats: a repeated number stays one where elementwise steps alone read it", "[passes]") {
+TEST_CASE("find_splats: a repeated number stays one where elementwise instructions alone read it", "[passes]") {
   Program p = feeds(2);
   const int one = append(p, broadcast_like_op, {0, 1}), two = append(p, broadcast_like_op, {0, 1}),
             three = append(p, broadcast_like_op, {0, 1});
@@ -172,9 +173,9 @@ TEST_CASE("find_splats: a repeated number stays one where elementwise steps alon
   set_outputs(p, {sum, product, three});
   find_needs(p);
   find_splats(p);
-  CHECK(p.step(0).splat);
-  CHECK_FALSE(p.step(1).splat);  // a sum reads it
-  CHECK_FALSE(p.step(2).splat);  // the caller gets it
+  CHECK(p.instruction(0).splat);
+  CHECK_FALSE(p.instruction(1).splat);  // a sum reads it
+  CHECK_FALSE(p.instruction(2).splat);  // the caller gets it
 }
 
 TEST_CASE("find_differentiable: through adjoints, and not through shapes", "[passes]") {
@@ -200,8 +201,8 @@ class Nothing final : public Procedure {
 int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std::initializer_list<int> ins) {
   const int out = append(p, call_op, ins);
   ++p.n_slots;  // room for residuals
-  p.steps.back().attrs = {ListAttrs{1}, procedure};
-  p.first_tail = static_cast<int>(p.steps.size());
+  p.instructions.back().attrs = {ListAttrs{1}, procedure};
+  p.first_tail = static_cast<int>(p.instructions.size());
   return out;
 }
 
@@ -214,6 +215,6 @@ TEST_CASE("find_residuals: bodies without a backward pass keep no residuals", "[
   append_call(p, body, {0, 1});
   set_outputs(p, {2});
   find_residuals(p);
-  CHECK(p.step(0).n_out == 1);
-  CHECK(p.step(0).attrs.extra == body);
+  CHECK(p.instruction(0).n_out == 1);
+  CHECK(p.instruction(0).attrs.extra == body);
 }

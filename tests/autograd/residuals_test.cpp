@@ -35,8 +35,8 @@ void count_kernel(const OpCall& call) {
 }
 void count_gradient(const VjpContext& r) { r.din(0) = r.dy(); }
 /// The identity, which counts how often its kernel runs.
-constinit const OpDef count_row{.name = "count", .rule = count_rule, .cpu = count_kernel, .vjp = count_gradient};
-Tensor counted(const Tensor& x) { return apply1(count_row, {x}); }
+constinit const OpDef count_op{.name = "count", .rule = count_rule, .cpu = count_kernel, .vjp = count_gradient};
+Tensor counted(const Tensor& x) { return apply1(count_op, {x}); }
 
 int runs_of(const std::function<void()>& f) {
   runs = 0;

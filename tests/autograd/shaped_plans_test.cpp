@@ -55,7 +55,7 @@ std::vector<Body> shapes_of(const Tensors& args) {
 
 std::vector<std::string> ops_of(const Program& p) {
   std::vector<std::string> names;
-  for (const Step& s : p.steps) names.push_back(s.op->name);
+  for (const Instruction& s : p.instructions) names.push_back(s.op->name);
   return names;
 }
 
@@ -81,12 +81,13 @@ TEST_CASE("a program for known shapes is that of a function that knew them", "[s
   const auto shapes = shapes_of({filled({5, 3}, 1), filled({5, 2}, 2)});
   const Program special = specialise(any->program(), shapes);
   std::vector<std::string> ops = ops_of(special), expected = ops_of(specialise(known->program(), shapes));
-  const auto spread = std::find(ops.begin(), ops.end(), "spread");
-  CHECK(spread == ops.begin());  // not between the difference and its product with that
+  const auto unreduce = std::find(ops.begin(), ops.end(), "unreduce");
+  CHECK(unreduce == ops.begin());  // not between the difference and its product with that
   std::sort(ops.begin(), ops.end()), std::sort(expected.begin(), expected.end());
   CHECK(ops == expected);
-  CHECK(special.steps.size() < any->program().steps.size());
-  CHECK(std::all_of(special.steps.begin(), special.steps.end(), [](const Step& s) { return s.known; }));
+  CHECK(special.instructions.size() < any->program().instructions.size());
+  CHECK(std::all_of(special.instructions.begin(), special.instructions.end(),
+                    [](const Instruction& s) { return s.known; }));
 }
 
 TEST_CASE("a plan for shapes is there from the second call on, and the last four are kept", "[shaped_plans]") {
@@ -229,7 +230,7 @@ TEST_CASE("functions in functions and loops in them, over batches of any size", 
   const Tensor x = K::placeholder({K::None, 3}, K::None, "float64"), w = var64(numbers(9, 3), {3, 3});
   auto body = [&](const Tensor& in) {
     Tensor h = in;
-    for (int i = 0; i < 40; ++i) h = K::tanh(K::dot(h, w) + h);  // large enough to be a step of its own
+    for (int i = 0; i < 40; ++i) h = K::tanh(K::dot(h, w) + h);  // large enough to be an instruction of its own
     return h;
   };
   const Function inner = K::function({x}, {body(x)});

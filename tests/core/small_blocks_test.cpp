@@ -105,9 +105,9 @@ TEST_CASE("memory that the block cache gives back is the system's again") {
   const auto held = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
   const auto round = [] {
     for (std::int64_t bytes : {5000, 100000, 1 << 20, 3 << 20}) {
-      void* block = kassette::devices::cpu_memory.take(nullptr, bytes);
+      void* block = kassette::devices::cpu_memory.allocate(nullptr, bytes);
       REQUIRE(block);
-      kassette::devices::cpu_memory.give(nullptr, block, bytes);
+      kassette::devices::cpu_memory.free(nullptr, block, bytes);
     }
   };
   round();

@@ -1,4 +1,4 @@
-// tests/devices/chain_cuda_test.cpp - chains of elementwise steps as one kernel on a CUDA device: the bits of single
+// tests/devices/chain_cuda_test.cpp - chains of elementwise ops as one kernel on a CUDA device: the bits of single
 // kernels.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>

@@ -60,8 +60,8 @@ TEST_CASE(
   CHECK(count([&] { K::conv2d(x, w, 1, "same"); }) == 1);
   CHECK(count([&] { K::conv2d(x, w, 1, "same", "channels_last", 2); }) == 1);
   CHECK(count([&] { convolved(x, w, "channels_last"); }) == 3);
-  CHECK(count([&] { convolved(x, w, "channels_last", 2); }) ==
-        6);  // the input gradient: one for each remainder modulo the strides
+  // The input gradient: one for each remainder modulo the strides.
+  CHECK(count([&] { convolved(x, w, "channels_last", 2); }) == 6);
   CHECK(count([&] { K::conv2d(x, first, 1, "same"); }) == 0);  // four results share what a panel would hold
   CHECK(count([&] { K::depthwise_conv2d(x, on_device({3, 3, 8, 2}, float32)); }) == 0);
   Tensor turned = K::variable(K::permute_dimensions(x, {0, 3, 1, 2}));

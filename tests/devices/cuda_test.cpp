@@ -378,8 +378,8 @@ TEST_CASE("loops and branches on a device read shapes and numbers of the CPU whe
   auto fold = K::function({x}, {K::foldl(triangle, x, K::constant(0.0))});
   CHECK(floats(fold({K::constant({1, 2, 3})})[0]) == std::vector<float>{18});
   CHECK(floats(fold({K::constant({1, 2, 3, 4})})[0]) == std::vector<float>{60});
-  auto sums = K::function(
-      {x}, {K::map_fn([&](const Tensor& e) { return e * K::sum(K::ones(K::shape(x))); }, x)});  // a shape of rank 1
+  // A shape of rank 1.
+  auto sums = K::function({x}, {K::map_fn([&](const Tensor& e) { return e * K::sum(K::ones(K::shape(x))); }, x)});
   CHECK(floats(sums({K::constant({1, 2, 3})})[0]) == std::vector<float>{3, 6, 9});
   Tensor shape = K::shape(x);  // is used beside the element, so that it goes into the loop as it is
   auto shaped = K::function({x}, {K::map_fn([&](const Tensor& e) { return K::sum(K::reshape(x * e, shape)); }, x)});

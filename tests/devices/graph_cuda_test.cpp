@@ -25,8 +25,8 @@ namespace K = kassette::backend;
 
 namespace {
 
-constexpr int kFirst =
-    3;  // the call from which on there is a graph: the second makes the program for its shapes, and runs it once
+// The call from which on there is a graph: the second makes the program for its shapes, and runs it once.
+constexpr int kFirst = 3;
 
 /// How often something was enqueued on the emulated device, a graph being one; -1 on a GPU.
 std::int64_t enqueued() {
@@ -364,12 +364,12 @@ TEST_CASE("where CUDA refuses a graph the function runs without, and the log say
     const Debug level;
     train();
   });
-  CHECK(said == "kassette: debug: function: its work is no CUDA graph, which CUDA refuses: an emulated error\n");
+  CHECK(said == "kassette: debug: function: runs without a CUDA graph, because CUDA refused it: an emulated error\n");
 }
 
 TEST_CASE("what is freed while a thread captures goes to nobody else before the graph is launched", "[device][graph]") {
   if (!has_device("cuda:0")) return;
-  DeviceBackend& device = device_backend("cuda:0");
+  CudaDeviceApi& device = cuda_device_api("cuda:0");
   const std::vector<std::byte> ones(12345, std::byte{1}), twos(ones.size(), std::byte{2});
   const auto bytes = static_cast<std::int64_t>(ones.size());
   DeviceGraph* graph = nullptr;
@@ -403,7 +403,7 @@ TEST_CASE("what is freed while a thread captures goes to nobody else before the 
 
 TEST_CASE("bytes of the host that are copied while a thread captures are those of the call", "[device][graph]") {
   if (!has_device("cuda:0")) return;
-  DeviceBackend& device = device_backend("cuda:0");
+  CudaDeviceApi& device = cuda_device_api("cuda:0");
   DeviceGraph* graph = nullptr;
   REQUIRE_FALSE(device.begin_capture(graph));
   void *to = device.allocate(1000), *copy = device.allocate(1000);
@@ -438,7 +438,7 @@ TEST_CASE("what a thread waits for while it captures is there, and the rest is c
   };
   const auto alone = with_graphs(false, run);
   CHECK(with_graphs(true, run) == alone);
-  DeviceBackend& device = device_backend("cuda:0");
+  CudaDeviceApi& device = cuda_device_api("cuda:0");
   DeviceGraph* graph = nullptr;
   REQUIRE_FALSE(device.begin_capture(graph));
   const Tensor one = K::ones({3});

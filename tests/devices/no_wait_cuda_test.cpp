@@ -41,7 +41,7 @@ struct Wrong {
   std::function<std::function<Tensor()>(Device)> make;  // its inputs, which may wait; then the call, which must not
   const char* words;
 };
-/// A call of the gradient alone, the forward op of which is no step of the function.
+/// A call of the gradient alone, the forward op of which is no instruction of the function.
 std::function<Tensor()> gradient_alone(const Tensor& in, const Tensor& gradient, const Tensor& fed) {
   auto f = K::function({in}, {gradient});
   return [=]() mutable { return f({fed})[0]; };

@@ -17,8 +17,8 @@ TEST_CASE("a device that is absent is an error with the reason in one line, and 
   REQUIRE(why);
   CHECK(std::string(why).find('\n') == std::string::npos);
   CHECK(!std::string(why).empty());
-  CHECK_THROWS_AS(backend_of(far), DeviceError);
-  CHECK_THROWS_WITH(backend_of(far), std::string("cuda:200 is not available: ") + why);
+  CHECK_THROWS_AS(device_api(far), DeviceError);
+  CHECK_THROWS_WITH(device_api(far), std::string("cuda:200 is not available: ") + why);
   CHECK_THROWS_AS(K::ones({2}).to("cuda:200"), DeviceError);
   CHECK(device_absent(far) == why);  // found out once
   CHECK(K::dot(K::ones({2, 2}), K::ones({2, 2})).to_vector<float>()[0] == 2);

@@ -169,8 +169,8 @@ TEST_CASE("a pinned tensor is a tensor; a copy of it is made without the host", 
   CHECK(place_of(next) != memory);
   CHECK(same_bits(there.to("cpu"), x));
   synchronize("cuda:0");
-  CHECK(same_bits(x.to("cuda:0", {.non_blocking = true}).to("cpu", {.non_blocking = true}),
-                  x));  // not pinned: as without
+  // Not pinned: as without.
+  CHECK(same_bits(x.to("cuda:0", {.non_blocking = true}).to("cpu", {.non_blocking = true}), x));
   CHECK(error_of<ValueError>([] { pin_memory(Tensor()); }) ==
         "pin_memory: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(error_of<ValueError>([] { pin_memory(K::placeholder({2})); }) ==
@@ -241,8 +241,8 @@ TEST_CASE("a device keeps the memory that steps free", "[device][cached]") {
   auto frees = emulated<std::int64_t()>("emulated_frees");
   if (!frees) return skip("only the emulated device counts");
   DeviceScope here("cuda:0");
-  Tensor big =
-      K::constant(1, "float32", {40'000'000});  // blocks of the CPU beyond 64 MiB would go back when others are wanted
+  // Blocks of the CPU beyond 64 MiB would go back when others are wanted.
+  Tensor big = K::constant(1, "float32", {40'000'000});
   big = Tensor();
   const std::int64_t before = frees();
   for (std::int64_t n : {1000, 30'000'000, 5'000'000, 70'000, 20'000'000}) K::constant(1, "float32", {n});

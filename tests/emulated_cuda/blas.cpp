@@ -147,7 +147,7 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// - cuBLASLt ----------------------------------------------------------------------------------------------------------
+// ---- cuBLASLt -------------------------------------------------------------------------------------------------------
 
 void emulated_refuse_biases(int how) { refused = how; }
 

@@ -3,30 +3,27 @@
 // checks kernels, indices, copies, allocations and the order of streams; an access that would be an error on a GPU ends
 // the program with a line that names the kernel. It says nothing about speed.
 //   Memory   An arena that is inaccessible (mprotect). While streams run, only the blocks that were passed to their
-//   work are accessible, and no page
-//            behind them. With EMULATED_CUDA_OPEN the host can always access blocks, for an MPI that accepts GPU
-//            memory. New blocks hold NaN, and each is surrounded by a guard pattern, which is checked after each kernel
-//            that has a pointer to the block.
+//            work are accessible, and no page behind them. With EMULATED_CUDA_OPEN the host can always access blocks,
+//            for an MPI that accepts GPU memory. New blocks hold NaN, and each is surrounded by a guard pattern, which
+//            is checked after each kernel that has a pointer to the block.
 //   Pointers Pointers among a kernel's arguments, and the operands of products, copies and memsets, must be null, or
-//   point into a block of the
-//            stream's device or into pinned memory. So must words of structs that are addresses of host memory, which a
-//            GPU's kernels cannot read. Loads must be aligned as their types demand.
+//            point into a block of the stream's device or into pinned memory. So must words of structs that are
+//            addresses of host memory, which a GPU's kernels cannot read. Loads must be aligned as their types demand.
 //   Streams  Kernels and copies stay in a queue until the host synchronizes, so that code that forgets to synchronize
-//   reads old bytes. Querying an
-//            event, or a call of the emulated NCCL, starts a thread that runs the queue, since other processes may wait
-//            for it. How far other streams get in the meantime is random, in any order that events allow.
+//            reads old bytes. Querying an event, or a call of the emulated NCCL, starts a thread that runs the queue,
+//            since other processes may wait for it. How far other streams get in the meantime is random, in any order
+//            that events allow.
 //   Faults   While EMULATED_CUDA_FAULT is set, waiting for a stream and allocating memory return an error, as after a
-//   kernel that failed. Devices  Each thread has a current device, or none, which counts as 0. Work goes to streams,
-//   and memory is freed, on the device they belong to.
-//            With EMULATED_CUDA_CAPABILITY=70 the devices have compute capability 7.0 instead of 9.0.
+//            kernel that failed.
+//   Devices  Each thread has a current device, or none, which counts as 0. Work goes to streams, and memory is freed,
+//            on the device they belong to. With EMULATED_CUDA_CAPABILITY=70 the devices have compute capability 7.0
+//            instead of 9.0.
 //   Graphs   Captured work is recorded. Waiting for a stream that is being captured, or allocating memory during a
-//   capture that does not allow it,
-//            ends the process.
+//            capture that does not allow it, ends the process.
 //   Blocks   Blocks run one after the other, in a random order for each launch, with __shared__ memory poisoned before
-//   each. Threads also run one
-//            after the other, on fibers, each up to a barrier: lanes in a random order for each launch, and a warp as
-//            far ahead of the others as barriers allow. Some launches get fewer blocks along x than they ask for: the
-//            host bounds that number, and each of our kernels loops over the rest.
+//            each. Threads also run one after the other, on fibers, each up to a barrier: lanes in a random order for
+//            each launch, and a warp as far ahead of the others as barriers allow. Some launches get fewer blocks
+//            along x than they ask for: the host bounds that number, and each of our kernels loops over the rest.
 // Random choices come from EMULATED_CUDA_SEED, by default 1; with 0 the order is that of the numbers, and streams run
 // as late as possible.
 #pragma once
@@ -132,7 +129,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 /// How often the host has waited for a stream, or enqueued a copy from a device to the host, so far: for tests.
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_waits();
 
-// - what a thread sees ------------------------------------------------------------------------------------------------
+// ---- what a thread sees ---------------------------------------------------------------------------------------------
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 inline constexpr int warpSize = 32;
 void __syncthreads();
@@ -180,7 +177,7 @@ inline void __threadfence_system() {}
 using std::max;
 using std::min;
 
-// - graphs (graph.cpp) ------------------------------------------------------------------------------------------------
+// ---- graphs (graph.cpp) ---------------------------------------------------------------------------------------------
 enum cudaStreamCaptureMode {
   cudaStreamCaptureModeGlobal,
   cudaStreamCaptureModeThreadLocal,
@@ -208,7 +205,7 @@ void emulated_not_captured(cudaStream_t stream, int device);
 /// Ends the process if this thread is capturing in a mode that forbids calls which are no work of a stream.
 void emulated_beside_capture();
 
-// - launches ----------------------------------------------------------------------------------------------------------
+// ---- launches -------------------------------------------------------------------------------------------------------
 /// The blocks of device memory that a piece of work may access.
 struct EmulatedBlocks {
   std::vector<std::size_t> places = {};
@@ -281,7 +278,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   return cudaSuccess;
 }
 
-// - counters and switches for tests, which look them up in the library ------------------------------------------------
+// ---- counters and switches for tests, which look them up in the library ---------------------------------------------
 #define EMULATED_ASKED extern "C" __attribute__((visibility("default")))
 /// The numbers of copies between host and devices, and of blocks freed by cudaFree, so far.
 EMULATED_ASKED std::int64_t emulated_host_copies();

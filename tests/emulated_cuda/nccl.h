@@ -2,6 +2,7 @@
 // of one machine, which communicate through shared memory. As on a GPU, calls return when their work is in the stream,
 // which a thread then runs; the work waits for the other ranks, and calls outside of a group run in order. If the calls
 // of ranks differ this is an error; NCCL would hang or mix up their bytes. Sums are in the order of ranks.
+//
 //   EMULATED_NCCL_STUCK=5    the fifth call of a communicator waits for ever
 //   EMULATED_NCCL_FAULT=5    it waits for ever, and the communicator reports an error
 #pragma once

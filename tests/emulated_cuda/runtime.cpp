@@ -375,7 +375,7 @@ cudaError_t cudaDeviceSynchronize() {
   return fault();
 }
 
-// - arguments of kernels ----------------------------------------------------------------------------------------------
+// ---- arguments of kernels -------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -597,7 +597,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   return cudaSuccess;
 }
 
-// - what tests ask ----------------------------------------------------------------------------------------------------
+// ---- what tests ask -------------------------------------------------------------------------------------------------
 
 std::int64_t emulated_waits() { return waits; }
 std::int64_t emulated_host_copies() { return host_copies; }

@@ -449,8 +449,8 @@ std::vector<Kind> make_kinds() {
          a.long_axes = false;
          int x = a.any();
          Shape s = a.shape_of(x);
-         int y =
-             a.random.below(s.rank() > 0 && s[0] == 1 ? 2 : 3);  // no step is run where the one element is the start
+         // No step is run where the one element is the start.
+         int y = a.random.below(s.rank() > 0 && s[0] == 1 ? 2 : 3);
          int start = a.random.one_in(4) || s.rank() < 1
                          ? a.any()
                          : a.with(Shape(s.begin() + 1, s.rank() - 1), call.in[x].dtype());

@@ -3,6 +3,7 @@
 #include <kassette/backend.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,8 +14,8 @@ namespace kassette::test {
 struct Sizes {
   std::int64_t batch, time;
 };
-constexpr int kBatch = -1, kTime = -2,
-              kRagged = -3;  // sizes that a program does not know; the last, and those below, depend on data
+// sizes that a program does not know; the last, and those below, depend on data
+constexpr int kBatch = -1, kTime = -2, kRagged = -3;
 /// The shape of a value: numbers, or the constants above.
 using Type = std::vector<int>;
 
@@ -58,6 +59,16 @@ enum class Kind : std::uint8_t {
 };
 constexpr int kKinds = 26;
 
+/// The ops of Kind::unary and Kind::binary by numbers[0], as draw_program.cpp draws them and play_program.cpp runs
+/// them: first those that finite differences can check; from kPlainUnary on, those with a gradient of another function.
+inline constexpr const char* kUnary[] = {
+    "tanh",     "sigmoid",        "softsign", "sin",      "cos",  "square", "neg",  "half",
+    "softplus", "exp_neg_square", "sqrt1",    "identity", "relu", "abs",    "elu",  "clip",
+    "maximum0", "softmax",        "reverse",  "cumsum",   "stop", "round",  "sign", "log1"};
+inline constexpr int kSmoothUnary = 12, kPlainUnary = 20, kUnaryOps = 24;
+inline constexpr const char* kBinary[] = {"add", "subtract", "multiply", "divide", "fraction", "maximum", "minimum"};
+inline constexpr int kBinaryOps = 7;
+
 /// Computes one or more values from `in`; the kind decides the meaning of the numbers and blocks.
 struct Instruction {
   Instruction(Kind k, std::vector<int> from, std::vector<int> n, double c = 0)
@@ -87,10 +98,12 @@ struct Program {
   bool draws = false, branches = false, loops = false, stops = false, phase = false;
   bool inner = false;      // gradients are among the values
   bool invariant = false;  // a loop returns a value that is the same in each step
-  bool calls = false, narrow = false,
-       nests = false;  // narrow: something is float32 for a while. nests: sums within sums, whose order is not that of
-                       // the plain ops
+  // narrow: something is float32 for a while. nests: sums within sums, whose order is not that of the plain ops
+  bool calls = false, narrow = false, nests = false;
 };
+
+/// What the results of a block need: values by number. Those of the block itself stay in `live`.
+std::set<int> needed(const Block& b, std::set<int> live);
 
 /// Draws a program. `smooth`: only ops that finite differences can check.
 Program draw_program(std::uint64_t seed, bool smooth);

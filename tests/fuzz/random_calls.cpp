@@ -1,7 +1,7 @@
-// tests/fuzz/random_calls.cpp - calls K functions at random for some seconds: `kassette_random_calls [seconds [seed
-// [how many]]]`. Nothing but an Error comes out of them, or what a callable throws; played by a function they give what
-// they give at once. A finding is printed with the seed of its call: `kassette_random_calls 0 SEED 1` makes that one
-// again, and only that.
+// tests/fuzz/random_calls.cpp - calls K functions at random for some seconds:
+// `kassette_random_calls [seconds [seed [how many]]]`. Nothing but an Error comes out of them, or what a callable
+// throws; played by a function they give what they give at once. A finding is printed with the seed of its call:
+// `kassette_random_calls 0 SEED 1` makes that one again, and only that.
 #include <kassette/backend.h>
 #include <kassette/print.h>
 #include <kassette/runtime.h>

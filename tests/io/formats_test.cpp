@@ -99,8 +99,8 @@ TEST_CASE("csv of one line that is longer than what is read at a time, and of ma
 TEST_CASE("csv of many fields before many blanks takes no more time than its length", "[io]") {
   std::string text = "1";
   for (int i = 0; i < 400000; ++i) text += ",1";
-  CHECK(csv(text + std::string(400000, ' ') + "\n").size() ==
-        400001);  // 70 s where each field looks at the end of the line
+  // 70 s where each field looks at the end of the line.
+  CHECK(csv(text + std::string(400000, ' ') + "\n").size() == 400001);
 }
 
 TEST_CASE("csv and png that become shorter while they are loaded are no signal", "[io]") {

@@ -255,9 +255,9 @@ TEST_CASE("npy files that lie are refused in one line before memory is taken", "
   CHECK(refused(npy("{'descr': '<f4', 'fortran_order': False, }", 24)) ==
         "the header lacks descr, fortran_order or shape");
   CHECK(refused(npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24)) ==
-        "the header is not one of an array, at its byte 25");
-  CHECK(refused(npy(good + "x", 24)) == "the header is not one of an array, at its byte 59");
-  CHECK(refused(npy("[1]", 24)) == "the header is not one of an array, at its byte 0");
+        "the header does not describe an array: error at byte 25");
+  CHECK(refused(npy(good + "x", 24)) == "the header does not describe an array: error at byte 59");
+  CHECK(refused(npy("[1]", 24)) == "the header does not describe an array: error at byte 0");
   // Text of the file in a message stays on its line and within bounds.
   CHECK(refused(npy(std::string("{'descr': '<\n\0', 'fortran_order': False, 'shape': (2,), }", 57), 8)) ==
         "elements of dtype '<?\?', which tensors do not support; convert them in NumPy (x.astype)");
@@ -402,7 +402,7 @@ TEST_CASE("a file that is there by now stays where that is asked for", "[io]") {
   for (const char* expected : {"first", "first"}) {
     io::OutputFile file("test", folder / "x", 0640);
     file.write(std::string(folder.files() ? "second" : "first"));
-    file.commit(io::OutputFile::Existing::keep);
+    file.commit(io::OutputFile::IfExists::keep);
     CHECK(read_file(folder / "x") == expected);
   }
   CHECK(folder.files() == 1);

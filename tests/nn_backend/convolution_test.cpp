@@ -102,8 +102,8 @@ TEST_CASE("values of transposed convolution", "[conv]") {
   CHECK(transposed(k3, 4, 2, "same") == List{1, 2, 5, 4, 4, 5, 14, 10, 10, 14, 36, 24, 12, 15, 34, 20});
   CHECK(transposed(k3, 3, 2, "same") == List{5, 14, 10, 14, 36, 24, 15, 34, 20});
   CHECK(transposed(k3, 2, 1, "same") == List{23, 33, 53, 63});
-  CHECK(flat(K::conv2d_transpose(x, K::ones({1, 1, 1, 1}, "float64"), {1, 5, 5, 1}, 3, "same"))[4] ==
-        0);  // nothing is written between windows
+  // Nothing is written between windows.
+  CHECK(flat(K::conv2d_transpose(x, K::ones({1, 1, 1, 1}, "float64"), {1, 5, 5, 1}, 3, "same"))[4] == 0);
   // The shape as a tensor, and a batch of None.
   Tensor p = K::placeholder({None, 2, 2, 1}, None, "float64");
   auto f = K::function(
@@ -256,8 +256,8 @@ TEST_CASE("bias for channels and for places", "[conv]") {
   CHECK(flat(K::bias_add(K::zeros({1, 3, 2}, "float64"), K::constant({1, 2, 3}, float64), "channels_first")) ==
         List{1, 1, 2, 2, 3, 3});
   CHECK(flat(K::bias_add(x, full)) == List{0, 1, 2, 3, 4, 5});
-  CHECK(flat(K::bias_add(K::zeros({1, 3, 2}, "float64"), full, "channels_first")) ==
-        List{0, 1, 2, 3, 4, 5});  // reshaped, not transposed
+  // Reshaped, not transposed.
+  CHECK(flat(K::bias_add(K::zeros({1, 3, 2}, "float64"), full, "channels_first")) == List{0, 1, 2, 3, 4, 5});
   CHECK(flat(K::bias_add(K::zeros({2, 3}, "float64"), K::constant({1, 2, 3}, float64), "channels_first")) ==
         List{1, 2, 3, 1, 2, 3});
   CHECK_THROWS_WITH(K::bias_add(x, K::constant({1}, float64)),
@@ -470,10 +470,10 @@ TEST_CASE("taps that are 2^31 elements apart meet padding alone but for the one 
 TEST_CASE("convolution takes at most 64 MiB beside its operands and its result", "[conv][serial]") {
   const SettingsScope settings;
   set_num_threads(8);
-  auto measured = [](const char* what, const OpDef& row, const ConvForm& how, std::initializer_list<In> in) {
+  auto measured = [](const char* what, const OpDef& op, const ConvForm& how, std::initializer_list<In> in) {
     const std::int64_t before = memory_stats().live;
     reset_peak_memory();
-    Tensor y = apply1(row, window_attrs(how), in);
+    Tensor y = apply1(op, window_attrs(how), in);
     INFO(what);
     CHECK(memory_stats().peak - before - Access::body(y).bytes() <= 64 << 20);
     return y;

@@ -149,8 +149,8 @@ TEST_CASE("documents: variable with a constraint", "[documents]") {
     return w * K::cast(K::greater_equal(w, 0), K::floatx());
   };  // keras.constraints.NonNeg
   Tensor kvar = K::variable({{1, -2}, {-3, 4}}, "float32", "example_var", non_neg);
-  CHECK(shows(K::eval(kvar),
-              "array([[ 1., -2.],\n       [-3.,  4.]], dtype=float32)"));  // not applied to the initial value
+  // The constraint is not applied to the initial value.
+  CHECK(shows(K::eval(kvar), "array([[ 1., -2.],\n       [-3.,  4.]], dtype=float32)"));
   K::update_sub(kvar, {{3, 0}, {0, 1}});
   CHECK(shows(K::eval(kvar), "array([[-2., -2.],\n       [-3.,  3.]], dtype=float32)"));  // nor by an update
   K::update(kvar, kassette::constraint_of(kvar)(kvar));                                   // what an optimizer does
@@ -356,8 +356,8 @@ TEST_CASE("documents: what the prose says of shapes", "[documents]") {
   CHECK(shows(K::int_shape(K::repeat_elements(x, 2, 1)), "(3, 8, 5)"));           // (s1, s2 * rep, s3)
   CHECK(shows(K::int_shape(K::repeat(K::placeholder({7, 4}), 2)), "(7, 2, 4)"));  // (samples, n, dim)
   CHECK(shows(K::int_shape(K::dot(K::placeholder({2, 3}), K::placeholder({4, 3, 5}))), "(2, 4, 5)"));
-  CHECK(shows(K::int_shape(K::one_hot(K::placeholder({7, 2}, K::None, "int32"), 5)),
-              "(7, 2, 5)"));  // (batch_size, dim1, ..., num_classes)
+  // (batch_size, dim1, ..., num_classes)
+  CHECK(shows(K::int_shape(K::one_hot(K::placeholder({7, 2}, K::None, "int32"), 5)), "(7, 2, 5)"));
   CHECK(shows(K::int_shape(K::batch_flatten(x)), "(3, 20)"));
   CHECK(shows(K::int_shape(K::sum(x, 1)), "(3, 5)"));
   CHECK(shows(K::int_shape(K::sum(x, 1, true)), "(3, 1, 5)"));

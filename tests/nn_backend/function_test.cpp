@@ -199,7 +199,7 @@ TEST_CASE("a function prints how many inputs and outputs it has; an empty one ca
   CHECK_THROWS_WITH(f({1}), "function: an empty Function (an uninitialised variable?)");
 }
 
-// - gradients and stop_gradient ---------------------------------------------------------------------------------------
+// ---- gradients and stop_gradient ------------------------------------------------------------------------------------
 
 TEST_CASE("the gradient for an intermediate tensor is the same with a stopped loss added", "[gradients]") {
   Tensor x = K::placeholder({4, 2}, None, "float64");
@@ -270,7 +270,7 @@ TEST_CASE("stop_gradient takes one tensor or a list and keeps values, shapes and
   CHECK_THROWS_AS(K::stop_gradient(Tensor()), ValueError);
 }
 
-// - phases and scopes -------------------------------------------------------------------------------------------------
+// ---- phases and scopes ----------------------------------------------------------------------------------------------
 
 TEST_CASE("in_train_phase and in_test_phase take a host phase and any shapes, and run one branch", "[phase]") {
   Tensor x = K::constant(1, None, {3, 3}), alt = K::constant(2, None, {2, 2});

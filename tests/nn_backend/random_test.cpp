@@ -202,8 +202,8 @@ TEST_CASE("dropout selects: what is dropped is 0, NaN and infinity too; level 0 
   CHECK(kept > 20);
   Tensor v = K::variable({1, NAN});
   CHECK(K::is_variable(K::dropout(v, 0)));
-  CHECK(values(K::dropout(K::constant({1, 2}), 0, {5, 5, 5})) ==
-        std::vector<double>{1, 2});  // no mask: its shape is not looked at
+  // No mask: its shape is not looked at.
+  CHECK(values(K::dropout(K::constant({1, 2}), 0, {5, 5, 5})) == std::vector<double>{1, 2});
 }
 
 TEST_CASE("dropout takes scalars, nothing, eight axes and half precision, in the dtype of x", "[dropout]") {
@@ -258,8 +258,8 @@ TEST_CASE("samples stay below a bound that is a tensor, in every float dtype", "
       CHECK(high_of(u) < high);
       CHECK(std::fabs(mean_of(u) - (low + 0.5)) < 0.02);
     }
-  CHECK(values(K::random_uniform({2}, K::constant(3), K::constant(3))) ==
-        std::vector<double>{3, 3});  // nothing lies between
+  // Nothing lies between.
+  CHECK(values(K::random_uniform({2}, K::constant(3), K::constant(3))) == std::vector<double>{3, 3});
 }
 
 TEST_CASE("between tensors lie the uniform numbers of the same seed, in the shape that all broadcast to", "[random]") {

@@ -70,8 +70,8 @@ TEST_CASE("a shape that is a tensor of rank 2 is refused when its shape is known
     return K::reshape(t[0], {t[1], 2});
   });
   Tensor p = K::placeholder({K::None, K::None}), k = K::placeholder(K::None, K::None, "int32");
-  CHECK(values(K::function({p, k}, {K::reshape(p, k)})({x, ints(6)})[0]) ==
-        Vec{1, 2, 3, 4, 5, 6});  // rank 0 is one size
+  // Rank 0 is one size.
+  CHECK(values(K::function({p, k}, {K::reshape(p, k)})({x, ints(6)})[0]) == Vec{1, 2, 3, 4, 5, 6});
 }
 
 TEST_CASE("a step of rnn that loses rows is refused when the number of samples is known", "[bad][rnn]") {

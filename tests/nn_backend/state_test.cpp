@@ -62,8 +62,8 @@ TEST_CASE("a moving average takes momentum from the variable and the rest from t
   Tensor x = K::variable(1, "float64");
   CHECK(values(K::moving_average_update(x, 3, 0.9))[0] == Approx(1.2).epsilon(1e-12));
   Tensor y = K::variable({1, 2}, "float32");
-  K::moving_average_update(y, K::constant({3, 6}, "int32"),
-                           K::constant(0.5, "float64"));  // cast to the variable's dtype
+  // Cast to the variable's dtype.
+  K::moving_average_update(y, K::constant({3, 6}, "int32"), K::constant(0.5, "float64"));
   CHECK(values(y) == Vec{2, 4});
   CHECK(K::dtype(y) == "float32");
   Tensor p = K::placeholder({K::None}), m = K::placeholder({});

@@ -15,7 +15,7 @@ constexpr std::uint8_t kSymbolic = kassette::kSymbolic;
 struct Case {
   const char* when;
   std::uint8_t traits = kPlain;
-  Seen seen = {};
+  InputSummary seen = {};
   bool recording = true, in_symbolic_scope = false;
   std::string does = "";  // symbolic, records, draw
 };
@@ -24,7 +24,7 @@ std::string said(const Decision& d) {
   return std::string(d.symbolic ? "symbolic " : "") + (d.records ? "records " : "") + (d.draw ? "draw " : "");
 }
 
-const Seen kConstant, kTracked{.tracked = true}, kPlaceholder{.flags = kSymbolic, .tracked = true};
+const InputSummary kConstant, kTracked{.tracked = true}, kPlaceholder{.flags = kSymbolic, .tracked = true};
 
 const Case kCases[] = {
     {.when = "constants"},
@@ -46,11 +46,11 @@ const Case kCases[] = {
      .does = "symbolic records "},
 };
 
-Decision decided(const Case& c, const Seen& seen, std::uint8_t depth = 0, std::uint8_t floor = 0) {
+Decision decided(const Case& c, const InputSummary& seen, std::uint8_t depth = 0, std::uint8_t floor = 0) {
   OpDef op{.name = "op", .rule = nullptr, .cpu = nullptr, .traits = c.traits};
   Context& context = kassette::context();
   kassette::Scoped<bool> recording(context.recording, c.recording), symbolic(context.symbolic, c.in_symbolic_scope);
-  kassette::Scoped<std::uint8_t> at_depth(context.depth, depth), at_floor(context.floor, floor);
+  kassette::Scoped<std::uint8_t> at_depth(context.depth, depth), at_floor(context.branch_depth, floor);
   return decide(op, {}, seen, context);
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("whether a call is computed and recorded follows from the op, its inpu
 TEST_CASE("the level of a result is that of its inputs, of a draw the body's, and in a branch the branch's",
           "[apply]") {
   const Case plain{.when = ""}, draw{.when = "", .traits = kDraws};
-  Seen seen{.depth = 2, .tracked = true};
+  InputSummary seen{.depth = 2, .tracked = true};
   CHECK(decided(plain, seen, /*depth=*/3).depth == 2);
   CHECK(decided(draw, seen, /*depth=*/3).depth == 3);
   CHECK(decided(draw, seen, /*depth=*/1).depth == 2);
@@ -79,7 +79,7 @@ struct PlacedAttrs {
   static constexpr const char* attrs_name = "placed";
   Placement placement;
 };
-TEST_CASE("a result is on the device of the inputs, or where its row says", "[apply]") {
+TEST_CASE("a result is on the device of the inputs, or where its op says", "[apply]") {
   const kassette::Device gpu(kassette::Device::kCuda, 1);
   const OpDef plain{.name = "op", .rule = nullptr, .cpu = nullptr},
       placed{.name = "op", .rule = nullptr, .cpu = nullptr, .placement = placement_in<PlacedAttrs>};

@@ -29,7 +29,7 @@ inline Tensor tensor_of(int r, const std::vector<std::int64_t>& dims, DType dtyp
   std::vector<double> values;
   for (std::int64_t i = 0; i < count(dims); ++i) {
     const double v = value_of(r, i);
-    values.push_back(dtype == bool_ ? v > 0 : dtype == uint8 || dtype == uint16 ? std::abs(v) : v);
+    values.push_back(dtype == bool_ ? v > 0 : dtype.is_unsigned() ? std::abs(v) : v);
   }
   return K::cast(K::reshape(K::constant(values, float64), Shape(dims.data(), static_cast<int>(dims.size()))), dtype);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/overhead.sh SOURCE BUILD - a K function costs at most one op's overhead more than the rows it calls: instructions on
+# tests/scripts/overhead.sh SOURCE BUILD - a K function costs at most one op's overhead more than the ops it calls: instructions on
 # its smallest sample, counted by callgrind, less those inside of apply. Prints the functions that cost more.
 set -euo pipefail
 for tool in valgrind python3; do
@@ -16,12 +16,12 @@ import os, re, sys
 
 work = sys.argv[1]
 names = [line[7:].strip() for line in open(f"{work}/said") if line.startswith("sample ")]
-# Leaves and sparse handles are on the tape as rows are, and two rows have a short way beside apply: reshape, and a shape argument
+# Leaves and sparse handles are on the tape as ops are, and two ops have a short way beside apply: reshape, and a shape argument
 # as a tensor.
-ROWS = re.compile(r"kassette::(ops::)?(apply(1|_all)?|make_leaf|make_sparse|reshape|dims_tensor)\(")
-# Sparse tensors that are joined: three lists, of their indices, shapes and values, are made before the two rows are called. What
+OPS = re.compile(r"kassette::(ops::)?(apply(1|_all)?|make_leaf|make_sparse|reshape|dims_tensor)\(")
+# Sparse tensors that are joined: three lists, of their indices, shapes and values, are made before the two ops are called. What
 # ctc_decode finds is put into a struct that holds a list, and copied from it into another by the sample.
-# Convolution and its kin read names, strides and paddings: up to 1,900 instructions beside a row of some 100,000 on images that are no samples;
+# Convolution and its kin read names, strides and paddings: up to 1,900 instructions beside an op of some 100,000 on images that are no samples;
 # local convolution is a composition over the taps.
 EXCEPT = re.compile(r"K::(concatenate #\d+ \(4, 2\) \(4,\)|ctc_decode|(separable_|depthwise_|local_)?conv\d|pool\d|bias_add|\w+_padding)")
 # What a loop or branch calls is the user's.
@@ -34,8 +34,8 @@ FUNCTION = re.compile(r"kassette::(backend::\w+|operator.*|Tensor::operator.*)\(
 
 
 def count(path):
-    """(all instructions, those of rows, how many rows, how many functions the sample calls)"""
-    total = rows = calls = made = frees = freed = functions = 0
+    """(all instructions, those of ops, how many ops, how many functions the sample calls)"""
+    total = ops = calls = made = frees = freed = functions = 0
     function, callee = "", None
     for line in open(path):
         if line.startswith("fn="):
@@ -49,12 +49,12 @@ def count(path):
             if callee is None:
                 total += cost
                 continue
-            if ROWS.search(callee) and not ROWS.search(function):
-                rows += cost
+            if OPS.search(callee) and not OPS.search(function):
+                ops += cost
                 calls += number
             if MAKER.search(callee):
                 made += number
-            if MAKER.search(function) and ROWS.search(callee):
+            if MAKER.search(function) and OPS.search(callee):
                 made -= number   # counted where that is called, or makes an output
             if "TensorImpl::destroy(" in callee and "TensorImpl::destroy(" not in function:
                 freed += cost
@@ -64,8 +64,8 @@ def count(path):
             if SAMPLE.search(function) and FUNCTION.search(callee):
                 functions += number
             callee = None
-    # What a row makes is let go, too: as with an op that the user calls.
-    return total, rows + (freed * min(frees, made) / frees if frees else 0), calls, functions
+    # What an op makes is let go, too: as with an op that the user calls.
+    return total, ops + (freed * min(frees, made) / frees if frees else 0), calls, functions
 
 
 found = {}
@@ -74,12 +74,12 @@ for k, name in enumerate(names):
 # K::square took 840 instructions when the functions were held to it. An op that gets cheaper tightens nothing.
 one_op = max(840, next(f[0] for n, f in found.items() if "square" in n))
 bad = 0
-for name, (total, rows, calls, functions) in sorted(found.items(), key=lambda i: i[1][1] - i[1][0]):
-    beside = total - rows
+for name, (total, ops, calls, functions) in sorted(found.items(), key=lambda i: i[1][1] - i[1][0]):
+    beside = total - ops
     over = beside > one_op * functions and not CONTROL.search(name) and not EXCEPT.search(name)
     bad += over
     if over or os.environ.get("VERBOSE"):
-        print(f"{'OVER ' if over else '     '}{beside:7.0f} beside {calls:4.1f} rows of {rows:7.0f} instructions, {functions:.0f} functions: {name}")
-print(f"one op: {one_op:.0f} instructions; {bad} of {len(found)} samples cost more beside their rows")
+        print(f"{'OVER ' if over else '     '}{beside:7.0f} beside {calls:4.1f} ops of {ops:7.0f} instructions, {functions:.0f} functions: {name}")
+print(f"one op: {one_op:.0f} instructions; {bad} of {len(found)} samples cost more beside their ops")
 sys.exit(1 if bad else 0)
 PYTHON

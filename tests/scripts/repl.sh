@@ -73,8 +73,9 @@ status=0
 printf '#include <cstdlib>\nTensor x = K::ones({3});\nexit(4);\n' | "$repl" >out 2>err || status=$?
 check "exit() in a line" "4" "$status$(cat err)"
 
-got=$(printf '?K::softmax\nhelp(Tensor::item)\n?Tensor\n' | "$repl")
-for part in 'Tensor softmax(const Operand& x, int axis = -1)' '<kassette/backend/softmax.h>' 'T item() const' 'class Tensor'; do
+got=$(printf '?K::softmax\nhelp(Tensor::item)\n?Tensor\n?borrow\n?expect_error\n' | "$repl")
+for part in 'Tensor softmax(const Operand& x, int axis = -1)' '<kassette/backend/softmax.h>' 'T item() const' 'class Tensor' \
+            'A tensor over the elements of' 'which has to throw an E whose message'; do
   [[ $got == *"$part"* ]] || check "what ? and help() print" "$part" "$got"
 done
 

@@ -68,7 +68,7 @@ constexpr Exempt kFunctions[] = {
     {"set_value", "changes a variable: tape_test"},
     {"batch_set_value", "changes variables: tape_test"},
 };
-constexpr Exempt kRows[] = {
+constexpr Exempt kOps[] = {
     {"to", "copies to another device: on one it is the tensor itself"},
     {"send", "goes to another rank: tests/ranks/messages_test.cpp"},
     {"all_reduce_start", "of D::gradients: tests/ranks/gradients_test.cpp"},
@@ -115,9 +115,9 @@ TEST_CASE("every op is on the tape of a sample or of its gradients, or is exempt
     if (!s.traits.k && !ops.count(s.name)) FAIL_CHECK("the sample of op " << s.name << " does not record it");
     seen.insert(ops.begin(), ops.end());
   }
-  for (const OpDef* row : all_ops())
-    if (!seen.count(row->name) && !exempt(kRows, row->name))
-      FAIL_CHECK("op " << row->name << " is in no sample: give it a line in tests/op_samples.h");
+  for (const OpDef* op : all_ops())
+    if (!seen.count(op->name) && !exempt(kOps, op->name))
+      FAIL_CHECK("op " << op->name << " is in no sample: give it a line in tests/op_samples.h");
 }
 
 TEST_CASE("every K function is called by a sample, or is exempt with a reason", "[sweep][coverage]") {
@@ -134,19 +134,21 @@ TEST_CASE("every K function is called by a sample, or is exempt with a reason", 
     if (!declared.count(e.name)) FAIL_CHECK("K::" << e.name << " is exempt, and no header of nn_backend declares it");
 }
 
-TEST_CASE("the list of rows has every row that is defined, and no name twice", "[sweep][coverage]") {
+TEST_CASE("the list of ops has every op that is defined, and no name twice", "[sweep][coverage]") {
   std::map<std::string, int> names;
-  for (const OpDef* row : all_ops()) ++names[row->name];
+  for (const OpDef* op : all_ops()) ++names[op->name];
   for (const auto& [name, n] : names)
-    if (n > 1) FAIL_CHECK(n << " rows are called " << name);
+    if (n > 1) FAIL_CHECK(n << " ops are called " << name);
   std::string list = text_of(kSourceTree / "ops/op_registry.cpp");
-  std::regex definition("const OpDef ([a-z0-9_]+_row)\\s*[{=]");
+  std::regex definition("const OpDef ([a-z0-9_]+_op)\\s*[{=]");
+  int defined = 0;
   for (const auto& path : files_of("ops", ".cpp")) {
     std::string text = text_of(path);
-    for (std::sregex_iterator it(text.begin(), text.end(), definition), end; it != end; ++it)
+    for (std::sregex_iterator it(text.begin(), text.end(), definition), end; it != end; ++it, ++defined)
       if (list.find("&" + (*it)[1].str()) == std::string::npos)
         FAIL_CHECK((*it)[1].str() << " of " << path.filename() << " is not in ops/op_registry.cpp");
   }
+  CHECK(defined > 100);
 }
 
 TEST_CASE("every sample that is replayed has two cases of the same ranks", "[sweep][coverage]") {

@@ -86,7 +86,7 @@ std::string compare_devices(const Sample& s, const Shapes& shapes, DType dtype, 
 }
 
 std::int64_t live() {
-  forget_scalars();
+  clear_scalar_cache();
   return memory_stats("cuda:0").live;
 }
 
@@ -172,8 +172,8 @@ TEST_CASE("every sample is played on a CUDA device with the bits of eager calls 
 
 TEST_CASE("every op has a kernel on CUDA devices, or makes what lives on the host", "[device]") {
   if (!has_device("cuda:0")) return;
-  for (const OpDef* row : all_ops())
-    if ((row->cuda == nullptr) != (kOnHost.count(row->name) > 0))
-      FAIL_CHECK("op " << row->name
-                       << (row->cuda ? " has a CUDA kernel, and is listed as being without" : " has no CUDA kernel"));
+  for (const OpDef* op : all_ops())
+    if ((op->cuda == nullptr) != (kOnHost.count(op->name) > 0))
+      FAIL_CHECK("op " << op->name
+                       << (op->cuda ? " has a CUDA kernel, and is listed as being without" : " has no CUDA kernel"));
 }

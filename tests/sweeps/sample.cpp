@@ -79,8 +79,7 @@ Tensor make_input(const Input& input, const Shape& shape, DType dtype, int numbe
   DType type = input.dtype.given() ? input.dtype : dtype;
   std::int64_t n = shape.numel(), step = 7;
   while (n > 0 && std::gcd(step, n) != 1) ++step;
-  bool is_unsigned = type == uint8 || type == uint16;
-  double low = is_unsigned ? std::fmax(input.low, 0) : input.low, offset = std::fmod(0.37 + 0.2173 * number, 1);
+  double low = type.is_unsigned() ? std::fmax(input.low, 0) : input.low, offset = std::fmod(0.37 + 0.2173 * number, 1);
   auto whole = static_cast<std::int64_t>(std::floor(input.high) - std::ceil(low) + 1);
   std::vector<double> v(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
@@ -122,7 +121,7 @@ std::string text(const Shape& shape) { return printed(shape); }
 
 std::string title(const Sample& s, const Shapes& shapes, DType dtype) {
   std::string t =
-      (s.traits.k ? std::string("K::") : std::string("row ")) + s.name + " #" + std::to_string(&s - kOpSamples);
+      (s.traits.k ? std::string("K::") : std::string("op ")) + s.name + " #" + std::to_string(&s - kOpSamples);
   for (const Shape& shape : shapes) t += " " + text(shape);
   return t + " " + dtype.name();
 }

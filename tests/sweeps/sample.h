@@ -46,8 +46,8 @@ struct SampleTraits {
 /// One way to call a K function, or an op that no K function reaches.
 struct Sample {
   const char* name;  // as the user types it, and as messages start
-  const char*
-      cases;  // shapes of the inputs, "(2,3) (3) | (4,1) (1,3)"; cases of one signature are replayed by one function
+  // shapes of the inputs, "(2,3) (3) | (4,1) (1,3)"; cases of one signature are replayed by one function
+  const char* cases;
   const char* expression;  // the call as it is written, with the inputs x, y, z, w
   Tensors (*call)(const Tensor* in);
   Input in[kMaxInputs] = {};

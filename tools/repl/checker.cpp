@@ -66,8 +66,8 @@ void limit_computing(int seconds) {
   setitimer(ITIMER_PROF, &t, nullptr);
 }
 
-/// The copy lives as long as the session goes on without a mistake: it must not hold the memory of tensors, which are
-/// what lies in huge pages.
+/// Unmaps the memory of tensors, which is what lies in huge pages: a copy may live as long as the session, and must not
+/// keep that memory allocated.
 void give_back_tensors() {
   std::ifstream maps("/proc/self/smaps");
   unsigned long begin = 0, end = 0;
@@ -79,8 +79,8 @@ void give_back_tensors() {
   for (auto [from, to] : huge) munmap(reinterpret_cast<void*>(from), to - from);
 }
 
-/// It dies of what it meets, silently and without a core file, before others where memory is short, and with the
-/// session.
+/// Sets up the forked process: fatal signals end it silently and without a core file, the OOM killer prefers it, and it
+/// ends with the session.
 void become_copy(int channel, bool keep_all) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPROF, SIGTERM, SIGPIPE, SIGCHLD})
@@ -191,7 +191,7 @@ Checker::Verdict Checker::ask(const std::string& request) {
       reported = true;
     }
   }
-  // What ended it is to be known: it has ended, or is about to.
+  // The copy has ended, or is about to: wait for its exit status.
   siginfo_t ended = {};
   while (waitid(P_PID, static_cast<id_t>(copy_), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }

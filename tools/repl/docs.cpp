@@ -28,7 +28,7 @@ std::string declared_name(const std::string& text) {
   int angle = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '<') ++angle;
-    if (text[i] == '>') --angle;
+    if (text[i] == '>' && (i == 0 || text[i - 1] != '-')) --angle;
     if (angle > 0 && text.compare(0, 8, "template") == 0) continue;
     if (text.compare(i, 8, "operator") == 0 && (i == 0 || !is_word(text[i - 1]))) {
       auto open = text.find('(', i + 9);
@@ -51,10 +51,10 @@ void replace(std::string* text, const std::string& from, const std::string& to) 
 }
 
 struct Reader {
-  std::vector<Entry>* out;
+  std::vector<DocEntry>* out;
   std::string header;
-  std::vector<std::pair<std::string, bool>>
-      scopes;  // what each open brace belongs to; "" where it is no scope of names
+  // what each open brace belongs to; "" where it is no scope of names
+  std::vector<std::pair<std::string, bool>> scopes;
   std::string comment, pending;
   bool hidden = false;  // behind private:
 
@@ -96,7 +96,7 @@ struct Reader {
   }
 };
 
-void read_header(const std::string& path, const std::string& header, std::vector<Entry>* out) {
+void read_header(const std::string& path, const std::string& header, std::vector<DocEntry>* out) {
   std::ifstream file(path);
   Reader reader{out, header, {}, "", "", false};
   int parentheses = 0;
@@ -109,12 +109,16 @@ void read_header(const std::string& path, const std::string& header, std::vector
       }
       continue;
     }
-    if (text.rfind("//", 0) == 0 || text.rfind("#", 0) == 0) continue;
+    if (text.rfind("//", 0) == 0) continue;
+    if (text.rfind("#", 0) == 0) {
+      while (text.back() == '\\' && std::getline(file, line)) text = " " + trimmed(line);
+      continue;
+    }
     if (text.empty()) {
       if (trimmed(reader.pending).empty()) reader.comment.clear();
       continue;
     }
-    if (auto c = text.find("   //"); c != std::string::npos) text = trimmed(text.substr(0, c));
+    if (auto c = text.find("  //"); c != std::string::npos) text = trimmed(text.substr(0, c));
     if (text == "public:" || text == "private:" || text == "protected:") {
       reader.hidden = text != "public:";
       continue;
@@ -140,8 +144,8 @@ void read_header(const std::string& path, const std::string& header, std::vector
 
 }  // namespace
 
-std::vector<Entry> read_headers(const std::string& include_dir) {
-  std::vector<Entry> out;
+std::vector<DocEntry> read_headers(const std::string& include_dir) {
+  std::vector<DocEntry> out;
   std::vector<std::filesystem::path> files;
   std::error_code error;
   for (auto& entry : std::filesystem::recursive_directory_iterator(
@@ -152,16 +156,16 @@ std::vector<Entry> read_headers(const std::string& include_dir) {
   return out;
 }
 
-std::string documentation(const std::vector<Entry>& entries, std::string name) {
+std::string documentation(const std::vector<DocEntry>& entries, std::string name) {
   name = trimmed(name);
   while (!name.empty() && (name.back() == ')' || name.back() == '(' || name.back() == ';' || name.back() == '?'))
     name.pop_back();
   for (const char* prefix : {"::", "kassette::", "backend::", "K::"})
     if (name.rfind(prefix, 0) == 0) name = name.substr(std::string(prefix).size());
-  auto full = [](const Entry& e) { return e.scope + "::" + e.name; };
+  auto full = [](const DocEntry& e) { return e.scope + "::" + e.name; };
   std::string out;
   for (bool backend : {true, false}) {  // K's functions first
-    for (const Entry& e : entries) {
+    for (const DocEntry& e : entries) {
       if ((e.scope == "kassette::backend") != backend) continue;
       std::string whole = full(e);
       if (whole != name && (whole.size() <= name.size() + 2 ||
@@ -180,7 +184,7 @@ std::string documentation(const std::vector<Entry>& entries, std::string name) {
   }
   if (!out.empty()) return out;
   std::vector<std::string> names;
-  for (const Entry& e : entries) names.push_back(e.name);
+  for (const DocEntry& e : entries) names.push_back(e.name);
   std::string near = nearest(name, names);
   return "there is no documentation of " + name + (near.empty() ? "" : "; did you mean " + near + "?") + '\n';
 }

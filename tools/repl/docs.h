@@ -5,7 +5,8 @@
 
 namespace repl {
 
-struct Entry {
+/// A documented declaration of the installed headers.
+struct DocEntry {
   std::string name;         // "softmax", "Tensor::item"
   std::string scope;        // "kassette::backend", "kassette"
   std::string declaration;  // as in the header, without KASSETTE_API
@@ -14,13 +15,13 @@ struct Entry {
 };
 
 /// Reads every header below include_dir/kassette. A comment belongs to the declaration right after it.
-std::vector<Entry> read_headers(const std::string& include_dir);
+std::vector<DocEntry> read_headers(const std::string& include_dir);
 
 /// What `?name` prints, for "softmax", "K::softmax" or "Tensor::item"; where there is no such name, the nearest ones.
-std::string documentation(const std::vector<Entry>& entries, std::string name);
+std::string documentation(const std::vector<DocEntry>& entries, std::string name);
 
-/// The text with lines of at most `width` columns, broken between words; what is continued is indented as the text
-/// behind the last wide gap of its line, or else by four more.
+/// The text with lines of at most `width` columns, broken between words. Continuation lines are aligned with the text
+/// after the first run of spaces in their line, or else indented by four.
 std::string wrapped(const std::string& text, std::size_t width);
 
 }  // namespace repl

@@ -119,7 +119,7 @@ Editor::Got Editor::read(const std::string& prompt, std::string* line) {
   impl_->prompt = prompt;
   impl_->cancelled = false;
   int count = 0;
-  // Before the prompt is there to be answered: libedit writes it first, and Ctrl-C would still be a signal.
+  // Before libedit writes the prompt: whoever answers it must not find that Ctrl-C is still a signal.
   el_set(impl_->line, EL_PREP_TERM, 1);
   const char* text = el_gets(impl_->line, &count);
   if (impl_->cancelled) return kCancelled;

@@ -6,6 +6,7 @@
 
 namespace repl {
 
+/// Reads lines with history and completion (libedit). Not copyable; one per process.
 class Editor {
  public:
   /// A text before the cursor -> what could follow: (what to add, whole name).

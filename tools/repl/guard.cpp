@@ -43,13 +43,12 @@ void set_alarm(bool on) {
 }
 
 // Note [Ctrl-C]
-// The library is asked to stop, and throws at its next op or part of one: nothing is broken by that. Where a tenth of a
-// second later the user's own code is found running, a loop that calls nothing, Ctrl-C jumps out of it; that code lies
-// in no file, and what is mapped from none has no dladdr. Whatever else takes longer is left alone until it has
-// computed for two seconds more, or slept through them (a thread that merely waits for a busy machine does neither), or
-// until a second Ctrl-C that comes more than half a second after the first. While other threads work for this one, or
-// it frees history, there is no jump at all: it would leave them at work on a frame that is gone, or history half
-// freed; both come to an end.
+// Ctrl-C asks the library to stop; it throws at its next op or part of one, which breaks nothing. If a tenth of a
+// second later the user's own code is running (a loop that calls nothing), the signal handler jumps out of it. Such
+// code is compiled in memory, so that dladdr finds no file for it. Anything else is left alone until it has computed or
+// slept for two more seconds (a thread that only waits for a busy machine does neither), or until a second Ctrl-C more
+// than half a second after the first. While other threads work for this one, or it frees history, there is no jump:
+// those threads would work on a frame that is gone, or history would be half freed. Both end by themselves.
 constexpr long kOwnCodeMs = 100, kAgainMs = 500, kPatienceMs = 2000, kAwakePercent = 2;
 bool out_of_patience(long waited) {
   const long own = now_ms(CLOCK_THREAD_CPUTIME_ID) - first_own_ms;
@@ -164,7 +163,7 @@ Guarded guarded(const std::function<bool()>& body) {
     kassette::repl::return_to_scopes();
     std::string text = name_of(signal);
     if (signal != SIGINT) text += "; the session goes on, but what the line was changing may be broken";
-    return {false, text, signal != SIGINT, signal != SIGINT ? remembered_place(nullptr) : Place()};
+    return {false, text, signal != SIGINT, signal != SIGINT ? remembered_line(nullptr) : SourceLine()};
   }
   Guarded result{true, "", false};
   try {
@@ -172,15 +171,15 @@ Guarded guarded(const std::function<bool()>& body) {
   } catch (const kassette::Interrupted&) {
     result = {false, name_of(SIGINT), false};
   } catch (const std::exception& e) {
-    in_user_code = 0;  // no jump out of what looks places up
-    result = {false, type_name(typeid(e)) + ": " + e.what(), false, remembered_place(dynamic_cast<const void*>(&e))};
+    in_user_code = 0;  // no jump out of the lookup of source lines
+    result = {false, type_name(typeid(e)) + ": " + e.what(), false, remembered_line(dynamic_cast<const void*>(&e))};
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {
     in_user_code = 0;
     const std::type_info* type = abi::__cxa_current_exception_type();
     result = {false, "an exception of type " + (type ? type_name(*type) : std::string("unknown")), false,
-              remembered_place(nullptr)};
+              remembered_line(nullptr)};
   }
   in_user_code = 0;
   set_alarm(false);

@@ -3,23 +3,25 @@
 #include <functional>
 #include <string>
 
-#include "tools/repl/places.h"
+#include "tools/repl/source_lines.h"
 
 namespace repl {
 
 void install_signal_handlers();
-/// Whether this thread is in what the user typed.
+/// Whether this thread runs code that the user typed.
 bool runs_user_code();
 /// Whether Ctrl-C was pressed since the last call.
 bool take_interrupt();
 
+/// How a guarded call ended.
 struct Guarded {
   bool ok;
-  std::string error;  // one line, where not ok and the body has not said it itself
-  bool crashed;       // a signal other than Ctrl-C
-  Place place = {};   // of the error
+  std::string error;   // one line, where not ok and the body has not said it itself
+  bool crashed;        // a signal other than Ctrl-C
+  SourceLine at = {};  // of the error
 };
-/// Signals come back only between enter_user_code() and leave_user_code(): a jump out of the compiler would break it.
+/// Runs body. A signal jumps back here only between kassette_repl_enter() and kassette_repl_leave(): a jump out of the
+/// compiler would leave it broken.
 Guarded guarded(const std::function<bool()>& body);
 
 }  // namespace repl

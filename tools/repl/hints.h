@@ -7,13 +7,12 @@
 
 namespace repl {
 
-/// "hint: ...", a line, for the first error that the compiler found in `code`; or nothing. `in_k`: whether K has that
-/// name.
+/// A line "hint: ..." for the compiler's first error in `code`, or empty. `in_k` tells whether K has a name.
 std::string hint_for(const std::string& error, const std::string& code,
                      const std::function<bool(const std::string&)>& in_k);
 
-/// What is wrong where "[1, 2]" stands for a list, else nothing. clang 19 takes it for a lambda, and never comes back
-/// from K::constant([1, 2]).
+/// The error to show if "[1, 2]" is used as a list, else empty. clang 19 parses it as a lambda, and does not terminate
+/// on K::constant([1, 2]).
 std::string python_list(const std::string& code, const Input& in);
 
 /// Hints, a line each, on commas that compile and mean another thing in NumPy: x[i, j] and f((a, b)).

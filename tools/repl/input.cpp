@@ -16,7 +16,7 @@ const std::set<std::string> kStatements = {
     "for",   "if",    "while", "do",       "switch",  "return", "using",  "namespace",     "struct",
     "class", "union", "enum",  "template", "typedef", "extern", "static", "constexpr",     "inline",
     "try",   "goto",  "break", "continue", "else",    "auto",   "const",  "static_assert", "{"};
-// What may stand before a name that is declared, beside identifiers.
+// Words that may precede a declared name, besides identifiers.
 const std::set<std::string> kTypeWords = {"auto",  "bool",  "char",   "double",   "float", "int",
                                           "long",  "short", "signed", "unsigned", "void",  "struct",
                                           "class", "union", "enum",   "using",    "const", "constexpr"};
@@ -154,8 +154,8 @@ std::size_t behind_statement(const std::vector<Token>& tokens, std::size_t i) {
   return i + 1;
 }
 
-/// Whether an `else` may follow the statement that begins at i and ends the input. Not where a loop would have it
-/// inside.
+/// Whether an `else` may follow the statement that begins at i and ends the input. False if the `if` is the body of a
+/// loop.
 bool takes_else(const std::vector<Token>& tokens, std::size_t i) {
   if (i >= tokens.size() || tokens[i].text != "if") return false;
   const std::size_t body =
@@ -168,7 +168,7 @@ bool takes_else(const std::vector<Token>& tokens, std::size_t i) {
          (tokens.back().text == ";" && !in(tokens[body].text, {"for", "while", "do", "switch", "try"}));
 }
 
-/// Whether no declaration begins like this.
+/// Whether no declaration can begin with the tokens at i.
 bool begins_sure_statement(const std::vector<Token>& tokens, std::size_t i) {
   const std::string& first = tokens[i].text;
   if (first == "[") return i + 1 < tokens.size() && tokens[i + 1].text != "[";
@@ -230,9 +230,8 @@ std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i) 
   const bool space = in(tokens[i].text, {"namespace", "extern"}) ||
                      (tokens[i].text == "inline" && i + 1 < tokens.size() && tokens[i + 1].text == "namespace");
   bool value = false, body = space;
-  if (tokens[i].text == "template" && i + 1 < tokens.size() &&
-      tokens[i + 1].text == "<") {  // with default arguments, maybe
-    int angles = 0;
+  if (tokens[i].text == "template" && i + 1 < tokens.size() && tokens[i + 1].text == "<") {
+    int angles = 0;  // there may be default arguments
     for (++i; i < tokens.size(); ++i) {
       angles += tokens[i].text == "<" ? 1 : tokens[i].text == ">" ? -1 : tokens[i].text == ">>" ? -2 : 0;
       if (angles <= 0) break;
@@ -282,6 +281,66 @@ int open_conditionals(const std::vector<Token>& tokens, const std::string& text)
   return open;
 }
 
+/// Whether the input ends inside of something other than brackets: a line that ends in a backslash, a raw string, a
+/// comment.
+bool ends_inside(const std::string& text, const std::vector<Token>& tokens, const std::string& unfinished) {
+  const std::size_t last = text.find_last_not_of(" \t\n");
+  if (text.size() > 1 && last != std::string::npos && text[last] == '\\') return true;
+  if (unfinished.rfind("R\"", 0) == 0) return true;
+  // A comment that is not closed is one unknown token, or nothing at all.
+  const std::size_t comment = text.rfind("/*");
+  return comment != std::string::npos && text.find("*/", comment + 2) == std::string::npos &&
+         std::none_of(tokens.begin(), tokens.end(),
+                      [&](const Token& t) { return t.begin < comment && t.end > comment; });
+}
+
+/// The brackets of an input that are open at its end, or up to the first one that is closed by another kind.
+struct Brackets {
+  std::vector<std::string> open;
+  std::vector<std::size_t> blocks;  // the indices of open braces
+  std::string complaint;            // what the compiler will say, if it is known
+  bool crossed;                     // closed by another kind, or there is a string without its end
+};
+
+/// `complaint`: of a string without its end; empty if there is none.
+Brackets match_brackets(const std::vector<Token>& tokens, const std::string& complaint) {
+  Brackets b{{}, {}, complaint, !complaint.empty()};
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const Token& t = tokens[i];
+    if (!t.bracket) continue;
+    if (t.text == "{") b.blocks.push_back(i);
+    if (t.text == "}" && !b.blocks.empty()) b.blocks.pop_back();
+    if (in(t.text, {"(", "[", "{"})) {
+      b.open.push_back(t.text);
+      continue;
+    }
+    const char* wanted = t.text == ")" ? "(" : t.text == "]" ? "[" : "{";
+    if (b.open.empty() || b.open.back() != wanted) {
+      if (!b.crossed && !b.open.empty())
+        b.complaint = std::string("expected '") + (b.open.back() == "(" ? ')' : b.open.back() == "[" ? ']' : '}') + "'";
+      b.crossed = true;  // the compiler is to say what is wrong
+      break;
+    }
+    b.open.pop_back();
+  }
+  return b;
+}
+
+/// Whether clang would look for the end of one of these blocks for ever. Of lists in braces it finds the end, and says
+/// more.
+bool any_block_of_code(const std::vector<Token>& tokens, const std::vector<std::size_t>& blocks) {
+  return std::any_of(blocks.begin(), blocks.end(), [&](std::size_t i) {
+    return i > 0 && (tokens[i - 1].word || in(tokens[i - 1].text, {")", "]", ";"}));
+  });
+}
+
+/// Whether the statement that begins at `start` and ends the input may be an expression to show.
+bool may_be_shown(const std::vector<Token>& tokens, std::size_t start) {
+  if (tokens.back().text == ";" || in(tokens[start].text, kStatements)) return false;
+  return std::none_of(tokens.begin() + static_cast<std::ptrdiff_t>(start), tokens.end(),
+                      [](const Token& t) { return t.depth == 0 && in(t.text, kAssignments); });
+}
+
 }  // namespace
 
 Input read_input(const std::string& text) {
@@ -289,15 +348,7 @@ Input read_input(const std::string& text) {
   std::string unfinished;
   in_.tokens = lex(text, &unfinished);
   auto& tokens = in_.tokens;
-  if (text.size() > 1 && text.find_last_not_of(" \t\n") != std::string::npos &&
-      text[text.find_last_not_of(" \t\n")] == '\\')
-    in_.open = true;
-  if (unfinished.rfind("R\"", 0) == 0) in_.open = true;
-  // A comment that is not closed is one unknown token, or nothing at all.
-  auto comment = text.rfind("/*");
-  if (comment != std::string::npos && text.find("*/", comment + 2) == std::string::npos &&
-      std::none_of(tokens.begin(), tokens.end(), [&](const Token& t) { return t.begin < comment && t.end > comment; }))
-    in_.open = true;
+  in_.open = ends_inside(text, tokens, unfinished);
   if (tokens.empty()) return in_;
   if (tokens[0].text == "#") {
     in_.closed = true;
@@ -307,57 +358,27 @@ Input read_input(const std::string& text) {
     }
     return in_;
   }
-  std::vector<std::string> brackets;
-  bool crossed = !unfinished.empty() && !in_.open;  // a string without its end
-  std::string complaint = crossed ? std::string("missing terminating '") + unfinished[0] + "' character" : "";
-  std::vector<std::size_t> blocks;  // open braces
-  for (const Token& t : tokens) {
-    if (!t.bracket) continue;
-    if (t.text == "{") blocks.push_back(static_cast<std::size_t>(&t - tokens.data()));
-    if (t.text == "}" && !blocks.empty()) blocks.pop_back();
-    if (t.text == "(" || t.text == "[" || t.text == "{") {
-      brackets.push_back(t.text);
-    } else {
-      std::string wanted = t.text == ")" ? "(" : t.text == "]" ? "[" : "{";
-      if (brackets.empty() || brackets.back() != wanted) {
-        if (!crossed && !brackets.empty())
-          complaint = std::string("expected '") +
-                      (brackets.back() == "("   ? ')'
-                       : brackets.back() == "[" ? ']'
-                                                : '}') +
-                      "'";
-        crossed = true;  // the compiler is to say what is wrong
-        break;
-      }
-      brackets.pop_back();
-    }
-  }
-  if (crossed) {
-    // Of lists in braces clang finds the end, and says more.
-    for (std::size_t i : blocks)
-      if (i > 0 &&
-          (tokens[i - 1].word || tokens[i - 1].text == ")" || tokens[i - 1].text == "]" || tokens[i - 1].text == ";"))
-        in_.broken = complaint;
+  const bool cut_string = !unfinished.empty() && !in_.open;
+  const Brackets brackets =
+      match_brackets(tokens, cut_string ? std::string("missing terminating '") + unfinished[0] + "' character" : "");
+  if (brackets.crossed) {
+    if (any_block_of_code(tokens, brackets.blocks)) in_.broken = brackets.complaint;
     return in_;
   }
-  if (!brackets.empty()) {
+  if (!brackets.open.empty()) {
     in_.open = true;
-    in_.opener = brackets.back();
+    in_.opener = brackets.open.back();
   }
-  const Token& last = tokens.back();
   std::size_t start = 0;  // of the last statement
   if (!in_.open) in_.statements = sure_statements(tokens, &in_.takes_else, &start);
-  if (in(last.text, kGoesOn) || lacks_body({tokens.begin() + static_cast<std::ptrdiff_t>(start), tokens.end()}))
+  if (in(tokens.back().text, kGoesOn) ||
+      lacks_body({tokens.begin() + static_cast<std::ptrdiff_t>(start), tokens.end()}))
     in_.open = true;
   if (in_.open) return in_;
 
-  in_.closed = last.text == ";";
+  in_.closed = tokens.back().text == ";";
   in_.names = declared(text, tokens);
-  if (last.text == ";") return in_;
-  if (in(tokens[start].text, kStatements)) return in_;
-  for (std::size_t i = start; i < tokens.size(); ++i)
-    if (tokens[i].depth == 0 && in(tokens[i].text, kAssignments)) return in_;
-  in_.shown = tokens[start].begin;
+  if (may_be_shown(tokens, start)) in_.shown = tokens[start].begin;
   return in_;
 }
 

@@ -5,6 +5,7 @@
 
 namespace repl {
 
+/// A token of clang's lexer.
 struct Token {
   std::string text;
   std::size_t begin, end;  // in the input
@@ -12,11 +13,12 @@ struct Token {
   bool word, bracket;      // an identifier or keyword; one of ()[]{}
 };
 
+/// What read_input() found out about a piece of input.
 struct Input {
   std::vector<Token> tokens;
   bool open = false;  // brackets, a comment, an operator at the end: more lines are to come
-  std::string
-      broken;  // what is wrong with its brackets or strings, where clang would look for the end of a block for ever
+  // what is wrong with its brackets or strings; clang would look for the end of a block for ever
+  std::string broken;
   std::string opener;  // the innermost open bracket, where there is one
   /// Where the last statement begins if it has no `;` and may be an expression to show; else npos.
   std::size_t shown = std::string::npos;

@@ -48,6 +48,58 @@ bool has_lambda(const Input& in) {
   return false;
 }
 
+/// An input that begins with `else`, as an `if` whose condition is that of the `if` in the input before.
+std::string with_if(const Input& in, const std::string& code) {
+  const bool again = in.tokens.size() > 1 && in.tokens[1].text == "if";
+  const std::string rest = std::string(in.tokens[0].end, ' ') + code.substr(in.tokens[0].end);
+  return "if (::kassette_repl_take_else())" + std::string(again ? "\n" : " {\n") + rest + (again ? "" : "\n}");
+}
+
+// Note [Statements]
+// clang 19 crashes on many a statement at the top: one that begins with an operator or a parenthesis, has a lambda
+// inside, or an error inside of a lambda. So what is a statement beyond doubt, and what is shown, becomes the body of a
+// function, called by an initialiser.
+
+/// Makes the code that is compiled from the code that was typed.
+struct Wrapper {
+  const std::string& code;
+  const std::string& file;
+  int line;
+  int& serial;  // of the names that are made
+
+  /// Tells the compiler the file and line of the code at `offset`.
+  std::string mark(std::size_t offset) const {
+    const auto lines = std::count(code.begin(), code.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
+    return "#line " + std::to_string(line + lines) + " \"" + file + "\"\n";
+  }
+  std::string fresh_name() const { return "shown_" + std::to_string(++serial); }
+  /// Begins user code. An initialiser as well: `f();` at the top may be read as a declaration.
+  std::string enter() const { return "const int " + fresh_name() + " = kassette_repl_enter();\n"; }
+  /// The code from `begin` to `end` between `before` and `after`, as a function that is called. Its initialiser is not
+  /// a const variable: those are initialised before the others of their input.
+  std::string function(std::size_t begin, std::size_t end, const char* after = "", const char* before = "") const {
+    const std::string name = fresh_name(), value = fresh_name();
+    return "static void " + name + "() {\n" + before + mark(begin) + code.substr(begin, end - begin) + after +
+           "\n;}\nint " + value + " = (" + name + "(), 0);\n";
+  }
+  /// The input, with its statements as functions; from in.shown on, if that is given, as it is.
+  std::string statements(const Input& in) const {
+    std::string body;
+    std::size_t begin = in.shown == std::string::npos ? 0 : in.shown;
+    if (in.shown == std::string::npos)
+      for (const Input::Piece& piece : in.statements) {
+        if (code.find_first_not_of(" \t\n", begin) < piece.begin)
+          body += mark(begin) + code.substr(begin, piece.begin - begin) + "\n";
+        const bool before_else = in.takes_else && &piece == &in.statements.back();
+        body += function(piece.begin, piece.end, before_else ? "\nelse ::kassette_repl_else();" : "");
+        begin = piece.end;
+      }
+    if (code.find_first_not_of(" \t\n", begin) != std::string::npos)
+      body += mark(begin) + code.substr(begin) + (in.closed ? "" : "\n;");
+    return body;
+  }
+};
+
 }  // namespace
 
 struct Interpreter::Impl {
@@ -139,16 +191,16 @@ struct Interpreter::Impl {
       if (begin != std::string::npos) typed.try_emplace(line, text.substr(begin));
     }
   }
-  /// An error of what ran, with its place: the file and line, or at a prompt the line itself, unless it is the only one
-  /// of the input.
-  void say_at(const Place& place, const std::string& text) {
-    const bool at_prompt = !locations && place.file == prompt;
+  /// Prints an error of code that ran, with its file and line, or at a prompt with the text of the line, unless it is
+  /// the only one of the input.
+  void say_at(const SourceLine& at, const std::string& text) {
+    const bool at_prompt = !locations && at.file == prompt;
     const std::string before = where;
-    if (place.line && !at_prompt) where = place.file + ":" + std::to_string(place.line) + ": ";
+    if (at.line && !at_prompt) where = at.file + ":" + std::to_string(at.line) + ": ";
     say(text);
     where = before;
-    auto line = at_prompt ? typed.find(place.line) : typed.end();
-    if (line != typed.end() && (place.line < first_line || typed.count(first_line + 1)))
+    auto line = at_prompt ? typed.find(at.line) : typed.end();
+    if (line != typed.end() && (at.line < first_line || typed.count(first_line + 1)))
       std::cerr << "  at: " << line->second << std::endl;
   }
 
@@ -158,7 +210,7 @@ struct Interpreter::Impl {
     std::cerr << r.text << hint(r.error) << std::flush;
   }
 
-  /// What the assembler has to say of `asm` in a module; it would end the process that hands it over.
+  /// The assembler's error about `asm` in a module; empty if there is none. In the JIT such an error ends the process.
   static std::string assembled(llvm::Module& m) {
     bool any = !m.getModuleInlineAsm().empty();
     for (const llvm::Function& f : m)
@@ -182,8 +234,8 @@ struct Interpreter::Impl {
     return said;
   }
 
-  // ---- in the checker, see Note [The checker]: "ok" or "failed" of the input before, a newline, the folder, a
-  // newline, the code ----
+  // ---- in the checker, see Note [The checker]; a request is "ok" or "failed" of the last input, the folder, the code,
+  // with a newline between them ----
   clang::TranslationUnitDecl* checked = nullptr;
   std::optional<std::string> check(const std::string& request, const Checker::Report& report) {
     const std::size_t first = request.find('\n'), second = request.find('\n', first + 1);
@@ -215,40 +267,56 @@ struct Interpreter::Impl {
   bool last_ok = true;
 
   enum Result { kRan, kNotParsed, kFailed };
-  /// Tries, parses, then runs. Only the errors of an attempt that is not `quiet` are shown.
-  Result execute(const std::string& code, bool quiet = false, bool check_first = true) {
-    refusal = {};
-    std::string missing;
-    if (check_first) {
-      std::error_code error;
-      const std::string folder = std::filesystem::current_path(error).string();
-      const Checker::Verdict verdict = checker.check((last_ok ? "ok\n" : "failed\n") + folder + '\n' + code);
-      static const char* const kUnchanged = "; nothing was run, and the session is as it was before\n";
-      switch (verdict.end) {
-        case Checker::Verdict::kPassed: missing = unlinkable(verdict.text); break;
-        case Checker::Verdict::kNoCopy: break;
-        case Checker::Verdict::kRefused: refusal = Messages::shown(verdict.text); break;
-        case Checker::Verdict::kCrashed:
-          refusal.text =
-              where + "error: the compiler crashes on this input (" + strsignal(verdict.signal) + ")" + kUnchanged;
-          break;
-        case Checker::Verdict::kEndless:
-          refusal.text =
-              where + "error: the compiler does not finish this input, or needs more memory than there is" + kUnchanged;
-          show(refusal);
-          return kFailed;
-        case Checker::Verdict::kInterrupted: say("interrupted"); return kFailed;
-      }
-      if (!missing.empty()) {
+  /// Has the checker compile the code. Returns how execute() ends, or nullopt if the code may be compiled here.
+  std::optional<Result> refused_by_checker(const std::string& code, bool quiet) {
+    std::error_code error;
+    const std::string folder = std::filesystem::current_path(error).string();
+    const Checker::Verdict verdict = checker.check((last_ok ? "ok\n" : "failed\n") + folder + '\n' + code);
+    static const char* const kUnchanged = "; nothing was run, and the session is as it was before\n";
+    switch (verdict.end) {
+      case Checker::Verdict::kPassed: {
+        const std::string missing = unlinkable(verdict.text);
+        if (missing.empty()) return std::nullopt;
         checker.stop();
         say("error: " + missing);
         return kFailed;
       }
-      if (verdict.end == Checker::Verdict::kRefused || verdict.end == Checker::Verdict::kCrashed) {
-        if (!quiet) show(refusal);
-        return kNotParsed;
-      }
+      case Checker::Verdict::kNoCopy: return std::nullopt;
+      case Checker::Verdict::kRefused: refusal = Messages::shown(verdict.text); break;
+      case Checker::Verdict::kCrashed:
+        refusal.text =
+            where + "error: the compiler crashes on this input (" + strsignal(verdict.signal) + ")" + kUnchanged;
+        break;
+      case Checker::Verdict::kEndless:
+        refusal.text =
+            where + "error: the compiler does not finish this input, or needs more memory than there is" + kUnchanged;
+        show(refusal);
+        return kFailed;
+      case Checker::Verdict::kInterrupted: say("interrupted"); return kFailed;
     }
+    if (!quiet) show(refusal);
+    return kNotParsed;
+  }
+
+  /// Runs what was parsed. Prints its error; returns whether there was none.
+  bool run_parsed(clang::PartialTranslationUnit& parsed) {
+    const Guarded result = guarded([&] {
+      llvm::Error e = clang_->Execute(parsed);
+      kassette_repl_leave();
+      if (!e) return true;
+      say("error: " + llvm::toString(std::move(e)));
+      return false;
+    });
+    std::cout.flush();
+    if (!result.error.empty()) say_at(result.at, result.error);
+    return result.ok;
+  }
+
+  /// Checks, parses, then runs. Only the errors of an attempt that is not `quiet` are shown.
+  Result execute(const std::string& code, bool quiet = false, bool check_first = true) {
+    refusal = {};
+    if (check_first)
+      if (const std::optional<Result> refused = refused_by_checker(code, quiet)) return *refused;
     auto parsed = clang_->Parse(code);
     refusal = messages->take();
     if (!parsed) {  // a file that is included has changed since the checker read it
@@ -258,25 +326,40 @@ struct Interpreter::Impl {
       return kNotParsed;
     }
     std::cerr << refusal.text << std::flush;  // warnings
+    std::string missing;
     if (parsed->TheModule) export_internal(parsed->TUPart, *parsed->TheModule);
     if (parsed->TheModule && !check_first) missing = unlinkable(undefined(*parsed->TheModule));
-    bool ok = missing.empty();
-    if (!ok) say("error: " + missing);
-    if (ok && parsed->TheModule) {
-      Guarded result = guarded([&] {
-        llvm::Error e = clang_->Execute(*parsed);
-        kassette_repl_leave();
-        if (!e) return true;
-        say("error: " + llvm::toString(std::move(e)));
-        return false;
-      });
-      std::cout.flush();
-      if (!result.error.empty()) say_at(result.place, result.error);
-      ok = result.ok;
+    if (!missing.empty()) say("error: " + missing);
+    last_ok = missing.empty() && (!parsed->TheModule || run_parsed(*parsed));
+    names->declared(parsed->TUPart, last_ok);
+    return last_ok ? kRan : kFailed;
+  }
+
+  /// Runs the input from in.shown on as an expression whose value is shown, or else as a statement. Returns nullopt if
+  /// it is a declaration.
+  std::optional<bool> show_value(const Input& in, const Wrapper& wrapper) {
+    const std::string& code = wrapper.code;
+    Result result =
+        execute(wrapper.enter() + wrapper.function(in.shown, code.size(), "\n))", "::kassette::repl::show((\n"),
+                /*quiet=*/true);
+    if (result != kNotParsed) return result == kRan;
+    if (!in.names.empty()) return std::nullopt;
+    Messages::Shown shown = refusal;
+    // The error is about the code around the user's, or has no text.
+    const bool ours = shown.text.find("shown_") != std::string::npos ||
+                      shown.text.find("::kassette::repl::show((") != std::string::npos || shown.error.empty();
+    if (ours) {
+      const bool sure = !in.statements.empty() && in.statements.back().begin == in.shown;
+      result = execute(wrapper.enter() + (sure ? wrapper.function(in.shown, code.size())
+                                               : wrapper.mark(in.shown) + code.substr(in.shown) + "\n;"),
+                       /*quiet=*/true);
+      if (result != kNotParsed) return result == kRan;
+      shown = refusal;
     }
-    names->declared(parsed->TUPart, ok);
-    last_ok = ok;
-    return ok ? kRan : kFailed;
+    // of type void?
+    result = execute(wrapper.enter() + wrapper.function(in.shown, code.size(), "\n)", "(\n"), /*quiet=*/true);
+    if (result == kNotParsed) show(shown);
+    return result == kRan;
   }
 
   std::string hint(const std::string& error) {
@@ -284,13 +367,13 @@ struct Interpreter::Impl {
   }
 };
 
-Interpreter::Interpreter(const Settings& settings) : impl_(new Impl) {
+Interpreter::Interpreter(const InterpreterOptions& options) : impl_(new Impl) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::InitializeNativeTargetAsmParser();  // `asm` in a line or a header
-  static std::string include = "-I" + settings.include_dir;
-  // For Note [Places]: line tables. Without the last, a template parameter of a template takes what it should not, and
-  // xtensor is ambiguous.
+  static std::string include = "-I" + options.include_dir;
+  // For Note [Source lines]: line tables. Without the last, a template parameter of a template takes what it should
+  // not, and xtensor is ambiguous.
   std::vector<const char*> arguments = {"-std=c++17",
                                         "-gline-tables-only",
                                         "-xc++",
@@ -308,21 +391,21 @@ Interpreter::Interpreter(const Settings& settings) : impl_(new Impl) {
   if (!made) throw std::runtime_error("clang's interpreter does not start: " + llvm::toString(made.takeError()));
   impl_->clang_ = std::move(*made);
   impl_->names.emplace(impl_->compiler());
-  impl_->locations = settings.locations;
-  impl_->colour = settings.colour;
+  impl_->locations = options.locations;
+  impl_->colour = options.colour;
   auto& diagnostics = impl_->compiler().getDiagnostics();
-  auto* options = &diagnostics.getDiagnosticOptions();
-  options->ShowColors = settings.colour;
-  options->ShowLocation = settings.locations;
-  options->ShowColumn = settings.locations;
-  options->ShowLineNumbers = 0;
-  options->ShowNoteIncludeStack = 0;
-  options->SnippetLineLimit = 4;
+  auto* shown = &diagnostics.getDiagnosticOptions();
+  shown->ShowColors = options.colour;
+  shown->ShowLocation = options.locations;
+  shown->ShowColumn = options.locations;
+  shown->ShowLineNumbers = 0;
+  shown->ShowNoteIncludeStack = 0;
+  shown->SnippetLineLimit = 4;
   diagnostics.setShowOverloads(clang::Ovl_Best);
-  impl_->messages = new Messages(options);
+  impl_->messages = new Messages(shown);
   impl_->messages->BeginSourceFile(impl_->compiler().getLangOpts(), &impl_->compiler().getPreprocessor());
   diagnostics.setClient(impl_->messages, true);
-  if (impl_->execute(settings.prelude, /*quiet=*/false, /*check_first=*/false) != Impl::kRan)
+  if (impl_->execute(options.prelude, /*quiet=*/false, /*check_first=*/false) != Impl::kRan)
     throw std::runtime_error("the headers of kassette do not compile");
   impl_->names->keep_all();
   impl_->in_user_code = true;
@@ -335,97 +418,38 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
   if (self.locations) self.where = file + ":" + std::to_string(line) + ": ";
   self.input = code;
   if (!self.locations) self.type(code, file, line);
-  Input in = read_input(code);
+  const Input in = read_input(code);
   if (in.tokens.empty()) return true;
-  auto mark = [&](std::size_t offset) {
-    return "#line " +
-           std::to_string(line + std::count(code.begin(), code.begin() + static_cast<std::ptrdiff_t>(offset), '\n')) +
-           " \"" + file + "\"\n";
-  };
-  // An initialiser as well: `f();` at the top may be read as a declaration.
-  auto enter = [&] { return "const int shown_" + std::to_string(++self.serial) + " = kassette_repl_enter();\n"; };
+  const Wrapper wrapper{code, file, line, self.serial};
   if (in.tokens[0].text == "#") {
     // The lines of a header that is pasted are no file; clang 19 crashes on it.
     if (in.tokens.size() == 3 && in.tokens[1].text == "pragma" && in.tokens[2].text == "once") return true;
-    return self.execute(enter() + mark(0) + code) == Impl::kRan;
+    return self.execute(wrapper.enter() + wrapper.mark(0) + code) == Impl::kRan;
   }
   const bool else_may_follow = std::exchange(self.else_may_follow, false);
   if (in.tokens[0].text == "else") {
-    if (!else_may_follow) {
-      self.say("error: there is no `if` in the line before that this `else` could belong to");
-      return false;
-    }
-    const bool again = in.tokens.size() > 1 && in.tokens[1].text == "if";
-    const std::string rest = std::string(in.tokens[0].end, ' ') + code.substr(in.tokens[0].end);
-    return run("if (::kassette_repl_take_else())" + std::string(again ? "\n" : " {\n") + rest + (again ? "" : "\n}"),
-               file, line - 1);
-  }
-  // Note [Statements]
-  // clang 19 crashes on many a statement at the top: one that begins with an operator or a parenthesis, has a lambda
-  // inside, or an error inside of a lambda. So what is a statement beyond doubt, and what is shown, becomes the body of
-  // a function, called by an initialiser.
-  const bool lambda = has_lambda(in);
-  if (!in.broken.empty()) {
-    self.say("error: " + in.broken);
+    if (else_may_follow) return run(with_if(in, code), file, line - 1);
+    self.say("error: there is no `if` in the line before that this `else` could belong to");
     return false;
   }
-  if (std::string list = python_list(code, in); !list.empty()) {
-    self.say("error: " + list);
+  if (const std::string broken = in.broken.empty() ? python_list(code, in) : in.broken; !broken.empty()) {
+    self.say("error: " + broken);
     return false;
   }
   std::cerr << hints_on_commas(in) << std::flush;
-  // Not a const variable: those are initialised before the others of their input.
-  auto function = [&](std::size_t begin, std::size_t end, const char* after = "", const char* before = "") {
-    std::string name = "shown_" + std::to_string(++self.serial), value = "shown_" + std::to_string(++self.serial);
-    return "static void " + name + "() {\n" + before + mark(begin) + code.substr(begin, end - begin) + after +
-           "\n;}\nint " + value + " = (" + name + "(), 0);\n";
-  };
-  std::size_t begin = 0;
   if (in.shown != std::string::npos) {
     if (in.shown > 0 && !run(code.substr(0, in.shown), file, line)) return false;
     self.input = code;
-    begin = in.shown;
-    auto result =
-        self.execute(enter() + function(in.shown, code.size(), "\n))", "::kassette::repl::show((\n"), /*quiet=*/true);
-    if (result != Impl::kNotParsed) return result == Impl::kRan;
-    Messages::Shown refusal = self.refusal;
-    // Speaks of what stands around the user's words, or of nothing that could be said.
-    const bool ours = refusal.text.find("shown_") != std::string::npos ||
-                      refusal.text.find("::kassette::repl::show((") != std::string::npos || refusal.error.empty();
-    if (in.names.empty() && ours) {
-      const bool sure = !in.statements.empty() && in.statements.back().begin == in.shown;
-      result = self.execute(
-          enter() + (sure ? function(in.shown, code.size()) : mark(in.shown) + code.substr(in.shown) + "\n;"),
-          /*quiet=*/true);
-      if (result != Impl::kNotParsed) return result == Impl::kRan;
-      refusal = self.refusal;
-    }
-    if (in.names.empty()) {  // of type void?
-      result = self.execute(enter() + function(in.shown, code.size(), "\n)", "(\n"), /*quiet=*/true);
-      if (result == Impl::kNotParsed) self.show(refusal);
-      return result == Impl::kRan;
-    }
+    if (const std::optional<bool> ran = self.show_value(in, wrapper)) return *ran;
   }
-  std::vector<Input::Piece> statements;
-  for (const Input::Piece& piece : in.statements)
-    if (piece.begin >= begin && in.shown == std::string::npos) statements.push_back(piece);
-  std::string body;
-  for (const Input::Piece& piece : statements) {
-    if (code.find_first_not_of(" \t\n", begin) < piece.begin)
-      body += mark(begin) + code.substr(begin, piece.begin - begin) + "\n";
-    body += function(piece.begin, piece.end,
-                     in.takes_else && &piece == &statements.back() ? "\nelse ::kassette_repl_else();" : "");
-    begin = piece.end;
-  }
-  const bool rest = code.find_first_not_of(" \t\n", begin) != std::string::npos;
-  if (rest) body += mark(begin) + code.substr(begin) + (in.closed ? "" : "\n;");
+  std::string body = wrapper.statements(in);
   // Else clang would put off a variable of internal linkage until it is used, and its initialiser until after that. See
   // Note [Closures].
   const std::string& first = in.tokens[0].text;
   if (!in.names.empty() && (first == "auto" || first == "const" || first == "static")) body = "[[gnu::used]]\n" + body;
-  if (self.names->redefines(in) || (lambda && !in.names.empty()))
+  if (self.names->redefines(in) || (has_lambda(in) && !in.names.empty()))
     body = "inline namespace line_" + std::to_string(++self.serial) + " {\n" + body + "\n}";
-  const bool ran = self.execute(enter() + body) == Impl::kRan;
+  const bool ran = self.execute(wrapper.enter() + body) == Impl::kRan;
   self.else_may_follow = ran && in.takes_else;
   return ran;
 }

@@ -6,22 +6,24 @@
 
 namespace repl {
 
-struct Settings {
+/// How to start an Interpreter.
+struct InterpreterOptions {
   std::string include_dir;  // where <kassette/...> is
   std::string prelude;      // what every session begins with
   bool colour = false;
-  /// Names as they stand in messages: "script.cpp:3: error". False at a terminal, where the line is in sight.
+  /// Whether messages begin with the place: "script.cpp:3: error". False at a terminal, where the line is in sight.
   bool locations = false;
 };
 
+/// A session of clang's interpreter: runs code, completes names, undoes declarations.
 class Interpreter {
  public:
   /// Throws std::runtime_error where clang cannot start.
-  explicit Interpreter(const Settings& settings);
+  explicit Interpreter(const InterpreterOptions& options);
   ~Interpreter();
-  /// Runs a piece of input that begins at a line of a file. What it has to say of errors is on standard error by then.
+  /// Runs a piece of input that begins at `line` of `file`. Errors have been written to standard error when it returns.
   bool run(const std::string& code, const std::string& file, int line);
-  /// A whole file, and its main().
+  /// Compiles a whole file, and runs its main().
   bool run_program(const std::string& code, const std::string& file, const std::vector<std::string>& arguments,
                    int* status);
   /// The names that fit behind "K::so", "x.sh", "so": what is to be added, and the whole name.
@@ -29,10 +31,10 @@ class Interpreter {
     std::string rest, name;
   };
   std::vector<Completion> complete(const std::string& text);
-  /// What the last input that declared something declared goes, and what it hid comes back. The names; empty where
-  /// there is none.
+  /// Removes the declarations of the last input that declared something, and restores what they hid. Returns their
+  /// names; empty if there are none.
   std::string undo();
-  /// The declaration of a name of the session, as it would be written in a header; empty where there is none.
+  /// The declaration of a name of the session, as it would be written in a header; empty if there is none.
   std::string declaration(const std::string& name);
 
  private:

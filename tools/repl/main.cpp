@@ -166,7 +166,7 @@ class Session {
 
   Options options_;
   repl::Interpreter interpreter_;
-  std::vector<repl::Entry> entries_;
+  std::vector<repl::DocEntry> entries_;
   bool timed_ = false, quits_ = false;
 };
 

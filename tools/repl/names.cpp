@@ -14,7 +14,7 @@
 namespace repl {
 namespace {
 
-/// What stands behind a name: a namespace, or the class of a variable.
+/// The scope that a name stands for: a namespace, or the class of a variable.
 clang::DeclContext* scope_of(clang::NamedDecl* d) {
   d = d->getUnderlyingDecl();
   if (auto* alias = llvm::dyn_cast<clang::NamespaceAliasDecl>(d)) return alias->getNamespace();
@@ -87,7 +87,7 @@ void Names::unhide(const Hidden& h) {
   if (auto* map = top()->getLookupPtr()) (*map)[h.decl->getDeclName()].addOrReplaceDecl(h.decl);
 }
 
-/// Whether a type is meant by the words before a name: `a * b` declares nothing where a is a variable.
+/// Whether the words before a name are a type: `a * b` declares nothing if a is a variable.
 bool Names::names_type(const std::string& words) {
   Input in = read_input(words + ";");
   for (const Token& t : in.tokens) {
@@ -130,7 +130,7 @@ void Names::declared(clang::DeclContext* part, bool ok) {
   };
   collect(collect, part);
   std::set<std::string> names;
-  Step step;
+  Change change;
   for (clang::NamedDecl* d : fresh) {
     std::string name = d->getNameAsString();
     if (name.rfind("shown_", 0) == 0) continue;
@@ -142,21 +142,21 @@ void Names::declared(clang::DeclContext* part, bool ok) {
       for (clang::NamedDecl* old : find(d->getDeclName()))
         if (hideable(old) && std::find(fresh.begin(), fresh.end(), old) == fresh.end() &&
             old->getCanonicalDecl() != d->getCanonicalDecl())
-          step.hidden.push_back(hide(old));
-    step.shown.push_back({d, in_resolver(d)});
+          change.hidden.push_back(hide(old));
+    change.shown.push_back({d, in_resolver(d)});
     names.insert(name);
   }
-  for (const std::string& name : names) step.names += (step.names.empty() ? "" : ", ") + name;
-  if (!names.empty()) steps_.push_back(std::move(step));
+  for (const std::string& name : names) change.names += (change.names.empty() ? "" : ", ") + name;
+  if (!names.empty()) changes_.push_back(std::move(change));
 }
 
 std::string Names::undo() {
-  if (steps_.empty()) return "";
-  Step step = std::move(steps_.back());
-  steps_.pop_back();
-  for (const Hidden& h : step.shown) hide(h.decl);
-  for (const Hidden& h : step.hidden) unhide(h);
-  return step.names;
+  if (changes_.empty()) return "";
+  Change change = std::move(changes_.back());
+  changes_.pop_back();
+  for (const Hidden& h : change.shown) hide(h.decl);
+  for (const Hidden& h : change.hidden) unhide(h);
+  return change.names;
 }
 
 // -- looking up -------------------------------------------------------------------------------------------------------

@@ -1,5 +1,4 @@
-// tools/repl/names.h - the names of a session: declared again, taken back, looked up. Like interpreter.cpp it knows
-// clang.
+// tools/repl/names.h - the names of a session: declared again, undone, looked up. Includes clang's headers.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,16 +13,18 @@
 
 namespace repl {
 
+/// The names that a session has declared: lookup, redefinition, undo.
 class Names {
  public:
   explicit Names(clang::CompilerInstance& compiler) : compiler_(compiler) {}
   std::vector<clang::NamedDecl*> find(const std::string& name);
   /// Whether the input declares a name again: then it goes into a namespace of its own.
   bool redefines(const Input& in);
-  /// The new names take the place of the old ones; after a failure the old ones stay.
+  /// Call after running an input, whose declarations are `part`: if `ok`, its names hide earlier ones of the same
+  /// spelling, else they are hidden themselves.
   void declared(clang::DeclContext* part, bool ok);
   /// What was declared up to now is the session's own and is not undone.
-  void keep_all() { steps_.clear(); }
+  void keep_all() { changes_.clear(); }
   /// Whether the namespace or class of a name has a member.
   bool has_member(const std::string& name, const std::string& member);
   std::string undo();
@@ -36,7 +37,8 @@ class Names {
     clang::NamedDecl* decl;
     bool in_scope;
   };
-  struct Step {
+  /// What one input changed: the declarations that it showed and hid, and their names as undo() tells them.
+  struct Change {
     std::vector<Hidden> shown, hidden;
     std::string names;
   };
@@ -50,7 +52,7 @@ class Names {
   bool names_type(const std::string& words);
 
   clang::CompilerInstance& compiler_;
-  std::vector<Step> steps_;  // those that declared something
+  std::vector<Change> changes_;
 };
 
 }  // namespace repl

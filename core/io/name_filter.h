@@ -1,4 +1,4 @@
-// core/io/wanted.h - which arrays of a file a call of load asks for.
+// core/io/name_filter.h - which arrays of a file a call of load asks for.
 #pragma once
 #include <kassette/io.h>
 
@@ -10,17 +10,17 @@
 namespace kassette::io {
 
 /// The arrays in a list of names, or all.
-class Wanted {
+class NameFilter {
  public:
   /// Null stands for all arrays.
-  explicit Wanted(const Names* names) : all_(!names) {
+  explicit NameFilter(const Names* names) : all_(!names) {
     for (std::int64_t i = 0; names && i < names->size(); ++i) {
       if (!(*names)[i].given()) fail<ValueError>({"load"}, "None is not a name of an array");
       found_[string_of((*names)[i])] = false;
     }
   }
   /// To be called for each array of the file; returns whether it is wanted.
-  bool take(const std::string& name) {
+  bool match(const std::string& name) {
     if (all_) return true;
     if (there_.size() <= kShown)
       there_ += text(there_.empty() ? "" : ", ", there_.size() < kShown ? "'" + name + "'" : "...");

@@ -1,5 +1,5 @@
-// ops/normalization_walk.cpp - any shape and axes as rows and columns, for the loops of batch normalisation.
-#include "ops/normalization_walk.h"
+// ops/normalization_matrix.cpp - any shape and axes as a matrix, for the loops of batch normalisation.
+#include "ops/normalization_matrix.h"
 
 #include <numeric>
 
@@ -18,7 +18,7 @@ Folded::Folded(const CoalescedAxes& r) {
   fits = i == r.n;
 }
 
-Walk::Walk(const Folded& folded, int element_size) : f(folded) {
+ChannelMatrix::ChannelMatrix(const Folded& folded, int element_size) : f(folded) {
   constexpr std::int64_t kLongRun = 64, kFewRows = 8, kWide = 64, kMaxStream = 16 << 20;
   stream = f.batch * slab() * element_size >= kMaxStream;
   by_rows = f.inner >= kLongRun || (f.inner > 1 && f.outer < kFewRows);
@@ -40,7 +40,7 @@ Walk::Walk(const Folded& folded, int element_size) : f(folded) {
       std::max<std::int64_t>(kFewRows, std::min<std::int64_t>(1024, (1 << 16) / std::max<std::int64_t>(width, 1)));
 }
 
-Order::Order(const TensorSpec& x, unsigned reduced) : folded_(CoalescedAxes(x, reduced)) {
+ReducedLast::ReducedLast(const TensorSpec& x, unsigned reduced) : folded_(CoalescedAxes(x, reduced)) {
   if (folded_.fits) return;
   std::int64_t strides[kMaxRank], to = x.numel();
   row_strides(x, strides);
@@ -49,8 +49,8 @@ Order::Order(const TensorSpec& x, unsigned reduced) : folded_(CoalescedAxes(x, r
     for (int i = 0; i < x.rank; ++i) {
       if ((reduced >> i & 1) != last) continue;
       to /= x.dims[i];
-      there_.push(x.dims[i], strides[i], to);
-      back_.push(x.dims[i], to, strides[i]);
+      to_last_.push(x.dims[i], strides[i], to);
+      to_original_.push(x.dims[i], to, strides[i]);
       apart.push(x.dims[i], last);
     }
   folded_ = Folded(apart);

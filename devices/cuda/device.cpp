@@ -1,4 +1,4 @@
-// devices/cuda/backend.cpp - a CUDA device: memory, copies, waiting, errors.
+// devices/cuda/device.cpp - a CUDA device: memory, copies, waiting, errors.
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -36,7 +36,7 @@ const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void*
                                    return nullptr;
                                  },
                                  [](void* of, void* block, std::int64_t) noexcept {
-                                   const CUcontext context = static_cast<CudaBackend*>(of)->context();
+                                   const CUcontext context = static_cast<CudaDevice*>(of)->context();
                                    CUcontext before = nullptr;
                                    driver().get_current(&before);
                                    if (before != context) driver().set_current(context);
@@ -56,9 +56,9 @@ void ask_for_peer_access(int device, int peer) {
     cudaGetLastError();  // it was enabled already, or is refused
 }
 
-MemorySource memory_of(CudaBackend* device) {
+MemorySource memory_of(CudaDevice* device) {
   MemorySource source = device_memory;
-  source.of = device;
+  source.context = device;
   return source;
 }
 
@@ -69,7 +69,7 @@ void check(cudaError_t error, const char* what) {
   throw DeviceError(what, "", (std::string("CUDA says: ") + cudaGetErrorString(error)).c_str());
 }
 
-Current::Current(CudaBackend& device) : before_(nullptr), changed_(false) {
+Current::Current(CudaDevice& device) : before_(nullptr), changed_(false) {
   device.check_alive();
   driver().get_current(&before_);
   if (before_ == device.context()) return;
@@ -82,19 +82,20 @@ Current::~Current() {
   if (changed_) driver().set_current(before_);
 }
 
-CudaBackend::CudaBackend(int index)
+CudaDevice::CudaDevice(int index)
     : index_(index),
       waits_(is_set("KASSETTE_CUDA_SYNC")), own_{.device = this, .handle = nullptr, .number = 0, .ours = true} {
-  if (driver().retain(&context_, index) != CUDA_SUCCESS) throw DeviceError("its context cannot be had");
+  if (driver().retain(&context_, index) != CUDA_SUCCESS) throw DeviceError("cannot get its primary context");
   Current now(*this);
   cuda::check(cudaStreamCreateWithFlags(&own_.handle, cudaStreamNonBlocking), "cuda");
   faults_.open();
-  cache_ = new BlockCache(Device(Device::kCuda, static_cast<std::uint8_t>(index)), memory_of(this), Keeps::everything);
+  cache_ =
+      new BlockCache(Device(Device::kCuda, static_cast<std::uint8_t>(index)), memory_of(this), CachePolicy::keep_all);
 }
 
-// - memory and copies -------------------------------------------------------------------------------------------------
+// ---- memory and copies ----------------------------------------------------------------------------------------------
 
-void* CudaBackend::allocate(std::int64_t bytes) {
+void* CudaDevice::allocate(std::int64_t bytes) {
   Current now(*this);
   if (const DeviceStream& s = current(); s.base) {
     if (void* block = cache_->try_allocate(bytes, s.number, s.base->number)) return block;
@@ -107,15 +108,15 @@ void* CudaBackend::allocate(std::int64_t bytes) {
     throw;
   }
 }
-void CudaBackend::release(void* data, std::int64_t bytes) noexcept {
+void CudaDevice::release(void* data, std::int64_t bytes) noexcept {
   const DeviceStream& s = current();
   cache_->release(data, bytes, s.awaits_graph.load(std::memory_order_acquire) ? s.captured->number : s.number);
 }
-void CudaBackend::set_memory_limit(std::int64_t bytes) {
+void CudaDevice::set_memory_limit(std::int64_t bytes) {
   Current now(*this);
   cache_->set_limit(bytes);
 }
-void CudaBackend::empty_cache() {
+void CudaDevice::empty_cache() {
   Current now(*this);
   cache_->trim();
   trim_pinned();
@@ -123,9 +124,9 @@ void CudaBackend::empty_cache() {
 
 /// The caller may overwrite `from` when this returns: up to kMostStaged bytes go through a pinned buffer; for more, or
 /// without pinned memory, the host waits for the copy.
-void CudaBackend::copy_from_host(void* to, const void* from, std::int64_t bytes) {
+void CudaDevice::copy_from_host(void* to, const void* from, std::int64_t bytes) {
   struct Staged {
-    CudaBackend* device;
+    CudaDevice* device;
     void* data;
     std::int64_t bytes;
   };
@@ -147,7 +148,7 @@ void CudaBackend::copy_from_host(void* to, const void* from, std::int64_t bytes)
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, current().handle), "to");
   wait(&current(), "to");
 }
-void CudaBackend::copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) {
+void CudaDevice::copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) {
   try {
     Current now(*this);
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, current().handle), "to");
@@ -159,19 +160,19 @@ void CudaBackend::copy_from_host_later(void* to, const void* from, std::int64_t 
   else release_after(current(), keep);
   launched("to");
 }
-void CudaBackend::copy_to_host(void* to, const void* from, std::int64_t bytes) {
+void CudaDevice::copy_to_host(void* to, const void* from, std::int64_t bytes) {
   leave_capture();
   Current now(*this);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, current().handle), "to");
   wait(&current(), "to");
 }
-void CudaBackend::copy(void* to, const void* from, std::int64_t bytes, const char* what) {
+void CudaDevice::copy(void* to, const void* from, std::int64_t bytes, const char* what) {
   Current now(*this);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, current().handle), what);
   launched(what);
 }
-void CudaBackend::copy_from(DeviceBackend& other, void* to, const void* from, std::int64_t bytes) {
-  auto& source = static_cast<CudaBackend&>(other);
+void CudaDevice::copy_from(CudaDeviceApi& other, void* to, const void* from, std::int64_t bytes) {
+  auto& source = static_cast<CudaDevice&>(other);
   source.leave_capture();
   leave_capture();
   order(source.current(), current());
@@ -184,14 +185,14 @@ void CudaBackend::copy_from(DeviceBackend& other, void* to, const void* from, st
   }
   order(current(), source.current());  // so that the source may be freed now
 }
-void CudaBackend::zero(void* to, std::int64_t bytes, const char* what) {
+void CudaDevice::zero(void* to, std::int64_t bytes, const char* what) {
   if (bytes == 0) return;
   Current now(*this);
   check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), current().handle), what);
   launched(what);
 }
 
-void CudaBackend::release_after(DeviceStream& stream, Owner keep) {
+void CudaDevice::release_after(DeviceStream& stream, Owner keep) {
   const BesideCapture allowed;
   std::optional<Current> now;
   cudaEvent_t passed = nullptr;
@@ -210,7 +211,7 @@ void CudaBackend::release_after(DeviceStream& stream, Owner keep) {
   }
 }
 /// The device is current.
-void CudaBackend::release_passed() noexcept {
+void CudaDevice::release_passed() noexcept {
   for (;;) {
     Later next;
     {
@@ -225,9 +226,9 @@ void CudaBackend::release_passed() noexcept {
   }
 }
 
-// - waiting and errors ------------------------------------------------------------------------------------------------
+// ---- waiting and errors ---------------------------------------------------------------------------------------------
 
-void CudaBackend::wait(DeviceStream* stream, const char* what) {
+void CudaDevice::wait(DeviceStream* stream, const char* what) {
   leave_capture();
   if (stream) stream = &launched_on(*stream);
   std::unique_lock<std::recursive_mutex> lock(capture_.mutex, std::defer_lock);
@@ -235,15 +236,15 @@ void CudaBackend::wait(DeviceStream* stream, const char* what) {
   Current now(*this);
   check(stream ? cudaStreamSynchronize(stream->handle) : cudaDeviceSynchronize(), what);
   release_passed();
-  faults_.say(/*late=*/!waits_);
+  faults_.throw_reported(/*asynchronous=*/!waits_);
 }
-void CudaBackend::launched(const char* what) {
+void CudaDevice::launched(const char* what) {
   launched_[n_launched_.fetch_add(1, std::memory_order_relaxed) % kRemembered].store(what, std::memory_order_relaxed);
   if (waits_) wait(&current(), what);
   else if (current().base && ++capture_.enqueued == kMostCaptured) leave_capture();
 }
 
-std::string CudaBackend::launched_last() const {
+std::string CudaDevice::launched_last() const {
   const unsigned n = n_launched_.load();
   std::string words;
   for (unsigned i = 1; i <= kRemembered && i <= n; ++i) {
@@ -255,7 +256,7 @@ std::string CudaBackend::launched_last() const {
   return words;
 }
 
-void CudaBackend::fail(cudaError_t error, const char* what) {
+void CudaDevice::fail(cudaError_t error, const char* what) {
   std::string words = std::string("CUDA says: ") + cudaGetErrorString(error);
   // Reading the error of a call clears it. The error of a kernel is sticky: every call returns it until the process
   // ends.
@@ -275,20 +276,20 @@ void CudaBackend::fail(cudaError_t error, const char* what) {
   }
   throw DeviceError(what, "", words.c_str());
 }
-void CudaBackend::fail_lost() { throw DeviceError(lost_words_.c_str()); }
+void CudaDevice::fail_lost() { throw DeviceError(lost_words_.c_str()); }
 
-void CudaBackend::check(cublasStatus_t status, const char* what) {
+void CudaDevice::check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const BesideCapture allowed;
-  const cudaError_t error =
-      cudaStreamQuery(launched_on(current()).handle);  // the product may have met the error of an earlier kernel
+  // The product may have met the error of an earlier kernel.
+  const cudaError_t error = cudaStreamQuery(launched_on(current()).handle);
   if (error != cudaSuccess && error != cudaErrorNotReady) fail(error, what);
   throw DeviceError(what, "", (std::string("cuBLAS says: ") + cublasGetStatusString(status)).c_str());
 }
 
-// - products ----------------------------------------------------------------------------------------------------------
+// ---- products -------------------------------------------------------------------------------------------------------
 
-cublasHandle_t CudaBackend::blas(std::unique_lock<std::mutex>* lock) {
+cublasHandle_t CudaDevice::blas(std::unique_lock<std::mutex>* lock) {
   if (!current().blas) leave_capture();
   DeviceStream& s = current();
   *lock = std::unique_lock<std::mutex>(s.blas_mutex);
@@ -298,7 +299,7 @@ cublasHandle_t CudaBackend::blas(std::unique_lock<std::mutex>* lock) {
 }
 
 /// A handle for each stream, with its own workspace: otherwise the bits of cuBLAS may differ from run to run.
-cublasHandle_t CudaBackend::make_blas(cudaStream_t stream, void* workspace) {
+cublasHandle_t CudaDevice::make_blas(cudaStream_t stream, void* workspace) {
   cublasHandle_t handle;
   check(cublasCreate(&handle), "matmul");
   try {

@@ -1,4 +1,5 @@
-// core/engine_access.h - the library's access to engine::Call and engine::Value, the interface of external backends.
+// core/external_backend_access.h - the library's access to engine::Call and engine::Value, the interface of external
+// backends.
 #pragma once
 #include <exception>
 
@@ -9,7 +10,7 @@
 namespace kassette {
 
 /// Makes and opens the opaque objects that are passed to an external backend.
-struct EngineAccess {
+struct ExternalBackendAccess {
   using RunNative = engine::Value (*)(const void* call);
   static engine::Call call(const char* name, const engine::Value* args, int n_args, RunNative run, const void* native) {
     engine::Call c(name, args, n_args);
@@ -19,8 +20,8 @@ struct EngineAccess {
   }
   /// The code that a value holds; null if it holds something else.
   static const engine::Code* code(const engine::Value& value);
-  /// A call into a backend in progress. `passing` is an exception of our own engine, or of user code that the backend
-  /// calls: if the backend lets it through, it is not reported as the backend's failure.
+  /// A call into a backend in progress. `passing` is an exception of the built-in backend, or of user code that the
+  /// backend calls: if the backend lets it through, it is not reported as the backend's failure.
   struct Frame {
     std::exception_ptr passing;
   };

@@ -1,6 +1,6 @@
-// nn_backend/engines.cpp - loading the backend that the configuration names: our own, a factory registered by the
-// program, or a library.
-#include "nn_backend/engines.h"
+// nn_backend/load_backend.cpp - loading the backend that the configuration names: the built-in one, a factory
+// registered by the program, or a library.
+#include "nn_backend/load_backend.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -151,7 +151,7 @@ const ExternalBackend* accept(const std::string& name, const engine::Table& tabl
   return r.backends.back().get();
 }
 
-/// The names that are our own engine, and their banners. kassette.keras is the backend of Python's Keras, whose
+/// The names of the built-in backend, and their banners. kassette.keras is the backend of Python's Keras, whose
 /// keras.json and environment C++ programs share.
 constexpr struct {
   const char* name;
@@ -162,7 +162,7 @@ constexpr struct {
              {"theano", "Using Theano backend."},
              {"cntk", "Using CNTK backend"}};
 
-/// True for a name of our own engine; announces it.
+/// True for a name of the built-in backend; announces it.
 bool is_ours(const std::string& name) {
   for (const auto& ours : kOurs) {
     if (name != ours.name) continue;

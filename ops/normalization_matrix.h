@@ -1,5 +1,4 @@
-// ops/normalization_walk.h - traversal of memory in batch normalisation: any axes as rows and columns, on several
-// threads.
+// ops/normalization_matrix.h - any shape and axes as a matrix, for batch normalisation on several threads.
 #pragma once
 #include "ops/fold.h"
 #include "ops/normalization_loops.h"
@@ -14,41 +13,41 @@ struct Folded {
   explicit Folded(const CoalescedAxes& runs);
 };
 
-/// For shapes whose kept and reduced axes alternate more often than Folded has room for: there() copies a tensor with
-/// the reduced axes last, back() undoes that. Not needed if moves() is false.
-class Order {
+/// For shapes whose kept and reduced axes alternate more often than Folded has room for: move_last() copies a tensor so
+/// that the reduced axes are last, move_back() undoes that. Not needed if moves() is false.
+class ReducedLast {
  public:
-  Order(const TensorSpec& x, unsigned reduced);
+  ReducedLast(const TensorSpec& x, unsigned reduced);
   const Folded& folded() const { return folded_; }
-  bool moves() const { return there_.rank > 0; }
+  bool moves() const { return to_last_.rank > 0; }
   template <class T>
-  void there(const T* from, T* to) const {
-    copy_strided(there_, reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), sizeof(T));
+  void move_last(const T* from, T* to) const {
+    copy_strided(to_last_, reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), sizeof(T));
   }
   template <class T>
-  void back(const T* from, T* to) const {
-    copy_strided(back_, reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), sizeof(T));
+  void move_back(const T* from, T* to) const {
+    copy_strided(to_original_, reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), sizeof(T));
   }
 
  private:
   Folded folded_;
-  Strided there_, back_;
+  Strided to_last_, to_original_;
 };
 
 // Note [Rows and columns]
 // If each channel has long runs of memory (channels first, layer normalisation), the matrix has a row for each run, and
 // parameters per row. Otherwise it has a column for each channel, and parameters per column. The elements of a short
 // run are columns of their own, and a few channels (an image has 3) are repeated side by side, so that vectors are
-// full; the last row is then incomplete, the tail, if the repetitions do not divide the outer size. Walk is that
-// matrix.
-struct Walk {
+// full; the last row is then incomplete, the tail, if the repetitions do not divide the outer size. ChannelMatrix is
+// that matrix.
+struct ChannelMatrix {
   Folded f;
   bool by_rows, stream;
   std::int64_t repeat = 1;             // by columns: how often the channels are repeated side by side
   std::int64_t rows, width, tail = 0;  // by rows: of all batches. By columns: of one batch
   std::int64_t row_block;              // elements of a run, or rows, in a block of sums: depends on the shape alone
 
-  Walk(const Folded& folded, int element_size);
+  ChannelMatrix(const Folded& folded, int element_size);
   std::int64_t channels() const { return f.batch * f.channels; }
   std::int64_t count() const { return f.outer * f.inner; }  // elements of a channel
   std::int64_t slab() const { return f.outer * f.channels * f.inner; }
@@ -78,7 +77,7 @@ struct Walk {
 inline constexpr std::int64_t kNormGrain = 1 << 14;
 
 template <class F>
-void Walk::for_parts(F&& call) const {
+void ChannelMatrix::for_parts(F&& call) const {
   if (by_rows) {
     constexpr std::int64_t kRun = 1 << 16;
     std::int64_t blocks = (width + kRun - 1) / kRun,
@@ -110,7 +109,7 @@ void Walk::for_parts(F&& call) const {
 // a single channel (32 images of 56 x 56: 0.4 MB each) have not. So a thread sums a channel and processes it again at
 // once, and memory is read once. Channels of a few elements are taken several at a time.
 template <class Sum, class F>
-void Walk::for_channels(Sum sum, F call) const {
+void ChannelMatrix::for_channels(Sum sum, F call) const {
   std::int64_t several = f.outer == 1 ? std::max<std::int64_t>(1, kNormGrain / width) : 1;
   devices::parallel_for(
       channels(), std::max<std::int64_t>(1, kNormGrain / count()), [&](std::int64_t begin, std::int64_t end) {
@@ -127,63 +126,63 @@ void Walk::for_channels(Sum sum, F call) const {
 /// threads. Blocks are summed from the last to the first: the end of x and dy was written last and may still be in the
 /// cache, and their beginning, summed last, is what the next pass reads first.
 template <class T>
-class Parts {
+class ChannelSums {
  public:
-  explicit Parts(const Walk& walk)
-      : w_(walk), blocks_(w_.by_rows ? (w_.width + w_.row_block - 1) / w_.row_block
-                                     : (w_.rows + w_.row_block - 1) / w_.row_block + (w_.tail > 0)),
-        a_(w_.by_rows ? w_.rows * blocks_ : w_.f.batch * blocks_ * w_.width),
-        b_(w_.by_rows ? w_.rows * blocks_ : w_.f.batch * blocks_ * w_.width) {}
+  explicit ChannelSums(const ChannelMatrix& matrix)
+      : m_(matrix), blocks_(m_.by_rows ? (m_.width + m_.row_block - 1) / m_.row_block
+                                       : (m_.rows + m_.row_block - 1) / m_.row_block + (m_.tail > 0)),
+        a_(m_.by_rows ? m_.rows * blocks_ : m_.f.batch * blocks_ * m_.width),
+        b_(m_.by_rows ? m_.rows * blocks_ : m_.f.batch * blocks_ * m_.width) {}
 
   /// By rows: calls run(first element, n, channel, a, b), which sums part of a run, for all parts.
   template <class Run>
   void sum_runs(Run run) {
-    std::int64_t most = std::min(w_.width, w_.row_block);
-    backwards(w_.rows * blocks_, most, [&](std::int64_t u) { sum_part(u, run); });
+    std::int64_t most = std::min(m_.width, m_.row_block);
+    backwards(m_.rows * blocks_, most, [&](std::int64_t u) { sum_part(u, run); });
   }
   template <class Run>
   void sum_channel(std::int64_t channel, Run run) {
-    for (std::int64_t o = w_.f.outer; o-- > 0;)
-      for (std::int64_t k = blocks_; k-- > 0;) sum_part(w_.run_of(channel, o) * blocks_ + k, run);
+    for (std::int64_t o = m_.f.outer; o-- > 0;)
+      for (std::int64_t k = blocks_; k-- > 0;) sum_part(m_.run_of(channel, o) * blocks_ + k, run);
   }
   /// By columns: calls columns(first element, rows, first parameter, a, b), which sums a block of columns, for all
   /// blocks.
   template <class Columns>
   void sum_columns(Columns columns) {
     constexpr std::int64_t kChunk = 1024;
-    std::int64_t chunks = (w_.width + kChunk - 1) / kChunk,
-                 unit = std::min(w_.rows, w_.row_block) * std::min(w_.width, kChunk);
-    backwards(w_.f.batch * blocks_ * chunks, unit, [&](std::int64_t u) {
+    std::int64_t chunks = (m_.width + kChunk - 1) / kChunk,
+                 unit = std::min(m_.rows, m_.row_block) * std::min(m_.width, kChunk);
+    backwards(m_.f.batch * blocks_ * chunks, unit, [&](std::int64_t u) {
       std::int64_t column = u % chunks * kChunk, block = u / chunks, batch = block / blocks_,
-                   row = block % blocks_ * w_.row_block;
-      bool last = row >= w_.rows;  // the tail
-      if (last) row = w_.rows;
-      std::int64_t n = last ? 1 : std::min(w_.row_block, w_.rows - row), most = last ? w_.tail : w_.width;
+                   row = block % blocks_ * m_.row_block;
+      bool last = row >= m_.rows;  // the tail
+      if (last) row = m_.rows;
+      std::int64_t n = last ? 1 : std::min(m_.row_block, m_.rows - row), most = last ? m_.tail : m_.width;
       if (column >= most) return;
-      columns(batch * w_.slab() + row * w_.width + column, Rows{n, w_.width, std::min(kChunk, most - column)},
-              batch * w_.width + column, a_.get() + block * w_.width + column, b_.get() + block * w_.width + column);
+      columns(batch * m_.slab() + row * m_.width + column, Rows{n, m_.width, std::min(kChunk, most - column)},
+              batch * m_.width + column, a_.get() + block * m_.width + column, b_.get() + block * m_.width + column);
     });
   }
   /// Calls f(number of elements, a, b) for every part of a channel, in order.
   template <class F>
   void each(std::int64_t channel, F f) const {
-    if (w_.by_rows) {
-      for (std::int64_t o = 0; o < w_.f.outer; ++o)
-        for (std::int64_t k = 0, u = w_.run_of(channel, o) * blocks_; k < blocks_; ++k, ++u)
-          f(std::min(w_.row_block, w_.width - k * w_.row_block), a_.get()[u], b_.get()[u]);
+    if (m_.by_rows) {
+      for (std::int64_t o = 0; o < m_.f.outer; ++o)
+        for (std::int64_t k = 0, u = m_.run_of(channel, o) * blocks_; k < blocks_; ++k, ++u)
+          f(std::min(m_.row_block, m_.width - k * m_.row_block), a_.get()[u], b_.get()[u]);
       return;
     }
-    const std::int64_t batch = channel / w_.f.channels, inner = w_.f.inner, period = w_.f.channels * inner;
+    const std::int64_t batch = channel / m_.f.channels, inner = m_.f.inner, period = m_.f.channels * inner;
     for (std::int64_t block = 0; block < blocks_; ++block) {
-      std::int64_t row = block * w_.row_block, u = (batch * blocks_ + block) * w_.width;
-      std::int64_t n = row >= w_.rows ? 1 : std::min(w_.row_block, w_.rows - row),
-                   most = row >= w_.rows ? w_.tail : w_.width;
-      for (std::int64_t j = channel % w_.f.channels * inner; j < most; j += period)
+      std::int64_t row = block * m_.row_block, u = (batch * blocks_ + block) * m_.width;
+      std::int64_t n = row >= m_.rows ? 1 : std::min(m_.row_block, m_.rows - row),
+                   most = row >= m_.rows ? m_.tail : m_.width;
+      for (std::int64_t j = channel % m_.f.channels * inner; j < most; j += period)
         for (std::int64_t i = 0; i < inner; ++i) f(n, a_.get()[u + j + i], b_.get()[u + j + i]);
     }
   }
   /// True if each channel has one part.
-  bool whole() const { return blocks_ == 1 && (w_.by_rows ? w_.f.outer == 1 : !w_.repeats()); }
+  bool whole() const { return blocks_ == 1 && (m_.by_rows ? m_.f.outer == 1 : !m_.repeats()); }
 
  private:
   /// Calls f(part) for n parts of `elements` elements, from the last to the first.
@@ -198,10 +197,10 @@ class Parts {
   }
   template <class Run>
   void sum_part(std::int64_t u, Run& run) {
-    std::int64_t r = u / blocks_, at = u % blocks_ * w_.row_block;
-    run(r * w_.width + at, std::min(w_.row_block, w_.width - at), w_.channel_of(r), a_.get() + u, b_.get() + u);
+    std::int64_t r = u / blocks_, at = u % blocks_ * m_.row_block;
+    run(r * m_.width + at, std::min(m_.row_block, m_.width - at), m_.channel_of(r), a_.get() + u, b_.get() + u);
   }
-  const Walk& w_;
+  const ChannelMatrix& m_;
   std::int64_t blocks_;
   Scratch<T> a_, b_;
 };
@@ -210,7 +209,7 @@ class Parts {
 template <class T>
 class PerColumn {
  public:
-  PerColumn(const Walk& w, const T* per_channel)
+  PerColumn(const ChannelMatrix& w, const T* per_channel)
       : at_(per_channel), held_(w.repeats() && per_channel ? w.parameters() : 0) {
     if (!w.repeats() || !per_channel) return;
     T* to = held_.get();

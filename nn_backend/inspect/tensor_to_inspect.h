@@ -1,4 +1,4 @@
-// nn_backend/inspect/looked_at.h - the argument of plot, hist, imshow and describe as a tensor.
+// nn_backend/inspect/tensor_to_inspect.h - the argument of plot, hist, imshow and describe as a tensor.
 #pragma once
 #include "core/text.h"
 #include "ops/operand.h"
@@ -6,6 +6,6 @@
 namespace kassette::inspect {
 
 /// The tensor of an operand; containers and arrays keep their dtype. Throws ValueError for an empty Tensor.
-Tensor looked_at(const Operand& x, const char* what);
+Tensor tensor_to_inspect(const Operand& x, const char* what);
 
 }  // namespace kassette::inspect

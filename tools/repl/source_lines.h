@@ -1,10 +1,11 @@
-// tools/repl/places.h - where in the user's code an exception was thrown or a signal came.
+// tools/repl/source_lines.h - where in the user's code an exception was thrown or a signal came.
 #pragma once
 #include <string>
 
 namespace repl {
 
-struct Place {
+/// A line of the user's code.
+struct SourceLine {
   std::string file;
   int line = 0;  // 0: not known
 };
@@ -16,6 +17,6 @@ void remember_address(const void* instruction);
 void forget_stack();
 /// The innermost line of the user's own files among the addresses kept; unknown if they are of another exception than
 /// `thrown` (null: of any). Lines typed at the prompt are in the file that Interpreter::run was given.
-Place remembered_place(const void* thrown);
+SourceLine remembered_line(const void* thrown);
 
 }  // namespace repl

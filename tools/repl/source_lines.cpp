@@ -1,5 +1,5 @@
-// tools/repl/places.cpp - the lines behind addresses of compiled input.
-#include "tools/repl/places.h"
+// tools/repl/source_lines.cpp - the lines behind addresses of compiled input.
+#include "tools/repl/source_lines.h"
 
 #include <dlfcn.h>
 #include <unwind.h>
@@ -16,7 +16,7 @@
 namespace repl {
 namespace {
 
-// Note [Places]
+// Note [Source lines]
 // Input is compiled with line tables. clang's interpreter registers each object that it makes, with the addresses of
 // its sections, in the list of GDB's JIT interface; that is where addresses are looked up. The addresses on the stack
 // are kept when an exception is thrown, because the frames are gone when it is caught.
@@ -54,13 +54,13 @@ std::vector<Code> compiled_code() {
   return code;
 }
 
-/// Not a file of a library, nor the code around the user's input ("input_line_7").
+/// False for files of libraries and for the code around the user's input ("input_line_7").
 bool is_own(const std::string& file) {
   return !file.empty() && file.rfind("/usr/", 0) != 0 && file.find("/include/") == std::string::npos &&
          file.rfind("input_line_", 0) != 0;
 }
 
-Place place_in(const Code& code, std::uint64_t address) {
+SourceLine line_at(const Code& code, std::uint64_t address) {
   auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(code.object, ""));
   if (!file) {
     llvm::consumeError(file.takeError());
@@ -91,13 +91,13 @@ void remember_address(const void* instruction) {
 }
 void forget_stack() { depth = 0; }
 
-Place remembered_place(const void* thrown) {
+SourceLine remembered_line(const void* thrown) {
   if (!depth || (thrown && thrown != object)) return {};
   const std::vector<Code> code = compiled_code();
   for (int i = 0; i < depth; ++i)
     for (const Code& c : code)
       if (stack[i] >= c.begin && stack[i] < c.end)
-        if (Place place = place_in(c, stack[i]); place.line) return place;
+        if (SourceLine found = line_at(c, stack[i]); found.line) return found;
   return {};
 }
 
