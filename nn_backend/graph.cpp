@@ -157,6 +157,7 @@ bool is_variable_body(const Body& b) { return (b.flags & kLeaf) && b.node->cell-
 /// Throws the errors of an update with that pair.
 void check_pair(const SetPair& pair) {
   try {
+    refuse_sparse({"function"}, pair.value);
     Scoped<bool> on(context().symbolic, true);
     apply1(update_op, Attrs(), {pair.variable, pair.value});
   } catch (...) {

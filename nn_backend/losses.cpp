@@ -46,7 +46,7 @@ Tensor ids_shaped_like(const Tensor& target, const Tensor& z) {
   if (rank >= 0 && i.rank == rank - 1) return ids;
   if (rank > 0 && o.known()) {
     if (i.known() && i.numel() * o.dims[rank - 1] != o.numel())
-      fail<ValueError>({"sparse_categorical_crossentropy", "target"}, "holds ", i.numel(), " class ids ",
+      fail<ValueError>({"sparse_categorical_crossentropy"}, "target holds ", i.numel(), " class ids ",
                        static_cast<const TensorSpec&>(i), " for output ", static_cast<const TensorSpec&>(o),
                        "; it must hold one for each row of the class axis");
     if (i.known()) return reshape(ids, Shape(o.dims, rank - 1));

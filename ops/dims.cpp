@@ -6,6 +6,7 @@
 
 #include "core/convert.h"
 #include "core/rank.h"
+#include "core/sparse.h"
 #include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
@@ -164,6 +165,7 @@ Tensor dims_tensor(const Dims& dims, const char* what, const char* name) {
   if (dims.whole_) {
     const Tensor& t = *dims.whole_;
     if (!t.defined()) fail_empty(at);
+    refuse_sparse(at, t);
     const Body& b = Access::body(t);
     if (!b.dtype.is_integer()) fail<TypeError>(at, "is a tensor of ", b.dtype, "; it must be of integers");
     if (b.rank == 0) return attribute_errors(what, [&] { return packed({t}, at); });

@@ -183,15 +183,15 @@ void assert_shape(ShapeCheck check, const TensorSpec& x, const TensorSpec& like)
     fail<ValueError>({"moving_average_update"}, "the variable is ", like, ", the value ", x, "; shapes must be equal");
   if (is_bias(check)) {
     if (x.rank == 1)
-      fail<ValueError>({"bias_add", "bias"}, "of shape ", x, " for x of shape ", like,
+      fail<ValueError>({"bias_add"}, "bias of shape ", x, " for x of shape ", like,
                        " must have one number for each channel");
     if (x.rank != like.rank - 1)
-      fail<ValueError>({"bias_add", "bias"}, "of shape ", x, " for x of shape ", like, " must have rank 1 or ",
+      fail<ValueError>({"bias_add"}, "bias of shape ", x, " for x of shape ", like, " must have rank 1 or ",
                        int(like.rank) - 1);
-    fail<ValueError>({"bias_add", "bias"}, "of shape ", x, " for x of shape ", like, " must have the sizes of x");
+    fail<ValueError>({"bias_add"}, "bias of shape ", x, " for x of shape ", like, " must have the sizes of x");
   }
   if (is_mask(check))
-    fail<ValueError>({"rnn", "mask"}, "has shape ", x, ", the inputs ", like, "; it must be ",
+    fail<ValueError>({"rnn"}, "mask has shape ", x, ", the inputs ", like, "; it must be ",
                      check == ShapeCheck::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");
   if (check == ShapeCheck::branches)
@@ -203,7 +203,7 @@ void assert_shape(ShapeCheck check, const TensorSpec& x, const TensorSpec& like)
     fail<ValueError>({"rnn"}, check == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, "; it must be (",
                      like.dims[0], ", ...), a row for each sample");
   if (check == ShapeCheck::class_ids)
-    fail<ValueError>({"sparse_categorical_crossentropy", "target"}, x,
+    fail<ValueError>({"sparse_categorical_crossentropy"}, "target ", x,
                      " must have the shape of output without its classes, ", like);
   const char* what = check == ShapeCheck::binary_crossentropy ? "binary_crossentropy" : "categorical_crossentropy";
   fail<ValueError>({what}, "target ", x, " and output ", like, " must have one shape");

@@ -22,8 +22,8 @@ void check_parameter(const OpCall& call, int i, const char* name, DType dtype, c
   for (int k = 0; ok && shape.rank >= 0 && k < p.rank; ++k)
     ok = p.dims[k] == 1 || !differ(p.dims[k], shape.dims[shape.rank - p.rank + k]);
   if (!ok)
-    fail<ValueError>({call.op.name, name}, *name ? "" : "gamma / sqrt(var + epsilon) ", p, " does not broadcast to ",
-                     shape, ", the shape of x", &shape == &x ? "" : text(' ', x, " without the reduced axes"));
+    fail<ValueError>({call.op.name}, name, " ", p, " does not broadcast to ", shape, ", the shape of x",
+                     &shape == &x ? "" : text(' ', x, " without the reduced axes"));
 }
 void check_float(const OpCall& call, const TensorSpec& x) {
   if (!x.dtype.is_float()) fail_not_float({call.op.name, "x"}, x.dtype);
@@ -50,7 +50,7 @@ void normalize_grad_rule(const OpCall& call, TensorSpec* out) {
 void center_scale_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
   check_float(call, x);
-  constexpr const char* kNames[] = {"x", "mean", "", "beta"};  // input 2 is made of two arguments
+  constexpr const char* kNames[] = {"x", "mean", "gamma / sqrt(var + epsilon)", "beta"};
   for (int i = 1; i < call.n_in; ++i) check_parameter(call, i, kNames[i], stat_dtype(x.dtype), x);
   out->set(x);
 }

@@ -81,7 +81,7 @@ const Tensor& NamedTensors::operator[](Name name) const& {
                    size() == 1 ? "is " : "are ", there.empty() ? "none" : there);
 }
 void NamedTensors::set(Name name, const Tensor& tensor) {
-  if (!tensor.defined()) fail<ValueError>({"NamedTensors"}, "'", text_of(name), "' is an undefined tensor");
+  if (!tensor.defined()) fail<ValueError>({"NamedTensors"}, "'", text_of(name), "' is ", kEmptyTensor);
   make().set(text_of(name).c_str(), tensor);
 }
 Tensors NamedTensors::tensors() const {

@@ -60,7 +60,7 @@ void save_npz(Name path, const NamedTensors& arrays, const NpzOptions& options) 
     if (std::string_view(a.name).size() > 65000)
       fail<ValueError>({"save_npz", "arrays"}, "has a name of ", std::string_view(a.name).size(),
                        " bytes; 65000 is the most");
-    io::Source source({"save_npz", text("array '", std::string_view(a.name), '\'').c_str()}, a.tensor);
+    io::Source source({"save_npz", "arrays"}, a.tensor);
     zip.add(std::string(a.name) + std::string(kSuffix),
             io::npy_header_text(source.spec(), /*fortran_order=*/false, /*big_endian=*/false), source.data(),
             source.spec().bytes(), options.compress);

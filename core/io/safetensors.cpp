@@ -249,7 +249,7 @@ void save_safetensors(Name path, const NamedTensors& tensors) {
     if (std::string(t.name) == "__metadata__")
       fail<ValueError>({what, "tensors"}, "holds '__metadata__', which names no tensor in this format");
     order.push_back(sources.size());
-    sources.emplace_back(At{what, text("tensor '", std::string_view(t.name), '\'').c_str()}, t.tensor);
+    sources.emplace_back(At{what, "tensors"}, t.tensor);
   }
   // Widest elements first, so that every tensor is aligned for its elements.
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

@@ -56,16 +56,16 @@ TEST_CASE("an index that is no scalar is refused when its shape is known", "[bad
 
 TEST_CASE("a shape that is a tensor of rank 2 is refused when its shape is known", "[bad]") {
   Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}}), two = ints({{3, 2}});
-  const std::string said = ": shape is a tensor of shape (1, 2); it must have one axis";
-  check_refused("reshape" + said, {x, two}, [](const Tensors& t) { return K::reshape(t[0], t[1]); });
-  check_refused("tile" + said, {x, two}, [](const Tensors& t) { return K::tile(t[0], t[1]); });
-  check_refused("slice" + said, {x, two}, [](const Tensors& t) { return K::slice(t[0], t[1], {1, 1}); });
-  check_refused("slice" + said, {x, two}, [](const Tensors& t) { return K::slice(t[0], {0, 0}, t[1]); });
-  check_refused("dropout" + said, {x, two}, [](const Tensors& t) { return K::dropout(t[0], 0.5, t[1]); });
-  check_refused("random_uniform" + said, {two}, [](const Tensors& t) { return K::random_uniform(t[0]); });
-  check_refused("random_normal" + said, {two}, [](const Tensors& t) { return K::random_normal(t[0]); });
-  check_refused("truncated_normal" + said, {two}, [](const Tensors& t) { return K::truncated_normal(t[0]); });
-  check_refused("random_binomial" + said, {two}, [](const Tensors& t) { return K::random_binomial(t[0], 0.5); });
+  const std::string said = " is a tensor of shape (1, 2); it must have one axis";
+  check_refused("reshape: shape" + said, {x, two}, [](const Tensors& t) { return K::reshape(t[0], t[1]); });
+  check_refused("tile: n" + said, {x, two}, [](const Tensors& t) { return K::tile(t[0], t[1]); });
+  check_refused("slice: start" + said, {x, two}, [](const Tensors& t) { return K::slice(t[0], t[1], {1, 1}); });
+  check_refused("slice: size" + said, {x, two}, [](const Tensors& t) { return K::slice(t[0], {0, 0}, t[1]); });
+  check_refused("dropout: noise_shape" + said, {x, two}, [](const Tensors& t) { return K::dropout(t[0], 0.5, t[1]); });
+  check_refused("random_uniform: shape" + said, {two}, [](const Tensors& t) { return K::random_uniform(t[0]); });
+  check_refused("random_normal: shape" + said, {two}, [](const Tensors& t) { return K::random_normal(t[0]); });
+  check_refused("truncated_normal: shape" + said, {two}, [](const Tensors& t) { return K::truncated_normal(t[0]); });
+  check_refused("random_binomial: shape" + said, {two}, [](const Tensors& t) { return K::random_binomial(t[0], 0.5); });
   check_refused("reshape: shape holds a tensor of shape (1, 2); sizes must be scalars", {x, two}, [](const Tensors& t) {
     return K::reshape(t[0], {t[1], 2});
   });

@@ -77,8 +77,9 @@ TEST_CASE("what is fed to sparse and dense placeholders is checked in one line",
                     "function: input 0 'graph' is (2, 4), declared (None, 3)");
   CHECK_THROWS_WITH(f({K::sparse_coo({}, {}, {2, 3, 1}), dense}),
                     "function: input 0 'graph' is (2, 3, 1), declared (None, 3)");
-  CHECK_THROWS_WITH(f({None, dense}),
-                    "function: input 0 is an empty Tensor, and the sparse placeholder (None, 3) has no default");
+  CHECK_THROWS_WITH(
+      f({None, dense}),
+      "function: input 0 'graph' is an empty Tensor, and the sparse placeholder (None, 3) has no default");
   CHECK_THROWS_WITH(f({sparse}), "function: 1 value for 2 inputs");
   CHECK_THROWS_WITH(
       K::eval(p),
