@@ -65,8 +65,7 @@ struct Half {
 struct BFloat16 {
   std::uint16_t bits;
 };
-
-/// The integer and the float types: X(constant, code, C++ type, name) for each, in the order of the codes.
+/// The integer types: X(constant, code, C++ type, name) for each, in the order of the codes.
 #define KASSETTE_INTEGER_DTYPES(X) \
   X(uint8, kUint8, std::uint8_t, "uint8") \
   X(uint16, kUint16, std::uint16_t, "uint16") \
@@ -74,6 +73,7 @@ struct BFloat16 {
   X(int16, kInt16, std::int16_t, "int16") \
   X(int32, kInt32, std::int32_t, "int32") \
   X(int64, kInt64, std::int64_t, "int64")
+/// The float types, likewise.
 #define KASSETTE_FLOAT_DTYPES(X) \
   X(float16, kFloat16, Half, "float16") \
   X(bfloat16, kBfloat16, BFloat16, "bfloat16") \
