@@ -88,7 +88,8 @@ void Settings::restore() const {
   for (const auto& [name, value] : test::environment())
     if (!environment.count(name)) unsetenv(name.c_str());
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-  if (configured && (!built_in_active() || !(K::backend() == backend))) K::reload();
+  // Where no configuration had been read, an external backend that a test has loaded is left again.
+  if (configured ? !built_in_active() || !(K::backend() == backend) : external_backend() != nullptr) K::reload();
   set_num_threads(threads);
   devices::set_cpu_level(level);
   set_log_level(log);
