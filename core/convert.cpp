@@ -8,26 +8,26 @@
 namespace kassette {
 namespace {
 
-[[noreturn]] void fail_fit(const char* what, const Scalar& s, DType dtype) {
-  if (Access::kind(s) == Scalar::kFloat) fail<ValueError>({what}, Access::float_value(s), " does not fit ", dtype);
+[[noreturn]] void fail_fit(const At& where, const Scalar& s, DType dtype) {
+  if (Access::kind(s) == Scalar::kFloat) fail<ValueError>(where, Access::float_value(s), " does not fit ", dtype);
   if (Access::kind(s) == Scalar::kUint)
-    fail<ValueError>({what}, static_cast<std::uint64_t>(Access::int_value(s)), " does not fit ", dtype);
-  fail<ValueError>({what}, Access::int_value(s), " does not fit ", dtype);
+    fail<ValueError>(where, static_cast<std::uint64_t>(Access::int_value(s)), " does not fit ", dtype);
+  fail<ValueError>(where, Access::int_value(s), " does not fit ", dtype);
 }
 
 template <class T>
-T integer_from(const Scalar& s, DType dtype, const char* what) {
+T integer_from(const Scalar& s, DType dtype, const At& where) {
   constexpr auto low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
   if (Access::kind(s) == Scalar::kFloat) {
     double v = Access::float_value(s);
     if (v != std::floor(v) || std::isinf(v))  // NaN too
-      fail<TypeError>({what}, v, " is not an integer, and ", dtype, " is wanted; K::cast converts");
-    if (convert_one<T>(v) != v || v >= 9223372036854775808.0) fail_fit(what, s, dtype);
+      fail<TypeError>(where, v, " is not an integer, and ", dtype, " is wanted; K::cast converts");
+    if (convert_one<T>(v) != v || v >= 9223372036854775808.0) fail_fit(where, s, dtype);
     return static_cast<T>(v);
   }
   std::int64_t v = Access::int_value(s);
-  if (Access::kind(s) == Scalar::kUint && v < 0) fail_fit(what, s, dtype);
-  if (v < static_cast<std::int64_t>(low) || v > static_cast<std::int64_t>(high)) fail_fit(what, s, dtype);
+  if (Access::kind(s) == Scalar::kUint && v < 0) fail_fit(where, s, dtype);
+  if (v < static_cast<std::int64_t>(low) || v > static_cast<std::int64_t>(high)) fail_fit(where, s, dtype);
   return static_cast<T>(v);
 }
 
@@ -84,10 +84,11 @@ bool holds_bools(const std::byte* p, std::int64_t n) {
   return bits <= 1;
 }
 
-void write_scalar(void* to, DType dtype, const Scalar& s, const char* what) {
+void write_scalar(void* to, DType dtype, const Scalar& s, const At& where) {
   Scalar::Kind kind = Access::kind(s);
-  if (kind > Scalar::kFloat) fail<TypeError>({what}, "a number was expected");
-  if (kind == Scalar::kNone) fail<TypeError>({what}, "None where a number or tensor is expected");
+  const bool named = *where.argument;
+  if (kind > Scalar::kFloat) fail<TypeError>(where, named ? "must be a number" : "a number was expected");
+  if (kind == Scalar::kNone) fail<TypeError>(where, named ? "is " : "", "None where a number or tensor is expected");
   double real = kind == Scalar::kFloat  ? Access::float_value(s)
                 : kind == Scalar::kUint ? static_cast<double>(static_cast<std::uint64_t>(Access::int_value(s)))
                                         : static_cast<double>(Access::int_value(s));
@@ -95,7 +96,7 @@ void write_scalar(void* to, DType dtype, const Scalar& s, const char* what) {
     using T = std::remove_pointer_t<decltype(p)>;
     T v;
     if constexpr (std::is_same_v<T, bool>) v = kind == Scalar::kFloat ? real != 0 : Access::int_value(s) != 0;
-    else if constexpr (std::is_integral_v<T>) v = integer_from<T>(s, dtype, what);
+    else if constexpr (std::is_integral_v<T>) v = integer_from<T>(s, dtype, where);
     else v = convert_one<T>(real);
     std::memcpy(to, &v, sizeof v);
   });

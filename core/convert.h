@@ -7,6 +7,7 @@
 
 #include "core/half.h"
 #include "core/impl.h"
+#include "core/text.h"
 
 namespace kassette {
 
@@ -41,8 +42,8 @@ void copy_strided(std::byte* to, const TensorSpec& spec, const std::byte* from, 
 bool holds_bools(const std::byte* p, std::int64_t n);
 
 /// Writes a host number as one element at `to`. Throws TypeError for None and for a fraction into an integer dtype,
-/// ValueError if the number does not fit; `what` is the function that the message names.
-void write_scalar(void* to, DType dtype, const Scalar& s, const char* what);
+/// ValueError if the number does not fit.
+void write_scalar(void* to, DType dtype, const Scalar& s, const At& where);
 
 /// Calls f with a null pointer of the dtype's C++ type: dispatch(dtype, [&](auto* p) { using T = ...; }).
 template <class F>

@@ -34,7 +34,8 @@ std::string text(const Parts&... parts) {
 
 /// Where an error belongs: a function, and the argument that is wrong. Empty: it belongs to none.
 struct At {
-  const char *function = "", *argument = "";
+  constexpr At(const char* of = "", const char* which = "") : function(of), argument(which) {}
+  const char *function, *argument;
 };
 
 /// Throws E with the parts joined: fail<ValueError>({"dot"}, a, " x ", b, ": inner dimensions differ") or, where one

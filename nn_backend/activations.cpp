@@ -32,7 +32,7 @@ double in_dtype(double v, DType dtype) {
 
 Tensor relu(const Operand& operand, double alpha, Scalar max_value, double threshold) {
   KASSETTE_DISPATCH(relu, operand, alpha, max_value, threshold);
-  Arg x(operand, DType(), "relu");
+  Arg x(operand, DType(), {"relu", "x"});
   if (alpha == 0 && max_value.is_none() && threshold == 0) return ops::relu(x);
   if (!x.tensor().defined()) fail_empty({"relu", "x"});
   if (!x.body().dtype.is_float()) fail_not_float({"relu", "x"}, x.body().dtype);
@@ -41,7 +41,7 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
   DType dtype = x.body().dtype;
   double top = HUGE_VAL;
   if (!max_value.is_none()) {
-    write_scalar(&top, float64, max_value, "relu");
+    write_scalar(&top, float64, max_value, {"relu", "max_value"});
     // DBL_MAX, where float16 would round to infinity: that would mean that there is no top
     top = std::min(in_dtype(std::max(top, 0.0), dtype), DBL_MAX);
   }
@@ -49,27 +49,27 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
 }
 Tensor elu(const Operand& x, double alpha) {
   KASSETTE_DISPATCH(elu, x, alpha);
-  return ops::elu(Arg(x, DType(), "elu"), alpha);
+  return ops::elu(Arg(x, DType(), {"elu", "x"}), alpha);
 }
 Tensor softplus(const Operand& x) {
   KASSETTE_DISPATCH(softplus, x);
-  return ops::softplus(Arg(x, DType(), "softplus"));
+  return ops::softplus(Arg(x, DType(), {"softplus", "x"}));
 }
 Tensor softsign(const Operand& x) {
   KASSETTE_DISPATCH(softsign, x);
-  return unary<Softsign>(Arg(x, DType(), "softsign"));
+  return unary<Softsign>(Arg(x, DType(), {"softsign", "x"}));
 }
 Tensor sigmoid(const Operand& x) {
   KASSETTE_DISPATCH(sigmoid, x);
-  return ops::sigmoid(Arg(x, DType(), "sigmoid"));
+  return ops::sigmoid(Arg(x, DType(), {"sigmoid", "x"}));
 }
 Tensor hard_sigmoid(const Operand& x) {
   KASSETTE_DISPATCH(hard_sigmoid, x);
-  return ops::hard_sigmoid(Arg(x, DType(), "hard_sigmoid"));
+  return ops::hard_sigmoid(Arg(x, DType(), {"hard_sigmoid", "x"}));
 }
 Tensor tanh(const Operand& x) {
   KASSETTE_DISPATCH(tanh, x);
-  return ops::tanh(Arg(x, DType(), "tanh"));
+  return ops::tanh(Arg(x, DType(), {"tanh", "x"}));
 }
 
 }  // namespace backend

@@ -119,7 +119,7 @@ void set_floatx(Name floatx) {
 
 Tensor cast_to_floatx(const Operand& x) {
   if (is_tensor_operand(x) && is_foreign(tensor_of(x))) return cast(x, floatx());
-  Tensor t = as_tensor(x, DType(), "cast_to_floatx");
+  Tensor t = as_tensor(x, DType(), {"cast_to_floatx", "x"});
   if (!t.defined()) fail_empty({"cast_to_floatx", "x"});
   return attribute_errors("cast_to_floatx", [&] { return copy_if_variable(ops::cast(t, default_float())); });
 }

@@ -21,8 +21,7 @@ namespace {
 /// A branch as a tensor: its value, or the result of its callable. `at`: its function, and what that calls it.
 Tensor force(const Branch& b, DType dtype, const At& at) {
   const bool calls = Access::lazy(b) && !Access::returns_number(b);
-  Tensor t =
-      calls ? Access::call(b) : as_tensor(Access::lazy(b) ? Access::number(b) : Access::value(b), dtype, at.function);
+  Tensor t = calls ? Access::call(b) : as_tensor(Access::lazy(b) ? Access::number(b) : Access::value(b), dtype, at);
   if (!t.defined()) fail_empty(at);
   return t;
 }
@@ -107,7 +106,7 @@ Tensor choose(const Tensor& condition, const Branches& of) {
 
 Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Operand& elements,
             const Operand& initializer, bool reverse, const char* what) {
-  Arg elems(elements, DType(), what);
+  Arg elems(elements, DType(), {what, "elems"});
   if (!elems.tensor().defined()) fail_empty({what, "elems"});
   refuse_sparse({what, "elems"}, elems);
   if (elems.body().rank == 0) fail<ValueError>({what, "elems"}, "is a scalar; it needs an axis to iterate over");
@@ -122,7 +121,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
       request.xs.push_back(reverse ? elems.tensor()[kassette::slice(None, -1)] : elems.tensor()[kassette::slice(1)]);
     });
   } else {
-    request.states.push_back(as_tensor(initializer, elems.body().dtype, what));
+    request.states.push_back(as_tensor(initializer, elems.body().dtype, {what, "initializer"}));
     if (!request.states[0].defined()) fail_empty({what, "initializer"});
     request.xs.push_back(elems);
   }
@@ -134,7 +133,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
 
 Tensor switch_(const Operand& condition, const Branch& then_expression, const Branch& else_expression) {
   KASSETTE_DISPATCH(switch_, condition, then_expression, else_expression);
-  Arg given(condition, bool_, "switch_");
+  Arg given(condition, bool_, {"switch_", "condition"});
   if (!given.tensor().defined()) fail_empty({"switch_", "condition"});
   if (given.body().rank == 0) check_branches(then_expression, else_expression, "switch_");
   bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
@@ -153,7 +152,7 @@ namespace {
 /// `of.yes` in training.
 Tensor by_phase(const Branches& of, const Operand& training) {
   const char* what = of.what;
-  Tensor phase = training.is_none() ? learning_phase() : as_tensor(training, int32, what);
+  Tensor phase = training.is_none() ? learning_phase() : as_tensor(training, int32, {what, "training"});
   if (!phase.defined()) fail_empty({what, "training"});
   if (phase.ndim() != 0) fail<ValueError>({what, "training"}, "has shape ", phase.shape(), "; it must be a scalar");
   DType dtype = dtype_of_branches(of.yes, of.no);

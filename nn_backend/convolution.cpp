@@ -41,14 +41,14 @@ ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name pa
 Tensor convolve(const char* what, const Operand& x, const Operand& kernel, const ConvForm& how,
                 const char* kernel_name = "kernel") {
   const DType dtype = dtype_for_numbers(x, kernel);
-  Arg input(x, dtype, what), weights(kernel, dtype, what);
+  Arg input(x, dtype, {what, "x"}), weights(kernel, dtype, {what, kernel_name});
   return convolution(dense(what, "x", input), dense(what, kernel_name, weights), how);
 }
 
 Tensor transposed(const char* what, const Operand& x, const Operand& kernel, const Dims& output_shape,
                   const ConvForm& how) {
   const DType dtype = dtype_for_numbers(x, kernel);
-  Arg input(x, dtype, what), weights(kernel, dtype, what);
+  Arg input(x, dtype, {what, "x"}), weights(kernel, dtype, {what, "kernel"});
   dense(what, "x", input);
   return convolution_input_gradient(input, dense(what, "kernel", weights),
                                     dims_tensor(output_shape, what, "output_shape"), how);
@@ -58,7 +58,7 @@ Tensor separable(const char* what, const Operand& x, const Operand& depthwise_ke
                  ConvForm how) {
   if (is_tensor_operand(x)) dense(what, "x", tensor_of(x));
   Arg pointwise(pointwise_kernel, is_tensor_operand(x) ? tensor_of(x).dtype() : dtype_for_numbers(x, depthwise_kernel),
-                what);
+                {what, "pointwise_kernel"});
   dense(what, "pointwise_kernel", pointwise);
   how.depthwise = true;
   Tensor middle = convolve(what, x, depthwise_kernel, how, "depthwise_kernel");

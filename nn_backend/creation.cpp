@@ -20,7 +20,7 @@ namespace {
 /// The concrete value of an operand as `dtype` (by default floatx), without history.
 Tensor value_as(const Operand& x, DType dtype, const char* what) {
   if (!dtype.given()) dtype = default_float();
-  Tensor t = as_tensor(x, dtype, what);
+  Tensor t = as_tensor(x, dtype, {what, "value"});
   if (!t.defined()) fail_empty({what, "value"});
   // Borrowed memory may be written by its owner, and a variable's by updates.
   const Body& b = Access::body(t);
@@ -167,7 +167,7 @@ Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* 
   return as_variable(filled_with(value, spec, context().default_device, what), name);
 }
 Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
-  Arg like(x, DType(), what);
+  Arg like(x, DType(), {what, "x"});
   if (!like.tensor().defined()) fail_empty({what, "x"});
   refuse_sparse({what, "x"}, like);
   if (!dtype.given()) dtype = default_float();
@@ -183,9 +183,9 @@ Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
 }
 
 /// A scalar of arange: a number keeps its kind.
-Tensor range_number(const Operand& x) {
+Tensor range_number(const Operand& x, const char* which) {
   if (is_tensor_operand(x)) return tensor_of(x);
-  return as_tensor(x, Access::kind(x) == Scalar::kFloat ? float64 : int64, "arange");
+  return as_tensor(x, Access::kind(x) == Scalar::kFloat ? float64 : int64, {"arange", which});
 }
 
 }  // namespace
@@ -218,19 +218,19 @@ Tensor ones_like(const Operand& x, DType dtype, Name name) {
 }
 Tensor identity(const Operand& x, Name name) {
   KASSETTE_DISPATCH(identity, x, name);
-  Arg t(x, DType(), "identity");
+  Arg t(x, DType(), {"identity", "x"});
   if (is_sparse(t.tensor())) return with_values(t, ops::identity(sparse_part(t, kValues)));
   return ops::identity(t);
 }
 
 Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DType dtype) {
   KASSETTE_DISPATCH(arange, start, stop, step, dtype);
-  Tensor from = range_number(start), by = range_number(step), to;
+  Tensor from = range_number(start, "start"), by = range_number(step, "step"), to;
   if (stop.is_none()) {
     to = std::move(from);
     from = scalar_tensor(0, int64, "arange");
   } else {
-    to = range_number(stop);
+    to = range_number(stop, "stop");
   }
   bool floats = false;
   for (const Tensor* t : {&from, &to, &by}) floats |= t->defined() && t->dtype().is_float();

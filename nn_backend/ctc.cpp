@@ -40,7 +40,7 @@ namespace {
 
 /// Labels and lengths, which come in any dtype, floats too, as int64.
 Tensor integers(const Operand& x, const char* what, const char* which) {
-  Tensor t = as_tensor(x, int64, what, Fractions::truncate);
+  Tensor t = as_tensor(x, int64, {what, which}, Fractions::truncate);
   if (!t.defined()) fail_empty({what, which});
   refuse_sparse({what, which}, t);
   if (t.dtype().is_bool()) fail<TypeError>({what, which}, "is bool, not a number; cast it first (K::cast)");
@@ -48,7 +48,7 @@ Tensor integers(const Operand& x, const char* what, const char* which) {
 }
 /// Half types as float32.
 Tensor scores(const Operand& x, const char* what) {
-  Tensor t = as_tensor(x, DType(), what);
+  Tensor t = as_tensor(x, DType(), {what, "y_pred"});
   if (!t.defined()) fail_empty({what, "y_pred"});
   if (!t.dtype().is_float()) fail_not_float({what, "y_pred"}, t.dtype());
   return t.dtype().size() < 4 ? cast(t, float32) : t;
@@ -68,7 +68,7 @@ Tensor ctc_batch_cost(const Operand& y_true, const Operand& y_pred, const Operan
 Tensor ctc_label_dense_to_sparse(const Operand& labels, const Operand& label_lengths) {
   KASSETTE_DISPATCH(ctc_label_dense_to_sparse, labels, label_lengths);
   const char* what = "ctc_label_dense_to_sparse";
-  Tensor x = as_tensor(labels, DType(), what);
+  Tensor x = as_tensor(labels, DType(), {what, "labels"});
   if (!x.defined()) fail_empty({what, "labels"});
   refuse_sparse({what, "labels"}, x);
   Tensor lengths = integers(label_lengths, what, "label_lengths");

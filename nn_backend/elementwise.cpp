@@ -26,8 +26,9 @@ double number(const Operand& x) {
 
 /// A bound, which may broadcast to x, not x to it.
 Tensor bound_like(const Tensor& x, const Operand& operand, ShapeCheck which) {
-  Arg bound(operand, x.dtype(), "clip");
-  if (!bound.tensor().defined()) fail_empty({"clip", which == ShapeCheck::min_of_clip ? "min_value" : "max_value"});
+  const At at("clip", which == ShapeCheck::min_of_clip ? "min_value" : "max_value");
+  Arg bound(operand, x.dtype(), at);
+  if (!bound.tensor().defined()) fail_empty(at);
   return assert_shape_of(which, bound, x);
 }
 
@@ -43,37 +44,37 @@ Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high)
 
 Tensor square(const Operand& x) {
   KASSETTE_DISPATCH(square, x);
-  return ops::square(Arg(x, DType(), "square"));
+  return ops::square(Arg(x, DType(), {"square", "x"}));
 }
 Tensor abs(const Operand& x) {
   KASSETTE_DISPATCH(abs, x);
-  return ops::abs(Arg(x, DType(), "abs"));
+  return ops::abs(Arg(x, DType(), {"abs", "x"}));
 }
 Tensor sqrt(const Operand& x) {
   KASSETTE_DISPATCH(sqrt, x);
-  return ops::sqrt(Arg(x, DType(), "sqrt"));
+  return ops::sqrt(Arg(x, DType(), {"sqrt", "x"}));
 }
 Tensor exp(const Operand& x) {
   KASSETTE_DISPATCH(exp, x);
-  return ops::exp(Arg(x, DType(), "exp"));
+  return ops::exp(Arg(x, DType(), {"exp", "x"}));
 }
 Tensor log(const Operand& x) {
   KASSETTE_DISPATCH(log, x);
-  return ops::log(Arg(x, DType(), "log"));
+  return ops::log(Arg(x, DType(), {"log", "x"}));
 }
 Tensor log1p(const Operand& x) {
   KASSETTE_DISPATCH(log1p, x);
-  return ops::log1p(Arg(x, DType(), "log1p"));
+  return ops::log1p(Arg(x, DType(), {"log1p", "x"}));
 }
 Tensor round(const Operand& x) {
   KASSETTE_DISPATCH(round, x);
-  Arg t(x, DType(), "round");
+  Arg t(x, DType(), {"round", "x"});
   if (!t.tensor().defined() || !t.tensor().dtype().is_integer()) return ops::round(t);
   return attribute_errors("round", [&] { return copy_if_variable(t); });
 }
 Tensor sign(const Operand& x) {
   KASSETTE_DISPATCH(sign, x);
-  return ops::sign(Arg(x, DType(), "sign"));
+  return ops::sign(Arg(x, DType(), {"sign", "x"}));
 }
 Tensor pow(const Operand& x, const Operand& a) {
   KASSETTE_DISPATCH(pow, x, a);
@@ -85,7 +86,7 @@ Tensor pow(const Operand& x, const Operand& a) {
 Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value) {
   KASSETTE_DISPATCH(clip, x, min_value, max_value);
   constexpr double inf = std::numeric_limits<double>::infinity();
-  Arg t(x, DType(), "clip");
+  Arg t(x, DType(), {"clip", "x"});
   if (!t.tensor().defined()) fail_empty({"clip", "x"});
   bool numbers = (is_number(min_value) || min_value.is_none()) && (is_number(max_value) || max_value.is_none());
   if (!numbers || !t.tensor().dtype().is_float()) {
@@ -107,11 +108,11 @@ Tensor minimum(const Operand& x, const Operand& y) {
 }
 Tensor sin(const Operand& x) {
   KASSETTE_DISPATCH(sin, x);
-  return ops::sin(Arg(x, DType(), "sin"));
+  return ops::sin(Arg(x, DType(), {"sin", "x"}));
 }
 Tensor cos(const Operand& x) {
   KASSETTE_DISPATCH(cos, x);
-  return ops::cos(Arg(x, DType(), "cos"));
+  return ops::cos(Arg(x, DType(), {"cos", "x"}));
 }
 
 }  // namespace backend

@@ -4,6 +4,7 @@
 #include <kassette/backend/graph.h>
 
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -99,7 +100,9 @@ Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
   int i = 0;
   for (const Operand& feed : feeds) {
     DType dtype = i < plan_->n_inputs() ? plan_->input_spec(i).dtype : DType();
-    args.push_back(feed.is_none() ? Tensor() : as_tensor(feed, dtype, "function", Fractions::truncate));
+    char name[24] = "input ";
+    *std::to_chars(name + 6, name + sizeof name - 1, i).ptr = '\0';
+    args.push_back(feed.is_none() ? Tensor() : as_tensor(feed, dtype, {"function", name}, Fractions::truncate));
     ++i;
   }
   return (*this)(args);
@@ -241,7 +244,7 @@ engine::Value box(const Updates& updates) {
 Update::Update(const Tensor& op) : first_(op) {}
 Update::Update(const Tensor& variable, const Operand& value)
     : first_(variable),
-      second_(as_tensor(value, variable.defined() ? Access::body(variable).dtype : DType(), "function")) {
+      second_(as_tensor(value, variable.defined() ? Access::body(variable).dtype : DType(), {"function", "updates"})) {
   if (!second_.defined()) fail<ValueError>({"function", "updates"}, "hold a pair whose value is ", kEmptyTensor);
 }
 
@@ -397,7 +400,7 @@ void set_learning_phase(Scalar value) {
   KASSETTE_DISPATCH(set_learning_phase, value);
   if (value.is_none()) fail<ValueError>({"set_learning_phase", "value"}, "is None; it must be 0 (test) or 1 (train)");
   double v;
-  write_scalar(&v, float64, value, "set_learning_phase");
+  write_scalar(&v, float64, value, {"set_learning_phase", "value"});
   if (v != 0 && v != 1)
     fail<ValueError>({"set_learning_phase", "value"}, "is ", v, "; it must be 0 (test) or 1 (train)");
   frozen_phase.store(static_cast<int>(v), std::memory_order_relaxed);

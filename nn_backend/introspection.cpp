@@ -70,17 +70,17 @@ Tensor mark_keras_tensor(const Tensor& x) {
 
 Tensor shape(const Operand& x) {
   KASSETTE_DISPATCH(shape, x);
-  Arg t(x, DType(), "shape");
+  Arg t(x, DType(), {"shape", "x"});
   return is_sparse(t.tensor()) ? ops::cast(sparse_part(t, kDenseShape), int32) : shape_of(t, int32);
 }
 Tensor size(const Operand& x, Name name) {
   KASSETTE_DISPATCH(size, x, name);
-  Arg t(x, DType(), "size");
+  Arg t(x, DType(), {"size", "x"});
   return is_sparse(t.tensor()) ? ops::cast(prod(sparse_part(t, kDenseShape)), int32) : size_of(t);
 }
 Shape int_shape(const Operand& x) {
   KASSETTE_DISPATCH(int_shape, x);
-  Arg t(x, DType(), "int_shape");
+  Arg t(x, DType(), {"int_shape", "x"});
   if (!t.tensor().defined()) fail_empty({"int_shape", "x"});
   return t.tensor().shape();
 }
@@ -90,22 +90,22 @@ Shape get_variable_shape(const Operand& x) {
 }
 Extent ndim(const Operand& x) {
   KASSETTE_DISPATCH(ndim, x);
-  return Extent(Arg(x, DType(), "ndim").tensor().ndim());
+  return Extent(Arg(x, DType(), {"ndim", "x"}).tensor().ndim());
 }
 DType dtype(const Operand& x) {
   KASSETTE_DISPATCH(dtype, x);
-  return Arg(x, DType(), "dtype").tensor().dtype();
+  return Arg(x, DType(), {"dtype", "x"}).tensor().dtype();
 }
 Tensor cast(const Operand& x, DType dtype) {
   KASSETTE_DISPATCH(cast, x, dtype);
-  Arg t(x, DType(), "cast");
+  Arg t(x, DType(), {"cast", "x"});
   if (!t.tensor().defined()) fail_empty({"cast", "x"});
   if (t.body().dtype != dtype) return ops::cast(t, dtype);
   return attribute_errors("cast", [&] { return copy_if_variable(t); });
 }
 std::int64_t count_params(const Operand& x) {
   KASSETTE_DISPATCH(count_params, x);
-  Arg t(x, DType(), "count_params");
+  Arg t(x, DType(), {"count_params", "x"});
   if (!t.tensor().defined()) fail_empty({"count_params", "x"});
   if (!t.body().known())
     fail<ValueError>({"count_params", "x"}, "of shape ", static_cast<const TensorSpec&>(t.body()),

@@ -51,18 +51,18 @@ Tensor dot(const Operand& x, const Operand& y) {
   if (bool first = sparse_operand(x); first || sparse_operand(y)) {
     if (first && sparse_operand(y))
       fail<NotImplementedError>({"dot"}, "both operands are sparse; densify one of them: K::to_dense(y)");
-    Arg a(x, dtype, "dot"), b(y, dtype, "dot");
+    Arg a(x, dtype, {"dot", "x"}), b(y, dtype, {"dot", "y"});
     if (!a.tensor().defined()) fail_empty({"dot", "x"});
     if (!b.tensor().defined()) fail_empty({"dot", "y"});
     return attribute_errors("dot", [&] { return first ? dot_sparse(a, b) : dot_before_sparse(a, b); });
   }
-  return attribute_errors("dot", [&] { return ops::dot(Arg(x, dtype, "dot"), Arg(y, dtype, "dot")); });
+  return attribute_errors("dot", [&] { return ops::dot(Arg(x, dtype, {"dot", "x"}), Arg(y, dtype, {"dot", "y"})); });
 }
 
 Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes& axes) {
   KASSETTE_DISPATCH(batch_dot, x_operand, y_operand, axes);
   DType dtype = dtype_for_numbers(x_operand, y_operand);
-  Arg x(x_operand, dtype, "batch_dot"), y(y_operand, dtype, "batch_dot");
+  Arg x(x_operand, dtype, {"batch_dot", "x"}), y(y_operand, dtype, {"batch_dot", "y"});
   if (axes.size_ == 0 || axes.size_ > 2)
     fail<ValueError>({"batch_dot", "axes"}, "are ", axes.size_,
                      "; there must be one of x and one of y, or one that stands for both");

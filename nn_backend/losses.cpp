@@ -74,7 +74,7 @@ Tensor categorical_crossentropy(const Operand& target, const Operand& output, bo
   KASSETTE_DISPATCH(categorical_crossentropy, target, output, from_logits, axis);
   const char* what = "categorical_crossentropy";
   DType dtype = dtype_for_numbers(output, target);
-  Arg o(output, dtype, what), t(target, dtype, what);
+  Arg o(output, dtype, {what, "output"}), t(target, dtype, {what, "target"});
   check_floats(what, o);
   checked_axes(what, o, axis, /*keepdims=*/false);
   if (from_logits) return attribute_errors(what, [&] { return softmax_cross_entropy(t, o, axis); });
@@ -93,7 +93,7 @@ Tensor categorical_crossentropy(const Operand& target, const Operand& output, bo
 Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& output, bool from_logits, int axis) {
   KASSETTE_DISPATCH(sparse_categorical_crossentropy, target, output, from_logits, axis);
   const char* what = "sparse_categorical_crossentropy";
-  Arg o(output, DType(), what), t(target, int64, what);
+  Arg o(output, DType(), {what, "output"}), t(target, int64, {what, "target"});
   check_floats(what, o);
   if (o.body().rank < 0 && axis != -1)
     fail<ValueError>({what, "axis"}, "is ", axis, "; where the rank of output is unknown it must be -1");
@@ -110,7 +110,7 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
   KASSETTE_DISPATCH(binary_crossentropy, target, output, from_logits);
   const char* what = "binary_crossentropy";
   DType dtype = dtype_for_numbers(output, target);
-  Arg o(output, dtype, what), t(target, dtype, what);
+  Arg o(output, dtype, {what, "output"}), t(target, dtype, {what, "target"});
   check_floats(what, o);
   if (from_logits) return attribute_errors(what, [&] { return sigmoid_cross_entropy(t, o); });
   check_target(what, t, o);
@@ -121,7 +121,8 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
 
 Tensor in_top_k(const Operand& predictions, const Operand& targets, int k) {
   KASSETTE_DISPATCH(in_top_k, predictions, targets, k);
-  return ops::in_top_k(Arg(predictions, DType(), "in_top_k"), Arg(targets, int64, "in_top_k"), k);
+  return ops::in_top_k(Arg(predictions, DType(), {"in_top_k", "predictions"}),
+                       Arg(targets, int64, {"in_top_k", "targets"}), k);
 }
 
 }  // namespace backend

@@ -36,8 +36,8 @@ void check_float(const Tensor& x, const char* what) {
 }
 
 /// gamma or beta; empty if it is None or an empty Tensor.
-Tensor optional(const Operand& operand, DType dtype, const char* what) {
-  return operand.is_none() ? Tensor() : as_tensor(operand, dtype, what);
+Tensor optional(const Operand& operand, DType dtype, const At& at) {
+  return operand.is_none() ? Tensor() : as_tensor(operand, dtype, at);
 }
 
 /// A parameter of batch_normalization, with the dtype of x, and along `axis` if its rank is 1. Half types are computed
@@ -45,7 +45,8 @@ Tensor optional(const Operand& operand, DType dtype, const char* what) {
 class Parameter {
  public:
   Parameter(const Operand& p, const char* name, const char* what, const Tensor& x, int axis)
-      : given_(some(p, name, what), Access::body(x).dtype, what), fitted_(fitted(given_, name, what, x, axis)) {}
+      : given_(some(p, name, what), Access::body(x).dtype, {what, name}), fitted_(fitted(given_, name, what, x, axis)) {
+  }
   operator const Tensor&() const { return fitted_.defined() ? fitted_ : given_.tensor(); }
   operator In() const { return In(static_cast<const Tensor&>(*this)); }
 
@@ -86,10 +87,10 @@ NormalizedBatch normalize_batch_in_training(const Operand& operand, const Operan
                                             const Axes& reduction_axes, double epsilon) {
   KASSETTE_DISPATCH(normalize_batch_in_training, operand, gamma, beta, reduction_axes, epsilon);
   const char* what = "normalize_batch_in_training";
-  Arg x(operand, DType(), what);
+  Arg x(operand, DType(), {what, "x"});
   check_float(x, what);
   DType dtype = x.body().dtype;
-  Normalized n = normalize_batch(x, optional(gamma, dtype, what), optional(beta, dtype, what),
+  Normalized n = normalize_batch(x, optional(gamma, dtype, {what, "gamma"}), optional(beta, dtype, {what, "beta"}),
                                  encode_axes(what, x, reduction_axes, /*keepdims=*/false), epsilon);
   return {n.y, cast(n.mean, dtype), cast(n.variance, dtype)};
 }
@@ -98,7 +99,7 @@ Tensor batch_normalization(const Operand& operand, const Operand& mean, const Op
                            const Operand& gamma, int axis, double epsilon) {
   KASSETTE_DISPATCH(batch_normalization, operand, mean, var, beta, gamma, axis, epsilon);
   const char* what = "batch_normalization";
-  Arg x(operand, DType(), what);
+  Arg x(operand, DType(), {what, "x"});
   check_float(x, what);
   if (axis != -1) checked_axes(what, x, axis, /*keepdims=*/false);
   return attribute_errors(what, [&] {
@@ -112,7 +113,7 @@ Tensor batch_normalization(const Operand& operand, const Operand& mean, const Op
 
 Tensor l2_normalize(const Operand& operand, const Axes& axis) {
   KASSETTE_DISPATCH(l2_normalize, operand, axis);
-  Arg arg(operand, DType(), "l2_normalize");
+  Arg arg(operand, DType(), {"l2_normalize", "x"});
   const Tensor& x = arg;
   check_float(x, "l2_normalize");
   std::int64_t code = checked_axes("l2_normalize", x, axis, /*keepdims=*/true);

@@ -21,12 +21,12 @@ namespace {
 
 /// Pairs of amounts for `axes` axes from axis `first` on; one axis takes a pair by itself.
 Tensor padded(const char* what, const Operand& operand, const Operand& amounts, int axes, int first) {
-  Arg x(operand, DType(), what);
+  Arg x(operand, DType(), {what, "x"});
   dense(what, "x", x);
   const TensorSpec& s = x.body();
   check_rank({what, "x"}, s, axes + 2);
   if (amounts.is_none()) fail<AssertionError>({what, "padding"}, "is None");
-  Arg given(amounts, int64, what);
+  Arg given(amounts, int64, {what, "padding"});
   const Tensor& pairs = dense(what, "padding", given);
   const TensorSpec& p = Access::body(pairs);
   const bool right = axes == 1 ? p.rank == 1 && p.dims[0] == 2 : p.rank == 2 && p.dims[0] == axes && p.dims[1] == 2;
@@ -100,7 +100,7 @@ Tensor resize_images(const Operand& operand, int height_factor, int width_factor
     if (!bilinear && name != "nearest")
       fail<ValueError>({what, "interpolation"}, "is ", quoted(interpolation),
                        "; it must be \"nearest\" or \"bilinear\"");
-    Arg x(operand, DType(), what);
+    Arg x(operand, DType(), {what, "x"});
     check_rank({what, "x"}, Access::body(dense(what, "x", x)), 4);
     if (bilinear) {
       const DType d = x.body().dtype;
@@ -119,7 +119,7 @@ Tensor resize_volumes(const Operand& operand, int depth_factor, int height_facto
     check_factor({what, "depth_factor"}, depth_factor);
     check_factor({what, "height_factor"}, height_factor);
     check_factor({what, "width_factor"}, width_factor);
-    Arg x(operand, DType(), what);
+    Arg x(operand, DType(), {what, "x"});
     check_rank({what, "x"}, Access::body(dense(what, "x", x)), 5);
     if (x.body().rank < 0) fail_unknown_rank({what, "x"});
     Tensor wide = ops::repeat_elements(ops::repeat_elements(x, width_factor, axis + 2), height_factor, axis + 1);

@@ -73,7 +73,7 @@ Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool
   const bool max = mode == "max";
   if (!max && mode != "avg")
     fail<ValueError>({what, "pool_mode"}, "is ", quoted(pool_mode), "; it must be \"max\" or \"avg\"");
-  Arg x(operand, DType(), what);
+  Arg x(operand, DType(), {what, "x"});
   dense(what, "x", x);
   return max ? max_pool(x, form) : avg_pool(x, form);
 }
@@ -119,7 +119,7 @@ std::int64_t extent_of_patches(const char* what, std::int64_t places, std::int64
 Tensor local(const char* what, int axes, const Operand& inputs, const Operand& kernel, const std::int64_t* size,
              const std::int64_t* stride, const std::int64_t* places, bool channels_first) {
   const DType dtype = dtype_for_numbers(inputs, kernel);
-  Arg x(inputs, dtype, what), w(kernel, dtype, what);
+  Arg x(inputs, dtype, {what, "inputs"}), w(kernel, dtype, {what, "kernel"});
   dense(what, "inputs", x);
   const Body &b = x.body(), &k = Access::body(dense(what, "kernel", w));
   if (!b.dtype.is_float())
@@ -207,7 +207,7 @@ Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& ke
     const bool channels_first = is_channels_first({what, "data_format"}, data_format);
     numbers_for(what, "kernel_size", kernel_size, 1, &size);
     numbers_for(what, "strides", strides, 1, &stride);
-    Arg w(kernel, dtype_for_numbers(inputs, kernel), what);
+    Arg w(kernel, dtype_for_numbers(inputs, kernel), {what, "kernel"});
     const std::int64_t places = known_size(what, Access::body(dense(what, "kernel", w)), 0);
     return local(what, 1, inputs, w.tensor(), &size, &stride, &places, channels_first);
   });
@@ -232,7 +232,7 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
   return attribute_errors(what, [&] {
     const bool channels_first = is_channels_first({what, "data_format"}, data_format);
     const DType dtype = dtype_for_numbers(x_operand, bias_operand);
-    Arg x(x_operand, dtype, what), bias(bias_operand, dtype, what);
+    Arg x(x_operand, dtype, {what, "x"}), bias(bias_operand, dtype, {what, "bias"});
     dense(what, "x", x);
     const TensorSpec &s = x.body(), &b = Access::body(dense(what, "bias", bias));
     if (b.rank < 0) fail_unknown_rank({what, "bias"});

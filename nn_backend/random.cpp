@@ -23,9 +23,9 @@ namespace backend {
 namespace {
 
 bool is_number(const Operand& x) { return Access::kind(x) >= Scalar::kBool && Access::kind(x) <= Scalar::kFloat; }
-double number(const Operand& x, const char* what) {
+double number(const Operand& x, const At& at) {
   double v;
-  write_scalar(&v, float64, x, what);
+  write_scalar(&v, float64, x, at);
   return v;
 }
 
@@ -54,7 +54,7 @@ struct Sample {
   }
   /// A parameter as a tensor of the samples' dtype.
   Tensor parameter(const Operand& x, const char* name) const {
-    Tensor t = as_tensor(x, dtype, what);
+    Tensor t = as_tensor(x, dtype, {what, name});
     if (!t.defined()) fail_empty({what, name});
     if (t.dtype() != dtype)
       fail<TypeError>({what, name}, "is ", t.dtype(), " and the samples are ", dtype,
@@ -87,7 +87,8 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
               DType dtype, const Scalar& seed) {
   Sample s(what, shape, dtype);
   s.check_float();
-  if (is_number(mean) && is_number(stddev)) return draw(s.draw(seed), number(mean, what), number(stddev, what));
+  if (is_number(mean) && is_number(stddev))
+    return draw(s.draw(seed), number(mean, {what, "mean"}), number(stddev, {what, "stddev"}));
   Tensor shift = s.parameter(mean, "mean"), scale = s.parameter(stddev, "stddev");
   return attribute_errors(what, [&] { return placed(draw(s.draw(seed), 0, 1), shift, scale); });
 }
@@ -109,13 +110,13 @@ std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) 
 }
 std::int64_t checked_low(const Sample& s, const Operand& x) {
   std::int64_t low = integer_bound(s, x, "minval");
-  scalar_tensor(low, s.dtype, s.what);  // throws if it does not fit
+  scalar_tensor(low, s.dtype, {s.what, "minval"});  // throws if it does not fit
   return low;
 }
 std::int64_t checked_high(const Sample& s, const Operand& x) {
   if (Access::kind(x) == Scalar::kFloat) fail_fraction(s, x, "maxval");
   std::int64_t high = integer_bound(s, x, "maxval");
-  if (high != INT64_MIN) scalar_tensor(high - 1, s.dtype, s.what);
+  if (high != INT64_MIN) scalar_tensor(high - 1, s.dtype, {s.what, "maxval"});
   return high;
 }
 void check_order(const Sample& s, std::int64_t low, std::int64_t high) {
@@ -186,7 +187,7 @@ Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& m
   if (s.dtype.is_integer()) return uniform_integers(s, minval, maxval, seed);
   s.check_float();
   if (is_number(minval) && is_number(maxval)) {
-    double low = number(minval, s.what), high = number(maxval, s.what);
+    double low = number(minval, {s.what, "minval"}), high = number(maxval, {s.what, "maxval"});
     check_bounds(low, high, s.dtype);
     return ops::random_uniform(s.draw(seed), low, high);
   }
@@ -201,8 +202,8 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
   KASSETTE_DISPATCH(random_binomial, shape, p, dtype, seed);
   SeedScope scope;
   Sample s("random_binomial", shape, dtype);
-  if (is_number(p)) return attribute_errors(s.what, [&] { return bernoulli(s.draw(seed), number(p, s.what)); });
-  Tensor share = as_tensor(p, default_float(), s.what);
+  if (is_number(p)) return attribute_errors(s.what, [&] { return bernoulli(s.draw(seed), number(p, {s.what, "p"})); });
+  Tensor share = as_tensor(p, default_float(), {s.what, "p"});
   if (!share.defined()) fail_empty({s.what, "p"});
   DType result = s.dtype;
   s.dtype = share.dtype();
@@ -216,7 +217,7 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
 Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar seed) {
   KASSETTE_DISPATCH(dropout, x, level, noise_shape, seed);
   SeedScope scope;
-  Arg t(x, DType(), "dropout");
+  Arg t(x, DType(), {"dropout", "x"});
   if (!(level >= 0 && level < 1)) fail<ValueError>({"dropout", "level"}, level, " is not in [0, 1)");
   if (!t.tensor().defined()) fail_empty({"dropout", "x"});
   if (!t.body().dtype.is_float())

@@ -36,64 +36,64 @@ const Axes& one_axis(const char* what, const Axes& axis) {
 
 Tensor sum(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(sum, x, axis, keepdims);
-  return ops::sum(Arg(x, DType(), "sum"), axis, keepdims);
+  return ops::sum(Arg(x, DType(), {"sum", "x"}), axis, keepdims);
 }
 Tensor prod(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(prod, x, axis, keepdims);
-  return ops::prod(Arg(x, DType(), "prod"), axis, keepdims);
+  return ops::prod(Arg(x, DType(), {"prod", "x"}), axis, keepdims);
 }
 Tensor max(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(max, x, axis, keepdims);
-  return ops::max(Arg(x, DType(), "max"), axis, keepdims);
+  return ops::max(Arg(x, DType(), {"max", "x"}), axis, keepdims);
 }
 Tensor min(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(min, x, axis, keepdims);
-  return ops::min(Arg(x, DType(), "min"), axis, keepdims);
+  return ops::min(Arg(x, DType(), {"min", "x"}), axis, keepdims);
 }
 Tensor mean(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(mean, x, axis, keepdims);
-  return ops::mean(as_floats(Arg(x, DType(), "mean")), axis, keepdims);
+  return ops::mean(as_floats(Arg(x, DType(), {"mean", "x"})), axis, keepdims);
 }
 Tensor nanmean(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(nanmean, x, axis, keepdims);
-  Arg t(x, DType(), "nanmean");
+  Arg t(x, DType(), {"nanmean", "x"});
   return attribute_errors("nanmean", [&] { return mean_of_numbers(t, axis, keepdims); });
 }
 Tensor var(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(var, x, axis, keepdims);
-  return ops::var(as_floats(Arg(x, DType(), "var")), axis, keepdims);
+  return ops::var(as_floats(Arg(x, DType(), {"var", "x"})), axis, keepdims);
 }
 Tensor std(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(std, x, axis, keepdims);
-  return stddev(as_floats(Arg(x, DType(), "std")), axis, keepdims);
+  return stddev(as_floats(Arg(x, DType(), {"std", "x"})), axis, keepdims);
 }
 Tensor any(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(any, x, axis, keepdims);
-  return any_of(Arg(x, DType(), "any"), axis, keepdims);
+  return any_of(Arg(x, DType(), {"any", "x"}), axis, keepdims);
 }
 Tensor all(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(all, x, axis, keepdims);
-  return all_of(Arg(x, DType(), "all"), axis, keepdims);
+  return all_of(Arg(x, DType(), {"all", "x"}), axis, keepdims);
 }
 Tensor argmax(const Operand& x, const Axes& axis) {
   KASSETTE_DISPATCH(argmax, x, axis);
-  return ops::argmax(Arg(x, DType(), "argmax"), one_axis("argmax", axis));
+  return ops::argmax(Arg(x, DType(), {"argmax", "x"}), one_axis("argmax", axis));
 }
 Tensor argmin(const Operand& x, const Axes& axis) {
   KASSETTE_DISPATCH(argmin, x, axis);
-  return ops::argmin(Arg(x, DType(), "argmin"), one_axis("argmin", axis));
+  return ops::argmin(Arg(x, DType(), {"argmin", "x"}), one_axis("argmin", axis));
 }
 Tensor logsumexp(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(logsumexp, x, axis, keepdims);
-  return ops::logsumexp(Arg(x, DType(), "logsumexp"), axis, keepdims);
+  return ops::logsumexp(Arg(x, DType(), {"logsumexp", "x"}), axis, keepdims);
 }
 Tensor cumsum(const Operand& x, int axis) {
   KASSETTE_DISPATCH(cumsum, x, axis);
-  return ops::cumsum(Arg(x, DType(), "cumsum"), axis);
+  return ops::cumsum(Arg(x, DType(), {"cumsum", "x"}), axis);
 }
 Tensor cumprod(const Operand& x, int axis) {
   KASSETTE_DISPATCH(cumprod, x, axis);
-  return ops::cumprod(Arg(x, DType(), "cumprod"), axis);
+  return ops::cumprod(Arg(x, DType(), {"cumprod", "x"}), axis);
 }
 
 }  // namespace backend

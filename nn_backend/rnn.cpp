@@ -61,7 +61,7 @@ void check_elements(const char* what, const Tensors& list, bool takes_list, cons
 /// The mask as bool of rank 2; empty if there is none.
 Tensor mask_of(const Operand& given, const autograd::LoopForm& form) {
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
-  Tensor mask = as_tensor(given, DType(), form.what);
+  Tensor mask = as_tensor(given, DType(), {form.what, "mask"});
   refuse_sparse({form.what, "mask"}, mask);
   const Body& b = Access::body(mask);
   if (b.rank < 0) fail_unknown_rank({form.what, "mask"});
@@ -73,7 +73,7 @@ Tensor mask_of(const Operand& given, const autograd::LoopForm& form) {
 /// input_length: a number is that of the steps; integers say of each sample how many are its own.
 Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, autograd::LoopForm& form) {
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
-  Tensor lengths = as_tensor(given, int64, form.what);
+  Tensor lengths = as_tensor(given, int64, {form.what, "input_length"});
   const Body& b = Access::body(lengths);
   if (!b.dtype.is_integer()) fail<TypeError>({form.what, "input_length"}, "is ", b.dtype, "; it must be integers");
   if (b.rank == 0 && !b.symbolic()) {

@@ -30,24 +30,24 @@ Tensor stack(const Tensors& x, int axis) {
 }
 Tensor reshape(const Operand& x, const Dims& shape) {
   KASSETTE_DISPATCH(reshape, x, shape);
-  return ops::reshape(Arg(x, DType(), "reshape"), shape);
+  return ops::reshape(Arg(x, DType(), {"reshape", "x"}), shape);
 }
 Tensor permute_dimensions(const Operand& x, const Axes& pattern) {
   KASSETTE_DISPATCH(permute_dimensions, x, pattern);
-  return permute(Arg(x, DType(), "permute_dimensions"), pattern);
+  return permute(Arg(x, DType(), {"permute_dimensions", "x"}), pattern);
 }
 Tensor transpose(const Operand& x) {
   KASSETTE_DISPATCH(transpose, x);
-  Arg t(x, DType(), "transpose");
+  Arg t(x, DType(), {"transpose", "x"});
   return attribute_errors("transpose", [&] { return is_sparse(t.tensor()) ? sparse_transpose(t) : ops::transpose(t); });
 }
 Tensor repeat_elements(const Operand& x, int rep, int axis) {
   KASSETTE_DISPATCH(repeat_elements, x, rep, axis);
-  return ops::repeat_elements(Arg(x, DType(), "repeat_elements"), rep, axis);
+  return ops::repeat_elements(Arg(x, DType(), {"repeat_elements", "x"}), rep, axis);
 }
 Tensor repeat(const Operand& x, int n) {
   KASSETTE_DISPATCH(repeat, x, n);
-  Arg t(x, DType(), "repeat");
+  Arg t(x, DType(), {"repeat", "x"});
   if (!t.tensor().defined()) fail_empty({"repeat", "x"});
   if (t.body().rank != 2)
     fail<AssertionError>({"repeat", "x"}, "of shape ", static_cast<const TensorSpec&>(t.body()),
@@ -57,39 +57,39 @@ Tensor repeat(const Operand& x, int n) {
 }
 Tensor tile(const Operand& x, const Dims& n) {
   KASSETTE_DISPATCH(tile, x, n);
-  return ops::tile(Arg(x, DType(), "tile"), n);
+  return ops::tile(Arg(x, DType(), {"tile", "x"}), n);
 }
 Tensor flatten(const Operand& x) {
   KASSETTE_DISPATCH(flatten, x);
-  return ops::flatten(Arg(x, DType(), "flatten"), 0);
+  return ops::flatten(Arg(x, DType(), {"flatten", "x"}), 0);
 }
 Tensor batch_flatten(const Operand& x) {
   KASSETTE_DISPATCH(batch_flatten, x);
-  return attribute_errors("batch_flatten", [&] { return ops::flatten(Arg(x, DType(), "batch_flatten"), 1); });
+  return attribute_errors("batch_flatten", [&] { return ops::flatten(Arg(x, DType(), {"batch_flatten", "x"}), 1); });
 }
 Tensor expand_dims(const Operand& x, int axis) {
   KASSETTE_DISPATCH(expand_dims, x, axis);
-  return ops::expand_dims(Arg(x, DType(), "expand_dims"), axis);
+  return ops::expand_dims(Arg(x, DType(), {"expand_dims", "x"}), axis);
 }
 Tensor squeeze(const Operand& x, int axis) {
   KASSETTE_DISPATCH(squeeze, x, axis);
-  return ops::squeeze(Arg(x, DType(), "squeeze"), axis);
+  return ops::squeeze(Arg(x, DType(), {"squeeze", "x"}), axis);
 }
 Tensor reverse(const Operand& x, const Axes& axes) {
   KASSETTE_DISPATCH(reverse, x, axes);
-  return ops::reverse(Arg(x, DType(), "reverse"), axes);
+  return ops::reverse(Arg(x, DType(), {"reverse", "x"}), axes);
 }
 Tensor slice(const Operand& x, const Dims& start, const Dims& size) {
   KASSETTE_DISPATCH(slice, x, start, size);
-  return slice_from(Arg(x, DType(), "slice"), start, size);
+  return slice_from(Arg(x, DType(), {"slice", "x"}), start, size);
 }
 Tensor one_hot(const Operand& indices, int num_classes) {
   KASSETTE_DISPATCH(one_hot, indices, num_classes);
-  return ops::one_hot(Arg(indices, int32, "one_hot"), num_classes);
+  return ops::one_hot(Arg(indices, int32, {"one_hot", "indices"}), num_classes);
 }
 Tensor gather(const Operand& reference, const Operand& indices) {
   KASSETTE_DISPATCH(gather, reference, indices);
-  Arg x(reference, DType(), "gather"), at(indices, int32, "gather");
+  Arg x(reference, DType(), {"gather", "reference"}), at(indices, int32, {"gather", "indices"});
   return ops::gather(x, at);
 }
 

@@ -11,7 +11,7 @@ namespace backend {
 
 Tensor softmax(const Operand& x, int axis) {
   KASSETTE_DISPATCH(softmax, x, axis);
-  return ops::softmax(Arg(x, DType(), "softmax"), axis);
+  return ops::softmax(Arg(x, DType(), {"softmax", "x"}), axis);
 }
 
 }  // namespace backend

@@ -38,14 +38,14 @@ Tensor placed(const Tensor& made, const Operand& from) {
 /// The values as a tensor; a container keeps its dtype.
 Tensor values_of(const Operand& x, DType dtype, const char* what) {
   DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
-  Tensor values = placed(as_tensor(x, dtype.given() ? dtype : own, what), x);
+  Tensor values = placed(as_tensor(x, dtype.given() ? dtype : own, {what, "values"}), x);
   if (!values.defined()) fail_empty({what, "values"});
   refuse_sparse({what, "values"}, values);
   return dtype.given() ? cast(values, dtype) : values;
 }
 
 Tensor integers_of(const Operand& x, const char* what, const char* which) {
-  Tensor t = as_tensor(x, int64, what);
+  Tensor t = as_tensor(x, int64, {what, which});
   if (!t.defined()) fail_empty({what, which});
   refuse_sparse({what, which}, t);
   if (!t.dtype().is_integer()) fail<TypeError>({what, which}, "are ", t.dtype(), "; they must be integers (K::cast)");
@@ -116,7 +116,7 @@ Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Opera
 
 Tensor to_sparse(const Operand& x) {
   KASSETTE_DISPATCH(to_sparse, x);
-  Arg t(x, DType(), "to_sparse");
+  Arg t(x, DType(), {"to_sparse", "x"});
   if (!t.tensor().defined()) fail_empty({"to_sparse", "x"});
   if (kassette::is_sparse(t.tensor())) return t;
   return attribute_errors("to_sparse", [&] { return ops::to_sparse(placed(t, x)); });
@@ -129,7 +129,7 @@ bool is_sparse(const Operand& tensor) {
 
 Tensor to_dense(const Operand& tensor) {
   KASSETTE_DISPATCH(to_dense, tensor);
-  Arg t(tensor, DType(), "to_dense");
+  Arg t(tensor, DType(), {"to_dense", "tensor"});
   if (!t.tensor().defined()) fail_empty({"to_dense", "tensor"});
   if (!kassette::is_sparse(t.tensor())) return t;
   return attribute_errors("to_dense", [&] { return ops::to_dense(t); });

@@ -22,14 +22,14 @@ Tensor change(const Tensor& x, const Operand& value, autograd::Effect::Mode mode
   const char* what = at.function;
   if (!x.defined()) fail_empty({what, "x"});
   DType dtype = Access::body(x).dtype;
-  Arg v(value, dtype, what);
+  Arg v(value, dtype, at);
   if (!v.tensor().defined()) fail_empty(at);
   return autograd::update(x, number_on(v, x.device()), mode);
 }
 
 /// An operand as a tensor of that dtype, cast if it has another.
 Tensor in_dtype(const Operand& x, DType dtype, const At& at) {
-  Tensor t = as_tensor(x, dtype, at.function);
+  Tensor t = as_tensor(x, dtype, at);
   if (!t.defined()) fail_empty(at);
   refuse_sparse(at, t);
   return cast(t, dtype);
@@ -37,7 +37,7 @@ Tensor in_dtype(const Operand& x, DType dtype, const At& at) {
 
 /// The value of any tensor, without history; of a sparse one dense. `what` is a literal.
 Tensor value_of(const Operand& x, const char* what) {
-  Arg t(x, DType(), what);
+  Arg t(x, DType(), {what, "x"});
   if (!t.tensor().defined()) fail_empty({what, "x"});
   if (is_sparse(t.tensor())) return value_of(attribute_errors(what, [&] { return to_dense(t); }), what);
   if (!t.tensor().symbolic()) return attribute_errors(what, [&] { return t.tensor().detach(); });
@@ -53,7 +53,7 @@ Value checked_value(const Tensor& x, const Operand& value, const char* what) {
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
     fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
-  Tensor t = as_tensor(value, b.dtype, what, Fractions::truncate);
+  Tensor t = as_tensor(value, b.dtype, {what, "value"}, Fractions::truncate);
   if (!t.defined()) fail_empty({what, "value"});
   const Body& from = Access::body(t);
   Value now = concrete_value(from, what);
@@ -110,7 +110,7 @@ Tensor eval(const Operand& x) {
 }
 Tensor print_tensor(const Operand& x, Name message) {
   KASSETTE_DISPATCH(print_tensor, x, message);
-  return ops::print_tensor(Arg(x, DType(), "print_tensor"), string_of(message));
+  return ops::print_tensor(Arg(x, DType(), {"print_tensor", "x"}), string_of(message));
 }
 Tensor get_value(const Operand& x) {
   KASSETTE_DISPATCH(get_value, x);

@@ -137,8 +137,7 @@ Tensor packed(const Dims& dims, const At& at) {
   for (int i = 0; i < dims.size_; ++i) {
     const Dim& d = dims.dims_[i];
     if (!d.tensor_) {
-      sizes.push_back(
-          scalar_tensor(Scalar(d.value_ == Dim::kNoneDim ? std::int64_t(-1) : d.value_), int64, at.function));
+      sizes.push_back(scalar_tensor(Scalar(d.value_ == Dim::kNoneDim ? std::int64_t(-1) : d.value_), int64, at));
       continue;
     }
     if (!d.tensor_->defined()) fail<ValueError>(at, "holds ", kEmptyTensor);

@@ -26,14 +26,14 @@ bool holds_tensor(const Operand& x) {
 }
 
 /// Sets rank and dims to those of a nested list, of which only the first elements are looked at.
-void measure(const Operand& x, TensorSpec& s, const char* what) {
+void measure(const Operand& x, TensorSpec& s, const At& where) {
   const Operand* o = &x;
   for (;;) {
     Scalar::Kind kind = Access::kind(*o);
     if (kind != Scalar::kList && kind != Scalar::kArray) return;
     std::int64_t n = static_cast<std::int64_t>(Access::count(*o));
     int level = s.rank;
-    s.rank = checked_rank(what, level + 1, "a nested list");
+    s.rank = checked_rank(where.function, level + 1, "a nested list");
     s.dims[level] = n;
     if (kind == Scalar::kArray || n == 0) return;
     o = items(*o);
@@ -41,9 +41,9 @@ void measure(const Operand& x, TensorSpec& s, const char* what) {
 }
 
 /// Writes one number as `dtype`. Fractions concern floats only.
-void write_number(void* to, DType dtype, const Scalar& x, const char* what, Fractions fractions) {
+void write_number(void* to, DType dtype, const Scalar& x, const At& where, Fractions fractions) {
   if (fractions == Fractions::reject || Access::kind(x) != Scalar::kFloat) {
-    write_scalar(to, dtype, x, what);
+    write_scalar(to, dtype, x, where);
     return;
   }
   double v = Access::float_value(x);
@@ -55,7 +55,7 @@ struct Writer {
   std::byte* at;
   DType dtype;
   const TensorSpec& spec;
-  const char* what;
+  const At& where;
   Fractions fractions;
 
   void write(const Operand& x, int depth) {
@@ -63,7 +63,7 @@ struct Writer {
     bool nested = kind == Scalar::kList || kind == Scalar::kArray;
     if (nested != (depth < spec.rank)) ragged(depth);
     if (!nested) {
-      write_number(at, dtype, x, what, fractions);
+      write_number(at, dtype, x, where, fractions);
       at += dtype.size();
       return;
     }
@@ -96,40 +96,41 @@ struct Writer {
       for (std::int64_t i = 0; i < n; ++i) {
         double v;
         convert(&v, float64, p + i * from.size(), from, 1);
-        write_scalar(at + i * dtype.size(), dtype, Scalar(v), what);
+        write_scalar(at + i * dtype.size(), dtype, Scalar(v), where);
       }
     else cast_elements(at, dtype, p, from, n);
     at += n * dtype.size();
   }
   [[noreturn]] void ragged(int depth) {
-    fail<ValueError>({what}, "a nested list is ragged: along axis ", depth, " the sizes differ from ", spec,
-                     " of its first elements");
+    fail<ValueError>(where, *where.argument ? "is a ragged list: along axis " : "a nested list is ragged: along axis ",
+                     depth, " the sizes differ from ", spec, " of its first elements");
   }
 };
 
 /// Copies an array, with a conversion to `dtype`: the tensor that ArrayOf makes may share the memory of the user's
 /// array.
-Tensor shaped_array(const Operand& x, DType dtype, const char* what, Fractions fractions) {
-  Tensor array = attribute_errors(what, [&] { return Access::make_array(x); });
+Tensor shaped_array(const Operand& x, DType dtype, const At& where, Fractions fractions) {
+  Tensor array = attribute_errors(where.function, [&] { return Access::make_array(x); });
   const Body& b = Access::body(array);
   TensorSpec spec = b;
   spec.dtype = dtype;
-  Tensor t = empty_tensor(spec, what);
-  Writer{Access::body(t).data(), dtype, spec, what, fractions}.write_elements(b.data(), b.dtype, b.numel());
+  Tensor t = empty_tensor(spec, where.function);
+  Writer{Access::body(t).data(), dtype, spec, where, fractions}.write_elements(b.data(), b.dtype, b.numel());
   return t;
 }
 
-Tensor stack_list(const Operand& x, DType dtype, const char* what, Fractions fractions) {
+Tensor stack_list(const Operand& x, DType dtype, const At& where, Fractions fractions) {
   Tensors parts;
   std::int64_t n = static_cast<std::int64_t>(Access::count(x));
   DType like = dtype;
   for (std::int64_t i = 0; i < n; ++i) {
     if (!is_tensor_operand(items(x)[i])) continue;
-    if (!tensor_of(items(x)[i]).defined()) fail<ValueError>({what}, "a list holds ", kEmptyTensor);
+    if (!tensor_of(items(x)[i]).defined())
+      fail<ValueError>(where, *where.argument ? "holds " : "a list holds ", kEmptyTensor);
     if (!like.given()) like = Access::body(tensor_of(items(x)[i])).dtype;
   }
-  for (std::int64_t i = 0; i < n; ++i) parts.push_back(as_tensor(items(x)[i], like, what, fractions));
-  return attribute_errors(what, [&] { return stack(parts, 0); });
+  for (std::int64_t i = 0; i < n; ++i) parts.push_back(as_tensor(items(x)[i], like, where, fractions));
+  return attribute_errors(where.function, [&] { return stack(parts, 0); });
 }
 
 }  // namespace
@@ -157,24 +158,24 @@ Tensor empty_tensor(const TensorSpec& spec, const char* what, Device device) {
   return t;
 }
 
-Tensor scalar_tensor(const Scalar& value, DType dtype, const char* what) {
+Tensor scalar_tensor(const Scalar& value, DType dtype, const At& where) {
   TensorSpec spec(dtype, {});
   Tensor t = empty_tensor(spec);
-  write_scalar(Access::body(t).data(), dtype, value, what);
+  write_scalar(Access::body(t).data(), dtype, value, where);
   return t;
 }
 
-Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions fractions) {
+Tensor as_tensor(const Operand& x, DType dtype, const At& where, Fractions fractions) {
   Scalar::Kind kind = Access::kind(x);
   if (kind == Scalar::kTensor) return tensor_of(x);
-  if (kind == Scalar::kShaped) return shaped_array(x, dtype.given() ? dtype : default_float(), what, fractions);
-  if (kind > Scalar::kFloat && holds_tensor(x)) return stack_list(x, dtype, what, fractions);
+  if (kind == Scalar::kShaped) return shaped_array(x, dtype.given() ? dtype : default_float(), where, fractions);
+  if (kind > Scalar::kFloat && holds_tensor(x)) return stack_list(x, dtype, where, fractions);
   TensorSpec spec;
-  if (kind > Scalar::kFloat) measure(x, spec, what);
+  if (kind > Scalar::kFloat) measure(x, spec, where);
   spec.dtype = dtype.given() ? dtype : default_float();
   Tensor t = empty_tensor(spec);
-  if (kind > Scalar::kFloat) Writer{Access::body(t).data(), spec.dtype, spec, what, fractions}.write(x, 0);
-  else write_number(Access::body(t).data(), spec.dtype, x, what, fractions);
+  if (kind > Scalar::kFloat) Writer{Access::body(t).data(), spec.dtype, spec, where, fractions}.write(x, 0);
+  else write_number(Access::body(t).data(), spec.dtype, x, where, fractions);
   return t;
 }
 

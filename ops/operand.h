@@ -1,5 +1,6 @@
 // ops/operand.h - conversion of the user's arguments (tensors, numbers, lists, containers) to tensors.
 #pragma once
+#include "core/text.h"
 #include "ops/op.h"
 
 namespace kassette::ops {
@@ -11,9 +12,8 @@ void set_default_float(DType dtype);
 /// What happens to a fraction where an integer dtype is expected: `reject` throws (numbers combined with a tensor),
 /// `truncate` converts as a cast does (values that are fed or assigned).
 enum class Fractions : std::uint8_t { reject, truncate };
-/// Converts an operand to a tensor. A number, list or container gets `dtype`, or floatx if that is not given. `what` is
-/// the function that errors name.
-Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions fractions = Fractions::reject);
+/// Converts an operand to a tensor. A number, list or container gets `dtype`, or floatx if that is not given.
+Tensor as_tensor(const Operand& x, DType dtype, const At& where, Fractions fractions = Fractions::reject);
 /// True if the operand is a Tensor already.
 inline bool is_tensor_operand(const Operand& x) { return Access::kind(x) == Scalar::kTensor; }
 inline const Tensor& tensor_of(const Operand& x) { return *static_cast<const Tensor*>(Access::pointer(x)); }
@@ -21,8 +21,8 @@ inline const Tensor& tensor_of(const Operand& x) { return *static_cast<const Ten
 /// A tensor argument: borrowed if the operand is a tensor, else converted and owned.
 class Arg {
  public:
-  Arg(const Operand& x, DType dtype, const char* what)
-      : made_(is_tensor_operand(x) ? Tensor() : as_tensor(x, dtype, what)),
+  Arg(const Operand& x, DType dtype, const At& where)
+      : made_(is_tensor_operand(x) ? Tensor() : as_tensor(x, dtype, where)),
         tensor_(is_tensor_operand(x) ? &tensor_of(x) : &made_) {}
   Arg(const Arg&) = delete;
   Arg& operator=(const Arg&) = delete;
@@ -46,6 +46,6 @@ T* mutable_data(const Tensor& t) {
   return reinterpret_cast<T*>(Access::body(t).data());
 }
 /// A rank-0 tensor that holds `value`.
-Tensor scalar_tensor(const Scalar& value, DType dtype, const char* what = "constant");
+Tensor scalar_tensor(const Scalar& value, DType dtype, const At& where = "constant");
 
 }  // namespace kassette::ops

@@ -48,7 +48,7 @@ std::string bars(const Description& d, bool unicode) {
 
 Tensor inspect::tensor_to_inspect(const Operand& x, const char* what) {
   DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
-  Tensor t = as_tensor(x, own, what);
+  Tensor t = as_tensor(x, own, {what, "x"});
   if (!t.defined()) fail_empty({what, "x"});
   return t;
 }

@@ -73,14 +73,14 @@ TEST_CASE("constant takes a shape", "[creation]") {
                     "constant: shape depends on a placeholder; K::zeros and K::ones take such a shape");
   CHECK_THROWS_WITH(
       K::constant({{1, 2}, {3}}),
-      "constant: a nested list is ragged: along axis 1 the sizes differ from (2, 2) of its first elements");
+      "constant: value is a ragged list: along axis 1 the sizes differ from (2, 2) of its first elements");
   CHECK_THROWS_WITH(K::constant({K::constant({1, 2}), K::constant({3})}), "constant: shapes (2,) and (1,) differ");
   CHECK_THROWS_WITH(K::sum({Tensor(), Tensor()}),
-                    "sum: a list holds an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "sum: x holds an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::variable({{1, Tensor()}}),
-                    "variable: a list holds an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "variable: value holds an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::variable({1.5, 2}, "int32"),
-                    "variable: 1.5 is not an integer, and int32 is wanted; K::cast converts");
+                    "variable: value 1.5 is not an integer, and int32 is wanted; K::cast converts");
   CHECK(K::constant({}).shape() == Shape{0});
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("a constant does not follow what it was made of", "[creation]") {
   CHECK(values(copy) == std::vector<double>{1, 2});
   CHECK(std::isnan(values(K::constant({NAN}))[0]));
   CHECK(values(K::constant(INT64_MAX, "int64", {2}))[0] == 9223372036854775807.0);
-  CHECK_THROWS_WITH(K::constant(-1, "uint8"), "constant: -1 does not fit uint8");
+  CHECK_THROWS_WITH(K::constant(-1, "uint8"), "constant: value -1 does not fit uint8");
   CHECK_THROWS_WITH(K::constant({5}, None, {2, 2}), "constant: value of shape (1,) does not fill (2, 2)");
 }
 

@@ -179,7 +179,7 @@ TEST_CASE("bounds of clip do not broadcast x", "[elementwise]") {
   CHECK(error_of([] { K::clip(K::constant(1.0), K::constant({{0.0}}), None); }) ==
         "clip: min_value of shape (1, 1) does not broadcast to x of shape ()");
   CHECK(error_of([] { K::clip(K::constant({1}, "int32"), .5, 2); }) ==
-        "clip: 0.5 is not an integer, and int32 is wanted; K::cast converts");
+        "clip: min_value 0.5 is not an integer, and int32 is wanted; K::cast converts");
 }
 
 TEST_CASE("a bound of clip that only a replay knows does not broadcast x either", "[elementwise]") {

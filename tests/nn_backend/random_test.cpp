@@ -81,7 +81,7 @@ TEST_CASE("integer samples need integer bounds", "[random]") {
   CHECK(low_of(v) == 2);
   CHECK(high_of(v) == 4);
   CHECK(high_of(values(K::random_uniform({1000}, 0, 256, "uint8", 1))) == 255);
-  CHECK_THROWS_WITH(K::random_uniform({2}, 0, 257, "uint8"), "random_uniform: 256 does not fit uint8");
+  CHECK_THROWS_WITH(K::random_uniform({2}, 0, 257, "uint8"), "random_uniform: maxval 256 does not fit uint8");
   CHECK_THROWS_WITH(
       K::random_uniform({2}, 0.0, 1.0, "int32"),
       "random_uniform: maxval is 1 and the samples are int32; bounds are integers, as in random_uniform(shape, 0, 10, \"int32\")");

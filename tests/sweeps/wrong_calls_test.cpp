@@ -32,6 +32,97 @@ K::Step step(const Tensor& t, const Tensors& states) { return {t, states}; }
 
 const std::vector<WrongCall>& wrong_calls() {
   static const std::vector<WrongCall> all{
+      // numbers and lists
+      {"dot", "y",
+       [] {
+         K::dot(x(), {{1, 2}, {3}});
+       }},
+      {"batch_dot", "x",
+       [] {
+         K::batch_dot({{1, 2}, {3}}, x());
+       }},
+      {"variable", "value", [] { K::variable(None); }},
+      {"constant", "value", [] { K::constant(-1, "uint8"); }},
+      {"clip", "min_value", [] { K::clip(ints(), .5, 2); }},
+      {"clip", "max_value", [] { K::clip(ints(), 0, 2.5); }},
+      {"round", "x", [] { K::round(None); }},
+      {"sum", "x",
+       [] {
+         K::sum({{1, 2}, {3}});
+       }},
+      {"reshape", "x", [] { K::reshape(None, {1}); }},
+      {"gather", "indices",
+       [] {
+         K::gather(x(), {0, 1.5});
+       }},
+      {"one_hot", "indices", [] { K::one_hot(.5, 3); }},
+      {"in_top_k", "targets",
+       [] {
+         K::in_top_k(x(), {0, .5}, 1);
+       }},
+      {"conv1d", "kernel",
+       [] {
+         K::conv1d(steps(), {{1, 2}, {3}});
+       }},
+      {"separable_conv2d", "pointwise_kernel",
+       [] {
+         K::separable_conv2d(image(), K::ones({1, 1, 3, 1}), {{1, 2}, {3}});
+       }},
+      {"bias_add", "bias",
+       [] {
+         K::bias_add(x(), {{1, 2}, {3}});
+       }},
+      {"temporal_padding", "padding",
+       [] {
+         K::temporal_padding(steps(), {1, .5});
+       }},
+      {"random_uniform", "maxval", [] { K::random_uniform({2}, 0, 257, "uint8"); }},
+      {"random_normal", "stddev",
+       [] {
+         K::random_normal({2}, 0, {{1, 2}, {3}});
+       }},
+      {"arange", "stop",
+       [] {
+         K::arange(0, {{1, 2}, {3}});
+       }},
+      {"foldl", "initializer",
+       [] {
+         K::foldl([](const Tensor& a, const Tensor& b) { return a + b; }, x(), {{1, 2}, {3}});
+       }},
+      {"switch_", "then_expression",
+       [] {
+         K::switch_(true, {{1, 2}, {3}}, x());
+       }},
+      {"in_train_phase", "training", [] { K::in_train_phase(x(), x(), .5); }},
+      {"rnn", "mask",
+       [] {
+         K::rnn(step, steps(), Tensors(), false, {{1, 0}, {1}});
+       }},
+      {"batch_normalization", "gamma",
+       [] {
+         K::batch_normalization(x(), 0, 1, 0, {{1, 2}, {3}});
+       }},
+      {"categorical_crossentropy", "target",
+       [] {
+         K::categorical_crossentropy({{1, 2}, {3}}, x());
+       }},
+      {"ctc_label_dense_to_sparse", "labels",
+       [] {
+         K::ctc_label_dense_to_sparse({{1, 2}, {3}}, {1, 2});
+       }},
+      {"update", "new_x",
+       [] {
+         K::update(K::variable(1.0), {{1, 2}, {3}});
+       }},
+      {"set_value", "value",
+       [] {
+         K::set_value(K::variable({1.0, 2.0}), {{1, 2}, {3}});
+       }},
+      {"function", "input 1",
+       [] {
+         Tensor a = K::placeholder({2}), b = K::placeholder({2});
+         K::function({a, b}, {a + b})({{1.0, 2.0}, {{1, 2}, {3}}});
+       }},
       // names
       {"conv2d", "data_format",
        [] {
