@@ -10,7 +10,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
-export KASSETTE_NUM_THREADS=1 KASSETTE_RANKS_TIMEOUT=60
+export KASSETTE_NUM_THREADS=1 KASSETTE_RANKS_TIMEOUT=240
 bad=0
 
 # Small pieces: what is longer than MPI counts in goes the same way. One rank of its own runs without mpirun.
