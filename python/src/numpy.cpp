@@ -4,6 +4,7 @@
 
 #include <numpy/arrayscalars.h>
 
+#include <array>
 #include <cstring>
 
 #include "convert.h"
@@ -31,7 +32,20 @@ DType dtype_of(PyArray_Descr* descr) {
 #undef KASSETTE_MATCH
   return None;
 }
-int number_of(DType dtype) { return PyArray_TypestrConvert(dtype.size(), kind_of(dtype)); }
+/// The number of NumPy's type for a dtype, the lowest of several; NPY_NOTYPE for bfloat16.
+int number_of(DType dtype) {
+  static const std::array<int, DType::kCount> numbers = [] {
+    std::array<int, DType::kCount> all;
+    all.fill(NPY_NOTYPE);
+    for (int number = NPY_HALF; number >= 0; --number) {  // NPY_HALF is the highest
+      PyArray_Descr* descr = PyArray_DescrFromType(number);
+      if (const DType match = dtype_of(descr); match.given()) all[match.code()] = number;
+      Py_DECREF(descr);
+    }
+    return all;
+  }();
+  return numbers[dtype.code()];
+}
 
 nb::object checked(PyObject* object) {
   if (!object) throw nb::python_error();
