@@ -210,6 +210,8 @@ void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_
 /// Smaller results are written to the caches.
 constexpr std::int64_t kStreamBytes = 1 << 20;
 constexpr std::int64_t kPage = 4096;
+/// As kGrainBytes: a thread that takes over a part of a transposition has none of the source in its cache.
+constexpr std::int64_t kTransposeGrain = 3 << 17;
 
 /// For layouts whose last axis is contiguous in writing, and axis `a` in reading: transposes blocks of the two.
 template <class T>
@@ -223,7 +225,7 @@ void copy_transposed(Strided s, int a, const T* from, T* to) {
   constexpr std::int64_t kPiece = 256 / kSize;                      // columns that are written together
   const std::int64_t strips = ceil_div(rows, kStrip), row_bytes = std::min(rows, kStrip) * kSize;
   // Of a tall matrix one strip is all, so strips are divided too, into equal parts that are worth a thread.
-  const std::int64_t most = std::max<std::int64_t>(1, columns * row_bytes / kGrainBytes),
+  const std::int64_t most = std::max<std::int64_t>(1, columns * row_bytes / kTransposeGrain),
                      part = std::min(columns, ceil_div(ceil_div(columns, most), kPiece) * kPiece),
                      parts = ceil_div(columns, part);
   // Where the rows of the result are in different pages and those of the source are not, writing past the caches takes
@@ -231,7 +233,7 @@ void copy_transposed(Strided s, int a, const T* from, T* to) {
   const bool scatters = s.to[last - 1] * kSize >= kPage && s.from[last] * kSize < kPage;
   bool stream = !scatters && outer * rows * columns * kSize >= kStreamBytes;
   auto* block = stream ? transpose_block<T> : transpose_small<T>;
-  devices::parallel_for(outer * strips * parts, std::max<std::int64_t>(1, kGrainBytes / (row_bytes * part)),
+  devices::parallel_for(outer * strips * parts, std::max<std::int64_t>(1, kTransposeGrain / (row_bytes * part)),
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t at = begin; at < end; ++at) {
                             const std::int64_t r = at / parts % strips * kStrip, c = at % parts * part,
