@@ -93,16 +93,26 @@ Tensors Function::operator()(const Tensors& feeds) const {
   return plan_->pack_results(plan_->call(args));
 }
 
+namespace {
+
+/// Input i of a function, given as a number, a list or a container.
+Tensor fed_numbers(const Operand& feed, DType dtype, int i) {
+  char name[24] = "input ";
+  *std::to_chars(name + 6, name + sizeof name - 1, i).ptr = '\0';
+  return as_tensor(feed, dtype, {"function", name}, Fractions::truncate);
+}
+
+}  // namespace
+
 Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
   if (!plan_) fail<ValueError>({"function"}, "an empty Function (an uninitialised variable?)");
   Tensors args;
   args.reserve(static_cast<std::int64_t>(feeds.size()));
   int i = 0;
   for (const Operand& feed : feeds) {
-    DType dtype = i < plan_->n_inputs() ? plan_->input_spec(i).dtype : DType();
-    char name[24] = "input ";
-    *std::to_chars(name + 6, name + sizeof name - 1, i).ptr = '\0';
-    args.push_back(feed.is_none() ? Tensor() : as_tensor(feed, dtype, {"function", name}, Fractions::truncate));
+    if (feed.is_none()) args.push_back(Tensor());
+    else if (is_tensor_operand(feed)) args.push_back(tensor_of(feed));
+    else args.push_back(fed_numbers(feed, i < plan_->n_inputs() ? plan_->input_spec(i).dtype : DType(), i));
     ++i;
   }
   return (*this)(args);
