@@ -25,7 +25,7 @@ constexpr std::int64_t kMaxHeader = 100'000'000;  // the bound of the format's o
 std::string name_of(DType dtype) {
   if (dtype.is_bool()) return "BOOL";
   const char* kind = dtype == bfloat16 ? "BF" : dtype.is_float() ? "F" : dtype.is_unsigned() ? "U" : "I";
-  return text(kind, 8 * dtype.size());
+  return kind + std::to_string(8 * dtype.size());
 }
 
 struct Entry {
