@@ -26,7 +26,7 @@ double number(const Operand& x) {
 
 /// A bound, which may broadcast to x, not x to it.
 Tensor bound_like(const Tensor& x, const Operand& operand, ShapeCheck which) {
-  const At at("clip", which == ShapeCheck::min_of_clip ? "min_value" : "max_value");
+  const At at("clip", bound_name(which));
   Arg bound(operand, x.dtype(), at);
   if (!bound.tensor().defined()) fail_empty(at);
   return assert_shape_of(which, bound, x);
