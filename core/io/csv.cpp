@@ -196,13 +196,25 @@ void print(std::string& out, T v) {
 
 }  // namespace
 
+namespace {
+
+void check_delimiter(const char* function, char delimiter) {
+  if (!std::strchr("+-.#\"\n\r0123456789", delimiter)) return;
+  const std::string given = delimiter == '\n'   ? "\\n"
+                            : delimiter == '\r' ? "\\r"
+                            : delimiter == '\0' ? "\\0"
+                                                : std::string(1, delimiter);
+  fail<ValueError>({function, "delimiter"}, "is '", given, "'; it must not occur in numbers or end lines");
+}
+
+}  // namespace
+
 Tensor load_csv(Name path, const LoadCsvOptions& options) {
   io::InputFile file("load_csv", path, options.max_bytes);
   if (!options.dtype.given()) fail<TypeError>({"load_csv", "dtype"}, "is None");
   if (options.skip_rows < 0)
     fail<ValueError>({"load_csv", "skip_rows"}, "is ", options.skip_rows, "; it must not be negative");
-  if (std::strchr("+-.#\"\n\r0123456789", options.delimiter))
-    fail<ValueError>({"load_csv", "delimiter"}, "must not occur in numbers or end lines");
+  check_delimiter("load_csv", options.delimiter);
   if (options.dtype == float32) return load_as<float>(file, options);  // not by way of double: that would round twice
   return options.dtype.is_float() ? load_as<double>(file, options) : load_as<std::int64_t>(file, options);
 }
@@ -212,8 +224,7 @@ void save_csv(Name path, const Tensor& x, const SaveCsvOptions& options) {
   const TensorSpec& spec = source.spec();
   if (spec.rank != 1 && spec.rank != 2)
     fail<ValueError>({"save_csv", "x"}, "has shape ", spec, "; it must be a matrix or a vector");
-  if (std::strchr("+-.#\"\n\r0123456789", options.delimiter))
-    fail<ValueError>({"save_csv", "delimiter"}, "must not occur in numbers or end lines");
+  check_delimiter("save_csv", options.delimiter);
   std::int64_t columns = spec.rank == 2 ? spec.dims[1] : 1;
   io::OutputFile file("save_csv", path);
   std::string out;

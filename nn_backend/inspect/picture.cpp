@@ -31,7 +31,7 @@ Tensor drawn(const Operand& x, const char* what) {
 
 void check(const char* what, const PictureOptions& o) {
   if (o.width < 0 || o.height < 0 || o.width > 10000 || o.height > 10000)
-    fail<ValueError>({what, "options"}, "ask for ", o.width, " x ", o.height, " characters");
+    fail<ValueError>({what, "options"}, "ask for ", o.width, " x ", o.height, " characters; each must be 0 to 10000");
   if (o.bins < 0 || o.bins > 1000)
     fail<ValueError>({what, "options"}, "ask for ", o.bins, " bins; there must be 1 to 1000");
 }

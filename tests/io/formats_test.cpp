@@ -133,7 +133,12 @@ TEST_CASE("csv says in which line and column something is wrong", "[io]") {
   CHECK(csv_error("1\n\"\"", {.dtype = int32}) == "line 2, column 1: an empty field, and int32 has no NaN");
   CHECK(csv_error("1,2\n3,256", {.dtype = uint8}) == "line 2, column 2: 256 does not fit uint8");
   CHECK(csv_error("1 2\n") == "line 1, column 1: '1 2' is not a number; {.skip_rows = 1} passes over a line of names");
-  CHECK(csv_error("1\n", {.delimiter = '.'}) == "load_csv: delimiter must not occur in numbers or end lines");
+  CHECK(csv_error("1\n", {.delimiter = '.'}) ==
+        "load_csv: delimiter is '.'; it must not occur in numbers or end lines");
+  CHECK(csv_error("1\n", {.delimiter = '\n'}) ==
+        "load_csv: delimiter is '\\n'; it must not occur in numbers or end lines");
+  CHECK(csv_error("1\n", {.delimiter = '\0'}) ==
+        "load_csv: delimiter is '\\0'; it must not occur in numbers or end lines");
   CHECK(csv_error("1\n", {.skip_rows = -1}) == "load_csv: skip_rows is -1; it must not be negative");
 }
 

@@ -375,7 +375,7 @@ TEST_CASE("pictures refuse what they cannot show", "[inspect]") {
   CHECK_THROWS_WITH(imshow(K::zeros({2})),
                     "imshow: image has shape (2,); it must be (h, w), (h, w, 1), (h, w, 3) or (h, w, 4)");
   CHECK_THROWS_WITH(hist({1}, {.bins = -1}), "hist: options ask for -1 bins; there must be 1 to 1000");
-  CHECK_THROWS_WITH(plot({1}, {.width = -1}), "plot: options ask for -1 x 0 characters");
+  CHECK_THROWS_WITH(plot({1}, {.width = -1}), "plot: options ask for -1 x 0 characters; each must be 0 to 10000");
   CHECK_THROWS_AS(plot(K::placeholder({3})), ValueError);
   CHECK_THROWS_AS(hist(Tensor()), ValueError);
 }

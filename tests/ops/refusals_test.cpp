@@ -53,7 +53,8 @@ TEST_CASE("sizes that nothing can have are refused by the function that was give
         }) == "item: a tensor of shape (2, 3) has not exactly one element");
   for (char delimiter : {'5', '.', '\n', '"'})
     CHECK(error_of<ValueError>([&] { save_csv("nowhere/x.csv", K::ones({2}), {.delimiter = delimiter}); }) ==
-          "save_csv: delimiter must not occur in numbers or end lines");
+          "save_csv: delimiter is '" + (delimiter == '\n' ? std::string("\\n") : std::string(1, delimiter)) +
+              "'; it must not occur in numbers or end lines");
 }
 
 TEST_CASE("more parts than an op has results come in several ops, with their gradients", "[shaping]") {
