@@ -1,5 +1,5 @@
 // tests/fuzz/draw_program.cpp - draws a program: instructions over the values so far, and bodies of loops, branches and
-// functions.
+// functions. One piece: all that is drawn comes from one generator, and reads the values that were drawn before.
 #include "tests/fuzz/programs.h"
 
 #include <algorithm>
