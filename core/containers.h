@@ -76,7 +76,7 @@ struct LeafOf {
 template <class C>
 struct LeafOf<C, true> : LeafOf<ItemOf<C>> {};
 
-/// Matrices like Eigen's, with m.rows(), m.cols() and m(i, j); an expression also has m.eval().
+/// Matrices like Eigen's, with m.rows(), m.cols() and m(i, j); an expression has m.eval() as well.
 template <class C, class = void>
 struct IsMatrix : std::false_type {};
 template <class C>
