@@ -46,8 +46,8 @@ ChainOperand Chain::repeated(const std::byte* one, int source) {
   return new_chunk();
 }
 
-/// Processors prefetch one stream by themselves; several operands beside results that are written need prefetch
-/// instructions.
+/// Processors prefetch one stream by themselves; several operands, in addition to results that are written, need
+/// prefetch instructions.
 bool Chain::fetches() const { return table_.fetch[d_] && shape_.numel() * element_ >= fast_path_thresholds.fetched; }
 void Chain::fetch(const ChainOperand& p) {
   if (!p.base) return;

@@ -9,7 +9,7 @@
 namespace kassette::autograd {
 
 /// An array of n objects of type T whose memory is not initialised. A chain uses few of them, and most chains are built
-/// anew at each call.
+/// again at each call.
 template <class T, int n>
 class UninitializedArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
@@ -65,7 +65,7 @@ class Chain {
     acc = s.out;
   }
   void finish();
-  /// True if another op fits.
+  /// True if there is room for another op.
   bool has_room() const {
     if (device_ != cpu) return DeviceChain::has_room(n_code_, n_moving_ + n_ones_, n_unary_, n_chunks_ - n_ones_);
     return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxOps;

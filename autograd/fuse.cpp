@@ -85,7 +85,7 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
 // it (Note [Blocks of reductions]) is summed as soon as the chain has computed it, from the first-level cache: the
 // result is never stored as a whole.
 
-/// True if the instruction behind the group sums all elements of the group's last result, nothing else reads that, and
+/// True if the instruction after the group sums all elements of the group's last result, nothing else reads that, and
 /// it is longer than one block.
 bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
   const Instruction& s = instruction(group.end);
@@ -120,7 +120,7 @@ void Plan::run_group(Frame& f, const FusionGroup& group) const {
 }
 
 /// Runs instruction k (an op that takes a bias), instruction k + 1 if it adds one to k's result, and on the CPU a relu
-/// behind it, as one kernel. Returns the number of instructions that it ran, or 0 if it did nothing. Results that are
+/// after that, as one kernel. Returns the number of instructions that it ran, or 0 if it did nothing. Results that are
 /// skipped have their shape, which adjoints read.
 int Plan::run_with_bias(Frame& f, int k, int end) const {
   const Instruction& product = instruction(k);
@@ -134,7 +134,7 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
   const Body& row = *f.at[other];
   Body &made = f.own[product.out], &summed = f.own[sum.out];
   const Instruction* next = k + 2 < end ? &instruction(k + 2) : nullptr;
-  // On a device the sum and an elementwise instruction behind it are one kernel already: a chain.
+  // On a device the sum and an elementwise instruction after it are one kernel already: a chain.
   const bool on_cpu = row.device == cpu,
              takes = on_cpu ? op.with_bias != nullptr : op.cuda_with_bias && !(next && next->fusible);
   if (!takes || !row.storage || is_splat(row) || summed.storage) return 0;

@@ -15,7 +15,7 @@ namespace kassette::autograd {
 //
 // The body and its adjoint are instructions over the same slots. A forward value that the adjoint reads (a residual) is
 // written straight into one stack with a row per step of the loop; no other value is kept. The cotangent of a capture
-// starts from -0, which leaves every bit of a sum as it is, and each step adds to it; the cotangents of states are
+// starts from -0, which does not change any bit of a sum, and each step adds to it; the cotangents of states are
 // carried from step to step, as the states are.
 //
 // Shapes may depend on data (a nested call, a shape that is a value): such instructions run their rule at every step of

@@ -132,8 +132,7 @@ void LoopRun::bind_instruction(int k) {
   b.instruction = &s;
 }
 
-/// True if an instruction computes that slot anew each time, into memory that the run allocates, with a shape that is
-/// known.
+/// True if an instruction computes that slot again each time, into memory that the run allocates, with a known shape.
 bool LoopRun::writes_rows(int slot) const {
   int m = slot < 0 ? -1 : program_->producer[slot];
   if (m < 0 || plan_.instruction(m).source) return false;

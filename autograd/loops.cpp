@@ -139,7 +139,7 @@ Ref<LoopProgram> Loop::program_for(const Tensors& in, const VjpSignature& by, st
   return known_.back().program;
 }
 
-/// Runs one step. The user's code does not see the steps run, so errors say which step it was.
+/// Runs one step. The user's code does not run at each step, so errors say at which step they occurred.
 Tensors Loop::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const {
   try {
     return run_body(*body_, args, step_keys(key, t, steps, *body_));

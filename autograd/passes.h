@@ -12,7 +12,7 @@ namespace kassette::autograd {
 bool reads_shape(const Instruction& s, int i);
 /// Sorts the instructions by `places`: one pair (key, index of the instruction) for each instruction.
 void reorder(Program& p, std::vector<std::pair<int, int>> places);
-/// Fills root: the slots of outputs, fetches and effects.
+/// Fills `root`: the slots of outputs, fetches and effects.
 void find_roots(Program& p);
 /// Fills Instruction::need: whether the value, the shape or nothing of an instruction's outputs is needed.
 void find_needs(Program& p);

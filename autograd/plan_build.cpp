@@ -268,8 +268,8 @@ void PlanBuilder::add_sum(Effect& effect) {
   p.instructions.push_back(std::move(s));
 }
 
-/// Puts each such instruction right behind the instruction that computes its increment: only consecutive instructions
-/// are fused into a chain.
+/// Moves each such instruction directly after the instruction that computes its increment: only consecutive
+/// instructions are fused into a chain.
 void PlanBuilder::add_sums() {
   Program& p = program_;
   std::vector<std::pair<int, int>> places(p.instructions.size());  // for reorder()
@@ -286,7 +286,7 @@ void PlanBuilder::add_sums() {
   reorder(p, std::move(places));
 }
 
-/// Feeds a tensor that is no input with the value that feed_dict has for it.
+/// Feeds a tensor that is not an input with the value that feed_dict gives it.
 void PlanBuilder::add_fixed(const Body& key, const Body& value) {
   if (!key.node) fail<ValueError>({request_.what, "feed_dict"}, "has a constant as a key; keys are placeholders");
   if (value.symbolic()) fail<ValueError>({request_.what, "feed_dict"}, "has a symbolic value; K::eval computes it");
@@ -323,8 +323,8 @@ Program PlanBuilder::build() {
   // Note [Order of a backward pass].
   if (request_.body && expanded_.empty()) std::ranges::stable_sort(order_, {}, &Node::seq);
   for (Node* n : order_) add_node(n);
-  // Effects are in the order of the user's list: a pair knows its place there, and the update ops fill the other places
-  // in order.
+  // Effects are in the order of the user's list of updates: a (variable, value) pair has its number in that list, and
+  // the update ops take the remaining numbers in order.
   auto pair = request_.set_pairs.begin();
   const Tensor* op = request_.update_ops.begin();
   for (int place = 0; pair != request_.set_pairs.end() || op != request_.update_ops.end(); ++place) {

@@ -84,7 +84,7 @@ bool same_value(const Tensor& a, const Tensor& b) {
   return &x == &y || (x.node && x.node == y.node && x.out == y.out);
 }
 
-/// True if as much is known of a state's shape as of the rows of a stack, and it is the same.
+/// True if the same sizes are known of a state's shape as of the rows of a stack, and they are equal.
 bool as_much_known(const TensorSpec& stacked, const TensorSpec& state) {
   bool same = stacked.rank == state.rank + 1;
   for (int i = 0; same && i < state.rank; ++i) same = stacked.dims[i + 1] == state.dims[i];

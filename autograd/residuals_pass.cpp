@@ -63,8 +63,8 @@ MakerOf find_makers(Program& p) {
   return makers;
 }
 
-/// Moves the instruction that returns residuals before the first instruction that takes them. That is allowed: the
-/// taker has all of its inputs, too.
+/// Moves the instruction that returns residuals before the first instruction that takes them. That is allowed: all
+/// inputs of the former are inputs of the latter, too.
 void order(Program& p) {
   std::unordered_map<int, bool> made;  // residuals, by slot: whether they are ready
   for (int k = 0; k < p.first_tail; ++k)
@@ -106,14 +106,14 @@ void find_takers(Program& p) {
       t.wanted.assign(s.n_in - t.takes, 0);
     }
   }
-  // Takers before the instructions that they take from.
+  // Instructions that take residuals are visited before the instructions that return these.
   for (auto it = instructions.rbegin(); it != instructions.rend(); ++it) {
     ResidualCall& t = as_residual_call(**it);
     if (!t.takes) continue;
     Returned& from = taken(**it);
     const VjpSignature r = vjp_signature(Attrs(t.of));
     for (int i : *r.wanted) from.by->wanted[i] = 1;
-    // And those inputs shared with the run that the takers of its own residuals want.
+    // And those inputs, shared with the run, that the instructions which take its own residuals want.
     for (int i = 0; t.keeps && i < r.n_in; ++i) from.by->wanted[i] |= t.wanted[i];
     t.last = !std::exchange(from.taken, true);
     t.consumes = !std::exchange(returned.at(from.family).consumed, true);

@@ -66,7 +66,7 @@ void resolve_aliases(Program& p) {
   for (Effect& e : p.effects) resolve(e.slot);
 }
 
-/// Moves each instruction that makes a splat right behind the instruction that computes its number: there it does not
+/// Moves each instruction that makes a splat directly after the instruction that computes its number, where it does not
 /// split a chain. It needs only the shape of its other input, which is known.
 void hoist_splats(Program& p) {
   std::vector<int> maker(p.n_slots, -1);

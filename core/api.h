@@ -7,8 +7,8 @@
 
 namespace kassette {
 
-/// A reference to a callable of this signature, valid during the call (like std::function_ref). Only the ops that it
-/// recorded are kept.
+/// A reference to a callable of this signature, valid during the call (like std::function_ref). The callable is not
+/// kept after the call, only the ops that it recorded.
 template <class Signature>
 class Callable;
 template <class R, class... A>
@@ -47,7 +47,7 @@ class KASSETTE_API Branch {
   friend struct Access;
 };
 
-/// First member of every options struct, so that fields can only be given by name: {1, 0} does not convert.
+/// The first member of every options struct, so that fields can only be given by name: {1, 0} does not convert.
 struct Named {
   constexpr Named() {}
   explicit constexpr Named(int) {}

@@ -1,5 +1,5 @@
-// core/array_text.cpp - prints the elements of dense tensors as NumPy does: which are shown, number formats, brackets
-// and line breaks.
+// core/array_text.cpp - prints the elements of dense tensors as NumPy does: which of them are shown, number formats,
+// brackets and line breaks.
 #include "core/array_text.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace kassette {
 namespace {
 
-/// The elements that are printed, on the host: along an abbreviated axis those at both ends.
+/// The elements that are printed, on the host; along an abbreviated axis, only those at both ends.
 struct Shown {
   TensorSpec spec;          // of the printed elements
   bool cut[kMaxRank] = {};  // whether an axis is abbreviated

@@ -70,7 +70,7 @@ constexpr std::uint16_t tag_of(const char* name) {
 
 }  // namespace attrs
 
-/// The arguments of an op other than its inputs, type-erased. Attributes are an aggregate of numbers, with a name:
+/// The type-erased arguments of an op other than its inputs. Attributes are an aggregate of numbers, with a name:
 ///
 ///     struct GatherAttrs {
 ///       static constexpr const char* attrs_name = "gather";

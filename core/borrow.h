@@ -6,8 +6,8 @@
 
 namespace kassette {
 
-/// What happens to the owner of borrowed memory: `release` when the last tensor over it is gone, on whichever thread
-/// that is; `discard` instead if no tensor was created. Neither may throw.
+/// Callbacks for the owner of borrowed memory: `release` is called when the last tensor over the memory is gone, on
+/// whichever thread that happens; `discard` is called instead if no tensor was created. Neither may throw.
 struct BorrowOwner {
   void (*release)(void* state);
   void (*discard)(void* state);
@@ -18,15 +18,15 @@ struct BorrowOwner {
 KASSETTE_API Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape,
                                   BorrowOwner owner);
 
-/// A copy of an array whose dtype is known only when the program runs, such as one of another language's:
-/// from_memory(p, "int16", {2, 3}). `strides` say for each axis how many elements lie from one index to the next,
-/// negative or 0 too; None: row-major. The address need not be aligned. Throws ValueError where a size is None or
-/// negative or the numbers of sizes and strides differ, TypeError without a dtype.
+/// A copy of an array whose dtype is known only at run time, such as an array of another language: from_memory(p,
+/// "int16", {2, 3}). `strides` has one number of elements per axis, which may be negative or 0; None means row-major.
+/// The address need not be aligned. Throws ValueError if a size is None or negative or if there are not as many strides
+/// as sizes, TypeError if no dtype is given.
 KASSETTE_API Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides = None);
 
-/// A pointer for writing to the elements of x, row-major, or null unless x is the only tensor over memory that the
-/// library has allocated on the CPU, so that neither another tensor, nor the tape, nor an owner of borrowed memory can
-/// see the change. For handing a result to another library without a copy, with x as its owner.
+/// A pointer through which the row-major elements of x may be written; null unless x is the only tensor over memory
+/// that the library has allocated on the CPU: only then can no other tensor, nor the tape, nor an owner of borrowed
+/// memory see the change. Used to hand a result to another library without a copy; x remains its owner.
 KASSETTE_API void* exclusive_data(const Tensor& x);
 
 namespace detail {
@@ -72,10 +72,10 @@ struct IsShape<Dims> {
 };
 }  // namespace detail
 
-/// A tensor over the elements of `span` (anything with data() and size()), not copied, of the given shape or flat.
-/// `owner` is kept until the last tensor over them is gone: a shared_ptr, a moved container, or a callable, which is
-/// then called. The elements must not change meanwhile. Throws ValueError where shape and size differ; a callable is
-/// not called then.
+/// A tensor over the elements of `span` (anything with data() and size()), which are not copied. It has the given
+/// shape, or is flat. `owner` is kept until the last tensor over the elements is gone; it is a shared_ptr, a moved
+/// container, or a callable that is called at that point. The elements must not change meanwhile. Throws ValueError if
+/// shape and size differ; a callable is then not called.
 template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(nullptr)->data()))>
 Tensor borrow(const C& span, const Dims& shape, O&& owner) {
   using State = detail::OwnerState<typename detail::Plain<O>::type>;
@@ -90,9 +90,9 @@ Tensor borrow(const C& span, O&& owner) {
                 "borrow(span, shape, owner): the owner is missing");
   return borrow(span, Dims(None), static_cast<O&&>(owner));
 }
-/// The same over row-major memory whose dtype is known only when the program runs: borrow(p, "int16", {2, 3}, owner).
-/// Throws ValueError where the address is not aligned for the dtype and where a byte of a bool is neither 0 nor 1;
-/// from_memory copies these.
+/// The same for row-major memory whose dtype is known only at run time: borrow(p, "int16", {2, 3}, owner). Throws
+/// ValueError if the address is not aligned for the dtype or if a byte of a bool is neither 0 nor 1; from_memory copies
+/// such memory.
 template <class O>
 Tensor borrow(const void* data, DType dtype, const Dims& shape, O&& owner) {
   using State = detail::OwnerState<typename detail::Plain<O>::type>;

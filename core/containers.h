@@ -1,4 +1,5 @@
-// core/containers.h - which C++ arrays stand where a tensor is expected: nested containers, C arrays, Eigen's matrices.
+// core/containers.h - the C++ arrays that are accepted where a tensor is expected: nested containers, C arrays, Eigen's
+// matrices.
 #ifndef KASSETTE_CONTAINERS_H
 #define KASSETTE_CONTAINERS_H
 #include <cstddef>
@@ -35,8 +36,8 @@ struct IsCharacter<char32_t> : std::true_type {};
 template <>
 struct IsCharacter<char8_t> : std::true_type {};
 #endif
-/// The dtype in which an element of a C++ array is kept: its own, or where a tensor has none such, the widest of its
-/// kind.
+/// The dtype that holds an element of a C++ array: the element's own, or the widest of its kind if tensors have no such
+/// dtype.
 template <class T, class = void>
 struct ElementType {
   static constexpr bool known = std::is_arithmetic<T>::value && !IsCharacter<T>::value;
@@ -48,7 +49,7 @@ struct ElementType<T, std::void_t<decltype(dtype_of(static_cast<const T*>(nullpt
   using type = T;
 };
 
-// C arrays beside containers.
+// C arrays, in addition to containers.
 template <class C>
 auto begin_of(const C& c) -> decltype(c.begin()) {
   return c.begin();
@@ -61,7 +62,7 @@ template <class C>
 using ItemOf = std::remove_cv_t<std::remove_reference_t<decltype(*begin_of(std::declval<const C&>()))>>;
 
 /// Types with begin() and end(), except those that are their own element type (std::filesystem::path) and Shape, whose
-/// None has no value outside of the library.
+/// None has no value outside the library.
 template <class C, class = void>
 struct IsRange : std::false_type {};
 template <class C>
@@ -75,7 +76,7 @@ struct LeafOf {
 template <class C>
 struct LeafOf<C, true> : LeafOf<ItemOf<C>> {};
 
-/// m.rows(), m.cols() and m(i, j), as Eigen has it; m.eval() where it is an expression.
+/// Matrices like Eigen's, with m.rows(), m.cols() and m(i, j); an expression has m.eval() as well.
 template <class C, class = void>
 struct IsMatrix : std::false_type {};
 template <class C>
@@ -103,25 +104,26 @@ struct HasDimensions : std::false_type {};
 template <class C>
 struct HasDimensions<C, std::void_t<decltype(std::declval<const C&>().dimensions())>> : std::true_type {
 };  // Eigen::Tensor
-/// What has a shape of its own is no flat list: its elements in the order of memory would be a wrong tensor.
+/// Whether a type has a shape of its own. It is then no flat list: its elements in memory order would make a wrong
+/// tensor.
 template <class C>
 using HasOwnShape = std::integral_constant<bool, HasShape<C>::value || HasDimensions<C>::value || IsMatrix<C>::value>;
 // A function, since clang 14 fails at a protected data() (std::vector<bool>) in a specialisation.
 template <class C>
 auto data_of(const C& c) -> decltype(c.data());
-/// Numbers in one piece of memory.
+/// Containers of numbers in one piece of memory.
 template <class C, class = void>
 struct IsFlat : std::false_type {};
 template <class C>
 struct IsFlat<C, std::void_t<decltype(dtype_of(data_of(std::declval<const C&>())))>>
     : std::integral_constant<bool, !HasOwnShape<C>::value> {};
-/// Items of that type in one piece of memory.
+/// Containers of such items in one piece of memory.
 template <class C, class Item, class = void>
 struct IsListOf : std::false_type {};
 template <class C, class Item>
 struct IsListOf<C, Item, std::void_t<decltype(data_of(std::declval<const C&>()))>>
     : std::is_same<decltype(data_of(std::declval<const C&>())), const Item*> {};
-/// The element of what copied() takes, and whether it takes it. Flat ones need no copy.
+/// The element type of an array that copied() accepts, and whether it accepts the array. Flat arrays need no copy.
 template <class C, bool matrix = IsMatrix<C>::value>
 struct ElementOf : ElementType<typename LeafOf<C>::type> {};
 template <class M>
@@ -134,7 +136,8 @@ using IsCopied =
                            (IsMatrix<C>::value || (IsRange<C>::value && !HasOwnShape<C>::value && !IsFlat<C>::value)) &&
                                ElementOf<C>::known>;
 
-/// A fresh tensor on the CPU and the place of its elements, to be filled before anybody else sees it.
+/// A new tensor on the CPU; `data` is set to the address of its elements, to be filled before anybody else sees the
+/// tensor.
 KASSETTE_API Tensor writable_memory(const Shape& shape, DType dtype, void*& data);
 [[noreturn]] KASSETTE_API void fail_ragged(int depth, std::int64_t size, std::int64_t first);
 [[noreturn]] KASSETTE_API void fail_depth();
@@ -155,7 +158,7 @@ std::int64_t count(const C& c) {
   for (const auto& item : c) static_cast<void>(item), ++n;
   return n;
 }
-/// The sizes of nested containers; `depth` is how deep c is.
+/// Measures a nested container that is at `depth` (0: the outermost).
 template <class C>
 void measure(const C& c, Sizes& s, int depth) {
   std::int64_t n = count(c);

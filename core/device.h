@@ -30,19 +30,19 @@ inline constexpr Device cpu{Device::kCpu, 0};
 
 /// How a tensor is copied to another device.
 struct ToOptions {
-  /// The host does not wait where it need not: from pinned memory (<kassette/stream.h>) to a CUDA device.
+  /// The host does not wait for a copy if it need not: from pinned memory (<kassette/stream.h>) to a CUDA device.
   bool non_blocking = false;
 };
 
-/// How many CUDA devices there are: "cuda:0" is the first. 0 where there is no driver or no library for them.
+/// The number of CUDA devices; "cuda:0" is the first. 0 if there is no driver or no library for them.
 KASSETTE_API int device_count();
-/// What its maker calls it: "NVIDIA H100 80GB HBM3"; "cpu" for the CPU. The text stays. Throws DeviceError where there
-/// is no such device.
+/// The maker's name for a device, such as "NVIDIA H100 80GB HBM3"; "cpu" for the CPU. The text stays valid. Throws
+/// DeviceError if there is no such device.
 KASSETTE_API const char* device_name(Device device);
-/// Waits until a device has done all that this process has enqueued. Throws DeviceError where some of it failed.
+/// Waits until a device has done all work that this process has enqueued. Throws DeviceError if any of it failed.
 KASSETTE_API void synchronize(Device device);
 /// Whether products of float32 on CUDA devices, those of convolutions included, may be computed in TF32: on tensor
-/// cores, with 10 bits of each factor's 23. Initially false unless KASSETTE_ALLOW_TF32 is 1.
+/// cores, with 10 of the 23 mantissa bits of each factor. Initially false unless KASSETTE_ALLOW_TF32 is 1.
 KASSETTE_API bool allow_tf32();
 KASSETTE_API void set_allow_tf32(bool allow);
 

@@ -87,7 +87,7 @@ template <class M>
 void release(void* managed) {
   let_go(static_cast<M*>(managed));
 }
-/// After the deleter the producer may reuse the memory at once, on a stream of its own.
+/// Once the deleter has been called, the producer may reuse the memory at once, on a stream of its own.
 template <class M>
 void release_on_device(void* managed) {
   auto* m = static_cast<M*>(managed);
@@ -133,7 +133,7 @@ struct Exported {
   Device device;
   void* stream = nullptr;
 
-  /// We reuse the memory in the order of our stream, which therefore has to come behind the consumer's work.
+  /// We reuse the memory in the order of our stream, which therefore has to wait for the consumer's work.
   ~Exported() {
     if (device.type() != Device::kCuda) return;
     try {

@@ -12,7 +12,7 @@
 namespace kassette {
 namespace dlpack {
 
-/// Where the elements are; those of DLPack's devices that kassette knows.
+/// The kind of device that holds the elements: those of DLPack's kinds that kassette knows.
 enum DLDeviceType : std::int32_t { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 };
 /// A device and its number.
 struct DLDevice {
@@ -60,7 +60,7 @@ struct DLPackVersion {
 /// Flags of DLManagedTensorVersioned.
 inline constexpr std::uint64_t kReadOnly = 1;  // DLPACK_FLAG_BITMASK_READ_ONLY
 inline constexpr std::uint64_t kIsCopied = 2;  // DLPACK_FLAG_BITMASK_IS_COPIED
-/// As DLManagedTensor, with a version and flags.
+/// The same as DLManagedTensor, with a version and flags.
 struct DLManagedTensorVersioned {
   DLPackVersion version;
   void* manager_ctx;
@@ -72,19 +72,19 @@ struct DLManagedTensorVersioned {
 }  // namespace dlpack
 
 /// The tensor that DLPack describes, over the same memory; the producer's deleter is called once, when the last tensor
-/// over it is gone, on whichever thread that is. Memory that a tensor cannot share (strided, misaligned, or with a bool
-/// that is neither 0 nor 1) is copied on the CPU, and the deleter is called at once. The elements must have been
+/// over it is gone, on whichever thread that happens. Memory that a tensor cannot share (strided, misaligned, or with a
+/// bool that is neither 0 nor 1) is copied on the CPU, and the deleter is called at once. The elements must have been
 /// computed already and must not change. Throws TypeError for dtypes that tensors do not support and for vectors
 /// (lanes), DeviceError for devices other than CPU and CUDA, ValueError for invalid structs; `managed` then still
 /// belongs to the caller.
 KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensor* managed);
 KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensorVersioned* managed);
 
-/// The tensor's elements for another library, on the device where they are; they are kept until it calls the deleter,
-/// on whichever thread. They must not be written to, which only the versioned struct can say. `stream`, a cudaStream_t,
-/// is the consumer's stream on a CUDA device: what the consumer enqueues on it from now on sees the elements, and their
-/// memory is reused only after what is enqueued on it when the deleter is called. Without a stream, this call and the
-/// deleter wait for the device. Throws ValueError on a symbolic or sparse tensor.
+/// The tensor's elements for another library, on the device where they are. They are kept until it calls the deleter,
+/// on any thread. They must not be written to; only the versioned struct can say so. `stream`, a cudaStream_t, is the
+/// consumer's stream on a CUDA device: work that is enqueued on it from now on sees the elements, and their memory is
+/// reused only after all work that is on the stream when the deleter is called. Without a stream, this call and the
+/// deleter wait for the device. Throws ValueError for a symbolic or sparse tensor.
 KASSETTE_API dlpack::DLManagedTensor* to_dlpack(const Tensor& x, void* stream = nullptr);
 KASSETTE_API dlpack::DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& x, void* stream = nullptr);
 

@@ -30,7 +30,7 @@ using IsTextPointer =
 }  // namespace detail
 
 /// A piece of text, borrowed for the call: a string literal, a `const char*`, a std::string, a std::string_view, or
-/// anything else with c_str(). It ends at the first NUL. A null pointer is no name, as None; 0 and nullptr do not
+/// anything else with c_str(). It ends at the first NUL. A null pointer means no name, like None; 0 and nullptr do not
 /// compile.
 class KASSETTE_API Name {
  public:
@@ -46,9 +46,9 @@ class KASSETTE_API Name {
   template <class S, std::enable_if_t<!detail::IsTextView<S>::value, int> = 0,
             class = decltype(std::declval<const S&>().c_str())>
   Name(const S& s) : text_(s.c_str()), bound_(SIZE_MAX) {}
-  /// Whether there is one.
+  /// Whether a name was given.
   constexpr bool given() const { return text_ != nullptr; }
-  /// The characters: size() of them, and not always a NUL behind them. Null where no name was given.
+  /// The size() characters, not always followed by a NUL. Null if no name was given.
   constexpr const char* data() const { return text_; }
   std::size_t size() const;
 
@@ -79,7 +79,7 @@ struct BFloat16 {
   X(bfloat16, kBfloat16, BFloat16, "bfloat16") \
   X(float32, kFloat32, float, "float32") \
   X(float64, kFloat64, double, "float64")
-/// All element types. Whatever the library has for each dtype is made from this list.
+/// All element types. Code that the library has for each dtype is generated from this list.
 #define KASSETTE_DTYPES(X) \
   X(bool_, kBool, bool, "bool") \
   KASSETTE_INTEGER_DTYPES(X) \
@@ -105,11 +105,11 @@ class KASSETTE_API DType {
   constexpr bool is_bool() const { return code_ == kBool; }
   /// Whether it is an unsigned integer.
   constexpr bool is_unsigned() const { return (kUnsigned >> code_ & 1) != 0; }
-  /// Bytes of one element; 0 where not given.
+  /// The bytes of one element; 0 if no dtype is given.
   constexpr int size() const { return static_cast<int>(kSizes >> (4 * code_) & 15); }
-  /// "float32" and so on; "none" where not given.
+  /// The name, such as "float32"; "none" if no dtype is given.
   const char* name() const;
-  /// The same, so that a DType goes wherever a Name is taken.
+  /// The same as name(), so that a DType is accepted wherever a Name is.
   const char* c_str() const { return name(); }
   friend constexpr bool operator==(DType a, DType b) { return a.code_ == b.code_; }
   friend constexpr bool operator!=(DType a, DType b) { return a.code_ != b.code_; }
@@ -133,7 +133,7 @@ KASSETTE_DTYPES(KASSETTE_CONSTANT)
 
 #define KASSETTE_DTYPE_OF(constant, code, type, name) \
   constexpr DType dtype_of(const type*) { return constant; }
-/// The DType of a C++ element type, by an overload on a null pointer of it. No overload: not an element type.
+/// The DType of a C++ element type, passed as a null pointer to it. A type without an overload is not an element type.
 KASSETTE_DTYPES(KASSETTE_DTYPE_OF)
 #undef KASSETTE_DTYPE_OF
 /// `long` and `long long` are both int64; std::int64_t is one of them.

@@ -1,4 +1,4 @@
-// core/engine.cpp - boxed values for external backends, and tensors that belong to these.
+// core/engine.cpp - boxed values for external backends, and tensors that belong to the backends.
 #include <kassette/engine.h>
 
 #include <cstring>

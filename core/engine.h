@@ -1,7 +1,7 @@
 // core/engine.h - external backends: how a library or a program provides K functions that run elsewhere.
 //
-// K::relu(x) under KERAS_BACKEND=my_package.my_module calls that backend's entry "relu" with its arguments boxed, all
-// of them, in the order of the signature. docs/engines.md shows one whole.
+// With KERAS_BACKEND=my_package.my_module, K::relu(x) calls that backend's entry "relu" with all its arguments, boxed,
+// in the order of the signature. docs/engines.md shows a complete backend.
 #ifndef KASSETTE_CORE_ENGINE_H
 #define KASSETTE_CORE_ENGINE_H
 #include <kassette/api.h>
@@ -27,7 +27,7 @@ struct Code {
 };
 
 /// An argument or a result: nothing, a number, text (names and dtypes are text), a tensor, a list of values, or code.
-/// Copies share. The as_... functions throw TypeError for a value of another kind.
+/// Copies share the content. The as_... functions throw TypeError for a value of another kind.
 class KASSETTE_API Value {
  public:
   enum Kind : std::uint8_t { kNone, kBool, kInt, kFloat, kText, kTensor, kList, kCode };
@@ -77,17 +77,18 @@ class KASSETTE_API Value {
   friend struct kassette::ExternalBackendAccess;
 };
 
-/// One call of a K function. Arguments that the user left out have their defaults. A tensor may belong to the backend
-/// or to kassette. Numbers and nested lists are passed as such, C++ arrays as kassette tensors. Axes come as a list or
-/// None, shapes as a list of numbers, None and scalar tensors, or as one tensor; callables are code that is valid
+/// One call of a K function. Arguments that the user left out have their default values. A tensor may belong to the
+/// backend or to kassette. Numbers and nested lists are passed as such, C++ arrays as kassette tensors. Axes are a list
+/// or None. A shape is a list of numbers, None and scalar tensors, or one tensor. Callables are code that is valid
 /// during the call.
 class KASSETTE_API Call {
  public:
   const char* name() const { return name_; }
   int size() const { return n_args_; }
-  /// Throws ValueError beyond the end.
+  /// The i-th argument. Throws ValueError if i is beyond the end.
   const Value& operator[](int i) const;
-  /// What the built-in backend answers to this call. Throws NotImplementedError where the function is not one of ours.
+  /// The result of the built-in backend for this call. Throws NotImplementedError if the built-in backend has no such
+  /// function.
   Value native() const;
 
  private:
@@ -102,13 +103,13 @@ class KASSETTE_API Call {
 
 /// A function of a backend. The name is that of the K function (switch_ with its underscore); operators are add,
 /// subtract, multiply, divide, floor_divide, remainder, negative, less, less_equal, greater, greater_equal,
-/// logical_and, logical_or, logical_not, and index for x[...]. "*" is asked for every name that has no entry of its
-/// own.
+/// logical_and, logical_or, logical_not, and index for x[...]. The entry "*" is called for every name that has no entry
+/// of its own.
 struct Entry {
   const char* name;
   Value (*run)(const Call& call);
 };
-/// What a backend offers; placeholder, variable and function at least. A library hands it over in
+/// The functions that a backend provides; at least placeholder, variable and function. A library returns it from
 /// `extern "C" const kassette::engine::Table* kassette_engine()`; it must stay valid and unchanged while the process
 /// runs.
 struct Table {
@@ -119,28 +120,28 @@ struct Table {
 
 /// Returns the table of a backend that a program registers.
 using Factory = const Table* (*)();
-/// Registers a backend of the program under a name that KERAS_BACKEND or keras.json may have; before the first K
-/// function. Throws ValueError for a name that kassette uses itself.
+/// Registers a backend of the program under a name that KERAS_BACKEND or keras.json can select. Call it before the
+/// first K function. Throws ValueError for a name that kassette uses itself.
 KASSETTE_API void register_backend(Name name, Factory factory);
-/// Calls a function of the backend in use, which may be one that is not part of K. Throws NotImplementedError where it
-/// has none of that name.
+/// Calls a function of the backend in use, even one that is not part of K. Throws NotImplementedError if the backend
+/// has no function of that name.
 KASSETTE_API Value call(Name name, std::initializer_list<Value> args = {});
 
-/// How a backend's tensors print and end.
+/// How a backend's tensors are printed and released.
 struct TensorKind {
   const char* backend;               // for messages
   void (*release)(void* handle);     // once, on whichever thread drops the last Tensor; must not throw
   Text (*text)(const void* handle);  // how it prints; may be null
 };
-/// A Tensor that stands for something of the backend's: opaque to our engine, which refuses it with a clear error.
-/// Shape and dtype are what it says of itself; unknown ones are Shape(nullptr, -1) and None. `kind` must stay valid
-/// while the process runs.
+/// A Tensor that stands for an object of the backend. It is opaque to the built-in backend, which refuses it with a
+/// clear error. `shape` and `dtype` are what the Tensor reports; if unknown, they are Shape(nullptr, -1) and None.
+/// `kind` must stay valid while the process runs.
 KASSETTE_API Tensor wrap(void* handle, const TensorKind* kind, const Shape& shape, DType dtype);
-/// The handle, or null where x is not of that kind.
+/// The handle of x, or null if x is not of that kind.
 KASSETTE_API void* unwrap(const Tensor& x, const TensorKind* kind);
 
-/// While it lives, K functions and operators on this thread are those of the built-in backend. So they are inside a
-/// call of a backend.
+/// While it lives, K functions and operators on this thread run in the built-in backend. The same holds inside a call
+/// of a backend.
 class KASSETTE_API Native {
  public:
   Native();

@@ -1,4 +1,4 @@
-// core/error.cpp - the exception classes, and what many functions refuse.
+// core/error.cpp - the exception classes, and errors that many functions throw.
 #include <kassette/error.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ const char* part(const char* parts, int i) noexcept {
   return parts;
 }
 
-/// A copy in memory of malloc; null if there is none.
+/// A copy in memory from malloc; null if none is left.
 char* copy_of(const char* parts, std::size_t bytes) noexcept {
   char* p = static_cast<char*>(std::malloc(bytes));
   if (p) std::memcpy(p, parts, bytes);

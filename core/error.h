@@ -21,8 +21,8 @@ class KASSETTE_API Error : public std::exception {
   const char* what() const noexcept override;
   /// The function that the user called, such as "dot"; "" for an error that belongs to none.
   const char* function() const noexcept;
-  /// The argument at fault: its name in the header, such as "x", or its place in a list, such as "input 0". "" where
-  /// there is none, or where several do not fit each other.
+  /// The argument at fault: its name in the header, such as "x", or its place in a list, such as "input 0". "" if no
+  /// argument is at fault, or if several do not fit together.
   const char* argument() const noexcept;
 
  private:
@@ -36,13 +36,13 @@ class KASSETTE_API ValueError : public Error {
   using Error::Error;
   ~ValueError() override;
 };
-/// A bad kind of argument or dtype.
+/// An argument of a wrong kind or dtype.
 class KASSETTE_API TypeError : public Error {
  public:
   using Error::Error;
   ~TypeError() override;
 };
-/// A structural precondition (Keras' AssertionError).
+/// A structural precondition that does not hold (Keras' AssertionError).
 class KASSETTE_API AssertionError : public Error {
  public:
   using Error::Error;

@@ -25,7 +25,7 @@ struct Cell;
 inline constexpr std::int64_t kUnknown = -1;
 /// Whether two sizes (or ranks) are both known and differ.
 constexpr bool differ(std::int64_t a, std::int64_t b) { return a != b && a >= 0 && b >= 0; }
-/// The size of two parts together; kUnknown if that of one is.
+/// The sum of the sizes of two parts; kUnknown if either size is unknown.
 constexpr std::int64_t sum_of_sizes(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 ? kUnknown : a + b; }
 
 struct TensorSpec;
@@ -51,16 +51,16 @@ struct TensorSpec {
       if (dims[i] < 0) return false;
     return true;
   }
-  /// The number of elements of a known shape. A placeholder may declare sizes beside a 0 whose product overflows:
-  /// unsigned numbers wrap, and the result is 0 all the same.
+  /// The number of elements of a known shape. A placeholder may declare a size of 0 together with others whose product
+  /// overflows: unsigned numbers wrap, and the result is 0 all the same.
   std::int64_t numel() const {
     std::uint64_t n = 1;
     for (int i = 0; i < rank; ++i) n *= static_cast<std::uint64_t>(dims[i]);
     return static_cast<std::int64_t>(n);
   }
   std::int64_t bytes() const { return numel() * dtype.size(); }
-  /// bytes(); throws ValueError, which names the function `what`, if the size is too large (2^40 x 2^40). Sizes beside
-  /// a 0 are checked too, as in NumPy: strides are products of some of them.
+  /// bytes(); throws ValueError, which names the function `what`, if the size is too large (2^40 x 2^40). The sizes are
+  /// checked even if another size is 0, as in NumPy: strides are products of some of them.
   std::int64_t checked_bytes(const char* what) const {
     std::int64_t n = dtype.size();
     bool over = false;
@@ -154,7 +154,7 @@ static_assert(sizeof(Body) == 96, "nodes hold bodies by value");
 struct TensorImpl {
   std::atomic<std::int32_t> count{1};
   Body body;
-  /// Inlined, for each op calls it.
+  /// Inlined because each op calls it.
   __attribute__((always_inline)) static TensorImpl* make(Context& c) {
     c.live_tensors.add(1);
     return new (pool_allocate(c, sizeof(TensorImpl))) TensorImpl;

@@ -1,4 +1,4 @@
-// core/interrupt.h - interrupting what takes too long: Ctrl-C, a button, another thread.
+// core/interrupt.h - interrupting work that takes too long: Ctrl-C, a button, another thread.
 #ifndef KASSETTE_INTERRUPT_H
 #define KASSETTE_INTERRUPT_H
 #include <exception>
@@ -15,7 +15,7 @@ class KASSETTE_API Interrupted : public std::exception {
   const char* what() const noexcept override;
 };
 
-/// Who answers a request: whichever thread checks first, or only the one that made it.
+/// Which thread reacts to a request: the first that checks for it, or only the thread that made it.
 enum class Whose : unsigned char { any_thread, this_thread };
 /// Asks the library to stop. The op that begins next, or the running one at its next part (a tile of a product, a step
 /// of a loop, of a function or of a backward pass), throws Interrupted on the thread that called it, and the request is

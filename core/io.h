@@ -1,7 +1,8 @@
 // core/io.h - arrays in files: npy, npz, safetensors, CSV, IDX and PNG. Opt-in: <kassette/io.h>.
 //
-// A file is written whole before it has its name, so that a crash leaves the old file or the new one. Readers validate
-// their input: a truncated or corrupt file is one ValueError that names it, before memory is taken for what it claims.
+// A file gets its name only when it is written completely, so that a crash leaves the old file or the new one. Readers
+// validate their input: for a truncated or corrupt file they throw a ValueError that names it, before they allocate
+// memory for the sizes that it claims.
 #ifndef KASSETTE_IO_H
 #define KASSETTE_IO_H
 #include <initializer_list>
@@ -18,8 +19,8 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-/// Tensors under names, in the order they were given, and texts under names (safetensors' metadata). Zero bytes are the
-/// empty list; copies are deep.
+/// Named tensors, in the order in which they were given, and named texts (safetensors' metadata). An object of zero
+/// bytes is the empty list; copies are deep.
 ///
 ///     NamedTensors model = load_safetensors("model.safetensors");
 ///     Tensor w = model["dense/kernel"];
@@ -34,7 +35,7 @@ class KASSETTE_API NamedTensors {
   NamedTensors(NoneType) noexcept : impl_(nullptr) {}
   /// {{"w", w}, {"b", b}}. Throws ValueError for a name given twice.
   NamedTensors(std::initializer_list<Item> items);
-  /// "arr_0", "arr_1", ..., as numpy.savez names what has no name.
+  /// Names the tensors "arr_0", "arr_1", ..., as numpy.savez does if it is given no names.
   NamedTensors(const Tensors& list);
   NamedTensors(const NamedTensors& other);
   NamedTensors(NamedTensors&& other) noexcept : impl_(other.impl_) { other.impl_ = nullptr; }
@@ -61,10 +62,10 @@ class KASSETTE_API NamedTensors {
   /// The tensors alone, in order: K::batch_set_value(ws, named.tensors()).
   Tensors tensors() const;
 
-  /// A text under a name, or null.
+  /// The text of that name, or null if there is none.
   const char* metadata(Name key) const;
   void set_metadata(Name key, Name text);
-  /// How many texts there are, and the i-th with its name.
+  /// The number of texts; metadata_key(i) is the name of the i-th.
   std::int64_t metadata_size() const;
   const char* metadata_key(std::int64_t i) const;
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const NamedTensors& list);
@@ -76,7 +77,7 @@ class KASSETTE_API NamedTensors {
   friend struct Access;
 };
 
-/// Names of some of the arrays in a file, borrowed for a call: {"w", "b"}, or a vector of strings.
+/// Names of the wanted arrays of a file, borrowed for a call: {"w", "b"}, or a vector of strings.
 class KASSETTE_API Names {
  public:
   Names(std::initializer_list<Name> names)
@@ -98,18 +99,18 @@ class KASSETTE_API Names {
 /// How to load npy, npz and safetensors files.
 struct LoadOptions {
   Named only_by_name{0};
-  /// The elements stay in the file and come into memory as they are touched. The file may be replaced meanwhile (as the
-  /// save functions do) but not changed in place. What cannot be used where it lies (compressed, the other byte or
-  /// memory order, not aligned) is copied.
+  /// The elements stay in the file and are read into memory when they are accessed. The file may be replaced meanwhile
+  /// (as the save functions do) but not changed in place. Arrays that cannot be used in place (compressed, in the other
+  /// byte or memory order, not aligned) are copied.
   bool mmap = false;
   /// The most bytes that the arrays may take in memory together; a reader may need as much again while it works. 0
-  /// stands for 8 times the size of the file, and at least 1 GiB. What is mapped does not count.
+  /// means 8 times the size of the file, and at least 1 GiB. Mapped arrays do not count.
   std::int64_t max_bytes = 0;
 };
 
-/// One array in NumPy's format (versions 1 to 3). NumPy's 2-byte void, which is how it keeps ml_dtypes' bfloat16, is
-/// bfloat16; uint32 and uint64 come as int64. Throws ValueError for what is no such file, for dtypes that tensors do
-/// not support (complex, text, structures, objects) and for a uint64 above int64's largest.
+/// Reads one array in NumPy's format (versions 1 to 3). A 2-byte void, which is how NumPy stores ml_dtypes' bfloat16,
+/// becomes bfloat16; uint32 and uint64 become int64. Throws ValueError if the file is not in this format, if tensors do
+/// not support its dtype (complex, text, structures, objects), or if a uint64 is larger than the largest int64.
 KASSETTE_API Tensor load_npy(Name path, const LoadOptions& options = {});
 
 /// How save_npy lays out the elements.
@@ -118,13 +119,13 @@ struct NpyOptions {
   bool fortran_order = false;  // the first index varies fastest in the file
   bool big_endian = false;
 };
-/// One array in NumPy's format.
+/// Writes one array in NumPy's format.
 KASSETTE_API void save_npy(Name path, const Tensor& x, const NpyOptions& options = {});
 
-/// Several arrays under names: a zip file of npy files, stored or deflated. Other files in it are ignored.
+/// Reads named arrays from a zip file of npy files, stored or deflated. Other files in it are ignored.
 KASSETTE_API NamedTensors load_npz(Name path, const LoadOptions& options = {});
-/// Those of the names alone, in the order of the file; whatever else it holds may be of any dtype. Throws ValueError,
-/// listing the available names, where one is missing.
+/// Reads only the arrays with these names, in the order of the file; all others may have any dtype. Throws ValueError,
+/// listing the available names, if one is missing.
 template <int = 0>  // a template, so that {} is options
 KASSETTE_API NamedTensors load_npz(Name path, const Names& names, const LoadOptions& options = {});
 
@@ -133,17 +134,17 @@ struct NpzOptions {
   Named only_by_name{0};
   bool compress = false;  // as numpy.savez_compressed
 };
-/// Several arrays under names, as numpy.savez.
+/// Writes named arrays, like numpy.savez.
 KASSETTE_API void save_npz(Name path, const NamedTensors& arrays, const NpzOptions& options = {});
 
-/// The format of huggingface/safetensors: names, dtypes, shapes and texts in JSON, then the elements.
+/// Reads the format of huggingface/safetensors: names, dtypes, shapes and texts in JSON, then the elements.
 KASSETTE_API NamedTensors load_safetensors(Name path, const LoadOptions& options = {});
-/// Those of the names alone, as load_npz does, and all the texts.
+/// Reads only the arrays with these names, as load_npz does, and all texts.
 template <int = 0>
 KASSETTE_API NamedTensors load_safetensors(Name path, const Names& names, const LoadOptions& options = {});
 KASSETTE_API void save_safetensors(Name path, const NamedTensors& tensors);
 
-/// What load_csv expects.
+/// The layout that load_csv expects.
 struct LoadCsvOptions {
   Named only_by_name{0};
   DType dtype = float64;
@@ -151,34 +152,36 @@ struct LoadCsvOptions {
   std::int64_t skip_rows = 0;  // lines to skip at the beginning, such as column names
   std::int64_t max_bytes = 0;  // as in LoadOptions
 };
-/// A matrix of numbers, (rows, columns), a line each; empty lines and what follows a '#' do not count. An empty field
-/// is NaN, or a ValueError for integers. The decimal point is a point whatever the locale. A ValueError names line and
-/// column.
+/// Reads a matrix of numbers, (rows, columns), one row per line; empty lines and everything after a '#' are ignored. An
+/// empty field is NaN; with an integer dtype it is an error. The decimal point is '.' in every locale. Throws
+/// ValueError, naming line and column.
 KASSETTE_API Tensor load_csv(Name path, const LoadCsvOptions& options = {});
 
-/// What save_csv writes.
+/// The layout that save_csv writes.
 struct SaveCsvOptions {
   Named only_by_name{0};
   Name header = None;  // a first line: the columns' names
   char delimiter = ',';
 };
-/// A matrix, or a vector as one column; each number with as many digits as give it back exactly.
+/// Writes a matrix, or a vector as one column; each number has as many digits as are needed to read it back exactly.
 KASSETTE_API void save_csv(Name path, const Tensor& x, const SaveCsvOptions& options = {});
 
-/// What load_idx and load_png may take.
+/// The limit for load_idx and load_png.
 struct LoadLimits {
   Named only_by_name{0};
   std::int64_t max_bytes = 0;  // as in LoadOptions
 };
-/// The format of the MNIST files, compressed by gzip or not. Written as it is, of uint8, int8, int16, int32 and floats.
+/// Reads the format of the MNIST files, compressed by gzip or not; save_idx writes it uncompressed, for uint8, int8,
+/// int16, int32 and floats.
 KASSETTE_API Tensor load_idx(Name path, const LoadLimits& limits = {});
 KASSETTE_API void save_idx(Name path, const Tensor& x);
 
-/// A picture, (height, width, channels), uint8, or uint16 for one of 16 bits: grey (1 channel), grey and alpha (2), RGB
-/// (3), RGBA (4). Palettes are looked up and less than 8 bits spread; colours are as they stand in the file.
+/// Reads a picture, (height, width, channels), as uint8, or as uint16 if it has 16 bits: grey (1 channel), grey and
+/// alpha (2), RGB (3), RGBA (4). Palettes are looked up, and samples of less than 8 bits scaled to 8; colours are not
+/// converted.
 KASSETTE_API Tensor load_png(Name path, const LoadLimits& limits = {});
-/// (height, width) or (height, width, 1 to 4): uint8 and uint16 as they are, floats and bool with 0 black and 1 white
-/// (clipped; NaN is black).
+/// Writes a picture, (height, width) or (height, width, 1 to 4): uint8 and uint16 unchanged, floats and bool with 0 as
+/// black and 1 as white (clipped; NaN is black).
 KASSETTE_API void save_png(Name path, const Tensor& x);
 
 }  // namespace kassette

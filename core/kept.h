@@ -15,7 +15,7 @@ class KASSETTE_API KeptObject {
   KeptObject& operator=(const KeptObject& other) noexcept;
   ~KeptObject();
   bool defined() const { return box_ != nullptr; }
-  /// Whether both are copies of one.
+  /// Whether both are copies of the same object.
   friend KASSETTE_API bool operator==(const KeptObject& a, const KeptObject& b);
   friend bool operator!=(const KeptObject& a, const KeptObject& b) { return !(a == b); }
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const KeptObject& f);
@@ -23,7 +23,7 @@ class KASSETTE_API KeptObject {
  protected:
   KeptObject() noexcept : box_(nullptr) {}
   KeptObject(void* object, void (*destroy)(void*));
-  /// Throws ValueError where there is none.
+  /// The copy of the callable. Throws ValueError if there is none.
   void* object() const;
 
  private:
@@ -31,7 +31,7 @@ class KASSETTE_API KeptObject {
   Box* box_;
 };
 
-/// A callable of the given signature, copied and kept, or None. Copies share it; zero bytes are None.
+/// A callable of the given signature, copied and kept, or None. Copies share it; an object of zero bytes is None.
 template <class Signature>
 class KeptCallable;
 template <class R, class... A>

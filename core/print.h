@@ -7,7 +7,8 @@
 
 namespace kassette {
 
-/// A piece of text that comes back from a call, owned; zero bytes are the empty text. Goes wherever a Name is taken.
+/// A piece of text that a call returns, owned by this object; an object of zero bytes is the empty text. It is accepted
+/// wherever a Name is.
 class KASSETTE_API Text {
  public:
   Text() noexcept : chars_(nullptr) {}
@@ -34,7 +35,7 @@ class KASSETTE_API Text {
 };
 
 /// When floats print as 1.5e+03. `automatic` is NumPy's rule: above 10^8 (less for types of fewer digits), below 10^-4,
-/// or where the largest is over 1000 times the smallest. `suppress` keeps the first reason only, as NumPy's
+/// or if the largest is over 1000 times the smallest. `suppress` applies the first of these only, like NumPy's
 /// suppress=True.
 enum class SciMode : std::uint8_t { automatic, suppress, never, always };
 
@@ -49,17 +50,18 @@ struct PrintOptions {
   int linewidth = 75;
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const PrintOptions& options);
 };
-/// What operator<< uses, in all threads.
+/// The options that operator<< uses, in all threads.
 KASSETTE_API PrintOptions print_options();
-/// set_print_options({.precision = 3}): what is not named gets its default. Throws ValueError on a negative number.
+/// set_print_options({.precision = 3}): options that are not named get their defaults. Throws ValueError for a negative
+/// number.
 KASSETTE_API void set_print_options(const PrintOptions& options);
 
-/// Gets each line that K::print_tensor writes, without its newline.
+/// A callable that receives each line that K::print_tensor writes, without its newline.
 using PrintSink = KeptCallable<void(const char* line)>;
-/// Where K::print_tensor writes from now on, in all threads; None: to standard output. Returns what it was.
+/// Sets where K::print_tensor writes from now on, in all threads; None is standard output. Returns the previous sink.
 KASSETTE_API PrintSink set_print_sink(const PrintSink& sink);
 
-/// The elements as NumPy's str() writes them, without dtype and device. Throws ValueError on a symbolic tensor.
+/// The elements as NumPy's str() writes them, without dtype and device. Throws ValueError for a symbolic tensor.
 KASSETTE_API Text array_text(const Tensor& x);
 KASSETTE_API Text array_text(const Tensor& x, const PrintOptions& options);
 

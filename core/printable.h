@@ -1,4 +1,4 @@
-// core/printable.h - quoting untrusted text in messages: from files, paths and the environment.
+// core/printable.h - quoting untrusted text (from files, paths and the environment) in messages.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// core/runtime.h - what a program can ask of the library as it runs, and set: threads, memory, configuration.
+// core/runtime.h - what a program can query and set while it runs: threads, memory, configuration.
 #ifndef KASSETTE_RUNTIME_H
 #define KASSETTE_RUNTIME_H
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace kassette {
 
-/// How many threads an op may use; the calling thread is one of them. Initially KASSETTE_NUM_THREADS, or what the CPU
-/// affinity and the cgroup of the process allow.
+/// The number of threads that an op may use, the calling thread included. Initially KASSETTE_NUM_THREADS, or as many as
+/// the CPU affinity and the cgroup of the process allow.
 KASSETTE_API int num_threads();
-/// The one knob for all CPU work, matrix products included. 0 means what affinity and cgroup allow. Results do not
-/// depend on it. Throws ValueError unless 0 <= n <= 256.
+/// Sets the number of threads for all CPU work, matrix products included. 0 means as many as affinity and cgroup allow.
+/// Results do not depend on it. Throws ValueError unless 0 <= n <= 256.
 KASSETTE_API void set_num_threads(int n);
 
 /// Bytes of tensors on a device. Blocks that were freed are kept for reuse: they count as `cached`.
@@ -25,18 +25,19 @@ struct MemoryStats {
 };
 KASSETTE_API std::ostream& operator<<(std::ostream& os, const MemoryStats& stats);
 
-/// Throws DeviceError where there is no such device.
+/// The statistics of a device. Throws DeviceError if there is no such device.
 KASSETTE_API MemoryStats memory_stats(Device device = cpu);
 KASSETTE_API void reset_peak_memory(Device device = cpu);
-/// An allocation that would pass the limit gives back cached blocks first, then throws MemoryError. 0: no limit. On the
-/// CPU tensors of up to 4 KiB are not counted. Throws ValueError on a negative number.
+/// Limits the memory of a device; 0 means no limit. An allocation that would exceed the limit first gives back cached
+/// blocks, and throws MemoryError if that is not enough. On the CPU, tensors of up to 4 KiB are not counted. Throws
+/// ValueError for a negative number.
 KASSETTE_API void set_memory_limit(std::int64_t bytes, Device device = cpu);
 /// Gives cached blocks back to the system.
 KASSETTE_API void empty_cache(Device device = cpu);
 
-/// While it lives, what this thread makes of numbers, lists and draws lies on that device: constants, variables,
-/// placeholders, zeros, ranges, random tensors. Ops run where their operands are. Throws DeviceError where there is no
-/// such device.
+/// While it lives, tensors that this thread makes from numbers, lists and random draws are placed on that device:
+/// constants, variables, placeholders, zeros, ranges, random tensors. Ops run where their operands are. Throws
+/// DeviceError if there is no such device.
 class KASSETTE_API DeviceScope {
  public:
   explicit DeviceScope(Device device);
@@ -48,9 +49,9 @@ class KASSETTE_API DeviceScope {
   Device before_;
 };
 
-/// Recorded ops that tensors keep alive, in all threads.
+/// The number of recorded ops that tensors keep alive, in all threads.
 KASSETTE_API std::int64_t live_nodes();
-/// Bytes that those hold for gradients and replays.
+/// The bytes that these ops hold for gradients and replays.
 KASSETTE_API std::int64_t saved_bytes();
 
 }  // namespace kassette

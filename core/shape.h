@@ -1,4 +1,4 @@
-// core/shape.h - shapes as answers (Shape), and shapes and axes as arguments (Dims, Axes).
+// core/shape.h - shapes as results (Shape), and shapes and axes as arguments (Dims, Axes).
 #ifndef KASSETTE_SHAPE_H
 #define KASSETTE_SHAPE_H
 #include <cstdint>
@@ -9,15 +9,15 @@
 namespace kassette {
 
 class Tensor;
-/// The most axes that a tensor has.
+/// The largest number of axes that a tensor can have.
 inline constexpr int kMaxRank = 8;
 
-/// One size of a shape: a number, or None where it is unknown until a function is called.
+/// One size of a shape: a number, or None if it is unknown until a function is called.
 class KASSETTE_API Extent {
  public:
   constexpr Extent() : value_(0) {}
   constexpr explicit Extent(std::int64_t value) : value_(value) {}
-  /// The number. Throws ValueError where it is unknown, and names K::shape.
+  /// The number. Throws ValueError if it is unknown; the message names K::shape.
   operator std::int64_t() const;
   constexpr bool known() const { return value_ >= 0; }
   friend bool operator==(Extent a, NoneType) { return a.value_ < 0; }
@@ -28,24 +28,24 @@ class KASSETTE_API Extent {
   std::int64_t value_;
 };
 
-/// The static shape of a tensor: up to eight sizes, each known or None. A rank may be unknown too. It converts to a
-/// container of integers, None being -1: `std::vector<std::int64_t> dims = x.shape();`.
+/// The static shape of a tensor: up to eight sizes, each known or None. The rank may be unknown too. A Shape converts
+/// to a container of integers, with -1 for None: `std::vector<std::int64_t> dims = x.shape();`.
 class KASSETTE_API Shape {
  public:
   Shape();
   Shape(std::initializer_list<std::int64_t> dims);
   Shape(const std::int64_t* dims, int rank);
-  /// The number of axes; -1 where it is unknown.
+  /// The number of axes; -1 if it is unknown.
   int rank() const { return rank_; }
   int size() const { return rank_ < 0 ? 0 : rank_; }
   /// The size along an axis; negative axes count from the end.
   Extent operator[](int axis) const;
-  /// True when the rank and every size are known.
+  /// True if the rank and every size are known.
   bool known() const;
-  /// The product of the sizes. Throws ValueError where one is unknown.
+  /// The product of the sizes. Throws ValueError if one is unknown.
   std::int64_t numel() const;
-  /// The sizes, -1 where one is unknown. Not of a temporary: begin() and end() of two calls of x.shape() are of two
-  /// copies.
+  /// The sizes, with -1 for an unknown one. Cannot be called on a temporary: begin() and end() of two calls of
+  /// x.shape() would belong to two copies.
   const std::int64_t* begin() const& { return dims_; }
   const std::int64_t* end() const& { return dims_ + size(); }
   const std::int64_t* begin() const&& = delete;
@@ -58,7 +58,7 @@ class KASSETTE_API Shape {
   }
   friend KASSETTE_API bool operator==(const Shape& a, const Shape& b);
   friend bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
-  /// None: the rank is unknown.
+  /// Whether the rank is unknown: shape == None.
   friend bool operator==(const Shape& a, NoneType) { return a.rank_ < 0; }
   friend bool operator!=(const Shape& a, NoneType) { return a.rank_ >= 0; }
   /// Prints as (2, 3), (None, 3), () and (...) for an unknown rank.
@@ -87,9 +87,9 @@ class Dim {
   const Tensor* tensor_;
 };
 
-/// A shape argument: {2, K::None}, one integer, a Shape, one integer tensor, or numbers and scalar tensors mixed.
-/// {} is rank 0; None is an unknown rank. One that is put together while the program runs is a container of integers,
-/// or, where a size may be unknown or a tensor, a `std::vector<kassette::Dim>`. Throws ValueError above rank 8.
+/// A shape argument: {2, K::None}, one integer, a Shape, one integer tensor, or numbers and scalar tensors mixed. {} is
+/// rank 0; None is an unknown rank. A shape that is built at run time is a container of integers, or a
+/// `std::vector<kassette::Dim>` if a size may be unknown or a tensor. Throws ValueError above rank 8.
 class KASSETTE_API Dims {
  public:
   Dims(NoneType);

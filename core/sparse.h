@@ -18,8 +18,8 @@ namespace kassette {
 enum SparsePart : int { kIndices, kValues, kDenseShape };
 
 /// Makes a sparse tensor from its parts. `spec`: the dense shape as far as it is known, and the dtype of the values.
-/// `fed_shape`, for placeholders only: the leaf that the dense shape is fed to; `dense_shape` may know more than that
-/// leaf.
+/// `fed_shape`, for placeholders only: the leaf that the dense shape is fed to; more sizes of `dense_shape` may be
+/// known than of that leaf.
 Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& dense_shape, const TensorSpec& spec,
                    const Tensor& fed_shape = Tensor());
 
@@ -27,11 +27,11 @@ inline bool is_sparse(const Body& b) { return b.flags & kSparse; }
 inline bool is_sparse(const Tensor& t) { return t.defined() && is_sparse(Access::body(t)); }
 inline Body& sparse_part(const Body& b, int part) { return b.node->in()[part]; }
 inline Tensor sparse_part(const Tensor& t, int part) { return Access::wrap(sparse_part(Access::body(t), part)); }
-/// The leaf that a part of a placeholder is fed to; of another sparse tensor the part itself.
+/// The leaf that a part of a placeholder is fed to; for any other sparse tensor, the part itself.
 inline const Body& fed_part(const Body& b, int part) {
   return sparse_part(b, part == kDenseShape && b.node->n_in == 4 ? 3 : part);
 }
-/// Whether it was made by K::placeholder.
+/// Whether the sparse tensor was made by K::placeholder.
 inline bool is_sparse_placeholder(const Body& b) { return is_sparse(b) && b.node->n_in == 4; }
 /// A sparse tensor with the indices and dense shape of `sparse` and other values.
 inline Tensor with_values(const Tensor& sparse, const Tensor& values) {

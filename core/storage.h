@@ -22,7 +22,7 @@ class DeviceApi {
   virtual void* allocate(std::int64_t bytes) = 0;
   virtual void release(void* data, std::int64_t bytes) noexcept = 0;
   /// Copy between this device and the host, or within this device. A copy to the host returns when the bytes have
-  /// arrived, one to the device when it is ordered before all work that is enqueued later.
+  /// arrived; a copy to the device returns when it is ordered before all work that is enqueued later.
   virtual void copy_from_host(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void copy_to_host(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
@@ -50,8 +50,8 @@ struct Owner {
 struct Storage {
   std::atomic<std::int32_t> count{1};
   Device device;
-  /// Where the bytes are: behind the header in a pooled block, in a block of the device, or in memory that somebody
-  /// else owns.
+  /// Where the bytes are: after the header in a pooled block, in a block of the device, or in memory that other code
+  /// owns.
   enum Kind : std::uint8_t { kPooled, kDevice, kBorrowed } kind;
   std::int64_t bytes;
   void* data;

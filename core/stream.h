@@ -1,4 +1,4 @@
-// core/stream.h - streams of CUDA devices, and memory of the host that they copy from. Opt-in: <kassette/stream.h>.
+// core/stream.h - streams of CUDA devices, and host memory that they can copy from. Opt-in: <kassette/stream.h>.
 #ifndef KASSETTE_STREAM_H
 #define KASSETTE_STREAM_H
 #include <kassette/tensor.h>
@@ -9,26 +9,27 @@ namespace devices {
 struct DeviceStream;
 }
 
-/// A stream of a CUDA device: work that is done in the order in which it is enqueued. All threads enqueue on one stream
-/// of a device, its own, unless they have chosen another one by a StreamScope. On the CPU, where ops are done when they
-/// return, a stream has nothing to do.
+/// A stream of a CUDA device: work on it is done in the order in which it is enqueued. All threads enqueue on the
+/// device's own stream, unless they have chosen another one by a StreamScope. On the CPU, where an op is complete when
+/// it returns, a stream does nothing.
 class KASSETTE_API Stream {
  public:
-  /// A new one. Throws DeviceError where there is no such device.
+  /// Makes a new stream. Throws DeviceError if there is no such device.
   explicit Stream(Device device);
-  /// That of a cudaStream_t of the device, somebody else's or one of ours. Somebody else's has to outlive this object.
+  /// Wraps a cudaStream_t of the device, made by kassette or by other code. If other code made it, it has to outlive
+  /// this object.
   Stream(Device device, void* native);
-  /// Does not wait for what is enqueued.
+  /// Does not wait for enqueued work.
   ~Stream();
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) noexcept;
   Device device() const { return device_; }
   /// The cudaStream_t; null on the CPU.
   void* native() const;
-  /// Waits until all that is enqueued has been done. Throws DeviceError where some of it failed.
+  /// Waits until all enqueued work is done. Throws DeviceError if any of it failed.
   void synchronize() const;
-  /// What is enqueued from now on is done after what has been enqueued on `other`, a stream of this or another device.
-  /// The host does not wait.
+  /// Makes work that is enqueued from now on run after the work enqueued on `other` so far, a stream of this or another
+  /// device. The host does not wait.
   void wait_for(const Stream& other) const;
 
  private:
@@ -42,8 +43,8 @@ KASSETTE_API Stream current_stream(Device device);
 
 /// While alive, ops of this thread on the stream's device are enqueued on this stream. It waits for the previous stream
 /// at the beginning, and the previous stream waits for it at the end, so that values computed outside can be used
-/// inside, and vice versa. Work is done at the same time where threads have a stream each. What one thread computes
-/// another may use after the scope, or through Stream::wait_for; until both are done, both keep the tensor.
+/// inside, and vice versa. Threads that have a stream each can work at the same time. Another thread may use a result
+/// after the scope, or by Stream::wait_for; both threads must keep the tensor until both are done.
 class KASSETTE_API StreamScope {
  public:
   explicit StreamScope(const Stream& stream);
@@ -56,9 +57,9 @@ class KASSETTE_API StreamScope {
   devices::DeviceStream *stream_, *before_;
 };
 
-/// The value of x in memory of the CPU that CUDA devices copy from without the host's help: x.to("cuda:0",
-/// {.non_blocking = true}) then returns at once. x itself where there is no CUDA device. Throws ValueError unless x is
-/// a dense tensor with a value.
+/// The value of x in pinned memory of the host, from which CUDA devices copy without the host's help: x.to("cuda:0",
+/// {.non_blocking = true}) then returns at once. Returns x itself if there is no CUDA device. Throws ValueError unless
+/// x is a dense tensor with a value.
 KASSETTE_API Tensor pin_memory(const Tensor& x);
 
 }  // namespace kassette

@@ -57,7 +57,7 @@ const void* Tensor::data(DType dtype) const {
 }
 namespace {
 
-/// host_copy for the function `what`, which the message of an error names.
+/// host_copy for the function `what`, which error messages name.
 Tensor copied_for(const char* what, const Tensor& x, DType dtype) {
   const Body& b = body_of(x, what);
   Value v = concrete_value(b, what);

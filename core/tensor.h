@@ -1,4 +1,4 @@
-// core/tensor.h - Tensor, lists of tensors, and what is accepted where a tensor is expected.
+// core/tensor.h - Tensor, lists of tensors, and arguments that are accepted where a tensor is expected.
 #ifndef KASSETTE_TENSOR_H
 #define KASSETTE_TENSOR_H
 #include <cstddef>
@@ -61,7 +61,7 @@ class KASSETTE_API Scalar {
   friend struct Access;
 };
 
-/// The arithmetic of tensors, and of whatever else is or becomes an Operand.
+/// The arithmetic of tensors, and of everything that is or converts to an Operand.
 struct Arithmetic {
   friend KASSETTE_API Tensor operator+(const Operand& a, const Operand& b);
   friend KASSETTE_API Tensor operator-(const Operand& a, const Operand& b);
@@ -74,15 +74,15 @@ struct Arithmetic {
   friend KASSETTE_API Tensor operator<=(const Operand& a, const Operand& b);
   friend KASSETTE_API Tensor operator>(const Operand& a, const Operand& b);
   friend KASSETTE_API Tensor operator>=(const Operand& a, const Operand& b);
-  /// Logical, on bool.
+  /// Logical and: on bool only; operator| is the logical or.
   friend KASSETTE_API Tensor operator&(const Operand& a, const Operand& b);
   friend KASSETTE_API Tensor operator|(const Operand& a, const Operand& b);
 };
 
-/// What is accepted where a tensor is expected: a Tensor (borrowed for the call), a number (weak dtype: it takes the
-/// dtype of the tensor beside it), a nested list of both, a container of numbers, nested ones too (copied; ValueError
-/// where rows differ in length), a matrix of Eigen's, an array that ArrayOf knows (copied), or None where that is
-/// allowed.
+/// An argument that is accepted where a tensor is expected: a Tensor (borrowed for the call), a number (with a weak
+/// dtype: it gets the dtype of the tensor that it is combined with), a nested list of both, a container of numbers,
+/// which may be nested (copied; throws ValueError if rows differ in length), an Eigen matrix, an array for which
+/// ArrayOf is specialised (copied), or None if the function allows it.
 class KASSETTE_API Operand : public Scalar, private Arithmetic {
  public:
   using Scalar::Scalar;
@@ -93,7 +93,7 @@ class KASSETTE_API Operand : public Scalar, private Arithmetic {
   Operand(const C& c)
       : Scalar(ArrayOf<C>::dtype(), &ArrayOf<C>::tensor, __builtin_addressof(c)) {}  // xtensor overloads &
   Operand(std::initializer_list<Operand> items);
-  /// A list that is put together while the program runs: a std::vector<Operand>, which has to outlive the call.
+  /// A list that is built at run time: a std::vector<Operand>, which has to outlive the call.
   template <class C, std::enable_if_t<detail::IsListOf<C, Operand>::value, int> = 0>
   Operand(const C& items) : Scalar(kList, DType(), items.size(), static_cast<const void*>(items.data())) {}
   friend KASSETTE_API Tensor operator~(const Operand& a);
@@ -138,8 +138,8 @@ inline constexpr Index newaxis{Index::kNewAxis, 0, 0, 0, 1};
 template <class T>
 class Values;
 
-/// A dense, row-major, immutable array with a dtype and a device, and the place it has on the tape. One pointer; copies
-/// share. Zero bytes are the empty object: defined() is false, and it prints as "Tensor()".
+/// A dense, row-major, immutable array with a dtype, a device and a place on the tape. It is one pointer; copies share
+/// the array. An object of zero bytes is the empty Tensor: defined() is false, and it prints as "Tensor()".
 class KASSETTE_API Tensor : private Arithmetic {
  public:
   Tensor() noexcept : impl_(nullptr) {}
@@ -155,7 +155,7 @@ class KASSETTE_API Tensor : private Arithmetic {
   }
   ~Tensor();
 
-  /// False for the empty object. (There is no operator bool: `if (K::all(x))` would ask this, not the value.)
+  /// False for the empty Tensor. (There is no operator bool: `if (K::all(x))` would ask this, not the value.)
   bool defined() const { return impl_ != nullptr; }
   /// The same number for all copies of a tensor, and another for every other tensor that lives meanwhile: a key for
   /// tables.
@@ -163,14 +163,14 @@ class KASSETTE_API Tensor : private Arithmetic {
   /// The static shape.
   Shape shape() const;
   int ndim() const;
-  /// The number of elements. Throws ValueError where it is not known.
+  /// The number of elements. Throws ValueError if it is not known.
   std::int64_t size() const;
   DType dtype() const;
   Device device() const;
-  /// True when the value is not there yet: it depends on a placeholder, or was built inside K::symbolic.
+  /// True if the tensor has no value yet: it depends on a placeholder, or was built inside K::symbolic.
   bool symbolic() const;
-  /// The elements, row-major, on the CPU; valid while the tensor lives. Throws TypeError where T is not the dtype's
-  /// type, ValueError on a symbolic tensor, DeviceError elsewhere than on the CPU.
+  /// The elements, row-major, on the CPU; valid while the tensor lives. Throws TypeError if T is not the dtype's C++
+  /// type, ValueError if the tensor is symbolic, DeviceError if it is not on the CPU.
   template <class T>
   const T* data() const {
     return static_cast<const T*>(data(dtype_of(static_cast<const T*>(nullptr))));
@@ -184,15 +184,15 @@ class KASSETTE_API Tensor : private Arithmetic {
     return value;
   }
   void item(void* value, DType dtype) const;
-  /// All elements converted to T: converts to std::vector<T>, or is iterated over directly.
+  /// All elements converted to T: the result converts to std::vector<T>, or can be iterated over directly.
   template <class T>
   Values<T> to_vector() const;
-  /// The same value without history: nothing before it is kept alive.
+  /// The same value without history: it keeps no earlier op or tensor alive.
   Tensor detach() const;
   /// The same value on another device.
   Tensor to(Device device, ToOptions options = {}) const;
 
-  /// NumPy's basic indexing; ints out of range are a ValueError, slices are clipped.
+  /// NumPy's basic indexing. Throws ValueError for ints out of range; slices are clipped.
   Tensor operator[](const Index& i) const;
   Tensor operator()(const Index& i0, const Index& i1 = {}, const Index& i2 = {}, const Index& i3 = {},
                     const Index& i4 = {}, const Index& i5 = {}, const Index& i6 = {}, const Index& i7 = {}) const;
@@ -218,7 +218,7 @@ class Values {
  public:
   explicit Values(Tensor owner)
       : owner_(static_cast<Tensor&&>(owner)), data_(owner_.template data<T>()), size_(owner_.size()) {}
-  // Not of a temporary: x.to_vector<T>().begin() and end() are of two copies.
+  // Not on a temporary: begin() and end() of two calls of x.to_vector<T>() would belong to two copies.
   const T* begin() const& { return data_; }
   const T* end() const& { return data_ + size_; }
   const T* begin() const&& = delete;
@@ -266,14 +266,14 @@ class KASSETTE_API Tensors {
   ~Tensors();
   std::int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  /// Throws ValueError where i is out of range; negative i counts from the end.
+  /// The i-th tensor; negative i counts from the end. Throws ValueError if i is out of range.
   const Tensor& operator[](std::int64_t i) const&;
   Tensor& operator[](std::int64_t i) &;
   Tensor operator[](std::int64_t i) &&;
   void push_back(Tensor tensor);
   void reserve(std::int64_t n);
   void clear();
-  // Not of a temporary: f({x}).begin() and f({x}).end() are of two lists.
+  // Not on a temporary: f({x}).begin() and f({x}).end() would belong to two lists.
   const Tensor* begin() const& { return data_; }
   const Tensor* end() const& { return data_ + size_; }
   Tensor* begin() & { return data_; }

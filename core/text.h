@@ -32,13 +32,13 @@ std::string text(const Parts&... parts) {
   return os.str();
 }
 
-/// Where an error belongs: a function, and the argument that is wrong. Empty: it belongs to none.
+/// What an error is about: a function, and the argument that is wrong; empty if there is none.
 struct At {
   constexpr At(const char* of = "", const char* which = "") : function(of), argument(which) {}
   const char *function, *argument;
 };
 
-/// Throws E with the parts joined: fail<ValueError>({"dot"}, a, " x ", b, ": inner dimensions differ") or, where one
+/// Throws E with the parts joined: fail<ValueError>({"dot"}, a, " x ", b, ": inner dimensions differ") or, if one
 /// argument is wrong, fail<TypeError>({"dot", "x"}, "is ", dtype).
 template <class E, class... Parts>
 [[noreturn]] __attribute__((noinline, cold)) void fail(const At& at, const Parts&... parts) {
@@ -52,7 +52,7 @@ template <class E, class... Parts>
   fail<E>({function, text(item, ' ', i).c_str()}, parts...);
 }
 
-/// What an empty Tensor is called: most are results of K::gradients for what the loss does not depend on.
+/// The description of an empty Tensor: most are results of K::gradients for tensors that the loss does not depend on.
 inline constexpr const char kEmptyTensor[] = "an empty Tensor (a gradient that is None, or an uninitialised variable?)";
 /// Throws the ValueError for an argument that is an empty Tensor.
 [[noreturn]] void fail_empty(const At& at);
@@ -61,9 +61,9 @@ inline constexpr const char kEmptyTensor[] = "an empty Tensor (a gradient that i
 
 /// A variable or a placeholder for messages: "'w' (2, 3)", or its shape alone.
 std::string leaf_text(const Cell& leaf);
-/// The cell of a leaf; null where the body has no node, as while a function runs.
+/// The cell of a leaf; null if the body has no node, as is the case while a function runs.
 inline const Cell* cell_of(const Body& b) { return b.node ? b.node->cell.get() : nullptr; }
-/// "the variable 'w'", or "the variable" where it has no name or is not known (null).
+/// "the variable 'w'", or "the variable" if it has no name or is not known (null).
 std::string variable_text(const Cell* variable);
 /// Throws the ValueError for a value whose shape is not `spec`, that of its variable. `which`: as below.
 [[noreturn]] void fail_shapes(const At& at, const Cell* variable, const TensorSpec& spec, const TensorSpec& value,
@@ -73,9 +73,9 @@ std::string variable_text(const Cell* variable);
 
 /// Reads and replaces the parts of an Error, for code that rethrows it under another name.
 struct ErrorAccess {
-  /// The message behind the function and the argument.
+  /// The part of the message after the function and the argument.
   static const char* message(const Error& e);
-  /// Keeps the class of the error.
+  /// Replaces function, argument and message; the class of the error stays.
   static void set(Error& e, const char* function, const char* argument, const std::string& message) {
     e = Error(function, argument, message.c_str());
   }

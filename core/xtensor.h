@@ -1,7 +1,7 @@
-// core/xtensor.h - arrays of xtensor to and from tensors. Opt-in, and the program brings xtensor: <kassette/xtensor.h>.
+// core/xtensor.h - xtensor's arrays to and from tensors. Opt-in; the program provides xtensor: <kassette/xtensor.h>.
 //
-// What a K function takes as an operand may be an xtensor array or expression as well: K::dot(x, xt::sin(a)). Like any
-// container it takes the dtype of the tensor beside it, or floatx; from_xtensor keeps the array's own.
+// An operand of a K function may also be an xtensor array or expression: K::dot(x, xt::sin(a)). Like any container it
+// gets the dtype of the tensor that it is combined with, or floatx; from_xtensor keeps the array's own dtype.
 #ifndef KASSETTE_XTENSOR_H
 #define KASSETTE_XTENSOR_H
 #include <algorithm>
@@ -48,7 +48,8 @@ constexpr void check_element() {
                 "from_xtensor: a tensor has no dtype for the elements of this array; cast it: xt::cast<double>(array)");
 }
 
-/// The elements lie in one piece of memory, row-major, as far as the type can tell; it is asked when it runs.
+/// Whether the elements may be row-major in one piece of memory, as far as the type can tell; the object is checked at
+/// run time.
 template <class E, class = void>
 struct HasMemory : std::false_type {};
 template <class E>
@@ -71,7 +72,7 @@ inline xt::xarray<bool>::shape_type xdims(const Tensor& x) {
   return xt::xarray<bool>::shape_type(s.begin(), s.end());
 }
 
-/// Where the elements begin if they lie as a tensor's do, else null.
+/// The address of the elements if they are row-major in one piece of memory, as a tensor's are, else null.
 template <class E>
 const XValue<E>* row_major(const E& e) {
   if constexpr (HasMemory<E>::value) {
@@ -89,7 +90,7 @@ const XValue<E>* row_major(const E& e) {
   }
 }
 
-/// A flat piece of memory as borrow() takes it.
+/// A flat piece of memory, for borrow().
 template <class T>
 struct Piece {
   const T* data_;
@@ -110,8 +111,8 @@ Tensor taken_over(A&& array) {
 
 }  // namespace detail
 
-/// An array, a view or any expression of xtensor's, in whatever order its elements lie, copied. bool and the integers
-/// and floats that a tensor has, by T; others do not compile. Throws ValueError above 8 axes.
+/// A copy of an xtensor array, view or any other expression, whatever the order of its elements in memory. Its elements
+/// are bool or of an integer or float type that tensors have; others do not compile. Throws ValueError above 8 axes.
 template <class E>
 Tensor from_xtensor(const xt::xexpression<E>& expression) {
   detail::check_element<E>();
@@ -121,13 +122,13 @@ Tensor from_xtensor(const xt::xexpression<E>& expression) {
   void* data = nullptr;
   Tensor t = detail::writable_memory(shape, dtype_of(static_cast<const T*>(nullptr)), data);
   if (const T* from = detail::row_major(e)) std::copy(from, from + shape.numel(), static_cast<T*>(data));
-  // Not of an empty one: xtensor reckons its end with a stride below its beginning.
+  // Not for an empty one: xtensor computes its end with a stride below its beginning.
   else if (shape.numel())
     std::copy(e.template begin<xt::layout_type::row_major>(), e.template end<xt::layout_type::row_major>(),
               static_cast<T*>(data));
   return t;
 }
-/// Takes the array over: no copy where its elements lie row-major.
+/// Takes over the array: its elements are not copied if they are row-major.
 template <class S, xt::layout_type L, class D, class G>
 Tensor from_xtensor(xt::xarray_container<S, L, D, G>&& array) {
   return detail::taken_over(std::move(array));
@@ -138,8 +139,8 @@ Tensor from_xtensor(xt::xtensor_container<S, N, L, G>&& array) {
 }
 
 /// A tensor over the elements of an array or a view, not copied; `owner` is kept until the last tensor over them is
-/// gone, as in borrow(). The elements must not change meanwhile. Throws ValueError where they do not lie row-major in
-/// one piece.
+/// gone, as in borrow(). The elements must not change meanwhile. Throws ValueError if they are not row-major in one
+/// piece of memory.
 template <class E, class O>
 Tensor borrow_xtensor(const xt::xexpression<E>& expression, O&& owner) {
   detail::check_element<E>();
@@ -151,7 +152,7 @@ Tensor borrow_xtensor(const xt::xexpression<E>& expression, O&& owner) {
   return borrow(detail::Piece<detail::XValue<E>>{data, shape.numel()}, shape, std::forward<O>(owner));
 }
 
-/// The elements converted to T, copied, from any device. Throws ValueError on a symbolic tensor.
+/// The elements converted to T, copied, from any device. Throws ValueError for a symbolic tensor.
 template <class T, xt::layout_type L = xt::layout_type::row_major>
 xt::xarray<T, L> to_xarray(const Tensor& x) {
   Values<T> values = x.to_vector<T>();
@@ -161,7 +162,8 @@ xt::xarray<T, L> to_xarray(const Tensor& x) {
 }
 
 /// A read-only xtensor array over the tensor's own elements, which keeps the tensor alive. Throws as x.data<T>() does:
-/// TypeError where T is not the dtype's type, ValueError on a symbolic tensor, DeviceError elsewhere than on the CPU.
+/// TypeError if T is not the dtype's C++ type, ValueError if the tensor is symbolic, DeviceError if it is not on the
+/// CPU.
 template <class T>
 auto xview(const Tensor& x) {
   const T* data = x.data<T>();

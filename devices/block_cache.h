@@ -36,7 +36,7 @@ class BlockCache {
   BlockCache& operator=(const BlockCache&) = delete;
 
   /// Throws MemoryError, which says how much was asked for, how much is in use, and the limit. A block is reused only
-  /// in the stream in which it was freed, so that its next use is enqueued behind the last one.
+  /// in the stream in which it was freed, so that its next use is enqueued after the last one.
   void* allocate(std::int64_t bytes, int stream = 0);
   /// `bytes`: as passed to allocate().
   void release(void* block, std::int64_t bytes, int stream = 0) noexcept;

@@ -17,9 +17,9 @@ struct DevicePart {
   void* room;  // scratch of packed_size(dtype, how) * count bytes; null if that is 0
 };
 
-/// The bytes per element of the packed form in which elements are combined; 0 if they are combined as they are. Half
-/// types are packed as float32, and 16-bit integers, which NCCL lacks, as int32. For min and max, floats are packed as
-/// integers in the same order, so that the result is NaN if any element is, and -0 is less than +0.
+/// The bytes per element of the packed form in which elements are combined; 0 if they are combined without packing.
+/// Half types are packed as float32, and 16-bit integers, which NCCL lacks, as int32. For min and max, floats are
+/// packed as integers in the same order, so that the result is NaN if any element is, and -0 is less than +0.
 inline int packed_size(DType dtype, Combine how) {
   if (dtype.size() == 2) return 4;
   const bool extreme = how == Combine::min || how == Combine::max;

@@ -77,8 +77,8 @@ void finish_enqueued(Device gpu) noexcept {
   }
 }
 
-/// Runs at the end of the program. A status other than 0 ends all ranks, since they may wait for this one; with status
-/// 0, ranks that wait for it get an error.
+/// Runs at the end of the program. A status other than 0 ends all ranks, since they may be waiting for this one; with
+/// status 0, ranks that wait for this one get an error.
 void end_job(int status, void*) {
   Job& j = job();
   if (j.ended) return;

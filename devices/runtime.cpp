@@ -1,4 +1,4 @@
-// devices/runtime.cpp - what <kassette/runtime.h> declares and no other file defines.
+// devices/runtime.cpp - the functions of <kassette/runtime.h> that no other file defines.
 #include <kassette/runtime.h>
 
 #include "core/context.h"

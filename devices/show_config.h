@@ -8,8 +8,8 @@
 
 namespace kassette {
 
-/// Writes version, CPU level, BLAS, threads and devices, a line each, and a line for each thing that
-/// makes this process slower than the machine, such as an OPENBLAS_CORETYPE of another CPU.
+/// Writes version, CPU level, BLAS, threads and devices, one line each, and one line for each setting that makes this
+/// process slower than the machine allows, such as an OPENBLAS_CORETYPE of another CPU.
 KASSETTE_API void show_config(std::ostream& out);
 
 }  // namespace kassette

@@ -1,4 +1,4 @@
-// devices/streams.cpp - what <kassette/stream.h> and <kassette/device.h> declare about CUDA devices.
+// devices/streams.cpp - the functions of <kassette/stream.h> and <kassette/device.h> for CUDA devices.
 #include <kassette/stream.h>
 
 #include <atomic>

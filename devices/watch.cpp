@@ -106,7 +106,7 @@ void run(const Transport& transport, int rank) {
 
 void abort_in_turn(const Transport& transport, int rank, int status) {
   constexpr int kMicroseconds = 100000, kMost = 20;
-  // The wait also lets mpirun pass messages on first.
+  // The wait also gives mpirun time to pass messages on first.
   ::usleep(static_cast<useconds_t>(kMicroseconds * (1 + std::min(rank, kMost))));
   transport.abort(status);
 }

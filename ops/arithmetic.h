@@ -22,7 +22,7 @@ Tensor softplus(const Tensor& x);
 Tensor round(const Tensor& x);
 Tensor relu(const Tensor& x);
 Tensor leaky_relu(const Tensor& x, double alpha);
-/// K::relu with all its options: `top` is its max_value (infinity if there is none), `threshold` as there.
+/// K::relu with all its options: `top` is its max_value (infinity if there is none), `threshold` is its threshold.
 Tensor general_relu(const Tensor& x, double alpha, double top, double threshold);
 /// log(x / (1 - x))
 Tensor logit(const Tensor& x);

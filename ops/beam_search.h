@@ -39,7 +39,7 @@ class BeamSearch {
     std::int32_t prefix;
     PrefixScores now, old;
   };
-  /// A candidate for the beam after the step: a member as it is (symbol -1), or extended by a symbol.
+  /// A candidate for the beam after the step: a member unchanged (symbol -1), or extended by a symbol.
   struct Candidate {
     double total;
     std::int32_t member, symbol;

@@ -41,7 +41,7 @@ KASSETTE_FN C below(C high) {
   return high - (step > Spacing<T>::least ? step : C(Spacing<T>::least));
 }
 /// Returns y, or if rounding took y up to `high`, the number `last` below it (but not less than `low`). If low >= high
-/// the interval is empty and y is returned as it is.
+/// the interval is empty and y is returned unchanged.
 template <class C>
 KASSETTE_FN C within(C y, C last, C low, C high) {
   const C inside = last >= low ? last : low;

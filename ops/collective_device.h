@@ -8,7 +8,7 @@ using devices::DeviceCommunicator;
 
 /// Returns the communicator for a call on GPU tensors; null if the data has to go through host memory. The first such
 /// call of a group sets the communicator up, together with the other ranks. Throws on all ranks if this rank's tensors
-/// are on another GPU than the group's.
+/// are not on the group's GPU.
 DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ = false);
 
 void direct_all_reduce(const OpCall& call, DeviceCommunicator& comm);

@@ -20,7 +20,7 @@ void check_floats(const TensorSpec& x, const TensorSpec& w) {
                     "; cast one of them (K::cast), tensors are not promoted");
 }
 
-/// The argument of the K function that the kernel is.
+/// The name of the kernel among the arguments of the K function.
 const char* kernel_name(const ConvForm& how) {
   return how.depthwise ? "depthwise_kernel" : how.pointwise ? "pointwise_kernel" : "kernel";
 }

@@ -274,7 +274,7 @@ void correlate_back(const OpCall& call, CudaDevice& device, const ConvShape& s, 
   const int item = call.out[0]->dtype.size();
   const std::int64_t sums = lines.taps() * s.c_out;
   const Images dy(s, call.in[0].data, /*input=*/false), dx(s, call.out[0]->data(), /*input=*/true);
-  // A single tap of the kernel is the right matrix as it is. Several are packed, since the product needs the input
+  // A kernel of a single tap is the right matrix without a copy. Several are packed, since the product needs the input
   // channels first.
   const bool packs = lines.taps() > 1;
   const std::int64_t block = packs ? std::min(s.c_in, other_bytes() / (sums * item)) : s.c_in;

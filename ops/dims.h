@@ -31,7 +31,7 @@ struct DimValues {
   std::int64_t at[kMaxRank];
   bool is_unknown(int i) const { return unknown >> i & 1; }
 };
-/// Prints unknown sizes as None, and all numbers, also -1, as they are.
+/// Prints unknown sizes as None, and all numbers, including -1, as numbers.
 std::ostream& operator<<(std::ostream& os, const DimValues& dims);
 /// Reads input i, a 1-D integer tensor on the host. If it has no value yet, looks on the tape through packed, stacked
 /// or concatenated numbers and shape(y)[j], so that static sizes stay static. Negative numbers are returned as they

@@ -93,7 +93,7 @@ Boxed box(const Shape& v) {
 }
 Boxed box(Extent v) { return v.known() ? Boxed(std::int64_t(v)) : Boxed(); }
 
-/// Numbers and tensors are boxed as they are, anything else as text in the syntax of x["..., 1:5"].
+/// Numbers and tensors are boxed as such, anything else as text in the syntax of x["..., 1:5"].
 Boxed box(const Index& v) {
   switch (Access::kind(v)) {
     case Index::kInt: return Access::start(v);

@@ -112,9 +112,9 @@ R unbox(const char* name, const engine::Value& answer) {
 
 // ---- the call -------------------------------------------------------------------------------------------------------
 
-/// Calls the backend's entry. Throws NotImplementedError if it has none. A foreign exception of the backend becomes a
-/// RuntimeError that names the function and the backend; Errors, and exceptions that only pass through the backend, are
-/// rethrown unchanged.
+/// Calls the backend's entry. Throws NotImplementedError if the backend has no such entry. A foreign exception of the
+/// backend becomes a RuntimeError that names the function and the backend; Errors, and exceptions that only pass
+/// through the backend, are rethrown unchanged.
 engine::Value call_backend(const char* name, const engine::Value* args, int n_args,
                            ExternalBackendAccess::RunNative run_native, const void* native);
 /// Calls a callable that the backend returned, in the same way.

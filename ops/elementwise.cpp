@@ -189,7 +189,7 @@ void broadcast_spec(const char* op, const TensorSpec& a, const TensorSpec& b, Te
   for (int i = 0; i < out->rank; ++i) {
     int ia = i - (out->rank - a.rank), ib = i - (out->rank - b.rank);
     std::int64_t da = ia < 0 ? 1 : a.dims[ia], db = ib < 0 ? 1 : b.dims[ib];
-    // An unknown dim beside a known n > 1 can only be n or 1.
+    // An unknown dim that is combined with a known n > 1 can only be n or 1.
     if (da == db || db == 1) out->dims[i] = da;
     else if (da == 1 || da < 0) out->dims[i] = db;
     else if (db < 0) out->dims[i] = da;

@@ -100,8 +100,8 @@ void rows(const T* x, T* out, std::int64_t count, std::int64_t n) {
     for (std::int64_t i = 0; i < count; ++i) out[i] = row<Op>(x + i * n, n);
 }
 
-/// Folds kRows neighbouring rows pairwise and, unless they are the first, with `out`. Columns behind the last vector
-/// are folded one by one, in the same order and so with the same bits.
+/// Folds kRows neighbouring rows pairwise and, unless they are the first, with `out`. Columns after the last vector are
+/// folded one by one, in the same order and so with the same bits.
 template <class Op, class T, int kRows>
 KASSETTE_FN void some_rows(const T* x, T* out, std::int64_t stride, std::int64_t width, bool first) {
   using X = Vec<T>;

@@ -131,7 +131,7 @@ Tensor evaluate(const Tensor& x, const Expression& e) {
   }
   Tensor y = whole && e.n_tensors ? x : index(x, Ref<Extra>(e.list.get()));
   // A gather removes its axis. Axes before the ellipsis are counted from the front and gathered last to first; those
-  // behind it are counted from the end and gathered first to last. So no gather renumbers an axis that is gathered
+  // after it are counted from the end and gathered first to last. So no gather renumbers an axis that is gathered
   // later.
   for (int k = e.n_tensors - 1; k >= 0; --k) {
     int axis = 0;

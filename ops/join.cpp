@@ -31,7 +31,7 @@ void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
   }
 }
 
-/// The products of the sizes before and after an axis: what a copy between a tensor and one of its parts needs.
+/// The products of the sizes before and after an axis, for copies between a tensor and one of its parts.
 struct Cut {
   std::int64_t outer = 1, inner = 1;
   Cut(const TensorSpec& s, int axis) {

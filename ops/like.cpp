@@ -29,8 +29,8 @@ unsigned repeated_axes(const char* op, const TensorSpec& small, const TensorSpec
   return mask;
 }
 
-/// The output has the shape of input 1 and the dtype of input 0. `small` and `large` are the shapes of which one
-/// broadcasts to the other.
+/// The output has the shape of input 1 and the dtype of input 0. `small` and `large` are the two shapes; `small`
+/// broadcasts to `large`.
 void like_rule(const OpCall& call, TensorSpec* out, const TensorSpec& small, const TensorSpec& large) {
   if (small.known() && large.known() && small.numel() != large.numel()) repeated_axes(call.op.name, small, large);
   out->set(call.spec(1));
@@ -42,7 +42,7 @@ void sum_to_like_rule(const OpCall& call, TensorSpec* out) {
   like_rule(call, out, call.spec(1), call.spec(0));
 }
 
-/// If the shapes differ only in axes of size 1, lets the output share the input's storage, and returns true.
+/// If the shapes differ only in axes of size 1, makes the output share the input's storage and returns true.
 bool shared(const OpCall& call) {
   if (call.spec(0).numel() != call.spec(1).numel()) return false;
   Value v = read_value(*call.in[0].body);

@@ -4,11 +4,11 @@
 
 namespace kassette::ops {
 
-/// x broadcast to the shape of `like`, of which only the shape is read.
+/// x broadcast to the shape of `like`; only the shape of `like` is read.
 Tensor broadcast_like(const Tensor& x, const Tensor& like);
 /// x summed to the shape of `like`, which broadcasts to x: the adjoint of broadcast_like.
 Tensor sum_to_like(const Tensor& x, const Tensor& like);
-/// x with the shape of `like`, of which only the shape is read.
+/// x with the shape of `like`; only the shape of `like` is read.
 Tensor reshape_like(const Tensor& x, const Tensor& like);
 
 /// A requirement on two shapes, named after the function or argument that has it.

@@ -175,8 +175,8 @@ void kernel(const OpCall& call) {
     });
 }
 
-/// OpDef::accumulate: sum += the product, within the passes over `sum` that the product makes. For two matrices of
-/// floats on the CPU.
+/// OpDef::accumulate: sum += the product, in the same passes over `sum` as the product alone would make. For two
+/// matrices of floats on the CPU.
 bool add_product(const OpCall& call, Body& sum) {
   MatrixForm f(call.attrs);
   if (!f.plain || call.device != cpu || sum.numel() == 0) return false;

@@ -27,7 +27,7 @@ std::uint32_t alignment_of(const void* data) {
 
 /// A product with a bias in the terms of cuBLASLt: descriptor, layouts, limits, algorithm. Column-major as in
 /// multiply(): out^T = b^T a^T, and the bias is added to each of its columns. A relu is not asked for: cuBLASLt's is
-/// max(x, 0), of which it does not say that it keeps NaN, as ours does. The members own nothing.
+/// max(x, 0), and its manual does not say that it keeps NaN, as ours does. The members own nothing.
 class BiasedProduct {
  public:
   BiasedProduct(const char* what, CudaDevice& device, const ContractionPlan& plan, const std::byte* row)

@@ -12,8 +12,8 @@ namespace {
 // ---- rules ----------------------------------------------------------------------------------------------------------
 DType stat_dtype(DType d) { return d.size() < 4 ? float32 : d; }
 
-/// Throws unless input i has that dtype (TypeError) and broadcasts to `shape`, that of x or of its statistics, as far
-/// as both shapes are known (ValueError).
+/// Throws TypeError unless input i has that dtype, and ValueError unless it broadcasts to `shape`, that of x or of its
+/// statistics, as far as both shapes are known.
 void check_parameter(const OpCall& call, int i, const char* name, DType dtype, const TensorSpec& shape) {
   const TensorSpec &p = call.spec(i), &x = call.spec(0);
   if (p.dtype != dtype)

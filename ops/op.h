@@ -71,7 +71,7 @@ class VjpContext {
       : node(*n), attrs(n->attrs), dy_(out_cotangents), din_(in_cotangents), wanted_(wanted),
         accumulator_(accumulator) {}
   Tensor in(int i) const;
-  /// Input i, of which only the shape may be used.
+  /// Input i; only its shape may be used.
   In like(int i) const { return &node.in()[i]; }
   Tensor out(int i = 0) const;
   /// The cotangent of output i; empty if nothing depends on that output.

@@ -1,5 +1,5 @@
-// ops/op_registry.h - the list of all ops. Tests look them up by name, and so does what connects the CUDA library's
-// kernels.
+// ops/op_registry.h - the list of all ops. Tests look them up by name, and so does the code that connects the CUDA
+// library's kernels (connect.cpp).
 #pragma once
 #include <vector>
 

@@ -25,7 +25,7 @@ bool holds_tensor(const Operand& x) {
   return false;
 }
 
-/// Sets rank and dims to those of a nested list, of which only the first elements are looked at.
+/// Sets rank and dims to those of a nested list, looking only at its first elements.
 void measure(const Operand& x, TensorSpec& s, const At& where) {
   const Operand* o = &x;
   for (;;) {

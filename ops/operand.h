@@ -5,7 +5,7 @@
 
 namespace kassette::ops {
 
-/// floatx as a DType: the dtype of literals without a tensor beside them. Set by nn_backend/config.
+/// floatx as a DType: the dtype of literals that are not combined with a tensor. Set by nn_backend/config.
 DType default_float();
 void set_default_float(DType dtype);
 

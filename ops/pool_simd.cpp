@@ -93,8 +93,8 @@ KASSETTE_FN typename Vec<T>::V every_second(const typename Vec<T>::V& a, const t
   return typename Vec<T>::V(
       static_cast<R>(__builtin_shufflevector(static_cast<R>(a), static_cast<R>(b), (2 * i + kFirst)...)));
 }
-/// Elements 0, kStride, ... from p on, as many as the part has. With stride 2 it reads a neighbour of each: the one
-/// behind if `first`, else the one before it.
+/// Elements 0, kStride, ... from p on, as many as the part has. With stride 2 it also reads a neighbour of each: the
+/// one after it if `first`, else the one before it.
 template <class T, int kStride>
 KASSETTE_FN typename Vec<T>::V columns(const T* p, bool first, const Part<T>& part) {
   if constexpr (kStride == 1) return part.load(p);

@@ -111,7 +111,7 @@ void probability_rule(const OpCall& call, TensorSpec* out) {
 Tensor is_inside(const Tensor& p, double epsilon) {
   return logical_and(greater_equal(p, epsilon), less_equal(p, 1 - epsilon));
 }
-/// q is p clipped to the bounds; of(v) is v where p is within them, 0 elsewhere.
+/// q is p clipped to the bounds; of(v) is v where p is within the bounds, 0 elsewhere.
 struct Clipped {
   Tensor q, inside;
   Clipped(const Tensor& p, double epsilon) : q(clip(p, epsilon, 1 - epsilon)), inside(is_inside(p, epsilon)) {}

@@ -118,8 +118,8 @@ double rounded_to(DType dtype, double v) {
   return v;
 }
 
-/// Sets `mask` to the shape argument, with x's sizes in place of -1 and kUnknown for unknown ones. Returns false if
-/// there is none: the mask then has the shape of x.
+/// Sets `mask` to the shape argument, with x's sizes in place of -1 and kUnknown for unknown ones. Returns false if the
+/// call has no shape argument: the mask then has the shape of x.
 bool mask_spec(const OpCall& call, TensorSpec& mask) {
   if (call.n_in < 3) return false;
   const TensorSpec& x = call.spec(0);

@@ -22,8 +22,8 @@ namespace kassette::ops {
 // differ, keys may repeat.
 //
 // An eager loop calls the user's step function once per step, and each call makes a new source: the one of step t of n
-// begins with draw number t + 1 and counts on by n. t and n are context().loop_step and loop_steps, which start anew in
-// each traced body.
+// begins with draw number t + 1 and counts on by n. t and n are context().loop_step and loop_steps, which start again
+// in each traced body.
 
 /// Bytes of a key tensor: two int64 on the host, the words of a RandomKey.
 inline constexpr int kKeyBytes = 16;

@@ -134,8 +134,8 @@ void between_kernel(const OpCall& call) {
   });
 }
 
-/// Draws the uniform numbers again from the key. That a sample was moved to the largest number below `high` does not
-/// change its gradient.
+/// Draws the uniform numbers again from the key. Moving a sample to the largest number below `high` does not change its
+/// gradient.
 void between_gradient(const VjpContext& r) {
   const DType dtype = r.spec(2).dtype, wide = dtype.size() < 4 ? float32 : dtype;
   const Tensor u = random_uniform({r.in(0), r.in(1), wide, r.in(2).device()}), dy = cast(r.dy(), wide),

@@ -35,7 +35,7 @@ bool passes(Fold fold, T b, T a) {
   return fold == Fold::max ? b > a || (b != b && a == a) : b < a || (b != b && a == a);
 }
 
-/// The first index of m among n elements, one of which equals it.
+/// The first index of m among n elements; at least one of them equals m.
 template <class T>
 std::int64_t first_place(const T* x, std::int64_t n, T m) {
   typedef T Vector __attribute__((vector_size(16)));

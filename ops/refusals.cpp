@@ -40,7 +40,7 @@ Words words_of(Refusal refusal) {
   return {{}, ""};
 }
 
-/// The call that throws is not the call at fault, and a stack trace shows the wrong line.
+/// The call that throws is not the call at fault, so a stack trace would show the wrong line.
 constexpr const char* kHint = "; KASSETTE_CUDA_SYNC=1 stops at the op itself";
 
 std::string filled(const char* message, const std::int64_t* numbers) {

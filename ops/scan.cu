@@ -81,7 +81,7 @@ __device__ void write_values(Thread, const Op& op, const Stretch& m, const AxesL
     s = next;
   }
 }
-/// For a block, each thread of which takes kItems adjacent elements at a time.
+/// For a block: each thread processes kItems adjacent elements at a time.
 constexpr int kItems = 4;
 template <class Op, class S>
 __device__ S items_of(const Op& op, const Stretch& m, const AxesLayout& along, std::int64_t first, S (&steps)[kItems]) {

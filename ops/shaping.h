@@ -31,7 +31,7 @@ struct SplitAttrs {
 };
 extern const OpDef concatenate_op, split_like_op, stack_op, unstack_op;
 Tensor concatenate(const Tensors& parts, int axis);
-/// Splits x along an axis into parts shaped like `like`, of which only the shapes are used.
+/// Splits x along an axis into parts shaped like `like`; only the shapes of `like` are used.
 Tensors split_like(const Tensor& x, const Tensors& like, int axis);
 Tensor stack(const Tensors& parts, int axis);
 /// The n slices of x along an axis of size n, without that axis.
@@ -98,7 +98,7 @@ Tensor broadcast_to(const Tensor& x, const Dims& shape);
 
 // ---- fill.cpp
 extern const OpDef arange_op, eye_op;
-/// start, start + step, ... up to but without stop. The arguments are scalars on the host; computed in int64 or
+/// start, start + step, ... up to stop, which is excluded. The arguments are scalars on the host; computed in int64 or
 /// float64, then cast to dtype.
 Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType dtype);
 /// A matrix with ones on the main diagonal. `shape` has two sizes.
@@ -109,7 +109,7 @@ Tensor filled_tensor(const Tensor& value, const TensorSpec& shape, Device device
 Tensor filled_with(int value, const TensorSpec& shape, Device device, const char* what);
 /// `value` as a scalar tensor with the dtype and device of `like`.
 Tensor number_like(double value, const Tensor& like);
-/// Zeros shaped like `like`, of which only the shape, dtype and device are used.
+/// Zeros shaped like `like`; only its shape, dtype and device are used.
 Tensor zeros_of(const Tensor& like);
 
 // ---- transfer.cpp

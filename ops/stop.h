@@ -5,7 +5,7 @@
 namespace kassette::ops {
 
 extern const OpDef stop_gradient_op;
-/// Returns x; gradients with respect to its inputs are None. It stays on the tape, so that a plan computes x anew in
+/// Returns x; gradients with respect to its inputs are None. It stays on the tape, so that a plan computes x again in
 /// each run.
 Tensor stop_gradient(const Tensor& x);
 

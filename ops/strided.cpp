@@ -210,7 +210,7 @@ void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_
 /// Smaller results are written to the caches.
 constexpr std::int64_t kStreamBytes = 1 << 20;
 constexpr std::int64_t kPage = 4096;
-/// As kGrainBytes: a thread that takes over a part of a transposition has none of the source in its cache.
+/// Like kGrainBytes: a thread that takes over a part of a transposition has none of the source in its cache.
 constexpr std::int64_t kTransposeGrain = 3 << 17;
 
 /// For layouts whose last axis is contiguous in writing, and axis `a` in reading: transposes blocks of the two.
@@ -224,7 +224,7 @@ void copy_transposed(Strided s, int a, const T* from, T* to) {
   constexpr std::int64_t kSize = sizeof(T), kStrip = 1024 / kSize;  // rows per step: whole cache lines are read
   constexpr std::int64_t kPiece = 256 / kSize;                      // columns that are written together
   const std::int64_t strips = ceil_div(rows, kStrip), row_bytes = std::min(rows, kStrip) * kSize;
-  // Of a tall matrix one strip is all, so strips are divided too, into equal parts that are worth a thread.
+  // A tall matrix is a single strip, so strips are divided too, into equal parts that are worth a thread.
   const std::int64_t most = std::max<std::int64_t>(1, columns * row_bytes / kTransposeGrain),
                      part = std::min(columns, ceil_div(ceil_div(columns, most), kPiece) * kPiece),
                      parts = ceil_div(columns, part);

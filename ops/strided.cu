@@ -91,8 +91,8 @@ void fill(CudaDevice& device, void* to, std::int64_t count, std::uint64_t bits, 
 }
 
 void copy_strided(const char* what, CudaDevice& device, const Strided& layout, const void* from, void* to, int size) {
-  // Zeros for unused axes: the emulated device would take an old pointer among a kernel's arguments for one to host
-  // memory.
+  // Zeros for unused axes: the emulated device would mistake an old pointer among a kernel's arguments for a pointer to
+  // host memory.
   Layout l{};
   std::int64_t n = 1;
   for (int d = 0; d < layout.rank; ++d) {

@@ -39,7 +39,7 @@ void kernel(const OpCall& call) {
   } else if (bytes == out.dtype.size()) {  // a number
     fill_elements(to, out.data(), 1, call.in[0].data, out.dtype.size());
   } else if (call.attrs.as<TransferAttrs>().non_blocking && in.storage) {
-    // Without a storage it is a variable, whose cell may have another value by now.
+    // A body without storage is a variable, whose cell may have another value by now.
     Ref<Storage> held = in.storage;
     const Owner keep{[](void* storage) { Ref<Storage>::adopt(static_cast<Storage*>(storage)); }, held.release()};
     devices::cuda_device_api(to).copy_from_host_later(out.data(), call.in[0].data, bytes, keep);
@@ -89,9 +89,9 @@ void clear_scalar_cache() {
 
 Placement placement(const Attrs& attrs) { return {DType(), attrs.as<TransferAttrs>().device}; }
 
-// The kernel runs on the host whichever end of the copy is the accelerator, so it serves as both cpu and cuda kernel.
-// Functions find chains by the devices of values before any kernel runs, so the device of the result is given by
-// `placement`, not by the input.
+// The kernel runs on the host, whether the source or the target of the copy is the accelerator, so it serves as both
+// cpu and cuda kernel. Functions find chains by the devices of values before any kernel runs, so the device of the
+// result is given by `placement`, not by the input.
 constinit const OpDef to_op{.name = "to",
                             .rule = same_rule,
                             .cpu = kernel,

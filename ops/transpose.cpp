@@ -32,7 +32,7 @@ void rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < out->rank; ++i) out->dims[i] = x.dim(source_axis(attrs, x.rank, i));
 }
 
-/// True if the axes whose size is not 1 keep their order: the elements then stay where they are.
+/// True if the axes whose size is not 1 keep their order: the order of the elements in memory then stays the same.
 bool keeps_order(const PermuteAttrs& attrs, const TensorSpec& x) {
   int last = -1;
   for (int i = 0; i < x.rank; ++i) {

@@ -13,8 +13,8 @@ namespace kassette::ops {
 #define KASSETTE_GRADIENT(expression)
 #define KASSETTE_NO_GRADIENT
 #else
-/// Defines the vjp. In the expression dy is the cotangent, x() and y() are the input and the output, of which only
-/// those in `reads` are kept, and p are the parameters.
+/// Defines the vjp. In the expression dy is the cotangent, x() and y() are the input and the output (kept only if
+/// `reads` names them), and p are the parameters.
 #define KASSETTE_GRADIENT(expression) \
   static void gradient(const VjpContext& r) { \
     [[maybe_unused]] const Tensor& dy = r.dy(); \

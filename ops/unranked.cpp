@@ -12,7 +12,7 @@ namespace {
 /// The factors and the result of x . y = z. Its adjoints, of any order, multiply tensors shaped like two of them to
 /// get one shaped like the third.
 enum Part : std::uint8_t { kX, kY, kZ };
-/// The inputs are two factors, then x and y, of which only the shapes are read.
+/// The inputs are two factors, then x and y; only the shapes of x and y are read.
 constexpr int kShapeOfX = 2, kShapeOfY = 3;
 
 struct Unranked {

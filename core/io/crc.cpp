@@ -16,7 +16,7 @@ namespace kassette::io {
 namespace {
 
 std::uint32_t by_zlib(std::uint32_t crc, const std::byte* data, std::int64_t n) {
-  // A null pointer means "begin anew" to zlib.
+  // To zlib, a null pointer means "start again from the beginning".
   if (n == 0) return crc;
   return static_cast<std::uint32_t>(::crc32_z(crc, reinterpret_cast<const Bytef*>(data), static_cast<z_size_t>(n)));
 }
@@ -45,7 +45,8 @@ KASSETTE_PCLMUL std::uint32_t folded(std::uint32_t crc, const std::byte* data, s
   b = _mm_xor_si128(moved(a, by16), b);
   c = _mm_xor_si128(moved(b, by16), c);
   d = _mm_xor_si128(moved(c, by16), d);
-  // What is left has the same checksum as all before it; zlib's begins from inverted bits and inverts them at the end.
+  // The remaining 16 bytes have the same checksum as everything before them; zlib's begins from inverted bits and
+  // inverts them at the end.
   std::byte rest[16];
   _mm_storeu_si128(reinterpret_cast<__m128i*>(rest), d);
   return by_zlib(0xffffffff, rest, 16);

@@ -295,7 +295,7 @@ std::int64_t claimed_bytes(const InputFile& file, const TensorSpec& spec) {
   bool over = false, empty = false;
   for (int i = 0; i < spec.rank; ++i) {
     empty |= spec.dims[i] == 0;
-    // Also beside a 0, as in NumPy.
+    // Also if another size is 0, as in NumPy.
     over |= __builtin_mul_overflow(bytes, spec.dims[i] ? spec.dims[i] : 1, &bytes);
   }
   if (over || bytes > (std::int64_t(1) << 56)) file.refuse(spec.dtype, " ", spec, " is too large to address");

@@ -91,8 +91,8 @@ class OutputFile {
   std::int64_t written_ = 0;
 };
 
-/// The bytes of the elements that a header claims. Throws ValueError if the number is too large. Of an empty array the
-/// other sizes are checked too: strides are products of them.
+/// The bytes of the elements that a header claims. Throws ValueError if the number is too large. The other sizes of an
+/// empty array are checked too: strides are products of them.
 std::int64_t claimed_bytes(const InputFile& file, const TensorSpec& spec);
 
 /// A new tensor on the CPU and a pointer to its bytes, to be filled before others can see the tensor.

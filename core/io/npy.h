@@ -6,7 +6,7 @@
 
 namespace kassette::io {
 
-/// The bytes from which the length of the header is known: magic, version, length.
+/// The number of bytes that tell the length of the header: magic, version, length.
 inline constexpr std::int64_t kNpyPreamble = 12;
 /// The longest header that is accepted: the limit of version 1. NumPy itself stops at 10,000 bytes.
 inline constexpr std::int64_t kNpyLongest = 12 + 65535;
@@ -18,7 +18,7 @@ struct NpyHeader {
   int stored_unsigned = 0;  // 4 or 8: the bytes of a uint32 or uint64 in the file, which becomes an int64
   std::int64_t data = 0;    // offset of the elements from the start of the magic
   std::int64_t bytes = 0;   // size of the elements in the file
-  /// Whether a tensor can use the bytes as they are in the file.
+  /// Whether a tensor can use the bytes of the file without conversion.
   bool plain() const { return !fortran_order && !swapped && !stored_unsigned && !spec.dtype.is_bool(); }
 };
 

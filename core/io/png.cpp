@@ -133,7 +133,7 @@ struct PngWriter {
   ~PngWriter() { png_destroy_write_struct(&png, &info); }
 };
 
-/// Returns false, with p.message, if that fails.
+/// Returns false, with the reason in p.message, if that fails.
 bool write_rows(PngWriter& w, Picture& p, const std::byte* data) {
   if (setjmp(png_jmpbuf(w.png))) return false;
   png_set_write_fn(w.png, &p, put, flush);

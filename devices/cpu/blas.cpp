@@ -89,7 +89,7 @@ class Buffers {
       made_.reserve(made_.size() + 1);
       std::vector<void*> held;
       held.reserve(made_.size() + 1);
-      // At the first time OpenBLAS' own threads may take one as well.
+      // At the first call OpenBLAS' own threads may take a buffer as well.
       check_room(made_.empty() ? 2 * kBuffer : kBuffer);
       if (blas_memory_alloc && blas_memory_free) make(held);
     }

@@ -175,8 +175,7 @@ class Current {
   bool changed_;
 };
 
-/// While it lives, this thread may make calls during a capture that are no work of a stream: allocate memory, query
-/// events.
+/// While it lives, this thread may make calls during a capture that do not enqueue work: allocate memory, query events.
 class BesideCapture {
  public:
   BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }

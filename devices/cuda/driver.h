@@ -14,7 +14,7 @@ struct Driver {
 };
 
 /// Loads the functions; returns false if the driver lacks one. libkassette_cuda.so and libkassette_nccl.so have a copy
-/// each, and call this before all else: in open_device, and in join in devices/nccl/communicator.cpp.
+/// each, and call this before anything else: in open_device, and in join in devices/nccl/communicator.cpp.
 bool find_driver();
 const Driver& driver();
 

@@ -25,7 +25,7 @@ void FaultBox::throw_reported(bool asynchronous) {
   std::int64_t numbers[kFaultNumbers];
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    // A kernel on another stream may find something that its launch should say instead, and write meanwhile.
+    // Meanwhile a kernel on another stream may find a bad value that is to be reported instead, and write it.
     std::uint32_t launch;
     std::int64_t rank;
     do {

@@ -13,10 +13,10 @@
 // stream. A graph is launched once, and its kernels follow each other without the host. We do not build graphs by hand:
 // a function runs as always, step by step, and CUDA captures what it enqueues. From the second run on the executable
 // graph of the previous run is updated with the new arguments (cudaGraphExecUpdate) and launched; if the two differ in
-// structure it is instantiated anew. So addresses, keys of random draws, numbers and sizes may differ from run to run,
-// and the host's code runs each time: a graph is never replayed, and inputs need not be copied to fixed addresses. The
-// price is that the host's work is not saved. PyTorch's graphs do save it: they replay over memory of their own, and it
-// is up to the user that only the values of inputs change.
+// structure a new one is instantiated. So addresses, keys of random draws, numbers and sizes may differ from run to
+// run, and the host's code runs each time: a graph is never replayed, and inputs need not be copied to fixed addresses.
+// The price is that the host's work is not saved. PyTorch's graphs do save it: they replay over memory of their own,
+// and it is up to the user that only the values of inputs change.
 //
 // Captured work runs later than it was enqueued, when the graph is launched, and other threads may enqueue on the same
 // stream in the meantime.
@@ -56,7 +56,7 @@ bool graphs_wanted() {
   return wanted;
 }
 
-/// Updates the executable graph to the captured one, or instantiates it anew.
+/// Updates the executable graph to the captured one, or instantiates a new one.
 cudaError_t bring_up_to_date(DeviceGraph& graph, cudaGraph_t captured) {
   if (graph.exec) {
     cudaGraphExecUpdateResultInfo info = {};

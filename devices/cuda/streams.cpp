@@ -3,11 +3,11 @@
 // Note [Streams and memory]
 // A freed block belongs to the stream that is current when it is freed, and is reused by allocations in that stream
 // only: the earlier uses of the block are then enqueued before the new one. This holds because a user of a tensor from
-// another stream is ordered behind that stream: a thread that changes its stream makes the new one wait for the old
-// one, and at the end the other way round (<kassette/stream.h>), and an event orders a tensor that is passed to a
-// thread with another stream. One case is left to the user: if two threads, with a stream each, use a tensor at the
-// same time, the stream of the thread that drops the last reference must be ordered behind the other's use
-// (Stream::wait_for). We keep no list of the streams that have used a block, as PyTorch's record_stream does.
+// another stream is ordered after that stream: a thread that changes its stream makes the new one wait for the old one,
+// and at the end the other way round (<kassette/stream.h>), and an event orders a tensor that is passed to a thread
+// with another stream. One case is left to the user: if two threads, with a stream each, use a tensor at the same time,
+// the stream of the thread that drops the last reference must be ordered after the other's use (Stream::wait_for). We
+// keep no list of the streams that have used a block, as PyTorch's record_stream does.
 
 #include <kassette/error.h>
 

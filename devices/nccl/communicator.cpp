@@ -65,7 +65,7 @@ class OnGpu {
   CUcontext before_ = nullptr;
 };
 
-/// Calls between its beginning and end() are one message, and make headway at the same time.
+/// Calls between its beginning and end() are one message, and run at the same time.
 class Group {
  public:
   Group() { check(ncclGroupStart()); }
@@ -150,7 +150,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     const std::int64_t element = all.room ? packed_size(all.dtype, how) : all.dtype.size();
     std::int64_t before = 0;  // the elements of the ranks before this one
     for (int r = 0; r < rank_; ++r) before += counts[r];
-    // In the room the result stays where its elements were: that is "in place" to NCCL.
+    // In `room` the result stays where its elements were, which NCCL calls "in place".
     void* mine = all.room ? at(all.room, before * element) : all.out;
     if (are_equal(counts)) {
       if (counts[0]) check(ncclReduceScatter(sent(all), mine, size(counts[0]), type, op_of(how), comm_, stream_));

@@ -116,7 +116,7 @@ void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, D
 void unpack(cudaStream_t stream, void* to, const void* packed, std::int64_t n, DType dtype, Combine how, int divisor) {
   for_type(dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    // All keys read alike.
+    // All keys are read in the same way.
     const auto kernel = order_of(how) == Order::none ? unpack_each<T, Order::none> : unpack_each<T, Order::most>;
     launch(stream, n, kernel, n, packed, static_cast<T*>(to), static_cast<Wide<T>>(divisor));
   });
