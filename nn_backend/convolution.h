@@ -7,9 +7,9 @@ namespace kassette {
 namespace backend {
 
 // x is (batch, space..., channels) if data_format is "channels_last" and (batch, channels, space...) if it is
-// "channels_first"; None means image_data_format(). Kernels are (size of each axis..., input channels, output channels)
-// in both formats. A convolution is computed as a cross-correlation: out[n, p, f] = sum over k, c of x[n, p * stride +
-// k * dilation, c] * kernel[k, c, f].
+// "channels_first"; and None means image_data_format(). Kernels are (size of each axis..., input channels, output
+// channels) in both formats. A convolution is computed as a cross-correlation: out[n, p, f] = sum over k, c of x[n, p *
+// stride + k * dilation, c] * kernel[k, c, f].
 //
 // padding: "valid" adds nothing: n elements give (n - extent) / stride + 1 results, where extent = (size - 1) *
 // dilation + 1. "same" adds zeros on both sides, the odd one at the end, and gives ceil(n / stride) results. "causal",

@@ -11,8 +11,8 @@ namespace backend {
 /// again after epsilon is added; the last class is the blank. input_length and label_length are (samples, 1); elements
 /// beyond them are ignored. A class of y_true that is not below the blank ends the label. The loss is inf if no
 /// alignment fits into the time steps. It can be differentiated twice with respect to y_pred. float16 and bfloat16 give
-/// float32. Throws ValueError if a length is out of range, if a label is negative, and if a label is followed by
-/// another after the class that ends it.
+/// float32. Throws ValueError if a length is out of range, if a class of y_true is negative, and if a class below the
+/// blank follows one that ends the label.
 KASSETTE_API Tensor ctc_batch_cost(const Operand& y_true, const Operand& y_pred, const Operand& input_length,
                                    const Operand& label_length);
 /// The labels (samples, length) as a sparse tensor with the first label_lengths[i] of each sample i; label_lengths is
