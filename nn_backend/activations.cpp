@@ -20,7 +20,7 @@ namespace backend {
 
 namespace {
 
-/// A number as a tensor of that dtype holds it: x is compared with it.
+/// A number rounded to a dtype, for comparisons with x.
 double in_dtype(double v, DType dtype) {
   std::byte held[8];
   convert(held, dtype, &v, float64, 1);
@@ -42,7 +42,7 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
   double top = HUGE_VAL;
   if (!max_value.is_none()) {
     write_scalar(&top, float64, max_value, {"relu", "max_value"});
-    // DBL_MAX, where float16 would round to infinity: that would mean that there is no top
+    // at most DBL_MAX: float16 may round to infinity, which would mean that there is no top
     top = std::min(in_dtype(std::max(top, 0.0), dtype), DBL_MAX);
   }
   return attribute_errors("relu", [&] { return general_relu(x, alpha, top, in_dtype(threshold, dtype)); });

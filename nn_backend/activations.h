@@ -6,20 +6,21 @@
 namespace kassette {
 namespace backend {
 
-// Elementwise, in the dtype of x, a float dtype; else a TypeError.
+// Elementwise functions, which return the dtype of x and throw TypeError unless it is a float dtype.
 
-/// x where x >= threshold, but at most max_value and then at least 0; alpha * (x - threshold) below. The gradient is 0
-/// at 0 without alpha, alpha with it, and passes at max_value (6 too). NaN stays. Without options integers are taken.
+/// x where x >= threshold, limited to at most max_value and then to at least 0; alpha * (x - threshold) elsewhere. The
+/// gradient at 0 is alpha (0 by default), and it passes at max_value, even if that is 6. NaN stays NaN. Without
+/// options, integers are accepted too.
 KASSETTE_API Tensor relu(const Operand& x, double alpha = 0.0, Scalar max_value = None, double threshold = 0.0);
-/// x above 0, alpha * (exp(x) - 1) below.
+/// x where x > 0, alpha * (exp(x) - 1) elsewhere.
 KASSETTE_API Tensor elu(const Operand& x, double alpha = 1.0);
 /// log(1 + exp(x)).
 KASSETTE_API Tensor softplus(const Operand& x);
-/// x / (1 + |x|). Floats only (TypeError).
+/// x / (1 + |x|). Throws TypeError unless x has a float dtype.
 KASSETTE_API Tensor softsign(const Operand& x);
 /// 1 / (1 + exp(-x)).
 KASSETTE_API Tensor sigmoid(const Operand& x);
-/// 0.2 * x + 0.5 between 0 and 1. The gradient is 0.2 from -2.5 to 2.5, both included.
+/// 0.2 * x + 0.5, limited to [0, 1]. The gradient is 0.2 from -2.5 to 2.5, both included.
 KASSETTE_API Tensor hard_sigmoid(const Operand& x);
 /// The hyperbolic tangent.
 KASSETTE_API Tensor tanh(const Operand& x);

@@ -6,14 +6,15 @@
 namespace kassette {
 namespace backend {
 
-// Element by element, broadcasting, as bool; exact, and false where NaN takes part, but not_equal is true. Both have
-// one dtype, or one is a number or list that takes the other's; else a TypeError. No gradient.
+// Element-by-element comparisons, which broadcast and return bool. They are exact. Comparing with NaN gives false,
+// except that not_equal gives true. Both operands must have the same dtype, or one must be a number or list, which
+// takes the dtype of the other; otherwise TypeError is thrown. No gradient.
 
 /// x == y.
 KASSETTE_API Tensor equal(const Operand& x, const Operand& y);
 /// x != y: true where either is NaN.
 KASSETTE_API Tensor not_equal(const Operand& x, const Operand& y);
-/// x > y; not on bool, as the other orderings.
+/// x > y; like the other orderings, not defined for bool.
 KASSETTE_API Tensor greater(const Operand& x, const Operand& y);
 /// x >= y.
 KASSETTE_API Tensor greater_equal(const Operand& x, const Operand& y);

@@ -42,7 +42,8 @@ bool is_channels_first(const std::string& text, const At& at, Name given) {
   return false;
 }
 
-/// Held while the configuration is read; a backend that asks for it while it is loaded finds what was read.
+/// Held while the configuration is read; a backend that asks for the configuration while it is loaded gets what has
+/// been read so far.
 struct Loading {
   std::recursive_mutex mutex;
   bool now = false;

@@ -18,7 +18,8 @@ using namespace ops;
 namespace backend {
 namespace {
 
-/// A branch as a tensor: its value, or the result of its callable. `at`: its function, and what that calls it.
+/// A branch as a tensor: its value, or the result of its callable. `at`: the function of which it is an argument, and
+/// the argument's name there.
 Tensor force(const Branch& b, DType dtype, const At& at) {
   const bool calls = Access::lazy(b) && !Access::returns_number(b);
   Tensor t = calls ? Access::call(b) : as_tensor(Access::lazy(b) ? Access::number(b) : Access::value(b), dtype, at);
@@ -37,7 +38,7 @@ DType dtype_of_branches(const Branch& a, const Branch& b) {
 /// The branch that is taken, `value`; a number is broadcast to the shape of the other branch, if that is a tensor.
 Tensor broadcast_branch(const Tensor& value, const Branch& taken, const Branch& other, const char* what);
 
-/// A function's two branches, and what it calls them.
+/// The two branches of a function, and their names there.
 struct Branches {
   const char* what;
   const Branch &yes, &no;
@@ -141,7 +142,8 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   const Tensor truth = attribute_errors("switch_", [&] { return cast(given, bool_); });
   if (given.body().rank == 0 && tensors &&
       (given.body().node || on_tape(then_expression) || on_tape(else_expression))) {
-    // As on placeholders: the gradient of the one that is not taken is zeros, and a function over variables asks anew.
+    // As on placeholders: the gradient of the branch that is not taken is zeros, and a function over variables
+    // evaluates the condition again at each call.
     return choose_at_replay(truth, of);
   }
   return choose(truth, of);

@@ -22,7 +22,7 @@ Tensor value_as(const Operand& x, DType dtype, const char* what) {
   if (!dtype.given()) dtype = default_float();
   Tensor t = as_tensor(x, dtype, {what, "value"});
   if (!t.defined()) fail_empty({what, "value"});
-  // Borrowed memory may be written by its owner, and a variable's by updates.
+  // The owner of borrowed memory may write to it, and updates write to a variable's.
   const Body& b = Access::body(t);
   bool borrowed = b.storage && b.storage->kind == Storage::kBorrowed;
   if (!is_tensor_operand(x) && b.device != context().default_device) return t.to(context().default_device);
@@ -63,8 +63,8 @@ Tensor with_shape(const Tensor& value, const TensorSpec& to, Device device) {
   return Access::wrap(std::move(b)).to(device);
 }
 
-/// Leaves for the three parts, and a handle over them. What the declared shape says beyond the leaf that the dense
-/// shape is fed to, rules see as well.
+/// Leaves for the three parts, and a handle over them. Shape rules also see what the declared shape says beyond the
+/// leaf that the dense shape is fed to.
 Tensor sparse_placeholder(const TensorSpec& declared, Name name) {
   if (declared.rank < 1)
     fail<ValueError>({"placeholder", "shape"}, declared.rank < 0 ? "of unknown rank" : "is ()",

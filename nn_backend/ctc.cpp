@@ -38,7 +38,7 @@ engine::Value box(const CtcDecoded& d) {
 
 namespace {
 
-/// Labels and lengths, which come in any dtype, floats too, as int64.
+/// Labels and lengths as int64; they may have any dtype, floats too.
 Tensor integers(const Operand& x, const char* what, const char* which) {
   Tensor t = as_tensor(x, int64, {what, which}, Fractions::truncate);
   if (!t.defined()) fail_empty({what, which});

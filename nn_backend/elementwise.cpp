@@ -24,7 +24,7 @@ double number(const Operand& x) {
   return Access::kind(x) == Scalar::kUint ? static_cast<double>(static_cast<std::uint64_t>(i)) : static_cast<double>(i);
 }
 
-/// A bound, which may broadcast to x, not x to it.
+/// A bound, which may broadcast to x, whereas x may not broadcast to the bound.
 Tensor bound_like(const Tensor& x, const Operand& operand, ShapeCheck which) {
   const At at("clip", bound_name(which));
   Arg bound(operand, x.dtype(), at);
@@ -32,7 +32,7 @@ Tensor bound_like(const Tensor& x, const Operand& operand, ShapeCheck which) {
   return assert_shape_of(which, bound, x);
 }
 
-/// Bounds one after the other, as they are: for integers and tensors.
+/// Applies one bound after the other, without converting them: for integers and tensors.
 Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high) {
   if (high.is_none())
     return low.is_none() ? copy_if_variable(x) : ops::maximum(x, bound_like(x, low, ShapeCheck::min_of_clip));

@@ -13,8 +13,8 @@ namespace kassette {
 namespace testing {
 namespace {
 
-/// The cotangents of output number `k`: numbers in [0.5, 1.5) of splitmix64, so that the faults of no two elements or
-/// outputs, nor a simple sum of them (1, -2, 1), cancel in the weighted sum.
+/// The cotangents of output number `k`: numbers in [0.5, 1.5) of splitmix64, so that errors of two elements or outputs,
+/// or a simple sum of errors (1, -2, 1), do not cancel in the weighted sum.
 Tensor weights(const Shape& shape, DType dtype, std::uint64_t k) {
   std::vector<double> v(shape.numel());
   std::uint64_t state = k * 0xd1342543de82ef95u;

@@ -167,7 +167,7 @@ namespace {
 
 bool is_variable_body(const Body& b) { return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable; }
 
-/// Throws the errors of an update with that pair.
+/// Throws what an update with that pair would throw.
 void check_pair(const SetPair& pair) {
   try {
     refuse_sparse({"function"}, pair.value);
@@ -215,8 +215,8 @@ void add_updates(Plan::Request& request, const Updates& updates) {
   }
 }
 
-/// What feed_dict gives for a tensor, held to what that declares as any feed is. A variable stays one: it is read at
-/// each call.
+/// The value that feed_dict has for a tensor, checked like any feed against the tensor's declaration. A variable stays
+/// a variable: it is read at each call.
 Tensor feed_value(const Tensor& key, const Tensor& value) {
   if (!key.defined() || !value.defined())
     fail<ValueError>({"function", "feed_dict"}, "has a ", key.defined() ? "value" : "key", " that is ", kEmptyTensor);
@@ -343,7 +343,8 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
 
 namespace {
 
-/// The gradient of a sparse tensor is one with the same indices: that of its values.
+/// Returns the gradients. That of a sparse tensor is a sparse tensor with the same indices, and has the gradient of its
+/// values.
 Tensors gradients_of(const Tensor& loss, const Tensors& variables, SavedValues saved) {
   refuse_sparse({"gradients", "loss"}, loss);
   bool sparse = false;

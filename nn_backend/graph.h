@@ -18,9 +18,9 @@ class KASSETTE_API Function {
   Function& operator=(const Function& other) noexcept;
   ~Function();
   bool defined() const { return plan_ != nullptr; }
-  /// Feeds the inputs in order, computes the outputs from the variables as they are at entry, then applies the updates.
-  /// Values are cast to the dtype of their placeholder; throws ValueError where a shape does not fit or a feed is
-  /// missing, and then no variable has changed. A symbolic argument connects the segment to the tape instead.
+  /// Feeds the inputs in order, computes the outputs from the values that the variables have at entry, then applies the
+  /// updates. Values are cast to the dtype of their placeholder. Throws ValueError if a shape does not fit or a feed is
+  /// missing; no variable has changed then. A symbolic argument connects the segment to the tape instead.
   Tensors operator()(const Tensors& feeds) const;
   /// Numbers and lists take the dtype of their placeholder: f({x, 0.7}).
   Tensors operator()(std::initializer_list<Operand> feeds = {}) const;
@@ -70,7 +70,8 @@ struct FunctionOptions {
   Updates updates = {};
   /// Further tensors to compute at each call; not returned. Updates among them are applied.
   Tensors fetches = {};
-  /// Tensors that are not inputs, and what they stand for at every call: pairs, read afresh each time.
+  /// Pairs of a tensor that is not an input and the value that replaces it at every call; the values are read at each
+  /// call.
   Updates feed_dict = {};
 };
 
@@ -78,15 +79,15 @@ struct FunctionOptions {
 /// outputs are computed. Throws ValueError for an input that is not on the tape and for an update that already ran.
 KASSETTE_API Function function(const Tensors& inputs, const Tensors& outputs, const Updates& updates = {});
 KASSETTE_API Function function(const Tensors& inputs, const Tensors& outputs, const FunctionOptions& options);
-/// The same over a callable (tensors -> tensors), which runs once, now, on placeholders like `inputs`: placeholders,
-/// whose unknown sizes stay unknown, or example tensors. What it does to tensors on the tape is only recorded:
-/// variables and other tensors that it captures are read, updates happen and random numbers are drawn at each call of
-/// the function.
+/// The same from a callable (tensors -> tensors), which runs once, now, on new placeholders that are like `inputs`:
+/// these are placeholders, whose unknown sizes stay unknown, or example tensors. Operations on tensors on the tape are
+/// only recorded: variables and other tensors that it captures are read, updates happen and random numbers are drawn at
+/// each call of the function.
 KASSETTE_API Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs);
 
 /// d(sum of loss)/dv for each of the variables, which may be variables, placeholders or any tensors on the tape; an
-/// empty Tensor where the loss does not depend on v. Gradients are tensors on the tape themselves: any order. Throws
-/// ValueError where v was never recorded (a constant).
+/// empty Tensor if the loss does not depend on v. Gradients are tensors on the tape themselves, and can be
+/// differentiated to any order. Throws ValueError if v was never recorded (a constant).
 KASSETTE_API Tensors gradients(const Tensor& loss, const Tensors& variables);
 /// The same for a loss that is no longer needed, a temporary or std::move(loss): memory that no other tensor holds is
 /// freed during the pass; if a gradient is differentiated later, the values are recomputed.
@@ -96,9 +97,9 @@ KASSETTE_API Tensors gradients(Tensor&& loss, const Tensors& variables);
 KASSETTE_API Tensor stop_gradient(const Tensor& variables);
 KASSETTE_API Tensors stop_gradient(const Tensors& variables);
 
-/// While it lives, what this thread computes has no history: ops give values alone and keep nothing for a backward
-/// pass, and no gradient passes to what they were computed from. For evaluation and long simulations. Variables may be
-/// made and updated; placeholders and what is built on them stay on the tape, where stop_gradient cuts.
+/// While it lives, what this thread computes has no history: ops only compute values and keep nothing for a backward
+/// pass, and no gradient flows to their inputs. For evaluation and long simulations. Variables may be made and updated;
+/// placeholders, and tensors computed from them, stay on the tape; use stop_gradient for those.
 class KASSETTE_API NoGradient {
  public:
   NoGradient();
@@ -112,12 +113,12 @@ class KASSETTE_API NoGradient {
 /// `auto scope = K::no_gradient();`
 [[nodiscard]] inline NoGradient no_gradient() { return NoGradient(); }
 
-/// 0 (test) or 1 (train): a symbol with default 0 that may be listed among a function's inputs, or, where it is frozen
-/// by set_learning_phase or a LearningPhaseScope, a constant. int32, shape ().
+/// 0 (test) or 1 (train): a symbol with default 0 that may be listed among a function's inputs, or, if it is frozen by
+/// set_learning_phase or a LearningPhaseScope, a constant. int32, shape ().
 KASSETTE_API Tensor learning_phase();
 /// Freezes the learning phase; throws ValueError unless value is 0 or 1. clear_session thaws it.
 KASSETTE_API void set_learning_phase(Scalar value);
-/// Forgets uids and the frozen learning phase. Tensors and variables stay as they are and can be read.
+/// Forgets uids and the frozen learning phase. Tensors and variables are unchanged, and can still be read.
 KASSETTE_API void clear_session();
 /// Freezes the learning phase on this thread while it lives.
 class KASSETTE_API LearningPhaseScope {
@@ -131,7 +132,8 @@ class KASSETTE_API LearningPhaseScope {
   int old_;
 };
 
-/// While it lives, what this thread does to tensors on the tape is only recorded (symbolic), or done at once (eager).
+/// While it lives, what this thread does to tensors on the tape is only recorded (symbolic), or is done at once
+/// (eager).
 class KASSETTE_API Scope {
  public:
   enum Kind : unsigned char { kEager, kSymbolic };
@@ -163,12 +165,13 @@ class InScope {
  private:
   F f_;
 };
-/// func, run so that updates, prints and draws on tensors of the tape are recorded and wait for eval or function.
+/// A callable that runs func so that updates, prints and random draws on tensors of the tape are recorded, and happen
+/// in eval or in a function.
 template <class F>
 InScope<F, Scope::kSymbolic> symbolic(F func) {
   return InScope<F, Scope::kSymbolic>(static_cast<F&&>(func));
 }
-/// func, run so that everything happens at once: the default.
+/// A callable that runs func so that everything happens at once, which is the default.
 template <class F>
 InScope<F, Scope::kEager> eager(F func) {
   return InScope<F, Scope::kEager>(static_cast<F&&>(func));
@@ -194,8 +197,8 @@ class KASSETTE_API ControlDependencies {
   return ControlDependencies(updates);
 }
 
-/// While it lives, names of variables and placeholders made on this thread begin with its own and a slash, those of
-/// outer scopes before it. Names influence no result.
+/// While it lives, names of variables and placeholders made on this thread begin with the name of the scope and a
+/// slash, after the names of outer scopes. Names do not affect results.
 class KASSETTE_API NameScope {
  public:
   explicit NameScope(Name name);

@@ -15,8 +15,8 @@
 
 namespace kassette {
 
-/// What is in a tensor. The statistics are those of its finite elements, in float64; std divides by their number, as
-/// NumPy's.
+/// A description of a tensor. The statistics are those of its finite elements, in float64; std divides by their number,
+/// as in NumPy.
 struct Description {
   Shape shape;
   DType dtype;
@@ -31,7 +31,7 @@ struct Description {
   std::int64_t bins[kBins] = {};  // how many lie in each of so many equal parts of [min, max]
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Description& d);
 };
-/// Two passes over the elements; of a sparse tensor, over its entries.
+/// Describes x, in two passes over its elements; for a sparse tensor, over its entries.
 KASSETTE_API Description describe(const Operand& x);
 
 /// How a picture is drawn as text; automatic: as the terminal allows.
@@ -45,15 +45,15 @@ struct PictureOptions {
   int bins = 0;                    // of hist; 0: 40
 };
 
-/// A picture of numbers: prints as text, is saved as PNG. Zero bytes are the empty picture.
+/// A picture of numbers, which prints as text and can be saved as PNG. An object of zero bytes is the empty picture.
 class KASSETTE_API Picture {
  public:
   enum Kind : std::uint8_t { kNone, kPlot, kHist, kImage };
   Picture() noexcept : kind_(kNone), style_(Style::automatic), width_(0), height_(0), bins_(0) {}
   Text text() const;
-  /// (height, width, 3), uint8. Images have a pixel an element, plots and histograms are 640 x 400.
+  /// (height, width, 3), uint8. Images have one pixel for each element, plots and histograms are 640 x 400.
   Tensor pixels() const;
-  /// As save_png does.
+  /// Writes the picture to a file, as save_png does.
   void save(Name path) const;
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Picture& picture);
 
@@ -67,7 +67,8 @@ class KASSETTE_API Picture {
   friend struct PictureAccess;
 };
 
-/// The elements of y, (n,), as a line over their numbers; of (n, k) k lines. What is not finite is left out.
+/// The elements of y, (n,), as a line over their indices; for (n, k), k lines. Elements that are not finite are left
+/// out.
 KASSETTE_API Picture plot(const Operand& y, const PictureOptions& options = {});
 /// The same over x, (n,).
 KASSETTE_API Picture plot_over(const Operand& x, const Operand& y, const PictureOptions& options = {});
@@ -76,12 +77,13 @@ template <class = void>
 Picture plot(const Operand& x, const Operand& y, const PictureOptions& options = {}) {
   return plot_over(x, y, options);
 }
-/// How many of the elements lie in each of some equal parts of their range.
+/// A histogram: how many elements lie in each of several equal parts of their range.
 KASSETTE_API Picture hist(const Operand& x, const PictureOptions& options = {});
-/// (h, w) in shades from the least to the largest, (h, w, 3 or 4) in colours: uint8, or floats from 0 to 1.
+/// An image: (h, w) in shades from the smallest to the largest element, (h, w, 3 or 4) in colours, as uint8 or as
+/// floats from 0 to 1.
 KASSETTE_API Picture imshow(const Operand& image, const PictureOptions& options = {});
 
-/// How long a call takes: the median of some runs, in seconds.
+/// How long a call takes: the median of several runs, in seconds.
 struct Timing {
   double median = 0, least = 0, spread = 0;     // spread: between the quartiles
   std::int64_t runs = 0, loops = 0;             // timed runs, calls in each
@@ -110,7 +112,7 @@ Device call_for_device(F& f) {
   }
 }
 }  // namespace detail
-/// Calls f some times first, then until the time is up. If f returns a tensor on a CUDA device, each run
+/// Times f: calls it a few times first, then until the time is up. If f returns a tensor on a CUDA device, each run
 /// waits for its work there.
 template <class F>
 Timing timeit(F&& f, const TimeitOptions& options = {}) {
@@ -118,7 +120,7 @@ Timing timeit(F&& f, const TimeitOptions& options = {}) {
   return detail::timed(call, options);
 }
 
-/// A line on standard error that shows the progress of a loop; nothing where that is not a terminal.
+/// A line on standard error that shows the progress of a loop, if that is a terminal.
 class KASSETTE_API ProgressBar {
  public:
   /// total < 0: not known.
@@ -126,7 +128,7 @@ class KASSETTE_API ProgressBar {
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
-  /// One more is done.
+  /// Counts one more step as done.
   void step();
 
  private:
@@ -199,7 +201,7 @@ detail::Progress<detail::Count> progress(N n, Name label = None) {
   return {detail::Count{static_cast<std::int64_t>(n)}, label};
 }
 
-/// What the process holds: tensors on each device that is in use, the tape, and its share of the machine's memory.
+/// The memory of the process: tensors on each device that is in use, the tape, and its share of the machine's memory.
 struct MemoryReport {
   MemoryStats host = {}, device = {};
   bool has_device = false;            // cuda:0, where it has been used

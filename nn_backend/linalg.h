@@ -6,18 +6,20 @@
 namespace kassette {
 namespace backend {
 
-/// (n, k) x (k, m) gives (n, m). Of any rank, the last axis of x with the last but one of y: (a.., k) x (b.., k, m)
-/// gives (a.., b.., m); every index of a with every index of b. Rank 1 as in NumPy: (k) x (k) gives (). Integers wrap.
-/// Throws ValueError where inner sizes differ or an operand has no axis, TypeError on bool or two dtypes. A sparse
-/// matrix times a dense matrix or vector, either way round, is dense; gradients flow to both, to the sparse one's
-/// values. What a placeholder of unknown rank gives is decided when the function is called; beside a sparse matrix it
-/// is a matrix.
+/// The product of two tensors: (n, k) x (k, m) gives (n, m). For other ranks, it sums over the last axis of x and the
+/// last but one of y: (a.., k) x (b.., k, m) gives (a.., b.., m), for every index of a with every index of b. Rank 1 is
+/// as in NumPy: (k) x (k) gives (). Integers wrap around. Throws ValueError if the inner sizes differ or an operand has
+/// no axis, TypeError for bool or for two different dtypes. The product of a sparse matrix and a dense matrix or
+/// vector, in either order, is dense; gradients flow to both, for the sparse one to its values. For a placeholder of
+/// unknown rank the form of the product is decided when the function is called; multiplied with a sparse matrix, it is
+/// taken to be a matrix.
 KASSETTE_API Tensor dot(const Operand& x, const Operand& y);
 
-/// For each sample of axis 0, axis axes[0] of x with axes[1] of y; the result has the batch, the rest of x, the rest of
-/// y, and is (batch, 1) where nothing is left. One axis stands for both; None is the last of x with the last but one of
-/// y (the last, where y has rank 2). Throws ValueError on ranks below 2, other sizes, the batch axis or one out of
-/// range; of an unknown rank, when the function is called.
+/// The product of x and y for each sample of axis 0, summed over axis axes[0] of x and axis axes[1] of y. The result
+/// has the batch axis, then the other axes of x, then those of y, and is (batch, 1) if none is left. A single axis is
+/// used for both; None means the last axis of x and the last but one of y (the last, if y has rank 2). Throws
+/// ValueError if a rank is below 2, if the sizes differ, and if an axis is the batch axis or out of range; for an
+/// unknown rank, when the function is called.
 KASSETTE_API Tensor batch_dot(const Operand& x, const Operand& y, const Axes& axes = None);
 
 }  // namespace backend

@@ -77,8 +77,8 @@ std::string trusted(const std::string& name, const std::string& file) {
   return file;
 }
 
-/// my_package.my_module is my_package/my_module.so or my_package/libmy_module.so in a folder of the search path; what
-/// has a slash is a file.
+/// my_package.my_module is my_package/my_module.so or my_package/libmy_module.so in a folder of the search path; a name
+/// with a slash is a file.
 std::string library_file(const std::string& name, const std::string& source) {
   if (name.find('/') != std::string::npos) return trusted(name, name);
   std::string path = name;
@@ -130,7 +130,7 @@ const engine::Table& table_of(const std::string& name, engine::Factory factory, 
   return *table;
 }
 
-/// The functions of a table; what it must have is there.
+/// The functions of a table. Throws if a required one is missing.
 const ExternalBackend* accept(const std::string& name, const engine::Table& table, const std::string& file) {
   auto backend = std::make_unique<ExternalBackend>();
   backend->name = name;

@@ -32,7 +32,7 @@ void check_floats(const char* what, const Tensor& x) {
 /// Half types as float32: in float16 1 - epsilon is 1.
 Tensor wide(const Tensor& x) { return Access::body(x).dtype.size() < 4 ? cast(x, float32) : x; }
 
-/// Class ids in which a NaN is an id that is out of range, where a cast to integers would give class 0.
+/// Class ids in which NaN has become an id that is out of range; a cast to integers would make it class 0.
 Tensor class_ids(const Tensor& target) {
   return Access::body(target).dtype.is_float() ? where(equal(target, target), target, -1.0) : target;
 }

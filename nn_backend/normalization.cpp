@@ -15,7 +15,7 @@
 namespace kassette {
 using namespace ops;
 
-/// Between backends a NormalizedBatch is the list of its three.
+/// Between backends a NormalizedBatch is a list of its three members.
 template <>
 struct ops::Unbox<backend::NormalizedBatch> {
   static backend::NormalizedBatch from(const engine::Value& v) {

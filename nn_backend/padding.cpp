@@ -19,7 +19,7 @@ using namespace ops;
 namespace backend {
 namespace {
 
-/// Pairs of amounts for `axes` axes from axis `first` on; one axis takes a pair by itself.
+/// x padded by pairs of amounts for `axes` axes from axis `first` on; for one axis the amounts are a single pair.
 Tensor padded(const char* what, const Operand& operand, const Operand& amounts, int axes, int first) {
   Arg x(operand, DType(), {what, "x"});
   dense(what, "x", x);
@@ -54,7 +54,7 @@ Tensor padded(const char* what, const Operand& operand, const Operand& amounts, 
   return pad(x, pads);
 }
 
-/// The first axis of space. Not None, and in lower case.
+/// The first axis of space. The format must be in lower case and not None.
 int first_axis(const char* what, Name data_format) {
   const std::string name = string_of(data_format);
   if (name == "channels_first") return 2;

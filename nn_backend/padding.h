@@ -18,9 +18,9 @@ KASSETTE_API Tensor spatial_3d_padding(const Operand& x, const Operand& padding 
                                        Name data_format = None);
 
 /// Images of rank 4 enlarged by whole factors. "nearest" repeats elements and keeps the dtype; "bilinear" gives float32
-/// (float64 of float64), and places row i of the result at row i / height_factor of x, without centred pixels, as Keras
-/// 2.3 does. data_format is "channels_last" or "channels_first", not None. Throws ValueError for another, for a factor
-/// below 1 and for another interpolation.
+/// (float64 for float64), and places row i of the result at row i / height_factor of x, without centred pixels, as
+/// Keras 2.3 does. data_format is "channels_last" or "channels_first", not None. Throws ValueError for any other data
+/// format or interpolation, and for a factor below 1.
 KASSETTE_API Tensor resize_images(const Operand& x, int height_factor, int width_factor, Name data_format,
                                   Name interpolation = "nearest");
 /// Volumes of rank 5 enlarged by whole factors: each element repeated along the three axes of space.

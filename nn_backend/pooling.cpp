@@ -86,8 +86,8 @@ std::int64_t known_size(const char* what, const Body& b, int axis) {
   return b.dims[axis];
 }
 
-/// x at the places that a tap of a patch stands on: `count` of them from `first` on, `step` apart, along axes `axis`,
-/// axis + 1, ...
+/// The elements of x under one tap of a patch, in all patches: `count` of them from `first` on, `step` apart, along
+/// axes `axis`, axis + 1, ...
 Tensor under_tap(const Tensor& x, int axis, int axes, const std::int64_t* first, const std::int64_t* step,
                  const std::int64_t* count) {
   auto list = Ref<IndexList>::adopt(new IndexList);
@@ -104,7 +104,7 @@ Tensor under_tap(const Tensor& x, int axis, int axes, const std::int64_t* first,
   return index(x, Ref<Extra>(list.get()));
 }
 
-/// How many elements of an axis `places` patches take.
+/// How many elements of an axis `places` patches cover.
 std::int64_t extent_of_patches(const char* what, std::int64_t places, std::int64_t stride, std::int64_t size) {
   std::int64_t extent;
   if (places == 0) return 0;
@@ -114,8 +114,8 @@ std::int64_t extent_of_patches(const char* what, std::int64_t places, std::int64
   return extent;
 }
 
-/// The taps of all patches beside one another are a matrix for each place, (places, batch, features): times the kernel
-/// of that place.
+/// Joins the taps of all patches to one matrix for each place, (places, batch, features), and multiplies it by the
+/// kernel of that place.
 Tensor local(const char* what, int axes, const Operand& inputs, const Operand& kernel, const std::int64_t* size,
              const std::int64_t* stride, const std::int64_t* places, bool channels_first) {
   const DType dtype = dtype_for_numbers(inputs, kernel);
@@ -163,7 +163,8 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   // (batch, places..., taps, channels), or channels before space and taps last.
   Tensor patches = ops::stack(parts, channels_first ? axes + 2 : axes + 1);
   if (channels_first) {
-    // Features are positions first: one axis has no other order. With two: places..., batch, channels, taps.
+    // Positions come before channels in the features: this is the only order for one axis. For two axes: places...,
+    // batch, channels, taps.
     patches = axes == 1 ? permute(patches, {2, 0, 3, 1}) : permute(patches, {2, 3, 0, 1, 4});
   } else {
     patches = axes == 1 ? permute(patches, {1, 0, 2, 3}) : permute(patches, {1, 2, 0, 3, 4});

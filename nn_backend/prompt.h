@@ -1,4 +1,5 @@
-// nn_backend/prompt.h - the names that a prompt has at hand: that of kassette repl, and cling's. Not for programs.
+// nn_backend/prompt.h - the names that can be used without a prefix at the prompts of kassette repl and cling. Not for
+// programs.
 #ifndef KASSETTE_PROMPT_H
 #define KASSETTE_PROMPT_H
 #include <kassette/repl.h>

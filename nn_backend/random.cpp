@@ -63,7 +63,7 @@ struct Sample {
   }
 };
 
-/// f(drawn) as a draw: what f computes is recorded, so that it is drawn anew wherever the draw itself would be.
+/// f(drawn) as a draw: the ops of f are recorded, so that they are computed again whenever the draw itself is repeated.
 template <class F>
 Tensor still_drawn(const Tensor& drawn, F f) {
   Body b = Access::body(drawn);
@@ -99,7 +99,7 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
                   "the samples are ", s.dtype, "; bounds are integers, as in random_uniform(shape, 0, 10, \"", s.dtype,
                   "\")");
 }
-/// An integer bound, which must be written as one.
+/// An integer bound, which must be an integer number.
 std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) {
   bool integral = Access::kind(x) == Scalar::kInt || Access::kind(x) == Scalar::kUint;
   bool zero = Access::kind(x) == Scalar::kFloat && Access::float_value(x) == 0;  // the default of minval
@@ -153,7 +153,7 @@ Shape fixed_shape(const Dims& shape, const char* what) {
   if (!known.known()) fail<ValueError>({what, "shape"}, known, " depends on a placeholder; a variable has known sizes");
   return known;
 }
-/// A variable holds one draw, also where draws would only be recorded.
+/// A variable that holds one draw, which is drawn now, even if draws would only be recorded.
 template <class F>
 Tensor variable_of(F sample, DType dtype, Name name) {
   Scoped<bool> scope(context().symbolic, false);
@@ -235,7 +235,7 @@ Tensor random_uniform_variable(const Dims& shape, double low, double high, DType
   const char* what = "random_uniform_variable";
   if (!dtype.given()) dtype = default_float();
   Shape fixed = fixed_shape(shape, what);
-  // Bounds come as doubles; an integer dtype takes those that are integers.
+  // Bounds are passed as doubles; for an integer dtype they must be integers.
   auto bound = [&](double v) {
     return dtype.is_integer() && v == std::floor(v) && std::fabs(v) < 0x1p63 ? Operand(static_cast<std::int64_t>(v))
                                                                              : Operand(v);

@@ -26,12 +26,12 @@ namespace engine {
 class Value;  // <kassette/engine.h>
 }
 
-/// What a prompt calls for the value of a line. The overloads are compiled in the library, so that a prompt has nothing
-/// to compile.
+/// The functions that a prompt calls to show the value of a line. They are compiled in the library, so that a prompt
+/// does not have to compile them.
 namespace repl {
 
-// Each writes the value and a newline to standard output; `inside` gets the text of an element instead, without a
-// newline.
+// Each writes the value and a newline to standard output; if `inside` is given, it gets the text instead, as an element
+// of something else and without a newline.
 KASSETTE_API void show(const Tensor& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const Tensors& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const NamedTensors& value, std::ostream* inside = nullptr);
@@ -42,7 +42,7 @@ KASSETTE_API void show(Device value, std::ostream* inside = nullptr);
 KASSETTE_API void show(NoneType value, std::ostream* inside = nullptr);
 KASSETTE_API void show(Half value, std::ostream* inside = nullptr);
 KASSETTE_API void show(BFloat16 value, std::ostream* inside = nullptr);
-/// As it is, without quotes: it is mostly what an array looks like.
+/// A Text without quotes: mostly it is the printed form of an array.
 KASSETTE_API void show(const Text& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const PrintOptions& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const KeptObject& value, std::ostream* inside = nullptr);
@@ -61,7 +61,7 @@ KASSETTE_API void show(const backend::SparseParts& value, std::ostream* inside =
 KASSETTE_API void show(const testing::Comparison& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const engine::Value& value, std::ostream* inside = nullptr);
 
-/// Numbers with the digits that give them back, text in quotes.
+/// Numbers with as many digits as are needed to read them back, and text in quotes.
 KASSETTE_API void show(bool value, std::ostream* inside = nullptr);
 KASSETTE_API void show(char value, std::ostream* inside = nullptr);
 KASSETTE_API void show(signed char value, std::ostream* inside = nullptr);
@@ -97,7 +97,7 @@ namespace detail {
 class KASSETTE_API Sheet {
  public:
   explicit Sheet(std::ostream* inside);
-  /// Writes it out, where it does not stand inside of another.
+  /// Writes the text to standard output, unless it is part of another one.
   ~Sheet();
   Sheet(const Sheet&) = delete;
   Sheet& operator=(const Sheet&) = delete;
@@ -106,7 +106,7 @@ class KASSETTE_API Sheet {
   void quoted(const char* text, std::size_t size);
   void address(const void* pointer);
   void object(const char* what, const void* pointer);
-  /// False once enough elements were written; writes "..." and how many there are in all.
+  /// False once enough elements are written; then it also writes "..." and how many there are in all.
   bool room(std::int64_t index, std::int64_t size);
 
  private:
@@ -180,7 +180,7 @@ template <class T>
 void put_range(Sheet& s, const T& v, Any) {
   s.object(__PRETTY_FUNCTION__, &v);
 }
-/// A lambda would be a function pointer for operator<<, and that a bool.
+/// Not for lambdas: operator<< would convert a lambda to a function pointer, and that to a bool.
 template <class T, std::enable_if_t<!(std::is_class<T>::value && std::is_convertible<T, bool>::value), int> = 0>
 auto put_own(Sheet& s, const T& v, int) -> decltype(s.stream() << v, void()) {
   s.stream() << v;
@@ -243,7 +243,7 @@ KASSETTE_API std::string printValue(const kassette::testing::Comparison* value);
 KASSETTE_API std::string printValue(const kassette::engine::Value* value);
 }  // namespace cling
 namespace kassette {
-// The elements of std containers are looked for here. The templates let cling::printValue win where both are seen.
+// For elements of std containers, cling looks here. The templates let cling::printValue win where both are seen.
 KASSETTE_API std::string printValue(const Tensor* value, const void*);
 KASSETTE_API std::string printValue(const Shape* value, const void*);
 template <class = void>

@@ -17,7 +17,7 @@
 namespace kassette {
 using namespace ops;
 
-/// Between backends a Step is the list of its output and its states, an RnnResult that of its three.
+/// Between backends a Step is a list of its output and its states, and an RnnResult a list of its three members.
 template <>
 struct ops::Unbox<backend::Step> {
   static backend::Step from(const engine::Value& v) {
@@ -70,7 +70,7 @@ Tensor mask_of(const Operand& given, const autograd::LoopForm& form) {
   return attribute_errors(form.what, [&] { return squeeze(mask, 2); });
 }
 
-/// input_length: a number is that of the steps; integers say of each sample how many are its own.
+/// The mask of input_length: a number is the number of steps; an integer tensor has the number of steps of each sample.
 Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, autograd::LoopForm& form) {
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
   Tensor lengths = as_tensor(given, int64, {form.what, "input_length"});

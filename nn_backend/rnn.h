@@ -12,7 +12,7 @@ struct Step {
   Tensors states;
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Step& step);
 };
-/// What rnn gives: `auto [last_output, outputs, new_states] = ...`.
+/// The result of rnn: `auto [last_output, outputs, new_states] = ...`.
 struct RnnResult {
   Tensor last_output, outputs;
   Tensors new_states;
@@ -21,7 +21,8 @@ struct RnnResult {
 
 namespace detail {
 
-/// Whether the first parameter of a callable is a list of tensors. Not of one with `auto` there: that gets a Tensor.
+/// Whether the first parameter of a callable is a list of tensors. False if it is `auto`: such a callable gets a
+/// Tensor.
 template <class R, class A, class... B>
 std::is_same<std::decay_t<A>, Tensors> first_is_list(R (*)(A, B...));
 template <class C, class R, class A, class... B>
@@ -37,8 +38,8 @@ struct TakesList<R (*)(A, B...)> : std::is_same<std::decay_t<A>, Tensors> {};
 
 }  // namespace detail
 
-/// A function of the elements at one place: of one Tensor, or, where several tensors are gone through together, of
-/// `const Tensors&`. Borrowed for the call, as a Callable.
+/// A function of the elements at one position: of one Tensor or, if several tensors are traversed together, of `const
+/// Tensors&`. It is borrowed for the call, like a Callable.
 template <class Signature>
 class ElementFn;
 template <class R, class... A>
@@ -76,18 +77,19 @@ struct RnnOptions {
   bool zero_output_for_mask = false;
 };
 
-/// step(x_t, states + constants) -> {output, new states}, for each time t of inputs (samples, time, ...), or (time,
-/// samples, ...) where time_major; of several inputs the step takes `const Tensors&`. outputs: (samples, time, ...) in
-/// the order in which they came, which with go_backwards is from the last time; last_output is the last of them.
-/// mask (samples, time), or with an axis of size 1 behind, of any dtype: where it is 0, the sample keeps its states and
-/// repeats its output before (zeros at first; always zeros where zero_output_for_mask). input_length: the number of
-/// times, or integers (samples,), the lengths of the samples: a mask, where none is given.
-/// On placeholders rnn is one node of the tape which holds the step, recorded once, for any number of samples and
-/// times: a C++ `if` in the step is decided while it is recorded, and stays so; K::switch_ decides at each time.
-/// `unroll` records each time instead. Without any time, outputs are empty, and last_output is zeros of the shape that
-/// a step on zeros gives.
-/// Throws ValueError for inputs of rank < 3, a mask of another shape or without states, states that change their number
-/// or shape, unroll over an unknown time; TypeError for states that change dtype.
+/// Calls step(x_t, states + constants) -> {output, new states} for each time t of inputs, which are (samples, time,
+/// ...), or (time, samples, ...) if time_major; for several inputs the step gets `const Tensors&`. outputs: (samples,
+/// time, ...) in the order in which they were computed, with go_backwards from the last time on; last_output is the
+/// last of them.
+/// mask: (samples, time) or (samples, time, 1), of any dtype. Where it is 0, the sample keeps its states and repeats
+/// its previous output (zeros at first; always zeros if zero_output_for_mask). input_length: the number of times, or
+/// integers (samples,), the lengths of the samples, which are used as a mask if none is given.
+/// On placeholders rnn is one node of the tape that holds the step, recorded once, for any number of samples and times:
+/// a C++ `if` in the step is decided once, while it is recorded; K::switch_ decides at each time. `unroll` records each
+/// time instead. If there are no times, outputs are empty, and last_output is zeros of the shape that a step returns
+/// for zeros. Throws ValueError for inputs of rank < 3, for a mask of another shape or without states, if the number or
+/// a shape of states changes, and for unroll over an unknown number of times; TypeError if the dtype of a state
+/// changes.
 KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states,
                            bool go_backwards = false, const Operand& mask = None, const Tensors& constants = None,
                            bool unroll = false, const Operand& input_length = None, bool time_major = false,
@@ -95,10 +97,10 @@ KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Te
 KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states,
                            const RnnOptions& options);
 
-/// fn(elems[i]) for each i along axis 0, stacked: (n, ...). Of several elems of one length fn takes `const Tensors&`.
-/// The result has `dtype`, or that of elems (the first of them); fn has to return it. On placeholders one node of the
-/// tape which holds fn, recorded once (see rnn). Throws ValueError for a scalar and where shapes change from one call
-/// to the next, TypeError for another dtype.
+/// fn(elems[i]) for each i along axis 0, stacked: (n, ...). For several elems of the same length fn gets `const
+/// Tensors&`. The result has `dtype`, by default that of elems (of the first of them); fn must return it. On
+/// placeholders map_fn is one node of the tape that holds fn, recorded once (see rnn). Throws ValueError for a scalar
+/// and if shapes change from one call to the next, TypeError if fn returns another dtype.
 KASSETTE_API Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name = None, DType dtype = None);
 
 }  // namespace backend

@@ -75,7 +75,7 @@ std::string contents(const std::string& file, int descriptor) {
 /// two concurrent writers one wins. Failures are ignored: the defaults apply without a file.
 void write_defaults(const std::string& file) noexcept {
   try {
-    // Whatever the umask: other users must not be able to write a file that is read again.
+    // The permissions do not depend on the umask: other users must not be able to write a file that is read again.
     for (std::size_t at = file.find('/', 1); at != file.npos; at = file.find('/', at + 1))
       ::mkdir(file.substr(0, at).c_str(), 0755);
     io::OutputFile out("keras.json", file, 0644);
@@ -86,7 +86,7 @@ void write_defaults(const std::string& file) noexcept {
   }
 }
 
-/// A field of the file: what kind it is, and its text as JSON; of a text, the text alone too.
+/// A field of the file: its kind, its text as JSON, and, if it is a string, the string itself.
 struct Field {
   enum Kind { kText, kFloat, kOther } kind = kOther;
   std::string json, text;
@@ -176,7 +176,7 @@ std::string with_short_integers(const std::string& json, std::map<std::string, s
 
 void apply_settings(const std::string& all, const std::string& file, Settings& s) {
   std::map<std::string, std::string> whole;
-  // Python's json refuses a byte order mark, which Json reads over.
+  // Python's json refuses a byte order mark, whereas Json skips it.
   const bool marked = all.compare(0, 3, "\xef\xbb\xbf") == 0;
   Fields config;
   if (marked || !Json::sax_parse(with_short_integers(all, whole), &config)) {

@@ -6,26 +6,27 @@
 namespace kassette {
 namespace backend {
 
-/// A sparse tensor of any rank: values (n,), where they are, and the shape of the dense tensor it stands for. `indices`
-/// is (n, rank), or a flat container of that many integers. Entries come in any order; one that is listed twice counts
-/// as the sum of its values. dtype: that of a container or tensor of values, floatx for a list, unless given. Values
-/// may be variables or placeholders, and gradients flow to them. Throws ValueError for an index outside of the shape
-/// and where counts differ.
+/// A sparse tensor of any rank: values (n,), their indices, and the shape of the dense tensor that it stands for.
+/// `indices` is (n, rank), or a flat container of that many integers. Entries may be in any order; one that is listed
+/// twice counts as the sum of its values. The dtype is, unless given, that of the container or tensor of values, and
+/// floatx for a list. Values may be variables or placeholders, and gradients flow to them. Throws ValueError if an
+/// index is outside of the shape, and if the numbers of indices and values differ.
 KASSETTE_API Tensor sparse_coo(const Operand& indices, const Operand& values, const Dims& dense_shape,
                                DType dtype = None);
 /// A matrix in compressed rows, as SciPy's csr_matrix holds it: the entries of row r are row_starts[r] to row_starts[r
-/// + 1] - 1 of `columns` and `values`. Throws ValueError where row_starts do not rise from 0 to the number of entries.
+/// + 1] - 1 of `columns` and `values`. Throws ValueError unless row_starts rise from 0 to the number of entries.
 KASSETTE_API Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Operand& values,
                                const Dims& dense_shape, DType dtype = None);
-/// The elements of a dense tensor that are not zero; x itself where it is sparse. Gradients flow to those elements.
+/// A sparse tensor of the elements of a dense one that are not zero; x itself if it is sparse. Gradients flow to those
+/// elements.
 KASSETTE_API Tensor to_sparse(const Operand& x);
 
 /// True for a sparse tensor.
 KASSETTE_API bool is_sparse(const Operand& tensor);
-/// The dense tensor that a sparse one stands for; a dense one itself.
+/// The dense tensor that a sparse one stands for; a dense tensor itself.
 KASSETTE_API Tensor to_dense(const Operand& tensor);
 
-/// What a sparse tensor is made of: indices (n, rank) and dense_shape (rank,), int64, and values (n,).
+/// The parts of a sparse tensor: indices (n, rank) and dense_shape (rank,), int64, and values (n,).
 struct KASSETTE_API SparseParts {
   Tensor indices, values, dense_shape;
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const SparseParts& parts);

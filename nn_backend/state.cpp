@@ -17,7 +17,7 @@ using namespace ops;
 namespace backend {
 namespace {
 
-/// `at`: the function, and what it calls the value.
+/// `at`: the function, and its name for the value.
 Tensor change(const Tensor& x, const Operand& value, autograd::Effect::Mode mode, const At& at) {
   const char* what = at.function;
   if (!x.defined()) fail_empty({what, "x"});
@@ -35,7 +35,7 @@ Tensor in_dtype(const Operand& x, DType dtype, const At& at) {
   return cast(t, dtype);
 }
 
-/// The value of any tensor, without history; of a sparse one dense. `what` is a literal.
+/// The value of any tensor, without history; for a sparse tensor, its dense value. `what` is a literal.
 Tensor value_of(const Operand& x, const char* what) {
   Arg t(x, DType(), {what, "x"});
   if (!t.tensor().defined()) fail_empty({what, "x"});
@@ -97,7 +97,7 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
   DType dtype = Access::body(x).dtype;
   Tensor target = in_dtype(value, dtype, {what, "value"}), m = in_dtype(momentum, dtype, {what, "momentum"});
   if (m.ndim() > 0) fail<ValueError>({what, "momentum"}, "has shape ", m.shape(), "; it must be a number or a scalar");
-  // A value that turns out smaller is not to be broadcast: this throws at replay too.
+  // A value that turns out to be smaller must not be broadcast: this throws at replay too.
   return attribute_errors(what, [&] {
     return autograd::update(x, (x - assert_shape_of(ShapeCheck::moving_average, target, x)) * (1.0 - m),
                             autograd::Effect::kSubtract, /*moving_average=*/true);

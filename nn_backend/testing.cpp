@@ -230,7 +230,7 @@ Random::Random(Scalar seed) : seed_(0), outer_(context().random_scopes) {
   context().random_scopes = this;
 }
 Random::~Random() {
-  // The innermost, as a rule; but nothing keeps them from ending in another order.
+  // Usually this is the innermost, but they may also end in another order.
   for (Random** at = &context().random_scopes; *at; at = &(*at)->outer_)
     if (*at == this) {
       *at = outer_;

@@ -26,7 +26,7 @@ namespace detail {
 
 using kassette::detail::IsMatrix;
 using kassette::detail::IsRange;
-/// An array with a shape of its own, as xtensor's, walked in the order of its indices.
+/// A copy of an array that has a shape, as xtensor's have, in the order of its indices.
 template <class C>
 Tensor shaped(const C& c) {
   using T = kassette::detail::CopiedElement<C>;
@@ -48,9 +48,9 @@ Tensor copied(const C& c) {
 KASSETTE_API Tensor weighted_sum(const Tensors& ys);
 }  // namespace detail
 
-/// What is compared: a Tensor, a number or nested list, or an array of another library: containers (nested ones too)
-/// with begin() and end(), those with a shape() as xtensor's, and matrices with rows(), cols() and m(i, j) as Eigen's,
-/// of which a vector has one axis.
+/// One side of a comparison: a Tensor, a number or nested list, or an array of another library: containers (nested ones
+/// too) with begin() and end(), those with a shape(), like xtensor's, and matrices with rows(), cols() and m(i, j),
+/// like Eigen's, whose vectors have one axis.
 class KASSETTE_API Array {
  public:
   Array(const Tensor& x) : tensor_(x), kind_(kTensor) {}
@@ -78,7 +78,7 @@ struct Tolerance {
   bool equal_nan = true;  // NaN equals NaN
 };
 
-/// What a comparison found. Converts to bool; prints as its report.
+/// The result of a comparison. It converts to bool, and prints as its report.
 struct Comparison {
   bool ok = true;
   std::int64_t count = 0;            // elements that differ by more than is allowed
@@ -92,8 +92,8 @@ struct Comparison {
 };
 KASSETTE_API std::ostream& operator<<(std::ostream& os, const Comparison& c);
 
-/// How far `actual` is from `expected`. Shapes have to be equal (a number stands for every element), and dtypes where
-/// both are Tensors; inf equals inf.
+/// The comparison of `actual` with `expected`. Shapes must be equal (a number stands for every element), and so must
+/// dtypes if both are Tensors; inf equals inf.
 KASSETTE_API Comparison compare(const Array& actual, const Array& expected, const Tolerance& tolerance = {});
 /// The same as an exception: AssertionError with the report.
 KASSETTE_API void assert_close(const Array& actual, const Array& expected, const Tolerance& tolerance = {});
@@ -108,16 +108,16 @@ struct GradcheckOptions {
   Named only_by_name{0};
   double step = 1e-5, rtol = 1e-6, atol = 1e-6;
 };
-/// The gradients of a weighted sum of what f returns, for every float64 input, against central differences of it. An
+/// Compares the gradients of a weighted sum of the results of f, for every float64 input, with central differences. An
 /// input that f does not depend on differentiably (an empty gradient) must have differences of 0.
 KASSETTE_API Comparison gradcheck(Differentiable f, const Tensors& inputs, const GradcheckOptions& options = {});
-/// The gradients of a weighted sum of the gradients that gradcheck looks at, in the same way.
+/// Compares in the same way the gradients of a weighted sum of the gradients that gradcheck compares.
 KASSETTE_API Comparison gradgradcheck(Differentiable f, const Tensors& inputs, const GradcheckOptions& options = {});
 
 // ---- random tensors -------------------------------------------------------------------------------------------------
 
-/// Reproducible random tensors: while one lives, the reports of this thread's comparisons name its seed. Without
-/// a seed of its own it is that of the environment variable KASSETTE_TEST_SEED, or 0.
+/// Reproducible random tensors: while one lives, the reports of this thread's comparisons name its seed. Without a
+/// given seed, it uses that of the environment variable KASSETTE_TEST_SEED, or 0.
 class KASSETTE_API Random {
  public:
   explicit Random(Scalar seed = None);
@@ -146,8 +146,8 @@ struct GoldenOptions {
   bool equal_nan = true;
   Name folder = None;  // of the files; else KASSETTE_GOLDEN_DIR, else "golden" in the working directory
 };
-/// Against FOLDER/NAME.npy, or NAME.npz for several arrays. Where they differ, what came is written beside it as
-/// NAME.actual.npy. With KASSETTE_UPDATE_GOLDEN=1 in the environment the file is written instead.
+/// Compares `actual` with FOLDER/NAME.npy, or with NAME.npz for several arrays. If they differ, `actual` is written to
+/// NAME.actual.npy in the same folder. With KASSETTE_UPDATE_GOLDEN=1 in the environment the file is written instead.
 KASSETTE_API Comparison compare_golden(Name name, const Array& actual, const GoldenOptions& options = {});
 KASSETTE_API Comparison compare_golden(Name name, const NamedTensors& actual, const GoldenOptions& options = {});
 /// The same as an exception: AssertionError with the report.
@@ -160,7 +160,7 @@ namespace detail {
 KASSETTE_API void check_error_text(const char* what, Name text);
 [[noreturn]] KASSETTE_API void fail_no_error(Name text);
 }  // namespace detail
-/// Calls f, which has to throw an E whose message has that text in it; else AssertionError. Other exceptions propagate.
+/// Calls f, and throws AssertionError unless f throws an E whose message contains the text. Other exceptions propagate.
 template <class E = Error, class F>
 void expect_error(Name text, F&& f) {
   bool thrown = false;
@@ -173,7 +173,7 @@ void expect_error(Name text, F&& f) {
   if (!thrown) detail::fail_no_error(text);
 }
 
-/// Remembers how many nodes of the tape and bytes of tensors are alive; check() says whether they are more.
+/// Remembers how many nodes of the tape and bytes of tensors are alive; check() tells whether there are more now.
 class KASSETTE_API LeakCheck {
  public:
   LeakCheck();
@@ -182,7 +182,7 @@ class KASSETTE_API LeakCheck {
  private:
   std::int64_t nodes_, tensors_, bytes_;
 };
-/// Calls f twice (the first time may fill caches) and throws AssertionError where the second leaves nodes or bytes
+/// Calls f twice (the first time may fill caches) and throws AssertionError if the second call leaves nodes or bytes
 /// alive.
 KASSETTE_API void expect_no_leaks(Callable<void()> f);
 

@@ -1,5 +1,5 @@
-// tests/op_samples.h - the table that all sweeps read: how each K function, and each op that none of them reaches, is
-// called. An op or K function that is in no sample fails a test (tests/sweeps/coverage_test.cpp), which also lists the
+// tests/op_samples.h - the table that all sweeps read: how to call each K function, and each op that no K function
+// uses. An op or K function that is in no sample fails a test (tests/sweeps/coverage_test.cpp), which also lists the
 // few that need none. To add one: a line here. What the members mean is in tests/sweeps/sample.h; x, y, z, w are the
 // inputs.
 #pragma once

@@ -1,6 +1,6 @@
-// tests/torture.h - everything the tape carries at once: a loss with dropout, branches and a captured variable over
-// unknown sizes, Adam, a metric, the learning phase, first and second order, two threads. Each loop of the library goes
-// through it.
+// tests/torture.h - everything that the tape can record at once: a loss with dropout, branches and a captured variable
+// over unknown sizes, Adam, a metric, the learning phase, first and second order, two threads. Each loop of the library
+// is tested with it.
 #pragma once
 #include <kassette/backend.h>
 

@@ -1,4 +1,4 @@
-// tests/autograd/backward_pass_test.cpp - what a backward pass puts off until somebody reads a cotangent.
+// tests/autograd/backward_pass_test.cpp - the work that a backward pass postpones until a cotangent is read.
 #include <kassette/backend.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// tests/autograd/control_test.cpp - control flow on the tape, and the torture test of all of it at once.
+// tests/autograd/control_test.cpp - control flow on the tape, and the torture test, which combines all of it.
 #include <kassette/backend.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// tests/autograd/declared_ops_test.cpp - what an op declares is what the engine goes by: ops of this file alone,
-// which no source of the library can know.
+// tests/autograd/declared_ops_test.cpp - the engine relies only on what an op declares: tested with ops that are
+// defined in this file, which the library cannot know.
 #include <cstring>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// tests/autograd/draws_test.cpp - draws in functions and in the bodies of control flow: which series a seed gives
-// there.
+// tests/autograd/draws_test.cpp - draws in functions and in the bodies of control flow: which random numbers follow
+// from a seed there.
 #include <kassette/backend.h>
 
 #include <functional>
@@ -31,7 +31,7 @@ Rows rows(const Tensor& t) {
   return found;
 }
 
-/// The series of the seed: what a function with the draw alone gives at its calls.
+/// The series of a seed: the results that a function which only draws returns at its calls.
 const Rows& series() {
   static const Rows found = [] {
     Tensor x = K::placeholder({kWidth});
@@ -49,7 +49,7 @@ Rows part(std::size_t begin, std::size_t n) {
 
 K::Step drop_step(const Tensor& x, const Tensors& states) { return {dropped(x), {states[0] + dropped(x)}}; }
 
-/// What a function of x gives eagerly, and at two calls of a function that is made of it with known and with unknown
+/// The results of a function of x eagerly, and in two calls of a K::function made from it with known and with unknown
 /// shapes.
 struct Seen {
   Rows eager, symbolic, first, second, unknown;

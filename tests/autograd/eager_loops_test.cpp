@@ -1,5 +1,5 @@
-// tests/autograd/eager_loops_test.cpp - plain loops: of no steps, of many, with steps that read values, and what
-// thousands of them leave.
+// tests/autograd/eager_loops_test.cpp - plain loops: with no steps, with many, with steps that read values, and the
+// memory that is left after thousands of loops.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 
@@ -65,7 +65,7 @@ struct Kept {
   std::size_t heap = mallinfo2().uordblks;  // lists and tables that no counter of ours sees
 };
 
-/// 10,000 runs leave what 500 do.
+/// Checks that 10,000 runs leave as much alive as 500 do.
 void check_even(const char* what, const std::function<void()>& run) {
   INFO(what);
   for (int i = 0; i < 500; ++i) run();

@@ -1,6 +1,6 @@
 // tests/autograd/function_overhead_test.cpp - a training step of five small models, eagerly and as a function over a
-// batch of any size: the same parameters, and, between marks for tests/scripts/function_overhead.sh, no more
-// instructions.
+// batch of any size: both give the same parameters, and the function takes no more instructions, as counted between
+// marks by tests/scripts/function_overhead.sh.
 #include <cstdint>
 #include <cstdio>
 #include <vector>
@@ -16,12 +16,12 @@ using kassette::Tensor;
 using kassette::Tensors;
 using kassette::test::values;
 
-/// Callgrind writes what it counted, and starts anew, before each call.
+/// Callgrind writes its counts and resets them before each call of this.
 extern "C" void kassette_overhead_mark();
 
 namespace {
 
-/// Inputs have the batch in front.
+/// Inputs, whose first axis is the batch.
 struct Model {
   const char* name;
   std::vector<Shape> weights, inputs;

@@ -1,4 +1,5 @@
-// tests/autograd/fuse_test.cpp - chains that a plan runs in one pass: the values of single ops, to the last bit.
+// tests/autograd/fuse_test.cpp - chains of ops that a plan runs in one pass have the values of the single ops, to the
+// last bit.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 
@@ -24,7 +25,7 @@ using kassette::test::values;
 
 namespace {
 
-/// The same elements; any NaN is one.
+/// Whether two tensors have the same elements; all NaNs count as equal.
 template <class T>
 bool same(const Tensor& a, const Tensor& b) {
   std::vector<T> x = a.to_vector<T>(), y = b.to_vector<T>();
@@ -38,7 +39,8 @@ bool same(const Tensor& a, const Tensor& b) {
   return a.dtype() == kassette::float64 ? same<double>(a, b) : same<float>(a, b);
 }
 
-/// An expression of `steps` random ops on x, y, the element v and numbers. The last value, and two on the way.
+/// An expression of `steps` random ops on x, y, the element v and numbers. Returns the last value, and two intermediate
+/// ones.
 Tensors expression(unsigned seed, int steps, const Tensor& x, const Tensor& y, const Tensor& v) {
   std::mt19937 random(seed);
   std::vector<Tensor> known{x, y, v};

@@ -16,7 +16,7 @@ using namespace kassette::test;
 
 namespace {
 
-/// Gradients as an eager pass and as a function, which records the adjoints, give them.
+/// Gradients computed by an eager pass, and by a function, which records the adjoints.
 void check_same(const std::function<Tensor()>& loss, const Tensors& xs) {
   Tensors eager = K::gradients(loss(), xs);
   Tensors recorded = K::symbolic([&] { return K::function({}, K::gradients(loss(), xs)); })()({});

@@ -1,4 +1,4 @@
-// tests/autograd/interrupt_test.cpp - a request to stop ends what is under way, and changes nothing.
+// tests/autograd/interrupt_test.cpp - a request to stop ends the running call, and nothing has changed.
 #include <kassette/backend.h>
 #include <kassette/interrupt.h>
 #include <kassette/runtime.h>
@@ -21,8 +21,8 @@ using kassette::test::Threads;
 
 namespace {
 
-/// Calls f again and again until a request of another thread, made while it is at work, ends it; how many calls were
-/// whole.
+/// Calls f repeatedly until a request from another thread, made during a call, ends it. Returns how many calls were
+/// completed.
 int calls_until_interrupted(const std::function<void()>& f) {
   std::atomic<bool> begun{false};
   std::thread other([&] {

@@ -1,5 +1,4 @@
-// tests/autograd/loops_test.cpp - loops that are compiled give what plain loops give, whatever their bodies do with
-// states.
+// tests/autograd/loops_test.cpp - compiled loops have the results of plain loops, whatever their bodies do with states.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 
@@ -41,7 +40,7 @@ std::string message_of(const std::function<void()>& f) {
   return "nothing was thrown";
 }
 
-/// Numbers that differ, in the shape of a tensor.
+/// A tensor of that shape whose elements all differ.
 Tensor waves(const kassette::Dims& shape, double phase, std::int64_t n) {
   Vec v;
   for (std::int64_t i = 0; i < n; ++i) v.push_back(0.7 * std::sin(1.3 * static_cast<double>(i) + phase));

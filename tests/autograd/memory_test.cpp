@@ -134,7 +134,7 @@ struct Deep {
   static constexpr std::int64_t kActivation = std::int64_t(kRows) * kWidth * 4;
 };
 
-/// What sets a and b apart, in words; nothing where they have the same bits.
+/// The difference of a and b, in words; empty if they have the same bits.
 std::string difference(const Tensor& a, const Tensor& b) {
   kassette::testing::Comparison c = kassette::testing::compare(K::eval(a), K::eval(b), {.rtol = 0, .atol = 0});
   return c.message;

@@ -1,5 +1,5 @@
-// tests/autograd/nested_functions_test.cpp - functions that are called in functions, and stay one node of the tape
-// until their ops are needed: Note [Nested functions].
+// tests/autograd/nested_functions_test.cpp - functions that are called in functions; each call stays one node of the
+// tape until its ops are needed: Note [Nested functions].
 #include <kassette/backend.h>
 #include <kassette/interrupt.h>
 
@@ -31,7 +31,7 @@ Tensor f64(const Vec& v) { return K::constant(v, "float64"); }
 
 constexpr int kInline = 0, kDeferred = 80;  // steps that pad() adds: a function of more than 64 is one node of the tape
 
-/// x in so many steps, to the bit where x has few digits.
+/// x after that many steps; exact to the bit if x has few digits.
 Tensor pad(Tensor x, int steps) {
   for (int i = 0; i < steps / 2; ++i) x = (x + 1.0) - 1.0;
   return x;

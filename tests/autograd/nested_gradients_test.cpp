@@ -1,6 +1,6 @@
-// tests/autograd/nested_gradients_test.cpp - gradients of losses that are made of gradients: programs drawn by chance,
-// eagerly and by functions of placeholders. An eager pass puts cotangents off, adds in place and recomputes; a
-// function's is recorded op by op.
+// tests/autograd/nested_gradients_test.cpp - gradients of losses that are made of gradients: random programs, run
+// eagerly and by functions of placeholders. An eager pass postpones cotangents, adds in place and recomputes; the pass
+// of a function is recorded op by op.
 #include <kassette/backend.h>
 
 #include <random>
@@ -19,7 +19,8 @@ using namespace kassette::test;
 
 namespace {
 
-/// A program over matrices of one shape with an even number of rows and columns: the same for the same seed.
+/// A random program over matrices of one shape with an even number of rows and columns; the same seed gives the same
+/// program.
 class Program {
  public:
   Program(unsigned seed, int rows, int columns) : random_(seed), rows_(rows), columns_(columns) {}

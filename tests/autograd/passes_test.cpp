@@ -140,7 +140,7 @@ TEST_CASE("find_last_uses: a slot dies with its last reader, its value with the 
 }
 
 TEST_CASE("find_in_place: a set goes into its variable where no later instruction reads what was there", "[passes]") {
-  // v is set to next; with a second reader of v behind the instruction that makes next, its old value has to stay.
+  // v is set to next; if v is also read after the instruction that makes next, its old value has to be kept.
   for (const bool read_later : {false, true}) {
     kassette::Tensor v = kassette::backend::variable({1, 2, 3, 4}), w = kassette::backend::variable({1, 2, 3, 4});
     Program p;

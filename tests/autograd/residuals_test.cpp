@@ -1,5 +1,5 @@
-// tests/autograd/residuals_test.cpp - control flow and its gradients in one function run each body once, and keep of it
-// what the adjoints read.
+// tests/autograd/residuals_test.cpp - control flow and its gradients in one function run each body once, and keep those
+// of its values that the adjoints read.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 

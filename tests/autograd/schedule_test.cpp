@@ -1,5 +1,5 @@
-// tests/autograd/schedule_test.cpp - a function with a loop, called again: what the first call arranged serves the
-// next.
+// tests/autograd/schedule_test.cpp - a function with a loop, called again: the next call reuses what the first one has
+// arranged.
 #include <kassette/backend.h>
 
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kUnits = 80;  // rows that chains take
 
-/// A cell with slices between its elementwise ops, and a loss that all of it enters.
+/// A cell with slices between its elementwise ops, and a loss that depends on all of it.
 struct Recurrent {
   Tensor w = K::variable(K::random_uniform({kUnits, 2 * kUnits}, -0.2, 0.2, "float64"), "float64");
   Tensor loss(const Tensor& x) const {

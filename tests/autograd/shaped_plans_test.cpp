@@ -1,4 +1,5 @@
-// tests/autograd/shaped_plans_test.cpp - plans for shapes: from the second call on, with the results of the first.
+// tests/autograd/shaped_plans_test.cpp - plans for known shapes are used from the second call on, and have the results
+// of the first.
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -37,7 +38,7 @@ Tensor filled(std::initializer_list<std::int64_t> shape, std::uint64_t seed) {
   return f64(numbers(static_cast<std::size_t>(of.numel()), seed), of);
 }
 
-/// A placeholder of rank 2; -1 rows: as many as are fed.
+/// A placeholder of rank 2; with -1 rows, their number is unknown.
 Tensor table(std::int64_t rows, std::int64_t columns) {
   const std::int64_t dims[] = {rows, columns};
   return K::placeholder(kassette::Shape(dims, 2), K::None, "float64");

@@ -1,4 +1,4 @@
-// tests/autograd/skeleton_test.cpp - recording, backward passes and runs of programs: the smallest facts.
+// tests/autograd/skeleton_test.cpp - recording, backward passes and runs of programs: the basics.
 #include <kassette/backend.h>
 
 #include <cmath>

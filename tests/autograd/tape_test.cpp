@@ -1,5 +1,5 @@
-// tests/autograd/tape_test.cpp - what holds of recording, backward passes and runs of programs, whatever the ops;
-// against central differences and algebra. Chains and growth are in memory_test, loops in control_test.
+// tests/autograd/tape_test.cpp - properties of recording, backward passes and runs of programs that hold for all ops,
+// checked against central differences and algebra. Chains and growth are in memory_test, loops in control_test.
 #include <kassette/testing.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// tests/core/attrs_test.cpp - the attributes of ops: fields come back, whatever stood in their padding.
+// tests/core/attrs_test.cpp - the attributes of ops: fields are read back unchanged, whatever bytes their padding had.
 #include <cstring>
 
 #include "ops/axes.h"

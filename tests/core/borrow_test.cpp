@@ -1,4 +1,4 @@
-// tests/core/borrow_test.cpp - tensors over memory of somebody else.
+// tests/core/borrow_test.cpp - tensors over memory that belongs to the caller.
 #include "core/storage.h"  // first: its names are not shadowed by those of borrow.h, which is an error here
 
 #include <kassette/backend.h>

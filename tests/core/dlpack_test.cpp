@@ -25,7 +25,7 @@ namespace K = kassette::backend;
 
 namespace {
 
-/// What another library would hand out; counts the calls of its deleter.
+/// A tensor as another library would export it; counts the calls of its deleter.
 template <class M>
 struct Producer {
   std::vector<std::int64_t> shape, strides;

@@ -1,4 +1,4 @@
-// tests/core/error_test.cpp - errors keep what they are made of: the function and the argument.
+// tests/core/error_test.cpp - errors keep their parts: the function and the argument.
 #include <string>
 #include <tuple>
 #include <utility>

@@ -1,5 +1,5 @@
-// tests/core/small_blocks_test.cpp - small blocks come back: from lists, from ended threads, from one thread to
-// another.
+// tests/core/small_blocks_test.cpp - small blocks are reused after they are freed: by lists, by threads that have
+// ended, by one thread for another.
 #include <kassette/backend.h>
 
 #include <malloc.h>
@@ -19,7 +19,7 @@ using kassette::Tensors;
 
 namespace {
 
-/// True, and the test is skipped, where each block comes from malloc.
+/// True if each block comes from malloc; then the test is skipped.
 bool blocks_are_plain() {
   if (kassette::kAddressSanitizer) kassette::test::skip("the address sanitizer sees every block");
   return kassette::kAddressSanitizer;

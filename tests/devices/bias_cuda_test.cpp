@@ -1,4 +1,4 @@
-// tests/devices/bias_cuda_test.cpp - a bias behind a product of matrices, in a function on a CUDA device: one kernel,
+// tests/devices/bias_cuda_test.cpp - a bias added to a product of matrices, in a function on a CUDA device: one kernel,
 // with the values of both.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>

@@ -19,7 +19,7 @@ namespace K = kassette::backend;
 
 namespace {
 
-/// The same elements; any NaN is one.
+/// Whether two tensors have the same elements; all NaNs count as equal.
 template <class T>
 bool same_values(const Tensor& a, const Tensor& b) {
   const std::vector<T> x = a.to("cpu").to_vector<T>(), y = b.to("cpu").to_vector<T>();

@@ -1,5 +1,5 @@
-// tests/devices/convolution_cuda_test.cpp - convolution on a CUDA device: which way it goes, what memory it takes,
-// bits, and what the sweeps do not reach.
+// tests/devices/convolution_cuda_test.cpp - convolution on a CUDA device: which algorithm it chooses, how much memory
+// it needs, its bits, and cases that the sweeps do not cover.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 #include <kassette/testing.h>

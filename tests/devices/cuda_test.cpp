@@ -1,5 +1,5 @@
-// tests/devices/cuda_test.cpp - CUDA devices: what they refuse, their memory, copies between them. With a GPU on it,
-// without one on the emulated device (tests/emulated_cuda).
+// tests/devices/cuda_test.cpp - CUDA devices: what they refuse, their memory, copies between them. Runs on a GPU or,
+// without one, on the emulated device (tests/emulated_cuda).
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/runtime.h>
@@ -26,7 +26,7 @@ namespace K = kassette::backend;
 
 namespace {
 
-/// While it lives, kernels of the emulated device have gone astray.
+/// While it lives, the emulated device is in the state after a kernel has failed.
 struct FaultyDevice : Environment {
   FaultyDevice() : Environment("EMULATED_CUDA_FAULT", "1") {}
 };

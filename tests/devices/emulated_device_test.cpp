@@ -1,5 +1,6 @@
-// tests/devices/emulated_device_test.cpp - what the emulated device (tests/emulated_cuda) refuses, and what it shows by
-// values: a fault of each kind that a GPU would meet, and that our kernels and streams must not have.
+// tests/devices/emulated_device_test.cpp - what the emulated device (tests/emulated_cuda) refuses, and what it reveals
+// by wrong values: one fault of each kind that would be an error on a GPU, and that our kernels and streams must not
+// have.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +13,8 @@
 namespace kassette::test {
 namespace {
 
-/// What a process says and does that has such a fault: the line, or "wrong" or "right" where only values tell.
+/// The outcome of a process with that fault: the line that it writes or, if only values can show the fault, "wrong" or
+/// "right".
 std::string outcome(const char* name) {
   auto misuse = emulated<int(const char*)>("emulated_misuse");
   auto catch_faults = emulated<void()>("emulated_catch_faults");

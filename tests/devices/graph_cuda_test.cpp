@@ -1,5 +1,5 @@
-// tests/devices/graph_cuda_test.cpp - what a function enqueues on a CUDA device is one graph from its second run for
-// known shapes on, with the bits of a run without graphs.
+// tests/devices/graph_cuda_test.cpp - from its second run for known shapes on, a function enqueues one graph on a CUDA
+// device, with the bits of a run without graphs.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 #include <kassette/stream.h>

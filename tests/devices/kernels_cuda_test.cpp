@@ -1,6 +1,6 @@
 // tests/devices/kernels_cuda_test.cpp - reductions, softmax, scans, draws and decoding on a CUDA device at sizes where
-// their kernels change what a thread does: ends of packs, warps, blocks and parts. With a GPU on it, without one on the
-// emulated device.
+// their kernels change what a thread does: ends of packs, warps, blocks and parts. Runs on a GPU or, without one, on
+// the emulated device.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/testing.h>

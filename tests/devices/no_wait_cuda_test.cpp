@@ -1,5 +1,5 @@
-// tests/devices/no_wait_cuda_test.cpp - ops on a CUDA device do not wait for it; what they find wrong with values is
-// said at the next wait.
+// tests/devices/no_wait_cuda_test.cpp - ops on a CUDA device do not wait for it; errors that they find in values are
+// reported at the next wait.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/runtime.h>

@@ -59,7 +59,7 @@ Operands operands(const Product& s, const char* dtype, bool turn_x, bool turn_y,
   return o;
 }
 
-/// By the definition: each sum, and the sum of what it is made of without signs.
+/// By the definition: each sum, and the sum of the absolute values of its terms.
 void define(const Product& s, const Operands& o, std::vector<double>* sums, std::vector<double>* sizes) {
   for (std::int64_t p = 0; p < s.batch; ++p)
     for (std::int64_t i = 0; i < s.m; ++i)

@@ -1,5 +1,4 @@
-// tests/devices/sparse_cuda_test.cpp - sparse tensors whose values are on a CUDA device. The sweeps do the small
-// shapes.
+// tests/devices/sparse_cuda_test.cpp - sparse tensors whose values are on a CUDA device. The sweeps cover small shapes.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/runtime.h>

@@ -1,5 +1,5 @@
-// tests/devices/streams_test.cpp - streams of CUDA devices, pinned memory, copies between devices, what a caller of
-// ours finds current, and numbers that are made on a device.
+// tests/devices/streams_test.cpp - streams of CUDA devices, pinned memory, copies between devices, which device is
+// current for a caller of the library, and numbers that are made on a device.
 #include <kassette/backend.h>
 #include <kassette/borrow.h>
 #include <kassette/dlpack.h>

@@ -16,8 +16,8 @@ struct Scope {
   bool closed = false;  // in a body with arguments: what those were computed from is not seen
 };
 
-/// Whether each result of a loop's body differs from step to step. What does not is computed outside, once. The last
-/// arguments may be constants.
+/// Whether each result of a loop's body differs from step to step. A result that does not is computed once, outside of
+/// the loop. The last arguments may be constants.
 bool varies(const Block& b, int constants) {
   std::set<int> varying;
   int at = b.first;
@@ -115,7 +115,7 @@ class Drawer {
   }
   const Type& type(const Scope& s, int v) { return s.types[static_cast<std::size_t>(v)]; }
 
-  /// Whether a value of that type is too much for a program that is played a hundred times.
+  /// Whether a value of that type is too large for a program that is run a hundred times.
   bool large(const Type& t) const {
     std::int64_t n = 1;
     for (int d : t)
@@ -320,7 +320,7 @@ class Drawer {
     add(b, s, {Kind::conv, {v, w}, {}}, {r});
     add_bias(b, s, r);
   }
-  /// Behind a product: a bias and perhaps a relu, or what keeps values small.
+  /// After a product: a bias and perhaps a relu, or an op that keeps values small.
   void add_bias(Block& b, Scope& s, const Type& r) {
     const int product = static_cast<int>(s.types.size()) - 1;
     const int row = find(s, [&](const Type& o) { return o.size() == 1 && o[0] == r.back(); });
@@ -347,7 +347,7 @@ class Drawer {
     add_bias(b, s, r);
   }
 
-  /// A block whose result has that type: what it makes, brought there.
+  /// A block whose result has that type: one of the block's own values is brought to it.
   Block draw_block(const Scope& outer, const std::vector<Type>& arguments, int n, const Type& wanted) {
     Scope s = outer;
     s.depth += 1;
@@ -395,7 +395,7 @@ class Drawer {
     add(b, s, std::move(i), {t});
   }
 
-  /// Values that have an axis 0 of one size to go along.
+  /// Values with an axis 0 of the same size, to loop over.
   std::vector<int> draw_elements(const Scope& s, int most, int wanted = -1) {
     const int first =
         wanted >= 0 ? wanted : find(s, [](const Type& o) { return !o.empty() && o[0] != 1 && o[0] <= 5; });
@@ -590,7 +590,7 @@ class Drawer {
     add(b, s, std::move(i), made);
   }
 
-  /// -2: as it is, else what checkpoint_steps is given.
+  /// -2: without checkpoints; otherwise the argument of checkpoint_steps.
   int checkpoint() { return chance(5) ? below(4) : -2; }
 
   void draw_change(const Scope& s) {

@@ -13,7 +13,7 @@ using Sizes = std::vector<std::int64_t>;
 
 Name name_of(const char* text) { return text ? Name(text) : Name(K::None); }
 
-/// An image of some axes of space and how it is convolved.
+/// An image with some axes of space, and how it is convolved.
 struct Image {
   int x;
   DType dtype;
@@ -23,7 +23,7 @@ struct Image {
   std::int64_t channels;
 };
 
-/// A number for each axis, or one for all; at times neither.
+/// A number for each axis, or one for all axes; sometimes neither.
 Sizes for_each_axis(Arguments& a, int axes, int most) {
   if (a.random.one_in(15)) return a.sizes();
   Sizes list;

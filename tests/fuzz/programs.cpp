@@ -68,7 +68,7 @@ void write(std::ostream& os, const Block& b, int indent, const std::set<int>& al
 
 bool is_copy(const Instruction& i) { return i.kind == Kind::unary && i.numbers[0] == 11; }
 
-/// Goes on to the k-th instruction from here, 0 being the next.
+/// Advances to the k-th instruction from here; 0 is the next one.
 bool replace(Block& b, std::vector<Type> types, int& k) {
   types.resize(static_cast<std::size_t>(b.first));
   types.insert(types.end(), b.arguments.begin(), b.arguments.end());

@@ -1,7 +1,7 @@
 // tests/fuzz/random_calls.cpp - calls K functions at random for some seconds:
-// `kassette_random_calls [seconds [seed [how many]]]`. Nothing but an Error comes out of them, or what a callable
-// throws; played by a function they give what they give at once. A finding is printed with the seed of its call:
-// `kassette_random_calls 0 SEED 1` makes that one again, and only that.
+// `kassette_random_calls [seconds [seed [how many]]]`. They may throw only an Error, or what a callable throws;
+// replayed by a function they give the same results as eagerly. A finding is printed with the seed of its call:
+// `kassette_random_calls 0 SEED 1` repeats only that call.
 #include <kassette/backend.h>
 #include <kassette/print.h>
 #include <kassette/runtime.h>
@@ -32,7 +32,7 @@ constexpr std::int64_t kMemory = 64 << 20;  // bytes of all tensors
 constexpr int kLongest = 30;                // seconds of one call, of the processor's: a machine may be busy
 constexpr unsigned kPatience = 600;         // and of the clock
 
-/// What the alarm and a fatal signal say before the process ends.
+/// The message that the alarm or a fatal signal writes before the process ends.
 char now[4096];
 
 void say_where(int signal) {
@@ -46,7 +46,7 @@ void say_where(int signal) {
   raise(signal);
 }
 
-/// What came of a call: values, or the first line of what was thrown.
+/// The outcome of a call: values, or the first line of what was thrown.
 struct Outcome {
   Tensors values;
   std::string thrown;
@@ -102,15 +102,16 @@ bool same(const Tensor& a, const Tensor& b) {
          a.shape() == b.shape();
 }
 
-/// What a function of placeholders that know less may refuse while it is made.
+/// Whether a message has one of these words: for errors that a function of placeholders with unknown sizes may throw
+/// while it is made.
 bool has_one_of(const std::string& said, std::initializer_list<const char*> words) {
   for (const char* w : words)
     if (said.find(w) != std::string::npos) return true;
   return false;
 }
-/// What a function cannot say as the eager call does: a fold of one element and an rnn of no steps play no step, which
-/// eagerly tells the shape; indices whose rank is unknown are not a vector; sizes beyond int32 are no numbers of a
-/// tensor where a shape is folded.
+/// Whether a function cannot report an error as the eager call does: a fold of one element and an rnn of no steps run
+/// no step, which eagerly tells the shape; indices of unknown rank are not a vector; sizes beyond int32 do not fit the
+/// tensor to which a shape is folded.
 bool differs_by_nature(const Call& call, const std::string& said) {
   const Shape shape = call.in[0].shape();
   const bool no_step = (call.text.compare(0, 4, "fold") == 0 && shape.rank() > 0 && shape[0] <= 1) ||
@@ -122,7 +123,7 @@ bool asks_for_more(const std::string& said) {
   return has_one_of(said, {"known", "declare", "None", "(...)", "placeholder"});
 }
 
-/// The same tensor may be given twice: so may its placeholder.
+/// The same tensor may be passed twice, and then so is its placeholder.
 std::int64_t first_use(const Tensors& in, const Tensor& x) {
   std::int64_t i = 0;
   while (Access::impl(in[i]) != Access::impl(x)) ++i;
@@ -137,7 +138,7 @@ Tensors once(const Tensors& list, const Tensors& places) {
   return found;
 }
 
-/// Empty, or what is wrong.
+/// What is wrong; empty if nothing is.
 std::string replayed(const Call& call, const Outcome& eager, Knows knows, Random& r) {
   Tensors xs;
   for (const Tensor& x : call.in) {

@@ -1,9 +1,9 @@
-// tests/fuzz/random_programs.cpp - plays programs drawn at random in every way there is: `kassette_random_programs
-// [seconds [seed [how many]]]`. What one way gives another gives to the bit, the sign of zero apart; second gradients
-// are within 1e-10 of the largest, and some gradients are held against finite differences. A finding is printed with
-// the seed of its program: `kassette_random_programs 0 SEED 1` plays that one again, and only that; with a text behind
-// it, a smaller program is looked for that has a finding with that text. One piece: each way of playing a program is
-// compared with the others.
+// tests/fuzz/random_programs.cpp - runs random programs in every way there is: `kassette_random_programs [seconds [seed
+// [how many]]]`. All ways give the same bits, except for the sign of zero; second gradients are within 1e-10 of the
+// largest, and some gradients are compared with finite differences. A finding is printed with the seed of its program:
+// `kassette_random_programs 0 SEED 1` runs only that program again; with a text after that, it looks for a smaller
+// program that has a finding with that text. This file is one piece: each way of playing a program is compared with the
+// others.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/print.h>
@@ -44,13 +44,14 @@ void say_where(int signal) {
   raise(signal);
 }
 
-/// What came of a way to play: results, gradients, second gradients and what the weights are then, or what was thrown.
+/// The outcome of one way to run a program: results, gradients, second gradients and what the weights are then, or what
+/// was thrown.
 struct Outcome {
   Tensors results, first, second, weights;
   std::string error;
 };
 
-/// Without what only a replay says: which step of which loop it was.
+/// The message without the part that only a replay adds: which step of which loop it was.
 std::string without_steps(std::string message) {
   for (std::size_t at; (at = message.rfind(" (step ")) != std::string::npos;) message.erase(at);
   return message;
@@ -79,7 +80,7 @@ Tensors variables_of(const Program& p, const Tensors& values) {
   return all;
 }
 
-/// What the second gradients are of.
+/// The function of which second gradients are taken.
 Tensor penalty_of(const Tensors& gradients) {
   Tensor sum;
   for (const Tensor& g : gradients)
@@ -94,7 +95,7 @@ std::vector<double> doubles(const Tensor& t) {
 
 constexpr const char *kRefused = "no memory", *kNoMemoryToSayIt = "kassette: out of memory";
 
-/// How deep: values, gradients, second gradients.
+/// How many orders to compute: values, gradients, second gradients.
 enum Depth : int { kValues, kFirst, kSecond };
 
 /// `released`: nobody but the pass holds the loss, and the weights change before it, perhaps, and before its gradients
@@ -147,7 +148,7 @@ Outcome eagerly(const Program& p, const Tensors& values, Depth depth, bool expan
   });
 }
 
-/// A function of a program, with what it gives taken apart.
+/// A function of a program, whose results are split into their parts.
 class Made {
  public:
   struct How {
@@ -161,7 +162,7 @@ class Made {
       return 0;
     })();
   }
-  /// `refused`: that allocation fails, the first for 1; 0: none.
+  /// `refused`: the number of the allocation that fails, from 1; 0: none.
   Outcome call(const Tensors& values, std::int64_t refused = 0) const {
     return outcome_of([&](Outcome& o) {
       set_weights(values);
@@ -281,8 +282,8 @@ class Made {
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-/// Where two lists differ, or nothing. `within`: of the largest, 0 for the same bits. A gradient that is missing is
-/// zeros.
+/// Where two lists differ; empty if they do not. `within`: the tolerance relative to the largest element; 0 for the
+/// same bits. A missing gradient counts as zeros.
 std::string difference(const char* what, const Tensors& got, const Tensors& wanted, double within) {
   const bool gradient = std::strstr(what, "gradient");
   if (got.size() == 0 || wanted.size() == 0) return "";  // not asked for
@@ -345,9 +346,9 @@ std::string named(const Made::How& how) {
          (how.nested ? ", inside a function" : "");
 }
 
-/// Fast paths are taken where they are worth it, for anything, or not at all.
+/// When fast paths are taken: if they are worth it, always, or never.
 enum Paths : int { kUsual, kEverywhere, kNowhere };
-/// What is set while a program is played.
+/// The settings while a program is run.
 struct Setting {
   int threads;
   Paths paths;
@@ -458,8 +459,8 @@ class Ways {
   }
 
  private:
-  /// What the first functions gave: of known and unknown sizes and of any rank; of gradients, of second ones, and
-  /// without fast paths.
+  /// The results of the first functions: with known and unknown sizes and any rank; of gradients, of second gradients,
+  /// and without fast paths.
   struct Firsts {
     Outcome of[3][3];
   };
@@ -567,7 +568,7 @@ std::vector<std::string> findings_of(const Program& p, bool smooth) {
   }
 }
 
-/// A smaller program with a finding that has that text in it.
+/// A smaller program with a finding that contains that text.
 Program smaller(Program p, bool smooth, const std::string& text) {
   auto has = [&](const Program& q) {
     const std::vector<std::string> all = findings_of(q, smooth);

@@ -32,8 +32,8 @@ inline std::string touch(const NamedTensors& list) {
   return wrong;
 }
 
-/// The memory that no reader may exceed: twice max_bytes, or what a file of this size can unpack and expand to (one bit
-/// of a palette image becomes four bytes), plus some for small blocks.
+/// The limit of memory for every reader: twice max_bytes, or the size to which a file of this size can be unpacked and
+/// expanded (one bit of a palette image becomes four bytes), plus some for small blocks.
 inline constexpr std::int64_t kMaxBytes = 32 << 20;
 inline std::int64_t memory_allowed(std::size_t size) {
   return std::min(static_cast<std::int64_t>(size) * 1032 * 32, 2 * kMaxBytes) + (4 << 20);

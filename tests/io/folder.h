@@ -95,7 +95,7 @@ bool within([[maybe_unused]] std::int64_t bytes, F&& f) {
 }
 
 /// The path of a file written by NumPy, safetensors or Pillow, in tests/data/files or, if set, in the folder
-/// KASSETTE_FILES, where they are written anew.
+/// KASSETTE_FILES, into which they have just been written.
 inline std::string foreign(const std::string& name) {
   const char* folder = std::getenv("KASSETTE_FILES");
   return (folder ? std::filesystem::path(folder) : kSourceTree / "tests/data/files") / name;

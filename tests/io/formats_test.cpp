@@ -32,7 +32,7 @@ std::string csv_error(const std::string& text, const LoadCsvOptions& options = {
 }
 std::vector<double> row(std::initializer_list<double> v) { return v; }
 
-/// What make.py puts at (y, x, c) of its pictures.
+/// The sample that make.py writes at (y, x, c) of its pictures.
 int sample(int y, int x, int c, int bits) { return (y * 53 + x * 29 + c * 71 + (y * x << 8)) % (1 << bits); }
 void check_picture(const std::string& name, int channels, int bits) {
   INFO(name);

@@ -1,5 +1,5 @@
-// tests/io/numpy_header_test.cpp - headers of npy files as the format's specification has them, and as Python would
-// read them.
+// tests/io/numpy_header_test.cpp - headers of npy files, as the specification of the format demands them and as Python
+// reads them.
 #include <kassette/backend.h>
 #include <kassette/io.h>
 

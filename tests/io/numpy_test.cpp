@@ -1,4 +1,4 @@
-// tests/io/numpy_test.cpp - npy and npz: what NumPy wrote, our own files back, and files that lie.
+// tests/io/numpy_test.cpp - npy and npz: files from NumPy, our own files read back, and files with false contents.
 #include <kassette/io.h>
 
 #include <fcntl.h>

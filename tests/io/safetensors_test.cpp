@@ -1,4 +1,5 @@
-// tests/io/safetensors_test.cpp - safetensors: what its own package wrote, our own files back, and headers that lie.
+// tests/io/safetensors_test.cpp - safetensors: files from its own package, our own files read back, and headers with
+// false contents.
 #include <kassette/io.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // tests/memory/failing_memory.cpp - the n-th allocation fails, for each n until the call succeeds: in a process that
-// has done nothing before, and in one that has done the same before. Nothing ends the process or hangs; what comes out
-// is a MemoryError or a std::bad_alloc, nothing has changed, and the same call made again gives the same bits.
+// has done nothing before, and in one that has done the same before. The process must not end or hang: a MemoryError or
+// a std::bad_alloc is thrown, nothing has changed, and the same call made again gives the same bits.
 #include <kassette/backend.h>
 #include <kassette/io.h>
 #include <kassette/runtime.h>
@@ -41,7 +41,7 @@ Bits bits(const Tensors& ts) {
   return all;
 }
 
-/// One allocation fails, so the second time succeeds; where all fail from then on, what it threw.
+/// One allocation fails, so that the second attempt succeeds; if all fail from then on, throws what f threw.
 template <class F>
 auto until_it_succeeds(F f) {
   try {
@@ -352,7 +352,7 @@ void report(const Scenario& s, const char* how, std::int64_t n, const std::strin
   ++wrongs;
 }
 
-/// Every n in a child of its own: nothing of the library has run here before.
+/// Every n runs in a child process of its own, in which nothing of the library has run before.
 void cold(const Scenario& s, bool ever_after) {
   const char* how = ever_after ? "cold, all that follow too" : "cold";
   std::int64_t n = 1;
@@ -402,7 +402,7 @@ void warm(const Scenario& s) {
   if (std::string what = died(status); !what.empty()) report(s, "warm", 0, what);
 }
 
-/// Address space is short: OpenBLAS, which tries for ever, is not asked.
+/// Address space is limited; OpenBLAS is not used, as it would retry for ever.
 void short_of_space() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   int status = in_child([] {

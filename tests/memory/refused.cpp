@@ -1,4 +1,4 @@
-// tests/memory/refused.cpp - allocations that fail: of this program, which wraps malloc and its like.
+// tests/memory/refused.cpp - makes allocations of this program fail, which wraps malloc and similar functions.
 #include "tests/memory/refused.h"
 
 #include <sys/mman.h>

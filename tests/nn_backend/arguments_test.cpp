@@ -1,4 +1,4 @@
-// tests/nn_backend/arguments_test.cpp - what stands where a tensor, a shape, a name or a branch is expected.
+// tests/nn_backend/arguments_test.cpp - what can be passed as a tensor, a shape, a name or a branch.
 #include <kassette/backend.h>
 #include <kassette/io.h>
 

@@ -1,4 +1,5 @@
-// tests/nn_backend/config_test.cpp - configuration values, names, learning phase, and what is eager or symbolic.
+// tests/nn_backend/config_test.cpp - configuration values, names, the learning phase, and what runs eagerly or is
+// symbolic.
 #include <kassette/backend.h>
 
 #include <sstream>

@@ -1,5 +1,5 @@
-// tests/nn_backend/conventions_test.cpp - what holds for all functions: dtypes, broadcasting, axes, names, operators,
-// errors.
+// tests/nn_backend/conventions_test.cpp - rules that hold for all functions: dtypes, broadcasting, axes, names,
+// operators, errors.
 #include <kassette/backend.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// tests/nn_backend/convolution_gradient_test.cpp - gradients of the convolution family by all inputs against central
-// differences in float64: of the first and the second order, and where values are products of more than two tensors of
-// the third.
+// tests/nn_backend/convolution_gradient_test.cpp - gradients of the convolution family with respect to all inputs
+// against central differences in float64: of first and second order, and of third order if values are products of more
+// than two tensors.
 #include <kassette/testing.h>
 
 #include <set>
@@ -16,7 +16,7 @@ using namespace kassette::test;
 
 namespace {
 
-/// Numbers all of which are at least 0.01 apart, so that no step of the differences changes which is the greatest.
+/// Numbers that are at least 0.01 apart, so that no step of the differences changes which of them is the largest.
 Tensor apart(const std::vector<std::int64_t>& shape) {
   std::int64_t n = 1;
   for (std::int64_t d : shape) n *= d;

@@ -17,8 +17,8 @@ struct RefAxis {
   Size n = 1, size = 1, stride = 1, dilation = 1, out = 1, before = 0;
 
   Size extent() const { return (size - 1) * dilation + 1; }
-  /// `same` pads both sides, the odd element behind; `causal` all in front. `valid` makes n at least as large as the
-  /// window.
+  /// `same` pads both sides, with the odd element at the end; `causal` pads only the beginning. `valid` makes n at
+  /// least as large as the window.
   void set(Size elements, const std::string& padding) {
     n = elements;
     if (padding == "valid") {
@@ -53,7 +53,7 @@ struct RefWindows {
   std::size_t in_at(Size image, Size point, Size c) const { return at(image, point, c, in_points(), c_in); }
   std::size_t out_at(Size image, Size point, Size c) const { return at(image, point, c, out_points(), c_out); }
 
-  /// f(image, point of the result, tap, point of the input), for all taps that stand on an element, the taps of a
+  /// f(image, point of the result, tap, point of the input), for all taps that lie on an element, with the taps of a
   /// window in row-major order.
   template <class F>
   void each(F f) const {
@@ -200,8 +200,8 @@ inline RefResult ref_avg_pool(const RefWindows& g, const List& x, const List& dy
   return r;
 }
 
-/// Result i of an axis is at position i / stride of n elements; bilinear interpolates, otherwise the element before is
-/// taken. g.axis[].stride are the factors, g.axis[].out the sizes of the result.
+/// Result i of an axis is at position i / stride of n elements; bilinear interpolates, otherwise the element before
+/// that position is used. g.axis[].stride are the factors, g.axis[].out the sizes of the result.
 inline RefResult ref_resize(const RefWindows& g, bool bilinear, const List& x, const List& dy) {
   RefResult r{zeros(dy), {zeros(x)}};
   for (Size image = 0; image < g.batch; ++image)

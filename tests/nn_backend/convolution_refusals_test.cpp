@@ -1,6 +1,6 @@
-// tests/nn_backend/convolution_refusals_test.cpp - what the convolution family refuses: one line that begins with the
-// function's name and says which shapes, the same eagerly, on placeholders and where sizes become known in a call only;
-// and nothing has changed.
+// tests/nn_backend/convolution_refusals_test.cpp - calls that the convolution family refuses: the error is one line
+// that begins with the function's name and shows the shapes, and is the same eagerly, on placeholders, and if sizes
+// become known only in a call; nothing has changed afterwards.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 
@@ -177,7 +177,7 @@ const Refused kOutputShapes[] = {
     {"conv3d_transpose", {k3, {2, 2, 2, 4, 3}}, {"(2, 10, 12, 8, 3)", "4 channels"}, ON { return K::conv3d_transpose(X, W, {2, 10, 12, 8, 3}, 2, "same"); }},
 };
 
-/// Sizes whose product is too large. What has them is empty: a batch of 0.
+/// Sizes whose product is too large. Tensors with such sizes are empty: their batch is 0.
 const Refused kOverflows[] = {
     {"resize_images", {k2}, {"too large"}, ON { return K::resize_images(X, 1 << 30, 1 << 30, "channels_last", "bilinear"); }},
     {"resize_images", {{0, 5, 6, 3}}, {"too large"}, ON { return K::resize_images(X, 1 << 30, 1 << 30, "channels_last"); }},

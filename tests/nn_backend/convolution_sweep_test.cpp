@@ -42,7 +42,7 @@ class Dice {
   std::mt19937 random_;
 };
 
-/// A call of the family, drawn from a seed, with its inputs and what its definition gives.
+/// A call of the family, drawn from a seed, with its inputs and the result by its definition.
 struct Problem {
   Kind kind;
   RefWindows g;
@@ -246,7 +246,7 @@ double apart(const Problem& p, const Tensor& got, const List& expected, bool exa
   return most / size / (tolerance * p.loose);
 }
 
-/// What is wrong with what was computed, or nothing.
+/// What is wrong with the computed results; empty if nothing is.
 std::string wrong(const Problem& p, const Tensors& got) {
   const bool exact = p.kind == Kind::max_pool || p.kind == Kind::nearest;
   if (got[0].shape() != p.dy.shape() || got[0].dtype() != p.dtype)
@@ -280,7 +280,7 @@ ConvLimits small_limits(unsigned seed) {
   return limits;
 }
 
-/// How many geometries went each way.
+/// How many geometries used each algorithm.
 class Ways {
  public:
   void saw(const Problem& p, const std::string& path) {

@@ -1,5 +1,5 @@
-// tests/nn_backend/corners_test.cpp - corners of the K functions that mutants survived in (tests/mutation), each by its
-// definition.
+// tests/nn_backend/corners_test.cpp - corner cases of the K functions in which mutants survived (tests/mutation), each
+// checked by its definition.
 #include <kassette/backend.h>
 #include <kassette/testing.h>
 

@@ -1,5 +1,5 @@
-// tests/nn_backend/ctc_decode_test.cpp - reading labels out of scores: against TensorFlow, and against all labels one
-// by one.
+// tests/nn_backend/ctc_decode_test.cpp - reading labels from scores: against TensorFlow, and against an enumeration of
+// all labels.
 #include <kassette/error.h>
 #include <kassette/runtime.h>
 #include <kassette/testing.h>

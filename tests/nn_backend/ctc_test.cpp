@@ -1,4 +1,4 @@
-// tests/nn_backend/ctc_test.cpp - the CTC loss: against all alignments one by one, TensorFlow, PyTorch, central
+// tests/nn_backend/ctc_test.cpp - the CTC loss: against an enumeration of all alignments, TensorFlow, PyTorch, central
 // differences.
 #include <kassette/error.h>
 #include <kassette/runtime.h>
@@ -30,7 +30,7 @@ double cost_of(const Ints& label, const Tensor& y, int steps) {
   return K::ctc_batch_cost(ids, y, column({steps}), column({static_cast<int>(label.size())})).item<double>();
 }
 
-/// What an alignment says: repeats merged, then blanks dropped.
+/// The label of an alignment: repeats are merged, then blanks dropped.
 Ints read(const Ints& path, int blank) {
   Ints label;
   for (std::size_t t = 0; t < path.size(); ++t)
@@ -48,7 +48,7 @@ void for_each_path(int steps, int classes, F&& f) {
     if (t == path.size()) return;
   }
 }
-/// -log of the sum of the probabilities of all alignments that say `label`, y (1, steps, classes).
+/// -log of the sum of the probabilities of all alignments of `label`, y (1, steps, classes).
 long double by_enumeration(const Ints& label, const Tensor& y, int steps, int classes) {
   auto v = y.to_vector<double>();
   auto at = [&](int t, int k) {

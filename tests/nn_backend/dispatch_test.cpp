@@ -1,4 +1,5 @@
-// tests/nn_backend/dispatch_test.cpp - every K function and operator goes to an external backend where one is in use.
+// tests/nn_backend/dispatch_test.cpp - every K function and operator is passed on to an external backend if one is in
+// use.
 #include <kassette/backend.h>
 #include <kassette/engine.h>
 
@@ -25,7 +26,7 @@ namespace {
 using Texts = std::vector<std::string>;
 Texts reached, boxed;
 
-/// A backend that offers every name, notes which was asked for and with what, and answers nothing.
+/// A backend that has a function of every name, notes which was called and with which arguments, and returns nothing.
 struct Recorder {
   Recorder() {
     reached.clear();

@@ -1,5 +1,5 @@
-// tests/nn_backend/documents_test.cpp - every example of the five documents, line by line, with what the page prints.
-// The Keras objects in them (Input, Dense) are the least that makes an example true. Their NumPy code is in
+// tests/nn_backend/documents_test.cpp - every example of the five documents, line by line, with the output that the
+// page prints. The Keras objects in them (Input, Dense) have only what the examples need. Their NumPy code is in
 // reference_test.
 #include <kassette/backend.h>
 
@@ -22,7 +22,7 @@ Tensor np_random(const kassette::Dims& shape) { return K::random_uniform(shape, 
 /// np.array([[1, 2], [3, 4]])
 Tensor np_array() { return K::constant({{1, 2}, {3, 4}}, "int64"); }
 
-/// The settings that an example changes are as they were, and counters begin again.
+/// Restores the settings that an example changes, and resets the counters.
 struct Settings : kassette::test::SettingsScope {
   ~Settings() { K::clear_session(); }
 };

@@ -1,4 +1,4 @@
-// tests/nn_backend/elementwise_gradient_test.cpp - gradients at kinks, ties and infinities. The sweeps do the smooth
+// tests/nn_backend/elementwise_gradient_test.cpp - gradients at kinks, ties and infinities. The sweeps cover the smooth
 // rest.
 #include <kassette/backend.h>
 

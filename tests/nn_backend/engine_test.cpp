@@ -1,4 +1,4 @@
-// tests/nn_backend/engine_test.cpp - backends of others: what they get, what they may answer, how they fail.
+// tests/nn_backend/engine_test.cpp - external backends: what they get, what they may return, how they fail.
 #include <kassette/backend.h>
 #include <kassette/engine.h>
 

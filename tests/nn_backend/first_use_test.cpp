@@ -1,4 +1,4 @@
-// tests/nn_backend/first_use_test.cpp - whatever a program does first, it finds the settings of keras.json.
+// tests/nn_backend/first_use_test.cpp - whatever a program calls first, the settings of keras.json are in effect.
 #include <kassette/backend.h>
 #include <kassette/inspect.h>
 #include <kassette/dlpack.h>
@@ -124,8 +124,8 @@ const FirstUse kFirstUses[] = {
 };
 // clang-format on
 
-/// The use of that number in a process of its own, whose output goes to a file; returns its status, 0 where all was
-/// well.
+/// Runs the use of that number in a process of its own, with its output written to a file, and returns the exit status,
+/// which is 0 if there was no error.
 int run_alone(std::size_t i, const std::string& folder, const std::string& output) {
   Environment number("KASSETTE_FIRST_USE", std::to_string(i).c_str()),
       where("KASSETTE_FIRST_USE_FOLDER", folder.c_str());

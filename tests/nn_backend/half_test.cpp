@@ -49,7 +49,7 @@ struct Row {
   std::function<Tensors(const Tensors&)> f;
 };
 
-/// Of x and dy, which have several times the elements that one thread converts at once, and a rest.
+/// x and dy have several times as many elements as one thread converts at once, and a remainder.
 const Row kRows[] = {
     {"normalize_batch_in_training, channels last",
      [](const Tensors& in) {

@@ -47,7 +47,7 @@ std::string shown(const T& v) {
 /// Standard output or error as a terminal of 40 x 12 whose text can be read.
 class PseudoTerminal {
  public:
-  /// Whether the machine has one: a bare chroot does not.
+  /// Whether the machine has a terminal device: a bare chroot does not.
   static bool there_is() {
     const int master = posix_openpt(O_RDWR | O_NOCTTY);
     const bool good = master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0 && ptsname(master) &&

@@ -1,5 +1,5 @@
 // tests/nn_backend/keras_cases_test.cpp - parity: values, gradients, errors and static shapes of tf.keras.backend,
-// which tests/data/keras_cases/make.py asked, over the families of plain tensor functions and loops of them.
+// as recorded by tests/data/keras_cases/make.py, for plain tensor functions and for loops of them.
 #include <kassette/testing.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ using namespace kassette::test;
 
 namespace {
 
-/// Where K differs from TensorFlow 2.15, and what K has; the case of each is in the file, and is checked to differ.
+/// Where K differs from TensorFlow 2.15, and what K returns; each case is in the file, and is checked to differ.
 const std::map<std::string, const char*> kNotes = {
     {"a_batch_dot_that_tensorflow_takes", "one axis of each operand, never that of the batch"},
     {"arithmetic_of_bool", "numbers only"},

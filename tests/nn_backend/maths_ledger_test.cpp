@@ -1,5 +1,6 @@
 // tests/nn_backend/maths_ledger_test.cpp - where the engines of the documents disagree, and
-// what else holds for all functions of a family: linear algebra, reductions, elementwise, shapes, activations, losses.
+// other rules that hold for all functions of a family: linear algebra, reductions, elementwise, shapes, activations,
+// losses.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 

@@ -1,4 +1,4 @@
-// tests/nn_backend/no_gradient_test.cpp - what is computed inside K::no_gradient has no history.
+// tests/nn_backend/no_gradient_test.cpp - tensors computed inside K::no_gradient have no history.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 

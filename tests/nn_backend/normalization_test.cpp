@@ -89,7 +89,7 @@ struct Slow {
   }
 };
 
-/// How far `got` is off, in units of the largest element, which is at least `most`.
+/// The error of `got`, relative to the largest element, or to `most` if that is larger.
 std::string off(const Tensor& got, const List& expected, double tolerance, double most = 1e-30) {
   List v = got.to_vector<double>();
   if (v.size() != expected.size()) return "another size";

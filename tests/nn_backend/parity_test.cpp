@@ -1,6 +1,6 @@
 // tests/nn_backend/parity_test.cpp - docs/parity.md: the 153 functions of Keras' backend, what is declared here, where
 // it is tested. Its index is tests/data/parity.tsv, the rest is read from the headers and tests. `kassette_tests
-// "[.parity_page]"` writes the page; the other test holds it against the headers.
+// "[.parity_page]"` writes the page; the other test compares it with the headers.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -158,7 +158,7 @@ Strings named_tests(const std::string& line) {
 struct Entry {
   std::string number, function, group, keras, note;
 };
-/// A K function's name here: words of C++ have an underscore behind them.
+/// A K function's name here: keywords of C++ get an underscore at the end.
 std::string name_here(const std::string& name) { return name == "switch" ? "switch_" : name; }
 /// What the file lists, then the functions that a header declares beside those.
 std::vector<Entry> index() {

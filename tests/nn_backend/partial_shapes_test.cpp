@@ -1,5 +1,6 @@
-// tests/nn_backend/partial_shapes_test.cpp - shapes that only a call knows: shape(x) and size(x) as tensors wherever a
-// shape is taken, static shapes as far as they are known, replay at several sizes, gradients through them.
+// tests/nn_backend/partial_shapes_test.cpp - shapes that become known only in a call: shape(x) and size(x) as tensors
+// wherever a shape is an argument, static shapes as far as they are known, replay at several sizes, gradients through
+// them.
 #include <kassette/testing.h>
 
 #include <cmath>

@@ -19,7 +19,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// What is printed while it lives.
+/// Collects what is printed while it lives.
 struct Caught {
   Lines lines;
   test::PrintsTo sink{[this](const char* line) { lines.push_back(line); }};

@@ -1,6 +1,6 @@
-// tests/nn_backend/program_cases_test.cpp - programs made by chance, with loops, maps and branches in one another:
-// their values, first and second gradients are TensorFlow's (tests/data/keras_cases/programs.py), eagerly, with
-// checkpoints, on placeholders and on variables.
+// tests/nn_backend/program_cases_test.cpp - random programs, with nested loops, maps and branches: their values, first
+// and second gradients are TensorFlow's (tests/data/keras_cases/programs.py), eagerly, with checkpoints, on
+// placeholders and on variables.
 #include <kassette/testing.h>
 
 #include <cstdlib>
@@ -215,7 +215,7 @@ Tensors gradients_of(const Tensor& y, const Tensors& in, const KerasCase& c) {
   return joined(first, K::gradients(total, in));
 }
 
-/// What differs from the file, or nothing. Where no path is, a loop may give zeros.
+/// What differs from the file; empty if nothing does. A loop may give zeros if there is no path.
 std::string difference(const Tensor& y, const Tensors& gradients, const KerasCase& c) {
   testing::Tolerance tolerance;
   tolerance.rtol = 1e-8;

@@ -1,4 +1,4 @@
-// tests/nn_backend/reductions_test.cpp - reductions and scans: values, dtypes, NaN, nothing, axes that are wrong.
+// tests/nn_backend/reductions_test.cpp - reductions and scans: values, dtypes, NaN, empty tensors, wrong axes.
 #include <kassette/backend.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// tests/nn_backend/replay_refusals_test.cpp - what is an error at once is one, in the same words, where a function
-// learns the shapes.
+// tests/nn_backend/replay_refusals_test.cpp - an error of an eager call is also thrown, with the same words, by a
+// function that learns the shapes only in a call.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 

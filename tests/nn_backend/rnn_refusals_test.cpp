@@ -1,5 +1,5 @@
-// tests/nn_backend/rnn_refusals_test.cpp - what rnn, map_fn, folds and switch_ refuse, in the same words eagerly and
-// recorded, and that a call that throws leaves nothing.
+// tests/nn_backend/rnn_refusals_test.cpp - calls that rnn, map_fn, folds and switch_ refuse, with the same words
+// eagerly and when recorded; a call that throws leaves nothing behind.
 #include <kassette/backend.h>
 
 #include <functional>

@@ -1,4 +1,5 @@
-// tests/nn_backend/rnn_torture_test.cpp - everything the tape carries at once, around a masked rnn over unknown time.
+// tests/nn_backend/rnn_torture_test.cpp - everything that the tape can record at once, around a masked rnn over an
+// unknown number of times.
 #include "tests/torture.h"
 
 namespace K = kassette::backend;

@@ -1,5 +1,5 @@
-// tests/nn_backend/settings_test.cpp - keras.json: where it is, what is read and written, what is refused, and the
-// backend that it names.
+// tests/nn_backend/settings_test.cpp - keras.json: where it is, what is read, written and refused, and the backend that
+// it names.
 #include <kassette/backend.h>
 
 #include <sys/stat.h>
@@ -67,7 +67,8 @@ void check_defaults() {
   CHECK(K::image_data_format() == "channels_last");
 }
 
-/// What Python's json makes of a file, `asked` of it as c, or "no python3".
+/// The output of the Python expression `asked`, in which c is what Python's json reads from the file; "no python3" if
+/// there is no Python.
 std::string python(const fs::path& file, const std::string& asked) {
   std::string command =
       "python3 -c 'import json,sys; c=json.load(open(sys.argv[1])); print(" + asked + ")' '" + file.string() + "' 2>&1";

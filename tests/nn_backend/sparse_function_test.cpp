@@ -1,5 +1,5 @@
-// tests/nn_backend/sparse_function_test.cpp - sparse placeholders: feeding, playing and what control flow makes of
-// them.
+// tests/nn_backend/sparse_function_test.cpp - sparse placeholders: feeding them, replaying functions of them, and using
+// them in control flow.
 #include <kassette/backend.h>
 #include <kassette/testing.h>
 

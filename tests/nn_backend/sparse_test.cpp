@@ -19,7 +19,7 @@ using Vec = std::vector<double>;
 
 namespace {
 
-/// Random entries of a matrix, some of them listed twice, in no order; and the dense matrix, added up here.
+/// Random entries of a matrix, some of them listed twice, in random order; and the dense matrix, summed here.
 struct Entries {
   int rows, cols;
   std::vector<std::int64_t> indices;

@@ -14,7 +14,7 @@ using Vec = std::vector<double>;
 
 namespace {
 
-/// f, where what happens to variables is only recorded.
+/// Runs f so that changes of variables are only recorded.
 template <class F>
 Tensor recorded(F f) {
   return K::symbolic(f)();

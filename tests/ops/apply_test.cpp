@@ -1,4 +1,5 @@
-// tests/ops/apply_test.cpp - what a call does, by what was seen of its inputs.
+// tests/ops/apply_test.cpp - how the inputs of a call decide whether it is computed or recorded, at which level, and on
+// which device.
 #include "ops/apply.h"
 
 #include <string>

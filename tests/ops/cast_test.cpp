@@ -1,4 +1,4 @@
-// tests/ops/cast_test.cpp - conversion between every two dtypes, by vectors, against the language's own element by
+// tests/ops/cast_test.cpp - conversion between every two dtypes by vector code, against conversions of C++ element by
 // element.
 #include <limits>
 #include <random>
@@ -16,7 +16,8 @@ namespace {
 
 constexpr DType kAll[] = {bool_, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, float32, float64};
 
-/// All values of types of 8 and 16 bits; of wider ones what lies around the bounds of the narrower, and random bits.
+/// All values of types of 8 and 16 bits; for wider types, the values around the bounds of the narrower ones, and random
+/// bits.
 template <class T>
 std::vector<T> values_of() {
   std::vector<T> x;

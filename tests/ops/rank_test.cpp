@@ -1,5 +1,5 @@
-// tests/ops/rank_test.cpp - no op and no loop makes a tensor of more axes than a shape holds, and no axis is counted
-// from outside it.
+// tests/ops/rank_test.cpp - no op and no loop makes a tensor with more axes than a shape can hold, and no axis out of
+// range is accepted.
 #include <kassette/backend.h>
 #include <kassette/testing.h>
 

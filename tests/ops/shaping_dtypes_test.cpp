@@ -22,7 +22,7 @@ using Doubles = std::vector<double>;
 
 const DType kAll[] = {bool_, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, float32, float64};
 
-/// Ops that move elements: what they give is the same whatever the dtype.
+/// Ops that move elements: their results are the same for every dtype.
 const std::vector<std::function<Tensor(const Tensor&)>>& moves() {
   static const std::vector<std::function<Tensor(const Tensor&)>> list = {
       [](const Tensor& x) {

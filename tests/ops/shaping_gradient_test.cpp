@@ -1,4 +1,4 @@
-// tests/ops/shaping_gradient_test.cpp - gradients of the shape ops, first and second order, eager and played again.
+// tests/ops/shaping_gradient_test.cpp - gradients of the shape ops, of first and second order, eager and replayed.
 #include <kassette/backend.h>
 
 #include <cmath>

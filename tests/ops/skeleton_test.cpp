@@ -1,4 +1,4 @@
-// tests/ops/skeleton_test.cpp - the least that apply() has to do.
+// tests/ops/skeleton_test.cpp - the basics of apply().
 #include "ops/expr.h"
 #include "ops/operand.h"
 #include "tests/catch.h"

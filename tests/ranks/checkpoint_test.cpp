@@ -10,7 +10,7 @@
 namespace kassette::test {
 namespace {
 
-/// A path that all ranks share; rank 0 makes its folder and removes it.
+/// A path that all ranks share; rank 0 creates its folder and removes it.
 class SharedFolder {
  public:
   SharedFolder() {

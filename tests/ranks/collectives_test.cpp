@@ -1,4 +1,4 @@
-// tests/ranks/collectives_test.cpp - what each collective gives, against what every rank can compute alone.
+// tests/ranks/collectives_test.cpp - the result of each collective, against what every rank can compute alone.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 // tests/ranks/failing.cpp - a rank that fails while the others wait for it: `failing throw`, kill, exit, leave, sleep;
-// interrupt: one is asked to stop while it waits.
+// interrupt: a rank is asked to stop while it waits.
 #include <kassette/backend.h>
 #include <kassette/distributed.h>
 #include <kassette/interrupt.h>

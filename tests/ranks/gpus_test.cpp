@@ -1,4 +1,4 @@
-// tests/ranks/gpus_test.cpp - what is of its own where the ranks' tensors are on GPUs.
+// tests/ranks/gpus_test.cpp - what is special if the ranks' tensors are on GPUs.
 #include <dlfcn.h>
 
 #include <cstdlib>

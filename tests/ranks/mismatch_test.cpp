@@ -1,4 +1,5 @@
-// tests/ranks/mismatch_test.cpp - calls that differ between ranks: one error on every rank, and the world goes on.
+// tests/ranks/mismatch_test.cpp - calls that differ between ranks: they throw one error on every rank, and the world
+// can still be used.
 #include <sys/resource.h>
 
 #include <fstream>
@@ -15,8 +16,8 @@ void check_world_works() {
   CHECK(numbers(D::all_reduce(K::constant(1, int32)))[0] == world.size());
 }
 
-/// While it lives, this process gets no more than `more` bytes: of the GPU that its tensors are on, or of address
-/// space.
+/// While it lives, this process can allocate at most `more` further bytes: on the GPU that holds its tensors, or of
+/// address space.
 class ShortOfMemory {
  public:
   explicit ShortOfMemory(rlim_t more) {

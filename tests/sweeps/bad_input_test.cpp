@@ -1,5 +1,5 @@
-// tests/sweeps/bad_input_test.cpp - every sample with bad input: an exception of the right class, one line that starts
-// with the function's name, the same eager and symbolic; and nothing has changed.
+// tests/sweeps/bad_input_test.cpp - every sample with bad input: an exception of the right class, with one line that
+// starts with the function's name, the same eagerly and when symbolic; nothing has changed afterwards.
 #include <kassette/runtime.h>
 #include <kassette/testing.h>
 

@@ -1,4 +1,5 @@
-// tests/sweeps/coverage_test.cpp - nothing is left out of the sweeps: every op and K function is in a sample, or here.
+// tests/sweeps/coverage_test.cpp - nothing is left out of the sweeps: every op and K function is in a sample, or listed
+// here.
 #include <kassette/testing.h>
 
 #include <map>

@@ -1,4 +1,4 @@
-// tests/sweeps/device_test.cpp - every sample on a CUDA device against the CPU: values, gradients, played functions,
+// tests/sweeps/device_test.cpp - every sample on a CUDA device against the CPU: values, gradients, replayed functions,
 // memory.
 #include <kassette/error.h>
 #include <kassette/runtime.h>
@@ -28,7 +28,7 @@ const std::set<std::string> kOnHost{"random_key",
                                     "sparse_concatenate",
                                     "ctc_label_dense_to_sparse"};
 
-/// How a sample's inputs become what it is called with.
+/// How a sample's inputs are converted to its arguments.
 using Place = Tensor (*)(const Input& input, const Tensor& x);
 Tensor stay(const Input&, const Tensor& x) { return x; }
 Tensor move(const Input& input, const Tensor& x) { return input.host ? x : x.to("cuda:0"); }
@@ -66,7 +66,8 @@ Tensors on_host(const Tensors& xs) {
   return out;
 }
 
-/// Bit for bit, but floats: these to 8 units in the last place of the largest element, as over the CPU levels.
+/// Compares bit for bit, except floats, which are compared to 8 units in the last place of the largest element, as over
+/// the CPU levels.
 std::string difference(const Sample& s, const Tensors& cpu_results, const Tensors& gpu_results, const Tensors& in) {
   if (cpu_results.size() != gpu_results.size()) return "another number of results";
   Tensors sizes = cpu_results;

@@ -1,4 +1,5 @@
-// tests/sweeps/dtype_test.cpp - every sample in every dtype of its domain, against the widest one; others are refused.
+// tests/sweeps/dtype_test.cpp - every sample in every dtype of its domain, against the widest one; other dtypes are
+// refused.
 #include <kassette/testing.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// tests/sweeps/overhead_test.cpp - every sample on its smallest case, between marks, for tests/scripts/overhead.sh to
-// count the instructions of. Hidden: it checks nothing by itself.
+// tests/sweeps/overhead_test.cpp - every sample on its smallest case, between marks, so that tests/scripts/overhead.sh
+// can count the instructions. Hidden: it checks nothing by itself.
 #include <cstdio>
 
 #include "tests/catch.h"
@@ -8,7 +8,7 @@
 using namespace kassette;
 using namespace kassette::test;
 
-/// Callgrind writes what it counted, and starts anew, before each call.
+/// Callgrind writes its counts and resets them before each call of this.
 extern "C" __attribute__((noinline)) void kassette_overhead_mark() { __asm__ volatile(""); }
 
 TEST_CASE("every sample between marks, ten times", "[.overhead]") {

@@ -1,5 +1,5 @@
-// tests/sweeps/symbolic_test.cpp - every sample: eager, recorded on placeholders and played by a function give the same
-// bits.
+// tests/sweeps/symbolic_test.cpp - every sample: eager, recorded on placeholders and replayed by a function, it gives
+// the same bits.
 #include <kassette/testing.h>
 
 #include <set>
@@ -14,7 +14,7 @@ using namespace kassette::test;
 
 namespace {
 
-/// What a call gives, and the gradients of its float outputs with given cotangents.
+/// The results of a call, and the gradients of its float outputs with given cotangents.
 struct Results {
   Tensors values, gradients;
 };
@@ -52,7 +52,7 @@ Tensors cotangents_for(const Tensors& ys) {
   return out;
 }
 
-/// A static shape may know less than the truth, never something else.
+/// A static shape may leave sizes unknown, but must not contradict the real shape.
 bool compatible(const Shape& known, const Shape& shape) {
   if (known.rank() < 0) return true;
   if (known.rank() != shape.rank()) return false;

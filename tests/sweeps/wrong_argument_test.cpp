@@ -23,7 +23,7 @@ std::string trimmed(const std::string& s) {
   return from == std::string::npos ? "" : s.substr(from, to - from + 1);
 }
 
-/// The arguments of a call or a declaration, from behind its parenthesis on.
+/// The arguments of a call or a declaration, starting after its opening parenthesis.
 Names arguments(const std::string& text, std::size_t at) {
   Names all{""};
   bool quoted = false;

@@ -1,5 +1,5 @@
 // tests/sweeps/wrong_calls_test.cpp - calls that users get wrong: the error names the function as it was typed, and the
-// argument where one is at fault.
+// argument if one is at fault.
 #include <kassette/distributed.h>
 #include <kassette/inspect.h>
 #include <kassette/io.h>
