@@ -75,7 +75,7 @@ check "exit() in a line" "4" "$status$(cat err)"
 
 got=$(printf '?K::softmax\nhelp(Tensor::item)\n?Tensor\n?borrow\n?expect_error\n' | "$repl")
 for part in 'Tensor softmax(const Operand& x, int axis = -1)' '<kassette/backend/softmax.h>' 'T item() const' 'class Tensor' \
-            'A tensor over the elements of' 'which has to throw an E whose message'; do
+            'A tensor over the elements of' 'void expect_error(Name text, F&& f)'; do
   [[ $got == *"$part"* ]] || check "what ? and help() print" "$part" "$got"
 done
 
