@@ -88,9 +88,11 @@ fi
 . "$source_dir/tests/scripts/pace.sh"
 echo '1' >one
 { echo 1; for i in $(seq 20); do printf 'Tensor t%d = K::constant({%d, 2}) + 1.0;\nt%d\nt%d = t%d * 2.0;\n' "$i" "$i" "$i" "$i" "$i"; done; } >many
+# CPU time is measured, and a thread of OpenBLAS's spends a quarter of it waiting for work that never comes.
+export OPENBLAS_NUM_THREADS=1
 first() { "$repl" <one; }
 all() { "$repl" <many; }
 lines() { echo $(($(least 3 all) - $(least 3 first))); }
-within 400 "the prompt and a first value" least 5 first || bad=1
+within 330 "the prompt and a first value" least 5 first || bad=1
 within 600 "60 more lines" lines || bad=1
 exit $bad
