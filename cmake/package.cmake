@@ -1,9 +1,11 @@
 # cmake/package.cmake - `cpack` in the build folder: Debian packages of what is installed, one a component.
 #
-#   libkassette0       the library            libkassette-cuda0   the CUDA device library, where nvcc built one, and that over NCCL
-#   libkassette-dev    headers, CMake, .pc    kassette            the tool; brings the compiler
-#   libkassette-mpi0   jobs of several ranks, where MPI was found
-#   kassette-repl      the prompt, where clang's interpreter library was found
+#   libkassetteX.Y       the library            libkassette-cudaX.Y   the CUDA device library, where nvcc built one, and that over NCCL
+#   libkassette-dev      headers, CMake, .pc    kassette              the tool; brings the compiler
+#   libkassette-mpiX.Y   jobs of several ranks, where MPI was found
+#   kassette-repl        the prompt, where clang's interpreter library was found
+#
+# X.Y is the minor release, which is the library's SONAME: programs are compiled anew for each.
 #
 # Whoever builds packages for others puts a name and address into CPACK_PACKAGE_CONTACT.
 set(CPACK_GENERATOR DEB)
@@ -35,7 +37,8 @@ set(CPACK_COMPONENTS_ALL library development tools)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-set(library libkassette${PROJECT_VERSION_MAJOR})
+set(abi ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set(library libkassette${abi})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME ${library})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS libopenblas0-pthread)   # the flavour that the library looks for first
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libkassette-dev)
@@ -57,9 +60,9 @@ function(kassette_deb component target package depends description)
   set(CPACK_DEBIAN_${name}_PACKAGE_DEPENDS "${depends}" PARENT_SCOPE)
   set(CPACK_COMPONENT_${name}_DESCRIPTION "${description}" PARENT_SCOPE)
 endfunction()
-kassette_deb(cuda kassette_cuda libkassette-cuda${PROJECT_VERSION_MAJOR} "${library} (= ${full_version})"
+kassette_deb(cuda kassette_cuda libkassette-cuda${abi} "${library} (= ${full_version})"
   "CUDA devices. Needs NVIDIA's driver and cuBLAS where the program runs, and takes NCCL between the GPUs of several ranks.")
-kassette_deb(mpi kassette_mpi libkassette-mpi${PROJECT_VERSION_MAJOR} "${library} (= ${full_version})" "Jobs of several ranks, by MPI.")
+kassette_deb(mpi kassette_mpi libkassette-mpi${abi} "${library} (= ${full_version})" "Jobs of several ranks, by MPI.")
 kassette_deb(repl kassette_repl kassette-repl "kassette (= ${full_version}), libclang-common-19-dev"
   "The prompt of the command kassette: each line of C++ runs at once.")
 

@@ -17,7 +17,8 @@ import markdown
 
 GUIDE = ["first_steps", "from_keras", "from_pytorch", "python", "gradients", "memory", "distributed", "repl", "testing", "files", "errors", "pitfalls", "performance",
          "sparse", "engines", "security", "parity"]
-CONTRIBUTORS = ["architecture", "architecture/extending", "architecture/debugging", "architecture/testing", "architecture/notes"]
+CONTRIBUTORS = ["architecture", "architecture/extending", "architecture/debugging", "architecture/testing",
+                "architecture/cuda_traffic", "architecture/notes"]
 # Pages at the root of the repository, which the others link to.
 ROOT = ["CONTRIBUTING", "CHANGELOG", "SECURITY"]
 # The order in which a reader meets them.

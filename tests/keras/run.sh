@@ -71,7 +71,7 @@ if [ -e "$build/tests/libkassette_emulated_cuda.so" ]; then
   mkdir emulated
   cp -r "$(env/bin/python -c 'import kassette, os; print(os.path.dirname(kassette.__file__))')" emulated
   ln -sf "$build/tests/libkassette_emulated_cuda.so" emulated/kassette/libkassette_cuda.so
-  LD_PRELOAD=$PWD/emulated/kassette/libkassette.so.0 PYTHONPATH=$PWD/emulated "${pytest[@]}" "$source/tests/python/test_devices.py" >own.log 2>&1 || { tail -n 60 own.log >&2; exit 1; }
+  LD_PRELOAD=$(echo "$PWD"/emulated/kassette/libkassette.so.*) PYTHONPATH=$PWD/emulated "${pytest[@]}" "$source/tests/python/test_devices.py" >own.log 2>&1 || { tail -n 60 own.log >&2; exit 1; }
   echo "the tests of devices, on the emulated one: $(tail -n 1 own.log)"
 fi
 env/bin/python "$source/tests/python/fuzz.py" "${KASSETTE_FUZZ_SECONDS:-60}" >fuzz.log 2>&1 || { tail -n 40 fuzz.log >&2; exit 1; }

@@ -36,7 +36,7 @@ to=$(realpath "$to")
 for program in tests/kassette_tests benchmarks/kassette_bench; do
   [ ! -x "$build/$program" ] || install -s "$build/$program" "$to/bin"
 done
-install -s "$build"/lib/libkassette.so.0 "$to/lib"
+install -s "$build/lib/$(readlink "$build/lib/libkassette.so")" "$to/lib"   # by its SONAME
 install -s "$cuda" "$to/lib/libkassette_cuda.so"
 [ ! "$emulated" ] || touch "$to/emulated"
 git -C "$source" describe --always --dirty >"$to/version" 2>/dev/null || echo "not known" >"$to/version"

@@ -29,23 +29,24 @@ depends() { dpkg-deb -f "$(package "$1")" Depends; }
 
 version=$(dpkg-deb -f "$(package libkassette-dev)" Version)
 [[ $version == "$("$source/kassette" --version | sed 's/kassette //')"-1* ]] || complain "the version is $version"
-has libkassette0 'lib(/[^/]*)?/libkassette\.so\.0\.[0-9.]*'
+abi=$(grep -oE '^[0-9]+\.[0-9]+' <<<"$version") library=libkassette$abi
+has "$library" "lib(/[^/]*)?/libkassette\.so\.${abi/./\\.}" "lib(/[^/]*)?/libkassette\.so\.${abi/./\\.}\.[0-9]+"
 has libkassette-dev 'include/kassette/backend\.h' 'include/kassette/backend/reductions\.h' 'lib(/[^/]*)?/libkassette\.so' \
   'lib(/[^/]*)?/pkgconfig/kassette\.pc' 'lib(/[^/]*)?/cmake/kassette/kassetteConfig\.cmake'
 has kassette bin/kassette libexec/kassette/info 'libexec/kassette/libkassette_script\.a'
-[[ $(depends libkassette0) == *libopenblas0* && $(depends libkassette0) == *libpng16* ]] || complain "libkassette0 depends on $(depends libkassette0)"
-[[ $(depends libkassette-dev) == "libkassette0 (= $version)" ]] || complain "libkassette-dev depends on $(depends libkassette-dev)"
+[[ $(depends "$library") == *libopenblas0* && $(depends "$library") == *libpng16* ]] || complain "$library depends on $(depends "$library")"
+[[ $(depends libkassette-dev) == "$library (= $version)" ]] || complain "libkassette-dev depends on $(depends libkassette-dev)"
 [[ $(depends kassette) == *"libkassette-dev (= $version)"* && $(depends kassette) == *g++* ]] || complain "kassette depends on $(depends kassette)"
 if [ -e "$build/lib/libkassette_cuda.so" ]; then
-  has libkassette-cuda0 'lib(/[^/]*)?/libkassette_cuda\.so'
+  has "libkassette-cuda$abi" 'lib(/[^/]*)?/libkassette_cuda\.so'
 fi
 if [ -e "$build/lib/libkassette_nccl.so" ]; then
-  has libkassette-cuda0 'lib(/[^/]*)?/libkassette_nccl\.so'
+  has "libkassette-cuda$abi" 'lib(/[^/]*)?/libkassette_nccl\.so'
 fi
 
 if [ -e "$build/lib/libkassette_mpi.so" ]; then
-  has libkassette-mpi0 'lib(/[^/]*)?/libkassette_mpi\.so'
-  [[ $(depends libkassette-mpi0) == *"libkassette0 (= $version)"* ]] || complain "libkassette-mpi0 depends on $(depends libkassette-mpi0)"
+  has "libkassette-mpi$abi" 'lib(/[^/]*)?/libkassette_mpi\.so'
+  [[ $(depends "libkassette-mpi$abi") == *"$library (= $version)"* ]] || complain "libkassette-mpi$abi depends on $(depends "libkassette-mpi$abi")"
 fi
 if [ -x "$build/tools/kassette_repl" ]; then
   has kassette-repl libexec/kassette/repl
@@ -56,7 +57,7 @@ if [ -x "$build/tools/kassette_repl" ]; then
 fi
 
 # Unpacked they are enough for a script.
-for name in libkassette0 libkassette-dev kassette; do dpkg-deb -x "$(package "$name")" "$work/root"; done
+for name in "$library" libkassette-dev kassette; do dpkg-deb -x "$(package "$name")" "$work/root"; done
 XDG_CACHE_HOME=$work/cache "$work/root/usr/bin/kassette" run "$source/tests/consumer/main.cpp" >/dev/null || complain "the installed tool does not run a script"
 if [ -x "$work/root/usr/libexec/kassette/repl" ]; then
   got=$(echo '1 + 1' | "$work/root/usr/bin/kassette" repl) || true
