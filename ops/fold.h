@@ -1,12 +1,10 @@
 // ops/fold.h - folds (sum, product, extremes) of runs of memory on the CPU: the building block of reductions.
 #pragma once
 #include <algorithm>
-#include <cassert>
+#include <cstring>
 
-#include "core/convert.h"
 #include "devices/cpu/threads.h"
 #include "ops/axes.h"
-#include "ops/cast.h"
 #include "ops/fold_loops.h"
 
 namespace kassette::ops {
@@ -147,25 +145,6 @@ void fold_runs(const FoldLoops<T>& loops, T identity, const T* x, T* out, Coales
 template <class T>
 void fold_runs(Fold fold, const T* x, T* out, const CoalescedAxes& runs) {
   fold_runs(fold_loops<T>(fold), fold_identity<T>(fold), x, out, runs);
-}
-
-/// Calls f(x, out) on n_in and n_out elements of `dtype`, which are converted from and to float if they are float16 or
-/// bfloat16: half types accumulate in float32 and are rounded once.
-template <class F>
-void with_wide(const std::byte* x, std::byte* out, DType dtype, std::int64_t n_in, std::int64_t n_out, F&& f) {
-  dispatch(dtype, [&](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    if constexpr (std::is_same_v<T, bool>) {
-      assert(false);
-    } else if constexpr (std::is_arithmetic_v<T>) {
-      f(reinterpret_cast<const T*>(x), reinterpret_cast<T*>(out));
-    } else {
-      Scratch<float> wide(n_in), result(n_out);
-      cast_elements(wide.get(), float32, x, dtype, n_in);
-      f(static_cast<const float*>(wide.get()), result.get());
-      cast_elements(out, dtype, result.get(), float32, n_out);
-    }
-  });
 }
 
 }  // namespace kassette::ops
