@@ -32,7 +32,12 @@ class Scratch {
 // A fold is cut into blocks whose sizes depend on the shape alone. Vector accumulators fold each block, and the results
 // of the blocks are folded in the same way. So the bits do not depend on the number of threads, and rounding errors
 // grow as in pairwise summation.
-inline constexpr std::int64_t kFoldRow = 4096, kFoldColumn = 256, kFoldWidth = 1024, kFoldGrain = 1 << 17;
+inline constexpr std::int64_t kFoldRow = 4096;    // elements of a row in a block; the bits of results depend on it
+inline constexpr std::int64_t kFoldColumn = 256;  // elements of a column in a block; the bits of results depend on it
+inline constexpr std::int64_t kFoldWidth = 1024;  // columns in a block; the bits do not depend on it
+// Elements that are worth a thread: Note [Worth a thread]. Two threads take 0.51 of one's time for a sum of 2^18, the
+// least that is divided, and took 1.45 for 2^17 (benchmarks/results/2026-11-24-threads.md).
+inline constexpr std::int64_t kFoldGrain = 1 << 17;
 
 /// out[o, i] = fold of x[o, :, i], where x has the shape (outer, n, inner), all sizes >= 1. Blocks of x are folded by
 /// first_rows(o, at, to, count, n) if inner is 1 (`count` rows of n elements, the first at element `at`, of index o),
