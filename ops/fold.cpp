@@ -1,6 +1,8 @@
 // ops/fold.cpp - the loops of folds for integers, and the choice of loops.
 #include "ops/fold.h"
 
+#include <limits>
+
 namespace kassette::ops {
 namespace {
 

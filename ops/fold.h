@@ -1,12 +1,10 @@
 // ops/fold.h - folds (sum, product, extremes) of runs of memory on the CPU: the building block of reductions.
 #pragma once
 #include <algorithm>
-#include <cassert>
+#include <cstring>
 
-#include "core/convert.h"
 #include "devices/cpu/threads.h"
 #include "ops/axes.h"
-#include "ops/cast.h"
 #include "ops/fold_loops.h"
 
 namespace kassette::ops {
@@ -34,7 +32,12 @@ class Scratch {
 // A fold is cut into blocks whose sizes depend on the shape alone. Vector accumulators fold each block, and the results
 // of the blocks are folded in the same way. So the bits do not depend on the number of threads, and rounding errors
 // grow as in pairwise summation.
-inline constexpr std::int64_t kFoldRow = 4096, kFoldColumn = 256, kFoldWidth = 1024, kFoldGrain = 1 << 17;
+inline constexpr std::int64_t kFoldRow = 4096;    // elements of a row in a block; the bits of results depend on it
+inline constexpr std::int64_t kFoldColumn = 256;  // elements of a column in a block; the bits of results depend on it
+inline constexpr std::int64_t kFoldWidth = 1024;  // columns in a block; the bits do not depend on it
+// Elements that are worth a thread: Note [Worth a thread]. Two threads take 0.51 of one's time for a sum of 2^18, the
+// least that is divided, and took 1.45 for 2^17 (benchmarks/results/2026-11-24-threads.md).
+inline constexpr std::int64_t kFoldGrain = 1 << 17;
 
 /// out[o, i] = fold of x[o, :, i], where x has the shape (outer, n, inner), all sizes >= 1. Blocks of x are folded by
 /// first_rows(o, at, to, count, n) if inner is 1 (`count` rows of n elements, the first at element `at`, of index o),
@@ -147,25 +150,6 @@ void fold_runs(const FoldLoops<T>& loops, T identity, const T* x, T* out, Coales
 template <class T>
 void fold_runs(Fold fold, const T* x, T* out, const CoalescedAxes& runs) {
   fold_runs(fold_loops<T>(fold), fold_identity<T>(fold), x, out, runs);
-}
-
-/// Calls f(x, out) on n_in and n_out elements of `dtype`, which are converted from and to float if they are float16 or
-/// bfloat16: half types accumulate in float32 and are rounded once.
-template <class F>
-void with_wide(const std::byte* x, std::byte* out, DType dtype, std::int64_t n_in, std::int64_t n_out, F&& f) {
-  dispatch(dtype, [&](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    if constexpr (std::is_same_v<T, bool>) {
-      assert(false);
-    } else if constexpr (std::is_arithmetic_v<T>) {
-      f(reinterpret_cast<const T*>(x), reinterpret_cast<T*>(out));
-    } else {
-      Scratch<float> wide(n_in), result(n_out);
-      cast_elements(wide.get(), float32, x, dtype, n_in);
-      f(static_cast<const float*>(wide.get()), result.get());
-      cast_elements(out, dtype, result.get(), float32, n_out);
-    }
-  });
 }
 
 }  // namespace kassette::ops

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "ops/elementwise.h"
 #include "ops/fold.h"
+#include "ops/half_compute.h"
 #include "ops/repeat.h"
 
 namespace kassette::ops {

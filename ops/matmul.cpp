@@ -9,8 +9,8 @@
 #include "core/rank.h"
 #include "devices/cpu/blas.h"
 #include "devices/cpu/threads.h"
-#include "ops/cast.h"
 #include "ops/contraction.h"
+#include "ops/half_compute.h"
 
 namespace kassette::ops {
 namespace {
@@ -141,18 +141,10 @@ void run(const OpCall& call, const std::byte* a, const std::byte* b, T* out) {
 
 /// The product of half types: computed in float32 as a whole, rounded once.
 void run_half(const OpCall& call) {
-  DType half = call.spec(0).dtype;
-  Ref<Storage> wide[3];
-  for (int i = 0; i < 2; ++i) {
-    std::int64_t n = call.spec(i).numel();
-    wide[i] = Storage::allocate(n * 4, cpu);
-    cast_elements(wide[i]->data, float32, call.in[i].data, half, n);
-  }
-  std::int64_t n = call.out[0]->numel();
-  wide[2] = Storage::allocate(n * 4, cpu);
-  run(call, static_cast<const std::byte*>(wide[0]->data), static_cast<const std::byte*>(wide[1]->data),
-      static_cast<float*>(wide[2]->data));
-  cast_elements(call.out[0]->data(), half, wide[2]->data, float32, n);
+  const WideInput<float> a(call, 0), b(call, 1);
+  const WideOutput<float> out(*call.out[0]);
+  run(call, reinterpret_cast<const std::byte*>(a.get()), reinterpret_cast<const std::byte*>(b.get()), out.get());
+  out.store();
 }
 
 void kernel(const OpCall& call) {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "ops/cast.h"
 #include "ops/elementwise.h"
+#include "ops/half_compute.h"
 #include "ops/normalization_matrix.h"
 #include "ops/repeat.h"
 
@@ -123,56 +123,31 @@ auto scaling(const ChannelMatrix& w, const T* x, T* y) {
   };
 }
 
-/// Input i of a call with elements of T: converted if they are float16 or bfloat16, and repeated to `shape` if that is
-/// given. Null if i < 0.
+/// Input i of a call, in elements of T and repeated to `shape`. Null if i < 0.
 template <class T>
-class Wide {
+class RepeatedInput {
  public:
-  Wide(const OpCall& call, int i, const TensorSpec* shape = nullptr) {
+  RepeatedInput(const OpCall& call, int i, const TensorSpec& shape)
+      : in_(i < 0 ? WideInput<T>() : WideInput<T>(call, i)), at_(in_.get()) {
     if (i < 0) return;
     const TensorSpec& s = call.spec(i);
-    at_ = call.in[i].data;
-    if (s.dtype.size() != sizeof(T)) {
-      held_ = Storage::allocate(s.numel() * static_cast<std::int64_t>(sizeof(T)), cpu);
-      cast_elements(held_->data, float32, at_, s.dtype, s.numel());
-      at_ = static_cast<std::byte*>(held_->data);
-    }
-    if (!shape || s.numel() == shape->numel()) return;
+    if (s.numel() == shape.numel()) return;
     unsigned repeated = 0;
-    for (int k = 0; k < shape->rank; ++k) {
-      int own = k - (shape->rank - s.rank);
-      if (own < 0 || s.dims[own] != shape->dims[k]) repeated |= 1u << k;
+    for (int k = 0; k < shape.rank; ++k) {
+      int own = k - (shape.rank - s.rank);
+      if (own < 0 || s.dims[own] != shape.dims[k]) repeated |= 1u << k;
     }
-    auto wide = Storage::allocate(shape->numel() * static_cast<std::int64_t>(sizeof(T)), cpu);
-    repeat_runs(at_, static_cast<std::byte*>(wide->data), sizeof(T), CoalescedAxes(*shape, repeated));
-    held_ = std::move(wide);
-    at_ = static_cast<std::byte*>(held_->data);
+    held_ = Storage::allocate(shape.numel() * static_cast<std::int64_t>(sizeof(T)), cpu);
+    repeat_runs(reinterpret_cast<const std::byte*>(at_), static_cast<std::byte*>(held_->data), sizeof(T),
+                CoalescedAxes(shape, repeated));
+    at_ = static_cast<const T*>(held_->data);
+    in_ = {};
   }
-  const T* get() const { return reinterpret_cast<const T*>(at_); }
+  const T* get() const { return at_; }
 
  private:
-  Ref<Storage> held_;
-  const std::byte* at_ = nullptr;
-};
-
-/// An output with elements of T. Once they are all computed, store() rounds them if the output is float16 or bfloat16.
-/// The destructor does not do that, since an interrupt may end the conversion with an exception.
-template <class T>
-class Rounded {
- public:
-  explicit Rounded(Body& out) : out_(out), at_(reinterpret_cast<T*>(out.data())) {
-    if (out.dtype.size() == sizeof(T)) return;
-    held_ = Storage::allocate(out.numel() * static_cast<std::int64_t>(sizeof(T)), cpu);
-    at_ = static_cast<T*>(held_->data);
-  }
-  void store() const {
-    if (held_) cast_elements(out_.data(), out_.dtype, held_->data, float32, out_.numel());
-  }
-  T* get() const { return at_; }
-
- private:
-  Body& out_;
-  T* at_;
+  WideInput<T> in_;
+  const T* at_;
   Ref<Storage> held_;
 };
 
@@ -188,8 +163,9 @@ void run_normalize(const OpCall& call) {
   }
   ReducedLast order(x, axes_mask(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x));
   ChannelMatrix w(order.folded(), sizeof(T));
-  Wide<T> in(call, 0), gamma(call, gamma_at(call.attrs, 1), &kept), beta(call, beta_at(call.attrs, 1), &kept);
-  Rounded<T> y(*call.out[0]);
+  WideInput<T> in(call, 0);
+  RepeatedInput<T> gamma(call, gamma_at(call.attrs, 1), kept), beta(call, beta_at(call.attrs, 1), kept);
+  WideOutput<T> y(*call.out[0]);
   Scratch<T> moved(order.moves() ? 2 * n : 0), factor(channels);
   const T* from = in.get();
   T* to = y.get();
@@ -217,7 +193,7 @@ template <class T>
 void run_normalize_grad(const OpCall& call) {
   const TensorSpec &x = call.spec(1), &kept = call.spec(2);
   std::int64_t channels = kept.numel(), n = x.numel();
-  Rounded<T> dx(*call.out[0]), dgamma(*call.out[1]), dbeta(*call.out[2]);
+  WideOutput<T> dx(*call.out[0]), dgamma(*call.out[1]), dbeta(*call.out[2]);
   if (n == 0) {
     std::fill_n(dgamma.get(), channels, T(0));
     std::fill_n(dbeta.get(), channels, T(0));
@@ -226,7 +202,8 @@ void run_normalize_grad(const OpCall& call) {
   }
   ReducedLast order(x, axes_mask(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x));
   ChannelMatrix w(order.folded(), sizeof(T));
-  Wide<T> dy(call, 0), in(call, 1), gamma(call, gamma_at(call.attrs, 4), &kept);
+  WideInput<T> dy(call, 0), in(call, 1);
+  RepeatedInput<T> gamma(call, gamma_at(call.attrs, 4), kept);
   const T *mean = call.in[2].as<T>(), *var = call.in[3].as<T>();
   Scratch<T> moved(order.moves() ? 3 * n : 0), slopes(3 * channels);
   const T *u = dy.get(), *from = in.get();
@@ -294,8 +271,9 @@ void run_center_scale(const OpCall& call) {
     own = x;
     folded = Folded(CoalescedAxes(x, 0));
   }
-  Wide<T> in(call, 0), mean(call, 1, &own), factor(call, 2, &own), shift(call, call.n_in > 3 ? 3 : -1, &own);
-  Rounded<T> y(*call.out[0]);
+  WideInput<T> in(call, 0);
+  RepeatedInput<T> mean(call, 1, own), factor(call, 2, own), shift(call, call.n_in > 3 ? 3 : -1, own);
+  WideOutput<T> y(*call.out[0]);
   ChannelMatrix w(folded, sizeof(T));
   apply_parameters(w, Parameters<T>{{mean.get(), factor.get(), shift.get(), nullptr}}, scaling(w, in.get(), y.get()));
   y.store();

@@ -74,12 +74,12 @@ struct ChannelMatrix {
   void for_parts(F&& call) const;
 };
 
-inline constexpr std::int64_t kNormGrain = 1 << 14;
+inline constexpr std::int64_t kNormGrain = 1 << 14;  // elements that are worth a thread: Note [Worth a thread]
 
 template <class F>
 void ChannelMatrix::for_parts(F&& call) const {
   if (by_rows) {
-    constexpr std::int64_t kRun = 1 << 16;
+    constexpr std::int64_t kRun = 1 << 16;  // elements of a run in one call, so that threads share long runs
     std::int64_t blocks = (width + kRun - 1) / kRun,
                  piece = std::max<std::int64_t>(1, kNormGrain / std::min(width, kRun));
     devices::parallel_for(rows * blocks, piece, [&](std::int64_t begin, std::int64_t end) {
@@ -149,7 +149,7 @@ class ChannelSums {
   /// blocks.
   template <class Columns>
   void sum_columns(Columns columns) {
-    constexpr std::int64_t kChunk = 1024;
+    constexpr std::int64_t kChunk = 1024;  // columns in one call; the bits do not depend on it
     std::int64_t chunks = (m_.width + kChunk - 1) / kChunk,
                  unit = std::min(m_.rows, m_.row_block) * std::min(m_.width, kChunk);
     backwards(m_.f.batch * blocks_ * chunks, unit, [&](std::int64_t u) {

@@ -6,12 +6,12 @@
 #include "core/convert.h"
 #include "devices/cpu/threads.h"
 #include "ops/between.h"
-#include "ops/cast.h"
 #include "ops/coalesce.h"
 #include "ops/dims.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
 #include "ops/fold.h"
+#include "ops/half_compute.h"
 #include "ops/like.h"
 #include "ops/philox.h"
 #include "ops/random.h"
@@ -104,16 +104,9 @@ void between(const OpCall& call, const RandomKey& key) {
       fill(key, begin, end - begin, form, numbers.get() + begin);
     });
   }
-  const bool wide = std::is_same_v<T, C>;
-  const std::int64_t n_low = call.spec(2).numel(), n_high = call.spec(3).numel();
-  Scratch<C> wide_low(wide ? 0 : n_low), wide_high(wide ? 0 : n_high);
-  const C *low = call.in[2].as<C>(), *high = call.in[3].as<C>();
-  if (!wide) {
-    cast_elements(wide_low.get(), float32, call.in[2].data, out.dtype, n_low);
-    cast_elements(wide_high.get(), float32, call.in[3].data, out.dtype, n_high);
-    low = wide_low.get(), high = wide_high.get();
-  }
-  const Spread<C> u_of(numbers.get(), drawn, out), low_of(low, call.spec(2), out), high_of(high, call.spec(3), out);
+  const WideInput<C> low(call, 2), high(call, 3);
+  const Spread<C> u_of(numbers.get(), drawn, out), low_of(low.get(), call.spec(2), out),
+      high_of(high.get(), call.spec(3), out);
   devices::parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) C u[kBlock], a[kBlock], b[kBlock], y[kBlock], last[kBlock];
     for (std::int64_t at = begin; at < end; at += kBlock) {

@@ -8,6 +8,7 @@
 #include "ops/elementwise.h"
 #include "ops/expr.h"
 #include "ops/fold.h"
+#include "ops/half_compute.h"
 #include "ops/repeat.h"
 
 namespace kassette::ops {

@@ -9,6 +9,7 @@
 #include "ops/cast.h"
 #include "ops/elementwise.h"
 #include "ops/fold.h"
+#include "ops/half_compute.h"
 
 namespace kassette::ops {
 namespace {

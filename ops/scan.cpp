@@ -7,6 +7,7 @@
 #include "ops/elementwise.h"
 #include "ops/expr.h"
 #include "ops/fold.h"
+#include "ops/half_compute.h"
 #include "ops/scan_attrs.h"
 #include "ops/strided.h"
 

@@ -2,9 +2,9 @@
 // operands.
 #pragma once
 #include "core/text.h"
-#include "ops/cast.h"
 #include "ops/elementwise.h"
 #include "ops/fold.h"
+#include "ops/half_compute.h"
 #include "ops/refusals.h"
 #include "ops/softmax.h"
 #include "ops/softmax_loops.h"
@@ -46,22 +46,18 @@ void float_kernel(const OpCall& call) {
   if (dtype == float32) return run(0.f);
   if (dtype == float64) return run(0.);
   Floats<float> f{call, {}, {}};
-  Ref<Storage> held[5];
+  WideInput<float> in[3];
+  WideOutput<float> out[2];
   for (int i = 0; i < call.n_in; ++i) {
-    const TensorSpec& s = call.spec(i);
-    f.inputs[i] = call.in[i].data;
-    if (!s.dtype.is_float() || !call.in[i].data) continue;
-    held[i] = Storage::allocate(s.numel() * 4, cpu);
-    cast_elements(held[i]->data, float32, call.in[i].data, s.dtype, s.numel());
-    f.inputs[i] = held[i]->data;
+    if (call.in[i].data) in[i] = WideInput<float>(call, i);
+    f.inputs[i] = in[i].get();
   }
   for (int i = 0; i < call.n_out; ++i) {
-    held[3 + i] = Storage::allocate(call.out[i]->numel() * 4, cpu);
-    f.outputs[i] = held[3 + i]->data;
+    out[i] = WideOutput<float>(*call.out[i]);
+    f.outputs[i] = out[i].get();
   }
   kRun(f);
-  for (int i = 0; i < call.n_out; ++i)
-    cast_elements(call.out[i]->data(), dtype, f.outputs[i], float32, call.out[i]->numel());
+  for (int i = 0; i < call.n_out; ++i) out[i].store();
 }
 
 /// A shape seen from one of its axes: (outer, n, inner).

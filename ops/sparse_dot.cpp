@@ -6,9 +6,8 @@
 #include "core/rank.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
-#include "ops/cast.h"
 #include "ops/expr.h"
-#include "ops/fold.h"
+#include "ops/half_compute.h"
 #include "ops/sparse.h"
 #include "ops/sparse_index.h"
 #include "ops/sparse_loops.h"
@@ -66,12 +65,10 @@ void with_loops(const OpCall& call, const int* inputs, F f) {
   dispatch(out.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     if constexpr (kIsHalf<T>) {
-      std::int64_t n = call.spec(inputs[0]).numel(), m = call.spec(inputs[1]).numel();
-      Scratch<float> a(n), b(m), to(out.numel());
-      cast_elements(a.get(), float32, in(0), out.dtype, n);
-      cast_elements(b.get(), float32, in(1), out.dtype, m);
+      const WideInput<float> a(call, inputs[0]), b(call, inputs[1]);
+      const WideOutput<float> to(out);
       f(loops<float>(), a.get(), b.get(), to.get());
-      cast_elements(out.data(), out.dtype, to.get(), float32, out.numel());
+      to.store();
     } else if constexpr (std::is_floating_point_v<T>) {
       f(loops<T>(), reinterpret_cast<const T*>(in(0)), reinterpret_cast<const T*>(in(1)), call.out_as<T>());
     } else if constexpr (!std::is_same_v<T, bool>) {
