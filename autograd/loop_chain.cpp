@@ -7,14 +7,14 @@
 
 namespace kassette::autograd {
 
-LoopChains::LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& may_fuse,
+LoopChains::LoopChains(const Program& program, const std::vector<Body>& bodies, const std::vector<char>& may_fuse,
                        std::vector<char> live_out, const std::vector<LoopGroup>& groups)
-    : plan_(plan), bodies_(bodies), may_fuse_(may_fuse), live_out_(std::move(live_out)), groups_(groups),
+    : program_(program), bodies_(bodies), may_fuse_(may_fuse), live_out_(std::move(live_out)), groups_(groups),
       totals_(bodies.size()), slots_(bodies.size()), excluded_(groups.size()) {
   for (const LoopGroup& group : groups)
     for (int k : {group.instruction, group.add}) {
       if (k < 0) continue;
-      const Instruction& s = plan.instruction(k);
+      const Instruction& s = program.instruction(k);
       for (int i = 0; i < s.n_in; ++i) totals_[in(s, i)] += reads(s, i);
     }
 }
@@ -136,8 +136,8 @@ bool LoopChains::fits(const ColumnSlice& w) {
   for (int s : before_shape_) {
     std::int64_t n = body(s).numel();
     if (n % w.rows) return false;
-    const Instruction& made_by = plan_.instruction(slot(s).instruction);
-    for (int in : plan_.reads(made_by))
+    const Instruction& made_by = program_.instruction(slot(s).instruction);
+    for (int in : program_.reads(made_by))
       if (std::int64_t m = body(in).numel(); m != 1 && m != n && m != n / w.rows) return false;
   }
   shape_ = {.rows = w.rows, .width = w.width};
@@ -204,7 +204,7 @@ ChainOperand LoopChains::place(int s, LoopChain& to, std::int64_t first, std::in
 /// Loads or computes columns [first, first + width) of slot s into registers.
 void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
   std::int64_t whole = slot(s).role == kOutside ? 0 : body(s).numel() / shape_.rows;
-  const Instruction& by = plan_.instruction(slot(s).instruction);
+  const Instruction& by = program_.instruction(slot(s).instruction);
   auto outside = [&](int i) { return slot(in(by, i)).role == kOutside; };
   auto operand = [&](int i) { return place(in(by, i), to, body(in(by, i)).numel() == 1 ? 0 : first, whole); };
   auto bring = [&](int i) {  // false: there is no room for it and what follows
@@ -279,7 +279,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
       else slice_of(from, w.first, to);
       if (full_) return static_cast<std::ptrdiff_t>(order[k]);
     } else {
-      chain.add_op(s, plan_.reads(s), acc, [&](int slot) { return place(slot, to); });
+      chain.add_op(s, program_.reads(s), acc, [&](int slot) { return place(slot, to); });
     }
     acc = s.out;
     if (must_store(s.out)) {

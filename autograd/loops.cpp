@@ -132,8 +132,8 @@ Ref<LoopProgram> Loop::program_for(const Tensors& in, const VjpSignature& by, st
       count_taken(FastPath::loop_program);
       return k.program;
     }
-  LoopSignature arity{nx_, ns_, static_cast<int>(args.size()) - nx_ - ns_, ny_};
-  Known k{args, wanted, *by.has_dy, LoopProgram::with_adjoint(*body_, arity, args, wanted, *by.has_dy, steps)};
+  LoopSignature signature{nx_, ns_, static_cast<int>(args.size()) - nx_ - ns_, ny_};
+  Known k{args, wanted, *by.has_dy, LoopProgram::with_adjoint(*body_, signature, args, wanted, *by.has_dy, steps)};
   if (known_.size() == kPrograms) known_.erase(known_.begin());
   known_.push_back(std::move(k));
   return known_.back().program;
