@@ -35,8 +35,8 @@ ScopeState symbolic_scope() {
 Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const LoopSignature& signature) {
   auto p = Ref<LoopProgram>::adopt(new LoopProgram(Ref<Plan>(const_cast<Plan*>(&body)), signature));
   for (const Instruction& s : body.program().instructions)
-    if (s.source) p->key_slots.push_back(s.out);
-  p->sources = body.sources();
+    if (s.makes_key) p->key_slots.push_back(s.out);
+  p->key_sources = body.key_sources();
   for (const Feed& f : body.program().feeds) p->arg_slots.push_back(f.slot);
   p->out_slots = body.program().outputs;
   p->find_producers();
@@ -74,7 +74,7 @@ class Recording {
 Recording::Recording(const Plan& body, const LoopSignature& signature, const std::vector<Body>& args,
                      const std::vector<char>& wanted, std::int64_t steps)
     : in(stand_ins(args)), signature_(signature) {
-  for (std::size_t i = 0; i < body.sources().size(); ++i) keys.push_back(stand_in(TensorSpec(int64, {2}), cpu));
+  for (std::size_t i = 0; i < body.key_sources().size(); ++i) keys.push_back(stand_in(TensorSpec(int64, {2}), cpu));
   try {
     outs = body.inline_into_tape(in, &keys);
   } catch (const Error&) {  // shapes that do not agree: the error is reported as that of the first step
@@ -161,7 +161,7 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopSignature
   auto p = Ref<LoopProgram>::adopt(new LoopProgram(r.build(body.program().what), signature));
   auto feed = p->program().feeds.begin();
   for (std::int64_t i = 0; i < r.keys.size(); ++i) p->key_slots.push_back((feed++)->slot);
-  p->sources = body.sources();
+  p->key_sources = body.key_sources();
   for (std::int64_t i = 0; i < r.in.size(); ++i) p->arg_slots.push_back((feed++)->slot);
   p->sum_slots.assign(signature.n_captures, -1);
   for (int i : r.to)
@@ -201,7 +201,7 @@ std::vector<char> LoopProgram::needed_for(const std::vector<int>& roots) const {
 void LoopProgram::find_forward() {
   std::vector<char> needed = needed_for(out_slots);
   for (int k = 0; k < program().n_instructions(); ++k)
-    if (needed[k] && !program().instruction(k).source) forward_instructions.push_back(k);
+    if (needed[k] && !program().instruction(k).makes_key) forward_instructions.push_back(k);
   is_residual.assign(program().n_slots, 0);
   needs_shape = is_residual;
 }

@@ -56,7 +56,7 @@ class LoopProgram {
 
   LoopSignature signature;
   std::vector<int> key_slots;             // of random keys, in the order in which they are drawn
-  std::vector<KeySource> sources;         // of the keys
+  std::vector<KeySource> key_sources;     // of the keys
   std::vector<int> arg_slots, out_slots;  // of arguments and outputs
   std::vector<int> dy_slots, sum_slots;   // of cotangents of outputs and accumulated cotangents of captures; -1: unused
   std::vector<int> forward_instructions;  // those that the outputs need

@@ -135,7 +135,7 @@ void LoopRun::bind_instruction(int k) {
 /// True if an instruction computes that slot again each time, into memory that the run allocates, with a known shape.
 bool LoopRun::writes_rows(int slot) const {
   int m = slot < 0 ? -1 : loop_->producer[slot];
-  if (m < 0 || program_.instruction(m).source) return false;
+  if (m < 0 || program_.instruction(m).makes_key) return false;
   const Bound& b = bounds_[m];
   return b.instruction && !b.views && !b.dynamic && !b.loop_invariant && !b.skipped;
 }
@@ -306,7 +306,7 @@ void LoopRun::set_keys(std::int64_t t) {
   for (std::size_t i = 0; i < p.key_slots.size(); ++i) {
     Body& k = body(p.key_slots[i]);
     if (!uniquely_owned(k.storage.get(), k.bytes())) k.storage = Storage::allocate(k.bytes(), cpu);
-    derive_key(key.data(), t, call_.steps, i, p.sources[i], k.data());
+    derive_key(key.data(), t, call_.steps, i, p.key_sources[i], k.data());
   }
 }
 

@@ -240,7 +240,7 @@ Tensors loop_node(const Recurrence& r, bool symbolic, const StepOf& step) {
   Tensors in;
   {
     Scoped<bool> on(context().symbolic, symbolic);
-    in.push_back(body.plan->sources().empty() ? no_key(r.what) : next_loop_key(r.xs.begin()[0], r.what));
+    in.push_back(body.plan->key_sources().empty() ? no_key(r.what) : next_loop_key(r.xs.begin()[0], r.what));
   }
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) in.push_back(number_on(t, device));

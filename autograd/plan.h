@@ -76,7 +76,7 @@ class Plan {
   const TensorSpec& input_spec(int i) const { return program_.inputs[i].declared; }
   int n_results() const { return program_.results.size(); }
   /// The random sources of a body of control flow, in the order of their keys.
-  const std::vector<KeySource>& sources() const { return program_.key_sources; }
+  const std::vector<KeySource>& key_sources() const { return program_.key_sources; }
   bool has_effects() const { return !program_.effects.empty(); }
   /// The outputs that depend differentiably on `input`.
   Outputs differentiable(int input) const { return program_.differentiable[input]; }

@@ -66,10 +66,12 @@ struct Instruction {
   int dead, n_dead;              // into Program::dead: slots that no later instruction reads
   int dead_value, n_dead_value;  // into Program::dead: slots whose value (not shape) no later instruction reads
   std::uint8_t need;             // the greatest Need of its outputs
-  bool fusible, tail, source;
-  bool one;    // elementwise, and each input has one element
-  bool splat;  // its result may be a splat, see Note [Splats]
-  bool known;  // the shapes of its outputs are in Program::known
+  bool fusible;                  // elementwise, with one or two inputs and a result that is not bool: may be in a chain
+  bool tail;                     // only updates need its result: runs at commit
+  bool makes_key;                // its result is a random key; in a body of control flow the run is given that key
+  bool one;                      // elementwise, and each input has one element
+  bool splat;                    // its result may be a splat, see Note [Splats]
+  bool known;                    // the shapes of its outputs are in Program::known
 };
 
 /// Instructions [begin, end) that run as one: a single instruction, or consecutive elementwise instructions over the
@@ -110,7 +112,7 @@ struct Program {
   std::vector<int> ins, dead;
   int n_slots = 0, first_tail = 0;
   std::vector<std::pair<int, Body>> constants;
-  std::vector<LeafSlot> variables, sources, defaults;
+  std::vector<LeafSlot> variables, random_sources, defaults;
   std::vector<KeySource> key_sources;
   std::vector<Feed> feeds;
   std::vector<Port> inputs, results;
@@ -136,7 +138,7 @@ struct Program {
   /// Calls f(slot, cell) for each slot that is filled from a cell.
   template <class F>
   void for_each_cell(F&& f) const {
-    for (const auto* list : {&variables, &defaults, &sources})
+    for (const auto* list : {&variables, &defaults, &random_sources})
       for (const LeafSlot& leaf : *list) f(leaf.slot, *leaf.node->cell);
     for (const Effect& e : effects)
       if (e.old_value_slot >= 0) f(e.old_value_slot, *e.cell);

@@ -233,8 +233,8 @@ inline Body& Body::operator=(Body&& o) noexcept {
 }
 inline Body::~Body() = default;
 
-/// The kinds of leaves; `source` is the source of a random series.
-enum class Leaf : std::uint8_t { variable, placeholder, source };
+/// The kinds of leaves. A random source yields the keys of draws.
+enum class Leaf : std::uint8_t { variable, placeholder, random_source };
 
 /// A value of a variable. The version changes with every update.
 struct Value {
@@ -254,7 +254,7 @@ struct Cell {
   TensorSpec spec;  // shape and dtype of the values that are fed or held
   Device device;
   Value value;  // variable: the current value; placeholder: its default, if it has one. See set().
-  std::atomic<std::uint64_t> draws{0};  // source: number of draws so far
+  std::atomic<std::uint64_t> draws{0};  // random source: number of draws so far
   std::uint64_t seed = 0;
   char* name = nullptr;
   Ref<Extra> constraint;  // stored for optimizers, never applied by the engine

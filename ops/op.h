@@ -99,7 +99,7 @@ using Vjp = void (*)(const VjpContext& r);
 enum OpTraits : std::uint8_t {
   kPlain = 0,
   kView = 1,          // the kernel gives the output its storage (shared or its own)
-  kSource = 2,        // a random key: made anew in each run of a function, although no input changes
+  kMakesKey = 2,      // makes a random key: a new one in each run of a function, although no input changes
   kDraws = 4,         // a random draw: always recorded
   kEffect = 8,        // changes a variable when it runs in a function
   kElementwise = 16,  // elementwise on inputs of one shape: may be fused
