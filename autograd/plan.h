@@ -50,8 +50,9 @@ class Plan {
   static Ref<Plan> external(engine::Value code);
   const engine::Value& code() const { return code_; }
   const Program& program() const { return program_; }
-  /// Releases the nodes in Program::keep: the placeholders of a body are not needed once its ops are instructions.
-  void forget_inputs() { program_.keep.clear(); }
+  /// Releases the nodes in Program::owned_nodes: the placeholders of a body are not needed once its ops are
+  /// instructions.
+  void forget_inputs() { program_.owned_nodes.clear(); }
 
   /// Runs unrecorded and commits the updates. `keys`: in bodies of control flow, the keys that the random sources
   /// yield.

@@ -116,7 +116,7 @@ void PlanBuilder::add_feed(const Tensor& t, int i) {
       fail_item<ValueError>(request_.what, "input", i, "of shape ", b.shape(), " is listed twice");
     if ((b.flags & kLeaf) && b.node->cell->value.storage) feed.fallback = b.node->cell;
     if ((b.flags & kLeaf) && b.node->cell->name) feed.name = b.node->cell->name;
-    program_.keep.push_back(b.node);
+    program_.owned_nodes.push_back(b.node);
   }
   program_.feeds.push_back(std::move(feed));
 }
@@ -202,7 +202,7 @@ void PlanBuilder::add_node(Node* n) {
     add_instruction(n, base);
     return;
   }
-  program_.keep.push_back(Ref<Node>(n));
+  program_.owned_nodes.push_back(Ref<Node>(n));
   Cell& cell = *n->cell;
   if (cell.kind == Leaf::variable) {
     program_.variables.push_back({base, Ref<Node>(n)});

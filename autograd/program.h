@@ -127,7 +127,7 @@ struct Program {
   std::vector<Body> known;              // specialised: shape and device per slot; rank -1 if known only in a call
   const char* what = "function";        // the function that errors name
   std::string missing;                  // the error if a placeholder is needed and not fed; else empty
-  std::vector<Ref<Node>> keep;          // inputs and leaves, which stay alive with the program
+  std::vector<Ref<Node>> owned_nodes;   // inputs and leaves, which stay alive with the program
 
   const Instruction& instruction(int k) const { return instructions[k]; }
   Instruction& instruction(int k) { return instructions[k]; }

@@ -419,7 +419,7 @@ void VjpContext::accumulate(int i, const OpDef& op, const Attrs& a, std::initial
 Tensor VjpContext::in(int i) const { return Access::wrap(node.in()[i]); }
 Tensor VjpContext::out(int i) const {
   Body b;
-  if (node.n_kept) b = node.out()[node.n_kept == 1 ? 0 : i];
+  if (node.n_saved_out) b = node.out()[node.n_saved_out == 1 ? 0 : i];
   b.out = i;
   b.node = Ref<Node>(&node);
   return Access::wrap(std::move(b));
