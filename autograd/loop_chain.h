@@ -46,7 +46,7 @@ class LoopChains {
  private:
   /// The kinds of values in a chain: read from outside of it, computed elementwise, a slice of columns, a sum of padded
   /// slices.
-  enum Role : std::uint8_t { kOutside, kElements, kSlice, kEmbedded };
+  enum Role : std::uint8_t { kOutside, kElements, kSlice, kPaddedSlices };
   /// A slot as the chain that is being built sees it.
   struct Slot {
     Role role = kOutside;
@@ -74,7 +74,7 @@ class LoopChains {
   std::ptrdiff_t first_unfusible(std::size_t begin, std::size_t end);
   std::ptrdiff_t emit(std::size_t begin, std::size_t end, LoopChain& to);
   int sum_of(int s, std::size_t begin, std::size_t end);
-  bool store_embedded(const Instruction& s, int whole, LoopChain& to);
+  bool store_padded_slice(const Instruction& s, int whole, LoopChain& to);
   ChainOperand place(int s, LoopChain& to, std::int64_t first = 0, std::int64_t whole = 0);
   void slice_of(int s, std::int64_t first, LoopChain& to);
   void clear(std::size_t begin, std::size_t end);

@@ -97,7 +97,7 @@ bool multiply_with_bias(const OpCall& call, const Body& row) {
   NoRearranger as_they_are;
   const ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), as_they_are);
   const GemmShape& p = plan.product;
-  if (as_they_are.asked || plan.repeats.count != 1 || p.ldo != p.n || row.numel() != p.n) return false;
+  if (as_they_are.asked || plan.batch.count != 1 || p.ldo != p.n || row.numel() != p.n) return false;
 
   CudaDevice& device = device_of(call.device);
   Current current(device);

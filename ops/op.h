@@ -130,9 +130,9 @@ enum class Pattern : std::uint8_t {
   relu,   // elementwise: max(x, 0)
   alias,  // returns input 0 itself if it has the output's shape
   sum,
-  mean,   // of input 0; over all elements if the output has one
-  slice,  // the elements of input 0 given by column_slice_of(attrs, input 0)
-  embed,  // zeros, with input 0 at column_slice_of(attrs, output)
+  mean,          // of input 0; over all elements if the output has one
+  slice,         // the elements of input 0 given by column_slice_of(attrs, input 0)
+  padded_slice,  // zeros, with input 0 at column_slice_of(attrs, output)
 };
 
 /// An op. Its identity is the address of this struct, which is not exported. Masks have bit i for input or output i,
