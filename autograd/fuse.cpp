@@ -131,26 +131,26 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
   if (sum.op->pattern != Pattern::add || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
   if (other == product.out) return 0;
-  const Body& row = *f.at[other];
+  const Body& bias = *f.at[other];
   Body &made = f.own[product.out], &summed = f.own[sum.out];
   const Instruction* next = k + 2 < end ? &instruction(k + 2) : nullptr;
   // On a device the sum and an elementwise instruction after it are one kernel already: a chain.
-  const bool on_cpu = row.device == cpu,
+  const bool on_cpu = bias.device == cpu,
              takes = on_cpu ? op.with_bias != nullptr : op.cuda_with_bias && !(next && next->fusible);
-  if (!takes || !row.storage || is_splat(row) || summed.storage) return 0;
+  if (!takes || !bias.storage || is_splat(bias) || summed.storage) return 0;
   Body* out = &summed;
   const OpCall call = call_of(f, product, &out);
-  if (call.device != row.device) return 0;
+  if (call.device != bias.device) return 0;
   if (!product.known) op.rule(call, &made);
   // The sum must have the product's shape: nothing infers its shape here.
-  if (row.rank > made.rank || !repeats_rows(row, made)) return 0;
+  if (bias.rank > made.rank || !repeats_rows(bias, made)) return 0;
   summed.set(made);
-  made.device = summed.device = row.device;
+  made.device = summed.device = bias.device;
   const bool relu = next && next->op->pattern == Pattern::relu && next->need == 2 && !next->tail &&
                     input(*next, 0) == sum.out && !stays(sum.out, k + 3) && !f.own[next->out].storage;
   if (relu) *(out = &f.own[next->out]) = plain_body(made, cpu);
   out->offset = 0;
-  if (!(on_cpu ? op.with_bias(call, row, relu) : op.cuda_with_bias(call, row))) return 0;
+  if (!(on_cpu ? op.with_bias(call, bias, relu) : op.cuda_with_bias(call, bias))) return 0;
   count_taken(relu ? FastPath::with_bias_relu : FastPath::with_bias);
   return 2 + relu;
 }

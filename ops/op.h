@@ -157,17 +157,17 @@ struct OpDef {
   /// shape and dtype, and nothing else refers to it. Returns false, and does nothing, if it cannot.
   bool (*accumulate)(const OpCall& call, Body& sum) = nullptr;
   Pattern pattern = Pattern::none;
-  /// Computes the output plus `row`, a bias along the last axis, and then, if `relu`, the maximum with 0, in one pass
+  /// Computes the output plus `bias`, along the last axis, and then, if `relu`, the maximum with 0, in one pass
   /// with the same bits as the separate ops. Returns false, and does nothing, if it cannot. The output has its shape
   /// and gets its storage here.
-  bool (*with_bias)(const OpCall& call, const Body& row, bool relu) = nullptr;
+  bool (*with_bias)(const OpCall& call, const Body& bias, bool relu) = nullptr;
   /// For ops that broadcast input 0: if it has one element, writes the element that all of `out` have.
   void (*repeated)(const OpCall& call, const TensorSpec& out, std::byte* element) = nullptr;
   // The CUDA library sets these before its device is visible.
   mutable Kernel cuda = nullptr;
   /// with_bias on a CUDA device, without relu. Products that another library computes may differ in the last bits from
   /// those of `cuda`.
-  mutable bool (*cuda_with_bias)(const OpCall& call, const Body& row) = nullptr;
+  mutable bool (*cuda_with_bias)(const OpCall& call, const Body& bias) = nullptr;
 };
 inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
 inline int outputs_of(const OpDef& op, const Attrs& attrs) { return op.n_out ? op.n_out : op.outputs(attrs); }
