@@ -29,7 +29,7 @@ class FunctionCall final : public Deferred {
     std::lock_guard<std::mutex> lock(mutex_);
     return results_.empty();
   }
-  Tensors again(const Tensors& in) const override { return record(plan_, in); }
+  Tensors call(const Tensors& in) const override { return record(plan_, in); }
 
  private:
   Ref<Plan> plan_;

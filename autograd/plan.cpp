@@ -346,7 +346,7 @@ namespace {
 
 /// Records an instruction. Control flow on concrete tensors is run, which records the ops of its steps.
 Tensors connect_instruction(const Instruction& s, const Tensors& in) {
-  if (s.op == &deferred_op) return deferred(s.attrs).again(in);
+  if (s.op == &deferred_op) return deferred(s.attrs).call(in);
   const bool concrete = !context().symbolic && std::ranges::none_of(in, &Tensor::symbolic);
   if (s.op == &call_op && concrete) return run_call(s.attrs, in);
   AttributionScope named(s.function);
