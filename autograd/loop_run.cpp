@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "autograd/unstack.h"
-#include "autograd/recurrence.h"
+#include "autograd/loop_request.h"
 #include "autograd/update.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
