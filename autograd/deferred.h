@@ -3,10 +3,9 @@
 #include "ops/op.h"
 
 namespace kassette::autograd {
-using namespace ops;
 
 /// The op of a deferred node; attrs.extra is its Deferred.
-extern const OpDef deferred_op;
+extern const ops::OpDef deferred_op;
 inline bool is_deferred(const Node& n) { return n.op == &deferred_op; }
 
 /// A node whose ops are recorded on demand: a backward pass that ran unrecorded (Note [Lazy backward]), or a call of a

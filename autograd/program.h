@@ -10,7 +10,7 @@
 #include "ops/random.h"
 
 namespace kassette::autograd {
-using namespace ops;
+using namespace ops;  // instructions, plans and loops are made of ops
 
 /// A tensor without history. Without `bytes`: shape, dtype and device alone.
 inline Body plain_body(const TensorSpec& spec, Device device, Ref<Storage> bytes = {}, std::int64_t offset = 0) {

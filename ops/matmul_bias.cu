@@ -7,6 +7,7 @@
 #include "ops/product.cuh"
 
 namespace kassette::cuda {
+using namespace ops;
 namespace {
 
 /// Copies nothing; records whether the product needs a copy of an operand with other strides.
