@@ -236,11 +236,11 @@ inline Body::~Body() = default;
 /// The kinds of leaves. A random source yields the keys of draws.
 enum class Leaf : std::uint8_t { variable, placeholder, random_source };
 
-/// A value of a variable. The version changes with every update.
+/// The bytes of a tensor, whose shape and dtype are known elsewhere.
 struct Value {
   Ref<Storage> storage;
-  std::int64_t offset = 0;
-  std::int64_t version = 0;
+  std::int64_t offset = 0;   // in bytes
+  std::int64_t version = 0;  // of a variable's value: changes with every update; else unused
 };
 
 /// The state of a leaf. A variable's value is read and swapped under the lock.
