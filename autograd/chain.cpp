@@ -33,16 +33,16 @@ ChainCode& Chain::add(ChainOpcode opcode, const ChainOperand& p) {
   from_[n_code_++] = p;
   c.opcode = opcode;
   c.operand = p.base;
-  bool moves = p.base || p.source >= 0;
+  bool moves = p.base || p.buffer >= 0;
   c.advance_mask = moves ? -1 : 0;
   n_moving_ += moves;
   return c;
 }
 
-ChainOperand Chain::repeated(const std::byte* one, int source) {
+ChainOperand Chain::repeated(const std::byte* one, int buffer) {
   for (int i = 0; i < n_ones_; ++i)
-    if (ones_[i].source == source && (source >= 0 || ones_[i].from == one)) return {.chunk = ones_[i].chunk};
-  ones_[n_ones_++] = {one, source, n_chunks_};
+    if (ones_[i].buffer == buffer && (buffer >= 0 || ones_[i].from == one)) return {.chunk = ones_[i].chunk};
+  ones_[n_ones_++] = {one, buffer, n_chunks_};
   return new_chunk();
 }
 
@@ -107,7 +107,7 @@ void Chain::start(ChainCode* code, std::byte* chunks) const {
 void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block) {
   const Chain& c = chain_;
   for (int i = 0; block && i < c.n_code_; ++i)
-    if (c.from_[i].source >= 0) code_[i].operand = block - begin * c.element_;
+    if (c.from_[i].buffer >= 0) code_[i].operand = block - begin * c.element_;
   const std::int64_t chunk = c.table_.chunk_bytes / c.element_, whole = begin + (end - begin) / chunk * chunk;
   if (whole > begin) c.table_.run[c.d_](code_.begin(), begin * c.element_, whole * c.element_);
   if (whole < end) c.run_rest(code_.begin(), chunks_, whole, end - whole);

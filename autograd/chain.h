@@ -33,13 +33,13 @@ class Chain {
   Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once);
 
   static ChainOperand memory(std::byte* base, std::int64_t row_gap = 0) { return {.base = base, .row_gap = row_gap}; }
-  static ChainOperand of_source(int source, std::int64_t offset = 0, std::int64_t row_gap = 0) {
-    return {.source = source, .offset = offset, .row_gap = row_gap};
+  static ChainOperand in_buffer(int buffer, std::int64_t offset = 0, std::int64_t row_gap = 0) {
+    return {.buffer = buffer, .offset = offset, .row_gap = row_gap};
   }
   ChainOperand new_chunk() { return {.chunk = n_chunks_++}; }
   static constexpr const std::byte* kZero = nullptr;
-  /// A chunk filled with one element, which is read from `one` (kZero: 0) or, if that is not -1, from `source`.
-  ChainOperand repeated(const std::byte* one, int source = -1);
+  /// A chunk filled with one element, which is read from `one` (kZero: 0) or, if that is not -1, from `buffer`.
+  ChainOperand repeated(const std::byte* one, int buffer = -1);
 
   /// True if the operands are large enough to be prefetched.
   bool fetches() const;
@@ -81,7 +81,7 @@ class Chain {
   }
   /// Runs elements [begin, end) of a chain of one row.
   void run(std::int64_t begin, std::int64_t end) const;
-  /// Runs [begin, end) in pieces of `size` elements. Sources are at `block`, which every piece reuses; done(at, n) is
+  /// Runs [begin, end) in pieces of `size` elements. Buffers are at `block`, which every piece reuses; done(at, n) is
   /// called after each.
   template <class F>
   void run_blocks(std::int64_t begin, std::int64_t end, std::int64_t size, std::byte* block, F done) const {
@@ -93,13 +93,13 @@ class Chain {
     }
   }
   void run_rows(std::int64_t begin, std::int64_t end) const;
-  /// Sets the addresses of the sources: base_of(source) returns each.
+  /// Sets the addresses of the buffers: base_of(number) returns each.
   template <class F>
-  void place_sources(F&& base_of) {
+  void place_buffers(F&& base_of) {
     for (int i = 0; i < n_code_; ++i)
-      if (from_[i].source >= 0) code_[i].operand = base_of(from_[i].source) + from_[i].offset;
+      if (from_[i].buffer >= 0) code_[i].operand = base_of(from_[i].buffer) + from_[i].offset;
     for (int i = 0; i < n_ones_; ++i)
-      if (ones_[i].source >= 0) ones_[i].from = base_of(ones_[i].source);
+      if (ones_[i].buffer >= 0) ones_[i].from = base_of(ones_[i].buffer);
   }
 
  private:

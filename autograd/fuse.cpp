@@ -226,7 +226,7 @@ void Plan::add_instructions(Chain& chain, const Frame& f, const FusionGroup& gro
         chain.store(kept[k - group.begin] = chain.new_chunk());
     }
   }
-  if (group.sums) chain.store(Chain::of_source(0));
+  if (group.sums) chain.store(Chain::in_buffer(0));
 }
 
 /// Runs a fused group: a chain, and the sum of its result if group.sums.

@@ -198,7 +198,7 @@ ChainOperand LoopChains::place(int s, LoopChain& to, std::int64_t first, std::in
   std::int64_t n = body(s).numel(), size = dtype_.size(), width = shape_.width;
   if (n == 1 && shape_.numel() != 1) return to.chain.repeated(nullptr, s);
   std::int64_t apart = n == shape_.rows * std::max(whole, width) ? std::max(whole, width) : 0;
-  return Chain::of_source(s, first * size, shape_.rows > 1 ? (apart - width) * size : 0);
+  return Chain::in_buffer(s, first * size, shape_.rows > 1 ? (apart - width) * size : 0);
 }
 
 /// Loads or computes columns [first, first + width) of slot s into registers.
@@ -243,7 +243,7 @@ bool LoopChains::store_padded_slice(const Instruction& s, int whole, LoopChain& 
   const ColumnSlice& w = slot(s.out).slices.front();
   const bool sums = slot(whole).slices.size() > 1;
   if (sums) to.chain.binary(add_op(), s.attrs, to.chain.repeated(Chain::kZero), /*reversed=*/false);
-  to.chain.store(Chain::of_source(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
+  to.chain.store(Chain::in_buffer(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
   return !sums;
 }
 

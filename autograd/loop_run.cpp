@@ -358,7 +358,7 @@ inline void LoopRun::execute(Bound& b) {
 void LoopRun::execute(LoopChain& c) {
   running_ = &program_.instruction(c.first);
   for (int slot : c.made) bind_output_storage(slot);
-  c.chain.place_sources([&](int slot) { return body(slot).data(); });
+  c.chain.place_buffers([&](int slot) { return body(slot).data(); });
   const ChainShape& shape = c.chain.shape();
   count_taken(shape.rows > 1 ? FastPath::loop_chain_of_rows : FastPath::loop_chain);
   if (c.chain.device() != cpu) return c.chain.enqueue();

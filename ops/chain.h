@@ -46,17 +46,17 @@ struct ChainCode {
 /// The location of an operand: memory that advances with the chunks, or a temporary chunk that each thread has for
 /// itself.
 struct ChainOperand {
-  std::byte* base = nullptr;  // null: a chunk, or memory of a source
+  std::byte* base = nullptr;  // null: a chunk, or a buffer
   int chunk = -1;
-  int source = -1;           // a buffer whose address is set before each run (Chain::place_sources)
-  std::int64_t offset = 0;   // byte offset into the source
+  int buffer = -1;           // number of a buffer whose address is set before each run (Chain::place_buffers)
+  std::int64_t offset = 0;   // byte offset into the buffer
   std::int64_t row_gap = 0;  // bytes between the end of a row and the start of the next; negative to read a row again
 };
 
-/// A chunk filled with one element, which is read from memory (0 where `from` is null) or from a source.
+/// A chunk filled with one element, which is read from memory (0 where `from` is null) or from a buffer.
 struct ChainConstant {
   const std::byte* from;
-  int source, chunk;
+  int buffer, chunk;
 };
 
 /// The shape that a chain runs over: `rows` rows of `width` elements.
