@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -29,7 +28,7 @@ Chain::Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t a
              shape.numel() * element_ >= fast_path_thresholds.streamed) {}
 
 ChainCode& Chain::add(ChainOpcode opcode, const ChainOperand& p) {
-  ChainCode& c = *new (&code_[n_code_]) ChainCode;
+  ChainCode& c = code_[n_code_];
   from_[n_code_++] = p;
   c.opcode = opcode;
   c.operand = p.base;
@@ -65,8 +64,7 @@ void Chain::store_result(std::byte* to, bool fresh) {
 
 void Chain::call(const OpDef& op, const Attrs& attrs, const ChainOperand& pair) {
   ChainCode& c = add(table_.call[d_], pair);
-  c.loop = op.loops->find(d_ ? float64 : float32)->by[0];
-  c.attrs = &attrs;
+  c.called = {op.loops->find(d_ ? float64 : float32)->by[0], &attrs};
   ++n_calls_;
 }
 
@@ -94,7 +92,7 @@ void Chain::binary(const OpDef& op, const Attrs& attrs, const ChainOperand& othe
 void Chain::finish() { add(table_.end[d_], {.chunk = 0}); }
 
 void Chain::start(ChainCode* code, std::byte* chunks) const {
-  std::copy_n(code_.begin(), n_code_, code);
+  std::copy_n(code_, n_code_, code);
   for (int i = 0; i < n_code_; ++i)
     if (!code[i].operand) code[i].operand = chunks + from_[i].chunk * table_.chunk_bytes;
   code[n_code_ - 1].operand = reinterpret_cast<std::byte*>(code);
@@ -109,8 +107,8 @@ void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block)
   for (int i = 0; block && i < c.n_code_; ++i)
     if (c.from_[i].source >= 0) code_[i].operand = block - begin * c.element_;
   const std::int64_t chunk = c.table_.chunk_bytes / c.element_, whole = begin + (end - begin) / chunk * chunk;
-  if (whole > begin) c.table_.run[c.d_](code_.begin(), begin * c.element_, whole * c.element_);
-  if (whole < end) c.run_rest(code_.begin(), chunks_, whole, end - whole);
+  if (whole > begin) c.table_.run[c.d_](code_, begin * c.element_, whole * c.element_);
+  if (whole < end) c.run_rest(code_, chunks_, whole, end - whole);
 }
 
 /// Completes the non-temporal stores, so that other threads see them.
@@ -147,10 +145,9 @@ void Chain::Running::run_rows(std::int64_t begin, std::int64_t end) {
 void Chain::run_rows(std::int64_t begin, std::int64_t end) const { Running(*this).run_rows(begin, end); }
 
 /// Runs the last elements, fewer than a chunk: operands are copied to chunks, and results back from them.
-void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t at, std::int64_t n) const {
-  UninitializedArray<ChainCode, kMaxCode> room;
-  ChainCode* const code = room.begin();
-  std::copy_n(program, n_code_, code);
+void Chain::run_rest(const ChainCode* running, std::byte* chunks, std::int64_t at, std::int64_t n) const {
+  ChainCode code[kMaxCode];
+  std::copy_n(running, n_code_, code);
   const std::byte* copies[kMaxChunks];
   int n_copies = 0;
   for (int i = n_fetch_; i < n_code_ - 1; ++i) {
@@ -168,8 +165,9 @@ void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t a
   }
   table_.run[d_](code + n_fetch_, 0, 1);
   for (int i = n_fetch_; i < n_code_ - 1; ++i) {
-    if (program[i].advance_mask && (program[i].opcode == table_.store[d_] || program[i].opcode == table_.stream[d_]))
-      std::memcpy(program[i].operand + at * element_, code[i].operand, n * element_);
+    const auto handler = running[i].opcode.handler;
+    if (running[i].advance_mask && (handler == table_.store[d_].handler || handler == table_.stream[d_].handler))
+      std::memcpy(running[i].operand + at * element_, code[i].operand, n * element_);
   }
 }
 

@@ -8,8 +8,8 @@
 
 namespace kassette::autograd {
 
-/// An array of n objects of type T whose memory is not initialised. A chain uses few of them, and most chains are built
-/// again at each call.
+/// An array of n objects of type T whose memory is not initialised, even if T has default values. A chain uses few of
+/// them, and most chains are built again at each call.
 template <class T, int n>
 class UninitializedArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
@@ -17,7 +17,6 @@ class UninitializedArray {
  public:
   T& operator[](int i) { return *reinterpret_cast<T*>(bytes_ + i * sizeof(T)); }
   const T& operator[](int i) const { return *reinterpret_cast<const T*>(bytes_ + i * sizeof(T)); }
-  T* begin() { return &(*this)[0]; }
   const T* begin() const { return &(*this)[0]; }
 
  private:
@@ -70,15 +69,13 @@ class Chain {
     if (device_ != cpu) return DeviceChain::has_room(n_code_, n_moving_ + n_ones_, n_unary_, n_chunks_ - n_ones_);
     return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxOps;
   }
-  /// Estimated cost per element, in plain instructions.
+  /// Estimated cost per element, in machine instructions.
   int work() const { return n_code_ + kCallWork * n_calls_; }
   const ChainShape& shape() const { return shape_; }
 
   Device device() const { return device_; }
   /// Enqueues the whole chain on its device, an accelerator.
-  void enqueue() const {
-    run_chain(device_, {d_, shape_, code_.begin(), from_.begin(), n_code_, ones_.begin(), n_ones_});
-  }
+  void enqueue() const { run_chain(device_, {d_, shape_, code_, from_.begin(), n_code_, ones_, n_ones_}); }
   /// Runs elements [begin, end) of a chain of one row.
   void run(std::int64_t begin, std::int64_t end) const;
   /// Runs [begin, end) in pieces of `size` elements. Sources are at `block`, which every piece reuses; done(at, n) is
@@ -103,13 +100,13 @@ class Chain {
   }
 
  private:
-  static constexpr int kCallWork = 7;  // the extra cost of calling a loop (sigmoid, ...), in plain instructions
+  static constexpr int kCallWork = 7;  // the extra cost of calling a loop (sigmoid, ...), in machine instructions
   static constexpr int kMaxCode = 13 * kMaxOps + 1, kMaxChunks = 8 * kMaxOps;
 
   /// A copy of the code with chunks of its own, for one thread.
   class Running {
    public:
-    explicit Running(const Chain& chain) : chain_(chain) { chain.start(code_.begin(), chunks_); }
+    explicit Running(const Chain& chain) : chain_(chain) { chain.start(code_, chunks_); }
     ~Running();
     void run(std::int64_t begin, std::int64_t end, std::byte* block);
     void run_rows(std::int64_t begin, std::int64_t end);
@@ -117,7 +114,7 @@ class Chain {
    private:
     const Chain& chain_;
     alignas(64) std::byte chunks_[kMaxChunks * kMaxChunkBytes];
-    UninitializedArray<ChainCode, kMaxCode> code_;
+    ChainCode code_[kMaxCode];
   };
 
   ChainCode& add(ChainOpcode opcode, const ChainOperand& p);
@@ -131,9 +128,9 @@ class Chain {
   const ChainShape shape_;
   const bool large_;  // fresh results are stored past the caches
   int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
-  UninitializedArray<ChainCode, kMaxCode> code_;
+  ChainCode code_[kMaxCode];
   UninitializedArray<ChainOperand, kMaxCode> from_;
-  UninitializedArray<ChainConstant, 2 * kMaxOps> ones_;
+  ChainConstant ones_[2 * kMaxOps];
 };
 
 }  // namespace kassette::autograd

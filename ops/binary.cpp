@@ -66,7 +66,7 @@ constinit const std::array<OpDef, BinaryOps::size> binary_op_defs = make_op_defs
 ChainOpcode binary_opcode(const ChainTable& table, int is_double, const OpDef& op, bool reversed) {
   return is_element(binary_op_defs, op)
              ? (reversed ? table.reversed : table.binary)[is_double][&op - binary_op_defs.data()]
-             : nullptr;
+             : ChainOpcode{};
 }
 const OpDef& add_op() { return binary_op<Add>(); }
 const OpDef& subtract_op() { return binary_op<Subtract>(); }

@@ -51,7 +51,7 @@ constexpr auto make_op_defs(OpList<Ops...>) {
 constinit const std::array<OpDef, UnaryOps::size> unary_op_defs = make_op_defs(UnaryOps{});
 
 ChainOpcode unary_opcode(const ChainTable& table, int is_double, const OpDef& op) {
-  return is_element(unary_op_defs, op) ? table.unary[is_double][&op - unary_op_defs.data()] : nullptr;
+  return is_element(unary_op_defs, op) ? table.unary[is_double][&op - unary_op_defs.data()] : ChainOpcode{};
 }
 
 Tensor abs(const Tensor& x) { return unary<Abs>(x); }
