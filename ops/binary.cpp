@@ -23,7 +23,7 @@ void integer_loop(const void* const* in, void* out, std::int64_t n, const Attrs&
 }
 
 template <class Op>
-const LoopSet* find(DType dtype) {
+const ElementwiseFns* find(DType dtype) {
   constexpr int i = IndexOf<Op, BinaryOps>::value;
   if (dtype == float32) return &KASSETTE_PICK(binary_table).f32[i];
   if (dtype == float64) return &KASSETTE_PICK(binary_table).f64[i];
@@ -31,7 +31,7 @@ const LoopSet* find(DType dtype) {
   if constexpr (Op::takes != Domain::floats) {
 #define KASSETTE_LOOPS(constant, code, T, name) \
   {{integer_loop<Op, T, 0>, integer_loop<Op, T, 1>, integer_loop<Op, T, 2>}},
-    static constexpr LoopSet sets[] = {KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
+    static constexpr ElementwiseFns sets[] = {KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
 #undef KASSETTE_LOOPS
     return &sets[dtype.code() - kFirstInteger];
   }

@@ -45,7 +45,7 @@ struct ChainCode {
   std::byte* operand;         // address of the operand or of the target of a store, for the first chunk or for all
   std::int64_t advance_mask;  // mask for offsets: all ones if `operand` advances with the chunks, else 0
   struct Call {
-    Loop loop;
+    ElementwiseFn fn;
     const Attrs* attrs;
   };
   union {

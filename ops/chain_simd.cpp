@@ -78,7 +78,7 @@ struct Handlers {
     T* m = operand(c, at);
     (X::store(m + K * X::kWidth, r), ...);
     const void* in[2] = {m, m + kElements};  // a second operand is in the chunk after the first
-    c->called.loop(in, m, kElements, *c->called.attrs);
+    c->called.fn(in, m, kElements, *c->called.attrs);
     ((r = X::load(m + K * X::kWidth)), ...);
     KASSETTE_NEXT;
   }
