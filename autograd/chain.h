@@ -17,7 +17,6 @@ class UninitializedArray {
  public:
   T& operator[](int i) { return *reinterpret_cast<T*>(bytes_ + i * sizeof(T)); }
   const T& operator[](int i) const { return *reinterpret_cast<const T*>(bytes_ + i * sizeof(T)); }
-  const T* begin() const { return &(*this)[0]; }
 
  private:
   alignas(T) std::byte bytes_[sizeof(T) * n];
@@ -43,8 +42,8 @@ class Chain {
   /// True if the operands are large enough to be prefetched.
   bool fetches() const;
   void fetch(const ChainOperand& p);
-  void load(const ChainOperand& p) { add(table_.load[d_], p); }
-  void store(const ChainOperand& p) { add(table_.store[d_], p); }
+  void load(const ChainOperand& p) { add(table_.load[is_double_], p); }
+  void store(const ChainOperand& p) { add(table_.store[is_double_], p); }
   /// Stores a result. If it is fresh, large and aligned, non-temporal stores write it past the caches: plain stores
   /// read each cache line before they overwrite it, and 2 * x + 1 over 10^7 floats takes 1.4 times as long. `fresh`:
   /// the memory is not that of an operand. An operand's lines have just been loaded, and non-temporal stores would have
@@ -64,10 +63,12 @@ class Chain {
     acc = s.out;
   }
   void finish();
-  /// True if there is room for another op.
+  /// True if there is room for another op, with as much to spare.
   bool has_room() const {
-    if (device_ != cpu) return DeviceChain::has_room(n_code_, n_moving_ + n_ones_, n_unary_, n_chunks_ - n_ones_);
-    return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxOps;
+    if (device_ != cpu)
+      return DeviceChain::has_room(n_code_, n_in_memory_ + n_constants_, n_unary_, n_chunks_ - n_constants_);
+    return n_code_ + 2 * kOpCode < kMaxCode && n_chunks_ + n_in_memory_ + 2 * kOpChunks < kMaxChunks &&
+           n_constants_ + kOpConstants < kMaxConstants;
   }
   /// Estimated cost per element, in machine instructions.
   int work() const { return n_code_ + kCallWork * n_calls_; }
@@ -75,7 +76,9 @@ class Chain {
 
   Device device() const { return device_; }
   /// Enqueues the whole chain on its device, an accelerator.
-  void enqueue() const { run_chain(device_, {d_, shape_, code_, from_.begin(), n_code_, ones_, n_ones_}); }
+  void enqueue() const {
+    run_chain(device_, {is_double_, shape_, code_, &from_[0], n_code_, constants_, n_constants_});
+  }
   /// Runs elements [begin, end) of a chain of one row.
   void run(std::int64_t begin, std::int64_t end) const;
   /// Runs [begin, end) in pieces of `size` elements. Sources are at `block`, which every piece reuses; done(at, n) is
@@ -95,13 +98,19 @@ class Chain {
   void place_sources(F&& base_of) {
     for (int i = 0; i < n_code_; ++i)
       if (from_[i].source >= 0) code_[i].operand = base_of(from_[i].source) + from_[i].offset;
-    for (int i = 0; i < n_ones_; ++i)
-      if (ones_[i].source >= 0) ones_[i].from = base_of(ones_[i].source);
+    for (int i = 0; i < n_constants_; ++i)
+      if (constants_[i].source >= 0) constants_[i].from = base_of(constants_[i].source);
   }
 
  private:
   static constexpr int kCallWork = 7;  // the extra cost of calling a loop (sigmoid, ...), in machine instructions
-  static constexpr int kMaxCode = 13 * kMaxOps + 1, kMaxChunks = 8 * kMaxOps;
+  // The most that an op takes. Code: two prefetches, a load, a call with its operands stored and loaded (5), a store;
+  // chunks: two constants, two operands of a call, a result that is read again, and in run_rest() copies of two
+  // operands and a result.
+  static constexpr int kOpCode = 9, kOpChunks = 8, kOpConstants = 2;
+  // 4: in a loop an op is computed again for each slice of its result; 1: `end`
+  static constexpr int kMaxCode = (kOpCode + 4) * kMaxOps + 1, kMaxChunks = kOpChunks * kMaxOps,
+                       kMaxConstants = kOpConstants * kMaxOps;
 
   /// A copy of the code with chunks of its own, for one thread.
   class Running {
@@ -124,13 +133,14 @@ class Chain {
 
   const Device device_;
   const ChainTable& table_;
-  const int d_, element_;
+  const int is_double_;     // 1 for float64: the index in a ChainTable
+  const int element_size_;  // bytes
   const ChainShape shape_;
   const bool large_;  // fresh results are stored past the caches
-  int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
+  int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_constants_ = 0, n_in_memory_ = 0;
   ChainCode code_[kMaxCode];
   UninitializedArray<ChainOperand, kMaxCode> from_;
-  ChainConstant ones_[2 * kMaxOps];
+  ChainConstant constants_[kMaxConstants];
 };
 
 }  // namespace kassette::autograd

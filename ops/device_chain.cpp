@@ -102,13 +102,13 @@ void run_chain(Device device, const ChainView& chain) {
       made.index = static_cast<std::uint8_t>(n_params++);
       continue;
     }
-    const auto* one = std::find_if(chain.ones, chain.ones + chain.n_ones,
+    const auto* one = std::find_if(chain.constants, chain.constants + chain.n_constants,
                                    [&](const ChainConstant& o) { return !c.advance_mask && o.chunk == from.chunk; });
     int index;
     if (c.advance_mask) {
       made.where = D::kMemory;
       index = operand_of(to, n_operands, c.operand, from.row_gap);
-    } else if (one != chain.ones + chain.n_ones) {
+    } else if (one != chain.constants + chain.n_constants) {
       made.where = D::kOne;
       index = operand_of(to, n_operands, const_cast<std::byte*>(one->from), 0);
     } else {

@@ -14,8 +14,8 @@ struct ChainView {
   const ChainCode* code;
   const ChainOperand* from;  // one for each of `code`
   int n_code;
-  const ChainConstant* ones;
-  int n_ones;
+  const ChainConstant* constants;
+  int n_constants;
 };
 /// The opcodes for devices: numbers of DeviceChain. Every op has one.
 const ChainTable& device_chain_table();
