@@ -166,7 +166,7 @@ void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
                           alignas(64) T block[kFoldRow];
                           chain.run_blocks(begin * kFoldRow, std::min(end * kFoldRow, n), kFoldRow,
                                            reinterpret_cast<std::byte*>(block), [&](std::int64_t at, std::int64_t m) {
-                                             fold_loops<T>(Fold::sum).rows(block, partial + at / kFoldRow, 1, m);
+                                             fold_loops<T>(Reduction::sum).rows(block, partial + at / kFoldRow, 1, m);
                                            });
                         });
 }
@@ -184,7 +184,7 @@ void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
   for (; m > 1; m = (m + kFoldRow - 1) / kFoldRow) {
     T* next = partial + m;
     for (std::int64_t at = 0; at < m; at += kFoldRow)
-      fold_loops<T>(Fold::sum).rows(partial + at, next + at / kFoldRow, 1, std::min(kFoldRow, m - at));
+      fold_loops<T>(Reduction::sum).rows(partial + at, next + at / kFoldRow, 1, std::min(kFoldRow, m - at));
     partial = next;
   }
   *out = mean ? *partial / static_cast<T>(n) : *partial;

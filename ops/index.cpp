@@ -132,7 +132,7 @@ bool index_grad_accumulate(const OpCall& call, Body& sum) {
   ColumnSlice w;
   if (call.device != cpu || (sum.dtype != float32 && sum.dtype != float64) || !column_slice_of(call.attrs, sum, &w))
     return false;
-  const Loop add = binary_op<Add>().loops->find(sum.dtype)->by[0];
+  const ElementwiseFn add = binary_op<Add>().loops->find(sum.dtype)->by[0];
   const std::int64_t size = sum.dtype.size();
   const Attrs none;
   auto add_run = [&](std::int64_t row, std::int64_t begin, std::int64_t end) {
