@@ -16,6 +16,7 @@
 #include "ops/shaping.h"
 
 namespace kassette::autograd {
+using namespace ops;
 
 // Note [Order of a backward pass]
 // Nodes are handled from the newest to the oldest, by sequence number. So every consumer comes before its producers,

@@ -13,7 +13,7 @@ namespace kassette::autograd {
 
 /// One reverse-mode pass: a depth-first search from the ys to the wanted xs, then each node's adjoint (its
 /// vector-Jacobian product), newest node first. The cotangents of each output of a node are accumulated.
-class BackwardPass final : private Accumulator {
+class BackwardPass final : private ops::Accumulator {
  public:
   explicit BackwardPass(const Tensors& xs, SavedValues saved = SavedValues::retain, GradientHook* hook = nullptr,
                         const Tensors& ends = {});
@@ -64,7 +64,7 @@ class BackwardPass final : private Accumulator {
   // cotangents
   Tensor* slot_of(const Body& to);
   void accumulate(const Body& to, Tensor g);
-  bool accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) override;
+  bool accumulate(const Body& to, const ops::OpDef& op, const Attrs& attrs, const ops::In* in, int n_in) override;
   // saved values
   /// True if the pass goes through the op that computed `b`, so that `b` can be rematerialized.
   bool computed(const Body& b) const {

@@ -17,7 +17,7 @@ class Branches final : public Procedure {
     const Plan& plan = taken ? *yes_ : *no_;
     const Tensor *yes = in.begin() + 2, *no = yes + n_yes_;
     return run_body(plan, taken ? std::span(yes, no) : std::span(no, in.end()),
-                    step_keys(in[0], 0, 1, plan, taken ? 0 : yes_->sources().size()));
+                    step_keys(in[0], 0, 1, plan, taken ? 0 : yes_->key_sources().size()));
   }
   void specs(const OpCall& call, TensorSpec* out) const override {
     out->set(result_);
@@ -55,7 +55,7 @@ Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()
   Tensors in;
   {
     Scoped<bool> on(context().symbolic, true);
-    in.push_back(a.plan->sources().empty() && b.plan->sources().empty() ? no_key(what) : next_key(None, what));
+    in.push_back(a.plan->key_sources().empty() && b.plan->key_sources().empty() ? no_key(what) : next_key(None, what));
   }
   in.push_back(condition);
   append(in, a.captures);

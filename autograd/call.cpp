@@ -212,7 +212,7 @@ Tensors ResidualCall::run(const Tensors& in) const {
   Residuals* taken = takes ? &residuals_in(in[in.size() - 1]) : nullptr;
   const Tensors own = std::span(in.begin(), in.size() - takes);
   if (taken) count_taken(FastPath::residuals_reused);
-  if (!keeps) return p.as_vjp()->run_with_residuals(own, last ? std::move(*taken) : *taken, consumes);
+  if (!returns) return p.as_vjp()->run_with_residuals(own, last ? std::move(*taken) : *taken, consumes);
   Residuals residuals;
   if (!vjp || context().recording || !p.run_for(own, procedure(*vjp).as_vjp()->signature(), residuals))
     residuals = record(p, own, wanted, taken);
@@ -223,7 +223,7 @@ Tensors ResidualCall::run(const Tensors& in) const {
 
 void ResidualCall::specs(const OpCall& call, TensorSpec* out) const {
   procedure(*of).specs(call, out);
-  if (keeps) out[call.n_out - 1].set(TensorSpec(int64, {}));
+  if (returns) out[call.n_out - 1].set(TensorSpec(int64, {}));
 }
 
 Tensor detached(const Body& from) { return Access::wrap(plain_body(from, from.device, read_value(from))); }

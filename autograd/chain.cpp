@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -24,60 +23,62 @@ const ChainTable& table_for(Device device, std::int64_t at_once) {
 }  // namespace
 
 Chain::Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once)
-    : device_(device), table_(table_for(device, at_once)), d_(dtype == float64), element_(dtype.size()), shape_(shape),
-      large_(device == cpu && may_take(FastPath::streamed) &&
-             shape.numel() * element_ >= fast_path_thresholds.streamed) {}
+    : device_(device), table_(table_for(device, at_once)), is_double_(dtype == float64), element_size_(dtype.size()),
+      shape_(shape), large_(device == cpu && may_take(FastPath::streamed) &&
+                            shape.numel() * element_size_ >= fast_path_thresholds.streamed) {}
 
 ChainCode& Chain::add(ChainOpcode opcode, const ChainOperand& p) {
-  ChainCode& c = *new (&code_[n_code_]) ChainCode;
+  ChainCode& c = code_[n_code_];
   from_[n_code_++] = p;
   c.opcode = opcode;
   c.operand = p.base;
-  bool moves = p.base || p.source >= 0;
+  bool moves = p.base || p.buffer >= 0;
   c.advance_mask = moves ? -1 : 0;
-  n_moving_ += moves;
+  n_in_memory_ += moves;
   return c;
 }
 
-ChainOperand Chain::repeated(const std::byte* one, int source) {
-  for (int i = 0; i < n_ones_; ++i)
-    if (ones_[i].source == source && (source >= 0 || ones_[i].from == one)) return {.chunk = ones_[i].chunk};
-  ones_[n_ones_++] = {one, source, n_chunks_};
+ChainOperand Chain::repeated(const std::byte* one, int buffer) {
+  for (int i = 0; i < n_constants_; ++i)
+    if (constants_[i].buffer == buffer && (buffer >= 0 || constants_[i].from == one))
+      return {.chunk = constants_[i].chunk};
+  constants_[n_constants_++] = {one, buffer, n_chunks_};
   return new_chunk();
 }
 
 /// Processors prefetch one stream by themselves; several operands, in addition to results that are written, need
 /// prefetch instructions.
-bool Chain::fetches() const { return table_.fetch[d_] && shape_.numel() * element_ >= fast_path_thresholds.fetched; }
+bool Chain::fetches() const {
+  return table_.fetch[is_double_] && shape_.numel() * element_size_ >= fast_path_thresholds.fetched;
+}
 void Chain::fetch(const ChainOperand& p) {
   if (!p.base) return;
   for (int i = 0; i < n_fetch_; ++i)
     if (code_[i].operand == p.base) return;
-  add(table_.fetch[d_], p);
+  add(table_.fetch[is_double_], p);
   ++n_fetch_;
 }
 
 void Chain::store_result(std::byte* to, bool fresh) {
   const bool streams = large_ && fresh && reinterpret_cast<std::uintptr_t>(to) % 64 == 0;
   if (streams) count_taken(FastPath::streamed);
-  add((streams ? table_.stream : table_.store)[d_], memory(to));
+  add((streams ? table_.stream : table_.store)[is_double_], memory(to));
 }
 
 void Chain::call(const OpDef& op, const Attrs& attrs, const ChainOperand& pair) {
-  ChainCode& c = add(table_.call[d_], pair);
-  c.loop = op.loops->find(d_ ? float64 : float32)->by[0];
-  c.attrs = &attrs;
+  ChainCode& c = add(table_.call[is_double_], pair);
+  c.called = {op.loops->find(is_double_ ? float64 : float32)->by[0], &attrs};
   ++n_calls_;
 }
 
 void Chain::unary(const OpDef& op, const Attrs& attrs) {
   ++n_unary_;
-  if (ChainOpcode opcode = unary_opcode(table_, d_, op)) add(opcode, {.chunk = 0}).params = params_of(attrs);
+  if (ChainOpcode opcode = unary_opcode(table_, is_double_, op)) add(opcode, {.chunk = 0}).params = params_of(attrs);
   else call(op, attrs, new_chunk());
 }
 
 void Chain::binary(const OpDef& op, const Attrs& attrs, const ChainOperand& other, bool reversed) {
-  if (ChainOpcode opcode = binary_opcode(table_, d_, op, reversed)) {
+  if (ChainOpcode opcode = binary_opcode(table_, is_double_, op, reversed)) {
     add(opcode, other);
     return;
   }
@@ -91,26 +92,26 @@ void Chain::binary(const OpDef& op, const Attrs& attrs, const ChainOperand& othe
   call(op, attrs, first);
 }
 
-void Chain::finish() { add(table_.end[d_], {.chunk = 0}); }
+void Chain::finish() { add(table_.end[is_double_], {.chunk = 0}); }
 
 void Chain::start(ChainCode* code, std::byte* chunks) const {
-  std::copy_n(code_.begin(), n_code_, code);
+  std::copy_n(code_, n_code_, code);
   for (int i = 0; i < n_code_; ++i)
     if (!code[i].operand) code[i].operand = chunks + from_[i].chunk * table_.chunk_bytes;
   code[n_code_ - 1].operand = reinterpret_cast<std::byte*>(code);
   static constexpr double zero = 0;  // as a float32 too
-  for (int i = 0; i < n_ones_; ++i)
-    table_.repeat[d_](chunks + ones_[i].chunk * table_.chunk_bytes,
-                      ones_[i].from == kZero ? &zero : static_cast<const void*>(ones_[i].from));
+  for (int i = 0; i < n_constants_; ++i)
+    table_.repeat[is_double_](chunks + constants_[i].chunk * table_.chunk_bytes,
+                              constants_[i].from == kZero ? &zero : static_cast<const void*>(constants_[i].from));
 }
 
 void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block) {
   const Chain& c = chain_;
   for (int i = 0; block && i < c.n_code_; ++i)
-    if (c.from_[i].source >= 0) code_[i].operand = block - begin * c.element_;
-  const std::int64_t chunk = c.table_.chunk_bytes / c.element_, whole = begin + (end - begin) / chunk * chunk;
-  if (whole > begin) c.table_.run[c.d_](code_.begin(), begin * c.element_, whole * c.element_);
-  if (whole < end) c.run_rest(code_.begin(), chunks_, whole, end - whole);
+    if (c.from_[i].buffer >= 0) code_[i].operand = block - begin * c.element_size_;
+  const std::int64_t chunk = c.table_.chunk_bytes / c.element_size_, whole = begin + (end - begin) / chunk * chunk;
+  if (whole > begin) c.table_.run[c.is_double_](code_, begin * c.element_size_, whole * c.element_size_);
+  if (whole < end) c.run_rest(code_, chunks_, whole, end - whole);
 }
 
 /// Completes the non-temporal stores, so that other threads see them.
@@ -133,7 +134,7 @@ void Chain::Running::run_rows(std::int64_t begin, std::int64_t end) {
     if (c.from_[i].row_gap) skipping[n_skipping++] = i;
   }
   for (int i = 0; i < n_skipping; ++i) code_[skipping[i]].operand += begin * c.from_[skipping[i]].row_gap;
-  const std::int64_t width = c.shape_.width, row_bytes = width * c.element_;
+  const std::int64_t width = c.shape_.width, row_bytes = width * c.element_size_;
   for (std::int64_t row = begin; row < end; ++row) {
     for (int i = 0; i < n_moving; ++i) {
       const std::byte* next = code_[moving[i]].operand + c.from_[moving[i]].row_gap + (row + 1) * row_bytes;
@@ -147,29 +148,30 @@ void Chain::Running::run_rows(std::int64_t begin, std::int64_t end) {
 void Chain::run_rows(std::int64_t begin, std::int64_t end) const { Running(*this).run_rows(begin, end); }
 
 /// Runs the last elements, fewer than a chunk: operands are copied to chunks, and results back from them.
-void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t at, std::int64_t n) const {
-  UninitializedArray<ChainCode, kMaxCode> room;
-  ChainCode* const code = room.begin();
-  std::copy_n(program, n_code_, code);
+void Chain::run_rest(const ChainCode* running, std::byte* chunks, std::int64_t at, std::int64_t n) const {
+  ChainCode code[kMaxCode];
+  std::copy_n(running, n_code_, code);
   const std::byte* copies[kMaxChunks];
   int n_copies = 0;
   for (int i = n_fetch_; i < n_code_ - 1; ++i) {
     ChainCode& c = code[i];
     if (!c.advance_mask) continue;
-    const std::byte* from = c.operand + at * element_;
+    const std::byte* from = c.operand + at * element_size_;
     int k = 0;
     while (k < n_copies && copies[k] != from) ++k;
     if (k == n_copies) {
       copies[n_copies++] = from;
-      table_.pad[d_](chunks + (n_chunks_ + k) * table_.chunk_bytes, from, n);
+      table_.pad[is_double_](chunks + (n_chunks_ + k) * table_.chunk_bytes, from, n);
     }
     c.operand = chunks + (n_chunks_ + k) * table_.chunk_bytes;
     c.advance_mask = 0;
   }
-  table_.run[d_](code + n_fetch_, 0, 1);
+  table_.run[is_double_](code + n_fetch_, 0, 1);
   for (int i = n_fetch_; i < n_code_ - 1; ++i) {
-    if (program[i].advance_mask && (program[i].opcode == table_.store[d_] || program[i].opcode == table_.stream[d_]))
-      std::memcpy(program[i].operand + at * element_, code[i].operand, n * element_);
+    const auto handler = running[i].opcode.handler;
+    if (running[i].advance_mask &&
+        (handler == table_.store[is_double_].handler || handler == table_.stream[is_double_].handler))
+      std::memcpy(running[i].operand + at * element_size_, code[i].operand, n * element_size_);
   }
 }
 

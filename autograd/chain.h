@@ -8,8 +8,8 @@
 
 namespace kassette::autograd {
 
-/// An array of n objects of type T whose memory is not initialised. A chain uses few of them, and most chains are built
-/// again at each call.
+/// An array of n objects of type T whose memory is not initialised, even if T has default values. A chain uses few of
+/// them, and most chains are built again at each call.
 template <class T, int n>
 class UninitializedArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
@@ -17,8 +17,6 @@ class UninitializedArray {
  public:
   T& operator[](int i) { return *reinterpret_cast<T*>(bytes_ + i * sizeof(T)); }
   const T& operator[](int i) const { return *reinterpret_cast<const T*>(bytes_ + i * sizeof(T)); }
-  T* begin() { return &(*this)[0]; }
-  const T* begin() const { return &(*this)[0]; }
 
  private:
   alignas(T) std::byte bytes_[sizeof(T) * n];
@@ -33,19 +31,19 @@ class Chain {
   Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once);
 
   static ChainOperand memory(std::byte* base, std::int64_t row_gap = 0) { return {.base = base, .row_gap = row_gap}; }
-  static ChainOperand of_source(int source, std::int64_t offset = 0, std::int64_t row_gap = 0) {
-    return {.source = source, .offset = offset, .row_gap = row_gap};
+  static ChainOperand in_buffer(int buffer, std::int64_t offset = 0, std::int64_t row_gap = 0) {
+    return {.buffer = buffer, .offset = offset, .row_gap = row_gap};
   }
   ChainOperand new_chunk() { return {.chunk = n_chunks_++}; }
   static constexpr const std::byte* kZero = nullptr;
-  /// A chunk filled with one element, which is read from `one` (kZero: 0) or, if that is not -1, from `source`.
-  ChainOperand repeated(const std::byte* one, int source = -1);
+  /// A chunk filled with one element, which is read from `one` (kZero: 0) or, if that is not -1, from `buffer`.
+  ChainOperand repeated(const std::byte* one, int buffer = -1);
 
   /// True if the operands are large enough to be prefetched.
   bool fetches() const;
   void fetch(const ChainOperand& p);
-  void load(const ChainOperand& p) { add(table_.load[d_], p); }
-  void store(const ChainOperand& p) { add(table_.store[d_], p); }
+  void load(const ChainOperand& p) { add(table_.load[is_double_], p); }
+  void store(const ChainOperand& p) { add(table_.store[is_double_], p); }
   /// Stores a result. If it is fresh, large and aligned, non-temporal stores write it past the caches: plain stores
   /// read each cache line before they overwrite it, and 2 * x + 1 over 10^7 floats takes 1.4 times as long. `fresh`:
   /// the memory is not that of an operand. An operand's lines have just been loaded, and non-temporal stores would have
@@ -65,23 +63,25 @@ class Chain {
     acc = s.out;
   }
   void finish();
-  /// True if there is room for another op.
+  /// True if there is room for another op, with as much to spare.
   bool has_room() const {
-    if (device_ != cpu) return DeviceChain::has_room(n_code_, n_moving_ + n_ones_, n_unary_, n_chunks_ - n_ones_);
-    return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxOps;
+    if (device_ != cpu)
+      return DeviceChain::has_room(n_code_, n_in_memory_ + n_constants_, n_unary_, n_chunks_ - n_constants_);
+    return n_code_ + 2 * kOpCode < kMaxCode && n_chunks_ + n_in_memory_ + 2 * kOpChunks < kMaxChunks &&
+           n_constants_ + kOpConstants < kMaxConstants;
   }
-  /// Estimated cost per element, in plain instructions.
+  /// Estimated cost per element, in machine instructions.
   int work() const { return n_code_ + kCallWork * n_calls_; }
   const ChainShape& shape() const { return shape_; }
 
   Device device() const { return device_; }
   /// Enqueues the whole chain on its device, an accelerator.
   void enqueue() const {
-    run_chain(device_, {d_, shape_, code_.begin(), from_.begin(), n_code_, ones_.begin(), n_ones_});
+    run_chain(device_, {is_double_, shape_, code_, &from_[0], n_code_, constants_, n_constants_});
   }
   /// Runs elements [begin, end) of a chain of one row.
   void run(std::int64_t begin, std::int64_t end) const;
-  /// Runs [begin, end) in pieces of `size` elements. Sources are at `block`, which every piece reuses; done(at, n) is
+  /// Runs [begin, end) in pieces of `size` elements. Buffers are at `block`, which every piece reuses; done(at, n) is
   /// called after each.
   template <class F>
   void run_blocks(std::int64_t begin, std::int64_t end, std::int64_t size, std::byte* block, F done) const {
@@ -93,23 +93,29 @@ class Chain {
     }
   }
   void run_rows(std::int64_t begin, std::int64_t end) const;
-  /// Sets the addresses of the sources: base_of(source) returns each.
+  /// Sets the addresses of the buffers: base_of(number) returns each.
   template <class F>
-  void place_sources(F&& base_of) {
+  void place_buffers(F&& base_of) {
     for (int i = 0; i < n_code_; ++i)
-      if (from_[i].source >= 0) code_[i].operand = base_of(from_[i].source) + from_[i].offset;
-    for (int i = 0; i < n_ones_; ++i)
-      if (ones_[i].source >= 0) ones_[i].from = base_of(ones_[i].source);
+      if (from_[i].buffer >= 0) code_[i].operand = base_of(from_[i].buffer) + from_[i].offset;
+    for (int i = 0; i < n_constants_; ++i)
+      if (constants_[i].buffer >= 0) constants_[i].from = base_of(constants_[i].buffer);
   }
 
  private:
-  static constexpr int kCallWork = 7;  // the extra cost of calling a loop (sigmoid, ...), in plain instructions
-  static constexpr int kMaxCode = 13 * kMaxOps + 1, kMaxChunks = 8 * kMaxOps;
+  static constexpr int kCallWork = 7;  // the extra cost of calling a loop (sigmoid, ...), in machine instructions
+  // The most that an op takes. Code: two prefetches, a load, a call with its operands stored and loaded (5), a store;
+  // chunks: two constants, two operands of a call, a result that is read again, and in run_rest() copies of two
+  // operands and a result.
+  static constexpr int kOpCode = 9, kOpChunks = 8, kOpConstants = 2;
+  // 4: in a loop an op is computed again for each slice of its result; 1: `end`
+  static constexpr int kMaxCode = (kOpCode + 4) * kMaxOps + 1, kMaxChunks = kOpChunks * kMaxOps,
+                       kMaxConstants = kOpConstants * kMaxOps;
 
   /// A copy of the code with chunks of its own, for one thread.
   class Running {
    public:
-    explicit Running(const Chain& chain) : chain_(chain) { chain.start(code_.begin(), chunks_); }
+    explicit Running(const Chain& chain) : chain_(chain) { chain.start(code_, chunks_); }
     ~Running();
     void run(std::int64_t begin, std::int64_t end, std::byte* block);
     void run_rows(std::int64_t begin, std::int64_t end);
@@ -117,7 +123,7 @@ class Chain {
    private:
     const Chain& chain_;
     alignas(64) std::byte chunks_[kMaxChunks * kMaxChunkBytes];
-    UninitializedArray<ChainCode, kMaxCode> code_;
+    ChainCode code_[kMaxCode];
   };
 
   ChainCode& add(ChainOpcode opcode, const ChainOperand& p);
@@ -127,13 +133,14 @@ class Chain {
 
   const Device device_;
   const ChainTable& table_;
-  const int d_, element_;
+  const int is_double_;     // 1 for float64: the index in a ChainTable
+  const int element_size_;  // bytes
   const ChainShape shape_;
   const bool large_;  // fresh results are stored past the caches
-  int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
-  UninitializedArray<ChainCode, kMaxCode> code_;
+  int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_constants_ = 0, n_in_memory_ = 0;
+  ChainCode code_[kMaxCode];
   UninitializedArray<ChainOperand, kMaxCode> from_;
-  UninitializedArray<ChainConstant, 2 * kMaxOps> ones_;
+  ChainConstant constants_[kMaxConstants];
 };
 
 }  // namespace kassette::autograd

@@ -43,21 +43,22 @@ class ResidualCall final : public Procedure {
   explicit ResidualCall(Ref<Extra> p) : of(std::move(p)) {}
   Tensors run(const Tensors& in) const override;
   void specs(const OpCall& call, TensorSpec* out) const override;
-  int n_out() const override { return procedure(*of).n_out() + keeps; }
+  int n_out() const override { return procedure(*of).n_out() + returns; }
   bool differentiable(int i, Outputs outputs) const override { return procedure(*of).differentiable(i, outputs); }
   const ResidualCall* as_residual_call() const override { return this; }
 
   Ref<Extra> of;
-  bool keeps = false, takes = false;
+  bool returns = false, takes = false;
   bool last = false;  // this is the last instruction that takes these residuals
   // no later instruction takes residuals that extend these either, so saved values are released as they are used
   bool consumes = false;
-  std::vector<char> wanted;  // keeps: which inputs need history
-  Ref<Extra> vjp;  // keeps: the adjoint, if one instruction alone takes the residuals and keeps none itself; else null
+  std::vector<char> wanted;  // if it returns residuals: which inputs need history
+  // if it returns residuals: the adjoint, if one instruction alone takes them and returns none itself; else null
+  Ref<Extra> vjp;
 };
 
 extern const OpDef call_op;
-/// The procedure of an instruction that keeps or takes residuals; null for any other.
+/// The procedure of an instruction that returns or takes residuals; null for any other.
 inline const ResidualCall* residual_call(const Instruction& s) {
   return s.op == &call_op ? procedure(*s.attrs.extra).as_residual_call() : nullptr;
 }

@@ -3,10 +3,9 @@
 #include "ops/op.h"
 
 namespace kassette::autograd {
-using namespace ops;
 
 /// The op of a deferred node; attrs.extra is its Deferred.
-extern const OpDef deferred_op;
+extern const ops::OpDef deferred_op;
 inline bool is_deferred(const Node& n) { return n.op == &deferred_op; }
 
 /// A node whose ops are recorded on demand: a backward pass that ran unrecorded (Note [Lazy backward]), or a call of a
@@ -18,8 +17,8 @@ struct Deferred : Extra {
   virtual Tensors computed_from(const Node& node) const { return expand(node); }
   /// True if a plan may keep the node as an instruction: see Note [Nested functions].
   virtual bool may_be_instruction() const { return false; }
-  /// The results of an equal node on other inputs.
-  virtual Tensors again(const Tensors& in) const { return in; }
+  /// Calls the deferred function with other inputs; only for nodes that may be an instruction.
+  virtual Tensors call(const Tensors&) const { __builtin_trap(); }
 };
 
 inline const Deferred& deferred(const Attrs& attrs) { return static_cast<const Deferred&>(*attrs.extra); }

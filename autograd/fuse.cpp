@@ -131,26 +131,26 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
   if (sum.op->pattern != Pattern::add || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
   if (other == product.out) return 0;
-  const Body& row = *f.at[other];
+  const Body& bias = *f.at[other];
   Body &made = f.own[product.out], &summed = f.own[sum.out];
   const Instruction* next = k + 2 < end ? &instruction(k + 2) : nullptr;
   // On a device the sum and an elementwise instruction after it are one kernel already: a chain.
-  const bool on_cpu = row.device == cpu,
+  const bool on_cpu = bias.device == cpu,
              takes = on_cpu ? op.with_bias != nullptr : op.cuda_with_bias && !(next && next->fusible);
-  if (!takes || !row.storage || is_splat(row) || summed.storage) return 0;
+  if (!takes || !bias.storage || is_splat(bias) || summed.storage) return 0;
   Body* out = &summed;
   const OpCall call = call_of(f, product, &out);
-  if (call.device != row.device) return 0;
+  if (call.device != bias.device) return 0;
   if (!product.known) op.rule(call, &made);
   // The sum must have the product's shape: nothing infers its shape here.
-  if (row.rank > made.rank || !repeats_rows(row, made)) return 0;
+  if (bias.rank > made.rank || !repeats_rows(bias, made)) return 0;
   summed.set(made);
-  made.device = summed.device = row.device;
+  made.device = summed.device = bias.device;
   const bool relu = next && next->op->pattern == Pattern::relu && next->need == 2 && !next->tail &&
                     input(*next, 0) == sum.out && !stays(sum.out, k + 3) && !f.own[next->out].storage;
   if (relu) *(out = &f.own[next->out]) = plain_body(made, cpu);
   out->offset = 0;
-  if (!(on_cpu ? op.with_bias(call, row, relu) : op.cuda_with_bias(call, row))) return 0;
+  if (!(on_cpu ? op.with_bias(call, bias, relu) : op.cuda_with_bias(call, bias))) return 0;
   count_taken(relu ? FastPath::with_bias_relu : FastPath::with_bias);
   return 2 + relu;
 }
@@ -166,7 +166,7 @@ void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
                           alignas(64) T block[kFoldRow];
                           chain.run_blocks(begin * kFoldRow, std::min(end * kFoldRow, n), kFoldRow,
                                            reinterpret_cast<std::byte*>(block), [&](std::int64_t at, std::int64_t m) {
-                                             fold_loops<T>(Fold::sum).rows(block, partial + at / kFoldRow, 1, m);
+                                             fold_loops<T>(Reduction::sum).rows(block, partial + at / kFoldRow, 1, m);
                                            });
                         });
 }
@@ -184,7 +184,7 @@ void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
   for (; m > 1; m = (m + kFoldRow - 1) / kFoldRow) {
     T* next = partial + m;
     for (std::int64_t at = 0; at < m; at += kFoldRow)
-      fold_loops<T>(Fold::sum).rows(partial + at, next + at / kFoldRow, 1, std::min(kFoldRow, m - at));
+      fold_loops<T>(Reduction::sum).rows(partial + at, next + at / kFoldRow, 1, std::min(kFoldRow, m - at));
     partial = next;
   }
   *out = mean ? *partial / static_cast<T>(n) : *partial;
@@ -226,7 +226,7 @@ void Plan::add_instructions(Chain& chain, const Frame& f, const FusionGroup& gro
         chain.store(kept[k - group.begin] = chain.new_chunk());
     }
   }
-  if (group.sums) chain.store(Chain::of_source(0));
+  if (group.sums) chain.store(Chain::in_buffer(0));
 }
 
 /// Runs a fused group: a chain, and the sum of its result if group.sums.

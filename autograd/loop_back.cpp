@@ -13,100 +13,102 @@ namespace kassette::autograd {
 
 /// Points the slots at the elements, keys and residuals of step t. `begin`: the first step whose residuals are kept.
 void LoopRun::load_residuals(std::int64_t t, std::int64_t begin) {
-  const LoopProgram& p = *program_;
+  const LoopProgram& p = *loop_;
   row_ = t - begin;
   set_elements(t);
   set_keys(t);
   for (int slot : stacked_) body(slot).offset = row_ * body(slot).bytes();
   for (const Carry& c : states_) {
-    if (!p.is_residual[c.target] || !has_stack(c.source)) continue;
-    Body& to = body(c.target);
+    if (!p.is_residual[c.to] || !has_stack(c.from)) continue;
+    Body& to = body(c.to);
     if (row_ > 0) {
-      if (!(to.storage == stacks_[c.source])) to.storage = stacks_[c.source];
+      if (!(to.storage == stacks_[c.from])) to.storage = stacks_[c.from];
       to.offset = (row_ - 1) * to.bytes();
       continue;
     }
     const auto i = &c - states_.data();
-    const Body& first = Access::body(in_[1 + p.arity.n_xs + i]);
+    const Body& first = Access::body(in_[1 + p.signature.n_xs + i]);
     put(to, starts_.empty() ? value_in(first) : starts_[begin / call_.segment][i]);
   }
   for (std::size_t i = 0; i < list_slots_.size(); ++i) {
     Body& b = body(list_slots_[i]);
-    put(b, std::move(rows_[i].back()));
-    rows_[i].pop_back();
-    if (specs_[i].empty()) continue;
-    b.set(specs_[i].back());
-    specs_[i].pop_back();
+    put(b, std::move(step_values_[i].back()));
+    step_values_[i].pop_back();
+    if (step_specs_[i].empty()) continue;
+    b.set(step_specs_[i].back());
+    step_specs_[i].pop_back();
   }
 }
 
-/// The instructions of this variant. A product that is only added to the cotangent of a capture forms one group with
-/// that addition.
-std::vector<LoopGroup> LoopRun::sums_of(const Variant& v) {
-  const LoopProgram& p = *program_;
+/// The instructions of a step's adjoint. A product that is only added to the cotangent of a capture forms one group
+/// with that addition.
+std::vector<LoopGroup> LoopRun::sums_of(const StepAdjoint& adjoint) {
+  const LoopProgram& p = *loop_;
   std::vector<int> reads(bodies_.size(), 0);
-  for (int k : v.instructions)
-    for (int slot : plan_.reads(plan_.instruction(k))) ++reads[slot];
-  for (int slot : v.din)
+  for (int k : adjoint.instructions)
+    for (int slot : program_.reads(program_.instruction(k))) ++reads[slot];
+  for (int slot : adjoint.din)
     if (slot >= 0) ++reads[slot];
-  std::vector<int> sum_of(plan_.instructions.size(), -1), product_of(plan_.instructions.size(), -1);
-  std::vector<char> gone(plan_.instructions.size(), 0);
-  for (int i = 0; i < p.arity.n_captures && may_take(FastPath::loop_accumulated); ++i) {
+  std::vector<int> sum_of(program_.instructions.size(), -1), product_of(program_.instructions.size(), -1);
+  std::vector<char> gone(program_.instructions.size(), 0);
+  for (int i = 0; i < p.signature.n_captures && may_take(FastPath::loop_accumulated); ++i) {
     std::vector<int> adds;
-    int slot = v.din[p.arity.capture(i)], start = p.sum_slots[i];
+    int slot = adjoint.din[p.signature.capture(i)], start = p.sum_slots[i];
     if (start < 0) continue;
     while (slot >= 0 && slot != start && reads[slot] == 1) {
       int add = p.producer[slot];
-      if (add < 0 || plan_.instruction(add).op->pattern != Pattern::add || !bounds_[add].instruction) break;
-      int share = plan_.input(plan_.instruction(add), 1), product = p.producer[share];
-      if (product < 0 || !plan_.instruction(product).op->accumulate || reads[share] != 1 || p.is_residual[share]) break;
+      if (add < 0 || program_.instruction(add).op->pattern != Pattern::add || !bounds_[add].instruction) break;
+      int share = program_.input(program_.instruction(add), 1), product = p.producer[share];
+      if (product < 0 || !program_.instruction(product).op->accumulate || reads[share] != 1 || p.is_residual[share])
+        break;
       const Bound &a = bounds_[add], &b = bounds_[product];
       if (!b.instruction || b.device != cpu || a.dynamic || b.dynamic || a.loop_invariant || b.loop_invariant ||
           a.skipped || b.skipped || !body(share).same_shape(body(start)))
         break;
       adds.push_back(add);
-      slot = plan_.input(plan_.instruction(add), 0);
+      slot = program_.input(program_.instruction(add), 0);
     }
     if (slot != start || reads[start] != 1) continue;
     for (int add : adds) {
-      int product = p.producer[plan_.input(plan_.instruction(add), 1)];
+      int product = p.producer[program_.input(program_.instruction(add), 1)];
       sum_of[add] = start;
       product_of[add] = product;
       gone[product] = 1;
     }
   }
   std::vector<LoopGroup> groups;
-  for (int k : v.instructions) {
+  for (int k : adjoint.instructions) {
     if (sum_of[k] >= 0) groups.push_back({.instruction = product_of[k], .sum = sum_of[k], .add = k});
     else if (!gone[k]) groups.push_back({.instruction = k});
   }
   return groups;
 }
 
-/// Binds the adjoint of this variant: its schedule, its carries, and the memory for the cotangents of the elements.
-void LoopRun::bind_back(const Variant& v, BoundAdjoint& back) {
-  const LoopProgram& p = *program_;
+/// Binds the adjoint of a step: its schedule, its carries, and the memory for the cotangents of the elements.
+void LoopRun::bind_back(const StepAdjoint& adjoint, BoundAdjoint& back) {
+  const LoopProgram& p = *loop_;
   back.bound = true;
-  bind(v.instructions);
-  const std::vector<LoopGroup> groups = sums_of(v);
+  bind(adjoint.instructions);
+  const std::vector<LoopGroup> groups = sums_of(adjoint);
   back.schedule = arrange(groups);
   auto in_place = [&](int sum) {
     return std::ranges::any_of(groups, [&](const LoopGroup& group) { return group.sum == sum; });
   };
-  for (int i = 0; i < p.arity.n_carry; ++i)
-    if (int to = p.dy_slots[p.arity.n_ys + i]; to >= 0) back.carried.push_back({v.din[p.arity.n_xs + i], to});
-  for (int i = 0; i < p.arity.n_captures; ++i)
-    if (int from = v.din[p.arity.capture(i)], to = p.sum_slots[i]; from >= 0 && !in_place(to))
+  for (int i = 0; i < p.signature.n_carry; ++i)
+    if (int to = p.dy_slots[p.signature.n_ys + i]; to >= 0)
+      back.carried.push_back({adjoint.din[p.signature.n_xs + i], to});
+  for (int i = 0; i < p.signature.n_captures; ++i)
+    if (int from = adjoint.din[p.signature.capture(i)], to = p.sum_slots[i]; from >= 0 && !in_place(to))
       back.carried.push_back({from, to});
-  back.in_place.assign(p.arity.n_xs, 0);
-  for (int i = 0; i < p.arity.n_xs; ++i) {
-    int slot = v.din[i];
+  back.in_place.assign(p.signature.n_xs, 0);
+  for (int i = 0; i < p.signature.n_xs; ++i) {
+    int slot = adjoint.din[i];
     if (slot < 0) continue;
     Ref<Storage>& dx = dx_[i];
     if (!dx) {
       const Body& x = Access::body(in_[i + 1]);
       dx = Storage::allocate(x.bytes(), x.device);
-      if (&v != &p.variants[0]) zero_rows(i, 0, call_.steps);  // steps that were handled before had no cotangent for it
+      if (&adjoint != &p.step_adjoints[0]) zero_rows(i, 0, call_.steps);  // later steps had no cotangent for it
     }
     if (!writes_rows(slot) || p.is_residual[slot] || has_stack(slot)) continue;
     body(slot).storage = stacks_[slot] = dx;
@@ -115,7 +117,7 @@ void LoopRun::bind_back(const Variant& v, BoundAdjoint& back) {
 }
 
 void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
-  const Body& x = body(program_->arg_slots[i]);
+  const Body& x = body(loop_->arg_slots[i]);
   std::int64_t bytes = x.bytes();
   Storage& to = *dx_[i];
   auto* data = static_cast<std::byte*>(to.data);
@@ -127,15 +129,15 @@ void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
   for (std::int64_t k = begin; k < end; ++k) copy_bytes(to.device, data + k * bytes, Access::body(zeros).data(), bytes);
 }
 
-void LoopRun::store_dx(const Variant& v, const BoundAdjoint& back, std::int64_t t) {
+void LoopRun::store_dx(const StepAdjoint& adjoint, const BoundAdjoint& back, std::int64_t t) {
   for (std::size_t i = 0; i < dx_.size(); ++i) {
     if (!dx_[i] || back.in_place[i]) continue;
     std::int64_t at = index_of(t);
-    if (v.din[i] < 0) {
+    if (adjoint.din[i] < 0) {
       zero_rows(i, at, at + 1);
       continue;
     }
-    const Body& from = body(v.din[i]);
+    const Body& from = body(adjoint.din[i]);
     std::int64_t bytes = from.bytes();
     copy_bytes(from.device, static_cast<std::byte*>(dx_[i]->data) + at * bytes, from.data(), bytes);
   }
@@ -143,18 +145,18 @@ void LoopRun::store_dx(const Variant& v, const BoundAdjoint& back, std::int64_t 
 
 /// Sets the cotangents of the outputs and last states, and those of captures to -0.
 void LoopRun::seed(const Tensors& dys) {
-  const LoopProgram& p = *program_;
+  const LoopProgram& p = *loop_;
   for (std::size_t k = 0; k < p.dy_slots.size(); ++k) {
     if (p.dy_slots[k] < 0) continue;
     const Tensor& dy = dys[k];
-    const int state = static_cast<int>(k) - p.arity.n_ys;
-    const Body& like = state >= 0 ? body(states_[state].target) : Access::body(dy);
+    const int state = static_cast<int>(k) - p.signature.n_ys;
+    const Body& like = state >= 0 ? body(states_[state].to) : Access::body(dy);
     const TensorSpec spec = state >= 0 ? TensorSpec(like) : element_spec(like);
     body(p.dy_slots[k]) = plain_body(spec, like.device, dy.defined() ? value_in(Access::body(dy)) : Value());
   }
   for (std::size_t i = 0; i < p.sum_slots.size(); ++i) {
     if (p.sum_slots[i] < 0) continue;
-    const Tensor& capture = in_[1 + p.arity.capture(i)];
+    const Tensor& capture = in_[1 + p.signature.capture(i)];
     body(p.sum_slots[i]) = Access::body(broadcast_like(number_like(-0.0, capture), capture));
   }
 }
@@ -162,40 +164,40 @@ void LoopRun::seed(const Tensors& dys) {
 Tensors LoopRun::backward(const Tensors& dys) {
   Context& c = context();
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
-  const LoopProgram& p = *program_;
+  const LoopProgram& p = *loop_;
   count_taken(FastPath::loop_backward);
-  dx_.resize(p.arity.n_xs);
-  backs_.resize(p.variants.size());
-  std::vector<char> shares(p.arity.n_captures, 0);
+  dx_.resize(p.signature.n_xs);
+  backs_.resize(p.step_adjoints.size());
+  std::vector<char> shares(p.signature.n_captures, 0);
   seed(dys);
   int now = 0;
   std::int64_t t = call_.steps - 1, begin = 0;
   try {
     for (; t >= 0; --t) {
-      const Variant& v = p.variants[now];
-      if (!std::ranges::count(v.has_dy, 1)) break;  // nothing depends on earlier steps
+      const StepAdjoint& adjoint = p.step_adjoints[now];
+      if (!std::ranges::count(adjoint.has_dy, 1)) break;  // nothing depends on earlier steps
       if (call_.segment > 0 && (t == call_.steps - 1 || t % call_.segment == call_.segment - 1))
         begin = recompute_segment(t);
       load_residuals(t, begin);
       BoundAdjoint& back = backs_[now];
-      if (!back.bound) bind_back(v, back);
-      for (int k = 0; k < p.arity.n_ys; ++k)
-        if (v.has_dy[k]) {
+      if (!back.bound) bind_back(adjoint, back);
+      for (int k = 0; k < p.signature.n_ys; ++k)
+        if (adjoint.has_dy[k]) {
           Body& d = body(p.dy_slots[k]);
           d.offset = Access::body(dys[k]).offset + t * d.bytes();
         }
       row_ = index_of(t);
       execute(*back.schedule);
-      store_dx(v, back, t);
+      store_dx(adjoint, back, t);
       carry(back.carried);
-      for (std::size_t i = 0; i < shares.size(); ++i) shares[i] |= v.din[p.arity.capture(i)] >= 0;
-      now = v.next;
+      for (std::size_t i = 0; i < shares.size(); ++i) shares[i] |= adjoint.din[p.signature.capture(i)] >= 0;
+      now = adjoint.next;
     }
   } catch (const Error&) {
     fail_at(t, "the backward pass of ");
   }
   Tensors results;
-  for (int i = 0; i < p.arity.n_xs; ++i) {
+  for (int i = 0; i < p.signature.n_xs; ++i) {
     if (!dx_[i]) {
       results.push_back(Tensor());
       continue;
@@ -204,11 +206,12 @@ Tensors LoopRun::backward(const Tensors& dys) {
     const Body& x = Access::body(in_[i + 1]);
     results.push_back(Access::wrap(plain_body(x, x.device, dx_[i])));
   }
-  for (int i = 0; i < p.arity.n_carry; ++i) {
-    const int k = p.arity.n_ys + i;
-    results.push_back(p.variants[now].has_dy[k] ? carried_tensor(p.dy_slots[k]) : Tensor());
+  for (int i = 0; i < p.signature.n_carry; ++i) {
+    const int k = p.signature.n_ys + i;
+    results.push_back(p.step_adjoints[now].has_dy[k] ? carried_tensor(p.dy_slots[k]) : Tensor());
   }
-  for (int i = 0; i < p.arity.n_captures; ++i) results.push_back(shares[i] ? detached(body(p.sum_slots[i])) : Tensor());
+  for (int i = 0; i < p.signature.n_captures; ++i)
+    results.push_back(shares[i] ? detached(body(p.sum_slots[i])) : Tensor());
   return results;
 }
 
@@ -216,7 +219,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
 std::int64_t LoopRun::recompute_segment(std::int64_t t) {
   count_taken(FastPath::loop_segment);
   std::int64_t begin = t / call_.segment * call_.segment;
-  for (std::size_t i = 0; i < states_.size(); ++i) put(body(states_[i].target), starts_[begin / call_.segment][i]);
+  for (std::size_t i = 0; i < states_.size(); ++i) put(body(states_[i].to), starts_[begin / call_.segment][i]);
   start_pass(Pass::keeping, t + 1 - begin);
   run_forward(begin, t + 1);
   return begin;

@@ -7,14 +7,14 @@
 
 namespace kassette::autograd {
 
-LoopChains::LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& may_fuse,
+LoopChains::LoopChains(const Program& program, const std::vector<Body>& bodies, const std::vector<char>& may_fuse,
                        std::vector<char> live_out, const std::vector<LoopGroup>& groups)
-    : plan_(plan), bodies_(bodies), may_fuse_(may_fuse), live_out_(std::move(live_out)), groups_(groups),
+    : program_(program), bodies_(bodies), may_fuse_(may_fuse), live_out_(std::move(live_out)), groups_(groups),
       totals_(bodies.size()), slots_(bodies.size()), excluded_(groups.size()) {
   for (const LoopGroup& group : groups)
     for (int k : {group.instruction, group.add}) {
       if (k < 0) continue;
-      const Instruction& s = plan.instruction(k);
+      const Instruction& s = program.instruction(k);
       for (int i = 0; i < s.n_in; ++i) totals_[in(s, i)] += reads(s, i);
     }
 }
@@ -91,7 +91,7 @@ bool LoopChains::try_add(std::size_t i) {
   const ChainShape before = shape_;
   dtype_ = out.dtype;
   device_ = out.device;
-  const bool slices = s.op->pattern == Pattern::slice || s.op->pattern == Pattern::embed;
+  const bool slices = s.op->pattern == Pattern::slice || s.op->pattern == Pattern::padded_slice;
   const bool taken = slices ? try_add_slice(s) : s.fusible && try_add_elements(s);
   if (!taken) {
     shape_ = before;
@@ -103,23 +103,23 @@ bool LoopChains::try_add(std::size_t i) {
 
 bool LoopChains::try_add_elements(const Instruction& s) {
   std::int64_t n = body(s.out).numel();
-  int embedded = 0;
+  int padded = 0;
   for (int i = 0; i < s.n_in; ++i) {
     int q = in(s, i);
     const Body& b = body(q);
     if (b.dtype != dtype_ || b.device != device_) return false;
-    embedded += slot(q).role == kEmbedded;
+    padded += slot(q).role == kPaddedSlices;
     if (b.numel() == n) continue;
     if (slot(q).role != kOutside || (b.numel() != 1 && !repeats_rows(b, body(s.out)))) return false;
     if (b.numel() != 1 && shape_.rows && b.numel() != n / shape_.rows) return false;
   }
   Slot& made = slot(s.out);
-  if (embedded) {
-    if (embedded != 2 || s.op->pattern != Pattern::add || in(s, 0) == in(s, 1)) return false;
+  if (padded) {
+    if (padded != 2 || s.op->pattern != Pattern::add || in(s, 0) == in(s, 1)) return false;
     const Slot &a = slot(in(s, 0)), &b = slot(in(s, 1));
     made.slices = a.slices;
     made.slices.insert(made.slices.end(), b.slices.begin(), b.slices.end());
-    made.role = kEmbedded;
+    made.role = kPaddedSlices;
     return true;
   }
   if (shape_.rows && n % shape_.rows) return false;
@@ -136,8 +136,8 @@ bool LoopChains::fits(const ColumnSlice& w) {
   for (int s : before_shape_) {
     std::int64_t n = body(s).numel();
     if (n % w.rows) return false;
-    const Instruction& made_by = plan_.instruction(slot(s).instruction);
-    for (int in : plan_.reads(made_by))
+    const Instruction& made_by = program_.instruction(slot(s).instruction);
+    for (int in : program_.reads(made_by))
       if (std::int64_t m = body(in).numel(); m != 1 && m != n && m != n / w.rows) return false;
   }
   shape_ = {.rows = w.rows, .width = w.width};
@@ -150,10 +150,10 @@ bool LoopChains::try_add_slice(const Instruction& s) {
   const int from = in(s, 0);
   const Role role = slot(from).role;
   ColumnSlice w;
-  if (role == kEmbedded || (slices && role == kSlice) || !column_slice_of(s.attrs, body(slices ? from : s.out), &w))
+  if (role == kPaddedSlices || (slices && role == kSlice) || !column_slice_of(s.attrs, body(slices ? from : s.out), &w))
     return false;
   if (!fits(w) || (slices ? role == kElements && !wide(from) : body(from).numel() != shape_.numel())) return false;
-  slot(s.out).role = slices ? kSlice : kEmbedded;
+  slot(s.out).role = slices ? kSlice : kPaddedSlices;
   slot(s.out).slices = {w};
   return true;
 }
@@ -180,10 +180,10 @@ std::ptrdiff_t LoopChains::first_unfusible(std::size_t begin, std::size_t end) {
     const Slot& made = slot(s);
     if (made.role == kSlice || (made.role == kElements && wide(s))) {
       if (must_store(s)) return static_cast<std::ptrdiff_t>(i);
-    } else if (made.role == kEmbedded) {
+    } else if (made.role == kPaddedSlices) {
       if (made.uses == 0 ? !tiles(made) : made.uses != 1 || must_store(s))
         for (std::size_t k = begin; k < end; ++k)  // its first padded slice is left out
-          if (at(k).op->pattern == Pattern::embed &&
+          if (at(k).op->pattern == Pattern::padded_slice &&
               (k == i || made.slices.front().first == slot(at(k).out).slices.front().first))
             return static_cast<std::ptrdiff_t>(k);
     }
@@ -198,13 +198,13 @@ ChainOperand LoopChains::place(int s, LoopChain& to, std::int64_t first, std::in
   std::int64_t n = body(s).numel(), size = dtype_.size(), width = shape_.width;
   if (n == 1 && shape_.numel() != 1) return to.chain.repeated(nullptr, s);
   std::int64_t apart = n == shape_.rows * std::max(whole, width) ? std::max(whole, width) : 0;
-  return Chain::of_source(s, first * size, shape_.rows > 1 ? (apart - width) * size : 0);
+  return Chain::in_buffer(s, first * size, shape_.rows > 1 ? (apart - width) * size : 0);
 }
 
 /// Loads or computes columns [first, first + width) of slot s into registers.
 void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
   std::int64_t whole = slot(s).role == kOutside ? 0 : body(s).numel() / shape_.rows;
-  const Instruction& by = plan_.instruction(slot(s).instruction);
+  const Instruction& by = program_.instruction(slot(s).instruction);
   auto outside = [&](int i) { return slot(in(by, i)).role == kOutside; };
   auto operand = [&](int i) { return place(in(by, i), to, body(in(by, i)).numel() == 1 ? 0 : first, whole); };
   auto bring = [&](int i) {  // false: there is no room for it and what follows
@@ -230,7 +230,7 @@ void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
 int LoopChains::sum_of(int s, std::size_t begin, std::size_t end) {
   while (slot(s).uses)
     for (std::size_t i = begin; i < end; ++i)
-      if (at(i).n_in == 2 && slot(at(i).out).role == kEmbedded && at(i).op->pattern != Pattern::embed &&
+      if (at(i).n_in == 2 && slot(at(i).out).role == kPaddedSlices && at(i).op->pattern != Pattern::padded_slice &&
           (in(at(i), 0) == s || in(at(i), 1) == s)) {
         s = at(i).out;
         break;
@@ -239,11 +239,11 @@ int LoopChains::sum_of(int s, std::size_t begin, std::size_t end) {
 }
 
 /// Stores the registers, which hold the input of `s`, at its columns of `whole`. Returns true if they still hold it.
-bool LoopChains::store_embedded(const Instruction& s, int whole, LoopChain& to) {
+bool LoopChains::store_padded_slice(const Instruction& s, int whole, LoopChain& to) {
   const ColumnSlice& w = slot(s.out).slices.front();
   const bool sums = slot(whole).slices.size() > 1;
   if (sums) to.chain.binary(add_op(), s.attrs, to.chain.repeated(Chain::kZero), /*reversed=*/false);
-  to.chain.store(Chain::of_source(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
+  to.chain.store(Chain::in_buffer(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
   return !sums;
 }
 
@@ -256,9 +256,9 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
   for (std::size_t i = begin; i < end; ++i) {
     const Slot& made = slot(at(i).out);
     if (made.role == kElements ? !wide(at(i).out)
-                               : at(i).op->pattern == Pattern::slice || at(i).op->pattern == Pattern::embed)
+                               : at(i).op->pattern == Pattern::slice || at(i).op->pattern == Pattern::padded_slice)
       order.push_back(i);
-    if (made.role == kEmbedded && made.uses == 0) to.made.push_back(at(i).out);
+    if (made.role == kPaddedSlices && made.uses == 0) to.made.push_back(at(i).out);
   }
   int acc = -1;  // the slot whose value is in registers
   for (std::size_t k = 0; k < order.size(); ++k) {
@@ -266,10 +266,10 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
     Slot& made = slot(s.out);
     if (!chain.has_room()) full_ = true;
     if (full_) return static_cast<std::ptrdiff_t>(order[k]);
-    if (made.role == kEmbedded) {
+    if (made.role == kPaddedSlices) {
       const int from = in(s, 0);
       if (acc != from) chain.load(place(from, to));
-      acc = store_embedded(s, sum_of(s.out, begin, end), to) ? from : -1;
+      acc = store_padded_slice(s, sum_of(s.out, begin, end), to) ? from : -1;
       continue;
     }
     if (made.role == kSlice) {
@@ -279,7 +279,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
       else slice_of(from, w.first, to);
       if (full_) return static_cast<std::ptrdiff_t>(order[k]);
     } else {
-      chain.add_op(s, plan_.reads(s), acc, [&](int slot) { return place(slot, to); });
+      chain.add_op(s, program_.reads(s), acc, [&](int slot) { return place(slot, to); });
     }
     acc = s.out;
     if (must_store(s.out)) {

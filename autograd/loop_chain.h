@@ -18,9 +18,9 @@ namespace kassette::autograd {
 
 /// One entry of a schedule: an instruction, a product that is accumulated, or a chain.
 struct LoopGroup {
-  int instruction = -1;  // of the plan
+  int instruction = -1;  // of the program
   int sum = -1;          // if `instruction` is a product to accumulate: the slot that it is added to,
-  int add = -1;          // and the instruction of the plan that would add it
+  int add = -1;          // and the instruction of the program that would add it
   int chain = -1;        // or else the index of a chain
   bool operator==(const LoopGroup&) const = default;
 };
@@ -36,9 +36,9 @@ struct LoopChain {
 /// instructions, and emits a chain for each group.
 class LoopChains {
  public:
-  /// `live_out`: per slot, whether it is read outside of `groups`. `may_fuse`: per instruction of the plan, whether it
-  /// may be fused.
-  LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& may_fuse,
+  /// `live_out`: per slot, whether it is read outside of `groups`. `may_fuse`: per instruction of the program, whether
+  /// it may be fused.
+  LoopChains(const Program& program, const std::vector<Body>& bodies, const std::vector<char>& may_fuse,
              std::vector<char> live_out, const std::vector<LoopGroup>& groups);
   /// The groups with fused instructions replaced by chains, which are appended to `chains`.
   std::vector<LoopGroup> find(std::vector<std::unique_ptr<LoopChain>>& chains);
@@ -46,7 +46,7 @@ class LoopChains {
  private:
   /// The kinds of values in a chain: read from outside of it, computed elementwise, a slice of columns, a sum of padded
   /// slices.
-  enum Role : std::uint8_t { kOutside, kElements, kSlice, kEmbedded };
+  enum Role : std::uint8_t { kOutside, kElements, kSlice, kPaddedSlices };
   /// A slot as the chain that is being built sees it.
   struct Slot {
     Role role = kOutside;
@@ -58,8 +58,8 @@ class LoopChains {
 
   Slot& slot(int s) { return slots_[s]; }
   const Body& body(int s) const { return bodies_[s]; }
-  const Instruction& at(std::size_t i) const { return plan_.instruction(groups_[i].instruction); }
-  int in(const Instruction& s, int i) const { return plan_.input(s, i); }
+  const Instruction& at(std::size_t i) const { return program_.instruction(groups_[i].instruction); }
+  int in(const Instruction& s, int i) const { return program_.input(s, i); }
   bool reads(const Instruction& s, int i) const { return !has_bit(s.op->shape_only, i); }
   bool is_small(std::int64_t rows, std::int64_t width) const;
   bool wide(int s) const { return shape_.rows && body(s).numel() != shape_.numel(); }
@@ -74,12 +74,12 @@ class LoopChains {
   std::ptrdiff_t first_unfusible(std::size_t begin, std::size_t end);
   std::ptrdiff_t emit(std::size_t begin, std::size_t end, LoopChain& to);
   int sum_of(int s, std::size_t begin, std::size_t end);
-  bool store_embedded(const Instruction& s, int whole, LoopChain& to);
+  bool store_padded_slice(const Instruction& s, int whole, LoopChain& to);
   ChainOperand place(int s, LoopChain& to, std::int64_t first = 0, std::int64_t whole = 0);
   void slice_of(int s, std::int64_t first, LoopChain& to);
   void clear(std::size_t begin, std::size_t end);
 
-  const Program& plan_;
+  const Program& program_;
   const std::vector<Body>& bodies_;
   const std::vector<char>& may_fuse_;
   const std::vector<char> live_out_;

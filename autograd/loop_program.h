@@ -30,11 +30,11 @@ struct LoopSignature {
 
 /// The adjoint of the body for one pattern of cotangents. The pattern changes along a loop: in the last steps nothing
 /// may depend on a state.
-struct Variant {
+struct StepAdjoint {
   std::vector<char> has_dy;  // per output of the body: stacked ones, then states
   std::vector<int> din;  // per argument (elements, states, captures): the slot of its cotangent, or -1 if it has none
-  int next = -1;         // the variant for the preceding step of the loop
-  std::vector<int> instructions;  // of the plan, in order
+  int next = -1;         // the adjoint for the preceding step of the loop
+  std::vector<int> instructions;  // of the program, in order
 };
 
 /// A compiled loop, without the state of a run: the body and its adjoint as instructions over the same slots, and which
@@ -45,34 +45,34 @@ class LoopProgram {
   static void destroy(LoopProgram* p) noexcept { delete p; }
 
   /// The body alone.
-  static Ref<LoopProgram> of_body(const Plan& body, const LoopSignature& arity);
+  static Ref<LoopProgram> of_body(const Plan& body, const LoopSignature& signature);
   /// The body with its adjoint, for arguments of these shapes: `wanted` per argument (elements, states, captures),
-  /// `has_dy` per output of the loop. Returns null if it would need more than eight variants.
-  static Ref<LoopProgram> with_adjoint(const Plan& body, const LoopSignature& arity, const std::vector<Body>& args,
+  /// `has_dy` per output of the loop. Returns null if it would need more than eight step adjoints.
+  static Ref<LoopProgram> with_adjoint(const Plan& body, const LoopSignature& signature, const std::vector<Body>& args,
                                        const std::vector<char>& wanted, const std::vector<char>& has_dy,
                                        std::int64_t steps);
 
-  const Program& plan() const { return plan_->program(); }
+  const Program& program() const { return plan_->program(); }
 
-  LoopSignature arity;
+  LoopSignature signature;
   std::vector<int> key_slots;             // of random keys, in the order in which they are drawn
-  std::vector<KeySource> sources;         // of the keys
+  std::vector<KeySource> key_sources;     // of the keys
   std::vector<int> arg_slots, out_slots;  // of arguments and outputs
   std::vector<int> dy_slots, sum_slots;   // of cotangents of outputs and accumulated cotangents of captures; -1: unused
   std::vector<int> forward_instructions;  // those that the outputs need
-  std::vector<Variant> variants;          // the first is for the last step of the loop
-  std::vector<char> loop_varying;         // per slot: differs from step to step
-  std::vector<char> is_residual;          // per slot: the adjoint reads its value
-  std::vector<char> needs_shape;          // per slot: the adjoint reads its value or its shape
-  std::vector<int> producer;              // per slot: the instruction that computes it, or -1
-  ScheduleCache schedules;                // schedules of earlier runs
+  std::vector<StepAdjoint> step_adjoints;  // the first is for the last step of the loop
+  std::vector<char> loop_varying;          // per slot: differs from step to step
+  std::vector<char> is_residual;           // per slot: the adjoint reads its value
+  std::vector<char> needs_shape;           // per slot: the adjoint reads its value or its shape
+  std::vector<int> producer;               // per slot: the instruction that computes it, or -1
+  ScheduleCache schedules;                 // schedules of earlier runs
 
  private:
-  explicit LoopProgram(Ref<Plan> plan, const LoopSignature& a) : arity(a), plan_(std::move(plan)) {}
+  explicit LoopProgram(Ref<Plan> plan, const LoopSignature& a) : signature(a), plan_(std::move(plan)) {}
   void find_producers();
   std::vector<char> needed_for(const std::vector<int>& roots) const;
   void find_forward();
-  void find_variants();
+  void find_step_adjoints();
   void find_varying();
 
   Ref<Plan> plan_;

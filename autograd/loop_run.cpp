@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "autograd/unstack.h"
-#include "autograd/recurrence.h"
+#include "autograd/loop_request.h"
 #include "autograd/update.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
@@ -29,14 +29,14 @@ std::vector<LoopGroup> items_of(const std::vector<int>& instructions) {
 }  // namespace
 
 LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in)
-    : program_(std::move(program)), plan_(program_->plan()), call_(call), in_(in), bodies_(program_->producer.size()),
-      bounds_(plan_.instructions.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()) {
-  const LoopProgram& p = *program_;
-  if (!plan_.missing.empty()) fail<ValueError>({plan_.what}, plan_.missing);
+    : loop_(std::move(program)), program_(loop_->program()), call_(call), in_(in), bodies_(loop_->producer.size()),
+      bounds_(program_.instructions.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()) {
+  const LoopProgram& p = *loop_;
+  if (!program_.missing.empty()) fail<ValueError>({program_.what}, program_.missing);
   if (call_.segment >= call_.steps) call_.segment = 0;
-  for (const auto& [slot, value] : plan_.constants) body(slot) = value;
+  for (const auto& [slot, value] : program_.constants) body(slot) = value;
   int n_in = 0, n_out = 0;
-  for (const Instruction& s : plan_.instructions) {
+  for (const Instruction& s : program_.instructions) {
     n_in += s.n_in;
     n_out += s.n_out;
   }
@@ -44,17 +44,17 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
   results_.reserve(n_out);
   for (std::size_t i = 0; i < p.arg_slots.size(); ++i) {
     const Body& from = Access::body(in_[i + 1]);
-    body(p.arg_slots[i]) = plain_body(static_cast<int>(i) < p.arity.n_xs ? element_spec(from) : TensorSpec(from),
+    body(p.arg_slots[i]) = plain_body(static_cast<int>(i) < p.signature.n_xs ? element_spec(from) : TensorSpec(from),
                                       from.device, from.storage, from.offset);
   }
   for (int slot : p.key_slots) body(slot) = plain_body(TensorSpec(int64, {2}), cpu);
-  for (int i = 0; i < p.arity.n_carry; ++i)
-    states_.push_back({p.out_slots[p.arity.n_ys + i], p.arg_slots[p.arity.n_xs + i]});
+  for (int i = 0; i < p.signature.n_carry; ++i)
+    states_.push_back({p.out_slots[p.signature.n_ys + i], p.arg_slots[p.signature.n_xs + i]});
 }
 
 LoopRun::~LoopRun() {
-  program_->schedules.keep(std::move(forward_));
-  for (BoundAdjoint& b : backs_) program_->schedules.keep(std::move(b.schedule));
+  loop_->schedules.keep(std::move(forward_));
+  for (BoundAdjoint& b : backs_) loop_->schedules.keep(std::move(b.schedule));
 }
 
 // ---- binding --------------------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ void LoopRun::bind(const std::vector<int>& instructions) {
 /// The schedule of these instructions, which must be bound: loop-invariant ones first, then the others, fused into
 /// chains. Instructions whose value is not read are left out.
 std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups) {
-  LoopProgram& p = *program_;
+  LoopProgram& p = *loop_;
   ScheduleKey of;
   of.may_fuse.assign(bounds_.size(), 0);
   for (const LoopGroup& group : groups) {
@@ -88,11 +88,11 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
       if (slot >= 0) live_out[slot] = 1;
   };
   root(p.out_slots);
-  for (const Variant& v : p.variants) root(v.din);
+  for (const StepAdjoint& adjoint : p.step_adjoints) root(adjoint.din);
   auto made = std::make_unique<Schedule>();
   made->groups = of.once;
   std::vector<LoopGroup> found =
-      LoopChains(plan_, bodies_, of.may_fuse, std::move(live_out), of.each).find(made->chains);
+      LoopChains(program_, bodies_, of.may_fuse, std::move(live_out), of.each).find(made->chains);
   made->groups.insert(made->groups.end(), found.begin(), found.end());
   made->of = std::move(of);
   return made;
@@ -100,15 +100,15 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
 
 /// Binds instruction k to its operands, and infers its shapes unless they differ from step to step: then it is dynamic.
 void LoopRun::bind_instruction(int k) {
-  const LoopProgram& p = *program_;
-  const Instruction& s = plan_.instruction(k);
+  const LoopProgram& p = *loop_;
+  const Instruction& s = program_.instruction(k);
   running_ = &s;
   Bound& b = bounds_[k];
   b.in = arrays_.size();
   b.out = results_.size();
   b.views = s.op->traits & kView;
   for (int i = 0; i < s.n_in; ++i) {
-    int slot = plan_.input(s, i);
+    int slot = program_.input(s, i);
     Body& in = body(slot);
     bool fixed = !p.loop_varying[slot] && in.storage;
     arrays_.push_back({&in, fixed ? in.data() : nullptr});
@@ -134,8 +134,8 @@ void LoopRun::bind_instruction(int k) {
 
 /// True if an instruction computes that slot again each time, into memory that the run allocates, with a known shape.
 bool LoopRun::writes_rows(int slot) const {
-  int m = slot < 0 ? -1 : program_->producer[slot];
-  if (m < 0 || plan_.instruction(m).source) return false;
+  int m = slot < 0 ? -1 : loop_->producer[slot];
+  if (m < 0 || program_.instruction(m).makes_key) return false;
   const Bound& b = bounds_[m];
   return b.instruction && !b.views && !b.dynamic && !b.loop_invariant && !b.skipped;
 }
@@ -150,7 +150,7 @@ void LoopRun::allocate_stack(int slot, std::int64_t rows) {
 
 /// Decides which outputs and residuals have a stack, and which are kept in lists.
 void LoopRun::start_pass(Pass pass, std::int64_t rows) {
-  const LoopProgram& p = *program_;
+  const LoopProgram& p = *loop_;
   pass_ = pass;
   for (int slot : stacked_) {
     stacks_[slot] = {};
@@ -158,10 +158,10 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
   }
   stacked_.clear();
   list_slots_.clear();
-  rows_.clear();
-  specs_.clear();
+  step_values_.clear();
+  step_specs_.clear();
   if (pass != Pass::keeping)
-    for (int i = 0; i < p.arity.n_ys; ++i)
+    for (int i = 0; i < p.signature.n_ys; ++i)
       if (int slot = p.out_slots[i]; writes_rows(slot)) allocate_stack(slot, rows);
   if (pass != Pass::outputs) {
     for (int k : p.forward_instructions) {
@@ -174,12 +174,12 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
       }
     }
     for (const Carry& c : states_) {  // a state is the previous row of the slot that it is carried from
-      if (!p.is_residual[c.target]) continue;
-      if (writes_rows(c.source)) allocate_stack(c.source, rows);
-      else list_slots_.push_back(c.target);
+      if (!p.is_residual[c.to]) continue;
+      if (writes_rows(c.from)) allocate_stack(c.from, rows);
+      else list_slots_.push_back(c.to);
     }
-    rows_.resize(list_slots_.size());
-    specs_.resize(list_slots_.size());
+    step_values_.resize(list_slots_.size());
+    step_specs_.resize(list_slots_.size());
   }
 }
 
@@ -206,7 +206,7 @@ Tensor LoopRun::carried_tensor(int slot) {
 }
 
 void LoopRun::fail_at(std::int64_t t, const char* direction) {
-  if (running_) log_failure(plan_, running_ - plan_.instructions.data());
+  if (running_) log_failure(program_, running_ - program_.instructions.data());
   try {
     if (!running_) throw;
     rethrow_of_instruction(running_->function, running_->op->name);
@@ -218,10 +218,10 @@ void LoopRun::fail_at(std::int64_t t, const char* direction) {
 Tensors LoopRun::forward(bool for_backward) {
   Context& c = context();
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
-  const LoopProgram& p = *program_;
+  const LoopProgram& p = *loop_;
   bool segments = for_backward && call_.segment > 0;
   count_taken(FastPath::loop);
-  lists_.resize(p.arity.n_ys);
+  lists_.resize(p.signature.n_ys);
   try {
     bind(p.forward_instructions);
     forward_ = arrange(items_of(p.forward_instructions));
@@ -232,7 +232,7 @@ Tensors LoopRun::forward(bool for_backward) {
   check_shapes();
   run_forward(0, call_.steps);
   Tensors results;
-  for (int i = 0; i < p.arity.n_ys; ++i) {
+  for (int i = 0; i < p.signature.n_ys; ++i) {
     int slot = p.out_slots[i];
     if (!has_stack(slot)) {
       results.push_back(stack_for(call_.what, lists_[i]));
@@ -243,16 +243,16 @@ Tensors LoopRun::forward(bool for_backward) {
     }
   }
   lists_.clear();
-  for (const Carry& s : states_) results.push_back(carried_tensor(s.target));
+  for (const Carry& s : states_) results.push_back(carried_tensor(s.to));
   if (for_backward) drop_temporaries(/*stacks_too=*/segments);
   return results;
 }
 
 /// Releases what the backward pass does not read.
 void LoopRun::drop_temporaries(bool stacks_too) {
-  const LoopProgram& p = *program_;
+  const LoopProgram& p = *loop_;
   auto history = [&](int slot) {
-    return std::ranges::any_of(states_, [&](const Carry& c) { return c.source == slot && p.is_residual[c.target]; });
+    return std::ranges::any_of(states_, [&](const Carry& c) { return c.from == slot && p.is_residual[c.to]; });
   };
   std::vector<int> stay;
   for (int slot : stacked_) {
@@ -270,7 +270,7 @@ void LoopRun::run_forward(std::int64_t begin, std::int64_t end) {
     for (; t < end; ++t) {
       if (pass_ == Pass::outputs && call_.segment > 0 && t % call_.segment == 0) {
         starts_.emplace_back();
-        for (const Carry& c : states_) starts_.back().push_back(value_in(body(c.target)));
+        for (const Carry& c : states_) starts_.back().push_back(value_in(body(c.to)));
       }
       row_ = t - begin;
       forward_step(t);
@@ -290,8 +290,8 @@ void LoopRun::forward_step(std::int64_t t) {
 }
 
 void LoopRun::set_elements(std::int64_t t) {
-  const LoopProgram& p = *program_;
-  for (int i = 0; i < p.arity.n_xs; ++i) {
+  const LoopProgram& p = *loop_;
+  for (int i = 0; i < p.signature.n_xs; ++i) {
     Body& x = body(p.arg_slots[i]);
     const Body& whole = Access::body(in_[i + 1]);
     if (!x.storage) x.storage = whole.storage;
@@ -300,13 +300,13 @@ void LoopRun::set_elements(std::int64_t t) {
 }
 
 void LoopRun::set_keys(std::int64_t t) {
-  const LoopProgram& p = *program_;
+  const LoopProgram& p = *loop_;
   if (p.key_slots.empty()) return;
   const Body& key = Access::body(in_[0]);
   for (std::size_t i = 0; i < p.key_slots.size(); ++i) {
     Body& k = body(p.key_slots[i]);
     if (!uniquely_owned(k.storage.get(), k.bytes())) k.storage = Storage::allocate(k.bytes(), cpu);
-    derive_key(key.data(), t, call_.steps, i, p.sources[i], k.data());
+    derive_key(key.data(), t, call_.steps, i, p.key_sources[i], k.data());
   }
 }
 
@@ -356,9 +356,9 @@ inline void LoopRun::execute(Bound& b) {
 }
 
 void LoopRun::execute(LoopChain& c) {
-  running_ = &plan_.instruction(c.first);
+  running_ = &program_.instruction(c.first);
   for (int slot : c.made) bind_output_storage(slot);
-  c.chain.place_sources([&](int slot) { return body(slot).data(); });
+  c.chain.place_buffers([&](int slot) { return body(slot).data(); });
   const ChainShape& shape = c.chain.shape();
   count_taken(shape.rows > 1 ? FastPath::loop_chain_of_rows : FastPath::loop_chain);
   if (c.chain.device() != cpu) return c.chain.enqueue();
@@ -382,7 +382,7 @@ void LoopRun::add_product_to(const LoopGroup& group) {
   execute(product);
   const Body& share = body(product.instruction->out);
   const InputView in[] = {{&sum, sum.data()}, {&share, share.data()}};
-  run_binary(*plan_.instruction(group.add).op, in, sum);
+  run_binary(*program_.instruction(group.add).op, in, sum);
 }
 
 void LoopRun::run(const OpCall& call, const Instruction& s) {
@@ -408,14 +408,14 @@ void LoopRun::execute_dynamic(const OpCall& call, const Instruction& s) {
 void LoopRun::save_residuals() {
   for (std::size_t i = 0; i < list_slots_.size(); ++i) {
     const Body& b = body(list_slots_[i]);
-    rows_[i].push_back(program_->is_residual[list_slots_[i]] ? value_in(b) : Value());
-    if (dynamic_[list_slots_[i]]) specs_[i].push_back(b);
+    step_values_[i].push_back(loop_->is_residual[list_slots_[i]] ? value_in(b) : Value());
+    if (dynamic_[list_slots_[i]]) step_specs_[i].push_back(b);
   }
 }
 
 void LoopRun::collect_outputs() {
-  const LoopProgram& p = *program_;
-  for (int i = 0; i < p.arity.n_ys; ++i)
+  const LoopProgram& p = *loop_;
+  for (int i = 0; i < p.signature.n_ys; ++i)
     if (int slot = p.out_slots[i]; !has_stack(slot)) {
       if (call_.batched && dynamic_[slot]) check_output(slot);
       lists_[i].push_back(detached(body(slot)));
@@ -423,25 +423,25 @@ void LoopRun::collect_outputs() {
 }
 
 void LoopRun::check_output(int slot) {
-  check_rows(call_.what, "an output", body(slot), body(program_->arg_slots[0]).dims[0]);
+  check_rows(call_.what, "an output", body(slot), body(loop_->arg_slots[0]).dims[0]);
 }
 
 void LoopRun::carry(const std::vector<Carry>& list) {
   moved_.clear();  // all are read before one is written
-  for (const Carry& c : list) moved_.push_back(c.source < 0 ? Value() : value_in(body(c.source)));
+  for (const Carry& c : list) moved_.push_back(c.from < 0 ? Value() : value_in(body(c.from)));
   for (std::size_t i = 0; i < list.size(); ++i) {
-    Body& to = body(list[i].target);
-    const int from = list[i].source;
+    Body& to = body(list[i].to);
+    const int from = list[i].from;
     if (from >= 0 && dynamic_[from] && &list == &states_) check_state(call_.what, to, body(from), i);
     put(to, std::move(moved_[i]));
   }
 }
 
 void LoopRun::check_shapes() {
-  for (int i = 0; call_.batched && i < program_->arity.n_ys; ++i)
-    if (int slot = program_->out_slots[i]; !dynamic_[slot]) check_output(slot);
+  for (int i = 0; call_.batched && i < loop_->signature.n_ys; ++i)
+    if (int slot = loop_->out_slots[i]; !dynamic_[slot]) check_output(slot);
   for (std::size_t i = 0; i < states_.size(); ++i)
-    if (!dynamic_[states_[i].source]) check_state(call_.what, body(states_[i].target), body(states_[i].source), i);
+    if (!dynamic_[states_[i].from]) check_state(call_.what, body(states_[i].to), body(states_[i].from), i);
 }
 
 }  // namespace kassette::autograd

@@ -40,7 +40,7 @@ class LoopRun final : public Extra {
   Tensors backward(const Tensors& dys);
 
  private:
-  /// An instruction of the plan, bound to its operands' memory.
+  /// An instruction of the program, bound to its operands' memory.
   struct Bound {
     const Instruction* instruction = nullptr;  // null: not bound yet
     Kernel kernel = nullptr;
@@ -53,9 +53,9 @@ class LoopRun final : public Extra {
   };
   /// A carry, of states or of cotangents: computed by one step, read by the next.
   struct Carry {
-    int source, target;  // slots; source -1: the cotangent ends here
+    int from, to;  // slots; from -1: the cotangent ends here
   };
-  /// The bound adjoint of a variant.
+  /// A StepAdjoint bound to memory.
   struct BoundAdjoint {
     bool bound = false;
     std::unique_ptr<Schedule> schedule;
@@ -96,27 +96,27 @@ class LoopRun final : public Extra {
   void seed(const Tensors& dys);
   std::int64_t recompute_segment(std::int64_t t);
   void zero_rows(int i, std::int64_t begin, std::int64_t end);
-  void bind_back(const Variant& v, BoundAdjoint& back);
-  std::vector<LoopGroup> sums_of(const Variant& v);
-  void store_dx(const Variant& v, const BoundAdjoint& back, std::int64_t t);
+  void bind_back(const StepAdjoint& adjoint, BoundAdjoint& back);
+  std::vector<LoopGroup> sums_of(const StepAdjoint& adjoint);
+  void store_dx(const StepAdjoint& adjoint, const BoundAdjoint& back, std::int64_t t);
   static Body copy_of(const Body& b);
   Tensor carried_tensor(int slot);
   [[noreturn]] void fail_at(std::int64_t t, const char* direction);
 
-  Ref<LoopProgram> program_;
-  const Program& plan_;
+  Ref<LoopProgram> loop_;
+  const Program& program_;
   LoopCall call_;
   Tensors in_;
   std::vector<Body> bodies_;   // per slot
-  std::vector<Bound> bounds_;  // per instruction of the plan
+  std::vector<Bound> bounds_;  // per instruction of the program
   std::vector<InputView> arrays_;
   std::vector<Body*> results_;
-  std::vector<char> dynamic_;                   // per slot: its shape is known only in a step
-  std::vector<Ref<Storage>> stacks_;            // per slot: one row per step, or null
-  std::vector<int> list_slots_;                 // residuals without a stack: their slots,
-  std::vector<std::vector<Value>> rows_;        // for each its value per step (null if only the shape is read),
-  std::vector<std::vector<TensorSpec>> specs_;  // and its shape per step, if that is dynamic
-  std::vector<int> stacked_;                    // slots that have a stack in this pass
+  std::vector<char> dynamic_;                        // per slot: its shape is known only in a step
+  std::vector<Ref<Storage>> stacks_;                 // per slot: one row per step, or null
+  std::vector<int> list_slots_;                      // residuals without a stack: their slots,
+  std::vector<std::vector<Value>> step_values_;      // for each its value per step (null if only the shape is read),
+  std::vector<std::vector<TensorSpec>> step_specs_;  // and its shape per step, if that is dynamic
+  std::vector<int> stacked_;                         // slots that have a stack in this pass
   std::vector<Carry> states_;
   std::vector<Value> moved_;                // scratch of carry()
   std::vector<std::vector<Value>> starts_;  // the states at the start of each segment

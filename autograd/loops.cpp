@@ -27,7 +27,7 @@ namespace {
 class Loop final : public Procedure {
  public:
   /// `eager`: the loop has run when it was recorded, so that a backward pass without residuals runs it a second time.
-  Loop(const Recurrence& r, Traced body, bool eager)
+  Loop(const LoopRequest& r, Traced body, bool eager)
       : form_(r), body_(std::move(body.plan)), eager_(eager), nx_(r.xs.size()), ns_(r.states.size()), ny_(r.n_outputs),
         differentiable_(find_differentiable(r)),
         forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
@@ -49,7 +49,7 @@ class Loop final : public Procedure {
   Tensors run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const;
 
   std::int64_t steps_of(const Tensors& in) const;
-  std::vector<Outputs> find_differentiable(const Recurrence& r) const;
+  std::vector<Outputs> find_differentiable(const LoopRequest& r) const;
 
   LoopForm form_;
   Ref<Plan> body_;
@@ -71,7 +71,7 @@ Tensors values_of(const Tensors& in) {
 
 /// Which results depend differentiably on each input, in any number of steps: directly, or through states that later
 /// steps read. If there may be no step at all, an initial state may also be the last state.
-std::vector<Outputs> Loop::find_differentiable(const Recurrence& r) const {
+std::vector<Outputs> Loop::find_differentiable(const LoopRequest& r) const {
   std::vector<Outputs> found;
   const bool perhaps_none = loop_length(r, r.xs) <= 0;
   for (int i = 0; i < body_->n_inputs(); ++i) {
@@ -132,8 +132,8 @@ Ref<LoopProgram> Loop::program_for(const Tensors& in, const VjpSignature& by, st
       count_taken(FastPath::loop_program);
       return k.program;
     }
-  LoopSignature arity{nx_, ns_, static_cast<int>(args.size()) - nx_ - ns_, ny_};
-  Known k{args, wanted, *by.has_dy, LoopProgram::with_adjoint(*body_, arity, args, wanted, *by.has_dy, steps)};
+  LoopSignature signature{nx_, ns_, static_cast<int>(args.size()) - nx_ - ns_, ny_};
+  Known k{args, wanted, *by.has_dy, LoopProgram::with_adjoint(*body_, signature, args, wanted, *by.has_dy, steps)};
   if (known_.size() == kPrograms) known_.erase(known_.begin());
   known_.push_back(std::move(k));
   return known_.back().program;
@@ -216,7 +216,7 @@ Tensors computed(const char* what, const Tensors& captures) {
 
 }  // namespace
 
-Tensors loop_node(const Recurrence& r, bool symbolic, const StepOf& step) {
+Tensors loop_node(const LoopRequest& r, bool symbolic, const StepOf& step) {
   std::vector<TensorSpec> args;
   const Device device = r.xs.begin()->device();
   for (const Tensor& x : r.xs) {
@@ -240,7 +240,7 @@ Tensors loop_node(const Recurrence& r, bool symbolic, const StepOf& step) {
   Tensors in;
   {
     Scoped<bool> on(context().symbolic, symbolic);
-    in.push_back(body.plan->sources().empty() ? no_key(r.what) : next_loop_key(r.xs.begin()[0], r.what));
+    in.push_back(body.plan->key_sources().empty() ? no_key(r.what) : next_loop_key(r.xs.begin()[0], r.what));
   }
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) in.push_back(number_on(t, device));

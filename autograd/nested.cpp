@@ -29,7 +29,7 @@ class FunctionCall final : public Deferred {
     std::lock_guard<std::mutex> lock(mutex_);
     return results_.empty();
   }
-  Tensors again(const Tensors& in) const override { return record(plan_, in); }
+  Tensors call(const Tensors& in) const override { return record(plan_, in); }
 
  private:
   Ref<Plan> plan_;
@@ -102,7 +102,7 @@ void Plan::find_deferrable(bool body) {
   std::vector<std::uint64_t> inputs(p.n_slots, 0);
   for (std::size_t i = 0; i < p.feeds.size() && i < 64; ++i) inputs[p.feeds[i].slot] = std::uint64_t(1) << i;
   for (const Instruction& s : p.instructions) {
-    if (s.op->traits & (kSource | kDraws | kEffect | kPrints)) return;
+    if (s.op->traits & (kMakesKey | kDraws | kEffect | kPrints)) return;
     std::uint64_t from = 0;
     for (int slot : p.reads(s)) from |= inputs[slot];
     std::fill_n(inputs.begin() + s.out, s.n_out, from);

@@ -203,7 +203,7 @@ OpCall Plan::call_of(Frame& f, const Instruction& s, Body* const* out) const {
 }
 
 void Plan::run_instruction(Frame& f, const Instruction& s) const {
-  if (s.source && f.keys) {
+  if (s.makes_key && f.keys) {
     f.own[s.out] = Access::body(f.keys->begin()[f.next_key++]);
     return;
   }
@@ -275,13 +275,13 @@ class RandomSourceRollback {
   RandomSourceRollback(const Program& program, const Frame& frame, const Tensors* keys)
       : program_(program), frame_(frame), exceptions_(std::uncaught_exceptions()) {
     if (keys) return;  // a body's draws follow from the key of its node
-    for (const LeafSlot& leaf : program.sources)
+    for (const LeafSlot& leaf : program.random_sources)
       draws_.push_back(leaf.node->cell->draws.load(std::memory_order_relaxed));
   }
   ~RandomSourceRollback() {
     if (std::uncaught_exceptions() == exceptions_) return;
     for (std::size_t i = 0; i < draws_.size(); ++i) {
-      const LeafSlot& source = program_.sources[i];
+      const LeafSlot& source = program_.random_sources[i];
       std::uint64_t drawn = draws_[i] + draws_of(source.slot);
       source.node->cell->draws.compare_exchange_strong(drawn, draws_[i], std::memory_order_relaxed);
     }
@@ -293,7 +293,7 @@ class RandomSourceRollback {
   /// How many draws a call takes from the source in that slot: one, or one for each step of a loop.
   std::uint64_t draws_of(int slot) const {
     for (const Instruction& s : program_.instructions)
-      if (s.source && s.n_in > 1 && program_.input(s, 0) == slot)
+      if (s.makes_key && s.n_in > 1 && program_.input(s, 0) == slot)
         return static_cast<std::uint64_t>(frame_.at[program_.input(s, 1)]->dims[0]);
     return 1;
   }
@@ -325,7 +325,7 @@ Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
     program_.for_each_cell([&](int slot, const Cell& cell) { f.own[slot] = plain_body(cell.spec, cell.device); });
     f.leaves_set = true;
   }
-  for (const LeafSlot& leaf : program_.sources) {
+  for (const LeafSlot& leaf : program_.random_sources) {
     Body& own = f.own[leaf.slot];
     own.flags = kLeaf;
     own.node = leaf.node;
@@ -346,7 +346,7 @@ namespace {
 
 /// Records an instruction. Control flow on concrete tensors is run, which records the ops of its steps.
 Tensors connect_instruction(const Instruction& s, const Tensors& in) {
-  if (s.op == &deferred_op) return deferred(s.attrs).again(in);
+  if (s.op == &deferred_op) return deferred(s.attrs).call(in);
   const bool concrete = !context().symbolic && std::ranges::none_of(in, &Tensor::symbolic);
   if (s.op == &call_op && concrete) return run_call(s.attrs, in);
   AttributionScope named(s.function);
@@ -367,19 +367,19 @@ Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys
     const Cell& cell = *leaf.node->cell;
     Body b = plain_body(cell.spec, cell.device);
     b.flags = kLeaf |
-              (cell.kind == Leaf::placeholder ? kSymbolic
-               : cell.kind == Leaf::source    ? kDraw
-                                              : 0) |
+              (cell.kind == Leaf::placeholder     ? kSymbolic
+               : cell.kind == Leaf::random_source ? kDraw
+                                                  : 0) |
               (cell.learning_phase ? kPhase : 0);
     b.node = leaf.node;
     slots[leaf.slot] = Access::wrap(std::move(b));
   };
   for (const LeafSlot& leaf : program_.variables) leaf_tensor(leaf);
   for (const LeafSlot& leaf : program_.defaults) leaf_tensor(leaf);
-  for (const LeafSlot& leaf : program_.sources) leaf_tensor(leaf);
+  for (const LeafSlot& leaf : program_.random_sources) leaf_tensor(leaf);
   int k = 0, key = 0;
   auto run_instruction = [&](const Instruction& s) {
-    if (s.source && keys) {
+    if (s.makes_key && keys) {
       slots[s.out] = keys->begin()[key++];
       return;
     }

@@ -50,8 +50,9 @@ class Plan {
   static Ref<Plan> external(engine::Value code);
   const engine::Value& code() const { return code_; }
   const Program& program() const { return program_; }
-  /// Releases the nodes in Program::keep: the placeholders of a body are not needed once its ops are instructions.
-  void forget_inputs() { program_.keep.clear(); }
+  /// Releases the nodes in Program::owned_nodes: the placeholders of a body are not needed once its ops are
+  /// instructions.
+  void forget_inputs() { program_.owned_nodes.clear(); }
 
   /// Runs unrecorded and commits the updates. `keys`: in bodies of control flow, the keys that the random sources
   /// yield.
@@ -76,7 +77,7 @@ class Plan {
   const TensorSpec& input_spec(int i) const { return program_.inputs[i].declared; }
   int n_results() const { return program_.results.size(); }
   /// The random sources of a body of control flow, in the order of their keys.
-  const std::vector<KeySource>& sources() const { return program_.key_sources; }
+  const std::vector<KeySource>& key_sources() const { return program_.key_sources; }
   bool has_effects() const { return !program_.effects.empty(); }
   /// The outputs that depend differentiably on `input`.
   Outputs differentiable(int input) const { return program_.differentiable[input]; }

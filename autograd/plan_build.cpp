@@ -42,7 +42,7 @@ class PlanBuilder {
   /// True if only the shape of input i is read, and the tape knows it: the plan need not compute that input.
   bool only_known_shape(const Node& n, std::uint32_t i) const {
     const Body& b = n.in()[i];
-    bool shape_only = has_bit(n.op->shape_only, i) && !(n.op->traits & kSource);  // a key draws from its source
+    bool shape_only = has_bit(n.op->shape_only, i) && !(n.op->traits & kMakesKey);  // a key draws from its source
     return shape_only && b.node && b.known() && !fed(b);
   }
   int shape_slot(const Body& b);
@@ -116,7 +116,7 @@ void PlanBuilder::add_feed(const Tensor& t, int i) {
       fail_item<ValueError>(request_.what, "input", i, "of shape ", b.shape(), " is listed twice");
     if ((b.flags & kLeaf) && b.node->cell->value.storage) feed.fallback = b.node->cell;
     if ((b.flags & kLeaf) && b.node->cell->name) feed.name = b.node->cell->name;
-    program_.keep.push_back(b.node);
+    program_.owned_nodes.push_back(b.node);
   }
   program_.feeds.push_back(std::move(feed));
 }
@@ -202,12 +202,12 @@ void PlanBuilder::add_node(Node* n) {
     add_instruction(n, base);
     return;
   }
-  program_.keep.push_back(Ref<Node>(n));
+  program_.owned_nodes.push_back(Ref<Node>(n));
   Cell& cell = *n->cell;
   if (cell.kind == Leaf::variable) {
     program_.variables.push_back({base, Ref<Node>(n)});
-  } else if (cell.kind == Leaf::source) {
-    program_.sources.push_back({base, Ref<Node>(n)});
+  } else if (cell.kind == Leaf::random_source) {
+    program_.random_sources.push_back({base, Ref<Node>(n)});
   } else if (cell.value.storage) {
     program_.defaults.push_back({base, Ref<Node>(n)});
   } else if (program_.missing.empty()) {
@@ -226,8 +226,8 @@ void PlanBuilder::add_instruction(Node* n, int base) {
   s.n_in = n->n_in;
   s.out = base;
   s.n_out = n->n_out;
-  s.source = n->op->traits & kSource;
-  if (s.source) key_sources_[base] = key_source(*n);
+  s.makes_key = n->op->traits & kMakesKey;
+  if (s.makes_key) key_sources_[base] = key_source(*n);
   s.fusible = n->op->loops && !n->op->loops->bool_out && n->op->loops->arity == s.n_in && s.n_in <= 2;
   s.one =
       s.fusible && std::all_of(n->in(), n->in() + n->n_in, [](const Body& b) { return b.known() && b.numel() == 1; });
@@ -354,7 +354,7 @@ Program PlanBuilder::build() {
   find_splats(p);
   find_differentiable(p);
   for (const Instruction& s : p.instructions)
-    if (s.source) p.key_sources.push_back(key_sources_.at(s.out));
+    if (s.makes_key) p.key_sources.push_back(key_sources_.at(s.out));
   // The builder holds the last references to the nodes of an expanded backward pass; the instructions have copies of
   // what they need.
   return std::move(program_);

@@ -10,7 +10,7 @@
 #include "ops/random.h"
 
 namespace kassette::autograd {
-using namespace ops;
+using namespace ops;  // instructions, plans and loops are made of ops
 
 /// A tensor without history. Without `bytes`: shape, dtype and device alone.
 inline Body plain_body(const TensorSpec& spec, Device device, Ref<Storage> bytes = {}, std::int64_t offset = 0) {
@@ -66,10 +66,12 @@ struct Instruction {
   int dead, n_dead;              // into Program::dead: slots that no later instruction reads
   int dead_value, n_dead_value;  // into Program::dead: slots whose value (not shape) no later instruction reads
   std::uint8_t need;             // the greatest Need of its outputs
-  bool fusible, tail, source;
-  bool one;    // elementwise, and each input has one element
-  bool splat;  // its result may be a splat, see Note [Splats]
-  bool known;  // the shapes of its outputs are in Program::known
+  bool fusible;                  // elementwise, with one or two inputs and a result that is not bool: may be in a chain
+  bool tail;                     // only updates need its result: runs at commit
+  bool makes_key;                // its result is a random key; in a body of control flow the run is given that key
+  bool one;                      // elementwise, and each input has one element
+  bool splat;                    // its result may be a splat, see Note [Splats]
+  bool known;                    // the shapes of its outputs are in Program::known
 };
 
 /// Instructions [begin, end) that run as one: a single instruction, or consecutive elementwise instructions over the
@@ -110,7 +112,7 @@ struct Program {
   std::vector<int> ins, dead;
   int n_slots = 0, first_tail = 0;
   std::vector<std::pair<int, Body>> constants;
-  std::vector<LeafSlot> variables, sources, defaults;
+  std::vector<LeafSlot> variables, random_sources, defaults;
   std::vector<KeySource> key_sources;
   std::vector<Feed> feeds;
   std::vector<Port> inputs, results;
@@ -125,7 +127,7 @@ struct Program {
   std::vector<Body> known;              // specialised: shape and device per slot; rank -1 if known only in a call
   const char* what = "function";        // the function that errors name
   std::string missing;                  // the error if a placeholder is needed and not fed; else empty
-  std::vector<Ref<Node>> keep;          // inputs and leaves, which stay alive with the program
+  std::vector<Ref<Node>> owned_nodes;   // inputs and leaves, which stay alive with the program
 
   const Instruction& instruction(int k) const { return instructions[k]; }
   Instruction& instruction(int k) { return instructions[k]; }
@@ -136,7 +138,7 @@ struct Program {
   /// Calls f(slot, cell) for each slot that is filled from a cell.
   template <class F>
   void for_each_cell(F&& f) const {
-    for (const auto* list : {&variables, &defaults, &sources})
+    for (const auto* list : {&variables, &defaults, &random_sources})
       for (const LeafSlot& leaf : *list) f(leaf.slot, *leaf.node->cell);
     for (const Effect& e : effects)
       if (e.old_value_slot >= 0) f(e.old_value_slot, *e.cell);

@@ -44,7 +44,7 @@ bool BackwardPass::find_leaves() {
         less += b->storage->bytes;
       }
     }
-    for (const Body *b = n.out(), *end = b + n.n_kept; b != end; ++b)
+    for (const Body *b = n.out(), *end = b + n.n_saved_out; b != end; ++b)
       if (b->storage) less += b->storage->bytes;
   }
   return more < less;
@@ -78,7 +78,7 @@ void BackwardPass::release(Node& n) {
   };
   for (Body *b = n.in(), *end = b + n.n_in; b != end; ++b)
     if (saved_values_ == SavedValues::free || computed(*b)) drop(*b);
-  for (Body *b = n.out(), *end = b + n.n_kept; b != end; ++b) drop(*b);
+  for (Body *b = n.out(), *end = b + n.n_saved_out; b != end; ++b) drop(*b);
   n.saved -= bytes;
   context().saved_bytes.add(-bytes);
 }

@@ -68,7 +68,7 @@ MakerOf find_makers(Program& p) {
 void order(Program& p) {
   std::unordered_map<int, bool> made;  // residuals, by slot: whether they are ready
   for (int k = 0; k < p.first_tail; ++k)
-    if (const ResidualCall* call = residual_call(p.instruction(k)); call && call->keeps)
+    if (const ResidualCall* call = residual_call(p.instruction(k)); call && call->returns)
       made[residuals_slot(p.instruction(k))] = false;
   for (int k = 0; k < p.first_tail;) {
     Instruction& s = p.instruction(k);
@@ -80,7 +80,7 @@ void order(Program& p) {
       std::rotate(p.instructions.begin() + k, p.instructions.begin() + maker, p.instructions.begin() + maker + 1);
       continue;  // with the maker, which may take residuals itself
     }
-    if (call && call->keeps) made[residuals_slot(s)] = true;
+    if (call && call->returns) made[residuals_slot(s)] = true;
     ++k;
   }
 }
@@ -101,7 +101,7 @@ void find_takers(Program& p) {
     if (!residual_call(s)) continue;
     instructions.push_back(&s);
     const int residuals = residuals_slot(s);
-    if (ResidualCall& t = as_residual_call(s); t.keeps) {
+    if (ResidualCall& t = as_residual_call(s); t.returns) {
       returned[residuals] = {&t, t.takes ? taken(s).family : residuals};
       t.wanted.assign(s.n_in - t.takes, 0);
     }
@@ -114,10 +114,10 @@ void find_takers(Program& p) {
     const VjpSignature r = vjp_signature(Attrs(t.of));
     for (int i : *r.wanted) from.by->wanted[i] = 1;
     // And those inputs, shared with the run, that the instructions which take its own residuals want.
-    for (int i = 0; t.keeps && i < r.n_in; ++i) from.by->wanted[i] |= t.wanted[i];
+    for (int i = 0; t.returns && i < r.n_in; ++i) from.by->wanted[i] |= t.wanted[i];
     t.last = !std::exchange(from.taken, true);
     t.consumes = !std::exchange(returned.at(from.family).consumed, true);
-    from.by->vjp = t.last && !t.keeps ? t.of : Ref<Extra>();
+    from.by->vjp = t.last && !t.returns ? t.of : Ref<Extra>();
   }
 }
 
@@ -133,7 +133,7 @@ void find_residuals(Program& p) {
       takes[k] = makers.at(run_of(p, r.of, p.instruction(k), r.n_in));
   for (const auto& [run, k] : makers) {
     Instruction& s = p.instruction(k);
-    as_residual_call(s).keeps = true;
+    as_residual_call(s).returns = true;
     s.attrs = {ListAttrs{++s.n_out}, s.attrs.extra};
   }
   for (int k = 0; k < p.first_tail; ++k) {

@@ -11,7 +11,7 @@ namespace kassette::autograd {
 /// What a schedule depends on: the instructions to run, and the shapes and devices of the slots.
 struct ScheduleKey {
   std::vector<LoopGroup> once, each;  // loop-invariant instructions, run in the first step alone; those run in each
-  std::vector<char> may_fuse;         // per instruction of the plan: may be fused (in `each`, shapes known)
+  std::vector<char> may_fuse;         // per instruction of the program: may be fused (in `each`, shapes known)
   std::vector<TensorSpec> specs;      // per slot
   std::vector<Device> devices;        // per slot
   bool operator==(const ScheduleKey&) const = default;
@@ -33,7 +33,8 @@ class ScheduleCache {
   void keep(std::unique_ptr<Schedule> a) noexcept;
 
  private:
-  static constexpr std::size_t kMost = 6;  // a forward pass, three variants of a backward pass, two for another shape
+  static constexpr std::size_t kMost =
+      6;  // a forward pass, three step adjoints of a backward pass, two for another shape
   std::mutex mutex_;
   std::unique_ptr<Schedule> kept_[kMost];
   std::size_t next_ = 0;  // the one to replace if all places are taken

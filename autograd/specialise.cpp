@@ -93,7 +93,7 @@ Program specialise(const Program& program, const std::vector<Body>& inputs) {
   }
   find_roots(p);
   for (Instruction& s : p.instructions) {
-    if (s.op != &call_op && !(s.op->traits & (kSource | kDraws | kEffect | kPrints))) s.need = kNothing;
+    if (s.op != &call_op && !(s.op->traits & (kMakesKey | kDraws | kEffect | kPrints))) s.need = kNothing;
     const auto ins = p.ins.begin() + s.in;
     if (s.known && s.fusible)
       s.one = std::all_of(ins, ins + s.n_in, [&](int slot) { return p.known[slot].numel() == 1; });

@@ -5,6 +5,7 @@
 #include "ops/repeat.h"
 
 namespace kassette::autograd {
+using namespace ops;
 
 bool run_as_splat(const OpCall& call, Body& out) {
   if (!may_take(FastPath::repeated) || call.device != cpu || call.spec(0).numel() != 1 || out.numel() <= 1)

@@ -3,7 +3,6 @@
 #include "ops/op.h"
 
 namespace kassette::autograd {
-using namespace ops;
 
 // Note [Splats]
 // The gradient of sum(x) with respect to x is one number in the shape of x. If only elementwise instructions read it,
@@ -14,7 +13,7 @@ using namespace ops;
 inline bool is_splat(const Body& b) { return b.storage && b.storage->bytes < b.bytes(); }
 /// Computes `out`, whose shape is known, as a splat. Returns false, and does nothing, unless the input is one number on
 /// the CPU and `out` has more elements. The op must have `repeated`.
-bool run_as_splat(const OpCall& call, Body& out);
+bool run_as_splat(const ops::OpCall& call, Body& out);
 /// Materializes a splat: stores every element.
 void write_out(Body& b);
 

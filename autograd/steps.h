@@ -1,7 +1,7 @@
 // autograd/steps.h - the eager loop: it calls the step with its elements, checks what that returns, and stacks the
 // outputs.
 #pragma once
-#include "autograd/recurrence.h"
+#include "autograd/loop_request.h"
 #include "ops/like.h"
 
 namespace kassette::autograd {

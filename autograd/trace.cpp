@@ -47,7 +47,7 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
       if (seen.insert(n).second) stack.push_back(n);
       return;
     }
-    if ((b.flags & kLeaf) && n->cell->kind == Leaf::source) return;
+    if ((b.flags & kLeaf) && n->cell->kind == Leaf::random_source) return;
     std::pair<const Node*, int> key{n, b.out};
     if (std::find(captured.begin(), captured.end(), key) != captured.end()) return;
     captured.push_back(key);
@@ -85,10 +85,10 @@ Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys) {
 
 Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, const Plan& body, std::size_t first) {
   Tensors keys;
-  if (body.sources().empty()) return keys;
+  if (body.key_sources().empty()) return keys;
   const Body now = plain_body(Access::body(key), cpu, read_value(Access::body(key)));
   std::size_t i = first;
-  for (const KeySource& source : body.sources()) {
+  for (const KeySource& source : body.key_sources()) {
     Tensor k = empty_tensor(TensorSpec(int64, {2}));
     derive_key(now.data(), step, steps, i++, source, Access::body(k).data());
     keys.push_back(k);

@@ -8,32 +8,34 @@ namespace kassette {
 
 /// The optimizations that give the same bits as the general path, but for with_bias on a GPU: cuBLASLt may pick another
 /// kernel than cuBLAS.
-enum class FastPath : std::uint8_t {
-  chain,               // consecutive elementwise instructions of a function run as one pass over memory
-  chain_of_update,     // a chain among the instructions that compute updates
-  chain_summed,        // a chain fused with the sum or mean of its result
-  streamed,            // a chain's result stored past the caches
-  repeated,            // a result kept as a splat
-  with_bias,           // a convolution with its bias; on a GPU a matrix product with its bias
-  with_bias_relu,      // with_bias, with a relu fused behind it
-  updated_in_place,    // an instruction writes into the memory of the variable that it updates
-  accumulated,         // an op of an adjoint that adds to a cotangent directly
-  added_in_place,      // a cotangent added into the memory of the sum
-  rematerialized,      // a backward pass that releases saved values and rematerializes them if needed
-  specialised,         // a call of a function runs a program made for its shapes
-  function_as_node,    // a call of a large function recorded as one node of the tape
-  residuals_reused,    // an adjoint in a plan that reuses the residuals of the forward run
-  loop,                // a loop that runs compiled
-  loop_backward,       // the backward pass of a loop, compiled
-  loop_segment,        // steps recomputed from a checkpoint
-  loop_chain,          // elementwise instructions of a loop body run as one pass
-  loop_chain_of_rows,  // a loop_chain over rows, with slices among its operands
-  loop_accumulated,    // a product that adds to the cotangent of a captured tensor
-  loop_program,        // the adjoint of a loop found in the cache for these shapes
-  schedule_reused,     // the schedule of a loop found in the cache
-  device_graph,        // the work that a function enqueues on a device launched as one graph
-  count
-};
+#define KASSETTE_FAST_PATHS(X) \
+  X(chain)              /* consecutive elementwise instructions of a function run as one pass over memory */ \
+  X(chain_of_update)    /* a chain among the instructions that compute updates */ \
+  X(chain_summed)       /* a chain fused with the sum or mean of its result */ \
+  X(streamed)           /* a chain's result stored past the caches */ \
+  X(repeated)           /* a result kept as a splat */ \
+  X(with_bias)          /* a convolution with its bias; on a GPU a matrix product with its bias */ \
+  X(with_bias_relu)     /* with_bias, with a relu fused behind it */ \
+  X(updated_in_place)   /* an instruction writes into the memory of the variable that it updates */ \
+  X(accumulated)        /* an op of an adjoint that adds to a cotangent directly */ \
+  X(added_in_place)     /* a cotangent added into the memory of the sum */ \
+  X(rematerialized)     /* a backward pass that releases saved values and rematerializes them if needed */ \
+  X(specialised)        /* a call of a function runs a program made for its shapes */ \
+  X(function_as_node)   /* a call of a large function recorded as one node of the tape */ \
+  X(residuals_reused)   /* an adjoint in a plan that reuses the residuals of the forward run */ \
+  X(loop)               /* a loop that runs compiled */ \
+  X(loop_backward)      /* the backward pass of a loop, compiled */ \
+  X(loop_segment)       /* steps recomputed from a checkpoint */ \
+  X(loop_chain)         /* elementwise instructions of a loop body run as one pass */ \
+  X(loop_chain_of_rows) /* a loop_chain over rows, with slices among its operands */ \
+  X(loop_accumulated)   /* a product that adds to the cotangent of a captured tensor */ \
+  X(loop_program)       /* the adjoint of a loop found in the cache for these shapes */ \
+  X(schedule_reused)    /* the schedule of a loop found in the cache */ \
+  X(device_graph)       /* the work that a function enqueues on a device launched as one graph */
+
+#define KASSETTE_FAST_PATH(name) name,
+enum class FastPath : std::uint8_t { KASSETTE_FAST_PATHS(KASSETTE_FAST_PATH) count };
+#undef KASSETTE_FAST_PATH
 inline constexpr int kFastPaths = static_cast<int>(FastPath::count);
 
 /// How often each path was taken. Off unless a test turns it on: threads would contend for these cache lines.
@@ -51,12 +53,9 @@ inline std::int64_t times_taken(FastPath path) {
   return fast_path_counts.of[static_cast<int>(path)].load(std::memory_order_relaxed);
 }
 /// The names that messages use.
-inline constexpr const char* kFastPathNames[kFastPaths] = {
-    "chain",          "chain_of_update", "chain_summed",     "streamed",           "repeated",
-    "with_bias",      "with_bias_relu",  "updated_in_place", "accumulated",        "added_in_place",
-    "rematerialized", "specialised",     "function_as_node", "residuals_reused",   "loop",
-    "loop_backward",  "loop_segment",    "loop_chain",       "loop_chain_of_rows", "loop_accumulated",
-    "loop_program",   "schedule_reused", "device_graph"};
+#define KASSETTE_FAST_PATH(name) #name,
+inline constexpr const char* kFastPathNames[kFastPaths] = {KASSETTE_FAST_PATHS(KASSETTE_FAST_PATH)};
+#undef KASSETTE_FAST_PATH
 
 /// The sizes from which fast paths are taken; tests set them to 0, so that small shapes take the paths too. They never
 /// change bits.

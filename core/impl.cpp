@@ -26,9 +26,9 @@ Tensor Access::wrap(Body body) {
 
 static_assert(sizeof(Node) == 96, "three pooled blocks a recorded op, and no more bytes than that takes");
 
-Node* Node::make(const ops::OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept) {
-  Node* n = make_raw(context(), op, Attrs(), n_in, n_out, n_kept);
-  for (Body *b = n->in(), *end = b + n_in + n_kept; b != end; ++b) new (b) Body;
+Node* Node::make(const ops::OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_saved_out) {
+  Node* n = make_raw(context(), op, Attrs(), n_in, n_out, n_saved_out);
+  for (Body *b = n->in(), *end = b + n_in + n_saved_out; b != end; ++b) new (b) Body;
   return n;
 }
 namespace {
@@ -42,7 +42,7 @@ void free_node(Context& c, Node* n) {
   std::size_t bytes = n->bytes();
   c.live_nodes.add(-1);
   if (n->saved) c.saved_bytes.add(-n->saved);
-  for (Body *b = n->in(), *end = b + n->n_in + n->n_kept; b != end; ++b) {
+  for (Body *b = n->in(), *end = b + n->n_in + n->n_saved_out; b != end; ++b) {
     Node* maker = b->node.get();  // as ~Body, without a call for each body
     if (maker && Ref<Node>::drop_is_last(maker)) queue(c, maker);
     Storage::drop(c, b->storage.get());

@@ -173,7 +173,7 @@ struct Node {
   std::atomic<std::int32_t> count{1};
   std::uint32_t n_in;
   std::uint16_t n_out;
-  std::uint16_t n_kept;  // number of output bodies that follow: 0, n_out, or 1 that stands for all if they are alike
+  std::uint16_t n_saved_out;  // number of output bodies that follow: 0, n_out, or 1 for all if they are alike
   /// The K function that recorded it: Note [Error attribution], ops/error_attribution.h; 0: the user called the op.
   std::int32_t function;
   union {
@@ -184,26 +184,26 @@ struct Node {
   Ref<Cell> cell;          // leaves only
   std::int64_t saved = 0;  // bytes of storage kept for the adjoint or a replay
   std::uint64_t seq = 0;   // larger than that of every input, so that nodes older than x cannot depend on x
-  // id of the backward pass that is visiting this node, and the node's index there; 0: none
+  // the backward pass that is visiting this node: its id << 32 | the index of the node there; 0: none
   std::atomic<std::uint64_t> claim{0};
 
   Node(const ops::OpDef* def, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept,
        std::int32_t caller)
-      : n_in(ins), n_out(outs), n_kept(kept), function(caller), op(def), attrs(with) {}
+      : n_in(ins), n_out(outs), n_saved_out(kept), function(caller), op(def), attrs(with) {}
   Body* in() { return reinterpret_cast<Body*>(this + 1); }
   Body* out() { return in() + n_in; }
   const Body* in() const { return reinterpret_cast<const Body*>(this + 1); }
   const Body* out() const { return in() + n_in; }
-  std::size_t bytes() const { return sizeof(Node) + (n_in + n_kept) * sizeof(Body); }
+  std::size_t bytes() const { return sizeof(Node) + (n_in + n_saved_out) * sizeof(Body); }
 
-  static Node* make(const ops::OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept);
+  static Node* make(const ops::OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_saved_out);
   /// make() with the bodies left uninitialized; the caller constructs them before anything else uses the node.
   static Node* make_raw(Context& c, const ops::OpDef* op, const Attrs& attrs, std::uint32_t n_in, std::uint16_t n_out,
-                        std::uint16_t n_kept) {
-    std::size_t bytes = sizeof(Node) + (n_in + n_kept) * sizeof(Body);
+                        std::uint16_t n_saved_out) {
+    std::size_t bytes = sizeof(Node) + (n_in + n_saved_out) * sizeof(Body);
     void* block = __builtin_expect(bytes <= kMaxPooled, 1) ? pool_allocate(c, bytes) : ::operator new(bytes);
     c.live_nodes.add(1);
-    return new (block) Node(op, attrs, n_in, n_out, n_kept, c.function);
+    return new (block) Node(op, attrs, n_in, n_out, n_saved_out, c.function);
   }
   /// Frees iteratively, by a queue: recursion over a chain of 10^7 nodes would overflow an 8 MB stack.
   static void destroy(Node* node) noexcept;
@@ -233,14 +233,14 @@ inline Body& Body::operator=(Body&& o) noexcept {
 }
 inline Body::~Body() = default;
 
-/// The kinds of leaves; `source` is the source of a random series.
-enum class Leaf : std::uint8_t { variable, placeholder, source };
+/// The kinds of leaves. A random source yields the keys of draws.
+enum class Leaf : std::uint8_t { variable, placeholder, random_source };
 
-/// A value of a variable. The version changes with every update.
+/// The bytes of a tensor, whose shape and dtype are known elsewhere.
 struct Value {
   Ref<Storage> storage;
-  std::int64_t offset = 0;
-  std::int64_t version = 0;
+  std::int64_t offset = 0;   // in bytes
+  std::int64_t version = 0;  // of a variable's value: changes with every update; else unused
 };
 
 /// The state of a leaf. A variable's value is read and swapped under the lock.
@@ -254,7 +254,7 @@ struct Cell {
   TensorSpec spec;  // shape and dtype of the values that are fed or held
   Device device;
   Value value;  // variable: the current value; placeholder: its default, if it has one. See set().
-  std::atomic<std::uint64_t> draws{0};  // source: number of draws so far
+  std::atomic<std::uint64_t> draws{0};  // random source: number of draws so far
   std::uint64_t seed = 0;
   char* name = nullptr;
   Ref<Extra> constraint;  // stored for optimizers, never applied by the engine

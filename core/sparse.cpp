@@ -10,7 +10,7 @@ namespace kassette {
 Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& dense_shape, const TensorSpec& spec,
                    const Tensor& fed_shape) {
   const Tensor* parts[] = {&indices, &values, &dense_shape, &fed_shape};
-  std::uint32_t n = fed_shape.defined() ? 4 : 3;
+  const std::uint32_t n = fed_shape.defined() ? kFedShape + 1 : kFedShape;
   Context& c = context();
   auto node = Ref<Node>::adopt(Node::make(nullptr, n, 1, 0));
   Body b;

@@ -14,8 +14,9 @@ namespace kassette {
 // no special case, and under no other rule could tensors be concatenated, transposed and differentiated by their values
 // without sorting.
 
-/// The parts of a sparse tensor, numbered as the inputs of its node.
-enum SparsePart : int { kIndices, kValues, kDenseShape };
+/// The parts of a sparse tensor, numbered as the inputs of its node. kFedShape, the leaf that the dense shape is fed
+/// to, is a part of placeholders only.
+enum SparsePart : int { kIndices, kValues, kDenseShape, kFedShape };
 
 /// Makes a sparse tensor from its parts. `spec`: the dense shape as far as it is known, and the dtype of the values.
 /// `fed_shape`, for placeholders only: the leaf that the dense shape is fed to; more sizes of `dense_shape` may be
@@ -27,12 +28,12 @@ inline bool is_sparse(const Body& b) { return b.flags & kSparse; }
 inline bool is_sparse(const Tensor& t) { return t.defined() && is_sparse(Access::body(t)); }
 inline Body& sparse_part(const Body& b, int part) { return b.node->in()[part]; }
 inline Tensor sparse_part(const Tensor& t, int part) { return Access::wrap(sparse_part(Access::body(t), part)); }
+/// Whether the tensor is a sparse one that was made by K::placeholder.
+inline bool is_sparse_placeholder(const Body& b) { return is_sparse(b) && b.node->n_in > kFedShape; }
 /// The leaf that a part of a placeholder is fed to; for any other sparse tensor, the part itself.
 inline const Body& fed_part(const Body& b, int part) {
-  return sparse_part(b, part == kDenseShape && b.node->n_in == 4 ? 3 : part);
+  return sparse_part(b, part == kDenseShape && is_sparse_placeholder(b) ? kFedShape : part);
 }
-/// Whether the sparse tensor was made by K::placeholder.
-inline bool is_sparse_placeholder(const Body& b) { return is_sparse(b) && b.node->n_in == 4; }
 /// A sparse tensor with the indices and dense shape of `sparse` and other values.
 inline Tensor with_values(const Tensor& sparse, const Tensor& values) {
   TensorSpec spec = Access::body(sparse);

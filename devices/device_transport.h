@@ -20,9 +20,9 @@ struct DevicePart {
 /// The bytes per element of the packed form in which elements are combined; 0 if they are combined without packing.
 /// Half types are packed as float32, and 16-bit integers, which NCCL lacks, as int32. For min and max, floats are
 /// packed as integers in the same order, so that the result is NaN if any element is, and -0 is less than +0.
-inline int packed_size(DType dtype, Combine how) {
+inline int packed_size(DType dtype, Reduction how) {
   if (dtype.size() == 2) return 4;
-  const bool extreme = how == Combine::min || how == Combine::max;
+  const bool extreme = how == Reduction::min || how == Reduction::max;
   return extreme && dtype.is_float() ? dtype.size() : 0;
 }
 
@@ -32,7 +32,7 @@ inline int packed_size(DType dtype, Combine how) {
 class DeviceCommunicator {
  public:
   /// Combines each part, then divides it by `divisor`; parts share a message if that is faster.
-  virtual void all_reduce(const DevicePart* parts, int n, Combine how, int divisor) = 0;
+  virtual void all_reduce(const DevicePart* parts, int n, Reduction how, int divisor) = 0;
   /// The sums on `root`; zeros on the other ranks.
   virtual void reduce(const DevicePart* parts, int n, int root) = 0;
   virtual void broadcast(const DevicePart* parts, int n, int root) = 0;
@@ -40,7 +40,7 @@ class DeviceCommunicator {
   virtual void all_gather(const void* in, void* out, const std::int64_t* bytes) = 0;
   /// Combines all.in and divides it among the ranks: rank r gets counts[r] elements. all.out has room for those of this
   /// rank.
-  virtual void reduce_scatter(const DevicePart& all, const std::int64_t* counts, Combine how, int divisor) = 0;
+  virtual void reduce_scatter(const DevicePart& all, const std::int64_t* counts, Reduction how, int divisor) = 0;
   /// Sends part r of `in` to rank r, and receives rank r's part into part r of `out`.
   virtual void all_to_all(const void* in, void* out, std::int64_t part_bytes) = 0;
 
@@ -69,6 +69,6 @@ struct DeviceTransport {
   const char* (*describe)();  // "NCCL 2.28.9"
 };
 
-inline constexpr std::uint64_t kDeviceTransportAbi = 1;
+inline constexpr std::uint64_t kDeviceTransportAbi = 2;
 
 }  // namespace kassette::devices

@@ -84,7 +84,7 @@ struct DeviceFacts {
 struct PluginKernel {
   const char* op;
   void (*run)(const ops::OpCall& call);
-  bool (*with_bias)(const ops::OpCall& call, const Body& row) = nullptr;
+  bool (*with_bias)(const ops::OpCall& call, const Body& bias) = nullptr;
 };
 
 /// Numbers that go with a refusal (ops/refusals.h).

@@ -211,7 +211,7 @@ std::string transport_name() {
 
 bool holds_on_all(const RankGroup& group, bool holds) {
   std::int64_t least = holds;
-  if (group.comm) group.comm->all_reduce(&least, &least, 1, DType(DType::kInt64), Combine::min);
+  if (group.comm) group.comm->all_reduce(&least, &least, 1, DType(DType::kInt64), Reduction::min);
   return least;
 }
 
@@ -254,7 +254,7 @@ RankCall::~RankCall() { unwatch(watched_); }
 void RankCall::compare(std::uint64_t call) {
   const auto number = static_cast<std::int64_t>(call >> 1);
   std::int64_t least[2] = {number, -number};
-  group_.comm->all_reduce(least, least, 2, DType(DType::kInt64), Combine::min);
+  group_.comm->all_reduce(least, least, 2, DType(DType::kInt64), Reduction::min);
   if (least[0] == -least[1]) return;
   constexpr std::int64_t kText = 240;
   char mine[kText] = {};

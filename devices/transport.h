@@ -5,11 +5,9 @@
 
 #include <kassette/dtype.h>
 
-namespace kassette::devices {
+#include "devices/reduction.h"
 
-/// How elements of all ranks are combined. The transport chooses the order in which floats are summed; min and max of
-/// floats are NaN if any element is.
-enum class Combine : std::uint8_t { sum, prod, min, max };
+namespace kassette::devices {
 
 /// A group of ranks whose messages are separate from those of all other groups. Every call but send and recv is made by
 /// all ranks of the group, in the same order. Buffers are host memory; all_gather, all_to_all, send and recv also
@@ -20,15 +18,16 @@ class Communicator {
  public:
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// `in` and `out` may be the same. Supports float32, float64, the integers and, for min and max, bool.
-  virtual void all_reduce(const void* in, void* out, std::int64_t count, DType dtype, Combine how) = 0;
+  /// `in` and `out` may be the same. Supports float32, float64, the integers and, for min and max, bool. The transport
+  /// chooses the order in which floats are summed; min and max of floats are NaN if any element is.
+  virtual void all_reduce(const void* in, void* out, std::int64_t count, DType dtype, Reduction how) = 0;
   virtual void broadcast(void* data, std::int64_t bytes, int root) = 0;
   /// `out` is written on `root` only.
-  virtual void reduce(const void* in, void* out, std::int64_t count, DType dtype, Combine how, int root) = 0;
+  virtual void reduce(const void* in, void* out, std::int64_t count, DType dtype, Reduction how, int root) = 0;
   /// Concatenates the parts of all ranks in `out`, in the order of ranks. bytes[r]: the size of rank r's part.
   virtual void all_gather(const void* in, void* out, const std::int64_t* bytes) = 0;
   /// Combines `in` over the ranks and divides it among them: rank r gets counts[r] elements.
-  virtual void reduce_scatter(const void* in, void* out, const std::int64_t* counts, DType dtype, Combine how) = 0;
+  virtual void reduce_scatter(const void* in, void* out, const std::int64_t* counts, DType dtype, Reduction how) = 0;
   /// Sends the next bytes_in[r] bytes of `in` to each rank r, and receives bytes_out[r] bytes from it into `out`, in
   /// the order of ranks.
   virtual void all_to_all(const void* in, const std::int64_t* bytes_in, void* out, const std::int64_t* bytes_out) = 0;
@@ -66,6 +65,6 @@ struct Transport {
   const char* (*describe)();  // "Open MPI 4.1.4"
 };
 
-inline constexpr std::uint64_t kTransportAbi = 2;
+inline constexpr std::uint64_t kTransportAbi = 3;
 
 }  // namespace kassette::devices

@@ -3,7 +3,7 @@
 #include <kassette/backend/graph.h>
 
 #include "autograd/checkpoint.h"
-#include "autograd/recurrence.h"
+#include "autograd/loop_request.h"
 #include "core/convert.h"
 #include "core/sparse.h"
 #include "core/text.h"
@@ -111,7 +111,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
   if (!elems.tensor().defined()) fail_empty({what, "elems"});
   refuse_sparse({what, "elems"}, elems);
   if (elems.body().rank == 0) fail<ValueError>({what, "elems"}, "is a scalar; it needs an axis to iterate over");
-  autograd::Recurrence request;
+  autograd::LoopRequest request;
   request.what = what;
   request.reverse = reverse;
   if (initializer.is_none()) {
@@ -126,8 +126,8 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
     if (!request.states[0].defined()) fail_empty({what, "initializer"});
     request.xs.push_back(elems);
   }
-  return autograd::recur(request,
-                         [&](const Tensors& xs, const Tensors& states) { return Tensors(fn(states[0], xs[0])); })[0];
+  return autograd::run_loop(request,
+                            [&](const Tensors& xs, const Tensors& states) { return Tensors(fn(states[0], xs[0])); })[0];
 }
 
 }  // namespace

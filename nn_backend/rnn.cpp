@@ -107,7 +107,7 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
               bool zero_output_for_mask) {
   KASSETTE_DISPATCH(rnn, step_function, inputs, initial_states, go_backwards, mask, constants, unroll, input_length,
                     time_major, zero_output_for_mask);
-  autograd::Recurrence r;
+  autograd::LoopRequest r;
   r.what = "rnn";
   r.n_outputs = 1;
   r.axis = time_major ? 0 : 1;
@@ -140,7 +140,7 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
   if (unroll && autograd::loop_length(r, r.xs) < 1)
     fail<ValueError>({"rnn", "unroll"}, "needs a known time of at least one step, the inputs have shape ",
                      static_cast<const TensorSpec&>(Access::body(inputs[0])));
-  Tensors out = unroll ? autograd::unrolled(r, step) : autograd::recur(r, step);
+  Tensors out = unroll ? autograd::unrolled(r, step) : autograd::run_loop(r, step);
   RnnResult result{out[1], out[0], {}};
   result.new_states.reserve(out.size() - 2);
   for (std::int64_t i = 2; i < out.size(); ++i) result.new_states.push_back(out[i]);
@@ -154,13 +154,13 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
 
 Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name, DType dtype) {
   KASSETTE_DISPATCH(map_fn, fn, elems, name, dtype);
-  autograd::Recurrence r;
+  autograd::LoopRequest r;
   r.what = "map_fn";
   r.n_outputs = 1;
   check_elements(r.what, elems, fn.takes_list(), "elems");
   r.xs = elems;
   DType wanted = dtype.given() ? dtype : Access::body(elems[0]).dtype;
-  return autograd::recur(r, [&](const Tensors& xs, const Tensors&) {
+  return autograd::run_loop(r, [&](const Tensors& xs, const Tensors&) {
     Tensor y = fn(xs);
     if (y.defined() && Access::body(y).dtype != wanted)
       fail<TypeError>({"map_fn", "fn"}, "returned ", Access::body(y).dtype, "; it must be ", wanted,

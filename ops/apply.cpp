@@ -20,7 +20,7 @@ namespace kassette::ops {
 namespace {
 
 /// An input and the value read from it.
-struct Source {
+struct InputValue {
   const Body* body;
   Storage* storage;
   std::int64_t offset;
@@ -41,8 +41,8 @@ class VariableReadGuard {
     for (int i = 0; i < n_counted_; ++i) Ref<Storage>::drop(counted_[i]);
   }
   static bool small(const Storage* s) { return s->bytes <= kSmall; }
-  /// Returns a Source without storage if there is no value.
-  __attribute__((always_inline)) Source read(const Body& b) {
+  /// Returns an InputValue without storage if there is no value.
+  __attribute__((always_inline)) InputValue read(const Body& b) {
     Storage* s = b.storage.get();
     std::int64_t offset = b.offset, version = 0;
     if (!s && (b.flags & (kLeaf | kSymbolic)) == kLeaf) s = read(*b.node->cell, offset, version);
@@ -154,7 +154,7 @@ inline int saved_output_count(const OpDef& op, Body* const* out, int n_out) {
 }
 
 /// n_in and n_out repeat those of the call, because they may be constants here, which unrolls the loops.
-inline __attribute__((always_inline)) void record(const OpCall& call, const Source* from, int n_in, int n_out,
+inline __attribute__((always_inline)) void record(const OpCall& call, const InputValue* from, int n_in, int n_out,
                                                   Context& c) {
   const OpDef& op = call.op;
   Body* const* out = call.out;
@@ -212,8 +212,8 @@ void allocate_output(Body& out, Device device) {
 }
 
 Decision decide(const OpDef& op, const Attrs& attrs, const InputSummary& summary, const Context& c) {
-  const bool makes = op.traits & (kDraws | kSource), recorded = summary.tracked && c.recording;
-  const bool in_scope = c.symbolic && (summary.tracked || (op.traits & (kSource | kDraws | kEffect | kPrints)));
+  const bool makes = op.traits & (kDraws | kMakesKey), recorded = summary.tracked && c.recording;
+  const bool in_scope = c.symbolic && (summary.tracked || (op.traits & (kMakesKey | kDraws | kEffect | kPrints)));
   Decision d;
   d.symbolic = in_scope || (summary.flags & kSymbolic);
   d.records = d.symbolic || recorded || makes;
@@ -237,7 +237,7 @@ inline __attribute__((always_inline)) void compute_on(Kernel kernel, const OpCal
 }
 
 /// Reads the inputs. Returns false if they are on several devices.
-bool collect(const OpDef& op, const In* inputs, int n_in, Source* from, VariableReadGuard& guard,
+bool collect(const OpDef& op, const In* inputs, int n_in, InputValue* from, VariableReadGuard& guard,
              InputSummary& summary) {
   const AfterUpdates* after = context().pending_updates;
   for (int i = 0; i < n_in; ++i) {
@@ -289,7 +289,7 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
                                     int n_out) {
   check_interrupt();
   Context& c = context();
-  InlineArray<Source, 6> from(n_in);
+  InlineArray<InputValue, 6> from(n_in);
   InlineArray<InputView, 6> args(n_in);
   InlineArray<Body*, 4> outs(n_out);
   InlineArray<Storage*, 6> counted(n_in + 1);
@@ -341,7 +341,7 @@ TensorImpl* fast_tracked(const OpDef& op, const Attrs& attrs, const In* inputs, 
 template <int kInputs, bool kTracked>
 inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const Attrs& attrs, const In* inputs,
                                                        Context& c) {
-  Source from[kInputs];
+  InputValue from[kInputs];
   InputView args[kInputs];
   Storage* counted[kInputs + 1];
   [[maybe_unused]] std::conditional_t<kTracked, VariableReadGuard, Storage**> guard{counted};
@@ -419,7 +419,7 @@ void VjpContext::accumulate(int i, const OpDef& op, const Attrs& a, std::initial
 Tensor VjpContext::in(int i) const { return Access::wrap(node.in()[i]); }
 Tensor VjpContext::out(int i) const {
   Body b;
-  if (node.n_kept) b = node.out()[node.n_kept == 1 ? 0 : i];
+  if (node.n_saved_out) b = node.out()[node.n_saved_out == 1 ? 0 : i];
   b.out = i;
   b.node = Ref<Node>(&node);
   return Access::wrap(std::move(b));

@@ -23,7 +23,7 @@ void integer_loop(const void* const* in, void* out, std::int64_t n, const Attrs&
 }
 
 template <class Op>
-const LoopSet* find(DType dtype) {
+const ElementwiseFns* find(DType dtype) {
   constexpr int i = IndexOf<Op, BinaryOps>::value;
   if (dtype == float32) return &KASSETTE_PICK(binary_table).f32[i];
   if (dtype == float64) return &KASSETTE_PICK(binary_table).f64[i];
@@ -31,7 +31,7 @@ const LoopSet* find(DType dtype) {
   if constexpr (Op::takes != Domain::floats) {
 #define KASSETTE_LOOPS(constant, code, T, name) \
   {{integer_loop<Op, T, 0>, integer_loop<Op, T, 1>, integer_loop<Op, T, 2>}},
-    static constexpr LoopSet sets[] = {KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
+    static constexpr ElementwiseFns sets[] = {KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
 #undef KASSETTE_LOOPS
     return &sets[dtype.code() - kFirstInteger];
   }
@@ -66,7 +66,7 @@ constinit const std::array<OpDef, BinaryOps::size> binary_op_defs = make_op_defs
 ChainOpcode binary_opcode(const ChainTable& table, int is_double, const OpDef& op, bool reversed) {
   return is_element(binary_op_defs, op)
              ? (reversed ? table.reversed : table.binary)[is_double][&op - binary_op_defs.data()]
-             : nullptr;
+             : ChainOpcode{};
 }
 const OpDef& add_op() { return binary_op<Add>(); }
 const OpDef& subtract_op() { return binary_op<Subtract>(); }

@@ -10,7 +10,7 @@ namespace kassette::ops {
 
 /// The loops of one CPU level, in the order of BinaryOps.
 struct BinaryTable {
-  LoopSet f32[BinaryOps::size], f64[BinaryOps::size];
+  ElementwiseFns f32[BinaryOps::size], f64[BinaryOps::size];
 };
 KASSETTE_LEVEL_TABLES(BinaryTable, binary_table)
 

@@ -7,7 +7,7 @@ namespace kassette::ops {
 namespace {
 
 template <class Op, class T>
-constexpr LoopSet loops{{binary_loop<Op, T, 0>, binary_loop<Op, T, 1>, binary_loop<Op, T, 2>}};
+constexpr ElementwiseFns loops{{binary_loop<Op, T, 0>, binary_loop<Op, T, 1>, binary_loop<Op, T, 2>}};
 
 template <class... Ops>
 constexpr BinaryTable make_table(OpList<Ops...>) {

@@ -1,4 +1,4 @@
-// ops/chain.cu - the kernel that interprets the program of a chain of elementwise ops. See Note [Chains].
+// ops/chain.cu - the kernel that interprets the code of a chain of elementwise ops. See Note [Chains].
 #include "ops/device_chain.h"
 #include "ops/elementwise.cuh"
 #include "ops/moving.cuh"
@@ -7,10 +7,10 @@
 namespace kassette::cuda {
 namespace {
 
-// Values stay in registers from one instruction to the next, and each instruction is decoded once for all kEach
-// elements of a thread. By estimate, not by measurement, decoding ten instructions takes about a tenth of the time that
-// memory takes to deliver their operands, so code compiled at run time would gain little. The bits are those of the
-// separate ops, since both are compiled from one source.
+// Values stay in registers from one opcode to the next, and each opcode is decoded once for all kEach elements of a
+// thread. By estimate, not by measurement, decoding ten opcodes takes about a tenth of the time that memory takes to
+// deliver their operands, so code compiled at run time would gain little. The bits are those of the separate ops, since
+// both are compiled from one source.
 constexpr int kEach = 4;
 static_assert(sizeof(DeviceChain) + sizeof(Divider) + sizeof(std::int64_t) <= 4096);  // arguments of a kernel
 
@@ -44,7 +44,7 @@ __device__ inline void binary(OpList<Ops...>, int code, T (&acc)[kEach], const T
 /// are. The launch bounds limit a thread to 48 (float) and 80 (double) registers.
 template <class T, int kKept>
 __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
-    run_program(DeviceChain c, Divider by_width, bool packed) {
+    interpret(DeviceChain c, Divider by_width, bool packed) {
   const std::int64_t each = packed ? 1 : kThreads;  // from one element of a thread to the next
   const std::int64_t step = std::int64_t(gridDim.x) * kThreads * kEach;
   for (std::int64_t first = std::int64_t(blockIdx.x) * kThreads * kEach + threadIdx.x * (packed ? kEach : 1);
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
     auto place = [&](const DeviceChain::Operand& o, std::int64_t i) {
       return reinterpret_cast<T*>(o.base + (o.row_gap ? by_width(i) * o.row_gap : 0)) + i;
     };
-    auto bring = [&](const DeviceChain::Instruction& code, T(&to)[kEach]) {
+    auto bring = [&](const DeviceChain::Code& code, T(&to)[kEach]) {
       if (code.where == DeviceChain::kKept) {
         for (int j = 0; j < kEach; ++j) to[j] = kept[code.index][j];
       } else if (code.where == DeviceChain::kOne) {
@@ -73,10 +73,10 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
       }
     };
     for (int k = 0; k < c.n_code; ++k) {
-      const DeviceChain::Instruction code = c.code[k];
-      if (code.code == DeviceChain::kLoad) {
+      const DeviceChain::Code code = c.code[k];
+      if (code.opcode == DeviceChain::kLoad) {
         bring(code, acc);
-      } else if (code.code == DeviceChain::kStore) {
+      } else if (code.opcode == DeviceChain::kStore) {
         if (code.where == DeviceChain::kKept) {
           for (int j = 0; j < kEach; ++j) kept[code.index][j] = acc[j];
         } else if (whole) {
@@ -90,12 +90,12 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
           for (int j = 0; j < kEach; ++j)
             if (inside(j)) *place(c.operands[code.index], first + j * each) = acc[j];
         }
-      } else if (code.code < DeviceChain::kBinary) {
-        unary(UnaryOps{}, code.code, acc, c.params[code.index]);
+      } else if (code.opcode < DeviceChain::kBinary) {
+        unary(UnaryOps{}, code.opcode, acc, c.params[code.index]);
       } else {
         T other[kEach];
         bring(code, other);
-        binary(BinaryOps{}, code.code, acc, other, code.reversed);
+        binary(BinaryOps{}, code.opcode, acc, other, code.reversed);
       }
     }
   }
@@ -118,8 +118,8 @@ template <class T>
 void run(CudaDevice& device, const DeviceChain& chain) {
   constexpr int kFew = 4;
   launch("function", device, blocks_for((chain.n + kEach - 1) / kEach),
-         chain.n_kept <= kFew ? run_program<T, kFew> : run_program<T, DeviceChain::kMostKept>, chain,
-         Divider(chain.width), packs_of<T>(chain));
+         chain.n_kept <= kFew ? interpret<T, kFew> : interpret<T, DeviceChain::kMostKept>, chain, Divider(chain.width),
+         packs_of<T>(chain));
 }
 
 }  // namespace

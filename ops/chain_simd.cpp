@@ -1,4 +1,4 @@
-// ops/chain_simd.cpp - the instructions of chains, see Note [Chains]; compiled once per CPU level.
+// ops/chain_simd.cpp - the opcodes of chains, see Note [Chains]; compiled once per CPU level.
 #include "ops/simd.h"  // first: ops find the functions on batches that it declares
 
 #include "core/sanitizers.h"
@@ -25,12 +25,12 @@ constexpr bool kJumps = !kAddressSanitizer && !kThreadSanitizer;
 constexpr bool kJumps = false;
 #endif
 
-/// The jump to the next instruction.
-#define KASSETTE_NEXT return reinterpret_cast<Handler>(c[1].opcode)(c + 1, at, end, r...)
+/// The jump to the next opcode.
+#define KASSETTE_NEXT return reinterpret_cast<Handler>(c[1].opcode.handler)(c + 1, at, end, r...)
 #define KASSETTE_HANDLER(name) \
   static void name(const ChainCode* c, std::int64_t at, std::int64_t end, typename At<T, K>::type... r)
 
-/// Handlers of the instructions on chunks of sizeof...(K) vectors, each in a register.
+/// Handlers of the opcodes on chunks of sizeof...(K) vectors, each in a register.
 template <class T, int... K>
 struct Handlers {
   using X = Vec<T>;
@@ -78,7 +78,7 @@ struct Handlers {
     T* m = operand(c, at);
     (X::store(m + K * X::kWidth, r), ...);
     const void* in[2] = {m, m + kElements};  // a second operand is in the chunk after the first
-    c->loop(in, m, kElements, *c->attrs);
+    c->called.fn(in, m, kElements, *c->called.attrs);
     ((r = X::load(m + K * X::kWidth)), ...);
     KASSETTE_NEXT;
   }
@@ -94,11 +94,11 @@ struct Handlers {
     c = reinterpret_cast<const ChainCode*>(c->operand) - 1;
     KASSETTE_NEXT;
   }
-  static void run(const ChainCode* program, std::int64_t begin, std::int64_t end) {
+  static void run(const ChainCode* code, std::int64_t begin, std::int64_t end) {
     const Register<T> zero = V(T(0));
     const std::int64_t chunk = kJumps ? end - begin : kBytes;
     for (std::int64_t at = begin; at < end; at += chunk)
-      reinterpret_cast<Handler>(program->opcode)(program, at, end, (static_cast<void>(K), zero)...);
+      reinterpret_cast<Handler>(code->opcode.handler)(code, at, end, (static_cast<void>(K), zero)...);
   }
   static void pad(void* chunk, const void* from, std::int64_t n) {
     auto* to = static_cast<T*>(chunk);
@@ -129,16 +129,17 @@ constexpr typename S::Handler binary_code() {
 
 // The tables are initialised statically (tests/scripts/exports.sh would find an initialiser), but the casts are not
 // allowed in constexpr.
-#define KASSETTE_ERASED(...) reinterpret_cast<ChainOpcode>(__VA_ARGS__)
+#define KASSETTE_ERASED(...) \
+  { reinterpret_cast<void (*)()>(__VA_ARGS__), 0, false }
 #define KASSETTE_BOTH(handler) \
   { KASSETTE_ERASED(S<float>::handler), KASSETTE_ERASED(S<double>::handler) }
 
 template <class S, class List>
-const ChainOpcode unary_opcodes = nullptr;
+const ChainOpcode unary_opcodes{};
 template <class S, class... Ops>
 const ChainOpcode unary_opcodes<S, OpList<Ops...>>[] = {KASSETTE_ERASED(unary_code<S, Ops>())...};
 template <class S, bool kReversed, class List>
-const ChainOpcode binary_opcodes = nullptr;
+const ChainOpcode binary_opcodes{};
 template <class S, bool kReversed, class... Ops>
 const ChainOpcode binary_opcodes<S, kReversed, OpList<Ops...>>[] = {
     KASSETTE_ERASED(binary_code<S, Ops, kReversed>())...};

@@ -97,7 +97,7 @@ void shard_rule(const OpCall& call, TensorSpec* out) {
   out->set(shard_of(call, call.spec(0)).out);
 }
 void shard_kernel(const OpCall& call) { take(call, shard_of(call, call.spec(0))); }
-void unshard_kernel(const OpCall& call) { embed(call, shard_of(call, call.spec(1))); }
+void unshard_kernel(const OpCall& call) { write_padded(call, shard_of(call, call.spec(1))); }
 
 // ---- adjoints ------------------------------------------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ constinit const OpDef shard_op{.name = "shard",
                                .cuda = shard_kernel};
 constinit const OpDef unshard_like_op{
     .name = "unshard_like",
-    .rule = embed_rule,
+    .rule = padded_rule,
     .cpu = unshard_kernel,
     .vjp = [](const VjpContext& r) { r.din(0) = apply1(shard_op, r.attrs, {r.dy()}); },
     .shape_only = 2,

@@ -1,15 +1,14 @@
 // ops/collective.h - collective ops, which all ranks of a group run together, and messages between two ranks.
 #pragma once
 #include "devices/ranks.h"
+#include "devices/reduction.h"
 #include "ops/op.h"
 
 namespace kassette::ops {
 using devices::RankGroup;
+using devices::Reduction;
 
-/// How all_reduce and reduce_scatter combine elements; `mean` takes float dtypes only.
-enum class Reduction : std::uint8_t { sum, mean, max, min, prod };
-
-/// Combines each of xs over the ranks. The list is packed into few messages.
+/// Combines each of xs over the ranks; the mean is one of floats only. The list is packed into few messages.
 Tensors all_reduce(const Tensors& xs, Reduction how, const RankGroup& group);
 /// Returns rank `root`'s xs on every rank.
 Tensors broadcast(const Tensors& xs, int root, const RankGroup& group);

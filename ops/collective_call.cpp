@@ -51,15 +51,6 @@ std::string words_of(const OpCall& call) {
   return words;
 }
 
-Combine combine_of(Reduction how) {
-  switch (how) {
-    case Reduction::max: return Combine::max;
-    case Reduction::min: return Combine::min;
-    case Reduction::prod: return Combine::prod;
-    default: return Combine::sum;
-  }
-}
-
 std::vector<std::int64_t> gathered_bytes(const OpCall& call, RankGroup& group) {
   const TensorSpec& in = call.spec(0);
   std::vector<std::int64_t> bytes(group.size, in.bytes());

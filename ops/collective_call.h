@@ -12,14 +12,12 @@
 #include "ops/collective_parts.h"
 
 namespace kassette::ops {
-using devices::Combine;
 
 /// A hash that is equal on all ranks if their calls match. If `rows_differ`, the sizes of the first axis may differ.
 std::uint64_t number_of(const OpCall& call, bool rows_differ);
 /// Describes the call for messages: "all_reduce(sum) of float32 (2, 3)".
 std::string words_of(const OpCall& call);
 
-Combine combine_of(Reduction how);
 /// Call it within together(): the ranks exchange their row counts. Returns how many bytes each rank contributes to
 /// all_gather, and sets the number of rows of the output.
 std::vector<std::int64_t> gathered_bytes(const OpCall& call, RankGroup& group);

@@ -59,7 +59,7 @@ class Parts {
       parts_.push_back({call.in[i].data, call.out[i]->data(), call.spec(i).numel(), call.spec(i).dtype, nullptr});
     }
   }
-  Parts(const OpCall& call, int n, Combine how) : Parts(call, n) {
+  Parts(const OpCall& call, int n, Reduction how) : Parts(call, n) {
     for (devices::DevicePart& part : parts_) {
       const int size = devices::packed_size(part.dtype, how);
       if (!size || !part.count) continue;
@@ -82,7 +82,7 @@ int divisor_of(const OpCall& call, const RankGroup& group) {
 }  // namespace
 
 void direct_all_reduce(const OpCall& call, DeviceCommunicator& comm) {
-  const Combine how = combine_of(reduction_of(call.attrs));
+  const Reduction how = reduction_of(call.attrs);
   const Parts parts = prepared(call, [&] { return Parts(call, call.n_in, how); });
   directly(call, comm,
            [&](RankGroup& group) { comm.all_reduce(parts.data(), parts.size(), how, divisor_of(call, group)); });
@@ -94,7 +94,7 @@ void direct_broadcast(const OpCall& call, DeviceCommunicator& comm) {
 }
 
 void direct_reduce(const OpCall& call, DeviceCommunicator& comm) {
-  const Parts parts = prepared(call, [&] { return Parts(call, call.n_in, Combine::sum); });
+  const Parts parts = prepared(call, [&] { return Parts(call, call.n_in, Reduction::sum); });
   directly(call, comm, [&](RankGroup&) { comm.reduce(parts.data(), parts.size(), rank_of(call.attrs)); });
 }
 
@@ -110,7 +110,7 @@ void direct_all_gather(const OpCall& call, DeviceCommunicator& comm) {
 }
 
 void direct_reduce_scatter(const OpCall& call, DeviceCommunicator& comm) {
-  const Combine how = combine_of(reduction_of(call.attrs));
+  const Reduction how = reduction_of(call.attrs);
   const Parts parts = prepared(call, [&] { return Parts(call, 1, how); });
   directly(call, comm, /*rows_differ=*/call.n_in > 1, [&](RankGroup& group) {
     const std::vector<std::int64_t> counts = scattered_counts(call, group);

@@ -210,7 +210,7 @@ void all_reduce_kernel(const OpCall& call) {
   together(call, [&](RankGroup& group) {
     const Reduction how = reduction_of(call.attrs);
     lists.run([&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
-      group.comm->all_reduce(in, out, n, dtype, combine_of(how));
+      group.comm->all_reduce(in, out, n, dtype, how);
       if (how == Reduction::mean) divide(out, dtype, n, group.size);
     });
   });
@@ -234,7 +234,7 @@ void reduce_kernel(const OpCall& call) {
   Lists lists = prepared(call, [&] { return Lists(call, combined_dtype); });
   together(call, [&](RankGroup& group) {
     lists.run([&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
-      group.comm->reduce(in, out, n, dtype, Combine::sum, rank_of(call.attrs));
+      group.comm->reduce(in, out, n, dtype, Reduction::sum, rank_of(call.attrs));
       if (group.rank != rank_of(call.attrs) && n) std::memset(out, 0, static_cast<std::size_t>(n * dtype.size()));
     });
   });
@@ -271,7 +271,7 @@ void reduce_scatter_kernel(const OpCall& call) {
   together(call, /*rows_differ=*/call.n_in > 1, [&](RankGroup& group) {
     const std::vector<std::int64_t> counts = scattered_counts(call, group);
     auto reduce = [&](const std::byte* x, std::byte* y) {
-      group.comm->reduce_scatter(x, y, counts.data(), wire, combine_of(reduction_of(call.attrs)));
+      group.comm->reduce_scatter(x, y, counts.data(), wire, reduction_of(call.attrs));
       if (reduction_of(call.attrs) == Reduction::mean) divide(y, wire, n_out, group.size);
     };
     if (!b.wide) {

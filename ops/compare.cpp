@@ -8,7 +8,7 @@ namespace kassette::ops {
 namespace {
 
 template <class Op>
-const LoopSet* find(DType dtype) {
+const ElementwiseFns* find(DType dtype) {
   constexpr int i = IndexOf<Op, CompareOps>::value;
   if (dtype == float32) return &KASSETTE_PICK(compare_table).f32[i];
   if (dtype == float64) return &KASSETTE_PICK(compare_table).f64[i];
@@ -16,11 +16,11 @@ const LoopSet* find(DType dtype) {
 #define KASSETTE_LOOPS(constant, code, T, name) \
   {{compare_loop<Op, T, 0>, compare_loop<Op, T, 1>, compare_loop<Op, T, 2>}},
   if constexpr (Op::takes == Domain::bools) {
-    static constexpr LoopSet sets[] = {KASSETTE_LOOPS(bool_, kBool, bool, "bool")};
+    static constexpr ElementwiseFns sets[] = {KASSETTE_LOOPS(bool_, kBool, bool, "bool")};
     return sets;
   } else {
-    static constexpr LoopSet sets[] = {KASSETTE_LOOPS(bool_, kBool, bool, "bool")
-                                           KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
+    static constexpr ElementwiseFns sets[] = {KASSETTE_LOOPS(bool_, kBool, bool, "bool")
+                                                  KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
     return &sets[dtype.code() - DType::kBool];
   }
 #undef KASSETTE_LOOPS
@@ -55,7 +55,7 @@ void not_loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
   auto* o = static_cast<bool*>(out);
   for (std::int64_t i = 0; i < n; ++i) o[i] = !a[i];
 }
-constexpr LoopSet not_set{{not_loop}};
+constexpr ElementwiseFns not_set{{not_loop}};
 constexpr ElementwiseLoops not_loops{[](DType) { return &not_set; }, 1, 4 * kShortGrain, true};
 
 void not_rule(const OpCall& call, TensorSpec* out) {

@@ -10,7 +10,7 @@ namespace kassette::ops {
 
 /// The loops of one CPU level, in the order of CompareOps.
 struct CompareTable {
-  LoopSet f32[CompareOps::size], f64[CompareOps::size];
+  ElementwiseFns f32[CompareOps::size], f64[CompareOps::size];
 };
 KASSETTE_LEVEL_TABLES(CompareTable, compare_table)
 

@@ -5,7 +5,7 @@ namespace kassette::ops {
 namespace {
 
 template <class Op, class T>
-constexpr LoopSet loops() {
+constexpr ElementwiseFns loops() {
   if constexpr (Op::takes == Domain::bools) return {};
   else return {{compare_loop<Op, T, 0>, compare_loop<Op, T, 1>, compare_loop<Op, T, 2>}};
 }

@@ -130,18 +130,18 @@ ContractionPlan plan_contraction(const OpCall& call, const std::byte* a_data, co
   if (!takes(cols, summed, b, dims)) rearrange(b, loops, cols, summed, dims, item, to_order);
 
   for (int i = 0; i < loops.n; ++i) {
-    int l = loops.label[i], at = p.repeats.rank++;
-    p.repeats.dims[at] = dims[l];
-    p.repeats.a[at] = a.stride[l];
-    p.repeats.b[at] = b.stride[l];
-    p.repeats.out[at] = out.stride[l];
-    p.repeats.count *= dims[l];
+    int l = loops.label[i], at = p.batch.rank++;
+    p.batch.dims[at] = dims[l];
+    p.batch.a[at] = a.stride[l];
+    p.batch.b[at] = b.stride[l];
+    p.batch.out[at] = out.stride[l];
+    p.batch.count *= dims[l];
   }
   // The result is row-major in rows x cols, or in cols x rows.
   if (cols.size(dims) != 1 && cols.stride(out) != 1) {
     std::swap(a, b);
     std::swap(rows, cols);
-    std::swap(p.repeats.a, p.repeats.b);
+    std::swap(p.batch.a, p.batch.b);
   }
   GemmShape& m = p.product;
   m.m = rows.size(dims);

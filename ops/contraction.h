@@ -70,11 +70,11 @@ class Rearranger {
   ~Rearranger() = default;
 };
 
-/// A contraction as a batch of matrix products (`repeats`). a and b point to the left and right factors, copied if they
+/// A contraction as a batch of matrix products. a and b point to the left and right factors, copied if they
 /// had to be rearranged.
 struct ContractionPlan {
   GemmShape product;
-  BatchStrides repeats;
+  BatchStrides batch;
   const std::byte *a, *b;
 };
 /// Plans a call; operands and result must not be empty.

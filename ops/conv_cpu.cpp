@@ -357,18 +357,18 @@ void run_convolution(const OpCall& call) {
   if (call.out[0]->dtype == float64) forward<double>(call);
   else forward<float>(call);
 }
-bool convolve_with_bias(const OpCall& call, const Body& row, bool relu) {
+bool convolve_with_bias(const OpCall& call, const Body& bias, bool relu) {
   Body& out = *call.out[0];
   const ConvForm& form = form_of(call.attrs);
-  if (call.device != cpu || form.channels_first || form.depthwise || row.dtype != out.dtype ||
-      row.numel() != out.dims[out.rank - 1])
+  if (call.device != cpu || form.channels_first || form.depthwise || bias.dtype != out.dtype ||
+      bias.numel() != out.dims[out.rank - 1])
     return false;
   if ((out.dtype != float32 && out.dtype != float64) || out.numel() == 0 || call.spec(0).numel() == 0 ||
       call.spec(1).numel() == 0)
     return false;
   out.storage = Storage::allocate(out.checked_bytes(call.op.name), cpu);
-  if (out.dtype == float64) forward<double>(call, {reinterpret_cast<const double*>(row.data()), relu});
-  else forward<float>(call, {reinterpret_cast<const float*>(row.data()), relu});
+  if (out.dtype == float64) forward<double>(call, {reinterpret_cast<const double*>(bias.data()), relu});
+  else forward<float>(call, {reinterpret_cast<const float*>(bias.data()), relu});
   return true;
 }
 void run_convolution_input_gradient(const OpCall& call) {

@@ -4,15 +4,14 @@
 #include "ops/op.h"
 
 namespace kassette::cuda {
-using namespace ops;
 
 /// True if a convolution should be computed by panels. Its results have `columns` channels and are sums of `sums`
 /// products each.
-bool by_panels(const ConvShape& s, std::int64_t sums, std::int64_t columns);
+bool by_panels(const ops::ConvShape& s, std::int64_t sums, std::int64_t columns);
 
 // The kernels of the three convolution ops by panels. Inputs and results must not be empty.
-void convolve_by_panels(const OpCall& call, const ConvShape& s);
-void input_gradient_by_panels(const OpCall& call, const ConvShape& s);
-void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s);
+void convolve_by_panels(const ops::OpCall& call, const ops::ConvShape& s);
+void input_gradient_by_panels(const ops::OpCall& call, const ops::ConvShape& s);
+void kernel_gradient_by_panels(const ops::OpCall& call, const ops::ConvShape& s);
 
 }  // namespace kassette::cuda

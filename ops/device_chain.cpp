@@ -1,4 +1,4 @@
-// ops/device_chain.cpp - translates a chain's instructions to the program of a device's kernel.
+// ops/device_chain.cpp - translates a chain's code to that of a device's kernel.
 #include "ops/device_chain_view.h"
 
 #include <algorithm>
@@ -13,19 +13,17 @@ namespace {
 
 using D = DeviceChain;
 
-// The table contains codes of DeviceChain instead of addresses of functions, as a CPU's has.
-constexpr std::uintptr_t kReversed = 1 << 8;
-ChainOpcode opcode_of(std::uintptr_t number) { return reinterpret_cast<ChainOpcode>(number); }
-std::uintptr_t number_of(ChainOpcode opcode) { return reinterpret_cast<std::uintptr_t>(opcode); }
-
+ChainOpcode opcode_of(int number, bool reversed = false) {
+  return {.handler = nullptr, .number = static_cast<std::uint8_t>(number), .reversed = reversed};
+}
 template <int n>
-std::array<ChainOpcode, n> opcodes_from(std::uintptr_t first) {
+std::array<ChainOpcode, n> opcodes_from(int first, bool reversed = false) {
   std::array<ChainOpcode, n> opcodes;
-  for (ChainOpcode& opcode : opcodes) opcode = opcode_of(first++);
+  for (ChainOpcode& opcode : opcodes) opcode = opcode_of(first++, reversed);
   return opcodes;
 }
 
-bool is_unary(const ChainCode& c) { return number_of(c.opcode) >= D::kUnary && number_of(c.opcode) < D::kBinary; }
+bool is_unary(const ChainCode& c) { return c.opcode.number >= D::kUnary && c.opcode.number < D::kBinary; }
 
 /// Allocates places for intermediate values that are stored. A place is free again after the last load of its value.
 class KeptPlaces {
@@ -67,7 +65,7 @@ int operand_of(D& to, int& n, std::byte* base, std::int64_t row_gap) {
 const ChainTable& device_chain_table() {
   static const auto unary = opcodes_from<UnaryOps::size>(D::kUnary);
   static const auto binary = opcodes_from<BinaryOps::size>(D::kBinary),
-                    reversed = opcodes_from<BinaryOps::size>(D::kBinary + kReversed);
+                    reversed = opcodes_from<BinaryOps::size>(D::kBinary, /*reversed=*/true);
   static const ChainOpcode load = opcode_of(D::kLoad), store = opcode_of(D::kStore), end = opcode_of(D::kEnd);
   static const ChainTable table{.chunk_bytes = 0,
                                 .unary = {unary.data(), unary.data()},
@@ -96,27 +94,25 @@ void run_chain(Device device, const ChainView& chain) {
   for (int i = 0; i < to.n_code; ++i) {
     const ChainCode& c = chain.code[i];
     const ChainOperand& from = chain.from[i];
-    const std::uintptr_t number = number_of(c.opcode);
-    if (number == 0)
-      fail<NotImplementedError>({"function"}, "an elementwise op of its chain has no kernel on ", device);
-    D::Instruction& made = to.code[i];
-    made = {.code = static_cast<std::uint8_t>(number & 255), .where = D::kKept, .index = 0, .reversed = number > 255};
+    if (!c.opcode) fail<NotImplementedError>({"function"}, "an elementwise op of its chain has no kernel on ", device);
+    D::Code& made = to.code[i];
+    made = {.opcode = c.opcode.number, .where = D::kKept, .index = 0, .reversed = c.opcode.reversed};
     if (is_unary(c)) {
       to.params[n_params] = c.params;
       made.index = static_cast<std::uint8_t>(n_params++);
       continue;
     }
-    const auto* one = std::find_if(chain.ones, chain.ones + chain.n_ones,
+    const auto* one = std::find_if(chain.constants, chain.constants + chain.n_constants,
                                    [&](const ChainConstant& o) { return !c.advance_mask && o.chunk == from.chunk; });
     int index;
     if (c.advance_mask) {
       made.where = D::kMemory;
       index = operand_of(to, n_operands, c.operand, from.row_gap);
-    } else if (one != chain.ones + chain.n_ones) {
+    } else if (one != chain.constants + chain.n_constants) {
       made.where = D::kOne;
       index = operand_of(to, n_operands, const_cast<std::byte*>(one->from), 0);
     } else {
-      index = made.code == D::kStore ? kept.store(i) : kept.load(i);
+      index = made.opcode == D::kStore ? kept.store(i) : kept.load(i);
     }
     made.index = static_cast<std::uint8_t>(index);
   }

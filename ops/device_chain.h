@@ -1,25 +1,25 @@
-// ops/device_chain.h - chains of elementwise ops on a device: the program as plain data, passed as the argument of one
+// ops/device_chain.h - chains of elementwise ops on a device: the code as plain data, passed as the argument of one
 // kernel. See Note [Chains].
 #pragma once
 #include "ops/binary_ops.h"
 
 namespace kassette::ops {
 
-/// A program that a kernel interprets for each element, whose value is in a register, `acc`. Kernel arguments are
+/// Code that a kernel interprets for each element, whose value is in a register, `acc`. Kernel arguments are
 /// limited to 4 KiB.
 struct DeviceChain {
-  /// Values of Instruction::code. Ops are numbered by their positions in UnaryOps and BinaryOps.
+  /// Values of Code::opcode. Ops are numbered by their positions in UnaryOps and BinaryOps.
   static constexpr int kLoad = 1, kStore = 2, kUnary = 3, kBinary = kUnary + UnaryOps::size,
                        kEnd = kBinary + BinaryOps::size;
-  /// Where the operand of an instruction is.
+  /// Where the operand of an opcode is.
   enum Where : std::uint8_t {
-    kKept,    // an intermediate value of the element, stored by an earlier instruction
+    kKept,    // an intermediate value of the element, stored by an earlier kStore
     kMemory,  // in memory, one number for each element
     kOne      // in memory, one number for all elements; 0 where its address is null
   };
-  /// An instruction by numbers: what ChainCode is on the CPU.
-  struct Instruction {
-    std::uint8_t code;
+  /// An opcode with its operand: what ChainCode is on the CPU.
+  struct Code {
+    std::uint8_t opcode;
     Where where;         // of the operand
     std::uint8_t index;  // of the operand; for unary ops, of their params
     bool reversed;       // acc = operand op acc
@@ -33,7 +33,7 @@ struct DeviceChain {
                        kMostKept = kMostOps;
   static_assert(3 * kMostOps <= kMostCode && 3 * kMostOps <= kMostOperands);  // for each op: a load, the op, a store
 
-  /// True if an op (a load, an op of a second operand, a store) may follow so many instructions, operands in memory,
+  /// True if an op (a load, an op of a second operand, a store) may follow so many opcodes, operands in memory,
   /// unary ops and intermediate values.
   static constexpr bool has_room(int n_code, int n_operands, int n_unary, int n_kept) {
     return n_code + 5 < kMostCode && n_operands + 5 < kMostOperands && n_unary + 1 < kMostParams &&
@@ -43,7 +43,7 @@ struct DeviceChain {
   bool is_double;
   int n_code, n_kept;
   std::int64_t n, width;  // the number of elements, in all and per row
-  Instruction code[kMostCode];
+  Code code[kMostCode];
   Operand operands[kMostOperands];
   Params params[kMostParams];
 };

@@ -1,4 +1,4 @@
-// ops/device_chain_view.h - the engine's representation of a chain of elementwise ops, and running it on a device.
+// ops/device_chain_view.h - a chain of elementwise ops as autograd builds it, and running it on a device.
 #pragma once
 #include <kassette/device.h>
 
@@ -7,17 +7,17 @@
 
 namespace kassette::ops {
 
-/// A chain whose instructions are from device_chain_table(), by pointers to its parts.
+/// A chain whose opcodes are from device_chain_table(), by pointers to its parts.
 struct ChainView {
   int is_double;
   ChainShape shape;
   const ChainCode* code;
-  const ChainOperand* from;  // one for each instruction
+  const ChainOperand* from;  // one for each of `code`
   int n_code;
-  const ChainConstant* ones;
-  int n_ones;
+  const ChainConstant* constants;
+  int n_constants;
 };
-/// The instructions for devices: their ChainOpcode is a code of DeviceChain instead of a function. Every op has one.
+/// The opcodes for devices: numbers of DeviceChain. Every op has one.
 const ChainTable& device_chain_table();
 /// Enqueues a chain of at most DeviceChain::kMostOps ops.
 void run_chain(Device device, const ChainView& chain);

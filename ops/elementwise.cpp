@@ -25,7 +25,7 @@ struct Run {
 /// Runs the loop of a call on runs of elements; half types are converted in blocks.
 struct Runner {
   const OpCall& call;
-  const LoopSet* loops;
+  const ElementwiseFns* loops;
   int arity;
   int in_size[kMaxArity];
   int out_size;
@@ -114,7 +114,7 @@ void run_broadcast(const Runner& run, const OpCall& call, int arity, std::int64_
 
 /// Runs the most frequent calls, whose operands all have n elements or one, on the calling thread. Returns false, and
 /// does nothing, for others.
-bool run_small(const OpCall& call, const ElementwiseLoops& family, const LoopSet* loops, const Body& out,
+bool run_small(const OpCall& call, const ElementwiseLoops& family, const ElementwiseFns* loops, const Body& out,
                std::int64_t n) {
   const void* in[kMaxArity];
   int mask = 0;
@@ -129,8 +129,8 @@ bool run_small(const OpCall& call, const ElementwiseLoops& family, const LoopSet
   return true;
 }
 
-__attribute__((noinline)) void run_large(const OpCall& call, const ElementwiseLoops& family, const LoopSet* loops,
-                                         const Body& out, std::int64_t n) {
+__attribute__((noinline)) void run_large(const OpCall& call, const ElementwiseLoops& family,
+                                         const ElementwiseFns* loops, const Body& out, std::int64_t n) {
   int arity = family.arity;
   bool half = !loops;
   DType dtype = half ? call.spec(arity - 1).dtype : DType();
@@ -168,7 +168,7 @@ void elementwise_kernel(const OpCall& call) {
   const Body& out = *call.out[0];
   std::int64_t n = out.numel();
   if (n == 0) return;
-  const LoopSet* loops = family.find(call.spec(family.arity - 1).dtype);  // the condition of `where` comes first
+  const ElementwiseFns* loops = family.find(call.spec(family.arity - 1).dtype);  // the condition of `where` comes first
   if (loops && n < 2 * family.grain && run_small(call, family, loops, out, n)) return;
   run_large(call, family, loops, out, n);
 }

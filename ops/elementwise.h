@@ -9,14 +9,14 @@
 
 namespace kassette::ops {
 
-/// Runs an op over n contiguous elements of one dtype. in[i] points to n elements, or to a single one if the loop is
-/// LoopSet::by[mask] with bit i set in the mask. `out` may equal an input.
-using Loop = void (*)(const void* const* in, void* out, std::int64_t n, const Attrs& attrs);
+/// A kernel loop: an op over n contiguous elements of one dtype. in[i] points to n elements, or to a single one if the
+/// function is ElementwiseFns::by[mask] with bit i set in the mask. `out` may equal an input.
+using ElementwiseFn = void (*)(const void* const* in, void* out, std::int64_t n, const Attrs& attrs);
 
-/// The loops of one op for one dtype, indexed by the mask of operands that are a single element, repeated. Null if
-/// there is no such loop.
-struct LoopSet {
-  Loop by[8];
+/// The functions of one op for one dtype, indexed by the mask of operands that are a single element, repeated. Null if
+/// there is no such function.
+struct ElementwiseFns {
+  ElementwiseFn by[8];
 };
 
 /// Elements that are worth a thread (Note [Worth a thread]), for ops of a few instructions and for others.
@@ -26,7 +26,7 @@ inline constexpr int kShortGrain = 3 << 14, kLongGrain = 1 << 15;
 /// for float16 and bfloat16: the float32 loops then run on blocks that are converted to float32, and the results are
 /// converted back.
 struct ElementwiseLoops {
-  const LoopSet* (*find)(DType dtype);
+  const ElementwiseFns* (*find)(DType dtype);
   int arity;
   int grain;      // elements that are worth a thread
   bool bool_out;  // comparisons

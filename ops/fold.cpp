@@ -51,34 +51,36 @@ void columns(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64
 
 template <class T>
 constexpr FoldLoops<T> integer_loops[] = {{rows<Sum, T>, columns<Sum, T>},
-                                          {rows<Prod, T>, columns<Prod, T>},
+                                          {rows<Sum, T>, columns<Sum, T>},
                                           {rows<Max, T>, columns<Max, T>},
-                                          {rows<Min, T>, columns<Min, T>}};
+                                          {rows<Min, T>, columns<Min, T>},
+                                          {rows<Prod, T>, columns<Prod, T>}};
 
 }  // namespace
 
 template <class T>
-const FoldLoops<T>& fold_loops(Fold fold) {
-  int i = static_cast<int>(fold);
+const FoldLoops<T>& fold_loops(Reduction how) {
+  int i = static_cast<int>(how);
   if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(fold_table).f32[i];
   else if constexpr (std::is_same_v<T, double>) return KASSETTE_PICK(fold_table).f64[i];
   else return integer_loops<T>[i];
 }
 
 template <class T>
-T fold_identity(Fold fold) {
+T fold_identity(Reduction how) {
   using L = std::numeric_limits<T>;
-  switch (fold) {
-    case Fold::sum: return T(0);
-    case Fold::prod: return T(1);
-    case Fold::max: return L::has_infinity ? static_cast<T>(-L::infinity()) : L::lowest();
+  switch (how) {
+    case Reduction::sum:
+    case Reduction::mean: return T(0);
+    case Reduction::prod: return T(1);
+    case Reduction::max: return L::has_infinity ? static_cast<T>(-L::infinity()) : L::lowest();
     default: return L::has_infinity ? L::infinity() : L::max();
   }
 }
 
 #define KASSETTE_FOLD(constant, code, T, name) \
-  template const FoldLoops<T>& fold_loops<T>(Fold fold); \
-  template T fold_identity<T>(Fold fold);
+  template const FoldLoops<T>& fold_loops<T>(Reduction how); \
+  template T fold_identity<T>(Reduction how);
 KASSETTE_INTEGER_DTYPES(KASSETTE_FOLD)
 KASSETTE_FOLD(float32, kFloat32, float, "float32")
 KASSETTE_FOLD(float64, kFloat64, double, "float64")

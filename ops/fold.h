@@ -11,11 +11,11 @@ namespace kassette::ops {
 
 /// The loops for an element type: float, double, or an integer type (which wraps).
 template <class T>
-const FoldLoops<T>& fold_loops(Fold fold);
+const FoldLoops<T>& fold_loops(Reduction how);
 
 /// The fold of no elements.
 template <class T>
-T fold_identity(Fold fold);
+T fold_identity(Reduction how);
 
 /// A buffer of n elements for the duration of a kernel, not initialised.
 template <class T>
@@ -148,8 +148,8 @@ void fold_runs(const FoldLoops<T>& loops, T identity, const T* x, T* out, Coales
 }
 
 template <class T>
-void fold_runs(Fold fold, const T* x, T* out, const CoalescedAxes& runs) {
-  fold_runs(fold_loops<T>(fold), fold_identity<T>(fold), x, out, runs);
+void fold_runs(Reduction how, const T* x, T* out, const CoalescedAxes& runs) {
+  fold_runs(fold_loops<T>(how), fold_identity<T>(how), x, out, runs);
 }
 
 }  // namespace kassette::ops

@@ -1,20 +1,20 @@
-// ops/fold_loops.h - the loops of folds, with a table for each CPU level.
+// ops/fold_loops.h - the loops of reductions, with a table for each CPU level.
 #pragma once
 #include <cstdint>
 
 #include "devices/cpu/level.h"
+#include "devices/reduction.h"
 
 namespace kassette::ops {
 
-/// The folds; the index of each in the tables of loops.
-enum class Fold : std::uint8_t { sum, prod, max, min };
+using devices::Reduction;
 
-/// The loops of one fold for one element type.
+/// The loops of one reduction for one element type.
 template <class T>
 struct FoldLoops {
-  /// out[i] = fold of x[i * n .. i * n + n) for i < count; n >= 1.
+  /// out[i] = reduction of x[i * n .. i * n + n) for i < count; n >= 1.
   void (*rows)(const T* x, T* out, std::int64_t count, std::int64_t n);
-  /// out[c] = fold of x[r * stride + c] over r < n, for c < width; n >= 1.
+  /// out[c] = reduction of x[r * stride + c] over r < n, for c < width; n >= 1.
   void (*columns)(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64_t width);
 };
 /// Sums of squared deviations from means: one mean per row, or per column.
@@ -23,10 +23,10 @@ struct DeviationLoops {
   void (*rows)(const T* x, const T* mean, T* out, std::int64_t count, std::int64_t n);
   void (*columns)(const T* x, const T* mean, T* out, std::int64_t n, std::int64_t stride, std::int64_t width);
 };
-/// The loops of one CPU level; those of folds by Fold.
+/// The loops of one CPU level; those of reductions by Reduction.
 struct FoldTable {
-  FoldLoops<float> f32[4];
-  FoldLoops<double> f64[4];
+  FoldLoops<float> f32[devices::kReductions];
+  FoldLoops<double> f64[devices::kReductions];
   DeviationLoops<float> gap_f32;
   DeviationLoops<double> gap_f64;
 };

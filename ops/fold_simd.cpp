@@ -187,8 +187,8 @@ constexpr FoldLoops<T> loops{rows<Op, T>, columns<Op, T>};
 }  // namespace
 
 constinit const FoldTable KASSETTE_LEVEL_NAME(fold_table) = {
-    {loops<Sum, float>, loops<Prod, float>, loops<Max, float>, loops<Min, float>},
-    {loops<Sum, double>, loops<Prod, double>, loops<Max, double>, loops<Min, double>},
+    {loops<Sum, float>, loops<Sum, float>, loops<Max, float>, loops<Min, float>, loops<Prod, float>},
+    {loops<Sum, double>, loops<Sum, double>, loops<Max, double>, loops<Min, double>, loops<Prod, double>},
     {gap_rows<float>, gap_columns<float>},
     {gap_rows<double>, gap_columns<double>}};
 

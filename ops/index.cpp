@@ -125,14 +125,14 @@ void index_kernel(const OpCall& call) {
 }
 void index_gradient(const VjpContext& r) { r.accumulate(0, index_grad_like_op, r.attrs, {r.dy(), r.in(0)}); }
 
-void index_grad_kernel(const OpCall& call) { embed(call, resolve("index", call.attrs, *call.out[0])); }
+void index_grad_kernel(const OpCall& call) { write_padded(call, resolve("index", call.attrs, *call.out[0])); }
 /// OpDef::accumulate: adds input 0 to the elements of `sum` at the index, on the CPU, for floats and column slices.
 bool index_grad_accumulate(const OpCall& call, Body& sum) {
   constexpr std::int64_t kGrain = 3 << 14;  // elements that are worth a thread
   ColumnSlice w;
   if (call.device != cpu || (sum.dtype != float32 && sum.dtype != float64) || !column_slice_of(call.attrs, sum, &w))
     return false;
-  const Loop add = binary_op<Add>().loops->find(sum.dtype)->by[0];
+  const ElementwiseFn add = binary_op<Add>().loops->find(sum.dtype)->by[0];
   const std::int64_t size = sum.dtype.size();
   const Attrs none;
   auto add_run = [&](std::int64_t row, std::int64_t begin, std::int64_t end) {
@@ -154,7 +154,7 @@ void index_grad_gradient(const VjpContext& r) { r.din(0) = apply1(index_op, r.at
 
 }  // namespace
 
-bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* window) {
+bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* slice) {
   if (!x.known() || x.rank == 0) return false;
   const Region r = resolve("index", attrs, x);
   int cut = -1;
@@ -169,7 +169,7 @@ bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* windo
   std::int64_t inner = x.dims[cut] ? w.whole / x.dims[cut] : 0;
   w.width = r.count[cut] * inner;
   w.first = r.start[cut] * inner;
-  *window = w;
+  *slice = w;
   return true;
 }
 
@@ -182,12 +182,12 @@ constinit const OpDef index_op{.name = "index",
                                .cuda = index_kernel};
 /// The adjoint of indexing: zeros of the shape of input 1, with input 0 at the index.
 constinit const OpDef index_grad_like_op{.name = "index_grad_like",
-                                         .rule = embed_rule,
+                                         .rule = padded_rule,
                                          .cpu = index_grad_kernel,
                                          .vjp = index_grad_gradient,
                                          .shape_only = 2,
                                          .accumulate = index_grad_accumulate,
-                                         .pattern = Pattern::embed,
+                                         .pattern = Pattern::padded_slice,
                                          .cuda = index_grad_kernel};
 
 void IndexList::push(const Part& part) {

@@ -72,7 +72,7 @@ void sum_to_like_kernel(const OpCall& call) {
   unsigned mask = repeated_axes(call.op.name, out, x);
   allocate_output(out, call.device);
   with_wide(call.in[0].data, out.data(), x.dtype, x.numel(), out.numel(),
-            [&](auto* in, auto* to) { fold_runs(Fold::sum, in, to, CoalescedAxes(x, mask)); });
+            [&](auto* in, auto* to) { fold_runs(Reduction::sum, in, to, CoalescedAxes(x, mask)); });
 }
 
 bool same_known_shape(const Tensor& a, const Tensor& b) {

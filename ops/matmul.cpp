@@ -95,14 +95,14 @@ class CpuRearranger final : public Rearranger {
 
 /// The product of integers, which wraps around.
 template <class T>
-void multiply(const GemmShape& p, const BatchStrides& r, const T* a, const T* b, T* out) {
+void multiply(const GemmShape& p, const BatchStrides& batch, const T* a, const T* b, T* out) {
   using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
   std::int64_t ai = p.ta ? 1 : p.lda, ak = p.ta ? p.lda : 1, bk = p.tb ? 1 : p.ldb, bj = p.tb ? p.ldb : 1;
-  devices::parallel_for(r.count * p.m, std::max<std::int64_t>(1, (1 << 15) / (p.n * p.k + 1)),
+  devices::parallel_for(batch.count * p.m, std::max<std::int64_t>(1, (1 << 15) / (p.n * p.k + 1)),
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t at = begin; at < end; ++at) {
                             const std::int64_t i = at % p.m;
-                            const BatchStrides::Offsets first = r.offsets(at / p.m);
+                            const BatchStrides::Offsets first = batch.offsets(at / p.m);
                             T* o = out + first.out + i * p.ldo;
                             std::fill_n(o, p.n, T(0));
                             for (std::int64_t k = 0; k < p.k; ++k) {
@@ -136,7 +136,7 @@ void run(const OpCall& call, const std::byte* a, const std::byte* b, T* out) {
   }
   CpuRearranger to_order;
   ContractionPlan p = plan_contraction(call, a, b, sizeof(T), to_order);
-  multiply(p.product, p.repeats, reinterpret_cast<const T*>(p.a), reinterpret_cast<const T*>(p.b), out);
+  multiply(p.product, p.batch, reinterpret_cast<const T*>(p.a), reinterpret_cast<const T*>(p.b), out);
 }
 
 /// The product of half types: computed in float32 as a whole, rounded once.

@@ -35,9 +35,9 @@ cudaDataType type_of(DType dtype) {
   return dtype == float64 ? CUDA_R_64F : dtype == float16 ? CUDA_R_16F : dtype == bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/// The innermost repeats go to cuBLAS as one batch; the others are a loop.
+/// The innermost batch axis goes to cuBLAS; the others are a loop.
 void multiply_floats(const OpCall& call, CudaDevice& device, const ContractionPlan& plan) {
-  const BatchStrides& r = plan.repeats;
+  const BatchStrides& r = plan.batch;
   const DType dtype = call.out[0]->dtype;
   const std::int64_t item = dtype.size(), batch = r.rank ? r.dims[r.rank - 1] : 1;
   auto last = [&](const std::int64_t* strides) { return r.rank ? strides[r.rank - 1] : 0; };
@@ -87,7 +87,7 @@ void run(const OpCall& call) {
   if (out.dtype.is_float()) return multiply_floats(call, device, plan);
   for_dtype<Domain::integers>(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device, blocks_for(out.numel()), multiply_each<T>, plan.product, plan.repeats,
+    launch(call.op.name, device, blocks_for(out.numel()), multiply_each<T>, plan.product, plan.batch,
            reinterpret_cast<const T*>(plan.a), reinterpret_cast<const T*>(plan.b), call.out_as<T>());
   });
 }

@@ -7,6 +7,7 @@
 #include "ops/product.cuh"
 
 namespace kassette::cuda {
+using namespace ops;
 namespace {
 
 /// Copies nothing; records whether the product needs a copy of an operand with other strides.
@@ -30,14 +31,14 @@ std::uint32_t alignment_of(const void* data) {
 /// max(x, 0), and its manual does not say that it keeps NaN, as ours does. The members own nothing.
 class BiasedProduct {
  public:
-  BiasedProduct(const char* what, CudaDevice& device, const ContractionPlan& plan, const std::byte* row)
+  BiasedProduct(const char* what, CudaDevice& device, const ContractionPlan& plan, const std::byte* bias)
       : what_(what), device_(device), plan_(plan) {
     const GemmShape& p = plan.product;
     check(cublasLtMatmulDescInit(&form_, compute_type(float32), CUDA_R_32F));
     set(CUBLASLT_MATMUL_DESC_TRANSA, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, row);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     check(cublasLtMatrixLayoutInit(&left_, CUDA_R_32F, p.tb ? p.k : p.n, p.tb ? p.n : p.k, p.ldb));
     check(cublasLtMatrixLayoutInit(&right_, CUDA_R_32F, p.ta ? p.m : p.k, p.ta ? p.k : p.m, p.lda));
     check(cublasLtMatrixLayoutInit(&result_, CUDA_R_32F, p.n, p.m, p.ldo));
@@ -47,7 +48,7 @@ class BiasedProduct {
     limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(plan.a));
     // The result has new memory, which is aligned. The bias is loaded as the result is stored, and has no limit of its
     // own.
-    limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(row));
+    limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(bias));
   }
   BiasedProduct(const BiasedProduct&) = delete;
   BiasedProduct& operator=(const BiasedProduct&) = delete;
@@ -91,20 +92,20 @@ class BiasedProduct {
 
 }  // namespace
 
-bool multiply_with_bias(const OpCall& call, const Body& row) {
+bool multiply_with_bias(const OpCall& call, const Body& bias) {
   Body& out = *call.out[0];
-  if (out.dtype != float32 || row.dtype != float32 || out.numel() == 0 || call.spec(0).numel() == 0) return false;
+  if (out.dtype != float32 || bias.dtype != float32 || out.numel() == 0 || call.spec(0).numel() == 0) return false;
   NoRearranger as_they_are;
   const ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), as_they_are);
   const GemmShape& p = plan.product;
-  if (as_they_are.asked || plan.repeats.count != 1 || p.ldo != p.n || row.numel() != p.n) return false;
+  if (as_they_are.asked || plan.batch.count != 1 || p.ldo != p.n || bias.numel() != p.n) return false;
 
   CudaDevice& device = device_of(call.device);
   Current current(device);
   std::unique_lock<std::mutex> lock;
   // By the manual of cuBLAS its handle may stand for one of cuBLASLt.
   const auto blas = reinterpret_cast<cublasLtHandle_t>(device.blas(&lock));
-  BiasedProduct product(call.op.name, device, plan, row.data());
+  BiasedProduct product(call.op.name, device, plan, bias.data());
   if (!product.find_algorithm(blas)) return false;
   host_services().allocate_output(out, call.device);
   product.enqueue(blas, out.data());

@@ -4,7 +4,7 @@
 #include "ops/strided.h"
 
 namespace kassette::cuda {
-using namespace ops;
+using namespace ops;  // this namespace has the CUDA kernels of the ops
 
 /// Calls f with a null pointer to an unsigned integer of `size` bytes. Elements that are copied as integers keep the
 /// bits of NaNs.

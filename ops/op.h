@@ -99,7 +99,7 @@ using Vjp = void (*)(const VjpContext& r);
 enum OpTraits : std::uint8_t {
   kPlain = 0,
   kView = 1,          // the kernel gives the output its storage (shared or its own)
-  kSource = 2,        // a random key: made anew in each run of a function, although no input changes
+  kMakesKey = 2,      // makes a random key: a new one in each run of a function, although no input changes
   kDraws = 4,         // a random draw: always recorded
   kEffect = 8,        // changes a variable when it runs in a function
   kElementwise = 16,  // elementwise on inputs of one shape: may be fused
@@ -130,9 +130,9 @@ enum class Pattern : std::uint8_t {
   relu,   // elementwise: max(x, 0)
   alias,  // returns input 0 itself if it has the output's shape
   sum,
-  mean,   // of input 0; over all elements if the output has one
-  slice,  // the elements of input 0 given by column_slice_of(attrs, input 0)
-  embed,  // zeros, with input 0 at column_slice_of(attrs, output)
+  mean,          // of input 0; over all elements if the output has one
+  slice,         // the elements of input 0 given by column_slice_of(attrs, input 0)
+  padded_slice,  // zeros, with input 0 at column_slice_of(attrs, output)
 };
 
 /// An op. Its identity is the address of this struct, which is not exported. Masks have bit i for input or output i,
@@ -157,17 +157,17 @@ struct OpDef {
   /// shape and dtype, and nothing else refers to it. Returns false, and does nothing, if it cannot.
   bool (*accumulate)(const OpCall& call, Body& sum) = nullptr;
   Pattern pattern = Pattern::none;
-  /// Computes the output plus `row`, a bias along the last axis, and then, if `relu`, the maximum with 0, in one pass
+  /// Computes the output plus `bias`, along the last axis, and then, if `relu`, the maximum with 0, in one pass
   /// with the same bits as the separate ops. Returns false, and does nothing, if it cannot. The output has its shape
   /// and gets its storage here.
-  bool (*with_bias)(const OpCall& call, const Body& row, bool relu) = nullptr;
+  bool (*with_bias)(const OpCall& call, const Body& bias, bool relu) = nullptr;
   /// For ops that broadcast input 0: if it has one element, writes the element that all of `out` have.
   void (*repeated)(const OpCall& call, const TensorSpec& out, std::byte* element) = nullptr;
   // The CUDA library sets these before its device is visible.
   mutable Kernel cuda = nullptr;
   /// with_bias on a CUDA device, without relu. Products that another library computes may differ in the last bits from
   /// those of `cuda`.
-  mutable bool (*cuda_with_bias)(const OpCall& call, const Body& row) = nullptr;
+  mutable bool (*cuda_with_bias)(const OpCall& call, const Body& bias) = nullptr;
 };
 inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
 inline int outputs_of(const OpDef& op, const Attrs& attrs) { return op.n_out ? op.n_out : op.outputs(attrs); }

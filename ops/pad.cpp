@@ -39,7 +39,7 @@ void pad_kernel(const OpCall& call) {
     r.step[i] = 1;
     r.count[i] = x.dims[i];
   }
-  embed(call, r);
+  write_padded(call, r);
 }
 void pad_gradient(const VjpContext& r) {
   const Amounts& p = amounts_of(r.attrs);

@@ -5,7 +5,6 @@
 #include "ops/op.h"
 
 namespace kassette::cuda {
-using namespace ops;
 
 /// `batch` products, with next_a, next_b and next_out elements from one matrix to the next. Sums are in float32, or in
 /// float64 if the operands are; half types may have a float32 result.
@@ -26,6 +25,6 @@ cublasComputeType_t compute_type(DType dtype);
 
 /// OpDef::cuda_with_bias of matmul: for one product of float32 matrices that need no copy. Half types are left to the
 /// separate ops, which round twice. Defined in ops/matmul_bias.cu.
-bool multiply_with_bias(const OpCall& call, const Body& row);
+bool multiply_with_bias(const ops::OpCall& call, const Body& bias);
 
 }  // namespace kassette::cuda

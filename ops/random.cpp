@@ -348,7 +348,7 @@ Placement placement_of(const Draw& draw) { return {draw.dtype, draw.device}; }
 constexpr std::uint32_t kAllHost = 3;
 
 constinit const OpDef random_key_op{
-    .name = "random_key", .rule = key_rule, .cpu = key_kernel, .shape_only = 3, .host = 3, .traits = kSource};
+    .name = "random_key", .rule = key_rule, .cpu = key_kernel, .shape_only = 3, .host = 3, .traits = kMakesKey};
 constinit const OpDef random_uniform_op{.name = "random_uniform",
                                         .rule = float_draw_rule,
                                         .cpu = uniform_kernel,
@@ -430,7 +430,7 @@ namespace {
 Tensor key_of_source(const Scalar& seed, const char* what, const Tensor& x) {
   const Context& c = context();
   std::uint64_t s = seed_of(seed, what);
-  Tensor leaf = make_leaf(Leaf::source, TensorSpec(int64, {kKeyBytes / 8}), cpu, {}, None);
+  Tensor leaf = make_leaf(Leaf::random_source, TensorSpec(int64, {kKeyBytes / 8}), cpu, {}, None);
   Body& b = Access::body(leaf);
   b.flags |= kDraw;
   b.depth = c.depth;

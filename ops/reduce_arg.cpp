@@ -32,8 +32,8 @@ bool is(T x, T extreme) {
 }
 /// True if b is more extreme than a. NaN is the most extreme.
 template <class T>
-bool passes(Fold fold, T b, T a) {
-  return fold == Fold::max ? b > a || (b != b && a == a) : b < a || (b != b && a == a);
+bool passes(Reduction how, T b, T a) {
+  return how == Reduction::max ? b > a || (b != b && a == a) : b < a || (b != b && a == a);
 }
 
 /// The first index of m among n elements; at least one of them equals m.
@@ -57,7 +57,7 @@ std::int64_t first_place(const T* x, std::int64_t n, T m) {
 /// Indices of the extremes of rows. For each block, finds the extreme by vector loops and then its index, while the
 /// block is in the cache.
 template <class T>
-void extremes_of_rows(Fold fold, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n) {
+void extremes_of_rows(Reduction how, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n) {
   std::int64_t blocks = (n + kFoldRow - 1) / kFoldRow;
   Scratch<T> extreme(outer * blocks);
   Scratch<std::int64_t> place(outer * blocks);
@@ -67,7 +67,7 @@ void extremes_of_rows(Fold fold, const T* x, std::int64_t* out, std::int64_t out
                             count = blocks == 1 ? std::min(end - u, std::max<std::int64_t>(1, 1024 / n)) : 1;
                             std::int64_t at = u % blocks * kFoldRow, length = std::min(kFoldRow, n - at);
                             const T* block = x + u / blocks * n + at;
-                            fold_loops<T>(fold).rows(block, extreme.get() + u, count, length);
+                            fold_loops<T>(how).rows(block, extreme.get() + u, count, length);
                             for (std::int64_t k = 0; k < count; ++k)
                               place.get()[u + k] = at + first_place(block + k * n, length, extreme.get()[u + k]);
                           }
@@ -75,17 +75,17 @@ void extremes_of_rows(Fold fold, const T* x, std::int64_t* out, std::int64_t out
   for (std::int64_t o = 0; o < outer; ++o) {
     std::int64_t best = o * blocks;
     for (std::int64_t u = best + 1; u < (o + 1) * blocks; ++u)
-      if (passes(fold, extreme.get()[u], extreme.get()[best])) best = u;
+      if (passes(how, extreme.get()[u], extreme.get()[best])) best = u;
     out[o] = place.get()[best];
   }
 }
 
 /// Indices of the extremes of columns: finds the extremes by vector loops, then their first indices.
 template <class T>
-void extremes_of_columns(Fold fold, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n,
+void extremes_of_columns(Reduction how, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n,
                          std::int64_t inner) {
   Scratch<T> extreme(outer * inner);
-  fold_middle(fold_loops<T>(fold), x, extreme.get(), outer, n, inner);
+  fold_middle(fold_loops<T>(how), x, extreme.get(), outer, n, inner);
   devices::parallel_for(
       outer, std::max<std::int64_t>(1, kFoldGrain / (n * inner)), [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t o = begin; o < end; ++o) {
@@ -98,12 +98,13 @@ void extremes_of_columns(Fold fold, const T* x, std::int64_t* out, std::int64_t 
 }
 
 template <class T>
-void find_extremes(Fold fold, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n, std::int64_t inner) {
-  if (inner == 1) extremes_of_rows(fold, x, out, outer, n);
-  else extremes_of_columns(fold, x, out, outer, n, inner);
+void find_extremes(Reduction how, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n,
+                   std::int64_t inner) {
+  if (inner == 1) extremes_of_rows(how, x, out, outer, n);
+  else extremes_of_columns(how, x, out, outer, n, inner);
 }
 
-template <Fold kFold>
+template <Reduction kReduction>
 void arg_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
@@ -115,9 +116,9 @@ void arg_kernel(const OpCall& call) {
     for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
   }
   auto* out = call.out_as<std::int64_t>();
-  if (x.dtype.is_bool()) return find_extremes(kFold, call.in[0].as<std::uint8_t>(), out, outer, n, inner);
+  if (x.dtype.is_bool()) return find_extremes(kReduction, call.in[0].as<std::uint8_t>(), out, outer, n, inner);
   with_wide(call.in[0].data, nullptr, x.dtype, x.numel(), 0,
-            [&](auto* in, auto*) { find_extremes(kFold, in, out, outer, n, inner); });
+            [&](auto* in, auto*) { find_extremes(kReduction, in, out, outer, n, inner); });
 }
 
 // ---- any, all -------------------------------------------------------------------------------------------------------
@@ -127,7 +128,7 @@ void logical_rule(const OpCall& call, TensorSpec* out) {
 }
 
 /// any or all: the maximum or minimum of truth values as bytes 0 and 1.
-template <Fold kFold>
+template <Reduction kReduction>
 void logical_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   std::int64_t n = x.numel();
@@ -137,7 +138,8 @@ void logical_kernel(const OpCall& call) {
     truth = held.get();
     cast_elements(held.get(), bool_, call.in[0].data, x.dtype, n);
   }
-  fold_runs(fold_loops<std::uint8_t>(kFold), std::uint8_t(kFold == Fold::min), truth, call.out_as<std::uint8_t>(),
+  fold_runs(fold_loops<std::uint8_t>(kReduction), std::uint8_t(kReduction == Reduction::min), truth,
+            call.out_as<std::uint8_t>(),
             CoalescedAxes(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x)));
 }
 
@@ -181,10 +183,10 @@ Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims)
 
 }  // namespace
 
-constinit const OpDef argmax_op{.name = "argmax", .rule = arg_rule, .cpu = arg_kernel<Fold::max>};
-constinit const OpDef argmin_op{.name = "argmin", .rule = arg_rule, .cpu = arg_kernel<Fold::min>};
-constinit const OpDef any_op{.name = "any", .rule = logical_rule, .cpu = logical_kernel<Fold::max>};
-constinit const OpDef all_op{.name = "all", .rule = logical_rule, .cpu = logical_kernel<Fold::min>};
+constinit const OpDef argmax_op{.name = "argmax", .rule = arg_rule, .cpu = arg_kernel<Reduction::max>};
+constinit const OpDef argmin_op{.name = "argmin", .rule = arg_rule, .cpu = arg_kernel<Reduction::min>};
+constinit const OpDef any_op{.name = "any", .rule = logical_rule, .cpu = logical_kernel<Reduction::max>};
+constinit const OpDef all_op{.name = "all", .rule = logical_rule, .cpu = logical_kernel<Reduction::min>};
 constinit const OpDef in_top_k_op{.name = "in_top_k", .rule = top_rule, .cpu = top_kernel};
 
 Tensor argmax(const Tensor& x, const Axes& axis) { return reduce(argmax_op, x, axis, /*keepdims=*/false); }

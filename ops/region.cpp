@@ -47,7 +47,7 @@ void take(const OpCall& call, const Region& r) {
   copy_strided(call, layout, call.in[0].data + first * size, out.data(), size);
 }
 
-void embed(const OpCall& call, const Region& r) {
+void write_padded(const OpCall& call, const Region& r) {
   Body& out = *call.out[0];
   std::int64_t first;
   Strided layout = layout_of(r, out, &first);
@@ -57,7 +57,7 @@ void embed(const OpCall& call, const Region& r) {
   copy_strided(call, layout, call.in[0].data, out.data() + first * size, size);
 }
 
-void embed_rule(const OpCall& call, TensorSpec* out) {
+void padded_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(call.n_in - 1));
   out->dtype = call.spec(0).dtype;
 }

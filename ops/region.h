@@ -14,8 +14,8 @@ struct Region {
 /// Copies the region out of input 0. If it is contiguous, the output shares the input's storage.
 void take(const OpCall& call, const Region& r);
 /// Writes input 0 into the region of an output of zeros.
-void embed(const OpCall& call, const Region& r);
-/// The rule of embed(): the shape of the last input, the dtype of the first.
-void embed_rule(const OpCall& call, TensorSpec* out);
+void write_padded(const OpCall& call, const Region& r);
+/// The rule of write_padded(): the shape of the last input, the dtype of the first.
+void padded_rule(const OpCall& call, TensorSpec* out);
 
 }  // namespace kassette::ops

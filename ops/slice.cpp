@@ -54,7 +54,7 @@ void slice_grad_kernel(const OpCall& call) {
     r.step[i] = 1;
     r.count[i] = call.spec(0).dims[i];
   }
-  embed(call, r);
+  write_padded(call, r);
 }
 void slice_grad_gradient(const VjpContext& r) {
   r.din(0) = apply1(slice_op, {r.dy(), r.in(1), shape_of(r.in(0), int64)});
@@ -71,7 +71,7 @@ constinit const OpDef slice_op{.name = "slice",
                                .traits = kView,
                                .cuda = slice_kernel};
 constinit const OpDef slice_grad_like_op{.name = "slice_grad_like",
-                                         .rule = embed_rule,
+                                         .rule = padded_rule,
                                          .cpu = slice_grad_kernel,
                                          .vjp = slice_grad_gradient,
                                          .saves_in = 2,

@@ -25,9 +25,10 @@ void loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
 }
 
 template <class T>
-constexpr LoopSet set{{loop<T, 0>, loop<T, 1>, loop<T, 2>, loop<T, 3>, loop<T, 4>, loop<T, 5>, loop<T, 6>, loop<T, 7>}};
+constexpr ElementwiseFns set{
+    {loop<T, 0>, loop<T, 1>, loop<T, 2>, loop<T, 3>, loop<T, 4>, loop<T, 5>, loop<T, 6>, loop<T, 7>}};
 
-const LoopSet* find(DType dtype) {
+const ElementwiseFns* find(DType dtype) {
   switch (dtype.size()) {
     case 1: return &set<std::uint8_t>;
     case 2: return &set<std::uint16_t>;

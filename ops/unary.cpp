@@ -18,14 +18,14 @@ void integer_loop(const void* const* in, void* out, std::int64_t n, const Attrs&
 }
 
 template <class Op>
-const LoopSet* find(DType dtype) {
+const ElementwiseFns* find(DType dtype) {
   constexpr int i = IndexOf<Op, UnaryOps>::value;
   if (dtype == float32) return &KASSETTE_PICK(unary_table).f32[i];
   if (dtype == float64) return &KASSETTE_PICK(unary_table).f64[i];
   if (dtype.is_float()) return nullptr;
   if constexpr (Op::takes != Domain::floats) {
 #define KASSETTE_LOOPS(constant, code, T, name) {{integer_loop<Op, T>}},
-    static constexpr LoopSet sets[] = {KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
+    static constexpr ElementwiseFns sets[] = {KASSETTE_INTEGER_DTYPES(KASSETTE_LOOPS)};
 #undef KASSETTE_LOOPS
     return &sets[dtype.code() - kFirstInteger];
   }
@@ -51,7 +51,7 @@ constexpr auto make_op_defs(OpList<Ops...>) {
 constinit const std::array<OpDef, UnaryOps::size> unary_op_defs = make_op_defs(UnaryOps{});
 
 ChainOpcode unary_opcode(const ChainTable& table, int is_double, const OpDef& op) {
-  return is_element(unary_op_defs, op) ? table.unary[is_double][&op - unary_op_defs.data()] : nullptr;
+  return is_element(unary_op_defs, op) ? table.unary[is_double][&op - unary_op_defs.data()] : ChainOpcode{};
 }
 
 Tensor abs(const Tensor& x) { return unary<Abs>(x); }

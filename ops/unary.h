@@ -10,7 +10,7 @@ namespace kassette::ops {
 
 /// The loops of all unary ops at one CPU level, in the order of UnaryOps.
 struct UnaryTable {
-  LoopSet f32[UnaryOps::size], f64[UnaryOps::size];
+  ElementwiseFns f32[UnaryOps::size], f64[UnaryOps::size];
 };
 KASSETTE_LEVEL_TABLES(UnaryTable, unary_table)
 

@@ -45,7 +45,7 @@ class Comparing final : public Shadow {
     {
       const Inside in(*this);
       std::vector<std::uint64_t> draws;
-      for (const LeafSlot& s : plan.program().sources) draws.push_back(s.node->cell->draws.load());
+      for (const LeafSlot& s : plan.program().random_sources) draws.push_back(s.node->cell->draws.load());
       try {
         Scoped<bool> on(context().recording, true);
         for (const Tensor& t : plan.inline_into_tape(args)) wanted.push_back(value_of(t));
@@ -54,7 +54,7 @@ class Comparing final : public Shadow {
         interrupted = dynamic_cast<const Interrupted*>(&e) != nullptr;
       }
       std::size_t i = 0;
-      for (const LeafSlot& s : plan.program().sources) s.node->cell->draws.store(draws[i++]);
+      for (const LeafSlot& s : plan.program().random_sources) s.node->cell->draws.store(draws[i++]);
       if (interrupted) throw Interrupted();
     }
     Tensors got;

@@ -274,18 +274,18 @@ std::int64_t power_of_two(std::int64_t n) {
 }
 
 /// The number of strips; 0 if other tiles suit the shape better. No strip is small enough for the small-matrix path.
-std::int64_t strips_of(const GemmShape& p, std::int64_t repeats) {
+std::int64_t strips_of(const GemmShape& p, std::int64_t products) {
   std::int64_t work = p.m * p.n * p.k;
   if (work <= kCutToSmall || p.n == 1 || p.m < 2 * kFewestRows || 2 * p.m < p.n) return 0;
   std::int64_t threads = num_threads();
-  if (repeats >= 4 * threads) return 1;
+  if (products >= 4 * threads) return 1;
   std::int64_t turns = (std::min(work / kLongStrip, p.m / kRowsOfLong) + threads - 1) / threads;
   return std::min({threads * std::max<std::int64_t>(1, turns), p.m / kFewestRows, work / (2 * kSmallPath)});
 }
 
-Tiles tiles_of(const GemmShape& p, std::int64_t repeats) {
+Tiles tiles_of(const GemmShape& p, std::int64_t products) {
   std::int64_t work = p.m * p.n * p.k;
-  if (std::int64_t strips = strips_of(p, repeats)) return Tiles::into_strips(p.m, p.n, strips);
+  if (std::int64_t strips = strips_of(p, products)) return Tiles::into_strips(p.m, p.n, strips);
   if (p.m == 1 || p.n == 1) {
     std::int64_t most = std::max<std::int64_t>(256, kLeastTile / std::max<std::int64_t>(1, p.k));
     return {p.m, p.n, std::min(p.m, most), std::min(p.n, most)};
@@ -309,16 +309,16 @@ void with_tile(const GemmShape& p, const Tiles& t, std::int64_t tile, const T* a
 
 /// Calls it for every tile of every product of a batch.
 template <class T, class F>
-void for_each_tile(const GemmShape& p, const BatchStrides& r, const T* a, const T* b, T* out, F&& one) {
-  const Tiles t = tiles_of(p, r.count);
+void for_each_tile(const GemmShape& p, const BatchStrides& batch, const T* a, const T* b, T* out, F&& one) {
+  const Tiles t = tiles_of(p, batch.count);
   const std::int64_t per_product = t.down * t.across;
   const std::int64_t tile_work = std::max<std::int64_t>(1, t.rows * t.cols * p.k),
                      call = 1024;  // the overhead of a call of OpenBLAS
-  parallel_for(r.count * per_product, (kWorthAThread + tile_work) / (tile_work + call),
+  parallel_for(batch.count * per_product, (kWorthAThread + tile_work) / (tile_work + call),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
                    if (i > begin && tile_work > kSmallPath) check_interrupt();
-                   const BatchStrides::Offsets first = r.offsets(i / per_product);
+                   const BatchStrides::Offsets first = batch.offsets(i / per_product);
                    with_tile(p, t, i % per_product, a + first.a, b + first.b, out + first.out, one);
                  }
                });
@@ -358,17 +358,17 @@ bool run_inner_parts(const GemmShape& p, const T* a, const T* b, T* out) {
 bool too_long(const GemmShape& p) { return std::max({p.k, p.lda, p.ldb, p.ldo}) > INT_MAX; }
 
 template <class T>
-void multiply_any(const GemmShape& p, const BatchStrides& r, const T* a, const T* b, T* out) {
-  if (r.count == 1 && p.m * p.n * p.k <= kTiny) {
+void multiply_any(const GemmShape& p, const BatchStrides& batch, const T* a, const T* b, T* out) {
+  if (batch.count == 1 && p.m * p.n * p.k <= kTiny) {
     tiny(p, a, b, out);
     return;
   }
   pthread_once(&once, use_one_thread);
   if (too_long(p)) {
-    parallel_for(r.count * p.m, 1, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(batch.count * p.m, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t row = i % p.m;
-        const BatchStrides::Offsets first = r.offsets(i / p.m);
+        const BatchStrides::Offsets first = batch.offsets(i / p.m);
         GemmShape one = p;
         one.m = 1;
         tiny(one, a + first.a + row * (p.ta ? 1 : p.lda), b + first.b, out + first.out + row * p.ldo);
@@ -377,18 +377,18 @@ void multiply_any(const GemmShape& p, const BatchStrides& r, const T* a, const T
     return;
   }
   if (p.k == 0) {
-    for (std::int64_t i = 0; i < r.count; ++i) {
-      const std::int64_t first = r.offsets(i).out;
+    for (std::int64_t i = 0; i < batch.count; ++i) {
+      const std::int64_t first = batch.offsets(i).out;
       for (std::int64_t row = 0; row < p.m; ++row) std::fill_n(out + first + row * p.ldo, p.n, T(0));
     }
     return;
   }
   if (long_rows<T>(p)) {
-    for_each_tile(p, r, a, b, out, long_rows_tile<T>);
+    for_each_tile(p, batch, a, b, out, long_rows_tile<T>);
     return;
   }
-  if (r.count == 1 && run_inner_parts(p, a, b, out)) return;
-  for_each_tile(p, r, a, b, out, one_tile<T>);
+  if (batch.count == 1 && run_inner_parts(p, a, b, out)) return;
+  for_each_tile(p, batch, a, b, out, one_tile<T>);
 }
 
 /// Whether gemm can add each tile to the output with the bits of a separate addition: see kOneBlock.
@@ -410,11 +410,11 @@ bool add_any(const GemmShape& p, const T* a, const T* b, T* out) {
 
 }  // namespace
 
-void multiply(const GemmShape& p, const BatchStrides& r, const float* a, const float* b, float* out) {
-  multiply_any(p, r, a, b, out);
+void multiply(const GemmShape& p, const BatchStrides& batch, const float* a, const float* b, float* out) {
+  multiply_any(p, batch, a, b, out);
 }
-void multiply(const GemmShape& p, const BatchStrides& r, const double* a, const double* b, double* out) {
-  multiply_any(p, r, a, b, out);
+void multiply(const GemmShape& p, const BatchStrides& batch, const double* a, const double* b, double* out) {
+  multiply_any(p, batch, a, b, out);
 }
 bool add_product(const GemmShape& p, const float* a, const float* b, float* out) { return add_any(p, a, b, out); }
 bool add_product(const GemmShape& p, const double* a, const double* b, double* out) { return add_any(p, a, b, out); }

@@ -43,8 +43,8 @@ struct BatchStrides {
 
 /// A product is divided into tiles, each computed by one thread. The division depends on the shape alone, except where
 /// it does not change bits: results are the same for any number of threads. With k = 0 the result is zeros.
-void multiply(const GemmShape& p, const BatchStrides& r, const float* a, const float* b, float* out);
-void multiply(const GemmShape& p, const BatchStrides& r, const double* a, const double* b, double* out);
+void multiply(const GemmShape& p, const BatchStrides& batch, const float* a, const float* b, float* out);
+void multiply(const GemmShape& p, const BatchStrides& batch, const double* a, const double* b, double* out);
 
 /// out += a x b in one pass, with the bits of computing the product first and adding it then. Returns false, and leaves
 /// `out` unchanged, if that is not possible for this shape.

@@ -33,10 +33,10 @@ MPI_Op make(MPI_User_function* function) {
 
 }  // namespace
 
-MPI_Op op_for(DType dtype, Combine how) {
-  if (how == Combine::sum) return MPI_SUM;
-  if (how == Combine::prod) return MPI_PROD;
-  const bool max = how == Combine::max;
+MPI_Op op_for(DType dtype, Reduction how) {
+  if (how == Reduction::sum || how == Reduction::mean) return MPI_SUM;
+  if (how == Reduction::prod) return MPI_PROD;
+  const bool max = how == Reduction::max;
   if (dtype.code() == DType::kFloat32) {
     static const MPI_Op least = make(pick_all<float, std::uint32_t, false>),
                         most = make(pick_all<float, std::uint32_t, true>);

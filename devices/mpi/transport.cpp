@@ -85,7 +85,7 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void all_reduce(const void* in, void* out, std::int64_t count, DType dtype, Combine how) override {
+  void all_reduce(const void* in, void* out, std::int64_t count, DType dtype, Reduction how) override {
     clear_sent();
     const MPI_Datatype type = type_of(dtype);
     const MPI_Op op = op_for(dtype, how);
@@ -110,7 +110,7 @@ class MpiCommunicator final : public Communicator {
     });
   }
 
-  void reduce(const void* in, void* out, std::int64_t count, DType dtype, Combine how, int root) override {
+  void reduce(const void* in, void* out, std::int64_t count, DType dtype, Reduction how, int root) override {
     clear_sent();
     const MPI_Datatype type = type_of(dtype);
     const MPI_Op op = op_for(dtype, how);
@@ -143,7 +143,7 @@ class MpiCommunicator final : public Communicator {
     }
   }
 
-  void reduce_scatter(const void* in, void* out, const std::int64_t* counts, DType dtype, Combine how) override {
+  void reduce_scatter(const void* in, void* out, const std::int64_t* counts, DType dtype, Reduction how) override {
     clear_sent();
     const Parts parts(counts, size_);
     if (parts.total <= most_elements()) {
@@ -161,7 +161,7 @@ class MpiCommunicator final : public Communicator {
     const Parts from(bytes_in, size_), to(bytes_out, size_);
     // All ranks must choose the same algorithm: the longest of all totals decides.
     std::int64_t longest = std::max(from.total, to.total);
-    all_reduce(&longest, &longest, 1, DType(DType::kInt64), Combine::max);
+    all_reduce(&longest, &longest, 1, DType(DType::kInt64), Reduction::max);
     if (longest <= most_elements()) {
       check(MPI_Alltoallv(in, from.counts.data(), from.begins.data(), MPI_BYTE, out, to.counts.data(), to.begins.data(),
                           MPI_BYTE, comm_),

@@ -40,11 +40,11 @@ ncclDataType_t type_of(DType dtype) {
     default: throw std::runtime_error("NCCL combines no half types here, and no integers of 16 bits");
   }
 }
-ncclRedOp_t op_of(Combine how) {
+ncclRedOp_t op_of(Reduction how) {
   switch (how) {
-    case Combine::prod: return ncclProd;
-    case Combine::min: return ncclMin;
-    case Combine::max: return ncclMax;
+    case Reduction::prod: return ncclProd;
+    case Reduction::min: return ncclMin;
+    case Reduction::max: return ncclMax;
     default: return ncclSum;
   }
 }
@@ -92,7 +92,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   NcclCommunicator(ncclComm_t comm, int rank, int size, int gpu, cudaStream_t stream)
       : comm_(comm), rank_(rank), size_(size), gpu_(gpu), stream_(stream) {}
 
-  void all_reduce(const DevicePart* parts, int n, Combine how, int divisor) override {
+  void all_reduce(const DevicePart* parts, int n, Reduction how, int divisor) override {
     const OnGpu now(gpu_);
     check_state(now);
     pack_all(parts, n, how);
@@ -107,14 +107,14 @@ class NcclCommunicator final : public DeviceCommunicator {
   void reduce(const DevicePart* parts, int n, int root) override {
     const OnGpu now(gpu_);
     check_state(now);
-    pack_all(parts, n, Combine::sum);
+    pack_all(parts, n, Reduction::sum);
     Group group;
     for (const DevicePart* p = parts; p < parts + n; ++p)
       if (p->count)
-        check(
-            ncclReduce(sent(*p), received(*p), size(p->count), wire(*p, Combine::sum), ncclSum, root, comm_, stream_));
+        check(ncclReduce(sent(*p), received(*p), size(p->count), wire(*p, Reduction::sum), ncclSum, root, comm_,
+                         stream_));
     group.end();
-    if (rank_ == root) return unpack_all(parts, n, Combine::sum, 1);
+    if (rank_ == root) return unpack_all(parts, n, Reduction::sum, 1);
     for (const DevicePart* p = parts; p < parts + n; ++p)
       if (p->count) check(cudaMemsetAsync(p->out, 0, size(p->count * p->dtype.size()), stream_));
   }
@@ -142,7 +142,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     group.end();
   }
 
-  void reduce_scatter(const DevicePart& all, const std::int64_t* counts, Combine how, int divisor) override {
+  void reduce_scatter(const DevicePart& all, const std::int64_t* counts, Reduction how, int divisor) override {
     const OnGpu now(gpu_);
     check_state(now);
     pack_all(&all, 1, how);
@@ -213,14 +213,14 @@ class NcclCommunicator final : public DeviceCommunicator {
     return true;
   }
 
-  static ncclDataType_t wire(const DevicePart& p, Combine how) { return type_of(packed_dtype(p.dtype, how)); }
+  static ncclDataType_t wire(const DevicePart& p, Reduction how) { return type_of(packed_dtype(p.dtype, how)); }
   static const void* sent(const DevicePart& p) { return p.room ? p.room : p.in; }
   static void* received(const DevicePart& p) { return p.room ? p.room : p.out; }
-  void pack_all(const DevicePart* parts, int n, Combine how) {
+  void pack_all(const DevicePart* parts, int n, Reduction how) {
     for (const DevicePart* p = parts; p < parts + n; ++p)
       if (p->room) pack(stream_, p->room, p->in, p->count, p->dtype, how);
   }
-  void unpack_all(const DevicePart* parts, int n, Combine how, int divisor) {
+  void unpack_all(const DevicePart* parts, int n, Reduction how, int divisor) {
     for (const DevicePart* p = parts; p < parts + n; ++p)
       if (p->count && (p->room || divisor != 1))
         unpack(stream_, p->out, received(*p), p->count, p->dtype, how, divisor);

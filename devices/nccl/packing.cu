@@ -19,8 +19,8 @@ using cuda::store;
 /// Why elements are packed: to be added or multiplied, for the minimum, for the maximum.
 enum class Order { none, least, most };
 
-Order order_of(Combine how) {
-  return how == Combine::min ? Order::least : how == Combine::max ? Order::most : Order::none;
+Order order_of(Reduction how) {
+  return how == Reduction::min ? Order::least : how == Reduction::max ? Order::most : Order::none;
 }
 
 /// The type in which elements are combined: float for half types, 32 bits for 16-bit integers, else the type itself.
@@ -96,13 +96,13 @@ void for_type(DType dtype, F f) {
 
 }  // namespace
 
-DType packed_dtype(DType dtype, Combine how) {
+DType packed_dtype(DType dtype, Reduction how) {
   if (packed_size(dtype, how) == 0) return dtype;
   if (dtype.is_float() && order_of(how) == Order::none) return DType(DType::kFloat32);
   return DType(packed_size(dtype, how) == 8 ? DType::kInt64 : DType::kInt32);
 }
 
-void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, DType dtype, Combine how) {
+void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, DType dtype, Reduction how) {
   for_type(dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     const Order order = order_of(how);
@@ -113,7 +113,8 @@ void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, D
   });
 }
 
-void unpack(cudaStream_t stream, void* to, const void* packed, std::int64_t n, DType dtype, Combine how, int divisor) {
+void unpack(cudaStream_t stream, void* to, const void* packed, std::int64_t n, DType dtype, Reduction how,
+            int divisor) {
   for_type(dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     // All keys are read in the same way.

@@ -34,7 +34,7 @@ void twice_kernel(const OpCall& call) {
   const void* in[] = {call.in[0].data};
   twice(in, call.out[0]->data(), call.out[0]->numel(), call.attrs);
 }
-const LoopSet kTwice = {{twice, twice}};
+const ElementwiseFns kTwice = {{twice, twice}};
 const ElementwiseLoops kTwiceLoops = {[](DType dtype) { return dtype == kassette::float32 ? &kTwice : nullptr; }, 1,
                                       1 << 14, false};
 

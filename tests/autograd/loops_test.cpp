@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/recurrence.h"
+#include "autograd/loop_request.h"
 #include "core/context.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
@@ -58,14 +58,14 @@ struct Loop {
 };
 
 Tensors run(const Loop& l, const Tensors& in) {
-  kassette::autograd::Recurrence r;
+  kassette::autograd::LoopRequest r;
   r.what = "foldl";
   r.xs = {in[0], in[1]};
   r.states = {in[2], in[3]};
   r.n_outputs = l.n_outputs;
   r.reverse = l.reverse;
-  return kassette::autograd::recur(r,
-                                   [&](const Tensors& xs, const Tensors& states) { return l.step(xs, states, in[4]); });
+  return kassette::autograd::run_loop(
+      r, [&](const Tensors& xs, const Tensors& states) { return l.step(xs, states, in[4]); });
 }
 
 Tensor loss_of(const Loop& l, const Tensors& results) {
@@ -256,11 +256,11 @@ TEST_CASE("masks drawn in a compiled loop are those of its way back, new in each
 
 TEST_CASE("an integer state counts beside a state that is differentiated", "[loops]") {
   Tensor x = K::placeholder({K::None}, K::None, "float64");
-  kassette::autograd::Recurrence r;
+  kassette::autograd::LoopRequest r;
   r.what = "foldl";
   r.xs = x;
   r.states = {K::constant(0, "int32"), K::constant(1.0, "float64")};
-  Tensors out = kassette::autograd::recur(r, [](const Tensors& xs, const Tensors& s) {
+  Tensors out = kassette::autograd::run_loop(r, [](const Tensors& xs, const Tensors& s) {
     return Tensors{s[0] + 1, s[1] * xs[0] * K::cast(s[0] + 1, "float64")};
   });
   auto f = K::function({x}, {out[0], out[1], K::gradients(out[1], {x})[0]});

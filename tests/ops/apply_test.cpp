@@ -38,7 +38,7 @@ const Case kCases[] = {
     {.when = "a draw", .traits = kDraws, .does = "records draw "},
     {.when = "a draw without recording", .traits = kDraws, .recording = false, .does = "records draw "},
     {.when = "a draw of what has history", .traits = kDraws, .seen = kTracked, .does = "records "},
-    {.when = "a key in a symbolic scope", .traits = kSource, .in_symbolic_scope = true, .does = "symbolic records "},
+    {.when = "a key in a symbolic scope", .traits = kMakesKey, .in_symbolic_scope = true, .does = "symbolic records "},
     {.when = "a print in a symbolic scope", .traits = kPrints, .in_symbolic_scope = true, .does = "symbolic records "},
     {.when = "a print", .traits = kPrints},
     {.when = "an update in a symbolic scope",

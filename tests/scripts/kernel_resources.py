@@ -25,8 +25,8 @@ def short(name):
 
 
 # Arrays that are indexed at run time: 2 / pi to many digits for large angles, and the values
-# that the program of a chain keeps for later instructions.
-ARRAYS = re.compile(r"Each<(Sin|Cos)(, |>)|run_program<")
+# that a chain keeps for later opcodes.
+ARRAYS = re.compile(r"Each<(Sin|Cos)(, |>)|interpret<")
 
 arch, name, kernels = "", "", {}
 for line in sys.stdin:

@@ -1,5 +1,5 @@
-// autograd/recurrence.cpp - loops along a time axis, with masks: run eagerly, or recorded as one node.
-#include "autograd/recurrence.h"
+// autograd/loop_request.cpp - loops along a time axis, with masks: run eagerly, or recorded as one node.
+#include "autograd/loop_request.h"
 
 #include <kassette/interrupt.h>
 
@@ -53,7 +53,7 @@ void mask_step(const LoopForm& form, const Tensor& keep, const Tensors& states, 
 
 /// Initial outputs for masked samples: zeros shaped like a step's outputs. The step is called only to learn that shape;
 /// a plan does not compute it.
-Tensors zeros_before(const Recurrence& r, const StepOf& step, bool symbolic) {
+Tensors zeros_before(const LoopRequest& r, const StepOf& step, bool symbolic) {
   Scoped<bool> on(context().symbolic, symbolic);
   Tensors xs;
   for (const Tensor& x : r.xs) {
@@ -67,7 +67,7 @@ Tensors zeros_before(const Recurrence& r, const StepOf& step, bool symbolic) {
 }
 
 /// The last output, if it equals a state: that state, or zeros if there was no step.
-Tensor zeros_without_steps(const Recurrence& r, const Tensor& state) {
+Tensor zeros_without_steps(const LoopRequest& r, const Tensor& state) {
   if (loop_length(r, r.xs) > 0) return state;
   return where(greater(shape_of(r.xs.begin()[0], int64)[r.axis], 0), state, 0);
 }
@@ -93,9 +93,9 @@ bool as_much_known(const TensorSpec& stacked, const TensorSpec& state) {
 
 /// The loop as one node along axis 0: the mask becomes an element, and outputs that masked samples repeat become
 /// states.
-Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
+Tensors recorded(const LoopRequest& r, const StepOf& step, bool symbolic) {
   bool masks = r.mask.defined(), repeats = masks && !r.zero_masked;
-  Recurrence s{r};
+  LoopRequest s{r};
   s.axis = 0;
   s.last = false;
   s.mask = Tensor();
@@ -132,7 +132,7 @@ Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
 
 /// Throws DeviceError unless all tensors are on one device, as the inputs of a node must be. Scalars of the CPU are
 /// moved there, as for any op.
-void check_devices(const Recurrence& r) {
+void check_devices(const LoopRequest& r) {
   Device first = Access::body(r.xs[0]).device;
   auto check = [&](const Tensor& t) {
     Device d = Access::body(t).device;
@@ -151,7 +151,7 @@ void check_devices(const Recurrence& r) {
 // captures have no gradient.
 
 /// The loop of no steps as one node. Returns an empty list if recording is off or the step cannot be recorded.
-Tensors of_no_steps(const Recurrence& r, const StepOf& step) {
+Tensors of_no_steps(const LoopRequest& r, const StepOf& step) {
   if (!context().recording) return {};
   try {
     return recorded(r, step, /*symbolic=*/false);
@@ -164,7 +164,7 @@ Tensors of_no_steps(const Recurrence& r, const StepOf& step) {
 
 }  // namespace
 
-Tensors unrolled(const Recurrence& r, const StepOf& step) {
+Tensors unrolled(const LoopRequest& r, const StepOf& step) {
   if (!r.mask.defined())
     return run_steps(r, r.xs, r.states,
                      [&](const Tensors& xs, const Tensors& states, std::int64_t) { return step(xs, states); });
@@ -182,7 +182,7 @@ Tensors unrolled(const Recurrence& r, const StepOf& step) {
   });
 }
 
-Tensors recur(const Recurrence& r, const StepOf& step) {
+Tensors run_loop(const LoopRequest& r, const StepOf& step) {
   SeedScope seeds;
   bool symbolic = context().symbolic || (r.mask.defined() && r.mask.symbolic());
   for (const Tensors* list : {&r.xs, &r.states})

@@ -1,4 +1,4 @@
-// autograd/recurrence.h - loops over the elements of tensors, the common part of rnn, map_fn, foldl and foldr.
+// autograd/loop_request.h - loops over the elements of tensors, the common part of rnn, map_fn, foldl and foldr.
 #pragma once
 #include <string>
 
@@ -19,7 +19,7 @@ struct LoopForm {
   std::int64_t length = kUnknown;  // the number of steps, if the caller gave it
 };
 /// A loop with its inputs: elements, initial states (the carry) and a mask.
-struct Recurrence : LoopForm {
+struct LoopRequest : LoopForm {
   Tensors xs, states;
   Tensor mask;  // bool, of rank 2: which samples take part in which step. Empty: every sample in every step
 };
@@ -29,11 +29,11 @@ using StepOf = Callable<Tensors(const Tensors& xs, const Tensors& states)>;
 
 /// Runs or records a loop. Concrete tensors outside of K::symbolic: an eager loop. Symbolic tensors, or checkpoints:
 /// one node.
-Tensors recur(const Recurrence& r, const StepOf& step);
+Tensors run_loop(const LoopRequest& r, const StepOf& step);
 /// The loop unrolled, on concrete or symbolic tensors; the number of steps must be known.
-Tensors unrolled(const Recurrence& r, const StepOf& step);
-/// The loop as one node. Time must be axis 0 and there must be no mask: recur() has turned it into an element.
-Tensors loop_node(const Recurrence& r, bool symbolic, const StepOf& step);
+Tensors unrolled(const LoopRequest& r, const StepOf& step);
+/// The loop as one node. Time must be axis 0 and there must be no mask: run_loop() has turned it into an element.
+Tensors loop_node(const LoopRequest& r, bool symbolic, const StepOf& step);
 
 /// The number of elements along the time axis, or kUnknown. Throws ValueError if xs disagree, with each other or with
 /// form.length.

@@ -1,0 +1,12 @@
+// devices/reduction.h - the ways to combine elements into one.
+#pragma once
+#include <cstdint>
+
+namespace kassette::devices {
+
+/// How elements are combined, of a tensor or of all ranks. What takes a `mean` computes the sum, and its caller
+/// divides. The order is that of distributed::Reduction.
+enum class Reduction : std::uint8_t { sum, mean, max, min, prod };
+inline constexpr int kReductions = 5;
+
+}  // namespace kassette::devices
