@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "autograd/shadow.h"
 #include "core/fast_paths.h"
 #include "tests/catch.h"
 #include "tests/settings.h"
@@ -233,7 +234,8 @@ TEST_CASE("every sample has the bits of eager calls where fast paths are taken w
   }
   for (FastPath path : {FastPath::streamed, FastPath::rematerialized, FastPath::loop_chain}) {
     INFO(kFastPathNames[static_cast<int>(path)]);
-    CHECK(times_taken(path) > 0);
+    const bool held = autograd::shadow && path == FastPath::rematerialized;  // shadow mode keeps what is saved
+    CHECK((times_taken(path) > 0) == !held);
   }
 }
 
