@@ -193,7 +193,7 @@ namespace {
 class Nothing final : public Procedure {
  public:
   kassette::Tensors run(const kassette::Tensors& in) const override { return in; }
-  void specs(const OpCall&, kassette::TensorSpec*) const override {}
+  void specs(const OpCall& call, kassette::TensorSpec* out) const override { out[0].set(call.spec(1)); }
   int n_out() const override { return 1; }
   bool differentiable(int, Outputs) const override { return true; }
 };
@@ -206,15 +206,79 @@ int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std
   return out;
 }
 
+kassette::Ref<kassette::Extra> nothing() {
+  return kassette::Ref<kassette::Extra>(kassette::Ref<Nothing>::adopt(new Nothing).get());
+}
+/// The adjoint of a body with two inputs, which differentiates by the second.
+kassette::Ref<kassette::Extra> adjoint_of(const kassette::Ref<kassette::Extra>& body) {
+  const kassette::Tensor key = kassette::backend::placeholder({4}), x = kassette::backend::placeholder({4});
+  const kassette::Tensor g = kassette::backend::gradients(call_node(body, {key, x})[0], {x})[0];
+  const kassette::Node& node = *kassette::Access::body(g).node;
+  REQUIRE(node.op == &call_op);
+  return node.attrs.extra;
+}
+Slots reads(const Program& p, int k) {
+  const auto slots = p.reads(p.instruction(k));
+  return {slots.begin(), slots.end()};
+}
+
 }  // namespace
 
 TEST_CASE("find_residuals: bodies without a backward pass keep no residuals", "[passes]") {
   Program p = feeds(2);
-  const kassette::Ref<kassette::Extra> body =
-      kassette::Ref<kassette::Extra>(kassette::Ref<Nothing>::adopt(new Nothing).get());
+  const kassette::Ref<kassette::Extra> body = nothing();
   append_call(p, body, {0, 1});
   set_outputs(p, {2});
   find_residuals(p);
   CHECK(p.instruction(0).n_out == 1);
   CHECK(p.instruction(0).attrs.extra == body);
+}
+
+TEST_CASE("find_residuals: a body returns residuals, its adjoint takes them and is the last to do so", "[passes]") {
+  Program p = feeds(3);  // two inputs of the body, and the cotangent of its result
+  const kassette::Ref<kassette::Extra> body = nothing(), adjoint = adjoint_of(body);
+  const int y = append_call(p, body, {0, 1}), dx = append_call(p, adjoint, {0, 1, 2});
+  set_outputs(p, {y, dx});
+  find_residuals(p);
+  REQUIRE(makes(p) == Slots{y, dx});
+  const ResidualCall *run = residual_call(p.instruction(0)), *back = residual_call(p.instruction(1));
+  REQUIRE(run);
+  REQUIRE(back);
+  CHECK((run->of == body && run->keeps && !run->takes));
+  CHECK((back->of == adjoint && back->takes && !back->keeps));
+  CHECK(p.instruction(0).n_out == 2);
+  CHECK(p.instruction(1).n_out == 1);
+  CHECK(reads(p, 1) == Slots{0, 1, 2, y + 1});
+  CHECK(run->wanted == std::vector<char>{0, 1});
+  CHECK(run->vjp == adjoint);
+  CHECK((back->last && back->consumes));
+}
+
+TEST_CASE("find_residuals: of two adjoints of a run the one that comes last releases the residuals", "[passes]") {
+  Program p = feeds(4);
+  const kassette::Ref<kassette::Extra> body = nothing(), adjoint = adjoint_of(body);
+  const int y = append_call(p, body, {0, 1}), first = append_call(p, adjoint, {0, 1, 2}),
+            second = append_call(p, adjoint, {0, 1, 3});
+  set_outputs(p, {y, first, second});
+  find_residuals(p);
+  REQUIRE(makes(p) == Slots{y, first, second});
+  CHECK(reads(p, 1) == Slots{0, 1, 2, y + 1});
+  CHECK(reads(p, 2) == Slots{0, 1, 3, y + 1});
+  CHECK_FALSE(residual_call(p.instruction(1))->consumes);
+  CHECK(residual_call(p.instruction(2))->consumes);
+}
+
+TEST_CASE("find_residuals: an adjoint whose body nobody runs gets a run before it, of other inputs another",
+          "[passes]") {
+  Program p = feeds(4);
+  const kassette::Ref<kassette::Extra> body = nothing(), adjoint = adjoint_of(body);
+  const int y = append_call(p, body, {0, 3}), dx = append_call(p, adjoint, {0, 1, 2}), inserted = p.n_slots;
+  set_outputs(p, {y, dx});
+  find_residuals(p);
+  REQUIRE(makes(p) == Slots{y, inserted, dx});
+  CHECK(p.instruction(0).n_out == 1);
+  CHECK(reads(p, 1) == Slots{0, 1});
+  CHECK(residual_call(p.instruction(1))->keeps);
+  CHECK(reads(p, 2) == Slots{0, 1, 2, inserted + 1});
+  CHECK(p.first_tail == 3);
 }
