@@ -126,10 +126,4 @@ class CountedPaths {
   bool before_;
 };
 
-/// Seeds the global random generator from the name of a test case and the number in KASSETTE_TEST_SEED (default 0), so
-/// that what a test draws depends neither on the filter nor on the tests before it.
-void seed_draws(const std::string& test_name);
-/// The seed that seed_draws() has used: "KASSETTE_TEST_SEED=0".
-std::string seed_in_use();
-
 }  // namespace kassette::test
