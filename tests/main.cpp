@@ -14,6 +14,8 @@
 #include <string>
 
 #include "devices/plugin.h"
+#include "ops/random.h"
+#include "tests/seed.h"
 #include "tests/settings.h"
 #include "tests/shadow.h"
 #include "tests/sources.h"
@@ -58,7 +60,7 @@ class Counter : public ListenerBase {
   /// A test case with sections starts anew for each of them.
   void sectionStarting(const Catch::SectionInfo& info) override {
     ListenerBase::sectionStarting(info);
-    if (depth_++ == 0) seed_draws(name_);
+    if (depth_++ == 0) ops::set_random_seed(seed_of(name_));
   }
   void sectionEnded(const Catch::SectionStats& stats) override {
     ListenerBase::sectionEnded(stats);

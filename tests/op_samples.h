@@ -3,6 +3,8 @@
 // few that need none. To add one: a line here. What the members mean is in tests/sweeps/sample.h; x, y, z, w are the
 // inputs.
 #pragma once
+#include <cmath>
+
 #include "ops/collective.h"
 #include "ops/expr.h"
 #include "ops/matmul.h"
@@ -127,6 +129,7 @@ constexpr Sample kOpSamples[] = {
     {"mean", kReduce3, CALL(K::mean(x, {1, -1}, true)), {kReal}, kAnything, kSecond, 4, "() | (3)"},
     {"nanmean", kReduce, CALL(K::nanmean(x)), {kReal}, kAnything, kSecond, 4},
     {"nanmean", kReduce3, CALL(K::nanmean(x, {1, -1}, true)), {kReal}, kAnything, kSecond, 4, "() | (3)"},
+    {"nanmean", "(2,3,2) (2,3,2) | (4,2,3) (4,2,3)", CALL(K::nanmean(ops::where(x, y, K::stop_gradient(y) * NAN), {1, -1})), {kBool, kReal}, kFloats, kSecond, 4, "(2,3,2) (2,3,3)", {.also = "where stop_gradient multiply"}},
     {"max", kReduce, CALL(K::max(x)), {kReal}, kNumbers},
     {"max", kReduce3, CALL(K::max(x, 1)), {kReal}, kNumbers, kSecond, 1, "(3)"},
     {"min", kReduce, CALL(K::min(x, 0, true)), {kReal}, kNumbers, kSecond, 1, "()"},

@@ -12,7 +12,6 @@
 #include "autograd/checkpoint.h"
 #include "nn_backend/settings.h"
 #include "ops/dispatch.h"
-#include "ops/random.h"
 
 namespace kassette::test {
 using namespace ops;
@@ -52,11 +51,6 @@ std::string text(const T& value) {
   std::ostringstream os;
   os << value;
   return os.str();
-}
-
-std::uint64_t seed_of_environment() {
-  const char* given = std::getenv("KASSETTE_TEST_SEED");
-  return given ? std::strtoull(given, nullptr, 10) : 0;
 }
 
 }  // namespace
@@ -143,12 +137,5 @@ std::string Settings::change() const {
   compare("learning_phase", then.learning_phase, learning_phase);
   return changes;
 }
-
-void seed_draws(const std::string& test_name) {
-  std::uint64_t seed = 0xcbf29ce484222325u ^ seed_of_environment();  // FNV-1a
-  for (unsigned char c : test_name) seed = (seed ^ c) * 0x100000001b3u;
-  set_random_seed(seed);
-}
-std::string seed_in_use() { return "KASSETTE_TEST_SEED=" + std::to_string(seed_of_environment()); }
 
 }  // namespace kassette::test

@@ -62,6 +62,28 @@ class Threads {
   int before_;
 };
 
+/// Thresholds that are all one number, with the fast paths `off` switched off.
+inline FastPathThresholds thresholds_at(std::int64_t all, std::uint64_t off) {
+  FastPathThresholds t;
+  for (std::int64_t* one : {&t.chain_part, &t.long_chunks, &t.streamed, &t.fetched, &t.loop_chain_row, &t.loop_chain,
+                            &t.loop_chain_part, &t.function_node, &t.released})
+    *one = all;
+  t.off = off;
+  return t;
+}
+
+/// Sets the thresholds of the fast paths for a scope.
+class Thresholds {
+ public:
+  explicit Thresholds(const FastPathThresholds& t) : before_(fast_path_thresholds) { fast_path_thresholds = t; }
+  ~Thresholds() { fast_path_thresholds = before_; }
+  Thresholds(const Thresholds&) = delete;
+  Thresholds& operator=(const Thresholds&) = delete;
+
+ private:
+  FastPathThresholds before_;
+};
+
 /// Sets the memory limit of a device for a scope.
 class MemoryLimit {
  public:
@@ -103,11 +125,5 @@ class CountedPaths {
  private:
   bool before_;
 };
-
-/// Seeds the global random generator from the name of a test case and the number in KASSETTE_TEST_SEED (default 0), so
-/// that what a test draws depends neither on the filter nor on the tests before it.
-void seed_draws(const std::string& test_name);
-/// The seed that seed_draws() has used: "KASSETTE_TEST_SEED=0".
-std::string seed_in_use();
 
 }  // namespace kassette::test

@@ -4,14 +4,19 @@
 #include <kassette/backend.h>
 
 #include <initializer_list>
+#include <memory>
 #include <vector>
 
 #include "autograd/control.h"
+#include "autograd/loop_chain.h"
+#include "autograd/loop_program.h"
 #include "ops/binary.h"
 #include "ops/like.h"
 #include "ops/reduce.h"
 #include "ops/unary.h"
 #include "tests/catch.h"
+#include "tests/results.h"
+#include "tests/settings.h"
 
 using kassette::Body;
 using namespace kassette::ops;
@@ -193,7 +198,7 @@ namespace {
 class Nothing final : public Procedure {
  public:
   kassette::Tensors run(const kassette::Tensors& in) const override { return in; }
-  void specs(const OpCall&, kassette::TensorSpec*) const override {}
+  void specs(const OpCall& call, kassette::TensorSpec* out) const override { out[0].set(call.spec(1)); }
   int n_out() const override { return 1; }
   bool differentiable(int, Outputs) const override { return true; }
 };
@@ -206,15 +211,189 @@ int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std
   return out;
 }
 
+kassette::Ref<kassette::Extra> nothing() {
+  return kassette::Ref<kassette::Extra>(kassette::Ref<Nothing>::adopt(new Nothing).get());
+}
+/// The adjoint of a body with two inputs, which differentiates by the second.
+kassette::Ref<kassette::Extra> adjoint_of(const kassette::Ref<kassette::Extra>& body) {
+  const kassette::Tensor key = kassette::backend::placeholder({4}), x = kassette::backend::placeholder({4});
+  const kassette::Tensor g = kassette::backend::gradients(call_node(body, {key, x})[0], {x})[0];
+  const kassette::Node& node = *kassette::Access::body(g).node;
+  REQUIRE(node.op == &call_op);
+  return node.attrs.extra;
+}
+Slots reads(const Program& p, int k) {
+  const auto slots = p.reads(p.instruction(k));
+  return {slots.begin(), slots.end()};
+}
+
 }  // namespace
 
 TEST_CASE("find_residuals: bodies without a backward pass keep no residuals", "[passes]") {
   Program p = feeds(2);
-  const kassette::Ref<kassette::Extra> body =
-      kassette::Ref<kassette::Extra>(kassette::Ref<Nothing>::adopt(new Nothing).get());
+  const kassette::Ref<kassette::Extra> body = nothing();
   append_call(p, body, {0, 1});
   set_outputs(p, {2});
   find_residuals(p);
   CHECK(p.instruction(0).n_out == 1);
   CHECK(p.instruction(0).attrs.extra == body);
+}
+
+TEST_CASE("find_residuals: a body returns residuals, its adjoint takes them and is the last to do so", "[passes]") {
+  Program p = feeds(3);  // two inputs of the body, and the cotangent of its result
+  const kassette::Ref<kassette::Extra> body = nothing(), adjoint = adjoint_of(body);
+  const int y = append_call(p, body, {0, 1}), dx = append_call(p, adjoint, {0, 1, 2});
+  set_outputs(p, {y, dx});
+  find_residuals(p);
+  REQUIRE(makes(p) == Slots{y, dx});
+  const ResidualCall *run = residual_call(p.instruction(0)), *back = residual_call(p.instruction(1));
+  REQUIRE(run);
+  REQUIRE(back);
+  CHECK((run->of == body && run->keeps && !run->takes));
+  CHECK((back->of == adjoint && back->takes && !back->keeps));
+  CHECK(p.instruction(0).n_out == 2);
+  CHECK(p.instruction(1).n_out == 1);
+  CHECK(reads(p, 1) == Slots{0, 1, 2, y + 1});
+  CHECK(run->wanted == std::vector<char>{0, 1});
+  CHECK(run->vjp == adjoint);
+  CHECK((back->last && back->consumes));
+}
+
+TEST_CASE("find_residuals: of two adjoints of a run the one that comes last releases the residuals", "[passes]") {
+  Program p = feeds(4);
+  const kassette::Ref<kassette::Extra> body = nothing(), adjoint = adjoint_of(body);
+  const int y = append_call(p, body, {0, 1}), first = append_call(p, adjoint, {0, 1, 2}),
+            second = append_call(p, adjoint, {0, 1, 3});
+  set_outputs(p, {y, first, second});
+  find_residuals(p);
+  REQUIRE(makes(p) == Slots{y, first, second});
+  CHECK(reads(p, 1) == Slots{0, 1, 2, y + 1});
+  CHECK(reads(p, 2) == Slots{0, 1, 3, y + 1});
+  CHECK_FALSE(residual_call(p.instruction(1))->consumes);
+  CHECK(residual_call(p.instruction(2))->consumes);
+}
+
+TEST_CASE("find_residuals: an adjoint whose body nobody runs gets a run before it, of other inputs another",
+          "[passes]") {
+  Program p = feeds(4);
+  const kassette::Ref<kassette::Extra> body = nothing(), adjoint = adjoint_of(body);
+  const int y = append_call(p, body, {0, 3}), dx = append_call(p, adjoint, {0, 1, 2}), inserted = p.n_slots;
+  set_outputs(p, {y, dx});
+  find_residuals(p);
+  REQUIRE(makes(p) == Slots{y, inserted, dx});
+  CHECK(p.instruction(0).n_out == 1);
+  CHECK(reads(p, 1) == Slots{0, 1});
+  CHECK(residual_call(p.instruction(1))->keeps);
+  CHECK(reads(p, 2) == Slots{0, 1, 2, inserted + 1});
+  CHECK(p.first_tail == 3);
+}
+
+namespace {
+
+const OpDef& multiply() { return binary_op<Multiply>(); }
+
+/// The analyses of a program that runs need.
+void analyse(Program& p) {
+  find_roots(p);
+  find_needs(p);
+  find_tail(p);
+  find_last_uses(p);
+  find_splats(p);
+}
+/// A float32 array of a shape, without its elements.
+Body shaped(std::initializer_list<std::int64_t> shape) {
+  return plain_body(kassette::TensorSpec(kassette::float32, shape), kassette::cpu);
+}
+
+}  // namespace
+
+TEST_CASE("specialise: an instruction that returns its input is gone, and what read it reads the input", "[passes]") {
+  Program p = feeds(2);
+  const int a = append(p, negative(), {0}), like = append(p, sum_to_like_op, {a, 1}), b = append(p, negative(), {like});
+  p.outputs = {b, like};
+  analyse(p);
+  const Program same = specialise(p, {shaped({4}), shaped({4})}), other = specialise(p, {shaped({2, 4}), shaped({4})});
+  CHECK(makes(same) == Slots{a, b});
+  CHECK(reads(same, 1) == Slots{a});
+  CHECK(same.outputs == Slots{b, a});
+  CHECK(same.last_use[static_cast<std::size_t>(a)] == 1);
+  CHECK(makes(other) == Slots{a, like, b});  // it sums over the rows
+  CHECK(reads(other, 2) == Slots{like});
+  CHECK(other.outputs == Slots{b, like});
+  CHECK(other.known[static_cast<std::size_t>(like)].same_shape(shaped({4})));
+}
+
+TEST_CASE("form_group: neighbouring elementwise instructions over as many elements run as one chain", "[passes]") {
+  const kassette::Tensor x = kassette::backend::constant({1, 2, 3, 4}), one = kassette::backend::constant({8});
+  auto chains_of = [&](Program p, int out, const std::vector<double>& expected) {
+    p.outputs = {out};
+    analyse(p);
+    const kassette::test::CountedPaths counted;
+    const kassette::Tensors results = Plan::of(p)->run(kassette::Tensors{x, one});
+    CHECK(kassette::test::values(results[0]) == expected);
+    return kassette::times_taken(kassette::FastPath::chain);
+  };
+  Program p = feeds(2);
+  const int a = append(p, negative(), {0});
+  Program neighbours = p, other_size = p, apart = p;
+  int out = append(neighbours, add(), {a, 1});
+  CHECK(chains_of(neighbours, out, {7, 6, 5, 4}) == 1);
+  out = append(other_size, add(), {a, append(other_size, negative(), {1})});
+  CHECK(chains_of(other_size, out, {-9, -10, -11, -12}) == 0);
+  out = append(apart, add(), {append(apart, sum_to_like_op, {a, 0}), 1});
+  CHECK(chains_of(apart, out, {7, 6, 5, 4}) == 0);
+  out = append(apart, negative(), {append(apart, multiply(), {out, 0})});
+  CHECK(chains_of(apart, out, {-7, -12, -15, -16}) == 1);
+}
+
+TEST_CASE("LoopChains: a chain for each run of elementwise instructions, which writes what others read", "[passes]") {
+  Program p = feeds(2);
+  const int a = append(p, negative(), {0}), b = append(p, add(), {a, 1}), c = append(p, broadcast_like_op, {b, 1}),
+            d = append(p, negative(), {c}), e = append(p, negative(), {d});
+  const std::vector<Body> bodies(static_cast<std::size_t>(p.n_slots), shaped({4}));
+  std::vector<char> live_out(bodies.size(), 0);
+  live_out[static_cast<std::size_t>(e)] = 1;
+  const std::vector<LoopGroup> all{{0}, {1}, {2}, {3}, {4}};
+  auto find = [&](const std::vector<char>& may_fuse, std::vector<std::unique_ptr<LoopChain>>& chains) {
+    return LoopChains(p, bodies, may_fuse, live_out, all).find(chains);
+  };
+  std::vector<std::unique_ptr<LoopChain>> chains;
+  CHECK(find({1, 1, 1, 1, 1}, chains) == all);  // sixteen bytes are too few
+  CHECK(chains.empty());
+  const kassette::test::Thresholds scope(kassette::test::thresholds_at(0, 0));
+  CHECK(find({1, 1, 1, 1, 1}, chains) == std::vector<LoopGroup>{{.chain = 0}, {2}, {.chain = 1}});
+  REQUIRE(chains.size() == 2);
+  CHECK(chains[0]->first == 0);
+  CHECK(chains[0]->made == Slots{b});
+  CHECK(chains[1]->first == 3);
+  CHECK(chains[1]->made == Slots{e});
+  chains.clear();
+  CHECK(find({1, 0, 1, 1, 1}, chains) == std::vector<LoopGroup>{{0}, {1}, {2}, {.chain = 0}});
+}
+
+TEST_CASE("with_adjoint: a loop keeps what the adjoint of a step reads, and has a variant for its last step",
+          "[passes]") {
+  Program p = feeds(3);  // an element x, the state h, a captured w
+  const int product = append(p, multiply(), {1, 2}), h = append(p, add(), {product, 0});
+  p.outputs = {h, h};  // an output of the step, and the next state
+  analyse(p);
+  const std::vector<Body> args(3, shaped({4}));
+  const LoopSignature arity{.n_xs = 1, .n_carry = 1, .n_captures = 1, .n_ys = 1};
+  const kassette::Ref<LoopProgram> loop =
+      LoopProgram::with_adjoint(*Plan::of(p), arity, args, /*wanted=*/{0, 0, 1}, /*has_dy=*/{1, 0}, /*steps=*/3);
+  REQUIRE(loop);
+  const auto x = static_cast<std::size_t>(loop->arg_slots[0]), state = static_cast<std::size_t>(loop->arg_slots[1]),
+             w = static_cast<std::size_t>(loop->arg_slots[2]), out = static_cast<std::size_t>(loop->out_slots[0]);
+  CHECK(loop->forward_instructions.size() == 2);
+  CHECK((loop->is_residual[state] && loop->is_residual[w]));
+  CHECK_FALSE((loop->is_residual[x] || loop->is_residual[out]));
+  CHECK((loop->loop_varying[x] && loop->loop_varying[state] && loop->loop_varying[out]));
+  CHECK_FALSE(loop->loop_varying[w]);
+  // In the last step the output alone has a cotangent, in those before it the state too.
+  REQUIRE(loop->variants.size() == 2);
+  CHECK(loop->variants[0].has_dy == std::vector<char>{1, 0});
+  CHECK(loop->variants[1].has_dy == std::vector<char>{1, 1});
+  CHECK((loop->variants[0].next == 1 && loop->variants[1].next == 1));
+  for (const Variant& v : loop->variants) CHECK((v.din[0] < 0 && v.din[1] >= 0 && v.din[2] >= 0));
+  CHECK((loop->dy_slots[0] >= 0 && loop->dy_slots[1] >= 0 && loop->sum_slots[0] >= 0));
 }

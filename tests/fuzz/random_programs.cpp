@@ -29,6 +29,7 @@
 #ifdef KASSETTE_REFUSED
 #include "tests/memory/refused.h"
 #endif
+#include "tests/settings.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
@@ -353,30 +354,18 @@ struct Setting {
   int threads;
   Paths paths;
 };
-FastPathThresholds thresholds_at(std::int64_t all, std::uint64_t off) {
-  FastPathThresholds t;
-  for (std::int64_t* one : {&t.chain_part, &t.long_chunks, &t.streamed, &t.fetched, &t.loop_chain_row, &t.loop_chain,
-                            &t.loop_chain_part, &t.function_node, &t.released})
-    *one = all;
-  t.off = off;
-  return t;
+FastPathThresholds thresholds_of(Paths paths) {
+  if (paths == kEverywhere) return thresholds_at(0, fast_path_thresholds.off);
+  if (paths == kNowhere) return thresholds_at(std::int64_t(1) << 60, ~std::uint64_t(0));
+  return fast_path_thresholds;
 }
 class Set {
  public:
-  explicit Set(const Setting& s) : before_(fast_path_thresholds) {
-    set_num_threads(s.threads);
-    if (s.paths == kEverywhere) fast_path_thresholds = thresholds_at(0, before_.off);
-    if (s.paths == kNowhere) fast_path_thresholds = thresholds_at(std::int64_t(1) << 60, ~std::uint64_t(0));
-  }
-  ~Set() {
-    fast_path_thresholds = before_;
-    set_num_threads(1);
-  }
-  Set(const Set&) = delete;
-  Set& operator=(const Set&) = delete;
+  explicit Set(const Setting& s) : threads_(s.threads), thresholds_(thresholds_of(s.paths)) {}
 
  private:
-  FastPathThresholds before_;
+  Threads threads_;
+  Thresholds thresholds_;
 };
 
 /// The ways to play one program.

@@ -5,7 +5,10 @@
 #include <set>
 #include <string>
 
+#include "autograd/shadow.h"
+#include "core/fast_paths.h"
 #include "tests/catch.h"
+#include "tests/settings.h"
 #include "tests/sweeps/sample.h"
 
 namespace K = kassette::backend;
@@ -81,8 +84,10 @@ Tensors placeholders(const Sample& s, const Shapes& shapes, DType dtype, bool kn
   return xs;
 }
 
-/// One function over placeholders of unknown sizes, against eager variables, for all cases of the same ranks.
-std::string replay(const Sample& s, const std::vector<Shapes>& cases, DType dtype) {
+/// One function over placeholders of unknown sizes, called with those thresholds, against eager variables, for all
+/// cases of the same ranks.
+std::string replay(const Sample& s, const std::vector<Shapes>& cases, DType dtype,
+                   const FastPathThresholds& thresholds) {
   Tensors xs = placeholders(s, cases[0], dtype, true), cs;
   Tensors probe = call(s, xs);
   for (const Tensor& y : probe)
@@ -98,8 +103,10 @@ std::string replay(const Sample& s, const std::vector<Shapes>& cases, DType dtyp
     for (const Tensor& x : in) vs.push_back(K::variable(x, x.dtype()));
     Tensors cotangents = cotangents_for(call(s, in)), feeds = in;
     for (const Tensor& c : cotangents) feeds.push_back(c);
-    Tensors eager = defined_ones(differentiate(s, vs, cotangents)), played = f(feeds);
+    Tensors eager = defined_ones(differentiate(s, vs, cotangents));
     for (Tensor& e : eager) e = K::eval(e);
+    const Thresholds scope(thresholds);
+    Tensors played = f(feeds);
     for (std::int64_t i = 0; i < outputs.size() && i < eager.size(); ++i)
       if (!compatible(outputs[i].shape(), eager[i].shape()))
         return title(s, shapes, dtype) + ": result " + std::to_string(i) + " has static shape " +
@@ -124,8 +131,8 @@ std::string in_scope(const Sample& s, const Shapes& shapes, DType dtype) {
 }
 
 /// First and second gradients of a loss, empty where there is no path.
-Tensors two_orders(const Tensor& loss, const Tensors& xs) {
-  Tensors all = K::gradients(loss, xs);
+Tensors two_orders(Tensor loss, const Tensors& xs) {
+  Tensors all = K::gradients(std::move(loss), xs);
   Tensor squares;
   for (const Tensor& g : all)
     if (g.defined()) squares = squares.defined() ? squares + K::sum(K::square(g)) : K::sum(K::square(g));
@@ -161,6 +168,18 @@ std::string in_branch(const Sample& s, const Shapes& shapes, DType dtype) {
   return "";
 }
 
+/// First and second eager gradients of backward passes that release what they saved, against passes that keep it.
+std::string rematerialize(const Sample& s, const Shapes& shapes, DType dtype) {
+  Tensors in = make_inputs(s, shapes, dtype), vs;
+  for (const Tensor& x : in) vs.push_back(K::variable(x, x.dtype()));
+  Tensors cotangents = cotangents_for(call(s, in));
+  if (cotangents.empty()) return "";
+  auto loss = [&] { return loss_of(call(s, vs), cotangents); };
+  Tensors kept = two_orders(loss(), vs);
+  const Thresholds scope(thresholds_at(0, 0));
+  return difference(two_orders(loss(), vs), kept);
+}
+
 /// Draws are those of an eager call at the first call of a function only.
 std::vector<std::vector<Shapes>> one_by_one(const Sample& s) {
   std::vector<std::vector<Shapes>> groups;
@@ -183,13 +202,41 @@ TEST_CASE("every sample on placeholders, played at all its sizes, has the bits o
       for (DType dtype : two_widths(s)) {
         Ledger ledger;
         try {
-          if (std::string wrong = replay(s, cases, dtype); !wrong.empty()) FAIL_CHECK(wrong);
+          if (std::string wrong = replay(s, cases, dtype, fast_path_thresholds); !wrong.empty()) FAIL_CHECK(wrong);
         } catch (const std::exception& e) {
           FAIL_CHECK(title(s, cases[0], dtype) << ": threw " << e.what());
         }
         if (std::string kept = ledger.change(); !kept.empty())
           FAIL_CHECK(title(s, cases[0], dtype) << ": leaves " << kept);
       }
+}
+
+TEST_CASE("every sample has the bits of eager calls where fast paths are taken whatever the sizes, gradients too",
+          "[sweep]") {
+  const Threads two(2);
+  const CountedPaths counted;
+  for (const Sample& s : op_samples()) {
+    for (auto cases : s.traits.draws ? one_by_one(s) : cases_by_ranks(s)) {
+      if (s.traits.grows && !s.traits.draws) cases.push_back(grown(cases[0], 600));
+      for (DType dtype : two_widths(s)) try {
+          if (std::string wrong = replay(s, cases, dtype, thresholds_at(0, 0)); !wrong.empty()) FAIL_CHECK(wrong);
+        } catch (const std::exception& e) {
+          FAIL_CHECK(title(s, cases[0], dtype) << ": threw " << e.what());
+        }
+    }
+    if (s.order == Order::none || s.traits.draws) continue;
+    for (const Shapes& shapes : cases_of(s)) try {
+        if (std::string wrong = rematerialize(s, shapes, float32); !wrong.empty())
+          FAIL_CHECK(title(s, shapes, float32) << ": rematerialized: " << wrong);
+      } catch (const std::exception& e) {
+        FAIL_CHECK(title(s, shapes, float32) << ": threw " << e.what());
+      }
+  }
+  for (FastPath path : {FastPath::streamed, FastPath::rematerialized, FastPath::loop_chain}) {
+    INFO(kFastPathNames[static_cast<int>(path)]);
+    const bool held = autograd::shadow && path == FastPath::rematerialized;  // shadow mode keeps what is saved
+    CHECK((times_taken(path) > 0) == !held);
+  }
 }
 
 TEST_CASE("every sample in a branch has the first and second gradients of the eager call", "[sweep]") {
