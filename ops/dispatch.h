@@ -3,10 +3,10 @@
 // Note [External backends]
 // Every K function and operator begins with KASSETTE_DISPATCH or KASSETTE_ROUTE: one load and one branch while the
 // built-in backend is active. Otherwise its arguments are boxed (box), the external backend's entry is called, and the
-// result is unboxed (unbox). During that call Context::native is set, so that K functions that the backend calls are
-// the built-in ones. The backend can also hand the whole call back: `again` calls the same built-in function with the
-// same arguments. Until the configuration is first needed active_backend is ActiveBackend::unset, so that the same
-// branch also reads keras.json at the first use.
+// result is unboxed (unbox). During that call ScopeState::in_external_call is set, so that K functions that the
+// backend calls are the built-in ones. The backend can also hand the whole call back: `again` calls the same built-in
+// function with the same arguments. Until the configuration is first needed active_backend is ActiveBackend::unset, so
+// that the same branch also reads keras.json at the first use.
 #pragma once
 #include <string>
 #include <string_view>
@@ -143,8 +143,8 @@ __attribute__((noinline, cold)) auto route(const char* name, const F& again, con
 
 namespace detail {
 
-/// Calls a boxed callable of the user from within the backend, with Context::native unset again; `wanted` is its number
-/// of arguments.
+/// Calls a boxed callable of the user from within the backend, with ScopeState::in_external_call unset; `wanted` is its
+/// number of arguments.
 engine::Value run_callback(engine::Value (*run)(const void* f, const engine::Value* args), const void* f, int wanted,
                            const engine::Value* args, int n_args);
 
