@@ -298,7 +298,7 @@ void correlate_back(const OpCall& call, CudaDevice& device, const ConvShape& s, 
 bool by_panels(const ConvShape& s, std::int64_t sums, std::int64_t columns) {
   // A row of a panel, a column of a packed kernel and a column of wide sums have to fit the workspace.
   if (s.depthwise || std::max(sums, columns) * static_cast<std::int64_t>(sizeof(double)) > other_bytes()) return false;
-  if (limits().way != DeviceConvLimits::by_rule) return limits().way == DeviceConvLimits::panels;
+  if (limits().way != DeviceConvLimits::automatic) return limits().way == DeviceConvLimits::panels;
   // Gathering costs a write and a read for each element of a panel, and saves as many reads as there are columns.
   return sums >= 16 && columns >= 8;
 }
