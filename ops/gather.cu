@@ -203,7 +203,7 @@ class Order {
   }  // keys, sorted keys, places, sorted places
   std::int64_t* places(int i) const { return static_cast<std::int64_t*>(lists_.get()) + i * n_; }
   void sort(const char* what, std::int64_t size) {
-    const Current now(device_);  // CUB launches on the current device
+    const DeviceGuard now(device_);  // CUB launches on the current device
     int bits = 1;
     while (size >> bits) ++bits;
     auto run = [&](void* memory, std::size_t& bytes) {

@@ -22,7 +22,7 @@ void FaultBox::throw_reported(bool asynchronous) {
   volatile FaultWord* w = word_;
   if (w->launch == 0) return;
   std::int32_t refusal;
-  std::int64_t numbers[kFaultNumbers];
+  std::int64_t numbers[devices::kFaultNumbers];
   {
     std::lock_guard<std::mutex> lock(mutex_);
     // Meanwhile a kernel on another stream may find a bad value that is to be reported instead, and write it.
@@ -34,7 +34,7 @@ void FaultBox::throw_reported(bool asynchronous) {
       if (launch == 0) return;  // another thread reports it, or the next wait does
       rank = w->rank;
       refusal = w->refusal;
-      for (int i = 0; i < kFaultNumbers; ++i) numbers[i] = w->numbers[i];
+      for (int i = 0; i < devices::kFaultNumbers; ++i) numbers[i] = w->numbers[i];
       std::atomic_thread_fence(std::memory_order_acquire);
     } while (w->launch != launch || w->rank != rank);
     w->launch = 0;

@@ -15,10 +15,10 @@ __device__ void report(const Faults& faults, Refusal refusal, std::int64_t rank,
     if (atomicCAS(&faults.word->lock, 0, 1) != 0) continue;
     __threadfence();
     if (!is_known()) {
-      const std::int64_t all[kFaultNumbers] = {static_cast<std::int64_t>(numbers)...};
+      const std::int64_t all[devices::kFaultNumbers] = {static_cast<std::int64_t>(numbers)...};
       w->launch = 0;  // so that the host does not read a half-written report
       __threadfence_system();
-      for (int i = 0; i < kFaultNumbers; ++i) w->numbers[i] = all[i];
+      for (int i = 0; i < devices::kFaultNumbers; ++i) w->numbers[i] = all[i];
       w->refusal = static_cast<std::int32_t>(refusal);
       w->rank = rank;
       __threadfence_system();

@@ -18,6 +18,7 @@
 #include "devices/mpi/combine.h"
 
 namespace kassette::mpi {
+using namespace devices;
 namespace {
 
 // MPI 3 has int counts: longer messages are sent in pieces. Tests lower the limit to cover that.

@@ -6,14 +6,14 @@
 #include "devices/device_transport.h"
 
 namespace kassette::nccl {
-using namespace devices;
 
 /// The dtype in which elements of `dtype` are combined; `dtype` itself if packed_size is 0.
-DType packed_dtype(DType dtype, Combine how);
+DType packed_dtype(DType dtype, devices::Combine how);
 /// Enqueues the conversion of n elements of `dtype` to packed_dtype.
-void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, DType dtype, Combine how);
+void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, DType dtype, devices::Combine how);
 /// Enqueues the inverse of pack(), and divides each element by `divisor`, which is 1 unless the dtype is a float. If
 /// packed_size is 0, `packed` has elements of `dtype` and may be equal to `to`.
-void unpack(cudaStream_t stream, void* to, const void* packed, std::int64_t n, DType dtype, Combine how, int divisor);
+void unpack(cudaStream_t stream, void* to, const void* packed, std::int64_t n, DType dtype, devices::Combine how,
+            int divisor);
 
 }  // namespace kassette::nccl
