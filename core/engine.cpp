@@ -242,7 +242,7 @@ std::ostream& describe_foreign(std::ostream& os, const Body& b) {
 // ---- exceptions that only pass through a backend --------------------------------------------------------------------
 
 void ExternalBackendAccess::let_pass() {
-  if (auto* frame = static_cast<Frame*>(context().external_call)) frame->passing = std::current_exception();
+  if (auto* active = static_cast<ActiveCall*>(context().external_call)) active->passing = std::current_exception();
 }
 
 }  // namespace kassette

@@ -22,7 +22,7 @@ struct ExternalBackendAccess {
   static const engine::Code* code(const engine::Value& value);
   /// A call into a backend in progress. `passing` is an exception of the built-in backend, or of user code that the
   /// backend calls: if the backend lets it through, it is not reported as the backend's failure.
-  struct Frame {
+  struct ActiveCall {
     std::exception_ptr passing;
   };
   /// In a catch clause: records the current exception as one that passes through the backend.

@@ -125,7 +125,7 @@ void kernel_gradient(const OpCall& call, const ConvShape& s) {
   const std::int64_t parts =
       std::clamp<std::int64_t>(kThreadsWanted / (n * Team::kSize), 1, ceil_div(points, kGrain * Team::kSize));
   CudaDevice& device = device_of(call.device);
-  const Scratch partial(device, parts > 1 ? parts * n * static_cast<std::int64_t>(sizeof(Wide<T>)) : 0);
+  const DeviceScratch partial(device, parts > 1 ? parts * n * static_cast<std::int64_t>(sizeof(Wide<T>)) : 0);
   auto sum = [&](auto* to) {
     launch(call.op.name, device, blocks_for(parts * n * Team::kSize),
            kernel_gradient_parts<Team, T, std::remove_pointer_t<decltype(to)>>, Geometry(s), Divider(n), Divider(parts),

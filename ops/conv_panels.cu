@@ -203,7 +203,7 @@ class Panels {
   int item_;
   std::int64_t columns_, rows_;
   bool direct_;
-  std::optional<Scratch> memory_;
+  std::optional<DeviceScratch> memory_;
 };
 
 /// The right matrix, (products of a result) x (results' channels), or its transpose.
@@ -220,7 +220,7 @@ void correlate(const OpCall& call, CudaDevice& device, const Lines& lines, const
   const int item = call.out[0]->dtype.size();
   const bool apart = lines.apart();
   const Panels panels(call, device, lines, x, item, apart ? other_bytes() / (block * item) : x.batch * lines.results());
-  const Scratch results(device, apart ? panels.rows() * block * item : 0);
+  const DeviceScratch results(device, apart ? panels.rows() * block * item : 0);
   for (std::int64_t first = 0; first < y.channels; first += block) {
     const std::int64_t count = std::min(block, y.channels - first);
     const Right w = right(first, count);
@@ -278,7 +278,7 @@ void correlate_back(const OpCall& call, CudaDevice& device, const ConvShape& s, 
   // channels first.
   const bool packs = lines.taps() > 1;
   const std::int64_t block = packs ? std::min(s.c_in, other_bytes() / (sums * item)) : s.c_in;
-  const Scratch packed(device, packs ? block * sums * item : 0);
+  const DeviceScratch packed(device, packs ? block * sums * item : 0);
   const Line* line = lines.of;
   const std::int64_t tap =
       (line[0].weight(0) * s.window[1].size + line[1].weight(0)) * s.window[2].size + line[2].weight(0);
@@ -338,7 +338,7 @@ void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   const DType sums_dtype = wide ? float32 : dw.dtype;
   const std::int64_t sums = panels.columns(),
                      block = wide ? std::min(s.c_out, other_bytes() / (sums * sums_dtype.size())) : s.c_out;
-  const Scratch wide_sums(device, wide ? sums * block * sums_dtype.size() : 0);
+  const DeviceScratch wide_sums(device, wide ? sums * block * sums_dtype.size() : 0);
   for (std::int64_t first = 0; first < s.c_out; first += block) {
     const std::int64_t count = std::min(block, s.c_out - first), step = wide ? count : s.c_out;
     std::byte* out = wide ? static_cast<std::byte*>(wide_sums.get()) : dw.data() + first * item;

@@ -167,9 +167,9 @@ Boxed guarded(const char* name, F f) {
   Context& c = context();
   const ExternalBackend* b = external_backend();
   const char* backend = b ? b->name.c_str() : "";
-  ExternalBackendAccess::Frame frame;
+  ExternalBackendAccess::ActiveCall active;
   Scoped<bool> inside(c.in_external_call, true);
-  Scoped<void*> innermost(c.external_call, &frame);
+  Scoped<void*> innermost(c.external_call, &active);
   try {
     return f();
   } catch (const Error&) {
@@ -179,10 +179,10 @@ Boxed guarded(const char* name, F f) {
   } catch (const abi::__forced_unwind&) {
     throw;
   } catch (const std::exception& e) {
-    if (frame.passing == std::current_exception()) throw;
+    if (active.passing == std::current_exception()) throw;
     fail<RuntimeError>({name}, "the backend '", backend, "' failed: ", first_line(e.what()));
   } catch (...) {
-    if (frame.passing == std::current_exception()) throw;
+    if (active.passing == std::current_exception()) throw;
     fail<RuntimeError>({name}, "the backend '", backend, "' threw something that is not a std::exception");
   }
 }

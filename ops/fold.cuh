@@ -302,7 +302,7 @@ void launch_columns(const OpCall& call, CudaDevice& device, const Groups& g, con
 template <class C, class Fold, class Finish, class Launch>
 void in_parts(const OpCall& call, CudaDevice& device, std::int64_t groups, std::int64_t parts, const Fold& fold,
               const Finish& finish, Launch first) {
-  Scratch held(device, parts > 1 ? groups * parts * static_cast<std::int64_t>(sizeof(C)) : 0);
+  DeviceScratch held(device, parts > 1 ? groups * parts * static_cast<std::int64_t>(sizeof(C)) : 0);
   C* partial = static_cast<C*>(held.get());
   first(partial);
   if (parts > 1)

@@ -208,15 +208,15 @@ void trim_pinned();
 
 /// Device memory for a kernel. Freeing is ordered by the stream, so the object may be destroyed before the kernel has
 /// run.
-class Scratch {
+class DeviceScratch {
  public:
-  Scratch(CudaDevice& device, std::int64_t bytes)
+  DeviceScratch(CudaDevice& device, std::int64_t bytes)
       : device_(&device), bytes_(bytes), data_(bytes ? device.allocate(bytes) : nullptr) {}
-  ~Scratch() {
+  ~DeviceScratch() {
     if (data_) device_->release(data_, bytes_);
   }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
+  DeviceScratch(const DeviceScratch&) = delete;
+  DeviceScratch& operator=(const DeviceScratch&) = delete;
   void* get() const { return data_; }
 
  private:
