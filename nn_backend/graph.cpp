@@ -510,7 +510,7 @@ ControlDependencies::~ControlDependencies() {
 
 // ---- name scopes ----------------------------------------------------------------------------------------------------
 
-std::string scoped_name(Name name) {
+std::string detail::scoped_name(Name name) {
   const char* prefix = context().name_scope;
   return text(prefix ? prefix : "", string_of(name));
 }

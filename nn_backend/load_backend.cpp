@@ -63,7 +63,7 @@ std::vector<Folder> search_path() {
   ssize_t n = ::readlink("/proc/self/exe", program, sizeof program);
   if (n > 0) folders.push_back({folder_of(std::string(program, n)), true});
   Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&backend::load_backend), &info) && info.dli_fname) {
+  if (dladdr(reinterpret_cast<void*>(&backend::detail::load_backend), &info) && info.dli_fname) {
     folders.push_back({folder_of(info.dli_fname), true});
     folders.push_back({folder_of(info.dli_fname) + "/kassette", true});
   }
@@ -72,7 +72,7 @@ std::vector<Folder> search_path() {
 
 /// Returns `file`. Throws if another user could have put it there or can change it.
 std::string trusted(const std::string& name, const std::string& file) {
-  const backend::Found found = backend::look_up(file, /*open=*/false);
+  const backend::detail::Found found = backend::detail::look_up(file, /*open=*/false);
   if (!found.distrust.empty()) fail_import(name, text(file, " is not loaded, because ", found.distrust));
   return file;
 }
@@ -178,7 +178,7 @@ bool is_ours(const std::string& name) {
 
 }  // namespace
 
-namespace backend {
+namespace backend::detail {
 
 const ExternalBackend* load_backend(const std::string& name, const std::string& source) {
   if (is_ours(name)) return nullptr;
@@ -197,7 +197,7 @@ const ExternalBackend* load_backend(const std::string& name, const std::string& 
   return backend;
 }
 
-}  // namespace backend
+}  // namespace backend::detail
 
 namespace engine {
 

@@ -30,10 +30,10 @@ TEST_CASE("KERAS_HOME may name the home of a user, and stays as it is where ther
   Environment other("HOME", "/nowhere");
   {
     Environment named("KERAS_HOME", (std::string("~") + user->pw_name + "/k").c_str());
-    CHECK(K::keras_directory() == std::string(user->pw_dir) + "/k");
+    CHECK(K::detail::keras_directory() == std::string(user->pw_dir) + "/k");
   }
   Environment nobody("KERAS_HOME", "~no-such-user/k");
-  CHECK(K::keras_directory() == "~no-such-user/k");
+  CHECK(K::detail::keras_directory() == "~no-such-user/k");
 }
 
 TEST_CASE("the log names the backend in use in the words of Keras, and says where a name runs on our engine",
