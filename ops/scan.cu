@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kThreads) scan_parts(Groups g, Op op, bool rev
       write_values(Team(), op, m, g.along, carry(Team(), op, steps + o, g.kept.n));
     } else {
       const S all = compose<Op, S>(Team(), op, m, g.along);
-      if (Team::rank() == 0) steps[blockIdx.y * g.kept.n + o] = all;
+      if (Team::lane() == 0) steps[blockIdx.y * g.kept.n + o] = all;
     }
   }
 }
