@@ -51,15 +51,15 @@ void directly(const OpCall& call, DeviceCommunicator& comm, F exchange) {
 
 /// The tensors of a list with their outputs, and temporary memory for those that are combined in another dtype
 /// (packed_size).
-class DeviceParts {
+class Parts {
  public:
-  DeviceParts(const OpCall& call, int n) {
+  Parts(const OpCall& call, int n) {
     for (int i = 0; i < n; ++i) {
       allocate_output(*call.out[i], call.device);
       parts_.push_back({call.in[i].data, call.out[i]->data(), call.spec(i).numel(), call.spec(i).dtype, nullptr});
     }
   }
-  DeviceParts(const OpCall& call, int n, Combine how) : DeviceParts(call, n) {
+  Parts(const OpCall& call, int n, Combine how) : Parts(call, n) {
     for (devices::DevicePart& part : parts_) {
       const int size = devices::packed_size(part.dtype, how);
       if (!size || !part.count) continue;
@@ -83,18 +83,18 @@ int divisor_of(const OpCall& call, const RankGroup& group) {
 
 void direct_all_reduce(const OpCall& call, DeviceCommunicator& comm) {
   const Combine how = combine_of(reduction_of(call.attrs));
-  const DeviceParts parts = prepared(call, [&] { return DeviceParts(call, call.n_in, how); });
+  const Parts parts = prepared(call, [&] { return Parts(call, call.n_in, how); });
   directly(call, comm,
            [&](RankGroup& group) { comm.all_reduce(parts.data(), parts.size(), how, divisor_of(call, group)); });
 }
 
 void direct_broadcast(const OpCall& call, DeviceCommunicator& comm) {
-  const DeviceParts parts = prepared(call, [&] { return DeviceParts(call, call.n_in); });
+  const Parts parts = prepared(call, [&] { return Parts(call, call.n_in); });
   directly(call, comm, [&](RankGroup&) { comm.broadcast(parts.data(), parts.size(), rank_of(call.attrs)); });
 }
 
 void direct_reduce(const OpCall& call, DeviceCommunicator& comm) {
-  const DeviceParts parts = prepared(call, [&] { return DeviceParts(call, call.n_in, Combine::sum); });
+  const Parts parts = prepared(call, [&] { return Parts(call, call.n_in, Combine::sum); });
   directly(call, comm, [&](RankGroup&) { comm.reduce(parts.data(), parts.size(), rank_of(call.attrs)); });
 }
 
@@ -111,7 +111,7 @@ void direct_all_gather(const OpCall& call, DeviceCommunicator& comm) {
 
 void direct_reduce_scatter(const OpCall& call, DeviceCommunicator& comm) {
   const Combine how = combine_of(reduction_of(call.attrs));
-  const DeviceParts parts = prepared(call, [&] { return DeviceParts(call, 1, how); });
+  const Parts parts = prepared(call, [&] { return Parts(call, 1, how); });
   directly(call, comm, /*rows_differ=*/call.n_in > 1, [&](RankGroup& group) {
     const std::vector<std::int64_t> counts = scattered_counts(call, group);
     comm.reduce_scatter(parts.data()[0], counts.data(), how, divisor_of(call, group));
@@ -119,7 +119,7 @@ void direct_reduce_scatter(const OpCall& call, DeviceCommunicator& comm) {
 }
 
 void direct_all_to_all(const OpCall& call, DeviceCommunicator& comm) {
-  const DeviceParts parts = prepared(call, [&] { return DeviceParts(call, 1); });
+  const Parts parts = prepared(call, [&] { return Parts(call, 1); });
   directly(call, comm, [&](RankGroup& group) {
     comm.all_to_all(parts.data()[0].in, parts.data()[0].out, call.spec(0).bytes() / group.size);
   });
