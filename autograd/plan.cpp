@@ -45,7 +45,7 @@ Ref<Plan> Plan::of(Program program) {
   return plan;
 }
 
-Ref<Plan> Plan::external(engine::Value code) {
+Ref<Plan> Plan::external(external::Value code) {
   Ref<Plan> plan = Ref<Plan>::adopt(new Plan);
   plan->code_ = std::move(code);
   return plan;

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <kassette/engine.h>
+#include <kassette/external_backend.h>
 
 #include "autograd/program.h"
 #include "autograd/shaped_plans.h"
@@ -47,8 +47,8 @@ class Plan {
   /// A plan that runs this program.
   static Ref<Plan> of(Program program);
   /// A function of an external backend: `code` is called with the list of feeds, and there are no instructions.
-  static Ref<Plan> external(engine::Value code);
-  const engine::Value& code() const { return code_; }
+  static Ref<Plan> external(external::Value code);
+  const external::Value& code() const { return code_; }
   const Program& program() const { return program_; }
   /// Releases the nodes in Program::owned_nodes: the placeholders of a body are not needed once its ops are
   /// instructions.
@@ -120,7 +120,7 @@ class Plan {
   void fill(Frame& f, std::span<const Tensor> args) const;
 
   Program program_;
-  engine::Value code_;
+  external::Value code_;
   /// The plan without deferred calls, and what it will be built from: Note [Nested functions].
   struct Nested {
     std::mutex mutex;

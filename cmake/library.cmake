@@ -39,7 +39,7 @@ foreach(target IN LISTS objects)
 endforeach()
 target_link_libraries(kassette_objects INTERFACE kassette_third_party)
 
-# Flags of a library of kernels.
+# Flags of the device library.
 function(kassette_cuda_options target)
   kassette_compile_options(${target})
   # -fmad=false: the same bits as the CPU, where contraction is off as well. 186: "pointless

@@ -101,10 +101,9 @@ void* exclusive_data(const Tensor& x) {
   if (!x.defined()) return nullptr;
   const Body& b = Access::body(x);
   if (!b.storage || b.node || b.device != cpu || b.storage->kind == Storage::kBorrowed) return nullptr;
-  std::byte* data = b.data();  // has an op that waits run: it holds the storage until then
   const bool alone = Access::impl(x)->count.load(std::memory_order_acquire) == 1 &&
                      b.storage->count.load(std::memory_order_acquire) == 1;
-  return alone ? data : nullptr;
+  return alone ? b.data() : nullptr;
 }
 
 }  // namespace kassette

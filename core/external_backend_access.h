@@ -1,9 +1,9 @@
-// core/external_backend_access.h - the library's access to engine::Call and engine::Value, the interface of external
-// backends.
+// core/external_backend_access.h - the library's access to external::Call and external::Value, the interface of
+// external backends.
 #pragma once
 #include <exception>
 
-#include <kassette/engine.h>
+#include <kassette/external_backend.h>
 
 #include "core/impl.h"
 
@@ -11,18 +11,19 @@ namespace kassette {
 
 /// Makes and opens the opaque objects that are passed to an external backend.
 struct ExternalBackendAccess {
-  using RunNative = engine::Value (*)(const void* call);
-  static engine::Call call(const char* name, const engine::Value* args, int n_args, RunNative run, const void* native) {
-    engine::Call c(name, args, n_args);
-    c.run_native_ = run;
-    c.native_ = native;
+  using RunBuiltIn = external::Value (*)(const void* call);
+  static external::Call call(const char* name, const external::Value* args, int n_args, RunBuiltIn run,
+                             const void* built_in) {
+    external::Call c(name, args, n_args);
+    c.run_built_in_ = run;
+    c.built_in_ = built_in;
     return c;
   }
   /// The code that a value holds; null if it holds something else.
-  static const engine::Code* code(const engine::Value& value);
+  static const external::Code* code(const external::Value& value);
   /// A call into a backend in progress. `passing` is an exception of the built-in backend, or of user code that the
   /// backend calls: if the backend lets it through, it is not reported as the backend's failure.
-  struct Frame {
+  struct ActiveCall {
     std::exception_ptr passing;
   };
   /// In a catch clause: records the current exception as one that passes through the backend.

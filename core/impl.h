@@ -257,7 +257,7 @@ struct Cell {
   std::atomic<std::uint64_t> draws{0};  // random source: number of draws so far
   std::uint64_t seed = 0;
   char* name = nullptr;
-  Ref<Extra> constraint;  // stored for optimizers, never applied by the engine
+  Ref<Extra> constraint;  // stored for optimizers, never applied here
   Ref<Extra> handle;      // foreign tensors: the external backend's tensor
 
   void lock() const {

@@ -1,4 +1,5 @@
-// devices/plugin.h - the interface between libkassette.so and the device library (libkassette_cuda.so).
+// devices/plugin.h - the interface between libkassette.so and the device library (libkassette_cuda.so), which is a
+// plugin: it exports its devices and kernels as one table, DevicePlugin.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -23,6 +23,7 @@
 namespace kassette {
 using namespace ops;
 namespace backend {
+using namespace detail;
 namespace {
 
 constexpr const char kFirst[] = "channels_first", kLast[] = "channels_last";
@@ -36,7 +37,7 @@ constinit std::atomic<const std::string*> backend_name{nullptr};
 constinit std::mutex uids_mutex;
 constinit std::map<std::string, std::int64_t>* uids = nullptr;
 
-bool is_channels_first(const std::string& text, const At& at, Name given) {
+bool names_channels_first(const std::string& text, const At& at, Name given) {
   if (text == kFirst) return true;
   if (text != kLast) fail<ValueError>(at, "is ", quoted(given), "; it must be \"channels_last\" or \"channels_first\"");
   return false;
@@ -131,23 +132,24 @@ Text image_data_format() {
 }
 void set_image_data_format(Name data_format) {
   ensure_loaded();
-  channels_first.store(is_channels_first(string_of(data_format), {"set_image_data_format", "data_format"}, data_format),
-                       std::memory_order_relaxed);
+  channels_first.store(
+      names_channels_first(string_of(data_format), {"set_image_data_format", "data_format"}, data_format),
+      std::memory_order_relaxed);
 }
-bool is_channels_first(const At& at, Name given) {
+bool detail::is_channels_first(const At& at, Name given) {
   if (!given.given()) {
     ensure_loaded();
     return channels_first.load(std::memory_order_relaxed);
   }
   std::string lower = string_of(given);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return is_channels_first(lower, at, given);
+  return names_channels_first(lower, at, given);
 }
 Text normalize_data_format(Name value) {
   return is_channels_first({"normalize_data_format", "value"}, value) ? Text(kFirst) : Text(kLast);
 }
 
-bool initialises_variables() { return !manual_initialization.load(std::memory_order_relaxed); }
+bool detail::initialises_variables() { return !manual_initialization.load(std::memory_order_relaxed); }
 void manual_variable_initialization(bool value) {
   KASSETTE_DISPATCH(manual_variable_initialization, value);
   manual_initialization.store(value, std::memory_order_relaxed);

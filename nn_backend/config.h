@@ -10,7 +10,7 @@ namespace backend {
 // The first use of any K function reads keras.json and KERAS_BACKEND and loads the backend that they name. That throws
 // ValueError if it cannot be loaded, and AssertionError for a bad value in the file.
 
-/// The name of the active backend, as it was configured. docs/engines.md lists the available backends.
+/// The name of the active backend, as it was configured. docs/backends.md lists the available backends.
 KASSETTE_API Text backend();
 /// Reads keras.json and the environment again and loads the backend, as Python's reload(K) does; for tests. Values that
 /// the program has set are lost.

@@ -14,6 +14,7 @@
 namespace kassette {
 using namespace ops;
 namespace backend {
+using namespace detail;
 namespace {
 
 ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name padding, Name data_format,

@@ -15,6 +15,7 @@
 namespace kassette {
 using namespace ops;
 namespace backend {
+using namespace detail;
 namespace {
 
 /// The concrete value of an operand as `dtype` (by default floatx), without history.

@@ -19,8 +19,8 @@ using namespace ops;
 /// Between backends a CtcDecoded is the list of its paths and then the scores.
 template <>
 struct ops::Unbox<backend::CtcDecoded> {
-  static backend::CtcDecoded from(const engine::Value& v) {
-    if (v.size() < 2) fail<TypeError>({"engine"}, "a list of tensors, the scores behind the paths, is expected");
+  static backend::CtcDecoded from(const external::Value& v) {
+    if (v.size() < 2) fail<TypeError>({"external"}, "a list of tensors, the scores behind the paths, is expected");
     backend::CtcDecoded d;
     for (std::int64_t i = 0; i + 1 < v.size(); ++i) d.decoded.push_back(v[i].as_tensor());
     d.log_prob = v[v.size() - 1].as_tensor();
@@ -30,7 +30,7 @@ struct ops::Unbox<backend::CtcDecoded> {
 
 namespace backend {
 
-engine::Value box(const CtcDecoded& d) {
+external::Value box(const CtcDecoded& d) {
   Tensors all = d.decoded;
   all.push_back(d.log_prob);
   return all;

@@ -304,7 +304,7 @@ NamedTensors load_shards(const std::string& file, const std::string& checkpoint,
 Tensor rows_of_parts(const char* name, const std::vector<NamedTensors>& parts, const RankGroup& group) {
   std::int64_t n = 0;
   for (const NamedTensors& part : parts) n += part[name].shape()[0];
-  const Rows mine = rows_of(n, group.rank, group.size);
+  const RowRange mine = rows_of(n, group.rank, group.size);
   Tensors pieces;
   std::int64_t first = 0;
   for (const NamedTensors& part : parts) {

@@ -15,6 +15,7 @@
 namespace kassette {
 using namespace ops;
 namespace backend {
+using namespace detail;
 namespace {
 
 bool is_number(const Operand& x) { return Access::kind(x) >= Scalar::kBool && Access::kind(x) <= Scalar::kFloat; }

@@ -11,6 +11,7 @@
 
 namespace kassette {
 namespace testing {
+using namespace detail;
 namespace {
 
 /// The cotangents of output number `k`: numbers in [0.5, 1.5) of splitmix64, so that errors of two elements or outputs,
@@ -46,8 +47,6 @@ Tensor weighted_sum(const Tensors& ys) {
 }  // namespace detail
 
 namespace {
-
-using detail::weighted_sum;
 
 double number(const Tensor& t) { return t.defined() ? backend::eval(t).item<double>() : 0; }
 Tensors variables(const Tensors& xs) {

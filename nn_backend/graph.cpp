@@ -45,25 +45,25 @@ struct FunctionAccess {
 
 namespace {
 
-/// One of our Functions as engine::Code: it takes the list of feeds and returns the list of outputs.
-engine::Value run_function(void* state, const engine::Value* args, int n_args) {
-  if (n_args != 1) fail<ValueError>({"engine"}, "a function takes one list of feeds, not ", n_args, " arguments");
+/// One of our Functions as external::Code: it takes the list of feeds and returns the list of outputs.
+external::Value run_function(void* state, const external::Value* args, int n_args) {
+  if (n_args != 1) fail<ValueError>({"external"}, "a function takes one list of feeds, not ", n_args, " arguments");
   return box((*static_cast<const Function*>(state))(args[0].as_tensors()));
 }
 void release_function(void* state) { delete static_cast<Function*>(state); }
 
 }  // namespace
 
-engine::Value box(const Function& f) {
+external::Value box(const Function& f) {
   const Plan* plan = FunctionAccess::plan(f);
   if (plan && !plan->code().is_none()) return plan->code();
-  return engine::Code{run_function, release_function, new Function(f)};
+  return external::Code{run_function, release_function, new Function(f)};
 }
 template <>
 struct ops::Unbox<Function> {
-  static Function from(const engine::Value& v) {
-    const engine::Code* code = ExternalBackendAccess::code(v);
-    if (!code) fail<TypeError>({"engine"}, "code is expected");
+  static Function from(const external::Value& v) {
+    const external::Code* code = ExternalBackendAccess::code(v);
+    if (!code) fail<TypeError>({"external"}, "code is expected");
     if (code->run == run_function) return *static_cast<const Function*>(code->state);
     return FunctionAccess::make(Plan::external(v));
   }
@@ -80,7 +80,7 @@ Function::~Function() { Ref<Plan>::drop(plan_); }
 Tensors Function::operator()(const Tensors& feeds) const {
   if (!plan_) fail<ValueError>({"function"}, "an empty Function (an uninitialised variable?)");
   if (!plan_->code().is_none()) return unbox<Tensors>("function", call_code("function", plan_->code(), {feeds}));
-  engine::Native ours;
+  external::BuiltInScope ours;
   Tensors args = plan_->check_feeds(feeds);
   bool symbolic = false;
   for (const Tensor& t : args)
@@ -241,14 +241,14 @@ std::atomic<int> frozen_phase{-1};
 }  // namespace
 
 /// A pair as a list of two, an op as it is.
-engine::Value box(const Updates& updates) {
-  std::vector<engine::Value> items;
+external::Value box(const Updates& updates) {
+  std::vector<external::Value> items;
   for (const Update* u = UpdateAccess::begin(updates); u != UpdateAccess::end(updates); ++u) {
-    engine::Value first = UpdateAccess::first(*u);
-    items.push_back(UpdateAccess::second(*u).defined() ? engine::Value::list({first, UpdateAccess::second(*u)})
+    external::Value first = UpdateAccess::first(*u);
+    items.push_back(UpdateAccess::second(*u).defined() ? external::Value::list({first, UpdateAccess::second(*u)})
                                                        : first);
   }
-  return engine::Value::list(items.data(), static_cast<int>(items.size()));
+  return external::Value::list(items.data(), static_cast<int>(items.size()));
 }
 
 Update::Update(const Tensor& op) : first_(op) {}
@@ -446,7 +446,7 @@ struct After {
 };
 /// The scope of an external backend: code to call at the end.
 struct AfterElsewhere final : After {
-  engine::Value end;
+  external::Value end;
   ~AfterElsewhere() override {
     if (end.is_none()) return;
     try {
@@ -457,14 +457,14 @@ struct AfterElsewhere final : After {
   }
 };
 /// One of our scopes for use by an external backend: code that ends it.
-engine::Value scope_as_code(const Tensors& updates) {
+external::Value scope_as_code(const Tensors& updates) {
   using Scope = std::unique_ptr<ControlDependencies>;
-  auto end = [](void* state, const engine::Value*, int) -> engine::Value {
+  auto end = [](void* state, const external::Value*, int) -> external::Value {
     static_cast<Scope*>(state)->reset();
     return None;
   };
-  return engine::Code{end, [](void* state) { delete static_cast<Scope*>(state); },
-                      new Scope(std::make_unique<ControlDependencies>(updates))};
+  return external::Code{end, [](void* state) { delete static_cast<Scope*>(state); },
+                        new Scope(std::make_unique<ControlDependencies>(updates))};
 }
 
 struct AfterList final : AfterUpdates, After {
@@ -510,7 +510,7 @@ ControlDependencies::~ControlDependencies() {
 
 // ---- name scopes ----------------------------------------------------------------------------------------------------
 
-std::string scoped_name(Name name) {
+std::string detail::scoped_name(Name name) {
   const char* prefix = context().name_scope;
   return text(prefix ? prefix : "", string_of(name));
 }

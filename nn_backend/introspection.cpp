@@ -14,6 +14,7 @@
 namespace kassette {
 using namespace ops;
 namespace backend {
+using namespace detail;
 namespace {
 
 /// The cell of a leaf, or null.

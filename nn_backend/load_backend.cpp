@@ -25,7 +25,7 @@ namespace {
 /// freed: they may be used while the program ends.
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, engine::Factory> factories;
+  std::map<std::string, external::Factory> factories;
   std::vector<std::unique_ptr<const ExternalBackend>> backends;
 };
 Registry& registry() {
@@ -33,7 +33,7 @@ Registry& registry() {
   return *r;
 }
 
-constexpr const char* kEntry = "kassette_engine";
+constexpr const char *kEntry = "kassette_external_backend", *kOldEntry = "kassette_engine";
 
 [[noreturn]] void fail_import(const std::string& name, const std::string& why) {
   fail<ValueError>({}, "Unable to import backend : ", printable(name), ": ", printable(why));
@@ -63,7 +63,7 @@ std::vector<Folder> search_path() {
   ssize_t n = ::readlink("/proc/self/exe", program, sizeof program);
   if (n > 0) folders.push_back({folder_of(std::string(program, n)), true});
   Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&backend::load_backend), &info) && info.dli_fname) {
+  if (dladdr(reinterpret_cast<void*>(&backend::detail::load_backend), &info) && info.dli_fname) {
     folders.push_back({folder_of(info.dli_fname), true});
     folders.push_back({folder_of(info.dli_fname) + "/kassette", true});
   }
@@ -72,7 +72,7 @@ std::vector<Folder> search_path() {
 
 /// Returns `file`. Throws if another user could have put it there or can change it.
 std::string trusted(const std::string& name, const std::string& file) {
-  const backend::Found found = backend::look_up(file, /*open=*/false);
+  const backend::detail::Found found = backend::detail::look_up(file, /*open=*/false);
   if (!found.distrust.empty()) fail_import(name, text(file, " is not loaded, because ", found.distrust));
   return file;
 }
@@ -98,20 +98,23 @@ std::string library_file(const std::string& name, const std::string& source) {
                          source, ", and KERAS_BACKEND=tensorflow overrides it)"));
 }
 
-engine::Factory library_factory(const std::string& name, const std::string& source, std::string& file) {
+external::Factory library_factory(const std::string& name, const std::string& source, std::string& file) {
   file = library_file(name, source);
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) {
     const char* error = dlerror();
     fail_import(name, error ? error : file + " does not load");
   }
-  auto factory = reinterpret_cast<engine::Factory>(dlsym(library, kEntry));
+  auto factory = reinterpret_cast<external::Factory>(dlsym(library, kEntry));
+  if (factory) return factory;
+  factory = reinterpret_cast<external::Factory>(dlsym(library, kOldEntry));
   if (!factory) fail_import(name, text(file, " has no function ", kEntry));
+  log_warning(text(file, ": ", kOldEntry, " is now ", kEntry, "; the old name goes with 0.3.0"));
   return factory;
 }
 
-const engine::Table& table_of(const std::string& name, engine::Factory factory, const std::string& file) {
-  const engine::Table* table = nullptr;
+const external::Table& table_of(const std::string& name, external::Factory factory, const std::string& file) {
+  const external::Table* table = nullptr;
   std::string threw;
   try {
     table = factory();
@@ -122,20 +125,20 @@ const engine::Table& table_of(const std::string& name, engine::Factory factory, 
   }
   if (!threw.empty()) fail_import(name, text(file, ": ", kEntry, " threw: ", threw.substr(0, threw.find('\n'))));
   if (!table) fail_import(name, text(file, ": ", kEntry, " returned nothing"));
-  if (table->abi != engine::kAbi)
-    fail_import(name, text(file, " is built for version ", table->abi, " of <kassette/engine.h>, this kassette has ",
-                           engine::kAbi, "; build it anew"));
+  if (table->abi != external::kAbi)
+    fail_import(name, text(file, " is built for version ", table->abi,
+                           " of <kassette/external_backend.h>, this kassette has ", external::kAbi, "; build it anew"));
   if (table->n_entries < 0 || (table->n_entries && !table->entries))
     fail_import(name, file + ": its table has no entries");
   return *table;
 }
 
 /// The functions of a table. Throws if a required one is missing.
-const ExternalBackend* accept(const std::string& name, const engine::Table& table, const std::string& file) {
+const ExternalBackend* accept(const std::string& name, const external::Table& table, const std::string& file) {
   auto backend = std::make_unique<ExternalBackend>();
   backend->name = name;
   for (int i = 0; i < table.n_entries; ++i) {
-    const engine::Entry& e = table.entries[i];
+    const external::Entry& e = table.entries[i];
     if (!e.name || !e.run) fail_import(name, text(file, ": entry ", i, " has no ", e.name ? "function" : "name"));
     if (std::string_view(e.name) == "*") backend->any = e.run;
     else backend->functions[e.name] = e.run;
@@ -170,7 +173,7 @@ bool is_ours(const std::string& name) {
     if (name == "theano" || name == "cntk")
       log_warning(
           text("backend '", name,
-               "' runs on the built-in engine, with TensorFlow's semantics; docs/engines.md lists the differences"));
+               "' runs on the built-in backend, with TensorFlow's semantics; docs/backends.md lists the differences"));
     return true;
   }
   return false;
@@ -178,18 +181,18 @@ bool is_ours(const std::string& name) {
 
 }  // namespace
 
-namespace backend {
+namespace backend::detail {
 
 const ExternalBackend* load_backend(const std::string& name, const std::string& source) {
   if (is_ours(name)) return nullptr;
-  engine::Factory factory = nullptr;
+  external::Factory factory = nullptr;
   {
     Registry& r = registry();
     std::lock_guard<std::mutex> lock(r.mutex);
     auto at = r.factories.find(name);
     if (at != r.factories.end()) factory = at->second;
   }
-  engine::Native ours;  // what the backend computes while it starts is ours
+  external::BuiltInScope ours;  // what the backend computes while it starts is ours
   std::string file = "registered by the program";
   if (!factory) factory = library_factory(name, source, file);
   const ExternalBackend* backend = accept(name, table_of(name, factory, file), file);
@@ -197,9 +200,9 @@ const ExternalBackend* load_backend(const std::string& name, const std::string& 
   return backend;
 }
 
-}  // namespace backend
+}  // namespace backend::detail
 
-namespace engine {
+namespace external {
 
 void register_backend(Name name, Factory factory) {
   std::string n = string_of(name);
@@ -216,9 +219,9 @@ Value call(Name name, std::initializer_list<Value> args) {
   load_configuration();
   const std::string function = string_of(name);
   if (!external_backend())
-    fail<NotImplementedError>({function.c_str()}, "the built-in engine has no functions other than those of K");
+    fail<NotImplementedError>({function.c_str()}, "the built-in backend has no functions other than those of K");
   return call_backend(function.c_str(), args.begin(), static_cast<int>(args.size()), nullptr, nullptr);
 }
 
-}  // namespace engine
+}  // namespace external
 }  // namespace kassette

@@ -18,15 +18,15 @@ using namespace ops;
 /// Between backends a NormalizedBatch is a list of its three members.
 template <>
 struct ops::Unbox<backend::NormalizedBatch> {
-  static backend::NormalizedBatch from(const engine::Value& v) {
-    if (v.size() != 3) fail<TypeError>({"engine"}, "a list of three tensors is expected");
+  static backend::NormalizedBatch from(const external::Value& v) {
+    if (v.size() != 3) fail<TypeError>({"external"}, "a list of three tensors is expected");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensor()};
   }
 };
 
 namespace backend {
 
-engine::Value box(const NormalizedBatch& b) { return Tensors{b.normalized, b.mean, b.variance}; }
+external::Value box(const NormalizedBatch& b) { return Tensors{b.normalized, b.mean, b.variance}; }
 
 namespace {
 

@@ -17,6 +17,7 @@
 namespace kassette {
 using namespace ops;
 namespace backend {
+using namespace detail;
 namespace {
 
 /// x padded by pairs of amounts for `axes` axes from axis `first` on; for one axis the amounts are a single pair.

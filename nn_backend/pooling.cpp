@@ -22,8 +22,9 @@
 namespace kassette {
 using namespace ops;
 namespace backend {
+using namespace detail;
 
-void numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to) {
+void detail::numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to) {
   if (given.whole_) fail<TypeError>({what, name}, "must be numbers, not a tensor");
   if (given.size_ != axes && given.size_ != 1)
     fail<ValueError>({what, name}, given.size_ < 0 ? "are None" : text("hold ", given.size_, " sizes"),
@@ -39,9 +40,9 @@ void numbers_for(const char* what, const char* name, const Dims& given, int axes
   }
 }
 
-std::string quoted(Name name) { return name.given() ? text('"', string_of(name), '"') : "None"; }
+std::string detail::quoted(Name name) { return name.given() ? text('"', string_of(name), '"') : "None"; }
 
-Padding padding_of(const char* what, Name padding, bool causal) {
+Padding detail::padding_of(const char* what, Name padding, bool causal) {
   const std::string name = string_of(padding);
   if (name == "valid") return Padding::valid;
   if (name == "same") return Padding::same;
@@ -50,7 +51,7 @@ Padding padding_of(const char* what, Name padding, bool causal) {
                    causal ? ", \"same\" or \"causal\"" : " or \"same\"");
 }
 
-const Tensor& dense(const char* what, const char* name, const Tensor& t) {
+const Tensor& detail::dense(const char* what, const char* name, const Tensor& t) {
   if (!t.defined()) fail_empty({what, name});
   refuse_sparse({what, name}, t);
   return t;

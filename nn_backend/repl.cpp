@@ -8,7 +8,7 @@
 #include <string>
 
 #include <kassette/distributed.h>
-#include <kassette/engine.h>
+#include <kassette/external_backend.h>
 #include <kassette/io.h>
 #include <kassette/testing.h>
 
@@ -113,7 +113,7 @@ void show(const backend::NormalizedBatch& value, std::ostream* inside) { put(val
 void show(const backend::CtcDecoded& value, std::ostream* inside) { put(value, inside); }
 void show(const backend::SparseParts& value, std::ostream* inside) { put(value, inside); }
 void show(const testing::Comparison& value, std::ostream* inside) { put(value, inside); }
-void show(const engine::Value& value, std::ostream* inside) { put(value, inside); }
+void show(const external::Value& value, std::ostream* inside) { put(value, inside); }
 void show(bool value, std::ostream* inside) { put(value, inside); }
 void show(char value, std::ostream* inside) { put(value, inside); }
 void show(signed char value, std::ostream* inside) { put(value, inside); }
@@ -222,5 +222,5 @@ KASSETTE_API std::string printValue(const kassette::backend::SparseParts* value)
 KASSETTE_API std::string printValue(const kassette::testing::Comparison* value) {
   return kassette::repl::text_of(*value);
 }
-KASSETTE_API std::string printValue(const kassette::engine::Value* value) { return kassette::repl::text_of(*value); }
+KASSETTE_API std::string printValue(const kassette::external::Value* value) { return kassette::repl::text_of(*value); }
 }  // namespace cling

@@ -22,8 +22,8 @@ class World;  // <kassette/distributed.h>
 namespace testing {
 struct Comparison;  // <kassette/testing.h>
 }
-namespace engine {
-class Value;  // <kassette/engine.h>
+namespace external {
+class Value;  // <kassette/external_backend.h>
 }
 
 /// The functions that a prompt calls to show the value of a line. They are compiled in the library, so that a prompt
@@ -59,7 +59,7 @@ KASSETTE_API void show(const backend::NormalizedBatch& value, std::ostream* insi
 KASSETTE_API void show(const backend::CtcDecoded& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const backend::SparseParts& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const testing::Comparison& value, std::ostream* inside = nullptr);
-KASSETTE_API void show(const engine::Value& value, std::ostream* inside = nullptr);
+KASSETTE_API void show(const external::Value& value, std::ostream* inside = nullptr);
 
 /// Numbers with as many digits as are needed to read them back, and text in quotes.
 KASSETTE_API void show(bool value, std::ostream* inside = nullptr);
@@ -240,7 +240,7 @@ KASSETTE_API std::string printValue(const kassette::backend::NormalizedBatch* va
 KASSETTE_API std::string printValue(const kassette::backend::CtcDecoded* value);
 KASSETTE_API std::string printValue(const kassette::backend::SparseParts* value);
 KASSETTE_API std::string printValue(const kassette::testing::Comparison* value);
-KASSETTE_API std::string printValue(const kassette::engine::Value* value);
+KASSETTE_API std::string printValue(const kassette::external::Value* value);
 }  // namespace cling
 namespace kassette {
 // For elements of std containers, cling looks here. The templates let cling::printValue win where both are seen.

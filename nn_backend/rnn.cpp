@@ -20,25 +20,25 @@ using namespace ops;
 /// Between backends a Step is a list of its output and its states, and an RnnResult a list of its three members.
 template <>
 struct ops::Unbox<backend::Step> {
-  static backend::Step from(const engine::Value& v) {
-    if (v.size() != 2) fail<TypeError>({"engine"}, "a step returns a list of its output and its states");
+  static backend::Step from(const external::Value& v) {
+    if (v.size() != 2) fail<TypeError>({"external"}, "a step returns a list of its output and its states");
     return {v[0].as_tensor(), v[1].as_tensors()};
   }
 };
 template <>
 struct ops::Unbox<backend::RnnResult> {
-  static backend::RnnResult from(const engine::Value& v) {
-    if (v.size() != 3) fail<TypeError>({"engine"}, "rnn gives a list of last_output, outputs and new_states");
+  static backend::RnnResult from(const external::Value& v) {
+    if (v.size() != 3) fail<TypeError>({"external"}, "rnn gives a list of last_output, outputs and new_states");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensors()};
   }
 };
 
 namespace backend {
 
-engine::Value box(const Step& s) { return engine::Value::list({s.output, s.states}); }
-engine::Value box(const RnnResult& r) { return engine::Value::list({r.last_output, r.outputs, r.new_states}); }
+external::Value box(const Step& s) { return external::Value::list({s.output, s.states}); }
+external::Value box(const RnnResult& r) { return external::Value::list({r.last_output, r.outputs, r.new_states}); }
 template <class R, class... A>
-engine::Value box(const ElementFn<R(A...)>& f) {
+external::Value box(const ElementFn<R(A...)>& f) {
   return ops::detail::box_code<ElementFn<R(A...)>, Tensors, A...>(f);
 }
 

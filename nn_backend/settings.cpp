@@ -21,8 +21,7 @@
 #include "core/text.h"
 #include "nn_backend/trust.h"
 
-namespace kassette {
-namespace backend {
+namespace kassette::backend::detail {
 namespace {
 
 using Json = nlohmann::json;
@@ -243,5 +242,4 @@ Settings read_settings() {
   return s;
 }
 
-}  // namespace backend
-}  // namespace kassette
+}  // namespace kassette::backend::detail

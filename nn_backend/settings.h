@@ -4,8 +4,7 @@
 
 #include <kassette/dtype.h>
 
-namespace kassette {
-namespace backend {
+namespace kassette::backend::detail {
 
 /// The settings of keras.json and KERAS_BACKEND, with defaults for those that are not set.
 struct Settings {
@@ -33,5 +32,4 @@ Settings read_settings();
 /// AssertionError for a bad value, TypeError if the text is not an object, ValueError if the backend is a path.
 void apply_settings(const std::string& text, const std::string& file, Settings& s);
 
-}  // namespace backend
-}  // namespace kassette
+}  // namespace kassette::backend::detail

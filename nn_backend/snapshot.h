@@ -3,8 +3,7 @@
 #include "ops/op.h"
 #include "ops/shaping.h"
 
-namespace kassette {
-namespace backend {
+namespace kassette::backend::detail {
 
 /// x, or, if it is a variable, its current value: the result of a K function is never a variable that a later update
 /// changes.
@@ -13,5 +12,4 @@ inline Tensor copy_if_variable(const Tensor& x) {
   return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable ? ops::identity(x) : x;
 }
 
-}  // namespace backend
-}  // namespace kassette
+}  // namespace kassette::backend::detail

@@ -18,15 +18,15 @@ using namespace ops;
 /// Between backends the parts are a list of three.
 template <>
 struct ops::Unbox<backend::SparseParts> {
-  static backend::SparseParts from(const engine::Value& v) {
-    if (v.size() != 3) fail<TypeError>({"engine"}, "a list of three tensors is expected");
+  static backend::SparseParts from(const external::Value& v) {
+    if (v.size() != 3) fail<TypeError>({"external"}, "a list of three tensors is expected");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensor()};
   }
 };
 
 namespace backend {
 
-engine::Value box(const SparseParts& parts) { return Tensors{parts.indices, parts.values, parts.dense_shape}; }
+external::Value box(const SparseParts& parts) { return Tensors{parts.indices, parts.values, parts.dense_shape}; }
 
 namespace {
 

@@ -68,12 +68,12 @@ struct Pairs {
   std::initializer_list<ValuePair> tuples;
   Tensors variables, values;
 };
-engine::Value box(const Pairs& pairs) {
-  std::vector<engine::Value> items;
-  for (const ValuePair& p : pairs.tuples) items.push_back(engine::Value::list({p.variable, ops::box(p.value)}));
+external::Value box(const Pairs& pairs) {
+  std::vector<external::Value> items;
+  for (const ValuePair& p : pairs.tuples) items.push_back(external::Value::list({p.variable, ops::box(p.value)}));
   for (std::int64_t i = 0; i < pairs.variables.size(); ++i)
-    items.push_back(engine::Value::list({pairs.variables[i], pairs.values[i]}));
-  return engine::Value::list(items.data(), static_cast<int>(items.size()));
+    items.push_back(external::Value::list({pairs.variables[i], pairs.values[i]}));
+  return external::Value::list(items.data(), static_cast<int>(items.size()));
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 namespace kassette {
 using namespace ops;
 namespace testing {
+using namespace detail;
 
 struct ArrayAccess {
   static const Tensor& tensor(const Array& a) { return a.tensor_; }
@@ -37,12 +38,12 @@ constexpr int kShown = 5;  // elements listed in a report
 
 }  // namespace
 
-std::string number_text(double v) {
+std::string detail::number_text(double v) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.10g", v);
   return buffer;
 }
-std::string place(const Shape& shape, std::int64_t at) {
+std::string detail::place(const Shape& shape, std::int64_t at) {
   std::string s;
   for (int i = shape.size() - 1; i >= 0; --i) {
     std::int64_t n = shape[i];
@@ -51,7 +52,7 @@ std::string place(const Shape& shape, std::int64_t at) {
   }
   return "(" + s + ")";
 }
-Comparison failed(std::string message, std::string more) {
+Comparison detail::failed(std::string message, std::string more) {
   Comparison c;
   c.ok = false;
   c.message = std::move(message);

@@ -20,8 +20,7 @@
 #include "core/printable.h"
 #include "core/text.h"
 
-namespace kassette {
-namespace backend {
+namespace kassette::backend::detail {
 namespace {
 
 /// A descriptor for a scope.
@@ -163,5 +162,4 @@ Found look_up(const std::string& path, bool open) {
 
 bool elevated() { return ::getauxval(AT_SECURE) != 0; }
 
-}  // namespace backend
-}  // namespace kassette
+}  // namespace kassette::backend::detail

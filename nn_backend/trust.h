@@ -2,8 +2,7 @@
 #pragma once
 #include <string>
 
-namespace kassette {
-namespace backend {
+namespace kassette::backend::detail {
 
 /// The result of look_up(): what is at a path, and whether another user could have put it there or can change it.
 struct Found {
@@ -26,5 +25,4 @@ Found look_up(const std::string& path, bool open);
 /// True if the program runs with more rights than the user who started it (setuid, setgid, capabilities).
 bool elevated();
 
-}  // namespace backend
-}  // namespace kassette
+}  // namespace kassette::backend::detail

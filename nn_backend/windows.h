@@ -7,8 +7,7 @@
 #include "core/text.h"
 #include "ops/window.h"
 
-namespace kassette {
-namespace backend {
+namespace kassette::backend::detail {
 
 /// Writes one number per axis to `to`; a single given number is used for all axes. Throws ValueError unless all are 1
 /// to INT32_MAX. `name`, the argument in messages, is plural.
@@ -23,5 +22,4 @@ ops::Padding padding_of(const char* what, Name padding, bool causal);
 /// Returns t. Throws if it is an empty or a sparse Tensor.
 const Tensor& dense(const char* what, const char* name, const Tensor& t);
 
-}  // namespace backend
-}  // namespace kassette
+}  // namespace kassette::backend::detail

@@ -54,7 +54,7 @@ void reduce_scatter_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.n_in > 1 ? call.spec(1) : call.spec(0));
   if (call.n_in > 1 || out->rank < 0 || out->dims[0] < 0) return;
   const RankGroup& group = group_of(call.attrs);
-  const Rows rows = rows_of(out->dims[0], group.rank, group.size);
+  const RowRange rows = rows_of(out->dims[0], group.rank, group.size);
   out->dims[0] = rows.end - rows.begin;
 }
 
@@ -86,7 +86,7 @@ Region shard_of(const OpCall& call, const TensorSpec& x) {
     r.count[i] = x.dims[i];
   }
   if (x.dims[0] < 0) return r;
-  const Rows rows = rows_of(x.dims[0], group.rank, group.size);
+  const RowRange rows = rows_of(x.dims[0], group.rank, group.size);
   r.start[0] = rows.begin;
   r.count[0] = r.out.dims[0] = rows.end - rows.begin;
   return r;
@@ -313,7 +313,7 @@ Tensor recv(const Tensor& like, int from, const RankGroup& group) {
   return apply1(recv_op, collective_attrs(0, group, Reduction::sum, from), {like});
 }
 
-Rows rows_of(std::int64_t n, int rank, int size) {
+RowRange rows_of(std::int64_t n, int rank, int size) {
   const std::int64_t each = n / size, more = n % size;
   const std::int64_t begin = rank * each + std::min<std::int64_t>(rank, more);
   return {begin, begin + each + (rank < more)};

@@ -28,10 +28,10 @@ Tensor send(const Tensor& x, int to, const RankGroup& group);
 Tensor recv(const Tensor& like, int from, const RankGroup& group);
 
 /// The rows [begin, end) of n that belong to a rank. The first ranks get one row more if n is not a multiple of `size`.
-struct Rows {
+struct RowRange {
   std::int64_t begin, end;
 };
-Rows rows_of(std::int64_t n, int rank, int size);
+RowRange rows_of(std::int64_t n, int rank, int size);
 
 extern const OpDef all_reduce_op, all_reduce_nonlinear_op, broadcast_op, reduce_op, all_gather_op, reduce_scatter_op,
     reduce_scatter_nonlinear_op, shard_op, unshard_like_op, all_to_all_op, send_op, recv_op;

@@ -76,7 +76,7 @@ std::vector<std::int64_t> scattered_counts(const OpCall& call, RankGroup& group)
     group.comm->all_gather(&out.dims[0], counts.data(), one.data());
   } else {
     for (int r = 0; r < group.size; ++r) {
-      const Rows rows = rows_of(in.dims[0], r, group.size);
+      const RowRange rows = rows_of(in.dims[0], r, group.size);
       counts[r] = rows.end - rows.begin;
     }
   }

@@ -97,7 +97,7 @@ __global__ void kernel_gradient_parts(Geometry g, Divider by_weights, Divider by
     const std::int64_t part = by_weights(o), weight = o - part * by_weights.by, row = g.by_out.channels(weight),
                        f = weight - row * g.c_out, tap = g.depthwise ? row : g.by_in.channels(row),
                        c = g.depthwise ? g.by_multiplier(f) : row - tap * g.c_in;
-    const std::int64_t first = by_parts(points * part) + Team::rank(), last = by_parts(points * (part + 1));
+    const std::int64_t first = by_parts(points * part) + Team::lane(), last = by_parts(points * (part + 1));
     Wide<T> sum = Wide<T>(0);
     Cursor cursor(g, tap, first);
     for (std::int64_t p = first; p < last; p += Team::kSize, cursor.advance(Team::kSize)) {
@@ -106,7 +106,7 @@ __global__ void kernel_gradient_parts(Geometry g, Divider by_weights, Divider by
         sum = sum + load(x + g.x_at(cursor.image(), at, c)) * load(dy + g.y_at(cursor.image(), cursor.result(), f));
     }
     sum = Team::fold(sum, Sum<Wide<T>>{});
-    if (Team::rank() == 0) store(to + o, sum);
+    if (Team::lane() == 0) store(to + o, sum);
   }
 }
 template <class T>
@@ -125,7 +125,7 @@ void kernel_gradient(const OpCall& call, const ConvShape& s) {
   const std::int64_t parts =
       std::clamp<std::int64_t>(kThreadsWanted / (n * Team::kSize), 1, ceil_div(points, kGrain * Team::kSize));
   CudaDevice& device = device_of(call.device);
-  const Scratch partial(device, parts > 1 ? parts * n * static_cast<std::int64_t>(sizeof(Wide<T>)) : 0);
+  const DeviceScratch partial(device, parts > 1 ? parts * n * static_cast<std::int64_t>(sizeof(Wide<T>)) : 0);
   auto sum = [&](auto* to) {
     launch(call.op.name, device, blocks_for(parts * n * Team::kSize),
            kernel_gradient_parts<Team, T, std::remove_pointer_t<decltype(to)>>, Geometry(s), Divider(n), Divider(parts),

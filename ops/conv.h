@@ -82,7 +82,7 @@ Tensor convolution_input_gradient(const Tensor& dy, const Tensor& w, const Tenso
 /// How convolution runs on devices. Only tests change these values.
 struct DeviceConvLimits {
   /// Which kernel computes a convolution.
-  enum Way : int { by_rule, direct, panels } way = by_rule;
+  enum Way : int { automatic, direct, panels } way = automatic;
   std::int64_t workspace = std::int64_t(64) << 20;  // bytes of temporary memory that a call may allocate
 };
 extern DeviceConvLimits device_conv_limits;

@@ -13,12 +13,13 @@ constinit ConvLimits conv_limits;
 namespace {
 
 template <class E>
-void copy_panel(const Line* line, const Weights& w, std::int64_t n, std::int64_t columns, std::int64_t width, E* to) {
+void copy_panel(const CorrelationAxis* axis, const Weights& w, std::int64_t n, std::int64_t columns, std::int64_t width,
+                E* to) {
   const E* data = reinterpret_cast<const E*>(w.data);
-  for (std::int64_t a = 0; a < line[0].taps; ++a)
-    for (std::int64_t b = 0; b < line[1].taps; ++b)
-      for (std::int64_t c = 0; c < line[2].taps; ++c, to += n * width) {
-        const E* tap = data + w.at(line, a, b, c);
+  for (std::int64_t a = 0; a < axis[0].taps; ++a)
+    for (std::int64_t b = 0; b < axis[1].taps; ++b)
+      for (std::int64_t c = 0; c < axis[2].taps; ++c, to += n * width) {
+        const E* tap = data + w.at(axis, a, b, c);
         if (columns < width) std::fill_n(to, n * width, E(0));
         if (w.out == 1) {
           for (std::int64_t k = 0; k < n; ++k) std::copy_n(tap + k * w.in, columns, to + k * width);
@@ -31,17 +32,17 @@ void copy_panel(const Line* line, const Weights& w, std::int64_t n, std::int64_t
 
 /// Packs the weights for dot products, in the order described at kDotColumns (conv_loops.h).
 template <class E>
-void copy_dots(const Line* line, const Weights& w, std::int64_t channels, std::int64_t columns, bool joined,
+void copy_dots(const CorrelationAxis* axis, const Weights& w, std::int64_t channels, std::int64_t columns, bool joined,
                std::int64_t vector, E* to) {
   const E* data = reinterpret_cast<const E*>(w.data);
-  const std::int64_t taps = joined ? line[2].taps : 1, chunk = columns * vector,
+  const std::int64_t taps = joined ? axis[2].taps : 1, chunk = columns * vector,
                      stretch = ceil_div(taps * channels, vector) * chunk;
-  for (std::int64_t a = 0; a < line[0].taps; ++a)
-    for (std::int64_t b = 0; b < line[1].taps; ++b)
-      for (std::int64_t first = 0; first < line[2].taps; first += taps, to += stretch) {
+  for (std::int64_t a = 0; a < axis[0].taps; ++a)
+    for (std::int64_t b = 0; b < axis[1].taps; ++b)
+      for (std::int64_t first = 0; first < axis[2].taps; first += taps, to += stretch) {
         std::fill_n(to, stretch, E(0));
         for (std::int64_t c = 0; c < taps; ++c) {
-          const E* tap = data + w.at(line, a, b, first + c);
+          const E* tap = data + w.at(axis, a, b, first + c);
           for (std::int64_t k = 0; k < channels; ++k)
             for (std::int64_t j = 0, i = c * channels + k; j < columns; ++j)
               to[i / vector * chunk + j * vector + i % vector] = tap[k * w.in + j * w.out];
@@ -69,15 +70,16 @@ bool dot_products(std::int64_t columns, std::int64_t products, std::int64_t run,
 }  // namespace
 
 template <class T>
-void pack_panel(const Line* line, const Weights& w, std::int64_t n, std::int64_t columns, std::int64_t width, T* to) {
-  as_wide(w.dtype, line[0].taps * line[1].taps * line[2].taps * n * width, to,
-          [&](auto* raw) { copy_panel(line, w, n, columns, width, raw); });
+void pack_panel(const CorrelationAxis* axis, const Weights& w, std::int64_t n, std::int64_t columns, std::int64_t width,
+                T* to) {
+  as_wide(w.dtype, axis[0].taps * axis[1].taps * axis[2].taps * n * width, to,
+          [&](auto* raw) { copy_panel(axis, w, n, columns, width, raw); });
 }
 
-void join_axes(Line* line, Images& x, Images& y, std::int64_t& images) {
+void join_axes(CorrelationAxis* axis, Images& x, Images& y, std::int64_t& images) {
   for (int d = 0; d < 3; ++d)
-    if (line[d].taps != 1 || line[d].step != 1 || line[d].start != 0 || line[d].out_step != 1 ||
-        line[d].results != x.size[d] || x.size[d] != y.size[d])
+    if (axis[d].taps != 1 || axis[d].step != 1 || axis[d].start != 0 || axis[d].out_step != 1 ||
+        axis[d].results != x.size[d] || x.size[d] != y.size[d])
       return;
   if (!x.channels_last() || !y.channels_last()) return;
   const std::int64_t n = images * x.size[0] * x.size[1] * x.size[2];
@@ -85,7 +87,7 @@ void join_axes(Line* line, Images& x, Images& y, std::int64_t& images) {
     t->size[0] = t->size[1] = 1;
     t->size[2] = n;
   }
-  for (int d = 0; d < 3; ++d) line[d].results = x.size[d];
+  for (int d = 0; d < 3; ++d) axis[d].results = x.size[d];
   images = 1;
 }
 
@@ -96,10 +98,10 @@ namespace {
 template <class T>
 class Correlation {
  public:
-  Correlation(const Line* along, const Images& x, const Images& y, std::int64_t images, const Weights& w,
+  Correlation(const CorrelationAxis* along, const Images& x, const Images& y, std::int64_t images, const Weights& w,
               const Finish<T>& finish)
-      : line_{along[0], along[1], along[2]}, x_(x), y_(y), w_(w), finish_(finish) {
-    join_axes(line_, x_, y_, images);
+      : axis_{along[0], along[1], along[2]}, x_(x), y_(y), w_(w), finish_(finish) {
+    join_axes(axis_, x_, y_, images);
     choose_loop();
     panels_ = ceil_div(y_.channels, width_);
     panel_size_ = dots_ ? products_ / run_ * round_up(run_, loop_.columns / 2) * width_ : products_ * width_;
@@ -107,7 +109,7 @@ class Correlation {
     const bool direct = Results<T>::direct(y_);
     most_columns_ = direct ? y_.channels : std::min(y_.channels, 16 * width_);  // in a buffer for results
     largest_ = largest_of(blocks_);
-    tiles_ = cut(largest_.line, images, largest_.channels * kItem, direct ? 0 : most_columns_ * kItem, rows_,
+    tiles_ = cut(largest_.axis, images, largest_.channels * kItem, direct ? 0 : most_columns_ * kItem, rows_,
                  conv_limits.tiles);
   }
 
@@ -121,7 +123,7 @@ class Correlation {
     packed_ = packed.get();
     if (dots_)
       as_wide(w_.dtype, panel_size_, packed_,
-              [&](auto* raw) { copy_dots(line_, w_, x_.channels, y_.channels, neighbours_, loop_.columns / 2, raw); });
+              [&](auto* raw) { copy_dots(axis_, w_, x_.channels, y_.channels, neighbours_, loop_.columns / 2, raw); });
     for (std::int64_t first = 0; first < panels_; first += at_once) {
       const std::int64_t n = std::min(at_once, panels_ - first);
       if (packed_before_ && !dots_) pack_panels(first, n);
@@ -142,23 +144,23 @@ class Correlation {
   /// Chooses the loop for a tile, and the blocks: so small that the weights of one panel stay in a cache.
   void choose_loop() {
     const std::int64_t c_in = x_.channels, c_out = y_.channels;
-    products_ = line_[0].taps * line_[1].taps * line_[2].taps * c_in;
+    products_ = axis_[0].taps * axis_[1].taps * axis_[2].taps * c_in;
     // True if the taps of a row are contiguous wherever a tile reads them; they are not if x is a view of some of an
     // image's channels.
-    neighbours_ = line_[2].tap_step == 1 && (!x_.channels_last() || x_.stride[2] == c_in);
-    run_ = neighbours_ ? line_[2].taps * c_in : c_in;
+    neighbours_ = axis_[2].tap_step == 1 && (!x_.channels_last() || x_.stride[2] == c_in);
+    run_ = neighbours_ ? axis_[2].taps * c_in : c_in;
     const double most_elements = static_cast<double>(conv_limits.slab_bytes / kItem);
     dots_ = dot_products(c_out, products_, run_, loop_.columns / 2, kItem) &&
-            blocks_of(line_, c_in, products_, most_elements).size() == 1;
+            blocks_of(axis_, c_in, products_, most_elements).size() == 1;
     tile_ = dots_ ? loop_.dot_products : loop_.tile;
     width_ = dots_ ? c_out : loop_.columns;
     rows_ = dots_ ? loop_.dots / c_out : loop_.rows;
-    blocks_ = blocks_of(line_, c_in, dots_ ? products_ : conv_limits.panel_bytes / (width_ * kItem), most_elements);
+    blocks_ = blocks_of(axis_, c_in, dots_ ? products_ : conv_limits.panel_bytes / (width_ * kItem), most_elements);
   }
 
   void pack(const Block& block, std::int64_t panel, T* to) const {
     const std::int64_t column = panel * width_;
-    pack_panel(block.line, w_.from(block.channel * w_.in + column * w_.out), block.channels,
+    pack_panel(block.axis, w_.from(block.channel * w_.in + column * w_.out), block.channels,
                std::min(width_, y_.channels - column), width_, to);
   }
   /// Where the weights of a block begin, in the panel at this position among the packed ones.
@@ -200,9 +202,9 @@ class Correlation {
   }
 
   void run_part(const Part& part, Slab<T>& slab, Results<T>& results, T* own) const {
-    results.begin(output_box(line_, part.image, part.first, part.n, part.column, part.columns));
+    results.begin(output_box(axis_, part.image, part.first, part.n, part.column, part.columns));
     for (const Block& block : blocks_) {
-      slab.read(input_box(block.line, part.image, part.first, part.n, block.channel, block.channels));
+      slab.read(input_box(block.axis, part.image, part.first, part.n, block.channel, block.channels));
       add_block(part, block, slab, results, own);
     }
     results.end();
@@ -211,9 +213,9 @@ class Correlation {
   /// Adds the products of a block to the results; after the last block, the bias too.
   void add_block(const Part& part, const Block& block, const Slab<T>& slab, const Results<T>& results, T* own) const {
     const std::int64_t* stride = slab.stride();
-    const Stretches window(block.line, stride, block.channels, neighbours_ && stride[2] == block.channels);
+    const Stretches window(block.axis, stride, block.channels, neighbours_ && stride[2] == block.channels);
     ConvTile<T> t{.a = nullptr,
-                  .a_step = line_[2].step * stride[2],
+                  .a_step = axis_[2].step * stride[2],
                   .offsets = window.offsets.data(),
                   .runs = window.count(),
                   .run = window.length,
@@ -236,7 +238,7 @@ class Correlation {
         for (std::int64_t b = 0; b < part.n[1]; ++b)
           for (std::int64_t piece = 0; piece < pieces; ++piece) {
             const std::int64_t p = part.n[2] * piece / pieces, pixels = part.n[2] * (piece + 1) / pieces - p;
-            t.a = slab.data() + a * line_[0].step * stride[0] + b * line_[1].step * stride[1] + p * t.a_step;
+            t.a = slab.data() + a * axis_[0].step * stride[0] + b * axis_[1].step * stride[1] + p * t.a_step;
             t.out = results.row(a, b) + p * t.out_step + at;
             tile_(t, pixels);
           }
@@ -244,7 +246,7 @@ class Correlation {
   }
 
   const ConvLoops<T>& loop_ = loops<T>();
-  Line line_[3];
+  CorrelationAxis axis_[3];
   Images x_, y_;
   const Weights w_;
   const Finish<T> finish_;
@@ -263,14 +265,15 @@ class Correlation {
 }  // namespace
 
 template <class T>
-void correlate(const Line* along, Images x, Images y, std::int64_t images, const Weights& w, const Finish<T>& finish) {
+void correlate(const CorrelationAxis* along, Images x, Images y, std::int64_t images, const Weights& w,
+               const Finish<T>& finish) {
   Correlation<T>(along, x, y, images, w, finish).run();
 }
 
-template void correlate(const Line*, Images, Images, std::int64_t, const Weights&, const Finish<float>&);
-template void correlate(const Line*, Images, Images, std::int64_t, const Weights&, const Finish<double>&);
-template void pack_panel(const Line*, const Weights&, std::int64_t, std::int64_t, std::int64_t, float*);
-template void pack_panel(const Line*, const Weights&, std::int64_t, std::int64_t, std::int64_t, double*);
+template void correlate(const CorrelationAxis*, Images, Images, std::int64_t, const Weights&, const Finish<float>&);
+template void correlate(const CorrelationAxis*, Images, Images, std::int64_t, const Weights&, const Finish<double>&);
+template void pack_panel(const CorrelationAxis*, const Weights&, std::int64_t, std::int64_t, std::int64_t, float*);
+template void pack_panel(const CorrelationAxis*, const Weights&, std::int64_t, std::int64_t, std::int64_t, double*);
 
 namespace {
 
@@ -298,11 +301,11 @@ void forward(const OpCall& call, const Finish<T>& finish = {}) {
   const ConvShape s(call.attrs, call.spec(0), call.spec(1), y);
   const Images x = images_of(s, call.in[0].data, y.dtype, /*input=*/true),
                to = images_of(s, y.data(), y.dtype, /*input=*/false);
-  Line line[3];
-  for (int d = 0; d < 3; ++d) line[d] = forward_line(s.window[d], s.in[d], s.out[d]);
+  CorrelationAxis axis[3];
+  for (int d = 0; d < 3; ++d) axis[d] = forward_axis(s.window[d], s.in[d], s.out[d]);
   const Weights w = weights_of(s, call.in[1].data, y.dtype, s.c_out, 1);
-  if (s.depthwise) correlate_depthwise<T>(line, x, to, s.batch, w, s.c_out / s.c_in, /*sums=*/false);
-  else correlate<T>(line, x, to, s.batch, w, finish);
+  if (s.depthwise) correlate_depthwise<T>(axis, x, to, s.batch, w, s.c_out / s.c_in, /*sums=*/false);
+  else correlate<T>(axis, x, to, s.batch, w, finish);
 }
 
 template <class T>
@@ -319,12 +322,12 @@ void input_gradient(const OpCall& call) {
   for (std::int64_t a = 0; a < std::min(window[0].stride, s.in[0]); ++a)
     for (std::int64_t b = 0; b < std::min(window[1].stride, s.in[1]); ++b)
       for (std::int64_t c = 0; c < std::min(window[2].stride, s.in[2]); ++c) {
-        const Line line[3] = {backward_line(window[0], s.in[0], a), backward_line(window[1], s.in[1], b),
-                              backward_line(window[2], s.in[2], c)};
-        if (line[0].taps * line[1].taps * line[2].taps == 0 || line[0].results * line[1].results * line[2].results == 0)
+        const CorrelationAxis axis[3] = {backward_axis(window[0], s.in[0], a), backward_axis(window[1], s.in[1], b),
+                                         backward_axis(window[2], s.in[2], c)};
+        if (axis[0].taps * axis[1].taps * axis[2].taps == 0 || axis[0].results * axis[1].results * axis[2].results == 0)
           continue;
-        if (s.depthwise) correlate_depthwise<T>(line, dy, to, s.batch, w, s.c_out / s.c_in, /*sums=*/true);
-        else correlate<T>(line, dy, to, s.batch, w);
+        if (s.depthwise) correlate_depthwise<T>(axis, dy, to, s.batch, w, s.c_out / s.c_in, /*sums=*/true);
+        else correlate<T>(axis, dy, to, s.batch, w);
       }
 }
 
@@ -335,10 +338,10 @@ void kernel_gradient_of(const OpCall& call) {
   const Images x = images_of(s, call.in[0].data, dw.dtype, /*input=*/true),
                dy = images_of(s, call.in[1].data, dw.dtype, /*input=*/false);
   const Weights to = weights_of(s, dw.data(), dw.dtype, s.c_out, 1);
-  Line line[3];
-  for (int d = 0; d < 3; ++d) line[d] = forward_line(s.window[d], s.in[d], s.out[d]);
-  if (s.depthwise) kernel_gradient_depthwise<T>(line, x, dy, s.batch, s.c_out / s.c_in, to);
-  else kernel_gradient<T>(line, x, dy, s.batch, to);
+  CorrelationAxis axis[3];
+  for (int d = 0; d < 3; ++d) axis[d] = forward_axis(s.window[d], s.in[d], s.out[d]);
+  if (s.depthwise) kernel_gradient_depthwise<T>(axis, x, dy, s.batch, s.c_out / s.c_in, to);
+  else kernel_gradient<T>(axis, x, dy, s.batch, to);
 }
 
 /// True if there is nothing to sum, so that the result is empty or, set here, zeros.

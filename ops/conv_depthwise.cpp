@@ -13,8 +13,8 @@ template <class T>
 class DepthwiseParts {
  public:
   /// Each of c channels is read `repeat` times, from x in place or, if `copied`, from a slab.
-  DepthwiseParts(const Line* line, std::int64_t c, std::int64_t repeat, bool copied)
-      : line_(line), copied_(copied), taps_(line[0].taps * line[1].taps * line[2].taps) {
+  DepthwiseParts(const CorrelationAxis* axis, std::int64_t c, std::int64_t repeat, bool copied)
+      : axis_(axis), copied_(copied), taps_(axis[0].taps * axis[1].taps * axis[2].taps) {
     const std::int64_t vector = loops<T>().columns / 2;
     at_once_ = std::clamp(kSlab / (repeat * (copied ? taps_ : 1)), std::min(c, ceil_div(vector, repeat)), c);
   }
@@ -23,7 +23,7 @@ class DepthwiseParts {
   std::int64_t at_once() const { return at_once_; }
   /// Blocks of at most `most` taps, for `channels` channels that are computed together.
   std::vector<Block> blocks(std::int64_t channels, std::int64_t most) const {
-    return blocks_of(line_, 1, std::clamp<std::int64_t>(most, 1, kMostTaps),
+    return blocks_of(axis_, 1, std::clamp<std::int64_t>(most, 1, kMostTaps),
                      copied_ ? static_cast<double>(kSlab) / static_cast<double>(channels) : HUGE_VAL);
   }
   /// The tiles in which `blocks` are computed. If x is read in place, a tile needs no memory for the elements between
@@ -31,15 +31,15 @@ class DepthwiseParts {
   Tiling tiles(const std::vector<Block>& blocks, std::int64_t images, std::int64_t channels,
                std::int64_t least_columns) const {
     Block largest = largest_of(blocks);
-    for (Line& l : largest.line)
+    for (CorrelationAxis& l : largest.axis)
       if (!copied_) l.tap_step = 1;
-    return cut(largest.line, images, channels * kItem, 0, least_columns, conv_limits.tiles);
+    return cut(largest.axis, images, channels * kItem, 0, least_columns, conv_limits.tiles);
   }
 
  private:
   static constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
   const std::int64_t kSlab = conv_limits.slab_bytes / kItem;
-  const Line* line_;
+  const CorrelationAxis* axis_;
   bool copied_;
   std::int64_t taps_, at_once_;
 };
@@ -57,7 +57,7 @@ void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const I
   const Tiling tiles = parts.tiles(blocks, images, channels, 4);
   const std::int64_t points = tiles.size[0] * tiles.size[1] * tiles.size[2];
   Scratch<T> packed(before ? parts.taps() * channels : 0);
-  auto pack = [&](const Block& block, T* to) { pack_panel(block.line, w, 1, channels, channels, to); };
+  auto pack = [&](const Block& block, T* to) { pack_panel(block.axis, w, 1, channels, channels, to); };
   for (const Block& block : blocks)
     if (before) pack(block, packed.get() + block.before * channels);
   devices::parallel_for(
@@ -71,12 +71,12 @@ void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const I
         for (std::int64_t i = begin; i < end; ++i) {
           std::int64_t first[3], n[3];
           const std::int64_t image = tiles.place(i, first, n);
-          results.begin(output_box(blocks[0].line, image, first, n, 0, y.channels));
+          results.begin(output_box(blocks[0].axis, image, first, n, 0, y.channels));
           for (const Block& block : blocks) {
             const bool add = block.before > 0;
             if (!before) pack(block, own.get());
             const T* weights = before ? packed.get() + block.before * channels : own.get();
-            const DepthwiseTile<T> from(slab, block.line, x, image, first, n, channels);
+            const DepthwiseTile<T> from(slab, block.axis, x, image, first, n, channels);
             from.each_run(
                 n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
                   T* row = results.row(a, b) + run.first * results.step();
@@ -122,8 +122,8 @@ void sum_channels(const DepthwiseParts<T>& parts, const std::vector<Block>& bloc
       for (std::int64_t tile = tiles.count() * part / n_parts; tile < tiles.count() * (part + 1) / n_parts; ++tile) {
         std::int64_t first[3], n[3];
         const std::int64_t image = tiles.place(tile, first, n);
-        slopes.read(output_box(block.line, image, first, n, 0, channels));
-        const DepthwiseTile<T> from(slab, block.line, x, image, first, n, channels);
+        slopes.read(output_box(block.axis, image, first, n, 0, channels));
+        const DepthwiseTile<T> from(slab, block.axis, x, image, first, n, channels);
         const std::int64_t* of_dy = slopes.stride();
         from.each_run(
             n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
@@ -147,18 +147,18 @@ void sum_channels(const DepthwiseParts<T>& parts, const std::vector<Block>& bloc
 }  // namespace
 
 template <class T>
-void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights& w,
-                         std::int64_t repeat, bool sums) {
+void correlate_depthwise(const CorrelationAxis* axis, const Images& x, const Images& y, std::int64_t images,
+                         const Weights& w, std::int64_t repeat, bool sums) {
   const std::int64_t c = sums ? y.channels : x.channels;
   auto side = [&](const Images& of, bool wide, std::int64_t first, std::int64_t n) {
     return wide ? of.part(first * repeat, n * repeat) : of.part(first, n);
   };
   if (repeat > conv_limits.repeated) {  // each channel is convolved on its own
     for (std::int64_t i = 0; i < c; ++i)
-      correlate<T>(line, side(x, sums, i, 1), side(y, !sums, i, 1), images, w.from(i * repeat));
+      correlate<T>(axis, side(x, sums, i, 1), side(y, !sums, i, 1), images, w.from(i * repeat));
     return;
   }
-  const DepthwiseParts<T> parts(line, c, repeat, !Slab<T>(x, sums ? 1 : repeat, 1).direct());
+  const DepthwiseParts<T> parts(axis, c, repeat, !Slab<T>(x, sums ? 1 : repeat, 1).direct());
   for (std::int64_t first = 0; first < c; first += parts.at_once()) {
     const std::int64_t n = std::min(parts.at_once(), c - first);
     correlate_channels(parts, side(x, sums, first, n), side(y, !sums, first, n), images, w.from(first * repeat), repeat,
@@ -167,15 +167,15 @@ void correlate_depthwise(const Line* line, const Images& x, const Images& y, std
 }
 
 template <class T>
-void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images,
+void kernel_gradient_depthwise(const CorrelationAxis* axis, const Images& x, const Images& dy, std::int64_t images,
                                std::int64_t repeat, const Weights& to) {
   const std::int64_t c = x.channels;
   if (repeat > conv_limits.repeated) {
     for (std::int64_t i = 0; i < c; ++i)
-      kernel_gradient<T>(line, x.part(i, 1), dy.part(i * repeat, repeat), images, to.from(i * repeat));
+      kernel_gradient<T>(axis, x.part(i, 1), dy.part(i * repeat, repeat), images, to.from(i * repeat));
     return;
   }
-  const DepthwiseParts<T> parts(line, c, repeat, !Slab<T>(x, repeat, 1).direct());
+  const DepthwiseParts<T> parts(axis, c, repeat, !Slab<T>(x, repeat, 1).direct());
   const std::int64_t most = conv_limits.partial_bytes / static_cast<std::int64_t>(sizeof(T));
   for (std::int64_t first = 0; first < c; first += parts.at_once()) {
     const std::int64_t n = std::min(parts.at_once(), c - first), channels = n * repeat;
@@ -190,13 +190,13 @@ void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& 
   }
 }
 
-template void correlate_depthwise<float>(const Line*, const Images&, const Images&, std::int64_t, const Weights&,
-                                         std::int64_t, bool);
-template void correlate_depthwise<double>(const Line*, const Images&, const Images&, std::int64_t, const Weights&,
-                                          std::int64_t, bool);
-template void kernel_gradient_depthwise<float>(const Line*, const Images&, const Images&, std::int64_t, std::int64_t,
-                                               const Weights&);
-template void kernel_gradient_depthwise<double>(const Line*, const Images&, const Images&, std::int64_t, std::int64_t,
-                                                const Weights&);
+template void correlate_depthwise<float>(const CorrelationAxis*, const Images&, const Images&, std::int64_t,
+                                         const Weights&, std::int64_t, bool);
+template void correlate_depthwise<double>(const CorrelationAxis*, const Images&, const Images&, std::int64_t,
+                                          const Weights&, std::int64_t, bool);
+template void kernel_gradient_depthwise<float>(const CorrelationAxis*, const Images&, const Images&, std::int64_t,
+                                               std::int64_t, const Weights&);
+template void kernel_gradient_depthwise<double>(const CorrelationAxis*, const Images&, const Images&, std::int64_t,
+                                                std::int64_t, const Weights&);
 
 }  // namespace kassette::ops

@@ -47,10 +47,10 @@ struct Images {
   }
 };
 
-struct Lines {
-  Line of[3];
+struct CorrelationAxes {
+  CorrelationAxis of[3];
   Divider by_results[3];
-  Lines(const Line& a, const Line& b, const Line& c)
+  CorrelationAxes(const CorrelationAxis& a, const CorrelationAxis& b, const CorrelationAxis& c)
       : of{a, b, c}, by_results{Divider(a.results), Divider(b.results), Divider(c.results)} {}
   KASSETTE_FN std::int64_t taps() const { return of[0].taps * of[1].taps * of[2].taps; }
   KASSETTE_FN std::int64_t results() const { return of[0].results * of[1].results * of[2].results; }
@@ -95,9 +95,10 @@ void with_width(const Images& x, const void* other, int item, F f) {
 /// Gathers a panel. A thread gathers one channel of one point, so that neighbouring threads read and write neighbouring
 /// elements.
 template <class E>
-__global__ void gather_panel(Lines lines, Images x, Part part, Divider by_points, Divider by_channels, E* panel) {
-  const Line* line = lines.of;
-  const std::int64_t n = part.images * part.points * x.channels, taps = lines.taps(),
+__global__ void gather_panel(CorrelationAxes axes, Images x, Part part, Divider by_points, Divider by_channels,
+                             E* panel) {
+  const CorrelationAxis* axis = axes.of;
+  const std::int64_t n = part.images * part.points * x.channels, taps = axes.taps(),
                      step = x.channels_first ? 1 : x.channels,
                      tap_step = x.channels_first ? x.channels * part.points : x.channels;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
@@ -107,48 +108,48 @@ __global__ void gather_panel(Lines lines, Images x, Part part, Divider by_points
                                       : (p.image * part.points + p.point) * taps * x.channels + p.channel);
     std::int64_t low[3], point = part.point + p.point;
     for (int d = 2; d >= 0; --d) {
-      const std::int64_t rest = lines.by_results[d](point);
-      low[d] = line[d].low(point - rest * line[d].results);
+      const std::int64_t rest = axes.by_results[d](point);
+      low[d] = axis[d].low(point - rest * axis[d].results);
       point = rest;
     }
-    for (std::int64_t a = 0, i = low[0]; a < line[0].taps; ++a, i += line[0].tap_step)
-      for (std::int64_t b = 0, j = low[1]; b < line[1].taps; ++b, j += line[1].tap_step) {
+    for (std::int64_t a = 0, i = low[0]; a < axis[0].taps; ++a, i += axis[0].tap_step)
+      for (std::int64_t b = 0, j = low[1]; b < axis[1].taps; ++b, j += axis[1].tap_step) {
         const bool inside = i >= 0 && i < x.size[0] && j >= 0 && j < x.size[1];
         const std::int64_t row = (i * x.size[1] + j) * x.size[2];
-        for (std::int64_t c = 0, k = low[2]; c < line[2].taps; ++c, k += line[2].tap_step, to += tap_step)
+        for (std::int64_t c = 0, k = low[2]; c < axis[2].taps; ++c, k += axis[2].tap_step, to += tap_step)
           *to = inside && k >= 0 && k < x.size[2] ? from[(row + k) * step] : E{};
       }
   }
 }
 
-/// Copies a kernel, (taps, input channels, output channels), to (input channels from `first` on, taps of the lines,
+/// Copies a kernel, (taps, input channels, output channels), to (input channels from `first` on, taps of the axes,
 /// output channels).
 template <class E>
-__global__ void pack_kernel(Lines lines, std::int64_t sizes1, std::int64_t sizes2, std::int64_t c_in,
+__global__ void pack_kernel(CorrelationAxes axes, std::int64_t sizes1, std::int64_t sizes2, std::int64_t c_in,
                             std::int64_t c_out, std::int64_t first, std::int64_t count, const E* w, E* packed) {
-  const Line* line = lines.of;
-  const std::int64_t taps = lines.taps(), n = count * taps * c_out;
+  const CorrelationAxis* axis = axes.of;
+  const std::int64_t taps = axes.taps(), n = count * taps * c_out;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
     const std::int64_t f = t % c_out, tap = t / c_out % taps, c = first + t / c_out / taps;
-    const std::int64_t a = tap / line[2].taps / line[1].taps, b = tap / line[2].taps % line[1].taps,
-                       d = tap % line[2].taps;
-    const std::int64_t from = (line[0].weight(a) * sizes1 + line[1].weight(b)) * sizes2 + line[2].weight(d);
+    const std::int64_t a = tap / axis[2].taps / axis[1].taps, b = tap / axis[2].taps % axis[1].taps,
+                       d = tap % axis[2].taps;
+    const std::int64_t from = (axis[0].weight(a) * sizes1 + axis[1].weight(b)) * sizes2 + axis[2].weight(d);
     packed[t] = w[(from * c_in + c) * c_out + f];
   }
 }
 
 /// Copies the results of a part, `count` channels from `first` on, to their places in y.
 template <class E>
-__global__ void put_results(Lines lines, Images y, Part part, Divider by_points, std::int64_t first,
+__global__ void put_results(CorrelationAxes axes, Images y, Part part, Divider by_points, std::int64_t first,
                             Divider by_channels, const E* results) {
-  const Line* line = lines.of;
+  const CorrelationAxis* axis = axes.of;
   const std::int64_t n = part.images * part.points * by_channels.by;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
     const PixelIndex p(t, by_points, by_channels, y.channels_first);
     std::int64_t at = 0, scale = 1, point = part.point + p.point;
     for (int d = 2; d >= 0; --d) {
-      const std::int64_t rest = lines.by_results[d](point);
-      at += (line[d].out_start + (point - rest * line[d].results) * line[d].out_step) * scale;
+      const std::int64_t rest = axes.by_results[d](point);
+      at += (axis[d].out_start + (point - rest * axis[d].results) * axis[d].out_step) * scale;
       scale *= y.size[d];
       point = rest;
     }
@@ -168,11 +169,12 @@ __global__ void narrow_sums(std::int64_t rows, std::int64_t columns, const float
 class Panels {
  public:
   /// most_rows: a limit on the rows of a part; rows() may be less, as a panel has to fit the workspace.
-  Panels(const OpCall& call, CudaDevice& device, const Lines& lines, const Images& x, int item, std::int64_t most_rows)
-      : name_(call.op.name), device_(device), lines_(lines), x_(x), item_(item), columns_(lines.taps() * x.channels),
-        direct_(lines.one_to_one(x)) {
+  Panels(const OpCall& call, CudaDevice& device, const CorrelationAxes& axes, const Images& x, int item,
+         std::int64_t most_rows)
+      : name_(call.op.name), device_(device), axes_(axes), x_(x), item_(item), columns_(axes.taps() * x.channels),
+        direct_(axes.one_to_one(x)) {
     if (!direct_) most_rows = std::min(most_rows, panel_bytes() / (columns_ * item));
-    rows_ = std::min(most_rows, x.batch * lines.results());
+    rows_ = std::min(most_rows, x.batch * axes.results());
     if (!direct_) memory_.emplace(device, rows_ * columns_ * item);
   }
   std::int64_t rows() const { return rows_; }
@@ -184,7 +186,7 @@ class Panels {
       using E = std::remove_pointer_t<decltype(p)>;
       Images x = x_;
       x.channels /= lanes;
-      launch(name_, device_, blocks_for(part.rows() * x.channels), gather_panel<E>, lines_, x, part,
+      launch(name_, device_, blocks_for(part.rows() * x.channels), gather_panel<E>, axes_, x, part,
              Divider(part.points), Divider(x.channels), static_cast<E*>(memory_->get()));
     });
     return static_cast<const std::byte*>(memory_->get());
@@ -192,18 +194,18 @@ class Panels {
   /// The leading dimension of the matrix that of() returns: elements from row to row or, if channels are first, from
   /// column to column.
   std::int64_t step(const Part& part) const {
-    return !x_.channels_first ? columns_ : direct_ ? lines_.results() : part.points;
+    return !x_.channels_first ? columns_ : direct_ ? axes_.results() : part.points;
   }
 
  private:
   const char* name_;
   CudaDevice& device_;
-  Lines lines_;
+  CorrelationAxes axes_;
   Images x_;
   int item_;
   std::int64_t columns_, rows_;
   bool direct_;
-  std::optional<Scratch> memory_;
+  std::optional<DeviceScratch> memory_;
 };
 
 /// The right matrix, (products of a result) x (results' channels), or its transpose.
@@ -215,16 +217,16 @@ struct Right {
 
 /// y = correlation of x; right(first, count) gives columns of the right matrix, at most `block` at a time.
 template <class F>
-void correlate(const OpCall& call, CudaDevice& device, const Lines& lines, const Images& x, const Images& y,
+void correlate(const OpCall& call, CudaDevice& device, const CorrelationAxes& axes, const Images& x, const Images& y,
                std::int64_t block, F right) {
   const int item = call.out[0]->dtype.size();
-  const bool apart = lines.apart();
-  const Panels panels(call, device, lines, x, item, apart ? other_bytes() / (block * item) : x.batch * lines.results());
-  const Scratch results(device, apart ? panels.rows() * block * item : 0);
+  const bool apart = axes.apart();
+  const Panels panels(call, device, axes, x, item, apart ? other_bytes() / (block * item) : x.batch * axes.results());
+  const DeviceScratch results(device, apart ? panels.rows() * block * item : 0);
   for (std::int64_t first = 0; first < y.channels; first += block) {
     const std::int64_t count = std::min(block, y.channels - first);
     const Right w = right(first, count);
-    each_part(x.batch, lines.results(), panels.rows(), [&](const Part& part) {
+    each_part(x.batch, axes.results(), panels.rows(), [&](const Part& part) {
       const std::byte* panel = panels.of(part);
       std::byte* out =
           apart ? static_cast<std::byte*>(results.get()) : y.data + y.at(part.image, part.point, first) * item;
@@ -257,36 +259,36 @@ void correlate(const OpCall& call, CudaDevice& device, const Lines& lines, const
       if (!apart) return;
       for_size(item, [&](auto* null) {
         using E = std::remove_pointer_t<decltype(null)>;
-        launch(call.op.name, device, blocks_for(part.rows() * count), put_results<E>, lines, y, part,
+        launch(call.op.name, device, blocks_for(part.rows() * count), put_results<E>, axes, y, part,
                Divider(part.points), first, Divider(count), static_cast<const E*>(results.get()));
       });
     });
   }
 }
 
-Lines forward_lines(const ConvShape& s) {
-  auto line = [&](int d) { return forward_line(s.window[d], s.in[d], s.out[d]); };
-  return Lines(line(0), line(1), line(2));
+CorrelationAxes forward_axes(const ConvShape& s) {
+  auto axis = [&](int d) { return forward_axis(s.window[d], s.in[d], s.out[d]); };
+  return CorrelationAxes(axis(0), axis(1), axis(2));
 }
 
 /// Computes the results of the input gradient with one remainder modulo the strides.
-void correlate_back(const OpCall& call, CudaDevice& device, const ConvShape& s, const Lines& lines) {
+void correlate_back(const OpCall& call, CudaDevice& device, const ConvShape& s, const CorrelationAxes& axes) {
   const int item = call.out[0]->dtype.size();
-  const std::int64_t sums = lines.taps() * s.c_out;
+  const std::int64_t sums = axes.taps() * s.c_out;
   const Images dy(s, call.in[0].data, /*input=*/false), dx(s, call.out[0]->data(), /*input=*/true);
   // A kernel of a single tap is the right matrix without a copy. Several are packed, since the product needs the input
   // channels first.
-  const bool packs = lines.taps() > 1;
+  const bool packs = axes.taps() > 1;
   const std::int64_t block = packs ? std::min(s.c_in, other_bytes() / (sums * item)) : s.c_in;
-  const Scratch packed(device, packs ? block * sums * item : 0);
-  const Line* line = lines.of;
+  const DeviceScratch packed(device, packs ? block * sums * item : 0);
+  const CorrelationAxis* axis = axes.of;
   const std::int64_t tap =
-      (line[0].weight(0) * s.window[1].size + line[1].weight(0)) * s.window[2].size + line[2].weight(0);
-  correlate(call, device, lines, dy, dx, block, [&](std::int64_t first, std::int64_t count) {
+      (axis[0].weight(0) * s.window[1].size + axis[1].weight(0)) * s.window[2].size + axis[2].weight(0);
+  correlate(call, device, axes, dy, dx, block, [&](std::int64_t first, std::int64_t count) {
     if (!packs) return Right{call.in[1].data + (tap * s.c_in + first) * s.c_out * item, true, s.c_out};
     for_size(item, [&](auto* null) {
       using E = std::remove_pointer_t<decltype(null)>;
-      launch(call.op.name, device, blocks_for(count * sums), pack_kernel<E>, lines, s.window[1].size, s.window[2].size,
+      launch(call.op.name, device, blocks_for(count * sums), pack_kernel<E>, axes, s.window[1].size, s.window[2].size,
              s.c_in, s.c_out, first, count, call.in[1].as<E>(), static_cast<E*>(packed.get()));
     });
     return Right{static_cast<const std::byte*>(packed.get()), true, sums};
@@ -298,14 +300,14 @@ void correlate_back(const OpCall& call, CudaDevice& device, const ConvShape& s, 
 bool by_panels(const ConvShape& s, std::int64_t sums, std::int64_t columns) {
   // A row of a panel, a column of a packed kernel and a column of wide sums have to fit the workspace.
   if (s.depthwise || std::max(sums, columns) * static_cast<std::int64_t>(sizeof(double)) > other_bytes()) return false;
-  if (limits().way != DeviceConvLimits::by_rule) return limits().way == DeviceConvLimits::panels;
+  if (limits().way != DeviceConvLimits::automatic) return limits().way == DeviceConvLimits::panels;
   // Gathering costs a write and a read for each element of a panel, and saves as many reads as there are columns.
   return sums >= 16 && columns >= 8;
 }
 
 void convolve_by_panels(const OpCall& call, const ConvShape& s) {
   const Body& y = *call.out[0];
-  correlate(call, device_of(call.device), forward_lines(s), Images(s, call.in[0].data, /*input=*/true),
+  correlate(call, device_of(call.device), forward_axes(s), Images(s, call.in[0].data, /*input=*/true),
             Images(s, y.data(), /*input=*/false), s.c_out, [&](std::int64_t, std::int64_t) {
               return Right{call.in[1].data, false, s.c_out};
             });
@@ -320,9 +322,9 @@ void input_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   for (std::int64_t a = 0; a < w[0].stride; ++a)
     for (std::int64_t b = 0; b < w[1].stride; ++b)
       for (std::int64_t c = 0; c < w[2].stride; ++c) {
-        const Lines lines(backward_line(w[0], s.in[0], a), backward_line(w[1], s.in[1], b),
-                          backward_line(w[2], s.in[2], c));
-        if (lines.taps() > 0 && lines.results() > 0) correlate_back(call, device, s, lines);
+        const CorrelationAxes axes(backward_axis(w[0], s.in[0], a), backward_axis(w[1], s.in[1], b),
+                                   backward_axis(w[2], s.in[2], c));
+        if (axes.taps() > 0 && axes.results() > 0) correlate_back(call, device, s, axes);
       }
 }
 
@@ -331,14 +333,14 @@ void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   const int item = dw.dtype.size();
   CudaDevice& device = device_of(call.device);
   const Images x(s, call.in[0].data, /*input=*/true), dy(s, call.in[1].data, /*input=*/false);
-  const Lines lines = forward_lines(s);
-  const Panels panels(call, device, lines, x, item, s.batch * s.out_size());
+  const CorrelationAxes axes = forward_axes(s);
+  const Panels panels(call, device, axes, x, item, s.batch * s.out_size());
   // Sums over panels are kept in float32 if the dtype is a half type.
   const bool wide = item == 2;
   const DType sums_dtype = wide ? float32 : dw.dtype;
   const std::int64_t sums = panels.columns(),
                      block = wide ? std::min(s.c_out, other_bytes() / (sums * sums_dtype.size())) : s.c_out;
-  const Scratch wide_sums(device, wide ? sums * block * sums_dtype.size() : 0);
+  const DeviceScratch wide_sums(device, wide ? sums * block * sums_dtype.size() : 0);
   for (std::int64_t first = 0; first < s.c_out; first += block) {
     const std::int64_t count = std::min(block, s.c_out - first), step = wide ? count : s.c_out;
     std::byte* out = wide ? static_cast<std::byte*>(wide_sums.get()) : dw.data() + first * item;

@@ -52,11 +52,11 @@ class KernelSums {
     const T* from = buffer_.get();
     const bool rows_joined = columns == to_.in;
     const std::int64_t rows = rows_joined ? 1 : block.channels, n = rows_joined ? block.channels * columns : columns;
-    for (std::int64_t a = 0; a < block.line[0].taps; ++a)
-      for (std::int64_t b = 0; b < block.line[1].taps; ++b)
-        for (std::int64_t c = 0; c < block.line[2].taps; ++c)
+    for (std::int64_t a = 0; a < block.axis[0].taps; ++a)
+      for (std::int64_t b = 0; b < block.axis[1].taps; ++b)
+        for (std::int64_t c = 0; c < block.axis[2].taps; ++c)
           for (std::int64_t row = 0; row < rows; ++row, from += n)
-            cast_elements(to_.from(to_.at(block.line, a, b, c) + (block.channel + row) * to_.in + column).data,
+            cast_elements(to_.from(to_.at(block.axis, a, b, c) + (block.channel + row) * to_.in + column).data,
                           to_.dtype, from, sizeof(T) == 4 ? float32 : float64, n);
   }
 

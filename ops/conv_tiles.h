@@ -35,8 +35,8 @@ struct Weights {
   DType dtype;
   std::int64_t tap[3], in, out;
   /// The index of the element at which the weights of tap (a, b, c) of a correlation begin.
-  std::int64_t at(const Line* line, std::int64_t a, std::int64_t b, std::int64_t c) const {
-    return line[0].weight(a) * tap[0] + line[1].weight(b) * tap[1] + line[2].weight(c) * tap[2];
+  std::int64_t at(const CorrelationAxis* axis, std::int64_t a, std::int64_t b, std::int64_t c) const {
+    return axis[0].weight(a) * tap[0] + axis[1].weight(b) * tap[1] + axis[2].weight(c) * tap[2];
   }
   /// The view that begins at an element.
   Weights from(std::int64_t element) const {
@@ -45,33 +45,34 @@ struct Weights {
     return some;
   }
 };
-/// Packs weights as T: for each tap of `line` and each of n channels that are summed over, a row of `columns` weights
+/// Packs weights as T: for each tap of `axis` and each of n channels that are summed over, a row of `columns` weights
 /// (one per channel of the results), filled up with zeros to `width`.
 template <class T>
-void pack_panel(const Line* line, const Weights& w, std::int64_t n, std::int64_t columns, std::int64_t width, T* to);
+void pack_panel(const CorrelationAxis* axis, const Weights& w, std::int64_t n, std::int64_t columns, std::int64_t width,
+                T* to);
 
-/// A part of the sum of a result: a range of taps of each axis, given as lines, and a range of channels.
+/// A part of the sum of a result: a range of taps of each axis, and a range of channels.
 struct Block {
-  Line line[3];
+  CorrelationAxis axis[3];
   std::int64_t channel, channels;
   std::int64_t before;  // the number of products per result in earlier blocks
 
-  std::int64_t products() const { return line[0].taps * line[1].taps * line[2].taps * channels; }
+  std::int64_t products() const { return axis[0].taps * axis[1].taps * axis[2].taps * channels; }
 };
 /// Divides the sum of a result into blocks of at most `most` products: first the channels, down to 8, then the taps.
 /// Also divides the widest axis of the taps as long as they are so far apart that a block would read a box of more than
 /// `most_elements` elements for one result.
-inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::int64_t most,
+inline std::vector<Block> blocks_of(const CorrelationAxis* axis, std::int64_t c_in, std::int64_t most,
                                     double most_elements = HUGE_VAL) {
   const std::int64_t least = std::min<std::int64_t>(c_in, 8);
   std::int64_t parts[3] = {1, 1, 1};
-  auto taps_of = [&](int d) { return ceil_div(line[d].taps, parts[d]); };
+  auto taps_of = [&](int d) { return ceil_div(axis[d].taps, parts[d]); };
   auto taps = [&] { return taps_of(0) * taps_of(1) * taps_of(2); };
-  auto divide = [&](int d) { parts[d] = std::min(line[d].taps, 2 * parts[d]); };
+  auto divide = [&](int d) { parts[d] = std::min(axis[d].taps, 2 * parts[d]); };
   for (int d = 0; d < 3; ++d)
-    while (taps() * least > most && parts[d] < line[d].taps) divide(d);
+    while (taps() * least > most && parts[d] < axis[d].taps) divide(d);
   auto channels = [&] { return std::clamp(most / taps(), least, c_in); };
-  auto reach = [&](int d) { return (taps_of(d) - 1) * line[d].tap_step; };
+  auto reach = [&](int d) { return (taps_of(d) - 1) * axis[d].tap_step; };
   auto elements = [&] {  // a double, since the product may overflow an integer
     double n = static_cast<double>(channels());
     for (int d = 0; d < 3; ++d) n *= static_cast<double>(reach(d) + 1);
@@ -88,12 +89,12 @@ inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::in
   std::int64_t before = 0;
   for (std::int64_t i = 0; i < n_blocks; ++i) {
     const std::int64_t c = i % channel_parts;
-    Block b{.line = {line[0], line[1], line[2]}, .channel = c_in * c / channel_parts, .channels = 0, .before = before};
+    Block b{.axis = {axis[0], axis[1], axis[2]}, .channel = c_in * c / channel_parts, .channels = 0, .before = before};
     b.channels = c_in * (c + 1) / channel_parts - b.channel;
     for (std::int64_t d = 2, rest = i / channel_parts; d >= 0; rest /= parts[d], --d) {
-      Line& l = b.line[d];
-      const std::int64_t part = rest % parts[d], first = line[d].taps * part / parts[d];
-      l.taps = line[d].taps * (part + 1) / parts[d] - first;
+      CorrelationAxis& l = b.axis[d];
+      const std::int64_t part = rest % parts[d], first = axis[d].taps * part / parts[d];
+      l.taps = axis[d].taps * (part + 1) / parts[d] - first;
       l.start += first * l.tap_step;
       l.weight_start += first * l.weight_step;
     }
@@ -108,7 +109,7 @@ inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::in
 inline Block largest_of(const std::vector<Block>& blocks) {
   Block largest = blocks[0];
   for (const Block& b : blocks) {
-    for (int d = 0; d < 3; ++d) largest.line[d].taps = std::max(largest.line[d].taps, b.line[d].taps);
+    for (int d = 0; d < 3; ++d) largest.axis[d].taps = std::max(largest.axis[d].taps, b.axis[d].taps);
     largest.channels = std::max(largest.channels, b.channels);
   }
   return largest;
@@ -136,14 +137,14 @@ struct Tiling {
 /// Chooses the tiles: the input of each, of `bytes` per point, fits conv_limits.slab_bytes, and its results, of
 /// `result_bytes` per point, twice that. Aims for at least `enough` tiles. A tile is narrower than `least_columns` only
 /// if it would not fit twice the slab otherwise.
-inline Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std::int64_t result_bytes,
+inline Tiling cut(const CorrelationAxis* axis, std::int64_t images, std::int64_t bytes, std::int64_t result_bytes,
                   std::int64_t least_columns, std::int64_t enough) {
-  Tiling t{.results = {line[0].results, line[1].results, line[2].results},
-           .size = {1, 1, line[2].results},
+  Tiling t{.results = {axis[0].results, axis[1].results, axis[2].results},
+           .size = {1, 1, axis[2].results},
            .number = {},
            .images = images};
   auto fits_in = [&](std::int64_t room) {
-    return line[0].span(1) * line[1].span(t.size[1]) * line[2].span(t.size[2]) * bytes <= room &&
+    return axis[0].span(1) * axis[1].span(t.size[1]) * axis[2].span(t.size[2]) * bytes <= room &&
            t.size[1] * t.size[2] * result_bytes <= 2 * room;
   };
   auto fits = [&] { return fits_in(conv_limits.slab_bytes); };
@@ -172,14 +173,14 @@ struct Stretches {
   std::vector<std::int64_t> offsets;
   std::int64_t length;
 
-  Stretches(const Line* line, const std::int64_t* stride, std::int64_t channels, bool joined)
-      : length(joined ? line[2].taps * channels : channels) {
-    offsets.reserve(line[0].taps * line[1].taps * (joined ? 1 : line[2].taps));
-    for (std::int64_t a = 0; a < line[0].taps; ++a)
-      for (std::int64_t b = 0; b < line[1].taps; ++b)
-        for (std::int64_t c = 0; c < (joined ? 1 : line[2].taps); ++c)
-          offsets.push_back(a * line[0].tap_step * stride[0] + b * line[1].tap_step * stride[1] +
-                            c * line[2].tap_step * stride[2]);
+  Stretches(const CorrelationAxis* axis, const std::int64_t* stride, std::int64_t channels, bool joined)
+      : length(joined ? axis[2].taps * channels : channels) {
+    offsets.reserve(axis[0].taps * axis[1].taps * (joined ? 1 : axis[2].taps));
+    for (std::int64_t a = 0; a < axis[0].taps; ++a)
+      for (std::int64_t b = 0; b < axis[1].taps; ++b)
+        for (std::int64_t c = 0; c < (joined ? 1 : axis[2].taps); ++c)
+          offsets.push_back(a * axis[0].tap_step * stride[0] + b * axis[1].tap_step * stride[1] +
+                            c * axis[2].tap_step * stride[2]);
   }
   std::int64_t count() const { return static_cast<std::int64_t>(offsets.size()); }
 };
@@ -197,15 +198,16 @@ class WindowWalk {
  public:
   /// The input has `size` points, `stride` elements apart; the weights of neighbouring taps of axis d are
   /// weight_step[d] apart.
-  WindowWalk(const Line* line, const std::int64_t* size, const std::int64_t* stride, const std::int64_t* weight_step)
-      : line_(line), size_(size), stride_(stride), weight_step_(weight_step) {}
+  WindowWalk(const CorrelationAxis* axis, const std::int64_t* size, const std::int64_t* stride,
+             const std::int64_t* weight_step)
+      : axis_(axis), size_(size), stride_(stride), weight_step_(weight_step) {}
 
   /// Calls f(run) for each run of the results [first, first + n) of line (a, b).
   template <class F>
   void line(std::int64_t a, std::int64_t b, std::int64_t first, std::int64_t n, F&& f) {
-    const std::int64_t low[2] = {line_[0].low(a), line_[1].low(b)};
-    Range taps[3] = {inside(0, low[0]), inside(1, low[1]), {0, line_[2].taps}};
-    const Line& l = line_[2];
+    const std::int64_t low[2] = {axis_[0].low(a), axis_[1].low(b)};
+    Range taps[3] = {inside(0, low[0]), inside(1, low[1]), {0, axis_[2].taps}};
+    const CorrelationAxis& l = axis_[2];
     const std::int64_t end = first + n, room = size_[2] - 1 - l.start - (l.taps - 1) * l.tap_step;
     const std::int64_t whole = std::clamp(l.start < 0 ? ceil_div(-l.start, l.step) : 0, first, end);
     const std::int64_t whole_end = std::clamp(room < 0 ? 0 : room / l.step + 1, whole, end);
@@ -232,7 +234,7 @@ class WindowWalk {
   };
   /// The taps that lie inside the input, of a window that begins at element `low` of axis d.
   Range inside(int d, std::int64_t low) const {
-    const Line& l = line_[d];
+    const CorrelationAxis& l = axis_[d];
     const std::int64_t begin = low < 0 ? std::min(l.taps, ceil_div(-low, l.tap_step)) : 0,
                        end = low < size_[d] ? (size_[d] - 1 - low) / l.tap_step + 1 : 0;
     return {begin, std::clamp(end, begin, l.taps)};
@@ -245,12 +247,12 @@ class WindowWalk {
     for (std::int64_t a = taps[0].begin; a < taps[0].end; ++a)
       for (std::int64_t b = taps[1].begin; b < taps[1].end; ++b)
         for (std::int64_t c = taps[2].begin; c < taps[2].end; ++c) {
-          at_.push_back(a * line_[0].tap_step * stride_[0] + b * line_[1].tap_step * stride_[1] +
-                        c * line_[2].tap_step * stride_[2]);
+          at_.push_back(a * axis_[0].tap_step * stride_[0] + b * axis_[1].tap_step * stride_[1] +
+                        c * axis_[2].tap_step * stride_[2]);
           weight_.push_back(a * weight_step_[0] + b * weight_step_[1] + c * weight_step_[2]);
         }
   }
-  const Line* line_;
+  const CorrelationAxis* axis_;
   const std::int64_t *size_, *stride_, *weight_step_;
   Range listed_[3] = {};
   std::vector<std::int64_t> at_, weight_;
@@ -338,21 +340,21 @@ class Results {
 
 /// The box of an image that the results [first, first + n) of each axis read; output_box() returns the box that they
 /// are written to.
-inline Box input_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n,
+inline Box input_box(const CorrelationAxis* axis, std::int64_t image, const std::int64_t* first, const std::int64_t* n,
                      std::int64_t channel, std::int64_t channels) {
   Box box{.image = image, .low = {}, .count = {}, .channel = channel, .channels = channels};
   for (int d = 0; d < 3; ++d) {
-    box.low[d] = line[d].low(first[d]);
-    box.count[d] = line[d].span(n[d]);
+    box.low[d] = axis[d].low(first[d]);
+    box.count[d] = axis[d].span(n[d]);
   }
   return box;
 }
-inline Box output_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n,
+inline Box output_box(const CorrelationAxis* axis, std::int64_t image, const std::int64_t* first, const std::int64_t* n,
                       std::int64_t channel, std::int64_t channels) {
   Box box{.image = image, .low = {}, .count = {n[0], n[1], n[2]}, .channel = channel, .channels = channels};
   for (int d = 0; d < 3; ++d) {
-    box.low[d] = line[d].out_start + first[d] * line[d].out_step;
-    box.step[d] = line[d].out_step;
+    box.low[d] = axis[d].out_start + first[d] * axis[d].out_step;
+    box.step[d] = axis[d].out_step;
   }
   return box;
 }
@@ -364,16 +366,16 @@ class DepthwiseTile {
  public:
   /// For the results [first, first + n) of each axis. There are `channels` weights for each tap, with the taps in
   /// row-major order.
-  DepthwiseTile(Slab<T>& slab, const Line* line, const Images& x, std::int64_t image, const std::int64_t* first,
-                const std::int64_t* n, std::int64_t channels)
-      : weight_step_{line[1].taps * line[2].taps * channels, line[2].taps * channels, channels},
-        walk_(line_, size_, stride_, weight_step_) {
-    const Box box = input_box(line, image, first, n, 0, x.channels);
+  DepthwiseTile(Slab<T>& slab, const CorrelationAxis* axis, const Images& x, std::int64_t image,
+                const std::int64_t* first, const std::int64_t* n, std::int64_t channels)
+      : weight_step_{axis[1].taps * axis[2].taps * channels, axis[2].taps * channels, channels},
+        walk_(axis_, size_, stride_, weight_step_) {
+    const Box box = input_box(axis, image, first, n, 0, x.channels);
     const bool direct = slab.direct();
     if (!direct) slab.read(box);
     for (int d = 0; d < 3; ++d) {
-      line_[d] = line[d];
-      line_[d].start = direct ? box.low[d] : 0;  // results are counted from the first one of the tile
+      axis_[d] = axis[d];
+      axis_[d].start = direct ? box.low[d] : 0;  // results are counted from the first one of the tile
       size_[d] = direct ? x.size[d] : box.count[d];
       stride_[d] = direct ? x.stride[d] : slab.stride()[d];
     }
@@ -387,11 +389,11 @@ class DepthwiseTile {
     for (std::int64_t a = 0; a < n[0]; ++a)
       for (std::int64_t b = 0; b < n[1]; ++b)
         walk_.line(a, b, 0, n[2],
-                   [&](const WindowRun& run) { f(a, b, data_ + run.origin, line_[2].step * stride_[2], run); });
+                   [&](const WindowRun& run) { f(a, b, data_ + run.origin, axis_[2].step * stride_[2], run); });
   }
 
  private:
-  Line line_[3];
+  CorrelationAxis axis_[3];
   std::int64_t size_[3], stride_[3], weight_step_[3];
   mutable WindowWalk walk_;
   const T* data_;
@@ -399,7 +401,7 @@ class DepthwiseTile {
 
 /// If the windows have one tap, with step 1 and no padding, and channels are last, merges images and spatial axes into
 /// one long row of pixels.
-void join_axes(Line* line, Images& x, Images& y, std::int64_t& images);
+void join_axes(CorrelationAxis* axis, Images& x, Images& y, std::int64_t& images);
 
 /// Operations that are applied to each result before it is written.
 template <class T>
@@ -409,19 +411,20 @@ struct Finish {
 };
 /// Sets y to the correlation of x with w.
 template <class T>
-void correlate(const Line* line, Images x, Images y, std::int64_t images, const Weights& w,
+void correlate(const CorrelationAxis* axis, Images x, Images y, std::int64_t images, const Weights& w,
                const Finish<T>& finish = {});
 /// The depthwise correlation. Forward, each of the c channels of x is read `repeat` times, and y has c * repeat
 /// channels. If `sums` (input gradient), y has c / repeat channels, each the sum over `repeat` channels of x.
 template <class T>
-void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights& w,
-                         std::int64_t repeat, bool sums);
+void correlate_depthwise(const CorrelationAxis* axis, const Images& x, const Images& y, std::int64_t images,
+                         const Weights& w, std::int64_t repeat, bool sums);
 /// Sets `to` to the kernel gradient. The sums are computed as T.
 template <class T>
-void kernel_gradient(const Line* line, const Images& x, const Images& dy, std::int64_t images, const Weights& to);
+void kernel_gradient(const CorrelationAxis* axis, const Images& x, const Images& dy, std::int64_t images,
+                     const Weights& to);
 /// Sets `to` to the kernel gradient of a depthwise convolution, in which each channel of x is read `repeat` times.
 template <class T>
-void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images,
+void kernel_gradient_depthwise(const CorrelationAxis* axis, const Images& x, const Images& dy, std::int64_t images,
                                std::int64_t repeat, const Weights& to);
 
 }  // namespace kassette::ops

@@ -168,7 +168,7 @@ void run(const OpCall& call, const T* v, T* loss, T* g) {
              device.faults(),
              nullptr};
   const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(n, 1024));
-  Scratch scratch(device, blocks * all.scratch_size() * static_cast<std::int64_t>(sizeof(CtcLog)));
+  DeviceScratch scratch(device, blocks * all.scratch_size() * static_cast<std::int64_t>(sizeof(CtcLog)));
   all.scratch = static_cast<CtcLog*>(scratch.get());
   launch(call.op.name, device, blocks, run_ctc<T>, all);
 }

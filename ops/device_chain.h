@@ -48,8 +48,8 @@ struct DeviceChain {
   Params params[kMostParams];
 };
 static_assert(sizeof(DeviceChain) <= 4096 && DeviceChain::kEnd <= 255);
-/// A number that changes with the lists of ops and the layout of DeviceChain, by which the library of kernels is
-/// checked when it is loaded.
+/// A number that changes with the lists of ops and the layout of DeviceChain, by which the device library is checked
+/// when it is loaded.
 inline constexpr std::uint64_t kChainAbi = DeviceChain::kEnd + 256 * sizeof(DeviceChain);
 
 }  // namespace kassette::ops

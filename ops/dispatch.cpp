@@ -13,7 +13,7 @@
 
 namespace kassette::ops {
 
-using Boxed = engine::Value;
+using Boxed = external::Value;
 
 constinit std::atomic<ActiveBackend> active_backend{ActiveBackend::unset};
 
@@ -28,7 +28,7 @@ ExternalBackend::Run ExternalBackend::find(std::string_view function) const {
 
 void use_backend(const ExternalBackend* backend) {
   if (backend) backend_in_use.store(backend, std::memory_order_release);
-  active_backend.store(backend ? ActiveBackend::external : ActiveBackend::native, std::memory_order_release);
+  active_backend.store(backend ? ActiveBackend::external : ActiveBackend::built_in, std::memory_order_release);
 }
 const ExternalBackend* external_backend() {
   return active_backend.load(std::memory_order_acquire) == ActiveBackend::external
@@ -59,7 +59,7 @@ Boxed box(const Operand& v) {
   switch (Access::kind(v)) {
     case Scalar::kTensor: return tensor_of(v);
     case Scalar::kArray:
-    case Scalar::kShaped: return as_tensor(v, Access::dtype(v), "engine");
+    case Scalar::kShaped: return as_tensor(v, Access::dtype(v), "external");
     case Scalar::kList: break;
     default: return box(static_cast<const Scalar&>(v));
   }
@@ -136,7 +136,7 @@ DType Unbox<DType>::from(const Boxed& v) { return v.is_none() ? DType() : DType(
 Shape Unbox<Shape>::from(const Boxed& v) {
   if (v.is_none()) return Shape(nullptr, -1);
   std::int64_t dims[kMaxRank];
-  (void)checked_rank("engine", v.size());
+  (void)checked_rank("external", v.size());
   for (int i = 0; i < v.size(); ++i) dims[i] = v[i].is_none() ? kUnknown : v[i].as_int();
   return Shape(dims, v.size());
 }
@@ -167,9 +167,9 @@ Boxed guarded(const char* name, F f) {
   Context& c = context();
   const ExternalBackend* b = external_backend();
   const char* backend = b ? b->name.c_str() : "";
-  ExternalBackendAccess::Frame frame;
+  ExternalBackendAccess::ActiveCall active;
   Scoped<bool> inside(c.in_external_call, true);
-  Scoped<void*> innermost(c.external_call, &frame);
+  Scoped<void*> innermost(c.external_call, &active);
   try {
     return f();
   } catch (const Error&) {
@@ -179,22 +179,22 @@ Boxed guarded(const char* name, F f) {
   } catch (const abi::__forced_unwind&) {
     throw;
   } catch (const std::exception& e) {
-    if (frame.passing == std::current_exception()) throw;
+    if (active.passing == std::current_exception()) throw;
     fail<RuntimeError>({name}, "the backend '", backend, "' failed: ", first_line(e.what()));
   } catch (...) {
-    if (frame.passing == std::current_exception()) throw;
+    if (active.passing == std::current_exception()) throw;
     fail<RuntimeError>({name}, "the backend '", backend, "' threw something that is not a std::exception");
   }
 }
 
 }  // namespace
 
-Boxed call_backend(const char* name, const Boxed* args, int n_args, ExternalBackendAccess::RunNative run_native,
-                   const void* native) {
+Boxed call_backend(const char* name, const Boxed* args, int n_args, ExternalBackendAccess::RunBuiltIn run_built_in,
+                   const void* built_in) {
   const ExternalBackend* b = external_backend();
   ExternalBackend::Run run = b ? b->find(name) : nullptr;
   if (!run) fail<NotImplementedError>({name}, "the backend '", b ? b->name : "", "' does not provide it");
-  return guarded(name, [&] { return run(ExternalBackendAccess::call(name, args, n_args, run_native, native)); });
+  return guarded(name, [&] { return run(ExternalBackendAccess::call(name, args, n_args, run_built_in, built_in)); });
 }
 Boxed call_code(const char* name, const Boxed& code, std::initializer_list<Boxed> args) {
   return guarded(name, [&] { return code(args); });
@@ -202,7 +202,7 @@ Boxed call_code(const char* name, const Boxed& code, std::initializer_list<Boxed
 
 Boxed detail::run_callback(Boxed (*run)(const void* f, const Boxed* args), const void* f, int wanted, const Boxed* args,
                            int n_args) {
-  if (n_args != wanted) fail<ValueError>({"engine"}, "a callable of ", wanted, " arguments is called with ", n_args);
+  if (n_args != wanted) fail<ValueError>({"external"}, "a callable of ", wanted, " arguments is called with ", n_args);
   Scoped<bool> outside(context().in_external_call, false);
   try {
     return run(f, args);

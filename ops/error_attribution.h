@@ -9,7 +9,6 @@
 // typed. Names are string literals of this library, so they are stored as the distance from one of them: half of a
 // pointer, for which a node has room.
 #pragma once
-#include <cassert>
 #include <string>
 
 #include "core/impl.h"
@@ -28,12 +27,14 @@ namespace kassette::ops {
 /// Inside a catch: rethrows the error of step t of a loop, with that at its end: " (step 0 of 4 of rnn)".
 [[noreturn]] void rethrow_in_step(std::int64_t t, std::int64_t steps, const std::string& what);
 
-/// Converts a literal to the number in Context::function, and back. 0 stands for null.
+/// Converts a literal to the number in Context::function, and back. 0 stands for null, and for a literal that is too
+/// far away to be in this library: errors then name the op.
 extern const char kNamesOrigin[];
 inline std::int32_t function_code(const char* literal) {
-  std::intptr_t distance = reinterpret_cast<std::intptr_t>(literal) - reinterpret_cast<std::intptr_t>(kNamesOrigin);
-  assert(distance == static_cast<std::int32_t>(distance));
-  return static_cast<std::int32_t>(distance);
+  const std::intptr_t distance =
+      reinterpret_cast<std::intptr_t>(literal) - reinterpret_cast<std::intptr_t>(kNamesOrigin);
+  const auto code = static_cast<std::int32_t>(distance);
+  return code == distance ? code : 0;
 }
 const char* function_name(std::int32_t code);
 

@@ -129,7 +129,7 @@ template <bool kBlock, class C, class Fold, class Map, class Finish>
 __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
     fold_rows(Rows g, int lanes, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
   constexpr int kSize = kPack<typename Map::T>, kDeep = kAhead<Map>;
-  const int size = kBlock ? kThreads : lanes, rank = static_cast<int>(threadIdx.x) & (size - 1);
+  const int size = kBlock ? kThreads : lanes, lane = static_cast<int>(threadIdx.x) & (size - 1);
   const std::int64_t teams = kBlock ? 1 : kThreads / lanes, total = g.outer.n * g.packs;
   const std::int64_t begin = blockIdx.y * length, end = begin + length < total ? begin + length : total;
   // All threads of a block make the same number of rounds, since shuffles need every lane.
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
     const std::int64_t o = first + (kBlock ? 0 : threadIdx.x / static_cast<unsigned>(lanes));
     C value = fold.identity;
     const std::int64_t from = o < g.kept.n ? g.kept[o] : 0, stop = o < g.kept.n ? end : begin;
-    std::int64_t s = begin + rank;
+    std::int64_t s = begin + lane;
     for (; s < stop; s += std::int64_t(kDeep) * size) {
       // The packs of a thread are loaded together if all are whole; only those at the ends of runs may not be.
       RowPack at[kDeep];
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
     else
 #pragma unroll 1
       for (int half = lanes / 2; half > 0; half /= 2) value = fold(value, shuffle_xor(value, half));
-    if (rank || o >= g.kept.n) continue;
+    if (lane || o >= g.kept.n) continue;
     if (gridDim.y == 1) finish(o, value);
     else partial[blockIdx.y * g.kept.n + o] = value;
   }
@@ -302,7 +302,7 @@ void launch_columns(const OpCall& call, CudaDevice& device, const Groups& g, con
 template <class C, class Fold, class Finish, class Launch>
 void in_parts(const OpCall& call, CudaDevice& device, std::int64_t groups, std::int64_t parts, const Fold& fold,
               const Finish& finish, Launch first) {
-  Scratch held(device, parts > 1 ? groups * parts * static_cast<std::int64_t>(sizeof(C)) : 0);
+  DeviceScratch held(device, parts > 1 ? groups * parts * static_cast<std::int64_t>(sizeof(C)) : 0);
   C* partial = static_cast<C*>(held.get());
   first(partial);
   if (parts > 1)

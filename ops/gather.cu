@@ -203,7 +203,7 @@ class Order {
   }  // keys, sorted keys, places, sorted places
   std::int64_t* places(int i) const { return static_cast<std::int64_t*>(lists_.get()) + i * n_; }
   void sort(const char* what, std::int64_t size) {
-    const Current now(device_);  // CUB launches on the current device
+    const DeviceGuard now(device_);  // CUB launches on the current device
     int bits = 1;
     while (size >> bits) ++bits;
     auto run = [&](void* memory, std::size_t& bytes) {
@@ -214,13 +214,13 @@ class Order {
     };
     std::size_t bytes = 0;
     run(nullptr, bytes);
-    const Scratch scratch(device_, static_cast<std::int64_t>(bytes));
+    const DeviceScratch scratch(device_, static_cast<std::int64_t>(bytes));
     run(scratch.get(), bytes);
     device_.launched(what);
   }
   CudaDevice& device_;
   const std::int64_t n_;
-  const Scratch starts_, lists_;
+  const DeviceScratch starts_, lists_;
 };
 
 void run_gather_grad(const OpCall& call) {
@@ -235,7 +235,7 @@ void run_gather_grad(const OpCall& call) {
     using C = Wide<T>;
     const Listed<T> parts{call.in[0].as<T>(), order.order(), n, p.inner};
     const std::int64_t n_sums = p.outer * n_pieces * p.inner;
-    const Scratch held(device, n_sums * static_cast<std::int64_t>(sizeof(C)));
+    const DeviceScratch held(device, n_sums * static_cast<std::int64_t>(sizeof(C)));
     C* sums = static_cast<C*>(held.get());
     if (n_sums > 0)
       launch(call.op.name, device, blocks_for(n_sums), add_pieces<T>, p, Divider(n_pieces), piece, parts, order.keys(),

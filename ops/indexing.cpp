@@ -159,12 +159,12 @@ struct Indices {
   const Index* const* list;
   int n;
 };
-engine::Value box(const Indices& indices) {
-  engine::Value items[kMaxRank];
+external::Value box(const Indices& indices) {
+  external::Value items[kMaxRank];
   int n = 0;
   for (int i = 0; i < indices.n; ++i)
     if (Access::kind(*indices.list[i]) != Index::kAbsent) items[n++] = ops::box(*indices.list[i]);
-  return engine::Value::list(items, n);
+  return external::Value::list(items, n);
 }
 template <class F>
 Tensor elsewhere(const Tensor& x, std::initializer_list<const Index*> list, F again) {

@@ -47,10 +47,10 @@ class DenseLine {
 
   __device__ DenseLine(const DenseGroups& g, std::int64_t start, bool live)
       : start_(start), n_(live ? g.n : 0), live_(live), pieces_(g.pieces), size_(kBlock ? kThreads : g.lanes),
-        rank_(static_cast<int>(threadIdx.x) & (size_ - 1)), skew_(g.aligned ? 0 : static_cast<int>(start % kSize)),
+        lane_(static_cast<int>(threadIdx.x) & (size_ - 1)), skew_(g.aligned ? 0 : static_cast<int>(start % kSize)),
         packed_(g.packed) {}
   __device__ std::int64_t members() const { return n_; }
-  __device__ bool leads() const { return rank_ == 0 && live_; }
+  __device__ bool leads() const { return lane_ == 0 && live_; }
 
   __device__ Input read(const U* x) const {
     if constexpr (kLong) return x;
@@ -91,7 +91,7 @@ class DenseLine {
  private:
   /// The index in the line of the thread's element k of a piece; outside of [0, n_) if the line has no such element.
   __device__ std::int64_t place(std::int64_t piece, int k) const {
-    return ((piece * kPacksPerThread<U> + k / kSize) * size_ + rank_) * kSize + k % kSize - skew_;
+    return ((piece * kPacksPerThread<U> + k / kSize) * size_ + lane_) * kSize + k % kSize - skew_;
   }
   __device__ bool whole(std::int64_t first) const { return packed_ && first >= 0 && first + kSize <= n_; }
   __device__ Values load_piece(const U* x, std::int64_t piece) const {
@@ -148,7 +148,7 @@ class DenseLine {
   const std::int64_t start_, n_;
   const bool live_;
   const std::int64_t pieces_;
-  const int size_, rank_, skew_;
+  const int size_, lane_, skew_;
   const bool packed_;
 };
 
@@ -160,13 +160,13 @@ class StridedLine {
   using Input = const U*;
   __device__ StridedLine(const Groups& g, std::int64_t start) : along_(g.along), start_(start) {}
   __device__ std::int64_t members() const { return along_.n; }
-  __device__ bool leads() const { return Team::rank() == 0; }
+  __device__ bool leads() const { return Team::lane() == 0; }
   __device__ Input read(const U* x) const { return x + start_; }
   template <class Fold, class Map, class... Inputs>
   __device__ C fold(const Fold& fold, Map map, const Inputs*... in) const {
     C value = fold.identity;
 #pragma unroll 4
-    for (std::int64_t i = Team::rank(); i < along_.n; i += Team::kSize)
+    for (std::int64_t i = Team::lane(); i < along_.n; i += Team::kSize)
       value = fold(value, map(i, load(in + along_[i])...));
     return Team::fold(value, fold);
   }
@@ -174,7 +174,7 @@ class StridedLine {
     constexpr int kAtOnce = 4;
     const SumExp<C> fold;
     Exponentials<C> value = fold.identity;
-    for (std::int64_t i = Team::rank(); i < along_.n; i += kAtOnce * Team::kSize) {
+    for (std::int64_t i = Team::lane(); i < along_.n; i += kAtOnce * Team::kSize) {
       C some[kAtOnce];
       unsigned valid = 0;
 #pragma unroll
@@ -190,7 +190,7 @@ class StridedLine {
   template <class Map, class... Inputs>
   __device__ void write(U* y, Map map, const Inputs*... in) const {
 #pragma unroll 4
-    for (std::int64_t i = Team::rank(); i < along_.n; i += Team::kSize)
+    for (std::int64_t i = Team::lane(); i < along_.n; i += Team::kSize)
       store(y + start_ + along_[i], static_cast<C>(map(i, load(in + along_[i])...)));
   }
 

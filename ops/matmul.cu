@@ -115,7 +115,7 @@ void multiply(const char* what, CudaDevice& device, const BlasProduct& product) 
   const void *alpha = wide ? static_cast<const void*>(&wide_scale) : &scale,
              *beta = wide ? static_cast<const void*>(&wide_keep) : &keep;
   const cudaDataType type = type_of(product.dtype);
-  Current current(device);
+  DeviceGuard current(device);
   std::unique_lock<std::mutex> lock;
   cublasHandle_t blas = device.blas(&lock);
   const std::int64_t item = product.dtype.size(), out_item = product.out_dtype.size();

@@ -101,7 +101,7 @@ bool multiply_with_bias(const OpCall& call, const Body& bias) {
   if (as_they_are.asked || plan.batch.count != 1 || p.ldo != p.n || bias.numel() != p.n) return false;
 
   CudaDevice& device = device_of(call.device);
-  Current current(device);
+  DeviceGuard current(device);
   std::unique_lock<std::mutex> lock;
   // By the manual of cuBLAS its handle may stand for one of cuBLASLt.
   const auto blas = reinterpret_cast<cublasLtHandle_t>(device.blas(&lock));

@@ -51,7 +51,7 @@ void run_normalize(const OpCall& call) {
     const T* in = call.in[0].as<T>();
     C *mean = call.out_as<C>(1), *variance = call.out_as<C>(2);
     fold_groups<Moments<C>>(call, g, Spread<C>(), Plain<T>{{in}}, MeanAndVariance<C>{mean, variance});
-    Scratch held(device_of(call.device), 2 * kept.numel() * static_cast<std::int64_t>(sizeof(C)));
+    DeviceScratch held(device_of(call.device), 2 * kept.numel() * static_cast<std::int64_t>(sizeof(C)));
     C *factor = static_cast<C*>(held.get()), *shift = factor + kept.numel();
     Operands o = broadcast<2>({gamma > 0 ? &call.spec(gamma) : &kept, beta > 0 ? &call.spec(beta) : &kept}, kept);
     if (gamma > 0) o.in[0] = call.in[gamma].data;
@@ -132,7 +132,8 @@ void run_normalize_grad(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
     const T *dy = call.in[0].as<T>(), *in = call.in[1].as<T>(), *gamma = nullptr;
-    Scratch wide(device, call.attrs.as<NormalizeAttrs>().gamma ? channels * static_cast<std::int64_t>(sizeof(T)) : 0);
+    DeviceScratch wide(device,
+                       call.attrs.as<NormalizeAttrs>().gamma ? channels * static_cast<std::int64_t>(sizeof(T)) : 0);
     if (call.attrs.as<NormalizeAttrs>().gamma) {
       Operands o = broadcast<1>({&call.spec(4)}, kept);
       o.in[0] = call.in[4].data;
@@ -140,7 +141,7 @@ void run_normalize_grad(const OpCall& call) {
       launch_each<1>(call, Repeat<T>(), o);
       gamma = static_cast<const T*>(wide.get());
     }
-    Scratch held(device, 3 * channels * static_cast<std::int64_t>(sizeof(C)));
+    DeviceScratch held(device, 3 * channels * static_cast<std::int64_t>(sizeof(C)));
     C *a = static_cast<C*>(held.get()), *b = a + channels, *c = b + channels;
     const C *mean = call.in[2].as<C>(), *variance = call.in[3].as<C>();
     fold_groups<Two>(call, g, SumTwo(), Products<T>{{dy, in}, mean},

@@ -31,7 +31,7 @@ template <class T>
 void run_moments(const T* x, std::int64_t n, T* mean, T* squares) {
   alignas(64) T m[kLanes] = {}, q[kLanes] = {}, sum[kLanes];
   std::int64_t rows = n / kLanes, body = rows * kLanes;
-  if (rows) loops<T>().moments(x, Rows{rows, kLanes, kLanes}, m, q);
+  if (rows) loops<T>().moments(x, RowMatrix{rows, kLanes, kLanes}, m, q);
   for (std::int64_t i = 0; i < kLanes; ++i) sum[i] = m[i] * static_cast<T>(rows);
   for (std::int64_t i = body; i < n; ++i) sum[i - body] += x[i];
   T center = across(sum) / static_cast<T>(n);
@@ -47,7 +47,7 @@ void run_sums(const T* dy, const T* x, std::int64_t n, T mean, T* sum, T* produc
   alignas(64) T means[kLanes], s[kLanes] = {}, p[kLanes] = {};
   std::fill_n(means, kLanes, mean);
   std::int64_t rows = n / kLanes, body = rows * kLanes;
-  if (rows) loops<T>().sums(dy, x, Rows{rows, kLanes, kLanes}, means, s, p);
+  if (rows) loops<T>().sums(dy, x, RowMatrix{rows, kLanes, kLanes}, means, s, p);
   for (std::int64_t i = body; i < n; ++i) {
     s[i - body] += dy[i];
     p[i - body] += dy[i] * (x[i] - mean);
@@ -87,7 +87,7 @@ struct Parameters {
 template <class T, class F>
 void apply_parameters(const ChannelMatrix& w, const Parameters<T>& all, F call) {
   const PerColumn<T> p[4] = {{w, all.at[0]}, {w, all.at[1]}, {w, all.at[2]}, {w, all.at[3]}};
-  w.for_parts([&](std::int64_t at, const Rows& r, std::int64_t k) {
+  w.for_parts([&](std::int64_t at, const RowMatrix& r, std::int64_t k) {
     call(at, r, Parameters<T>{{p[0].from(k), p[1].from(k), p[2].from(k), p[3].from(k)}});
   });
 }
@@ -102,7 +102,7 @@ void sum_and_apply(const ChannelMatrix& w, Columns columns, Run run, Join join, 
       sums.sum_channel(c, run);
       join(sums, c);
     };
-    w.for_channels(sum, [&](std::int64_t at, const Rows& r, std::int64_t c) {
+    w.for_channels(sum, [&](std::int64_t at, const RowMatrix& r, std::int64_t c) {
       auto from = [&](int i) { return all.at[i] ? all.at[i] + c : nullptr; };
       call(at, r, Parameters<T>{{from(0), from(1), from(2), from(3)}});
     });
@@ -118,7 +118,7 @@ void sum_and_apply(const ChannelMatrix& w, Columns columns, Run run, Join join, 
 template <class T>
 auto scaling(const ChannelMatrix& w, const T* x, T* y) {
   auto* loop = w.by_rows ? loops<T>().scale_rows : loops<T>().scale;
-  return [=](std::int64_t at, const Rows& r, const Parameters<T>& p) {
+  return [=](std::int64_t at, const RowMatrix& r, const Parameters<T>& p) {
     loop(x + at, r, p.at[0], p.at[1], p.at[2], y + at);
   };
 }
@@ -176,7 +176,7 @@ void run_normalize(const OpCall& call) {
   }
   const auto count = static_cast<double>(w.count());
   sum_and_apply(
-      w, [&](std::int64_t at, const Rows& r, std::int64_t, T* m, T* q) { loops<T>().moments(from + at, r, m, q); },
+      w, [&](std::int64_t at, const RowMatrix& r, std::int64_t, T* m, T* q) { loops<T>().moments(from + at, r, m, q); },
       [&](std::int64_t at, std::int64_t k, std::int64_t, T* m, T* q) { run_moments(from + at, k, m, q); },
       [&](const ChannelSums<T>& sums, std::int64_t c) {
         join_moments(sums, c, count, mean + c, var + c);
@@ -221,7 +221,7 @@ void run_normalize_grad(const OpCall& call) {
   auto* loop = w.by_rows ? loops<T>().gradient_rows : loops<T>().gradient;
   sum_and_apply(
       w,
-      [&](std::int64_t at, const Rows& r, std::int64_t p, T* s, T* t) {
+      [&](std::int64_t at, const RowMatrix& r, std::int64_t p, T* s, T* t) {
         loops<T>().sums(u + at, from + at, r, means.from(p), s, t);
       },
       [&](std::int64_t at, std::int64_t k, std::int64_t channel, T* s, T* t) {
@@ -242,7 +242,7 @@ void run_normalize_grad(const OpCall& call) {
         c[k] = static_cast<T>(-g * sum / count);
       },
       Parameters<T>{{mean, a, b, c}},
-      [&](std::int64_t at, const Rows& r, const Parameters<T>& p) {
+      [&](std::int64_t at, const RowMatrix& r, const Parameters<T>& p) {
         loop(u + at, from + at, r, p.at[0], p.at[1], p.at[2], p.at[3], to + at);
       });
   if (order.moves()) order.move_back<T>(to, dx.get());

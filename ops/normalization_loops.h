@@ -8,7 +8,7 @@
 namespace kassette::ops {
 
 /// A matrix of n rows of `width` contiguous elements; rows begin `stride` elements apart.
-struct Rows {
+struct RowMatrix {
   std::int64_t n, stride, width;
   bool stream = false;  // write past the caches, since the output is larger than they are
   bool alike = false;   // in the `rows` forms: one parameter for all rows
@@ -18,15 +18,16 @@ struct Rows {
 template <class T>
 struct NormalizationLoops {
   /// The mean of each column, and the sum of squared deviations from it.
-  void (*moments)(const T* x, const Rows& r, T* mean, T* squares);
+  void (*moments)(const T* x, const RowMatrix& r, T* mean, T* squares);
   /// The sums of dy and of dy * (x - mean) over each column.
-  void (*sums)(const T* dy, const T* x, const Rows& r, const T* mean, T* sum, T* product);
+  void (*sums)(const T* dy, const T* x, const RowMatrix& r, const T* mean, T* sum, T* product);
   /// y = (x - mean) * scale + shift; shift may be null.
-  void (*scale)(const T* x, const Rows& r, const T* mean, const T* scale, const T* shift, T* y);
-  void (*scale_rows)(const T* x, const Rows& r, const T* mean, const T* scale, const T* shift, T* y);
+  void (*scale)(const T* x, const RowMatrix& r, const T* mean, const T* scale, const T* shift, T* y);
+  void (*scale_rows)(const T* x, const RowMatrix& r, const T* mean, const T* scale, const T* shift, T* y);
   /// dx = dy * a + (x - mean) * b + c.
-  void (*gradient)(const T* dy, const T* x, const Rows& r, const T* mean, const T* a, const T* b, const T* c, T* dx);
-  void (*gradient_rows)(const T* dy, const T* x, const Rows& r, const T* mean, const T* a, const T* b, const T* c,
+  void (*gradient)(const T* dy, const T* x, const RowMatrix& r, const T* mean, const T* a, const T* b, const T* c,
+                   T* dx);
+  void (*gradient_rows)(const T* dy, const T* x, const RowMatrix& r, const T* mean, const T* a, const T* b, const T* c,
                         T* dx);
 };
 /// The loops of one CPU level.

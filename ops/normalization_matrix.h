@@ -86,7 +86,7 @@ void ChannelMatrix::for_parts(F&& call) const {
       while (begin < end) {
         std::int64_t run = begin / blocks, channel = run % f.channels, at = begin % blocks * kRun;
         std::int64_t n = blocks > 1 ? 1 : std::min(end - begin, f.channels - channel);
-        call(run * width + at, Rows{n, width, std::min(kRun, width - at), stream},
+        call(run * width + at, RowMatrix{n, width, std::min(kRun, width - at), stream},
              run / (f.outer * f.channels) * f.channels + channel);
         begin += n;
       }
@@ -97,9 +97,9 @@ void ChannelMatrix::for_parts(F&& call) const {
       f.batch * rows, std::max<std::int64_t>(1, kNormGrain / width), [&](std::int64_t begin, std::int64_t end) {
         while (begin < end) {
           std::int64_t batch = begin / rows, row = begin % rows, n = std::min(end - begin, rows - row);
-          call(batch * slab() + row * width, Rows{n, width, width, stream}, batch * width);
+          call(batch * slab() + row * width, RowMatrix{n, width, width, stream}, batch * width);
           begin += n;
-          if (tail && row + n == rows) call(batch * slab() + rows * width, Rows{1, width, tail}, batch * width);
+          if (tail && row + n == rows) call(batch * slab() + rows * width, RowMatrix{1, width, tail}, batch * width);
         }
       });
 }
@@ -116,8 +116,8 @@ void ChannelMatrix::for_channels(Sum sum, F call) const {
         for (std::int64_t c = begin, n; c < end; c += n) {
           n = std::min(several, end - c);
           for (std::int64_t k = n; k-- > 0;) sum(c + k);
-          if (f.outer == 1) call(c * width, Rows{n, width, width, stream}, c);
-          else call(run_of(c, 0) * width, Rows{f.outer, f.channels * width, width, stream, /*alike=*/true}, c);
+          if (f.outer == 1) call(c * width, RowMatrix{n, width, width, stream}, c);
+          else call(run_of(c, 0) * width, RowMatrix{f.outer, f.channels * width, width, stream, /*alike=*/true}, c);
         }
       });
 }
@@ -159,7 +159,7 @@ class ChannelSums {
       if (last) row = m_.rows;
       std::int64_t n = last ? 1 : std::min(m_.row_block, m_.rows - row), most = last ? m_.tail : m_.width;
       if (column >= most) return;
-      columns(batch * m_.slab() + row * m_.width + column, Rows{n, m_.width, std::min(kChunk, most - column)},
+      columns(batch * m_.slab() + row * m_.width + column, RowMatrix{n, m_.width, std::min(kChunk, most - column)},
               batch * m_.width + column, a_.get() + block * m_.width + column, b_.get() + block * m_.width + column);
     });
   }

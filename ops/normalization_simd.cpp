@@ -15,7 +15,7 @@ constexpr std::int64_t kBlock = 128, kGroup = 8, kColumns = 256;
 
 /// True if the matrix at y is to be written past the caches and all its vectors are aligned, as those writes need.
 template <class T>
-KASSETTE_FN bool streams(const T* y, const Rows& r) {
+KASSETTE_FN bool streams(const T* y, const RowMatrix& r) {
   constexpr std::uintptr_t bytes = sizeof(typename Vec<T>::V);
   return r.stream && reinterpret_cast<std::uintptr_t>(y) % bytes == 0 &&
          static_cast<std::uintptr_t>(r.stride) * sizeof(T) % bytes == 0;
@@ -145,7 +145,7 @@ KASSETTE_FN void block_moments(const T* x, std::int64_t n, std::int64_t stride, 
 }
 
 template <class T>
-void moments(const T* x, const Rows& m, T* mean, T* squares) {
+void moments(const T* x, const RowMatrix& m, T* mean, T* squares) {
   using V = xsimd::batch<T>;
   for (std::int64_t at = 0; at < m.width; at += kColumns) {
     std::int64_t width = m.width - at < kColumns ? m.width - at : kColumns;
@@ -172,7 +172,7 @@ void moments(const T* x, const Rows& m, T* mean, T* squares) {
 }
 
 template <class T>
-void sums(const T* dy, const T* x, const Rows& m, const T* mean, T* sum, T* product) {
+void sums(const T* dy, const T* x, const RowMatrix& m, const T* mean, T* sum, T* product) {
   using V = xsimd::batch<T>;
   for (std::int64_t at = 0; at < m.width; at += kColumns) {
     std::int64_t width = m.width - at < kColumns ? m.width - at : kColumns;
@@ -203,7 +203,7 @@ void sums(const T* dy, const T* x, const Rows& m, const T* mean, T* sum, T* prod
 /// y = value(element, part, parameters), eight rows at a time, for which the parameters of a vector of columns are
 /// loaded once.
 template <class T, class Parameters, class Value, class Ask>
-KASSETTE_FN void by_columns(const Rows& m, T* y, Parameters parameters, Value value, Ask ask) {
+KASSETTE_FN void by_columns(const RowMatrix& m, T* y, Parameters parameters, Value value, Ask ask) {
   const bool stream = streams(y, m);
   const std::int64_t stride = m.stride;  // a copy: for all that the compiler knows, storing a vector may change m
   Prefetcher<T> prefetcher(stride, m.width);
@@ -223,7 +223,7 @@ KASSETTE_FN void by_columns(const Rows& m, T* y, Parameters parameters, Value va
   end_stream(stream);
 }
 template <class T, class Parameters, class Value>
-KASSETTE_FN void by_rows(const Rows& m, T* y, Parameters parameters, Value value) {
+KASSETTE_FN void by_rows(const RowMatrix& m, T* y, Parameters parameters, Value value) {
   bool stream = streams(y, m);
   for (std::int64_t r = 0; r < m.n; ++r) {
     auto p = parameters(m.alike ? 0 : r);
@@ -246,7 +246,7 @@ struct Slope {
 };
 
 template <class T, bool kRows>
-void scale(const T* x, const Rows& m, const T* mean, const T* factor, const T* shift, T* y) {
+void scale(const T* x, const RowMatrix& m, const T* mean, const T* factor, const T* shift, T* y) {
   using V = xsimd::batch<T>;
   auto value = [&](std::int64_t i, Part<T> part, const Affine<T>& p) __attribute__((always_inline)) {
     return (part.load(x + i) - p.mean) * p.scale + p.shift;
@@ -269,7 +269,7 @@ void scale(const T* x, const Rows& m, const T* mean, const T* factor, const T* s
 }
 
 template <class T, bool kRows>
-void gradient(const T* dy, const T* x, const Rows& m, const T* mean, const T* a, const T* b, const T* c, T* dx) {
+void gradient(const T* dy, const T* x, const RowMatrix& m, const T* mean, const T* a, const T* b, const T* c, T* dx) {
   using V = xsimd::batch<T>;
   auto value = [&](std::int64_t i, Part<T> part, const Slope<T>& p) __attribute__((always_inline)) {
     return part.load(dy + i) * p.a + ((part.load(x + i) - p.mean) * p.b + p.c);

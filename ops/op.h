@@ -163,7 +163,7 @@ struct OpDef {
   bool (*with_bias)(const OpCall& call, const Body& bias, bool relu) = nullptr;
   /// For ops that broadcast input 0: if it has one element, writes the element that all of `out` have.
   void (*repeated)(const OpCall& call, const TensorSpec& out, std::byte* element) = nullptr;
-  // The CUDA library sets these before its device is visible.
+  // The device library (devices/plugin.h) sets these before its device is visible.
   mutable Kernel cuda = nullptr;
   /// with_bias on a CUDA device, without relu. Products that another library computes may differ in the last bits from
   /// those of `cuda`.

@@ -37,7 +37,7 @@ std::vector<const OpDef*> all_ops() {
       &broadcast_like_op, &sum_to_like_op, &assert_shape_op,
       &matmul_op, &unranked_product_op,
       &convolution_op, &convolution_input_gradient_op, &convolution_kernel_gradient_op,
-      &max_pool_op, &max_pool_spread_op, &max_pool_pick_op, &avg_pool_op, &avg_pool_spread_op,
+      &max_pool_op, &max_pool_grad_op, &max_pool_take_op, &avg_pool_op, &avg_pool_grad_op,
       &resize_bilinear_op, &resize_bilinear_gradient_op,
             &random_key_op, &random_uniform_op, &random_between_op, &random_integers_op, &random_normal_op,
       &truncated_normal_op,

@@ -346,22 +346,22 @@ void max_kernel(const OpCall& call) {
     pool<T>(s, {x, y}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().max(w, p[0], p[1]); });
   });
 }
-void max_spread_kernel(const OpCall& call) {
+void max_grad_kernel(const OpCall& call) {
   with_shape(call, call.spec(0), call.spec(1), [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
     pool<T>(
         s,
         {input(s, call, 0, /*windows=*/true), input(s, call, 1, /*windows=*/false), output(s, call, /*windows=*/true)},
-        [](const PoolWindow<T>& w, T* const* p) { loops<T>().max_spread(w, p[0], p[1], p[2]); });
+        [](const PoolWindow<T>& w, T* const* p) { loops<T>().max_grad(w, p[0], p[1], p[2]); });
   });
 }
-void max_pick_kernel(const OpCall& call) {
+void max_take_kernel(const OpCall& call) {
   with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
     pool<T>(
         s,
         {input(s, call, 0, /*windows=*/true), input(s, call, 1, /*windows=*/true), output(s, call, /*windows=*/false)},
-        [](const PoolWindow<T>& w, T* const* p) { loops<T>().max_pick(w, p[0], p[1], p[2]); });
+        [](const PoolWindow<T>& w, T* const* p) { loops<T>().max_take(w, p[0], p[1], p[2]); });
   });
 }
 void avg_kernel(const OpCall& call) {
@@ -372,39 +372,36 @@ void avg_kernel(const OpCall& call) {
     pool<T>(s, {x, y}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean(w, p[0], p[1]); });
   });
 }
-void avg_spread_kernel(const OpCall& call) {
+void avg_grad_kernel(const OpCall& call) {
   with_shape(call, *call.out[0], call.spec(0), [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
     pool<T>(s, {input(s, call, 0, /*windows=*/false), output(s, call, /*windows=*/true)},
-            [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean_spread(w, p[0], p[1]); });
+            [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean_grad(w, p[0], p[1]); });
   });
 }
 
 // --- adjoints --------------------------------------------------------------------------------------------------------
 
-void max_vjp(const VjpContext& r) { r.din(0) = apply1(max_pool_spread_op, r.attrs, {r.in(0), r.dy()}); }
-void max_spread_vjp(const VjpContext& r) {
-  if (r.wants(1)) r.din(1) = apply1(max_pool_pick_op, r.attrs, {r.in(0), r.dy()});
+void max_vjp(const VjpContext& r) { r.din(0) = apply1(max_pool_grad_op, r.attrs, {r.in(0), r.dy()}); }
+void max_grad_vjp(const VjpContext& r) {
+  if (r.wants(1)) r.din(1) = apply1(max_pool_take_op, r.attrs, {r.in(0), r.dy()});
 }
-void max_pick_vjp(const VjpContext& r) {
-  if (r.wants(1)) r.din(1) = apply1(max_pool_spread_op, r.attrs, {r.in(0), r.dy()});
+void max_take_vjp(const VjpContext& r) {
+  if (r.wants(1)) r.din(1) = apply1(max_pool_grad_op, r.attrs, {r.in(0), r.dy()});
 }
-void avg_vjp(const VjpContext& r) { r.din(0) = apply1(avg_pool_spread_op, r.attrs, {r.dy(), r.in(0)}); }
-void avg_spread_vjp(const VjpContext& r) { r.din(0) = apply1(avg_pool_op, r.attrs, {r.dy()}); }
+void avg_vjp(const VjpContext& r) { r.din(0) = apply1(avg_pool_grad_op, r.attrs, {r.dy(), r.in(0)}); }
+void avg_grad_vjp(const VjpContext& r) { r.din(0) = apply1(avg_pool_op, r.attrs, {r.dy()}); }
 
 }  // namespace
 
 constinit const OpDef max_pool_op{.name = "max_pool", .rule = rule, .cpu = max_kernel, .vjp = max_vjp, .saves_in = 1};
-constinit const OpDef max_pool_spread_op{
-    .name = "max_pool_spread", .rule = like_first_rule, .cpu = max_spread_kernel, .vjp = max_spread_vjp, .saves_in = 1};
-constinit const OpDef max_pool_pick_op{
-    .name = "max_pool_pick", .rule = rule, .cpu = max_pick_kernel, .vjp = max_pick_vjp, .saves_in = 1};
+constinit const OpDef max_pool_grad_op{
+    .name = "max_pool_grad", .rule = like_first_rule, .cpu = max_grad_kernel, .vjp = max_grad_vjp, .saves_in = 1};
+constinit const OpDef max_pool_take_op{
+    .name = "max_pool_take", .rule = rule, .cpu = max_take_kernel, .vjp = max_take_vjp, .saves_in = 1};
 constinit const OpDef avg_pool_op{.name = "avg_pool", .rule = rule, .cpu = avg_kernel, .vjp = avg_vjp};
-constinit const OpDef avg_pool_spread_op{.name = "avg_pool_spread",
-                                         .rule = like_second_rule,
-                                         .cpu = avg_spread_kernel,
-                                         .vjp = avg_spread_vjp,
-                                         .shape_only = 2};
+constinit const OpDef avg_pool_grad_op{
+    .name = "avg_pool_grad", .rule = like_second_rule, .cpu = avg_grad_kernel, .vjp = avg_grad_vjp, .shape_only = 2};
 
 Tensor max_pool(const Tensor& x, const ConvForm& form) { return apply1(max_pool_op, window_attrs(form), {x}); }
 Tensor avg_pool(const Tensor& x, const ConvForm& form) { return apply1(avg_pool_op, window_attrs(form), {x}); }

@@ -32,7 +32,7 @@ struct Max {
   }
 };
 template <class T>
-struct MaxSpread {
+struct MaxGrad {
   Geometry g;
   const T *x, *dy;
   KASSETTE_FN Wide<T> operator()(const PixelIndex& p) const {
@@ -54,7 +54,7 @@ struct Mean {
   }
 };
 template <class T>
-struct MeanSpread {
+struct MeanGrad {
   Geometry g;
   const T* dy;
   KASSETTE_FN Wide<T> operator()(const PixelIndex& p) const {
@@ -87,15 +87,15 @@ void fill_output(const OpCall& call, const TensorSpec& windows, const TensorSpec
 }
 
 void run_max(const OpCall& call) { fill_output<Max>(call, call.spec(0), *call.out[0], 0, call.n_in - 1); }
-void run_max_spread(const OpCall& call) { fill_output<MaxSpread>(call, call.spec(0), call.spec(1), 0, 1); }
+void run_max_grad(const OpCall& call) { fill_output<MaxGrad>(call, call.spec(0), call.spec(1), 0, 1); }
 void run_mean(const OpCall& call) { fill_output<Mean>(call, call.spec(0), *call.out[0], 0); }
-void run_mean_spread(const OpCall& call) { fill_output<MeanSpread>(call, *call.out[0], call.spec(0), 0); }
+void run_mean_grad(const OpCall& call) { fill_output<MeanGrad>(call, *call.out[0], call.spec(0), 0); }
 
 const PluginKernel kernels[] = {{"max_pool", run_max},
-                                {"max_pool_spread", run_max_spread},
-                                {"max_pool_pick", run_max},
+                                {"max_pool_grad", run_max_grad},
+                                {"max_pool_take", run_max},
                                 {"avg_pool", run_mean},
-                                {"avg_pool_spread", run_mean_spread}};
+                                {"avg_pool_grad", run_mean_grad}};
 
 }  // namespace
 

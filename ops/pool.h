@@ -17,9 +17,9 @@ struct PoolLimits {
 extern PoolLimits pool_limits;
 
 // Maximum pooling picks one element of each window, the first maximum in row-major order. The ops of its gradients
-// search x for it again: max_pool_spread(x, dy) adds dy at these places to zeros of the shape of x, and
-// max_pool_pick(x, z) takes z from there; each is the adjoint of the other. avg_pool_spread(dy, x), which reads only
+// search x for it again: max_pool_grad(x, dy) adds dy at these places to zeros of the shape of x, and
+// max_pool_take(x, z) takes z from there; each is the adjoint of the other. avg_pool_grad(dy, x), which reads only
 // the shape of x, and avg_pool are adjoints of each other.
-extern const OpDef max_pool_op, max_pool_spread_op, max_pool_pick_op, avg_pool_op, avg_pool_spread_op;
+extern const OpDef max_pool_op, max_pool_grad_op, max_pool_take_op, avg_pool_op, avg_pool_grad_op;
 
 }  // namespace kassette::ops

@@ -26,10 +26,10 @@ struct PoolLines {
 template <class T>
 struct PoolLoops {
   void (*max)(const PoolWindow<T>& w, const T* x, T* y);
-  void (*max_spread)(const PoolWindow<T>& w, const T* x, const T* dy, T* dx);  // adds to dx
-  void (*max_pick)(const PoolWindow<T>& w, const T* x, const T* z, T* y);
+  void (*max_grad)(const PoolWindow<T>& w, const T* x, const T* dy, T* dx);  // adds to dx
+  void (*max_take)(const PoolWindow<T>& w, const T* x, const T* z, T* y);
   void (*mean)(const PoolWindow<T>& w, const T* x, T* y);
-  void (*mean_spread)(const PoolWindow<T>& w, const T* dy, T* dx);  // adds to dx
+  void (*mean_grad)(const PoolWindow<T>& w, const T* dy, T* dx);  // adds to dx
   void (*max_lines)(const PoolLines<T>& w, const T* x, T* y);
   void (*mean_lines)(const PoolLines<T>& w, const T* x, T* y);
 };

@@ -40,7 +40,7 @@ KASSETTE_FN void at_greatest(const PoolWindow<T>& w, const T* x, std::int64_t c,
   }
 }
 template <class T>
-void max_spread(const PoolWindow<T>& w, const T* x, const T* dy, T* dx) {
+void max_grad(const PoolWindow<T>& w, const T* x, const T* dy, T* dx) {
   using V = typename Vec<T>::V;
   each_vector<T>(w.channels, [&](std::int64_t c, const Part<T>& part) {
     const V slope = part.load(dy + c);
@@ -51,7 +51,7 @@ void max_spread(const PoolWindow<T>& w, const T* x, const T* dy, T* dx) {
   });
 }
 template <class T>
-void max_pick(const PoolWindow<T>& w, const T* x, const T* z, T* y) {
+void max_take(const PoolWindow<T>& w, const T* x, const T* z, T* y) {
   using V = typename Vec<T>::V;
   each_vector<T>(w.channels, [&](std::int64_t c, const Part<T>& part) {
     V taken(T(0));
@@ -73,7 +73,7 @@ void mean(const PoolWindow<T>& w, const T* x, T* y) {
   });
 }
 template <class T>
-void mean_spread(const PoolWindow<T>& w, const T* dy, T* dx) {
+void mean_grad(const PoolWindow<T>& w, const T* dy, T* dx) {
   using V = typename Vec<T>::V;
   const V n(static_cast<T>(w.taps));
   each_vector<T>(w.channels, [&](std::int64_t c, const Part<T>& part) {
@@ -141,7 +141,7 @@ void mean_lines(const PoolLines<T>& w, const T* x, T* y) {
 }
 
 template <class T>
-constexpr PoolLoops<T> loops{max<T>, max_spread<T>, max_pick<T>, mean<T>, mean_spread<T>, max_lines<T>, mean_lines<T>};
+constexpr PoolLoops<T> loops{max<T>, max_grad<T>, max_take<T>, mean<T>, mean_grad<T>, max_lines<T>, mean_lines<T>};
 
 }  // namespace
 

@@ -9,7 +9,7 @@ namespace kassette::cuda {
 /// `batch` products, with next_a, next_b and next_out elements from one matrix to the next. Sums are in float32, or in
 /// float64 if the operands are; half types may have a float32 result.
 struct BlasProduct {
-  GemmShape of;
+  devices::GemmShape of;
   DType dtype, out_dtype;
   const std::byte *a, *b;
   std::byte* out;

@@ -227,7 +227,7 @@ void run_between(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
     if (n == out.numel()) return launch_draw(call, 0, n, BetweenEach<T>{o});
-    const Scratch numbers(device_of(call.device), n * static_cast<std::int64_t>(sizeof(C)));
+    const DeviceScratch numbers(device_of(call.device), n * static_cast<std::int64_t>(sizeof(C)));
     launch_draw(call, 0, n, Floats<C, Law::uniform>{static_cast<C*>(numbers.get()), {C(1), C(0), C(2)}});
     o.in[2] = numbers.get();
     launch_each<3>(call, BetweenShared<T>{}, o);
@@ -288,7 +288,7 @@ void run_dropout(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     const KeepOrZero<T> put{1 / (1 - level), (std::uint64_t(1) << 32) - words_below(level)};
     if (n == x.numel()) return launch_draw(call, 1, n, DropEach<T>{call.in[0].as<T>(), call.out_as<T>(), put});
-    const Scratch words(device_of(call.device), n);
+    const DeviceScratch words(device_of(call.device), n);
     launch_draw(call, 1, n, Masks<bool>{static_cast<bool*>(words.get()), put.below});
     Operands o = broadcast<2>({&x, &mask}, x);
     o.in[0] = call.in[0].data;

@@ -224,7 +224,7 @@ void run_extremum_mask(const OpCall& call) {
   if (x.numel() == 0) return;
   const unsigned mask = mask_of(call.attrs.as<ReduceAttrs>().axes, x);
   const Groups g(x, mask);
-  Scratch held(device_of(call.device), g.kept.n * 8);
+  DeviceScratch held(device_of(call.device), g.kept.n * 8);
   std::int64_t* count = static_cast<std::int64_t*>(held.get());
   for_dtype<Domain::numbers>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;

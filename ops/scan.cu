@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kThreads) scan_parts(Groups g, Op op, bool rev
       write_values(Team(), op, m, g.along, carry(Team(), op, steps + o, g.kept.n));
     } else {
       const S all = compose<Op, S>(Team(), op, m, g.along);
-      if (Team::rank() == 0) steps[blockIdx.y * g.kept.n + o] = all;
+      if (Team::lane() == 0) steps[blockIdx.y * g.kept.n + o] = all;
     }
   }
 }
@@ -223,7 +223,7 @@ void launch_scan(const OpCall& call, Op op) {
     const std::int64_t blocks = ceil_div(g.kept.n * Team::kSize, kThreads);
     const auto parts = std::clamp<std::int64_t>(std::min(kBusy / blocks, g.along.n / kLeast), 1, kMost),
                length = ceil_div(g.along.n, parts);
-    Scratch held(device, (parts - 1) * g.kept.n * static_cast<std::int64_t>(sizeof(S)));
+    DeviceScratch held(device, (parts - 1) * g.kept.n * static_cast<std::int64_t>(sizeof(S)));
     S* steps = static_cast<S*>(held.get());
     if (parts > 1)
       launch(call.op.name, device, dim3(blocks_of<Team>(g), static_cast<unsigned>(parts - 1)),

@@ -80,11 +80,11 @@ __global__ void dot_lines(SparseView m, const T* values, const T* x, T* out, std
   for (std::int64_t t = Team::first(); t < m.n * width; t += Team::step()) {
     const std::int64_t r = t / width, j = t - r * width;
     S sum = S(0);
-    for (std::int64_t k = m.starts[r] + Team::rank(); k < m.starts[r + 1]; k += Team::kSize)
+    for (std::int64_t k = m.starts[r] + Team::lane(); k < m.starts[r + 1]; k += Team::kSize)
       sum = P::add(static_cast<S>(load(values + (m.order ? m.order[k] : k))),
                    static_cast<S>(load(x + m.others[k] * width + j)), sum);
     sum = Team::fold(sum, Sum<S>());
-    if (Team::rank() == 0) store(out + t, sum);
+    if (Team::lane() == 0) store(out + t, sum);
   }
 }
 /// out[k] is the dot product of row places[2 k] of x and row places[2 k + 1] of y. Rows have `width` elements.
@@ -95,10 +95,10 @@ __global__ void pair_products(SparseView m, const T* x, const T* y, T* out, std:
   for (std::int64_t k = Team::first(); k < m.count; k += Team::step()) {
     const T *a = x + m.places[2 * k] * width, *b = y + m.places[2 * k + 1] * width;
     S sum = S(0);
-    for (std::int64_t j = Team::rank(); j < width; j += Team::kSize)
+    for (std::int64_t j = Team::lane(); j < width; j += Team::kSize)
       sum = P::add(static_cast<S>(load(a + j)), static_cast<S>(load(b + j)), sum);
     sum = Team::fold(sum, Sum<S>());
-    if (Team::rank() == 0) store(out + k, sum);
+    if (Team::lane() == 0) store(out + k, sum);
   }
 }
 /// Calls f(Warp()) or f(Thread()), the team for each sum. `warp` must depend on shapes alone, since the bits of results

@@ -66,7 +66,7 @@ struct Groups {
 };
 
 // ---- teams ----------------------------------------------------------------------------------------------------------
-// A team works on groups first(), first() + step(), ... Its threads share the members: a thread takes rank(), rank() +
+// A team works on groups first(), first() + step(), ... Its threads share the members: a thread takes lane(), lane() +
 // kSize, ... fold() combines one value of each thread and returns the result to all of them.
 /// The value of v in the thread whose lane differs in the bits of `lanes`. Structs are exchanged word by word.
 template <class V>
@@ -88,7 +88,7 @@ struct Thread {
   static constexpr int kSize = 1;
   __device__ static std::int64_t first() { return std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
   __device__ static std::int64_t step() { return std::int64_t(gridDim.x) * blockDim.x; }
-  __device__ static int rank() { return 0; }
+  __device__ static int lane() { return 0; }
   template <class V, class Fold>
   __device__ static V fold(V v, Fold) {
     return v;
@@ -99,7 +99,7 @@ struct Warp {
   static constexpr int kSize = kWarp;
   __device__ static std::int64_t first() { return (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp; }
   __device__ static std::int64_t step() { return std::int64_t(gridDim.x) * blockDim.x / kWarp; }
-  __device__ static int rank() { return threadIdx.x % kWarp; }
+  __device__ static int lane() { return threadIdx.x % kWarp; }
   template <class V, class Fold>
   __device__ static V fold(V v, Fold f) {
     for (int half = kWarp / 2; half > 0; half /= 2) v = f(v, shuffle_xor(v, half));
@@ -111,13 +111,13 @@ struct Block {
   static constexpr int kSize = kThreads;
   __device__ static std::int64_t first() { return blockIdx.x; }
   __device__ static std::int64_t step() { return gridDim.x; }
-  __device__ static int rank() { return threadIdx.x; }
+  __device__ static int lane() { return threadIdx.x; }
   template <class V, class Fold>
   __device__ static V fold(V v, Fold f) {
     __shared__ V of_warp[kThreads / kWarp];
     v = Warp::fold(v, f);
     __syncthreads();  // all threads have read the values of the last fold
-    if (Warp::rank() == 0) of_warp[threadIdx.x / kWarp] = v;
+    if (Warp::lane() == 0) of_warp[threadIdx.x / kWarp] = v;
     __syncthreads();
     v = of_warp[0];
     for (int i = 1; i < kThreads / kWarp; ++i) v = f(v, of_warp[i]);

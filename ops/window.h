@@ -47,7 +47,7 @@ struct WindowAxis {
 
 /// One axis of a correlation. Result p is written to out_start + p * out_step. Tap t is multiplied by kernel element
 /// weight_start + t * weight_step.
-struct Line {
+struct CorrelationAxis {
   std::int64_t results, step, start, taps, tap_step;
   std::int64_t out_start = 0, out_step = 1, weight_start = 0, weight_step = 1;
 
@@ -58,13 +58,13 @@ struct Line {
 };
 
 /// The correlation of a convolution from `in` elements to `out` results.
-constexpr Line forward_line(const WindowAxis& w, std::int64_t in, std::int64_t out) {
+constexpr CorrelationAxis forward_axis(const WindowAxis& w, std::int64_t in, std::int64_t out) {
   return {.results = out, .step = w.stride, .start = -w.before(in), .taps = w.size, .tap_step = w.dilation};
 }
 
 /// The correlation of the input gradient for the results whose index modulo the stride is `remainder`. It may have no
 /// taps if the stride exceeds the kernel.
-constexpr Line backward_line(const WindowAxis& w, std::int64_t in, std::int64_t remainder) {
+constexpr CorrelationAxis backward_axis(const WindowAxis& w, std::int64_t in, std::int64_t remainder) {
   assert(w.stride == 1 || w.dilation == 1);
   const std::int64_t before = w.before(in);
   if (w.stride == 1)

@@ -66,7 +66,7 @@ Settings Settings::now() {
   s.print = print_options();
   s.fast_paths = fast_path_thresholds;
   s.counts_fast_paths = fast_path_counts.on;
-  s.initialises_variables = K::initialises_variables();
+  s.initialises_variables = K::detail::initialises_variables();
   s.environment = test::environment();
   s.configured = built_in_active();  // asking for the rest would read keras.json
   if (!s.configured) return s;

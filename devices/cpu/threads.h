@@ -20,12 +20,12 @@ struct RangeFn {
   void* object;
   void (*call)(void* object, std::int64_t begin, std::int64_t end);
 };
-/// Calls f on disjoint parts that cover [0, n), on several threads if n >= 2 * grain. Part borders are multiples of the
-/// grain, or of 64 if the grain is 1024 or more. Returns when all parts are done, and rethrows an exception of a part.
-/// Nested calls run on the calling thread. Each thread has a contiguous range, and takes parts from its front or its
-/// back. An op that goes over its data twice takes the first pass from the back: the second then begins with what the
-/// thread has touched last and still has in its own caches.
+/// The end of its range from which a thread takes parts. An op that goes over its data twice takes the first pass from
+/// the back: the second then begins with what the thread has touched last and still has in its own caches.
 enum class From : std::uint8_t { front, back };
+/// Calls f on disjoint parts that cover [0, n), on several threads if n >= 2 * grain. Part borders are multiples of the
+/// grain, or of 64 if the grain is 1024 or more. Each thread has a contiguous range. Returns when all parts are done,
+/// and rethrows an exception of a part. Nested calls run on the calling thread.
 void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from = From::front);
 
 /// Whether other threads are working for this one. Safe in signal handlers.

@@ -40,7 +40,14 @@ struct DeviceStream {
 }  // namespace kassette::devices
 
 namespace kassette::cuda {
-using namespace devices;
+
+using devices::BlockCache;
+using devices::CudaDeviceApi;
+using devices::DeviceFacts;
+using devices::DeviceGraph;
+using devices::DeviceStream;
+using devices::HostServices;
+using devices::PluginKernel;
 
 /// Throws DeviceError with CUDA's message unless `error` is success; `what` is the function that it names. For calls
 /// that may report the error of an earlier kernel use CudaDevice::check.
@@ -113,7 +120,7 @@ class CudaDevice final : public CudaDeviceApi {
 
  private:
   /// Memory to release once an event has passed.
-  struct Later {
+  struct DeferredRelease {
     cudaEvent_t passed;
     Owner keep;
   };
@@ -148,8 +155,8 @@ class CudaDevice final : public CudaDeviceApi {
   BlockCache* cache_ = nullptr;  // never destroyed, as every BlockCache
   std::mutex streams_mutex_;
   std::vector<std::unique_ptr<DeviceStream>> streams_;  // all but own_
-  std::mutex later_mutex_;
-  std::deque<Later> later_;
+  std::mutex deferred_mutex_;
+  std::deque<DeferredRelease> deferred_;
   std::atomic<std::int64_t> staged_{0};  // bytes of our own pinned buffers that pending copies read
   static constexpr unsigned kRemembered = 4;
   std::atomic<const char*> launched_[kRemembered] = {};
@@ -163,12 +170,12 @@ class CudaDevice final : public CudaDeviceApi {
 
 /// Makes a device current in this thread, and restores the previous one at the end, so that a caller's own CUDA code is
 /// not affected. To be held around all calls of CUDA for a device. Throws DeviceError if the device is lost.
-class Current {
+class DeviceGuard {
  public:
-  explicit Current(CudaDevice& device);
-  ~Current();
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
+  explicit DeviceGuard(CudaDevice& device);
+  ~DeviceGuard();
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
   CUcontext before_;
@@ -176,12 +183,12 @@ class Current {
 };
 
 /// While it lives, this thread may make calls during a capture that do not enqueue work: allocate memory, query events.
-class BesideCapture {
+class RelaxedCapture {
  public:
-  BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  BesideCapture(const BesideCapture&) = delete;
-  BesideCapture& operator=(const BesideCapture&) = delete;
+  RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
  private:
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // after the first exchange: the mode to restore
@@ -201,15 +208,15 @@ void trim_pinned();
 
 /// Device memory for a kernel. Freeing is ordered by the stream, so the object may be destroyed before the kernel has
 /// run.
-class Scratch {
+class DeviceScratch {
  public:
-  Scratch(CudaDevice& device, std::int64_t bytes)
+  DeviceScratch(CudaDevice& device, std::int64_t bytes)
       : device_(&device), bytes_(bytes), data_(bytes ? device.allocate(bytes) : nullptr) {}
-  ~Scratch() {
+  ~DeviceScratch() {
     if (data_) device_->release(data_, bytes_);
   }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
+  DeviceScratch(const DeviceScratch&) = delete;
+  DeviceScratch& operator=(const DeviceScratch&) = delete;
   void* get() const { return data_; }
 
  private:

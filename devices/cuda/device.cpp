@@ -11,6 +11,7 @@
 #include "devices/cuda/driver.h"
 
 namespace kassette::cuda {
+using namespace devices;
 namespace {
 
 constexpr int kMaxDevices = 256;
@@ -26,7 +27,7 @@ bool is_set(const char* variable) {
 /// (compute-sanitizer) the release function does it. After the driver has shut down, at the end of the process, all
 /// these calls fail; the memory is gone anyway.
 const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void* {
-                                   const BesideCapture allowed;
+                                   const RelaxedCapture allowed;
                                    void* p = nullptr;
                                    const cudaError_t error = cudaMalloc(&p, static_cast<std::size_t>(bytes));
                                    if (error == cudaSuccess) return p;
@@ -40,7 +41,7 @@ const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void*
                                    CUcontext before = nullptr;
                                    driver().get_current(&before);
                                    if (before != context) driver().set_current(context);
-                                   const BesideCapture allowed;
+                                   const RelaxedCapture allowed;
                                    cudaFree(block);  // waits for the kernels of the device
                                    if (before != context) driver().set_current(before);
                                  }};
@@ -69,7 +70,7 @@ void check(cudaError_t error, const char* what) {
   throw DeviceError(what, "", (std::string("CUDA says: ") + cudaGetErrorString(error)).c_str());
 }
 
-Current::Current(CudaDevice& device) : before_(nullptr), changed_(false) {
+DeviceGuard::DeviceGuard(CudaDevice& device) : before_(nullptr), changed_(false) {
   device.check_alive();
   driver().get_current(&before_);
   if (before_ == device.context()) return;
@@ -78,7 +79,7 @@ Current::Current(CudaDevice& device) : before_(nullptr), changed_(false) {
         ("cuda:" + std::to_string(device.index()) + ": the driver does not make its context current").c_str());
   changed_ = true;
 }
-Current::~Current() {
+DeviceGuard::~DeviceGuard() {
   if (changed_) driver().set_current(before_);
 }
 
@@ -86,7 +87,7 @@ CudaDevice::CudaDevice(int index)
     : index_(index),
       waits_(is_set("KASSETTE_CUDA_SYNC")), own_{.device = this, .handle = nullptr, .number = 0, .ours = true} {
   if (driver().retain(&context_, index) != CUDA_SUCCESS) throw DeviceError("cannot get its primary context");
-  Current now(*this);
+  DeviceGuard now(*this);
   cuda::check(cudaStreamCreateWithFlags(&own_.handle, cudaStreamNonBlocking), "cuda");
   faults_.open();
   cache_ =
@@ -96,7 +97,7 @@ CudaDevice::CudaDevice(int index)
 // ---- memory and copies ----------------------------------------------------------------------------------------------
 
 void* CudaDevice::allocate(std::int64_t bytes) {
-  Current now(*this);
+  DeviceGuard now(*this);
   if (const DeviceStream& s = current(); s.base) {
     if (void* block = cache_->try_allocate(bytes, s.number, s.base->number)) return block;
     leave_capture();  // memory has to be freed first, which a capture forbids
@@ -113,11 +114,11 @@ void CudaDevice::release(void* data, std::int64_t bytes) noexcept {
   cache_->release(data, bytes, s.awaits_graph.load(std::memory_order_acquire) ? s.captured->number : s.number);
 }
 void CudaDevice::set_memory_limit(std::int64_t bytes) {
-  Current now(*this);
+  DeviceGuard now(*this);
   cache_->set_limit(bytes);
 }
 void CudaDevice::empty_cache() {
-  Current now(*this);
+  DeviceGuard now(*this);
   cache_->trim();
   trim_pinned();
 }
@@ -144,13 +145,13 @@ void CudaDevice::copy_from_host(void* to, const void* from, std::int64_t bytes) 
     return copy_from_host_later(to, data, bytes, owner);
   }
   leave_capture();
-  Current now(*this);
+  DeviceGuard now(*this);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, current().handle), "to");
   wait(&current(), "to");
 }
 void CudaDevice::copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) {
   try {
-    Current now(*this);
+    DeviceGuard now(*this);
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, current().handle), "to");
   } catch (...) {
     keep.release(keep.state);
@@ -162,12 +163,12 @@ void CudaDevice::copy_from_host_later(void* to, const void* from, std::int64_t b
 }
 void CudaDevice::copy_to_host(void* to, const void* from, std::int64_t bytes) {
   leave_capture();
-  Current now(*this);
+  DeviceGuard now(*this);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, current().handle), "to");
   wait(&current(), "to");
 }
 void CudaDevice::copy(void* to, const void* from, std::int64_t bytes, const char* what) {
-  Current now(*this);
+  DeviceGuard now(*this);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, current().handle), what);
   launched(what);
 }
@@ -177,7 +178,7 @@ void CudaDevice::copy_from(CudaDeviceApi& other, void* to, const void* from, std
   leave_capture();
   order(source.current(), current());
   {
-    Current now(*this);
+    DeviceGuard now(*this);
     ask_for_peer_access(index_, source.index_);
     check(cudaMemcpyPeerAsync(to, index_, from, source.index_, static_cast<std::size_t>(bytes), current().handle),
           "to");
@@ -187,22 +188,22 @@ void CudaDevice::copy_from(CudaDeviceApi& other, void* to, const void* from, std
 }
 void CudaDevice::zero(void* to, std::int64_t bytes, const char* what) {
   if (bytes == 0) return;
-  Current now(*this);
+  DeviceGuard now(*this);
   check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), current().handle), what);
   launched(what);
 }
 
 void CudaDevice::release_after(DeviceStream& stream, Owner keep) {
-  const BesideCapture allowed;
-  std::optional<Current> now;
+  const RelaxedCapture allowed;
+  std::optional<DeviceGuard> now;
   cudaEvent_t passed = nullptr;
   try {
     now.emplace(*this);
     release_passed();
     check(cudaEventCreateWithFlags(&passed, cudaEventDisableTiming), "to");
     check(cudaEventRecord(passed, stream.handle), "to");
-    std::lock_guard<std::mutex> lock(later_mutex_);
-    later_.push_back({passed, keep});
+    std::lock_guard<std::mutex> lock(deferred_mutex_);
+    deferred_.push_back({passed, keep});
   } catch (...) {
     if (passed) cudaEventDestroy(passed);
     if (now && !lost_) cudaStreamSynchronize(stream.handle);  // else nothing runs any more
@@ -213,13 +214,13 @@ void CudaDevice::release_after(DeviceStream& stream, Owner keep) {
 /// The device is current.
 void CudaDevice::release_passed() noexcept {
   for (;;) {
-    Later next;
+    DeferredRelease next;
     {
-      std::lock_guard<std::mutex> lock(later_mutex_);
+      std::lock_guard<std::mutex> lock(deferred_mutex_);
       // With several streams a later entry may have passed already: it is released in its turn.
-      if (later_.empty() || cudaEventQuery(later_.front().passed) == cudaErrorNotReady) return;
-      next = later_.front();
-      later_.pop_front();
+      if (deferred_.empty() || cudaEventQuery(deferred_.front().passed) == cudaErrorNotReady) return;
+      next = deferred_.front();
+      deferred_.pop_front();
     }
     cudaEventDestroy(next.passed);
     next.keep.release(next.keep.state);
@@ -233,7 +234,7 @@ void CudaDevice::wait(DeviceStream* stream, const char* what) {
   if (stream) stream = &launched_on(*stream);
   std::unique_lock<std::recursive_mutex> lock(capture_.mutex, std::defer_lock);
   if (!stream) lock.lock();
-  Current now(*this);
+  DeviceGuard now(*this);
   check(stream ? cudaStreamSynchronize(stream->handle) : cudaDeviceSynchronize(), what);
   release_passed();
   faults_.throw_reported(/*asynchronous=*/!waits_);
@@ -261,7 +262,7 @@ void CudaDevice::fail(cudaError_t error, const char* what) {
   // Reading the error of a call clears it. The error of a kernel is sticky: every call returns it until the process
   // ends.
   cudaGetLastError();
-  const BesideCapture allowed;
+  const RelaxedCapture allowed;
   const cudaError_t again = cudaStreamQuery(own_.handle);
   if (again != cudaSuccess && again != cudaErrorNotReady) {
     const std::string name = "cuda:" + std::to_string(index_),
@@ -280,7 +281,7 @@ void CudaDevice::fail_lost() { throw DeviceError(lost_words_.c_str()); }
 
 void CudaDevice::check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const BesideCapture allowed;
+  const RelaxedCapture allowed;
   // The product may have met the error of an earlier kernel.
   const cudaError_t error = cudaStreamQuery(launched_on(current()).handle);
   if (error != cudaSuccess && error != cudaErrorNotReady) fail(error, what);

@@ -22,21 +22,21 @@ void FaultBox::throw_reported(bool asynchronous) {
   volatile FaultWord* w = word_;
   if (w->launch == 0) return;
   std::int32_t refusal;
-  std::int64_t numbers[kFaultNumbers];
+  std::int64_t numbers[devices::kFaultNumbers];
   {
     std::lock_guard<std::mutex> lock(mutex_);
     // Meanwhile a kernel on another stream may find a bad value that is to be reported instead, and write it.
     std::uint32_t launch;
-    std::int64_t rank;
+    std::int64_t position;
     do {
       launch = w->launch;
       std::atomic_thread_fence(std::memory_order_acquire);
       if (launch == 0) return;  // another thread reports it, or the next wait does
-      rank = w->rank;
+      position = w->position;
       refusal = w->refusal;
-      for (int i = 0; i < kFaultNumbers; ++i) numbers[i] = w->numbers[i];
+      for (int i = 0; i < devices::kFaultNumbers; ++i) numbers[i] = w->numbers[i];
       std::atomic_thread_fence(std::memory_order_acquire);
-    } while (w->launch != launch || w->rank != rank);
+    } while (w->launch != launch || w->position != position);
     w->launch = 0;
   }
   host_services().refuse(refusal, numbers, asynchronous);

@@ -28,7 +28,7 @@ struct FaultWord {
   int lock;              // 1 while a thread writes
   std::uint32_t launch;  // the launch that reports; 0: no report
   std::int32_t refusal;
-  std::int64_t rank;  // position in the CPU's order; the lowest report of a launch is kept
+  std::int64_t position;  // in the CPU's order; the lowest report of a launch is kept
   std::int64_t numbers[devices::kFaultNumbers];
 };
 

@@ -74,7 +74,7 @@ cudaError_t bring_up_to_date(DeviceGraph& graph, cudaGraph_t captured) {
 }  // namespace
 
 void CudaDevice::begin_on(DeviceStream& base) {
-  Current now(*this);
+  DeviceGuard now(*this);
   if (!base.captured) {
     cudaStream_t handle;
     check(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "function");
@@ -114,7 +114,7 @@ bool CudaDevice::launch_captured() {
   DeviceStream& captured = current();
   if (!captured.base) return false;
   DeviceStream& base = *captured.base;
-  Current now(*this);
+  DeviceGuard now(*this);
   int& misses = capture_.graph->misses;
   const int before = misses;
   cudaGraph_t graph = nullptr;
@@ -157,7 +157,7 @@ void CudaDevice::settle_capture() noexcept {
 
 const char* CudaDevice::end_capture() noexcept {
   if (DeviceStream& captured = current(); captured.base) {
-    std::optional<Current> now;
+    std::optional<DeviceGuard> now;
     try {
       now.emplace(*this);
     } catch (const Error&) {  // the device is lost

@@ -18,7 +18,7 @@ inline unsigned blocks_for(std::int64_t n) {
 /// Enqueues kernel(arguments...) on the current stream. Throws DeviceError, naming `what`, if the launch fails.
 template <class... P, class... A>
 void launch(const char* what, CudaDevice& device, dim3 blocks, void (*kernel)(P...), A&&... arguments) {
-  Current current(device);
+  DeviceGuard current(device);
   cudaLaunchConfig_t config = {};
   config.gridDim = blocks;
   config.blockDim = dim3(kThreads);

@@ -9,6 +9,7 @@
 #include "devices/cuda/driver.h"
 
 namespace kassette::cuda {
+using namespace devices;
 namespace {
 
 constexpr int kMaxDevices = 256;
@@ -39,7 +40,7 @@ int count(char* why, std::size_t room) {
 }
 
 const MemorySource pinned_memory{[](void*, std::int64_t bytes) noexcept -> void* {
-                                   const BesideCapture allowed;
+                                   const RelaxedCapture allowed;
                                    void* p = nullptr;
                                    if (cudaMallocHost(&p, static_cast<std::size_t>(bytes)) == cudaSuccess) return p;
                                    cudaGetLastError();
@@ -55,7 +56,7 @@ BlockCache& pinned_cache() {
 
 void* allocate_pinned(std::int64_t bytes) {
   try {
-    Current now(*first_opened.load());  // some context has to be current; this avoids creating one
+    DeviceGuard now(*first_opened.load());  // some context has to be current; this avoids creating one
     return pinned_cache().allocate(bytes);
   } catch (const Error&) {
     return nullptr;

@@ -52,7 +52,7 @@ DeviceStream& CudaDevice::stream_of(void* native) {
     }
   const bool ours = !handle;
   if (ours) {
-    Current now(*this);
+    DeviceGuard now(*this);
     check(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "stream");
   }
   streams_.push_back(
@@ -74,10 +74,10 @@ void CudaDevice::close(DeviceStream& stream) noexcept {
 
 void CudaDevice::order(DeviceStream& first, DeviceStream& second) {
   if (&first == &second) return;
-  Current now(*first.device);
+  DeviceGuard now(*first.device);
   Event event(*first.device);
   first.device->check(cudaEventRecord(event.get(), first.handle), "stream");
-  Current then(*second.device);
+  DeviceGuard then(*second.device);
   second.device->check(cudaStreamWaitEvent(second.handle, event.get(), 0), "stream");
 }
 

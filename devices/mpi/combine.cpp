@@ -6,6 +6,7 @@
 #include <limits>
 
 namespace kassette::mpi {
+using namespace devices;
 namespace {
 
 template <class T, class Bits, bool kMax>

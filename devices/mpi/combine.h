@@ -5,7 +5,6 @@
 #include "devices/transport.h"
 
 namespace kassette::mpi {
-using namespace devices;
 
 /// MPI's own operation; for the minimum and maximum of floats one of ours, whose result does not depend on the order of
 /// the ranks: NaN if any element is, and -0 is less than +0.

@@ -18,6 +18,7 @@
 #include "devices/mpi/combine.h"
 
 namespace kassette::mpi {
+using namespace devices;
 namespace {
 
 // MPI 3 has int counts: longer messages are sent in pieces. Tests lower the limit to cover that.
@@ -123,7 +124,7 @@ class MpiCommunicator final : public Communicator {
 
   void all_gather(const void* in, void* out, const std::int64_t* bytes) override {
     clear_sent();
-    const Parts parts(bytes, size_);
+    const PartLayout parts(bytes, size_);
     if (parts.total <= most_elements()) {
       check(MPI_Allgatherv(in, parts.count(rank_), MPI_BYTE, out, parts.counts.data(), parts.begins.data(), MPI_BYTE,
                            comm_),
@@ -145,7 +146,7 @@ class MpiCommunicator final : public Communicator {
 
   void reduce_scatter(const void* in, void* out, const std::int64_t* counts, DType dtype, Reduction how) override {
     clear_sent();
-    const Parts parts(counts, size_);
+    const PartLayout parts(counts, size_);
     if (parts.total <= most_elements()) {
       check(MPI_Reduce_scatter(in, out, parts.counts.data(), type_of(dtype), op_for(dtype, how), comm_),
             "MPI_Reduce_scatter");
@@ -158,7 +159,7 @@ class MpiCommunicator final : public Communicator {
 
   void all_to_all(const void* in, const std::int64_t* bytes_in, void* out, const std::int64_t* bytes_out) override {
     clear_sent();
-    const Parts from(bytes_in, size_), to(bytes_out, size_);
+    const PartLayout from(bytes_in, size_), to(bytes_out, size_);
     // All ranks must choose the same algorithm: the longest of all totals decides.
     std::int64_t longest = std::max(from.total, to.total);
     all_reduce(&longest, &longest, 1, DType(DType::kInt64), Reduction::max);
@@ -226,10 +227,10 @@ class MpiCommunicator final : public Communicator {
 
  private:
   /// Counts and displacements of the parts in ints, as MPI takes them; only valid if the total fits.
-  struct Parts {
+  struct PartLayout {
     std::vector<int> counts, begins;
     std::int64_t total = 0;
-    Parts(const std::int64_t* sizes, int n) {
+    PartLayout(const std::int64_t* sizes, int n) {
       for (int r = 0; r < n; ++r) {
         counts.push_back(static_cast<int>(std::min<std::int64_t>(sizes[r], INT32_MAX)));
         begins.push_back(static_cast<int>(std::min<std::int64_t>(total, INT32_MAX)));

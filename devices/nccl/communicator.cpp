@@ -12,6 +12,7 @@
 #include "devices/nccl/packing.h"
 
 namespace kassette::nccl {
+using namespace devices;
 namespace {
 
 void check(cudaError_t error) {

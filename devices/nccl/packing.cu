@@ -11,6 +11,7 @@
 #include "devices/cuda/element.cuh"
 
 namespace kassette::nccl {
+using namespace devices;
 namespace {
 
 using cuda::load;

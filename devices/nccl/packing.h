@@ -6,7 +6,6 @@
 #include "devices/device_transport.h"
 
 namespace kassette::nccl {
-using namespace devices;
 
 /// The dtype in which elements of `dtype` are combined; `dtype` itself if packed_size is 0.
 DType packed_dtype(DType dtype, Reduction how);

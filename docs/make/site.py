@@ -16,7 +16,7 @@ import headers
 import markdown
 
 GUIDE = ["first_steps", "from_keras", "from_pytorch", "python", "gradients", "memory", "distributed", "repl", "testing", "files", "errors", "pitfalls", "performance",
-         "sparse", "engines", "security", "parity"]
+         "sparse", "backends", "security", "parity"]
 CONTRIBUTORS = ["architecture", "architecture/extending", "architecture/debugging", "architecture/testing",
                 "architecture/cuda_traffic", "architecture/notes"]
 # Pages at the root of the repository, which the others link to.
@@ -25,7 +25,7 @@ ROOT = ["CONTRIBUTING", "CHANGELOG", "SECURITY"]
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
             "softmax", "losses", "normalization", "convolution", "padding", "random", "graph", "control", "rnn", "ctc", "config"]
 LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "stream", "print", "error", "runtime", "distributed", "interrupt", "inspect", "testing", "io", "borrow", "dlpack", "xtensor",
-           "engine", "api", "kept", "repl", "show_config", "version"]
+           "external_backend", "api", "kept", "repl", "show_config", "version"]
 
 
 def prose(comment):

@@ -1,11 +1,11 @@
 // examples/tracing_backend/tracing.cpp - a backend that counts, times and checks every op, and runs it on the built-in
-// engine.
+// backend.
 //
 //   KERAS_BACKEND=tracing ./kassette run script.cpp      prints a table to stderr when the program ends
 //
-// kassette::engine::call("trace_report") returns the table as text at any time, "trace_reset" starts over.
+// kassette::external::call("trace_report") returns the table as text at any time, "trace_reset" starts over.
 #include <kassette/backend.h>
-#include <kassette/engine.h>
+#include <kassette/external_backend.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,9 +18,9 @@
 
 namespace K = kassette::backend;
 using kassette::Tensor;
-using kassette::engine::Call;
-using kassette::engine::Code;
-using kassette::engine::Value;
+using kassette::external::Call;
+using kassette::external::Code;
+using kassette::external::Value;
 
 namespace {
 
@@ -79,7 +79,7 @@ Value traced_function(Value function) {
 Value run(const Call& call) {
   std::vector<Value> args;
   for (int i = 0; i < call.size(); ++i) args.push_back(call[i]);
-  Value result = traced(call.name(), args.data(), call.size(), [&] { return call.native(); });
+  Value result = traced(call.name(), args.data(), call.size(), [&] { return call.built_in(); });
   return std::string(call.name()) == "function" ? traced_function(result) : result;
 }
 
@@ -101,7 +101,7 @@ void print_at_exit() {
   if (!trace().rows.empty()) std::fputs(report().c_str(), stderr);
 }
 
-const kassette::engine::Entry kEntries[] = {
+const kassette::external::Entry kEntries[] = {
     {"*", run},
     {"trace_report", [](const Call&) { return Value(report()); }},
     {"trace_reset",
@@ -116,8 +116,8 @@ const kassette::engine::Entry kEntries[] = {
 
 }  // namespace
 
-extern "C" const kassette::engine::Table* kassette_engine() {
-  static const kassette::engine::Table table{kassette::engine::kAbi, 3, kEntries};
+extern "C" const kassette::external::Table* kassette_external_backend() {
+  static const kassette::external::Table table{kassette::external::kAbi, 3, kEntries};
   std::atexit(print_at_exit);
   return &table;
 }

@@ -77,8 +77,8 @@ inline const Reader kReaders[] = {
      [](const std::string& path) {
        std::ifstream in(path, std::ios::binary);
        const std::string text((std::istreambuf_iterator<char>(in)), {});
-       backend::Settings s;
-       backend::apply_settings(text, path, s);
+       backend::detail::Settings s;
+       backend::detail::apply_settings(text, path, s);
        const bool wrong = !s.floatx.is_float() || s.backend.find_first_of("/\n") != s.backend.npos;
        return std::string(wrong ? "settings that the file cannot have" : "");
      }},

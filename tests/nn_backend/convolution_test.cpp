@@ -556,12 +556,12 @@ TEST_CASE("convolution takes at most 64 MiB beside its operands and its result",
       for (int i = 0; i < p.axes; ++i) how.window[i].stride = p.window;
     Tensor x = K::ones(p.shape, float16), y = measured("max", max_pool_op, how, {x});
     CHECK(flat(K::stack({K::min(y), K::max(y)})) == List{1, 1});
-    CHECK(flat(K::max(measured("max, gradient", max_pool_spread_op, how, {x, y}))) == List{1});
+    CHECK(flat(K::max(measured("max, gradient", max_pool_grad_op, how, {x, y}))) == List{1});
     y = measured("mean", avg_pool_op, how, {x});
     CHECK(flat(K::stack({K::min(y), K::max(y)})) == List{1, 1});
     double taps = 1;
     for (int i = 0; i < p.axes; ++i) taps *= static_cast<double>(p.window);
-    CHECK(flat(K::max(measured("mean, gradient", avg_pool_spread_op, how, {y, x}))) ==
+    CHECK(flat(K::max(measured("mean, gradient", avg_pool_grad_op, how, {y, x}))) ==
           flat(K::cast(K::constant({1 / taps}), float16)));
   }
   {  // 1,000,000 cotangents of 40 channels, which are copied to whole vectors

@@ -30,14 +30,14 @@ TEST_CASE("KERAS_HOME may name the home of a user, and stays as it is where ther
   Environment other("HOME", "/nowhere");
   {
     Environment named("KERAS_HOME", (std::string("~") + user->pw_name + "/k").c_str());
-    CHECK(K::keras_directory() == std::string(user->pw_dir) + "/k");
+    CHECK(K::detail::keras_directory() == std::string(user->pw_dir) + "/k");
   }
   Environment nobody("KERAS_HOME", "~no-such-user/k");
-  CHECK(K::keras_directory() == "~no-such-user/k");
+  CHECK(K::detail::keras_directory() == "~no-such-user/k");
 }
 
-TEST_CASE("the log names the backend in use in the words of Keras, and says where a name runs on our engine",
-          "[engine]") {
+TEST_CASE("the log names the backend in use in the words of Keras, and says which names run on the built-in backend",
+          "[external]") {
   const auto said_of = [](const char* name) {
     int pipes[2];
     REQUIRE(pipe(pipes) == 0);
@@ -62,13 +62,14 @@ TEST_CASE("the log names the backend in use in the words of Keras, and says wher
     said.resize(n);
     return said;
   };
-  CHECK_THAT(said_of("tensorflow"), Catch::Contains("Using TensorFlow backend.") && !Catch::Contains("own engine"));
-  CHECK_THAT(said_of("kassette"), Catch::Contains("Using kassette backend.") && !Catch::Contains("own engine"));
+  CHECK_THAT(said_of("tensorflow"),
+             Catch::Contains("Using TensorFlow backend.") && !Catch::Contains("built-in backend"));
+  CHECK_THAT(said_of("kassette"), Catch::Contains("Using kassette backend.") && !Catch::Contains("built-in backend"));
   CHECK_THAT(said_of("theano"), Catch::Contains("Using Theano backend.") &&
-                                    Catch::Contains("backend 'theano' runs on the built-in engine"));
+                                    Catch::Contains("backend 'theano' runs on the built-in backend"));
   CHECK_THAT(said_of("kassette.keras"), Catch::Contains("Using kassette backend.") && !Catch::Contains("runs on"));
   CHECK_THAT(said_of("cntk"),
-             Catch::Contains("Using CNTK backend") && Catch::Contains("backend 'cntk' runs on the built-in engine"));
+             Catch::Contains("Using CNTK backend") && Catch::Contains("backend 'cntk' runs on the built-in backend"));
 }
 
 TEST_CASE("a list of updates holds its tensors as long as it lives, and no longer") {

@@ -1,7 +1,7 @@
 // tests/nn_backend/dispatch_test.cpp - every K function and operator is passed on to an external backend if one is in
 // use.
 #include <kassette/backend.h>
-#include <kassette/engine.h>
+#include <kassette/external_backend.h>
 
 #include <cmath>
 #include <functional>
@@ -32,10 +32,10 @@ struct Recorder {
     reached.clear();
     boxed.clear();
     backend.name = "recorder";
-    backend.any = [](const engine::Call& call) {
+    backend.any = [](const external::Call& call) {
       reached.push_back(call.name());
       for (int i = 0; i < call.size(); ++i) boxed.push_back(printed(call[i]));
-      return engine::Value();
+      return external::Value();
     };
     K::floatx();
     use_backend(&backend);
@@ -78,7 +78,7 @@ struct Given<Branch> : GivenFraction<Branch> {};
 template <>
 struct Given<Tensor> {
   static Tensor value(int i) {
-    engine::Native ours;
+    external::BuiltInScope ours;
     return K::constant(1000 + i, int32);
   }
   static Texts texts(int i) { return {std::to_string(1000 + i) + " () int32 cpu"}; }
@@ -214,7 +214,7 @@ const std::set<std::string> kOurs{
 
 }  // namespace
 
-TEST_CASE("every K function reaches an external backend, with all its arguments in their order", "[engine]") {
+TEST_CASE("every K function reaches an external backend, with all its arguments in their order", "[external]") {
   std::set<std::string> seen;
   for (const Reach& f : functions()) {
     if (kOurs.count(f.name)) continue;
@@ -234,7 +234,7 @@ TEST_CASE("every K function reaches an external backend, with all its arguments 
   }
 }
 
-TEST_CASE("every K function begins with the macro that dispatches", "[engine]") {
+TEST_CASE("every K function begins with the macro that dispatches", "[external]") {
   std::map<std::string, int> overloads;
   for (const auto& path : files_of("nn_backend", ".cpp")) {
     const std::string source = text_of(path);
@@ -247,7 +247,7 @@ TEST_CASE("every K function begins with the macro that dispatches", "[engine]") 
   }
 }
 
-TEST_CASE("operators and indexing reach an external backend", "[engine]") {
+TEST_CASE("operators and indexing reach an external backend", "[external]") {
   Tensor x = K::constant({1.0, 2.0});
   Recorder recorder;
   Tensor answers[]{
@@ -270,16 +270,16 @@ struct Writer {
   Writer() {
     asked.clear();
     backend.name = "writer";
-    backend.any = [](const engine::Call& call) {
+    backend.any = [](const external::Call& call) {
       std::ostringstream os;
       os << call.name() << '(';
       for (int i = 0; i < call.size(); ++i) {
         os << (i ? ", " : "");
-        if (call[i].kind() == engine::Value::kCode) os << "code";
+        if (call[i].kind() == external::Value::kCode) os << "code";
         else os << call[i];
       }
       asked = os.str() + ")";
-      return engine::Value();
+      return external::Value();
     };
     K::floatx();
     use_backend(&backend);
@@ -301,12 +301,12 @@ std::string asked_by(F&& f) {
 
 }  // namespace
 
-TEST_CASE("a backend gets every argument by its value, in Keras' order", "[engine]") {
+TEST_CASE("a backend gets every argument by its value, in Keras' order", "[external]") {
   Tensor x = K::constant(2.0, int32), y = K::constant(3, int32), z = K::constant(5, int32);
   Writer writer;
   const auto scalar = [](const Tensor& t) {
     std::ostringstream os;
-    os << engine::Value(t);
+    os << external::Value(t);
     return os.str();
   };
   const std::string xs = scalar(x), ys = scalar(y), zs = scalar(z);
@@ -355,12 +355,12 @@ TEST_CASE("a backend gets every argument by its value, in Keras' order", "[engin
   CHECK(asked_by([&] { x / 2; }) == "divide(" + xs + ", 2)");
 }
 
-TEST_CASE("what a backend hands back to our own engine is computed of the same arguments in the same order",
-          "[engine]") {
+TEST_CASE("what a backend hands back to the built-in backend is computed of the same arguments in the same order",
+          "[external]") {
   struct Passing {
     Passing() {
       backend.name = "passing";
-      backend.any = [](const engine::Call& call) { return call.native(); };
+      backend.any = [](const external::Call& call) { return call.built_in(); };
       K::floatx();
       use_backend(&backend);
     }
@@ -407,11 +407,11 @@ TEST_CASE("what a backend hands back to our own engine is computed of the same a
   check(K::foldr([](const Tensor& a, const Tensor& e) { return a * 2.0 - e; }, x, K::constant(0.0)), {-38.5});
 }
 
-TEST_CASE("answers of several tensors come back from a backend in their order", "[engine]") {
+TEST_CASE("answers of several tensors come back from a backend in their order", "[external]") {
   struct Passing {
     Passing() {
       backend.name = "passing";
-      backend.any = [](const engine::Call& call) { return call.native(); };
+      backend.any = [](const external::Call& call) { return call.built_in(); };
       K::floatx();
       use_backend(&backend);
     }

@@ -1,4 +1,4 @@
-// tests/nn_backend/maths_ledger_test.cpp - where the engines of the documents disagree, and
+// tests/nn_backend/maths_ledger_test.cpp - where the backends of Keras' documents disagree, and
 // other rules that hold for all functions of a family: linear algebra, reductions, elementwise, shapes, activations,
 // losses.
 #include <kassette/backend.h>

@@ -17,7 +17,7 @@
 #include <vector>
 
 #define __CLING__  // declares the hooks of cling's prompt as well
-#include <kassette/engine.h>
+#include <kassette/external_backend.h>
 #include <kassette/io.h>
 #include <kassette/repl.h>
 #include <kassette/testing.h>
@@ -215,8 +215,8 @@ TEST_CASE("a prompt shows each kind of result", "[repl]") {
   check_shown(parts, text_of(parts));
   check_shown(testing::compare(1, 1), "equal within the tolerance");
   check_shown(testing::compare(x, x + 1), testing::compare(x, x + 1).report);
-  check_shown(engine::Value("text"), "'text'");
-  check_shown(engine::Value(2.5), text_of(engine::Value(2.5)));
+  check_shown(external::Value("text"), "'text'");
+  check_shown(external::Value(2.5), text_of(external::Value(2.5)));
 }
 
 TEST_CASE("a prompt shows every kind of number, inside of a container and alone", "[repl]") {
@@ -311,7 +311,7 @@ TEST_CASE("a prompt shows each type of the library as operator<< writes it, insi
   same(Shape{2, 3});
   same(float64);
   same(cpu);
-  same(engine::Value::list({1, "a"}));
+  same(external::Value::list({1, "a"}));
   same(testing::compare(K::ones({1}), K::zeros({1})));
   same(testing::compare(K::ones({1}), K::ones({1})));
   same(K::sparse_parts(K::to_sparse(K::constant({{0, 2}}))));

@@ -112,19 +112,19 @@ TEST_CASE("a directory that cannot be written is no error", "[settings]") {
 
 TEST_CASE("the directory is KERAS_HOME, else that of the home, else one in tmp", "[settings]") {
   Environment home("HOME", "/tmp"), none("KERAS_HOME", nullptr);
-  CHECK(K::keras_directory() == "/tmp/.keras");
+  CHECK(K::detail::keras_directory() == "/tmp/.keras");
   {
     fs::path folder = fresh_folder();
     Environment own("HOME", folder.c_str());
-    CHECK(K::keras_directory() == folder.string() + "/.keras");
+    CHECK(K::detail::keras_directory() == folder.string() + "/.keras");
     Environment tilde("KERAS_HOME", "~/k");
-    CHECK(K::keras_directory() == folder.string() + "/k");
+    CHECK(K::detail::keras_directory() == folder.string() + "/k");
     fs::remove(folder);
   }
   Environment unwritable("HOME", "/proc/self/nowhere");
-  CHECK(K::keras_directory() == "/tmp/.keras");
+  CHECK(K::detail::keras_directory() == "/tmp/.keras");
   Environment empty("KERAS_HOME", "");
-  CHECK(K::keras_directory() == "");
+  CHECK(K::detail::keras_directory() == "");
 }
 
 TEST_CASE("malformed JSON counts as none, and stays as it is", "[settings]") {
@@ -226,11 +226,11 @@ namespace {
 /// The warnings of read_settings(), and what it read.
 struct Read {
   std::string said;
-  K::Settings settings;
+  K::detail::Settings settings;
 };
 Read read() {
   Read r;
-  r.said = kassette::test::stderr_of([&] { r.settings = K::read_settings(); });
+  r.said = kassette::test::stderr_of([&] { r.settings = K::detail::read_settings(); });
   return r;
 }
 void check_distrusted(const fs::path& file, const std::string& why) {
@@ -440,7 +440,7 @@ TEST_CASE("processes and threads that begin at once leave one whole file", "[set
     if (child == 0) {
       bool ok = true;
       try {
-        ok = K::read_settings().backend == "tensorflow";
+        ok = K::detail::read_settings().backend == "tensorflow";
       } catch (...) {
         ok = false;
       }
@@ -449,7 +449,7 @@ TEST_CASE("processes and threads that begin at once leave one whole file", "[set
     children.push_back(child);
   }
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back([] { K::read_settings(); });
+  for (int i = 0; i < 4; ++i) threads.emplace_back([] { K::detail::read_settings(); });
   for (std::thread& t : threads) t.join();
   for (pid_t child : children) {
     int status = 1;

@@ -1,5 +1,5 @@
-// tests/ops/refusals_test.cpp - bad calls that are possible (almost) only through the engine: they are refused in one
-// line that names the function and the argument.
+// tests/ops/refusals_test.cpp - bad calls that are possible (almost) only below the K functions: they are refused in
+// one line that names the function and the argument.
 #include <cstdint>
 #include <limits>
 

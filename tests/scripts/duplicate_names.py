@@ -9,8 +9,6 @@ import sys
 from collections import defaultdict
 
 FOLDERS = ("core", "devices", "ops", "autograd", "nn_backend")
-# Compiled once for each CPU level, into a namespace of its own (ops/simd.h); level_symbols.sh checks these.
-PER_LEVEL = re.compile(r"_simd\.cpp$|_loops\.h$|simd.*\.h$")
 # Comments, preprocessor lines and literals match first, and are dropped.
 TOKENS = re.compile(
     r'//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n\\]|\\.)*|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|([A-Za-z_]\w*|::|[^\s\w])', re.S | re.M)
@@ -59,7 +57,7 @@ def main(root):
     where = defaultdict(set)
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
-            if path.suffix in (".h", ".cpp", ".cu", ".cuh") and not PER_LEVEL.search(path.name):
+            if path.suffix in (".h", ".cpp", ".cu", ".cuh"):
                 for name in definitions(path.read_text(encoding="utf-8")):
                     where[name].add(str(path.relative_to(root)))
     twice = {name: files for name, files in where.items() if len(files) > 1}

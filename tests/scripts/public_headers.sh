@@ -12,12 +12,12 @@ complain() {
 }
 
 # Heavier headers, included only by those who ask for them.
-opt_in=' testing.h xtensor.h io.h repl.h prompt.h cling.h engine.h inspect.h '
+opt_in=' testing.h xtensor.h io.h repl.h prompt.h cling.h external_backend.h inspect.h '
 light=()
 all=()
 while IFS= read -r header; do
   header=${header#"$include/"}
-  [[ $header == kassette/comforts.h ]] && continue   # the old name of inspect.h, which says so whenever it is included
+  [[ $header =~ ^kassette/(comforts|engine)\.h$ ]] && continue   # old names of headers, which say so whenever they are included
   all+=("$header")
   [[ $opt_in == *" ${header#kassette/} "* ]] || light+=("$header")
 done < <(find -L "$include/kassette" -name '*.h' | sort)

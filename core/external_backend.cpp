@@ -1,5 +1,5 @@
-// core/engine.cpp - boxed values for external backends, and tensors that belong to the backends.
-#include <kassette/engine.h>
+// core/external_backend.cpp - boxed values for external backends, and tensors that belong to the backends.
+#include <kassette/external_backend.h>
 
 #include <cstring>
 #include <new>
@@ -11,7 +11,7 @@
 #include "core/text.h"
 
 namespace kassette {
-namespace engine {
+namespace external {
 namespace {
 
 /// The object that a Value points to.
@@ -45,7 +45,7 @@ const char* kind_name(Value::Kind kind) {
   return kNames[kind];
 }
 [[noreturn]] void fail_kind(Value::Kind kind, const char* wanted) {
-  fail<TypeError>({"engine"}, kind_name(kind), " where ", wanted, " is expected");
+  fail<TypeError>({"external"}, kind_name(kind), " where ", wanted, " is expected");
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ int Value::size() const {
 }
 const Value& Value::operator[](int i) const {
   int n = size();
-  if (i < 0 || i >= n) fail<ValueError>({"engine"}, "element ", i, " of a list of ", n);
+  if (i < 0 || i >= n) fail<ValueError>({"external"}, "element ", i, " of a list of ", n);
   return as<ListObject>(object_)->items[i];
 }
 Value Value::operator()(std::initializer_list<Value> args) const {
@@ -166,19 +166,19 @@ const Value& Call::operator[](int i) const {
   if (i < 0 || i >= n_args_) fail<ValueError>({name_}, "argument ", i, " of ", n_args_);
   return args_[i];
 }
-Value Call::native() const {
-  if (!native_) fail<NotImplementedError>({name_}, "not a function of the built-in engine");
-  Native scope;
+Value Call::built_in() const {
+  if (!built_in_) fail<NotImplementedError>({name_}, "not a function of the built-in backend");
+  BuiltInScope scope;
   try {
-    return run_native_(native_);
+    return run_built_in_(built_in_);
   } catch (...) {
     ExternalBackendAccess::let_pass();
     throw;
   }
 }
 
-Native::Native() : old_(context().in_external_call) { context().in_external_call = true; }
-Native::~Native() { context().in_external_call = old_; }
+BuiltInScope::BuiltInScope() : old_(context().in_external_call) { context().in_external_call = true; }
+BuiltInScope::~BuiltInScope() { context().in_external_call = old_; }
 
 // ---- tensors of external backends -----------------------------------------------------------------------------------
 
@@ -219,22 +219,22 @@ void* unwrap(const Tensor& x, const TensorKind* kind) {
   return h.kind == kind ? h.handle : nullptr;
 }
 
-}  // namespace engine
+}  // namespace external
 
-const engine::Code* ExternalBackendAccess::code(const engine::Value& value) {
-  return value.kind_ == engine::Value::kCode ? &engine::as<engine::CodeObject>(value.object_)->code : nullptr;
+const external::Code* ExternalBackendAccess::code(const external::Value& value) {
+  return value.kind_ == external::Value::kCode ? &external::as<external::CodeObject>(value.object_)->code : nullptr;
 }
 
-const char* foreign_backend(const Body& b) { return engine::handle_of(b).kind->backend; }
+const char* foreign_backend(const Body& b) { return external::handle_of(b).kind->backend; }
 
 void fail_foreign(const char* what, const Body& b) {
   fail<ValueError>({what}, "a tensor ", b.shape(), " of the backend '", foreign_backend(b),
-                   "' is opaque to the built-in engine; use that backend's get_value or eval");
+                   "' is opaque to the built-in backend; use that backend's get_value or eval");
 }
 
 std::ostream& describe_foreign(std::ostream& os, const Body& b) {
-  const engine::TensorKind& kind = *engine::handle_of(b).kind;
-  if (kind.text) os << kind.text(engine::handle_of(b).handle) << ' ';
+  const external::TensorKind& kind = *external::handle_of(b).kind;
+  if (kind.text) os << kind.text(external::handle_of(b).handle) << ' ';
   else os << "Tensor ";
   return os << b.shape() << ' ' << b.dtype << ' ' << kind.backend;
 }
@@ -242,7 +242,7 @@ std::ostream& describe_foreign(std::ostream& os, const Body& b) {
 // ---- exceptions that only pass through a backend --------------------------------------------------------------------
 
 void ExternalBackendAccess::let_pass() {
-  if (auto* frame = static_cast<Frame*>(context().external_call)) frame->passing = std::current_exception();
+  if (auto* active = static_cast<ActiveCall*>(context().external_call)) active->passing = std::current_exception();
 }
 
 }  // namespace kassette

@@ -1,6 +1,6 @@
-// tests/nn_backend/engine_test.cpp - external backends: what they get, what they may return, how they fail.
+// tests/nn_backend/external_backend_test.cpp - external backends: what they get, what they may return, how they fail.
 #include <kassette/backend.h>
-#include <kassette/engine.h>
+#include <kassette/external_backend.h>
 
 #include <cstdlib>
 #include <stdexcept>
@@ -11,7 +11,7 @@
 #include "tests/settings.h"
 
 namespace K = kassette::backend;
-namespace engine = kassette::engine;
+namespace external = kassette::external;
 using kassette::Shape;
 using kassette::Tensor;
 using kassette::Tensors;
@@ -21,7 +21,7 @@ namespace {
 
 // A backend of words: its tensors are strings, and every op writes down what it was asked for.
 int alive = 0;
-const engine::TensorKind kWords{
+const external::TensorKind kWords{
     "words",
     [](void* handle) {
       --alive;
@@ -30,33 +30,33 @@ const engine::TensorKind kWords{
     [](const void* handle) { return kassette::Text(*static_cast<const std::string*>(handle)); }};
 Tensor word(const std::string& s) {
   ++alive;
-  return engine::wrap(new std::string(s), &kWords, {2, 3}, "float32");
+  return external::wrap(new std::string(s), &kWords, {2, 3}, "float32");
 }
-std::string said(const engine::Value& v) {
-  if (v.kind() == engine::Value::kTensor)
-    if (void* handle = engine::unwrap(v.as_tensor(), &kWords)) return *static_cast<std::string*>(handle);
-  if (v.kind() == engine::Value::kTensor) return printed(kassette::array_text(v.as_tensor()));
-  if (v.kind() != engine::Value::kList) return printed(v);
+std::string said(const external::Value& v) {
+  if (v.kind() == external::Value::kTensor)
+    if (void* handle = external::unwrap(v.as_tensor(), &kWords)) return *static_cast<std::string*>(handle);
+  if (v.kind() == external::Value::kTensor) return printed(kassette::array_text(v.as_tensor()));
+  if (v.kind() != external::Value::kList) return printed(v);
   std::string s = "[";
   for (int i = 0; i < v.size(); ++i) s += (i ? ", " : "") + said(v[i]);
   return s + "]";
 }
-engine::Value write_down(const engine::Call& call) {
+external::Value write_down(const external::Call& call) {
   std::string s = std::string(call.name()) + "(";
   for (int i = 0; i < call.size(); ++i) s += (i ? ", " : "") + said(call[i]);
   return word(s + ")");
 }
-engine::Value run_words(void*, const engine::Value* args, int) {
-  return engine::Value::list({word("ran " + said(args[0]))});
+external::Value run_words(void*, const external::Value* args, int) {
+  return external::Value::list({word("ran " + said(args[0]))});
 }
 
 struct Unknown {};
-const engine::Entry kEntries[] = {
+const external::Entry kEntries[] = {
     {"placeholder", write_down},
     {"variable", write_down},
     {"function",
-     [](const engine::Call&) -> engine::Value {
-       return engine::Code{run_words, nullptr, nullptr};
+     [](const external::Call&) -> external::Value {
+       return external::Code{run_words, nullptr, nullptr};
      }},
     {"relu", write_down},
     {"sum", write_down},
@@ -64,35 +64,35 @@ const engine::Entry kEntries[] = {
     {"index", write_down},
     {"dropout", write_down},
     {"int_shape",
-     [](const engine::Call&) {
-       return engine::Value::list({2, K::None});
+     [](const external::Call&) {
+       return external::Value::list({2, K::None});
      }},
-    {"ndim", [](const engine::Call&) { return engine::Value(2); }},
-    {"dtype", [](const engine::Call&) { return engine::Value("float64"); }},
-    {"is_tensor", [](const engine::Call&) { return engine::Value(true); }},
+    {"ndim", [](const external::Call&) { return external::Value(2); }},
+    {"dtype", [](const external::Call&) { return external::Value("float64"); }},
+    {"is_tensor", [](const external::Call&) { return external::Value(true); }},
     {"gradients",
-     [](const engine::Call& call) {
-       return engine::Value::list({call[0], K::None});
+     [](const external::Call& call) {
+       return external::Value::list({call[0], K::None});
      }},
     {"foldl",
-     [](const engine::Call& call) {
+     [](const external::Call& call) {
        return call[0]({call[1], 2.5});
      }},
     {"foldr",
-     [](const engine::Call& call) {
+     [](const external::Call& call) {
        return call[0]({call[1], call[1]});
      }},
-    {"softmax", [](const engine::Call& call) { return call.native(); }},
-    {"exp", [](const engine::Call&) -> engine::Value { return 1.5; }},
-    {"log", [](const engine::Call&) -> engine::Value { throw std::runtime_error("it is\nbroken"); }},
-    {"sin", [](const engine::Call&) -> engine::Value { throw Unknown(); }},
-    {"cos", [](const engine::Call&) -> engine::Value { throw kassette::ValueError("cos: no such luck"); }},
-    {"tanh", [](const engine::Call& call) -> engine::Value { return K::tanh(call[0].as_tensor()); }},
-    {"floatx", [](const engine::Call&) { return engine::Value("float16"); }},
-    {"greet", [](const engine::Call& call) { return engine::Value(call.size()); }},
+    {"softmax", [](const external::Call& call) { return call.built_in(); }},
+    {"exp", [](const external::Call&) -> external::Value { return 1.5; }},
+    {"log", [](const external::Call&) -> external::Value { throw std::runtime_error("it is\nbroken"); }},
+    {"sin", [](const external::Call&) -> external::Value { throw Unknown(); }},
+    {"cos", [](const external::Call&) -> external::Value { throw kassette::ValueError("cos: no such luck"); }},
+    {"tanh", [](const external::Call& call) -> external::Value { return K::tanh(call[0].as_tensor()); }},
+    {"floatx", [](const external::Call&) { return external::Value("float16"); }},
+    {"greet", [](const external::Call& call) { return external::Value(call.size()); }},
 };
-const engine::Table* words() {
-  static const engine::Table table{engine::kAbi, sizeof kEntries / sizeof *kEntries, kEntries};
+const external::Table* words() {
+  static const external::Table table{external::kAbi, sizeof kEntries / sizeof *kEntries, kEntries};
   return &table;
 }
 
@@ -104,12 +104,12 @@ struct Using : kassette::test::SettingsScope {
   }
 };
 struct Words : Using {
-  Words() : Using((engine::register_backend("my.words", words), "my.words")) {}
+  Words() : Using((external::register_backend("my.words", words), "my.words")) {}
 };
 
 }  // namespace
 
-TEST_CASE("K functions and operators run on a registered backend", "[engine]") {
+TEST_CASE("K functions and operators run on a registered backend", "[external]") {
   Words backend;
   CHECK(K::backend() == "my.words");
   Tensor x = K::variable({1, 2.5}, "float32", "w");
@@ -134,7 +134,7 @@ TEST_CASE("K functions and operators run on a registered backend", "[engine]") {
   CHECK((said(g[0]) == "w" && !g[1].defined()));
 }
 
-TEST_CASE("functions and callables of a backend are called", "[engine]") {
+TEST_CASE("functions and callables of a backend are called", "[external]") {
   Words backend;
   Tensor w = word("w");
   auto f = K::function({w}, {w});
@@ -147,30 +147,30 @@ TEST_CASE("functions and callables of a backend are called", "[engine]") {
   CHECK(said(folded) == "relu(w, 0, None, 0)");
   CHECK_THROWS_AS(K::foldr([](const Tensor&, const Tensor&) -> Tensor { throw Unknown(); }, w), Unknown);
   CHECK_THROWS_WITH(K::foldl([](const Tensor& a, const Tensor&) { return a; }, w),
-                    "engine: a float where a tensor is expected");
+                    "external: a float where a tensor is expected");
 }
 
-TEST_CASE("inside a call of a backend K functions are our own", "[engine]") {
+TEST_CASE("inside a call of a backend K functions are our own", "[external]") {
   Words backend;
   Tensor x;
   {
-    engine::Native ours;
+    external::BuiltInScope ours;
     x = K::constant({0.0, 0.0});
   }
   CHECK(K::tanh(x).to_vector<float>()[0] == 0);
   CHECK(K::softmax(x).to_vector<float>()[1] == 0.5f);
 }
 
-TEST_CASE("what a backend lacks names function and backend", "[engine]") {
+TEST_CASE("what a backend lacks names function and backend", "[external]") {
   Words backend;
   CHECK_THROWS_AS(K::square(word("w")), kassette::NotImplementedError);
   CHECK_THROWS_WITH(K::square(word("w")), "square: the backend 'my.words' does not provide it");
   CHECK_THROWS_WITH(word("w") - 1, "subtract: the backend 'my.words' does not provide it");
-  CHECK(engine::call("greet", {1, "two", K::None}).as_int() == 3);
-  CHECK_THROWS_WITH(engine::call("leave"), "leave: the backend 'my.words' does not provide it");
+  CHECK(external::call("greet", {1, "two", K::None}).as_int() == 3);
+  CHECK_THROWS_WITH(external::call("leave"), "leave: the backend 'my.words' does not provide it");
 }
 
-TEST_CASE("what a backend throws or answers wrongly is one line", "[engine]") {
+TEST_CASE("what a backend throws or answers wrongly is one line", "[external]") {
   Words backend;
   Tensor w = word("w");
   CHECK_THROWS_WITH(K::log(w), "log: the backend 'my.words' failed: it is");
@@ -182,34 +182,34 @@ TEST_CASE("what a backend throws or answers wrongly is one line", "[engine]") {
   CHECK(said(K::relu(w)) == "relu(w, 0, None, 0)");
 }
 
-TEST_CASE("the configuration is never a backend's", "[engine]") {
+TEST_CASE("the configuration is never a backend's", "[external]") {
   Words backend;
   CHECK(K::floatx() == "float32");
   CHECK(K::normalize_data_format("CHANNELS_first") == "channels_first");
 }
 
-TEST_CASE("a backend's tensors are opaque to our own engine, print, and are freed", "[engine]") {
+TEST_CASE("a backend's tensors are opaque to the built-in backend, print, and are freed", "[external]") {
   {
     Tensor w = word("a word"), copy = w;
     CHECK(printed(w) == "a word (2, 3) float32 words");
     CHECK(w.shape() == Shape{2, 3});
     std::string refused =
-        ": a tensor (2, 3) of the backend 'words' is opaque to the built-in engine; use that backend's get_value or eval";
+        ": a tensor (2, 3) of the backend 'words' is opaque to the built-in backend; use that backend's get_value or eval";
     CHECK_THROWS_WITH(K::square(w), "square" + refused);
     CHECK_THROWS_WITH(w + K::ones({2, 3}), "add" + refused);
     CHECK_THROWS_WITH(K::concatenate({w, w}), "concatenate" + refused);
     CHECK_THROWS_WITH(w.data<float>(), "data" + refused);
     CHECK_THROWS_WITH(w.to_vector<float>(), "to_vector" + refused);
     CHECK_THROWS_WITH(w.detach(), "detach" + refused);
-    CHECK(engine::unwrap(K::ones({2}), &kWords) == nullptr);
+    CHECK(external::unwrap(K::ones({2}), &kWords) == nullptr);
   }
   CHECK(alive == 0);
 }
 
-TEST_CASE("a backend without its required entries names all of them", "[engine]") {
-  engine::register_backend("half", []() -> const engine::Table* {
-    static const engine::Entry entries[] = {{"variable", write_down}};
-    static const engine::Table table{engine::kAbi, 1, entries};
+TEST_CASE("a backend without its required entries names all of them", "[external]") {
+  external::register_backend("half", []() -> const external::Table* {
+    static const external::Entry entries[] = {{"variable", write_down}};
+    static const external::Table table{external::kAbi, 1, entries};
     return &table;
   });
   kassette::test::SettingsScope restore;
@@ -223,11 +223,11 @@ TEST_CASE("a backend without its required entries names all of them", "[engine]"
   CHECK(K::zeros({2}).shape() == Shape{2});
 }
 
-TEST_CASE("a factory that is broken is one line", "[engine]") {
-  engine::register_backend("throws", []() -> const engine::Table* { throw std::runtime_error("no\nlicence"); });
-  engine::register_backend("nothing", []() -> const engine::Table* { return nullptr; });
-  engine::register_backend("old", []() -> const engine::Table* {
-    static const engine::Table table{engine::kAbi + 1, 0, nullptr};
+TEST_CASE("a factory that is broken is one line", "[external]") {
+  external::register_backend("throws", []() -> const external::Table* { throw std::runtime_error("no\nlicence"); });
+  external::register_backend("nothing", []() -> const external::Table* { return nullptr; });
+  external::register_backend("old", []() -> const external::Table* {
+    static const external::Table table{external::kAbi + 1, 0, nullptr};
     return &table;
   });
   kassette::test::SettingsScope restore;
@@ -241,36 +241,37 @@ TEST_CASE("a factory that is broken is one line", "[engine]") {
     }
     return message;
   };
-  CHECK(why("throws") == "Unable to import backend : throws: registered by the program: kassette_engine threw: no");
+  CHECK(why("throws") ==
+        "Unable to import backend : throws: registered by the program: kassette_external_backend threw: no");
   CHECK(why("nothing") ==
-        "Unable to import backend : nothing: registered by the program: kassette_engine returned nothing");
+        "Unable to import backend : nothing: registered by the program: kassette_external_backend returned nothing");
   CHECK(
       why("old") ==
-      "Unable to import backend : old: registered by the program is built for version 2 of <kassette/engine.h>, this kassette has 1; build it anew");
+      "Unable to import backend : old: registered by the program is built for version 2 of <kassette/external_backend.h>, this kassette has 1; build it anew");
   unsetenv("KERAS_BACKEND");
   K::reload();
   for (std::string name : {"", "tensorflow", "kassette", "kassette.keras", "theano", "cntk"})
-    CHECK_THROWS_WITH(engine::register_backend(name, words), "register_backend: name '" + name + "' is taken");
+    CHECK_THROWS_WITH(external::register_backend(name, words), "register_backend: name '" + name + "' is taken");
 }
 
-TEST_CASE("boxed values are what they were made from", "[engine]") {
-  using engine::Value;
+TEST_CASE("boxed values are what they were made from", "[external]") {
+  using external::Value;
   CHECK(printed(Value()) == "None");
   CHECK(printed(Value::list({true, 2, 2.5, "x", K::None, Value::list({})})) == "[True, 2, 2.5, 'x', None, []]");
   CHECK(Value(3).as_float() == 3);
   CHECK(Value(Tensor()).is_none());
-  CHECK_THROWS_WITH(Value("x").as_int(), "engine: text where an int is expected");
-  CHECK_THROWS_WITH(Value::list({1})[1], "engine: element 1 of a list of 1");
+  CHECK_THROWS_WITH(Value("x").as_int(), "external: text where an int is expected");
+  CHECK_THROWS_WITH(Value::list({1})[1], "external: element 1 of a list of 1");
   Value a = Value::list({"deep"}), b = a;
   a = 1;
   CHECK(printed(b) == "['deep']");
 }
 
-TEST_CASE("a boxed value of another kind than the one that is asked for is a TypeError that names both", "[engine]") {
-  using engine::Value;
-  const Value code = engine::Code{run_words, nullptr, nullptr};
+TEST_CASE("a boxed value of another kind than the one that is asked for is a TypeError that names both", "[external]") {
+  using external::Value;
+  const Value code = external::Code{run_words, nullptr, nullptr};
   auto refused = [](const char* words, auto&& f) {
-    CHECK(kassette::test::error_of<kassette::TypeError>(f) == std::string("engine: ") + words + " is expected");
+    CHECK(kassette::test::error_of<kassette::TypeError>(f) == std::string("external: ") + words + " is expected");
   };
   refused("None where a bool", [] { Value().as_bool(); });
   refused("a float where an int", [] { Value(2.5).as_int(); });
@@ -282,11 +283,11 @@ TEST_CASE("a boxed value of another kind than the one that is asked for is a Typ
   refused("a tensor where a list", [] { Value(K::ones({2})).size(); });
   refused("text where a list", [] { Value("x")[0]; });
   refused("a list where code", [] { Value::list({1})({1}); });
-  CHECK_THROWS_WITH(Value::list({1, 2})[-1], "engine: element -1 of a list of 2");
+  CHECK_THROWS_WITH(Value::list({1, 2})[-1], "external: element -1 of a list of 2");
 }
 
-TEST_CASE("a boxed value is read as what it can stand for, and prints as what it is", "[engine]") {
-  using engine::Value;
+TEST_CASE("a boxed value is read as what it can stand for, and prints as what it is", "[external]") {
+  using external::Value;
   CHECK(Value(2).as_bool());
   CHECK_FALSE(Value(false).as_bool());
   CHECK(Value(true).as_int() == 1);
@@ -297,5 +298,5 @@ TEST_CASE("a boxed value is read as what it can stand for, and prints as what it
   CHECK(Value(K::ones({2})).as_tensors().size() == 1);
   CHECK(Value(Tensors{K::ones({2}), Tensor()}).size() == 2);
   CHECK(printed(Value(K::ones({2}))) == printed(K::ones({2})));
-  CHECK(printed(Value(engine::Code{run_words, nullptr, nullptr})) == "<code>");
+  CHECK(printed(Value(external::Code{run_words, nullptr, nullptr})) == "<code>");
 }
