@@ -107,7 +107,7 @@ void arg_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
   std::int64_t outer = 1, n = x.numel(), inner = 1;
-  if (!(call.attrs.as<ReduceAttrs>().axes & kAllAxes)) {
+  if (!call.attrs.as<ReduceAttrs>().axes.all) {
     int axis = __builtin_ctz(axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
     n = x.dims[axis];
     for (int i = 0; i < axis; ++i) outer *= x.dims[i];
@@ -175,7 +175,7 @@ void top_kernel(const OpCall& call) {
 }
 
 Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims) {
-  return apply1(op, ReduceAttrs{encode_axes(op.name, x, axes, keepdims)}, {x});
+  return apply1(op, ReduceAttrs{axis_set(op.name, x, axes, keepdims)}, {x});
 }
 
 }  // namespace

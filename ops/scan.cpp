@@ -245,14 +245,14 @@ constinit const OpDef shift_op{.name = "shift", .rule = scan_rule, .cpu = shift_
                                }};
 
 Tensor cumsum(const Tensor& x, int axis) {
-  return apply1(cumsum_op, ScanAttrs{encode_axis("cumsum", x, axis), false, false}, {x});
+  return apply1(cumsum_op, ScanAttrs{axis_set("cumsum", x, axis, /*keepdims=*/false), false, false}, {x});
 }
 Tensor cumprod(const Tensor& x, int axis) {
-  return apply1(cumprod_op, ScanAttrs{encode_axis("cumprod", x, axis), false, false}, {x});
+  return apply1(cumprod_op, ScanAttrs{axis_set("cumprod", x, axis, /*keepdims=*/false), false, false}, {x});
 }
-Tensor product_of_others(const Tensor& x, std::int64_t code) {
+Tensor product_of_others(const Tensor& x, AxisSet axes) {
   Tensor f = as_factors(x);
-  const ScanAttrs before{code, /*reverse=*/false, /*shifted=*/true};
+  const ScanAttrs before{axes, /*reverse=*/false, /*shifted=*/true};
   return cast(apply1(cumprod_op, before, {f}) * apply1(cumprod_op, turned(before), {f}), x.dtype());
 }
 

@@ -102,7 +102,7 @@ inline void check_ids(const std::int64_t* ids, std::int64_t count, std::int64_t 
     if (ids[i] < 0 || ids[i] >= n) refuse_for(Refusal::class_id, ids[i], i, n);
 }
 
-inline constexpr std::int64_t kLastAxis = 1 << 8;  // as from encode_axes
+inline constexpr AxisSet kLastAxis{.back = 1};
 
 /// Sets *out to the shape that a and b share, with each size that one of them knows. Throws ValueError if they cannot
 /// be equal.
