@@ -10,18 +10,25 @@ namespace {
   fail<ValueError>({what, "axis"}, axis, " is given twice for ", x);
 }
 
+/// For axes of a tensor that may be empty.
+[[noreturn]] __attribute__((noinline, cold)) void refuse_axis(const char* what, int axis, const Tensor& x) {
+  const TensorSpec spec = x.defined() ? Access::body(x) : TensorSpec();
+  if (from_front(axis, kMaxRank) < 0) fail_axis(what, axis, spec);
+  fail_twice(what, axis, spec);
+}
+
 }  // namespace
 
-AxisSet axis_set(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
+AxisSet listed_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
   unsigned front = 0, back = 0;
   for (int i = 0; i < axes.size_; ++i) {
     int axis = axes.axes_[i];
-    if (from_front(axis, kMaxRank) < 0) fail_axis(what, axis, x.defined() ? Access::body(x) : TensorSpec());
-    unsigned &bits = axis < 0 ? back : front, bit = 1u << (axis < 0 ? -1 - axis : axis);
-    if (bits & bit) fail_twice(what, axis, x.defined() ? Access::body(x) : TensorSpec());
-    bits |= bit;
+    if (from_front(axis, kMaxRank) < 0) refuse_axis(what, axis, x);
+    const unsigned bit = 1u << (axis < 0 ? -1 - axis : axis);
+    if ((axis < 0 ? back : front) & bit) refuse_axis(what, axis, x);
+    (axis < 0 ? back : front) |= bit;
   }
-  return {static_cast<std::uint8_t>(front), static_cast<std::uint8_t>(back), /*all=*/axes.size_ < 0, keepdims};
+  return {static_cast<std::uint8_t>(front), static_cast<std::uint8_t>(back), /*all=*/false, keepdims};
 }
 
 AxisSet checked_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {

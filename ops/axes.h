@@ -14,12 +14,17 @@ struct AxisSet {
   unsigned mask(int rank) const {
     if (all) return (1u << rank) - 1;
     unsigned bits = front;
-    for (int i = 0; i < rank; ++i) bits |= (back >> i & 1u) << (rank - 1 - i);
+    for (unsigned rest = back; rest; rest &= rest - 1) bits |= 1u << (rank - 1 - __builtin_ctz(rest));
     return bits;
   }
 };
+/// axis_set() of a list.
+AxisSet listed_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims);
 /// Throws ValueError in the name of `what` if an axis fits no rank or is given twice.
-AxisSet axis_set(const char* what, const Tensor& x, const Axes& axes, bool keepdims);
+inline AxisSet axis_set(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
+  if (axes.size_ < 0) return {.all = true, .keepdims = keepdims};  // None
+  return listed_axes(what, x, axes, keepdims);
+}
 /// axis_set() for functions composed of several ops: if the rank of x is known, also throws if x has no such axes.
 AxisSet checked_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims);
 
