@@ -53,6 +53,16 @@ unsigned axes_mask(const char* what, AxisSet axes, const TensorSpec& x);
 /// For rules: sets `out` to the shape of x without the axes, or with size 1 there if keepdims is set, and to x's dtype.
 void reduced_spec(const char* what, AxisSet axes, const TensorSpec& x, TensorSpec* out);
 
+/// A concrete shape seen from one of its axes: `outer` times `n` parts of `inner` elements.
+struct AxisSplit {
+  std::int64_t outer = 1, n = 1, inner = 1;
+  AxisSplit() = default;
+  AxisSplit(const TensorSpec& x, int axis) : n(x.dims[axis]) {
+    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
+    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
+  }
+};
+
 /// The axes of a concrete shape, coalesced into alternating runs of marked and unmarked axes: adjacent axes of one kind
 /// are merged, and axes of size 1 dropped.
 struct CoalescedAxes {

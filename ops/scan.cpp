@@ -91,11 +91,8 @@ void scan(const OpCall& call, const TensorSpec& x, State start, Visit visit) {
   const unsigned mask = axes_mask(call.op.name, call.attrs.as<ScanAttrs>().axes, x);
   bool reverse = call.attrs.as<ScanAttrs>().reverse;
   if (mask && !(mask & (mask - 1))) {
-    int axis = __builtin_ctz(mask);
-    std::int64_t outer = 1, inner = 1;
-    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
-    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
-    scan_middle(outer, x.dims[axis], inner, reverse, start, visit);
+    const AxisSplit s(x, __builtin_ctz(mask));
+    scan_middle(s.outer, s.n, s.inner, reverse, start, visit);
     return;
   }
   Groups g(x, mask);

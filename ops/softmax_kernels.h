@@ -64,15 +64,10 @@ void float_kernel(const OpCall& call) {
     cast_elements(call.out[i]->data(), dtype, f.outputs[i], float32, call.out[i]->numel());
 }
 
-/// A shape seen from one of its axes: (outer, n, inner).
-struct AxisView {
-  std::int64_t outer = 1, n = 1, inner = 1;
-  AxisView(const OpCall& call, const TensorSpec& x) {
-    int axis = __builtin_ctz(axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x));
-    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
-    n = x.dims[axis];
-    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
-  }
+/// x seen from the axis of the call.
+struct AxisView : AxisSplit {
+  AxisView(const OpCall& call, const TensorSpec& x)
+      : AxisSplit(x, __builtin_ctz(axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x))) {}
   /// On several threads, calls rows(first row, count) if inner is 1, else columns(offset of the first element, first
   /// column, width).
   template <class Rows, class Columns>
