@@ -11,8 +11,8 @@ struct Normalized {
   Tensor y, mean, variance;
 };
 
-/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, with the mean and the biased variance of x over these
-/// axes. gamma and beta broadcast to the shape of x without these axes.
+/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, with the mean and the biased variance of x over `axes`.
+/// gamma and beta broadcast to the shape of x without these.
 Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& beta, AxisSet axes, double epsilon);
 /// (x - mean) * scale + shift; the parameters broadcast to x, and are float32 if x is float16 or bfloat16.
 Tensor center_scale(const Tensor& x, const Tensor& mean, const Tensor& scale, const Tensor& shift);
