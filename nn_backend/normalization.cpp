@@ -91,7 +91,7 @@ NormalizedBatch normalize_batch_in_training(const Operand& operand, const Operan
   check_float(x, what);
   DType dtype = x.body().dtype;
   Normalized n = normalize_batch(x, optional(gamma, dtype, {what, "gamma"}), optional(beta, dtype, {what, "beta"}),
-                                 encode_axes(what, x, reduction_axes, /*keepdims=*/false), epsilon);
+                                 axis_set(what, x, reduction_axes, /*keepdims=*/false), epsilon);
   return {n.y, cast(n.mean, dtype), cast(n.variance, dtype)};
 }
 
@@ -116,12 +116,12 @@ Tensor l2_normalize(const Operand& operand, const Axes& axis) {
   Arg arg(operand, DType(), {"l2_normalize", "x"});
   const Tensor& x = arg;
   check_float(x, "l2_normalize");
-  std::int64_t code = checked_axes("l2_normalize", x, axis, /*keepdims=*/true);
+  const AxisSet axes = checked_axes("l2_normalize", x, axis, /*keepdims=*/true);
   DType dtype = x.dtype();
   // 1e-12 is 0 in float16.
   return attribute_errors("l2_normalize", [&] {
     Tensor wide = dtype.size() < 4 ? cast(x, float32) : x;
-    return cast(wide / sqrt(clip(sum_by(square(wide), code), 1e-12, HUGE_VAL)), dtype);
+    return cast(wide / sqrt(clip(sum_by(square(wide), axes), 1e-12, HUGE_VAL)), dtype);
   });
 }
 

@@ -23,8 +23,8 @@ Tensor mean_of_numbers(const Tensor& x, const Axes& axis, bool keepdims) {
   if (!dtype.is_float()) return ops::mean(as_floats(x), axis, keepdims);
   if (is_half(dtype)) return cast(mean_of_numbers(cast(x, float32), axis, keepdims), dtype);
   const Tensor there = apply1(cast_op, CastAttrs{dtype}, {equal(x, x)});
-  const std::int64_t code = encode_axes("nanmean", x, axis, keepdims);
-  return sum_by(where_positive(x, there), code) / sum_by(there, code);
+  const AxisSet axes = axis_set("nanmean", x, axis, keepdims);
+  return sum_by(where_positive(x, there), axes) / sum_by(there, axes);
 }
 const Axes& one_axis(const char* what, const Axes& axis) {
   if (axis.size_ >= 0 && axis.size_ != 1)

@@ -1,4 +1,4 @@
-// ops/axes.cpp - axes of reductions: encoding, checks, coalescing.
+// ops/axes.cpp - sets of axes: checks, shapes without them, coalescing.
 #include "ops/axes.h"
 
 #include "core/rank.h"
@@ -10,60 +10,58 @@ namespace {
   fail<ValueError>({what, "axis"}, axis, " is given twice for ", x);
 }
 
+/// For axes of a tensor that may be empty.
+[[noreturn]] __attribute__((noinline, cold)) void refuse_axis(const char* what, int axis, const Tensor& x) {
+  const TensorSpec spec = x.defined() ? Access::body(x) : TensorSpec();
+  if (from_front(axis, kMaxRank) < 0) fail_axis(what, axis, spec);
+  fail_twice(what, axis, spec);
+}
+
 }  // namespace
 
-std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
-  std::int64_t code = keepdims ? kKeepDims : 0;
-  if (axes.size_ < 0) return code | kAllAxes;
+AxisSet listed_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
+  unsigned front = 0, back = 0;
   for (int i = 0; i < axes.size_; ++i) {
     int axis = axes.axes_[i];
-    if (from_front(axis, kMaxRank) < 0) fail_axis(what, axis, x.defined() ? Access::body(x) : TensorSpec());
-    std::int64_t bit = std::int64_t(1) << (axis >= 0 ? axis : 7 - axis);
-    if (code & bit) fail_twice(what, axis, x.defined() ? Access::body(x) : TensorSpec());
-    code |= bit;
+    if (from_front(axis, kMaxRank) < 0) refuse_axis(what, axis, x);
+    const unsigned bit = 1u << (axis < 0 ? -1 - axis : axis);
+    if ((axis < 0 ? back : front) & bit) refuse_axis(what, axis, x);
+    (axis < 0 ? back : front) |= bit;
   }
-  return code;
+  return {static_cast<std::uint8_t>(front), static_cast<std::uint8_t>(back), /*all=*/false, keepdims};
 }
 
-std::int64_t encode_axis(const char* what, const Tensor& x, int axis) {
-  return encode_axes(what, x, axis, /*keepdims=*/true);
+AxisSet checked_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
+  AxisSet set = axis_set(what, x, axes, keepdims);
+  if (x.defined() && Access::body(x).rank >= 0) axes_mask(what, set, Access::body(x));
+  return set;
 }
 
-std::int64_t checked_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
-  std::int64_t code = encode_axes(what, x, axes, keepdims);
-  if (x.defined() && Access::body(x).rank >= 0) axes_mask(what, code, Access::body(x));
-  return code;
-}
-
-unsigned axes_mask(const char* what, std::int64_t code, const TensorSpec& x) {
-  unsigned whole = (1u << x.rank) - 1;
-  if (code & kAllAxes) return whole;
-  unsigned mask = static_cast<unsigned>(code & 0xff);
-  if (mask & ~whole) fail_axis(what, 31 - __builtin_clz(mask & ~whole), x);
-  for (unsigned negative = static_cast<unsigned>(code >> 8 & 0xff); negative; negative &= negative - 1) {
-    int axis = -1 - __builtin_ctz(negative);
-    unsigned bit = 1u << place_axis(what, axis, x);
-    if (mask & bit) fail_twice(what, axis, x);
-    mask |= bit;
+unsigned axes_mask(const char* what, AxisSet axes, const TensorSpec& x) {
+  const unsigned beyond = ~0u << x.rank;
+  if (axes.front & beyond) fail_axis(what, 31 - __builtin_clz(axes.front & beyond), x);
+  if (axes.back & beyond) fail_axis(what, -1 - __builtin_ctz(axes.back & beyond), x);
+  if (axes.front && axes.back) {
+    const unsigned twice = axes.front & AxisSet{.back = axes.back}.mask(x.rank);
+    if (twice) fail_twice(what, 31 - __builtin_clz(twice) - x.rank, x);
   }
-  return mask;
+  return axes.mask(x.rank);
 }
 
-void reduced_spec(const char* what, std::int64_t code, const TensorSpec& x, TensorSpec* out) {
+void reduced_spec(const char* what, AxisSet axes, const TensorSpec& x, TensorSpec* out) {
   out->dtype = x.dtype;
-  bool keep = code & kKeepDims;
-  if (code & kAllAxes && !keep) {
+  if (axes.all && !axes.keepdims) {
     out->rank = 0;
     return;
   }
   out->rank = x.rank;
   if (x.rank < 0) return;
-  unsigned mask = axes_mask(what, code, x);
+  unsigned mask = axes_mask(what, axes, x);
   int k = 0;
   for (int i = 0; i < x.rank; ++i) {
     bool marked = mask >> i & 1;
     if (!marked) out->dims[k++] = x.dims[i];
-    else if (keep) out->dims[k++] = 1;
+    else if (axes.keepdims) out->dims[k++] = 1;
   }
   out->rank = static_cast<std::int8_t>(k);
 }

@@ -137,9 +137,9 @@ Tensors reduce(const Tensors& xs, int root, const RankGroup& group) {
   return apply_all(reduce_op, collective_attrs(xs.size(), group, Reduction::sum, root), xs);
 }
 
-void send_vjp(const VjpContext& r) { r.din(0) = recv(r.in(0), rank_of(r.attrs), group_of(r.attrs)); }
+void send_vjp(const VjpContext& r) { r.din(0) = recv(r.in(0), peer_of(r.attrs), group_of(r.attrs)); }
 void recv_vjp(const VjpContext& r) {
-  const Tensor sent = send(r.dy(), rank_of(r.attrs), group_of(r.attrs));
+  const Tensor sent = send(r.dy(), peer_of(r.attrs), group_of(r.attrs));
   r.din(0) = broadcast_like(sent, r.in(0));
 }
 
@@ -190,7 +190,7 @@ constinit const OpDef broadcast_op{
     .cpu = broadcast_kernel,
     .vjp =
         [](const VjpContext& r) {
-          list_vjp(r, 0, [&](const Tensors& dy) { return reduce(dy, rank_of(r.attrs), group_of(r.attrs)); });
+          list_vjp(r, 0, [&](const Tensors& dy) { return reduce(dy, root_of(r.attrs), group_of(r.attrs)); });
         },
     .traits = kTogether,
     .n_out = 0,
@@ -202,7 +202,7 @@ constinit const OpDef reduce_op{
     .cpu = reduce_kernel,
     .vjp =
         [](const VjpContext& r) {
-          list_vjp(r, 0, [&](const Tensors& dy) { return broadcast(dy, rank_of(r.attrs), group_of(r.attrs)); });
+          list_vjp(r, 0, [&](const Tensors& dy) { return broadcast(dy, root_of(r.attrs), group_of(r.attrs)); });
         },
     .traits = kTogether,
     .n_out = 0,

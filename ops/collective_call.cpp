@@ -23,7 +23,7 @@ const OpDef& shown_op(const OpDef& op) {
 std::uint64_t number_of(const OpCall& call, bool rows_differ) {
   std::uint64_t hash = devices::call_number(call.op.name);
   mix(hash, static_cast<std::uint64_t>(reduction_of(call.attrs)));
-  mix(hash, static_cast<std::uint64_t>(rank_of(call.attrs)));
+  mix(hash, static_cast<std::uint64_t>(root_of(call.attrs)));
   mix(hash, static_cast<std::uint64_t>(call.n_in));
   mix(hash, call.device.type());  // must be the same on all ranks, since GPUs may exchange directly
   for (int i = 0; i < call.n_in; ++i) {
@@ -40,8 +40,8 @@ std::string words_of(const OpCall& call) {
   const OpDef& op = shown_op(call.op);
   std::string words = op.name;
   if (&op == &all_reduce_op || &op == &reduce_scatter_op) words += text("(", reduction_name(how), ")");
-  if (&op == &broadcast_op) words += text(" from rank ", rank_of(call.attrs));
-  if (&op == &reduce_op) words += text(" to rank ", rank_of(call.attrs), ", the gradient of broadcast,");
+  if (&op == &broadcast_op) words += text(" from rank ", root_of(call.attrs));
+  if (&op == &reduce_op) words += text(" to rank ", root_of(call.attrs), ", the gradient of broadcast,");
   words += " of ";
   constexpr int kShown = 3;
   for (int i = 0; i < std::min(call.n_in, kShown); ++i)

@@ -90,12 +90,12 @@ void direct_all_reduce(const OpCall& call, DeviceCommunicator& comm) {
 
 void direct_broadcast(const OpCall& call, DeviceCommunicator& comm) {
   const Parts parts = prepared(call, [&] { return Parts(call, call.n_in); });
-  directly(call, comm, [&](RankGroup&) { comm.broadcast(parts.data(), parts.size(), rank_of(call.attrs)); });
+  directly(call, comm, [&](RankGroup&) { comm.broadcast(parts.data(), parts.size(), root_of(call.attrs)); });
 }
 
 void direct_reduce(const OpCall& call, DeviceCommunicator& comm) {
   const Parts parts = prepared(call, [&] { return Parts(call, call.n_in, Reduction::sum); });
-  directly(call, comm, [&](RankGroup&) { comm.reduce(parts.data(), parts.size(), rank_of(call.attrs)); });
+  directly(call, comm, [&](RankGroup&) { comm.reduce(parts.data(), parts.size(), root_of(call.attrs)); });
 }
 
 void direct_all_gather(const OpCall& call, DeviceCommunicator& comm) {

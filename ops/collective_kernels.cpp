@@ -223,7 +223,7 @@ void broadcast_kernel(const OpCall& call) {
   together(call, [&](RankGroup& group) {
     lists.run([&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
       copy_bytes(out, in, n * dtype.size());
-      group.comm->broadcast(out, n * dtype.size(), rank_of(call.attrs));
+      group.comm->broadcast(out, n * dtype.size(), root_of(call.attrs));
     });
   });
 }
@@ -234,8 +234,8 @@ void reduce_kernel(const OpCall& call) {
   Lists lists = prepared(call, [&] { return Lists(call, combined_dtype); });
   together(call, [&](RankGroup& group) {
     lists.run([&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
-      group.comm->reduce(in, out, n, dtype, Reduction::sum, rank_of(call.attrs));
-      if (group.rank != rank_of(call.attrs) && n) std::memset(out, 0, static_cast<std::size_t>(n * dtype.size()));
+      group.comm->reduce(in, out, n, dtype, Reduction::sum, root_of(call.attrs));
+      if (group.rank != root_of(call.attrs) && n) std::memset(out, 0, static_cast<std::size_t>(n * dtype.size()));
     });
   });
 }
@@ -323,7 +323,7 @@ template <class F>
 void with_peer(const OpCall& call, const char* direction, F exchange) {
   RankGroup& group = group_of(call.attrs);
   const std::function<std::string()> words = [&] {
-    return text(call.op.name, " ", direction, " rank ", rank_of(call.attrs), " of ", call.spec(0).dtype, " ",
+    return text(call.op.name, " ", direction, " rank ", peer_of(call.attrs), " of ", call.spec(0).dtype, " ",
                 shape_text(call.spec(0)));
   };
   devices::RankCall held(group, words);
@@ -360,7 +360,7 @@ void send_kernel(const OpCall& call) {
   with_peer(call, "to", [&](devices::Communicator& comm) {
     const void* data = held->data;
     comm.send(
-        &header, sizeof header, data, bytes, rank_of(call.attrs),
+        &header, sizeof header, data, bytes, peer_of(call.attrs),
         [](void* s) { Ref<Storage>::drop(static_cast<Storage*>(s)); }, held.release());
   });
 }
@@ -369,16 +369,16 @@ void recv_kernel(const OpCall& call) {
   HostOutput to(call, 0, Where::anywhere);
   with_peer(call, "from", [&](devices::Communicator& comm) {
     Header header;
-    comm.recv_header(&header, sizeof header, rank_of(call.attrs));
+    comm.recv_header(&header, sizeof header, peer_of(call.attrs));
     const TensorSpec sent = spec_of(header);
     const Body& out = *call.out[0];
     if (sent.dtype != out.dtype || !sent.same_shape(out)) {
       Ref<Storage> unread = host_block(sent.bytes());
-      comm.recv_data(unread->data, sent.bytes(), rank_of(call.attrs));  // the next recv takes the next message
-      fail<ValueError>({"recv"}, "rank ", rank_of(call.attrs), " sends ", sent.dtype, " ", shape_text(sent),
+      comm.recv_data(unread->data, sent.bytes(), peer_of(call.attrs));  // the next recv takes the next message
+      fail<ValueError>({"recv"}, "rank ", peer_of(call.attrs), " sends ", sent.dtype, " ", shape_text(sent),
                        ", expected ", out.dtype, " ", shape_text(out));
     }
-    comm.recv_data(to.data(), out.bytes(), rank_of(call.attrs));
+    comm.recv_data(to.data(), out.bytes(), peer_of(call.attrs));
   });
   to.finish();
 }

@@ -12,17 +12,18 @@ struct CollectiveAttrs {
   static constexpr const char* attrs_name = "collective";
   std::int64_t n_out;  // the number of tensors of a list
   std::int32_t group;
-  std::int32_t rank;  // the root of a broadcast, the receiver of a send, the sender of a recv
+  std::int32_t root;  // of a broadcast or reduce; the other rank of a send or recv: peer_of()
   Reduction reduction;
   bool in_background;  // all_reduce_start: reduce on the background thread
 };
 inline CollectiveAttrs collective_attrs(std::int64_t n, const RankGroup& group, Reduction how = Reduction::sum,
-                                        int rank = 0) {
-  return {n, group.id, rank, how, /*in_background=*/false};
+                                        int root = 0) {
+  return {n, group.id, root, how, /*in_background=*/false};
 }
 inline RankGroup& group_of(const Attrs& attrs) { return devices::rank_group(attrs.as<CollectiveAttrs>().group); }
 inline Reduction reduction_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().reduction; }
-inline int rank_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().rank; }
+inline int root_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().root; }
+inline int peer_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().root; }
 
 /// The adjoint of an op over a list: calls together() once with all cotangents that are defined, so that they share a
 /// message, and sets the cotangents of the inputs from `first_in` on to its results.

@@ -6,6 +6,7 @@
 #include "core/convert.h"
 #include "core/rank.h"
 #include "devices/cpu/threads.h"
+#include "ops/axes.h"
 #include "ops/elementwise.h"
 #include "ops/refusals.h"
 #include "ops/shaping.h"
@@ -42,16 +43,10 @@ void gather_rule(const OpCall& call, TensorSpec* out) {
     out->dims[i] = i < axis ? x.dims[i] : i < axis + more ? indices.dims[i - axis] : x.dims[i - more + 1];
 }
 
-/// The tensor that is indexed, seen as `outer` times `size` parts of `inner` elements.
-struct Parts {
-  std::int64_t outer = 1, size, inner = 1;
-  Parts(const TensorSpec& x, std::int64_t raw_axis) {
-    int axis = place_axis("gather", raw_axis, x);
-    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
-    size = x.dims[axis];
-    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
-  }
-};
+/// x seen from the axis that is indexed.
+AxisSplit parts_of(const OpCall& call, const TensorSpec& x) {
+  return AxisSplit(x, place_axis("gather", call.attrs.as<GatherAttrs>().axis, x));
+}
 
 /// The indices: the constructor refuses those out of range, operator[] returns them counted from the front.
 class Indices {
@@ -82,8 +77,8 @@ class Indices {
 };
 
 void gather_kernel(const OpCall& call) {
-  Parts p(call.spec(0), call.attrs.as<GatherAttrs>().axis);
-  Indices at(call, 1, p.size);
+  const AxisSplit p = parts_of(call, call.spec(0));
+  Indices at(call, 1, p.n);
   std::int64_t bytes = p.inner * call.spec(0).dtype.size(), n = at.size();
   const std::byte* from = call.in[0].data;
   std::byte* to = call.out[0]->data();
@@ -91,7 +86,7 @@ void gather_kernel(const OpCall& call) {
   devices::parallel_for(p.outer * n, std::max<std::int64_t>(1, kGrainBytes / bytes),
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t k = begin; k < end; ++k) {
-                            const std::byte* source = from + (k / n * p.size + at[k % n]) * bytes;
+                            const std::byte* source = from + (k / n * p.n + at[k % n]) * bytes;
                             // Constant sizes compile to a move instead of a call.
                             if (bytes == 4) std::memcpy(to + k * 4, source, 4);
                             else if (bytes == 8) std::memcpy(to + k * 8, source, 8);
@@ -139,25 +134,25 @@ void add_range(const T* dy, const Indices& at, T* to, std::int64_t inner, std::i
 }
 
 void gather_grad_kernel(const OpCall& call) {
-  Parts p(*call.out[0], call.attrs.as<GatherAttrs>().axis);
-  Indices at(call, 1, p.size);
+  const AxisSplit p = parts_of(call, *call.out[0]);
+  Indices at(call, 1, p.n);
   if (call.out[0]->numel() == 0) return;
   dispatch(call.out[0]->dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const T* dy = call.in[0].as<T>();
     T* to = call.out_as<T>();
     if (p.outer > 1) {
-      std::int64_t bytes = p.size * p.inner * static_cast<std::int64_t>(sizeof(T));
-      devices::parallel_for(
-          p.outer, std::max<std::int64_t>(1, kGrainBytes / bytes), [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t o = begin; o < end; ++o)
-              add_range(dy + o * at.size() * p.inner, at, to + o * p.size * p.inner, p.inner, 0, p.size);
-          });
+      std::int64_t bytes = p.n * p.inner * static_cast<std::int64_t>(sizeof(T));
+      devices::parallel_for(p.outer, std::max<std::int64_t>(1, kGrainBytes / bytes),
+                            [&](std::int64_t begin, std::int64_t end) {
+                              for (std::int64_t o = begin; o < end; ++o)
+                                add_range(dy + o * at.size() * p.inner, at, to + o * p.n * p.inner, p.inner, 0, p.n);
+                            });
       return;
     }
     // Each thread reads all indices, so the rows are divided into no more ranges than there are threads.
-    std::int64_t threads = p.size * p.inner * static_cast<std::int64_t>(sizeof(T)) < kLargeTable ? 1 : num_threads();
-    devices::parallel_for(p.size, (p.size + threads - 1) / threads,
+    std::int64_t threads = p.n * p.inner * static_cast<std::int64_t>(sizeof(T)) < kLargeTable ? 1 : num_threads();
+    devices::parallel_for(p.n, (p.n + threads - 1) / threads,
                           [&](std::int64_t begin, std::int64_t end) { add_range(dy, at, to, p.inner, begin, end); });
   });
 }

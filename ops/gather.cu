@@ -13,17 +13,11 @@
 namespace kassette::cuda {
 namespace {
 
-/// The tensor that is indexed, seen as `outer` times `size` parts of `inner` elements, as in gather.cpp.
-struct Parts {
-  std::int64_t outer = 1, size, inner = 1;
+/// The tensor that is indexed.
+struct Parts : AxisSplit {
   Divider by_inner;
-  Parts(const TensorSpec& x, std::int64_t raw_axis) {
-    const int axis = from_front(raw_axis, x.rank);  // checked by the rule
-    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
-    size = x.dims[axis];
-    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
-    by_inner = Divider(inner);
-  }
+  Parts(const TensorSpec& x, std::int64_t axis)
+      : AxisSplit(x, from_front(axis, x.rank)), by_inner(inner) {}  // the rule has checked the axis
 };
 /// The position of element t of a tensor of `outer` blocks of parts: element `i` of part `k` of block `o`.
 struct Spot {
@@ -82,7 +76,7 @@ __global__ void gather_each(Parts p, Divider by_n, const T* x, Indices<I> indice
   for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
     const Spot s(p, by_n, t);
     const std::int64_t at = indices[s.k];
-    out[t] = at < 0 ? T(0) : x[(s.o * p.size + at) * p.inner + s.i];
+    out[t] = at < 0 ? T(0) : x[(s.o * p.n + at) * p.inner + s.i];
   }
 }
 void run_gather(const OpCall& call) {
@@ -90,7 +84,7 @@ void run_gather(const OpCall& call) {
   const std::int64_t n = call.spec(1).numel(), total = call.out[0]->numel();
   if (n == 0) return;
   CudaDevice& device = device_of(call.device);
-  with_indices(call, p.size, [&](const auto& indices) {
+  with_indices(call, p.n, [&](const auto& indices) {
     using I = std::remove_const_t<std::remove_pointer_t<decltype(indices.ids)>>;
     if (total == 0) return launch(call.op.name, device, blocks_for(n), check_indices<I>, indices, n);
     for_size(call.out[0]->dtype.size(), [&](auto* t) {
@@ -160,7 +154,7 @@ __global__ void add_pieces(Parts p, Divider by_pieces, std::int64_t piece, Liste
 template <class T>
 __global__ void add_back(Parts p, Divider by_size, std::int64_t n_pieces, Divider by_piece, Listed<T> parts,
                          const std::int64_t* start, const Wide<T>* sums, T* out) {
-  const std::int64_t total = p.outer * p.size * p.inner;
+  const std::int64_t total = p.outer * p.n * p.inner;
   for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
     const Spot s(p, by_size, t);
     const std::int64_t from = s.o * parts.n * p.inner + s.i, first = start[s.k], last = start[s.k + 1];
@@ -227,7 +221,7 @@ void run_gather_grad(const OpCall& call) {
   const TensorSpec& out = *call.out[0];
   if (out.numel() == 0) return;
   const Parts p(out, call.attrs.as<GatherAttrs>().axis);
-  const Order order(call, p.size);
+  const Order order(call, p.n);
   CudaDevice& device = device_of(call.device);
   const std::int64_t n = call.spec(1).numel(), piece = piece_of(n), n_pieces = n / piece;
   for_dtype<Domain::anything>(out.dtype, [&](auto* t) {
@@ -240,8 +234,8 @@ void run_gather_grad(const OpCall& call) {
     if (n_sums > 0)
       launch(call.op.name, device, blocks_for(n_sums), add_pieces<T>, p, Divider(n_pieces), piece, parts, order.keys(),
              sums);
-    launch(call.op.name, device, blocks_for(out.numel()), add_back<T>, p, Divider(p.size), n_pieces, Divider(piece),
-           parts, static_cast<const std::int64_t*>(order.starts()), static_cast<const C*>(sums), call.out_as<T>());
+    launch(call.op.name, device, blocks_for(out.numel()), add_back<T>, p, Divider(p.n), n_pieces, Divider(piece), parts,
+           static_cast<const std::int64_t*>(order.starts()), static_cast<const C*>(sums), call.out_as<T>());
   });
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/rank.h"
+#include "ops/axes.h"
 #include "ops/index.h"
 #include "ops/like.h"
 #include "ops/shaping.h"
@@ -30,15 +31,6 @@ void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
                        axis == INT64_MIN ? " differ" : text(" differ elsewhere than along axis ", axis));
   }
 }
-
-/// The products of the sizes before and after an axis, for copies between a tensor and one of its parts.
-struct Cut {
-  std::int64_t outer = 1, inner = 1;
-  Cut(const TensorSpec& s, int axis) {
-    for (int i = 0; i < axis; ++i) outer *= s.dims[i];
-    for (int i = axis + 1; i < s.rank; ++i) inner *= s.dims[i];
-  }
-};
 
 /// Copies `outer` runs of `width` elements, which start `from_width` elements apart in `from` and `to_width` apart in
 /// `to`.
@@ -74,8 +66,8 @@ void concatenate_rule(const OpCall& call, TensorSpec* out) {
 void concatenate_kernel(const OpCall& call) {
   Body& out = *call.out[0];
   int axis = place_axis("concatenate", call.attrs.as<AxisAttrs>().axis, out), size = out.dtype.size();
-  Cut cut(out, axis);
-  std::int64_t whole = out.dims[axis] * cut.inner;
+  const AxisSplit cut(out, axis);
+  std::int64_t whole = cut.n * cut.inner;
   std::byte* to = out.data();
   for (int k = 0; k < call.n_in; ++k) {
     std::int64_t width = call.in[k].dim(axis) * cut.inner;
@@ -115,8 +107,8 @@ void part_of(const OpCall& call, int k, std::int64_t outer, std::int64_t width, 
 
 void split_kernel(const OpCall& call) {
   int axis = place_axis("concatenate", call.attrs.as<SplitAttrs>().axis, call.spec(0));
-  Cut cut(call.spec(0), axis);
-  std::int64_t at = 0, whole = call.spec(0).dims[axis] * cut.inner;
+  const AxisSplit cut(call.spec(0), axis);
+  std::int64_t at = 0, whole = cut.n * cut.inner;
   for (int k = 0; k < call.n_out; ++k) {
     std::int64_t width = call.out[k]->dims[axis] * cut.inner;
     part_of(call, k, cut.outer, width, whole, at);
@@ -152,7 +144,7 @@ void stack_rule(const OpCall& call, TensorSpec* out) {
 void stack_kernel(const OpCall& call) {
   Body& out = *call.out[0];
   int axis = place_axis("stack", call.attrs.as<AxisAttrs>().axis, call.spec(0), /*added=*/1), size = out.dtype.size();
-  Cut cut(out, axis);
+  const AxisSplit cut(out, axis);
   for (int k = 0; k < call.n_in; ++k)
     copy_part(call, cut.outer, cut.inner, call.in[k].data, cut.inner, out.data() + k * cut.inner * size,
               call.n_in * cut.inner, size);
@@ -182,8 +174,8 @@ void unstack_rule(const OpCall& call, TensorSpec* out) {
 void unstack_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   int axis = place_axis("unstack", call.attrs.as<SplitAttrs>().axis, x);
-  Cut cut(x, axis);
-  for (int k = 0; k < call.n_out; ++k) part_of(call, k, cut.outer, cut.inner, x.dims[axis] * cut.inner, k * cut.inner);
+  const AxisSplit cut(x, axis);
+  for (int k = 0; k < call.n_out; ++k) part_of(call, k, cut.outer, cut.inner, cut.n * cut.inner, k * cut.inner);
 }
 
 void unstack_gradient(const VjpContext& r) {

@@ -57,7 +57,7 @@ void run_unreduce(const OpCall& call) {
     return;
   }
   host_services().allocate_output(*call.out[0], call.device);
-  const std::int64_t code = call.attrs.as<ReduceAttrs>().axes;
+  const unsigned mask = call.attrs.as<ReduceAttrs>().axes.mask(like.rank);
   Operands o{};
   o.in[0] = call.in[0].data;
   o.out = call.out[0]->data();
@@ -65,7 +65,7 @@ void run_unreduce(const OpCall& call) {
   if (o.n == 0) return;
   std::int64_t strides[kMaxRank], step = 1;
   for (int i = like.rank - 1; i >= 0; --i) {
-    bool repeated = (code & kAllAxes) || (code >> i & 1) || (code >> (8 + like.rank - 1 - i) & 1);
+    bool repeated = mask >> i & 1;
     strides[i] = repeated ? 0 : step;
     if (!repeated) step *= like.dims[i];
   }

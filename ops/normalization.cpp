@@ -60,9 +60,9 @@ void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::
 
 /// along(): a statistic repeated along the reduced axes of x. shared_along(): the same, divided by the number of
 /// repetitions.
-Tensor along(const Tensor& t, const Tensor& x, std::int64_t code) { return unreduce(t, x, code); }
-Tensor shared_along(const Tensor& t, const Tensor& x, std::int64_t code) {
-  return apply1(unreduce_op, ReduceAttrs{code, /*divide=*/true}, {t, x});
+Tensor along(const Tensor& t, const Tensor& x, AxisSet axes) { return unreduce(t, x, axes); }
+Tensor shared_along(const Tensor& t, const Tensor& x, AxisSet axes) {
+  return apply1(unreduce_op, ReduceAttrs{axes, /*divide=*/true}, {t, x});
 }
 
 /// dx, dgamma, dbeta.
@@ -98,13 +98,13 @@ void normalize_vjp(const VjpContext& r) {
 /// sum(dy) / N - h sum(dy h) / N), dgamma = sum(dy h), dbeta = sum(dy). It is linear in dy, and symmetric: its adjoint
 /// in dy is itself.
 void normalize_grad_vjp(const VjpContext& r) {
-  std::int64_t code = r.attrs.as<NormalizeAttrs>().axes;
+  const AxisSet axes = r.attrs.as<NormalizeAttrs>().axes;
   bool has_gamma = r.attrs.as<NormalizeAttrs>().gamma;
   Tensor x = r.in(1), mean = r.in(2), var = r.in(3), gamma = has_gamma ? r.in(4) : Tensor();
   DType narrow = x.dtype(), wide = mean.dtype();
   auto widen = [&](const Tensor& t) { return cast(t, wide); };
-  Tensor s = 1.0 / sqrt(var + r.attrs.as<NormalizeAttrs>().epsilon), centered = widen(x) - along(mean, x, code),
-         h = centered * along(s, x, code), dy = widen(r.in(0));
+  Tensor s = 1.0 / sqrt(var + r.attrs.as<NormalizeAttrs>().epsilon), centered = widen(x) - along(mean, x, axes),
+         h = centered * along(s, x, axes), dy = widen(r.in(0));
   const Tensor &u = r.dy(0), &v = r.dy(1), &w = r.dy(2);
   Tensor ddy, dh, ds;  // cotangents of dy, of h, and of s beside its part in h
   if (u.defined()) {
@@ -112,24 +112,24 @@ void normalize_grad_vjp(const VjpContext& r) {
     ddy = widen(g.out[0]);
     Tensor uw = widen(u), factor = has_gamma ? widen(gamma) * s : s, sum_dyh = widen(r.out(1)),
            sum_uh = widen(g.out[1]);
-    dh = -(dy * shared_along(factor * sum_uh, x, code) + uw * shared_along(factor * sum_dyh, x, code));
+    dh = -(dy * shared_along(factor * sum_uh, x, axes) + uw * shared_along(factor * sum_dyh, x, axes));
     Tensor inner =
-        sum_by(uw * (dy - shared_along(widen(r.out(2)), x, code) - h * shared_along(sum_dyh, x, code)), code);
+        sum_by(uw * (dy - shared_along(widen(r.out(2)), x, axes) - h * shared_along(sum_dyh, x, axes)), axes);
     if (has_gamma && r.wants(4)) r.din(4) = cast(s * inner, narrow);
     ds = has_gamma ? widen(gamma) * inner : inner;
   }
   if (v.defined()) {
-    Tensor all = along(widen(v), x, code);
+    Tensor all = along(widen(v), x, axes);
     add_to(ddy, h * all);
     add_to(dh, dy * all);
   }
-  if (w.defined()) add_to(ddy, along(widen(w), x, code));
+  if (w.defined()) add_to(ddy, along(widen(w), x, axes));
   if (r.wants(0) && ddy.defined()) r.din(0) = cast(ddy, narrow);
   if (!dh.defined()) return;
-  if (r.wants(1)) r.din(1) = cast(dh * along(s, x, code), narrow);
-  if (r.wants(2)) r.din(2) = -(sum_by(dh, code) * s);
+  if (r.wants(1)) r.din(1) = cast(dh * along(s, x, axes), narrow);
+  if (r.wants(2)) r.din(2) = -(sum_by(dh, axes) * s);
   if (r.wants(3)) {
-    add_to(ds, sum_by(dh * centered, code));
+    add_to(ds, sum_by(dh * centered, axes));
     r.din(3) = ds * (s * s * s) * -0.5;
   }
 }
@@ -168,9 +168,8 @@ constinit const OpDef center_scale_op{.name = "batch_normalization",
                                       .vjp = center_scale_vjp,
                                       .saves_in = 7};
 
-Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& beta, std::int64_t code,
-                           double epsilon) {
-  const NormalizeAttrs attrs{code, epsilon, gamma.defined(), beta.defined()};
+Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& beta, AxisSet axes, double epsilon) {
+  const NormalizeAttrs attrs{axes, epsilon, gamma.defined(), beta.defined()};
   In in[3] = {x};
   int n = 1;
   for (const Tensor* t : {&gamma, &beta})

@@ -42,7 +42,7 @@ struct Normalize {
 
 void run_normalize(const OpCall& call) {
   const TensorSpec &x = call.spec(0), &kept = *call.out[1];
-  const unsigned mask = mask_of(call.attrs.as<NormalizeAttrs>().axes, x);
+  const unsigned mask = call.attrs.as<NormalizeAttrs>().axes.mask(x.rank);
   const Groups g(x, mask);
   const int gamma = gamma_at(call.attrs, 1), beta = beta_at(call.attrs, 1);
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
@@ -125,7 +125,7 @@ void run_normalize_grad(const OpCall& call) {
     for (int k : {1, 2}) device.zero(call.out[k]->data(), call.out[k]->bytes(), call.op.name);
     return;
   }
-  const unsigned mask = mask_of(call.attrs.as<NormalizeAttrs>().axes, x);
+  const unsigned mask = call.attrs.as<NormalizeAttrs>().axes.mask(x.rank);
   const Groups g(x, mask);
   const std::int64_t channels = kept.numel();
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {

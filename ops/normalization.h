@@ -1,7 +1,7 @@
 // ops/normalization.h - batch normalisation as functions of tensors. An empty Tensor stands for "no gamma" and "no
 // beta".
 #pragma once
-#include "ops/op.h"
+#include "ops/axes.h"
 
 namespace kassette::ops {
 
@@ -11,9 +11,9 @@ struct Normalized {
   Tensor y, mean, variance;
 };
 
-/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, with the mean and the biased variance of x over the axes
-/// in `code`, from encode_axes(). gamma and beta broadcast to the shape of x without these axes.
-Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& beta, std::int64_t code, double epsilon);
+/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, with the mean and the biased variance of x over `axes`.
+/// gamma and beta broadcast to the shape of x without these.
+Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& beta, AxisSet axes, double epsilon);
 /// (x - mean) * scale + shift; the parameters broadcast to x, and are float32 if x is float16 or bfloat16.
 Tensor center_scale(const Tensor& x, const Tensor& mean, const Tensor& scale, const Tensor& shift);
 

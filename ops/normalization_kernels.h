@@ -1,13 +1,13 @@
 // ops/normalization_kernels.h - the attributes and CPU kernels of the ops of batch normalisation.
 #pragma once
-#include "ops/op.h"
+#include "ops/axes.h"
 
 namespace kassette::ops {
 
 /// The attributes of normalize_batch_op and of its gradient.
 struct NormalizeAttrs {
   static constexpr const char* attrs_name = "normalize_batch";
-  std::int64_t axes;  // from encode_axes()
+  AxisSet axes;
   double epsilon;
   bool gamma, beta;  // whether the call has these inputs
 };

@@ -119,7 +119,7 @@ struct Clipped {
 };
 void probability_vjp(const VjpContext& r) {
   if (r.wants(0)) {
-    Tensor p = r.in(1), q = clip(p / sum_by(p, r.attrs.as<SoftmaxAttrs>().axes | kKeepDims),
+    Tensor p = r.in(1), q = clip(p / sum_by(p, r.attrs.as<SoftmaxAttrs>().axes.with_keepdims()),
                                  r.attrs.as<SoftmaxAttrs>().epsilon, 1 - r.attrs.as<SoftmaxAttrs>().epsilon);
     r.din(0) = -(unreduce(r.dy(), p, r.attrs.as<SoftmaxAttrs>().axes) * log(q));
   }
@@ -128,12 +128,12 @@ void probability_vjp(const VjpContext& r) {
 /// Adjoint of dp = dy * (sum(t) / sum(p) - t / p), with t = 0 where p / sum(p) is clipped.
 void probability_grad_vjp(const VjpContext& r) {
   Tensor u = r.dy(), p = r.in(2);
-  std::int64_t code = r.attrs.as<SoftmaxAttrs>().axes, keep = code | kKeepDims;
+  const AxisSet axes = r.attrs.as<SoftmaxAttrs>().axes, keep = axes.with_keepdims();
   Tensor s = sum_by(p, keep), q = p / s, inside = is_inside(q, r.attrs.as<SoftmaxAttrs>().epsilon);
   Tensor t = where(inside, r.in(1), 0.0), counted = sum_by(t, keep);
-  if (r.wants(0)) r.din(0) = sum_by(u * (counted / s - div_no_nan(t, p)), code);
+  if (r.wants(0)) r.din(0) = sum_by(u * (counted / s - div_no_nan(t, p)), axes);
   if (!r.wants(1) && !r.wants(2)) return;
-  Tensor dy = unreduce(r.in(0), p, code), total = sum_by(u, keep);
+  Tensor dy = unreduce(r.in(0), p, axes), total = sum_by(u, keep);
   if (r.wants(1)) r.din(1) = where(inside, dy * (total / s - div_no_nan(u, p)), 0.0);
   if (r.wants(2)) r.din(2) = dy * (div_no_nan(div_no_nan(u * t, p), p) - total * counted / (s * s));
 }
@@ -200,14 +200,14 @@ constinit const OpDef binary_probability_grad_op{.name = "binary_probability_cro
                                                  .vjp = binary_probability_grad_vjp,
                                                  .saves_in = 7};
 Tensor probability_cross_entropy(const Tensor& target, const Tensor& probabilities, int axis, double epsilon) {
-  const std::int64_t axes = encode_axes("categorical_crossentropy", probabilities, axis, /*keepdims=*/false);
+  const AxisSet axes = axis_set("categorical_crossentropy", probabilities, axis, /*keepdims=*/false);
   return apply1(probability_cross_entropy_op, SoftmaxAttrs{axes, epsilon}, {target, probabilities});
 }
 Tensor sparse_probability_cross_entropy(const Tensor& classes, const Tensor& probabilities, double epsilon) {
   return apply1(sparse_probability_op, SoftmaxAttrs{kLastAxis, epsilon}, {classes, probabilities});
 }
 Tensor binary_probability_cross_entropy(const Tensor& target, const Tensor& probabilities, double epsilon) {
-  return apply1(binary_probability_op, SoftmaxAttrs{0, epsilon}, {target, probabilities});
+  return apply1(binary_probability_op, SoftmaxAttrs{AxisSet(), epsilon}, {target, probabilities});
 }
 
 }  // namespace kassette::ops

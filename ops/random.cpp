@@ -88,8 +88,7 @@ void key_kernel(const OpCall& call) {
   const bool loop = call.n_in > 1;
   const std::uint64_t n = loop ? static_cast<std::uint64_t>(call.in[1].dim(0)) : 1;
   const std::uint64_t before = source.draws.fetch_add(n, std::memory_order_relaxed);
-  RandomKey key{source.seed, before * attrs.steps + attrs.step * n + 1};
-  if (loop) key.draw |= kCountsSteps;
+  const NodeKey key{source.seed, before * attrs.steps + attrs.step * n + 1, loop};
   std::memcpy(call.out[0]->data(), &key, sizeof key);
 }
 
@@ -414,12 +413,13 @@ KeySource key_source(const Node& key) {
 
 void derive_key(const void* key, std::uint64_t step, std::uint64_t steps, std::uint64_t index, const KeySource& source,
                 void* out) {
-  RandomKey of;
-  std::memcpy(&of, key, sizeof of);
-  const std::uint64_t at = (of.draw & ~kCountsSteps) - 1, n = (of.draw & kCountsSteps ? at : at * steps) + step;
+  RandomKey words;
+  std::memcpy(&words, key, sizeof words);
+  const auto of = std::bit_cast<NodeKey>(words);
+  const std::uint64_t at = of.number - 1, n = (of.counts_steps ? at : at * steps) + step;
   RandomKey k{source.seed, n * source.steps + source.step + 1};
   if (!source.seeded) {
-    RandomKey mixed = mix(of.seed, ~std::uint64_t(0), of.draw);  // no draw has so many blocks
+    RandomKey mixed = mix(of.seed, ~std::uint64_t(0), words.draw);  // no draw has so many blocks
     k.seed = mix(mixed.seed ^ index, step, mixed.draw).seed;
   }
   std::memcpy(out, &k, sizeof k);

@@ -18,8 +18,8 @@ namespace kassette::ops {
 // rematerialized steps draw the masks of the forward pass.
 //
 // The number of steps may differ between calls. The key of an outermost loop therefore counts steps in place of
-// evaluations (kCountsSteps). A loop inside of a body does not know how long its earlier evaluations were: if lengths
-// differ, keys may repeat.
+// evaluations (NodeKey::counts_steps). A loop inside of a body does not know how long its earlier evaluations were: if
+// lengths differ, keys may repeat.
 //
 // An eager loop calls the user's step function once per step, and each call makes a new source: the one of step t of n
 // begins with draw number t + 1 and counts on by n. t and n are context().loop_step and loop_steps, which start again
@@ -28,8 +28,13 @@ namespace kassette::ops {
 /// Bytes of a key tensor: two int64 on the host, the words of a RandomKey.
 inline constexpr int kKeyBytes = 16;
 static_assert(sizeof(RandomKey) == kKeyBytes);
-/// A bit in the draw number of a loop's key: the number is that of the loop's first step, not of the loop's evaluation.
-inline constexpr std::uint64_t kCountsSteps = std::uint64_t(1) << 63;
+/// The key of a node with a body. Without counts_steps its words are those of a RandomKey of draw `number`.
+struct NodeKey {
+  std::uint64_t seed;
+  std::uint64_t number : 63;       // of the node's evaluation or, with counts_steps, of the loop's first step
+  std::uint64_t counts_steps : 1;  // the key of an outermost loop
+};
+static_assert(sizeof(NodeKey) == kKeyBytes);
 
 /// Seeds the global generator, which seeds all later sources that have no seed of their own.
 void set_random_seed(std::uint64_t seed);
@@ -37,7 +42,7 @@ void set_random_seed(std::uint64_t seed);
 /// the next one. With `seed` None the source takes the next seed of the global generator; an integer seed starts a
 /// series of its own. Throws TypeError for other numbers.
 Tensor next_key(const Scalar& seed, const char* what = "random");
-/// The key of a loop over axis 0 of x. It counts steps (kCountsSteps) if the loop is in no traced body.
+/// The key of a loop over axis 0 of x. It counts steps if the loop is in no traced body.
 Tensor next_loop_key(const Tensor& x, const char* what);
 /// How the node of a source yields keys.
 struct KeySource {

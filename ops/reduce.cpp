@@ -182,7 +182,7 @@ void extremum_mask_kernel(const OpCall& call) {
 }
 
 Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims) {
-  return apply1(op, ReduceAttrs{encode_axes(op.name, x, axes, keepdims)}, {x});
+  return apply1(op, ReduceAttrs{axis_set(op.name, x, axes, keepdims)}, {x});
 }
 
 void extreme_vjp(const VjpContext& r) {
@@ -192,10 +192,10 @@ void extreme_vjp(const VjpContext& r) {
 
 /// The gradient of var: dy / n * 2 (x - mean). Half types are computed in float32, since rounding the mean would spoil
 /// the difference.
-Tensor var_grad(const Tensor& dy, const Tensor& x, std::int64_t code) {
-  if (x.dtype().size() < 4) return cast(var_grad(cast(dy, float32), cast(x, float32), code), x.dtype());
-  return apply1(unreduce_op, ReduceAttrs{code, /*divide=*/true}, {dy, x}) *
-         ((x - apply1(mean_op, ReduceAttrs{code | kKeepDims}, {x})) * 2.0);
+Tensor var_grad(const Tensor& dy, const Tensor& x, AxisSet axes) {
+  if (x.dtype().size() < 4) return cast(var_grad(cast(dy, float32), cast(x, float32), axes), x.dtype());
+  return apply1(unreduce_op, ReduceAttrs{axes, /*divide=*/true}, {dy, x}) *
+         ((x - apply1(mean_op, ReduceAttrs{axes.with_keepdims()}, {x})) * 2.0);
 }
 
 }  // namespace
@@ -278,9 +278,9 @@ Tensor min(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(min
 Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(mean_op, x, axes, keepdims); }
 Tensor var(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(var_op, x, axes, keepdims); }
 Tensor stddev(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(std_op, x, axes, keepdims); }
-Tensor unreduce(const Tensor& y, const Tensor& like, std::int64_t code) {
-  return apply1(unreduce_op, ReduceAttrs{code}, {y, like});
+Tensor unreduce(const Tensor& y, const Tensor& like, AxisSet axes) {
+  return apply1(unreduce_op, ReduceAttrs{axes}, {y, like});
 }
-Tensor sum_by(const Tensor& x, std::int64_t code) { return apply1(sum_op, ReduceAttrs{code}, {x}); }
+Tensor sum_by(const Tensor& x, AxisSet axes) { return apply1(sum_op, ReduceAttrs{axes}, {x}); }
 
 }  // namespace kassette::ops

@@ -23,7 +23,7 @@ struct Min {
 template <template <class> class Fold, bool kMean = false>
 void run(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
-  const Groups g(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x));
+  const Groups g(x, call.attrs.as<ReduceAttrs>().axes.mask(x.rank));
   for_dtype<kMean ? Domain::floats : Domain::numbers>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
@@ -65,7 +65,7 @@ void run_var(const OpCall& call) {
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<Moments<C>>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Spread<C>(),
+    fold_groups<Moments<C>>(call, Groups(x, call.attrs.as<ReduceAttrs>().axes.mask(x.rank)), Spread<C>(),
                             Plain<T>{{call.in[0].as<T>()}}, Spreading<T, kRoot>{call.out_as<T>()});
   });
 }
@@ -83,7 +83,7 @@ void run_logsumexp(const OpCall& call) {
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<Exponentials<C>>(call, Groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)), SumExp<C>(),
+    fold_groups<Exponentials<C>>(call, Groups(x, call.attrs.as<SoftmaxAttrs>().axes.mask(x.rank)), SumExp<C>(),
                                  Plain<T>{{call.in[0].as<T>()}}, LogSum<T>{call.out_as<T>()});
   });
 }
@@ -113,7 +113,7 @@ void run_logical(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    fold_groups<int>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Fold(),
+    fold_groups<int>(call, Groups(x, call.attrs.as<ReduceAttrs>().axes.mask(x.rank)), Fold(),
                      Truth<T>{{call.in[0].as<T>()}}, AsBool{call.out_as<bool>()});
   });
 }
@@ -155,7 +155,7 @@ void run_arg(const OpCall& call) {
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<ExtremeAt<C>>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Best<C, kMax>(),
+    fold_groups<ExtremeAt<C>>(call, Groups(x, call.attrs.as<ReduceAttrs>().axes.mask(x.rank)), Best<C, kMax>(),
                               Placed<T>{{call.in[0].as<T>()}}, Where<C>{call.out_as<std::int64_t>()});
   });
 }
@@ -222,7 +222,7 @@ struct Share {
 void run_extremum_mask(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
-  const unsigned mask = mask_of(call.attrs.as<ReduceAttrs>().axes, x);
+  const unsigned mask = call.attrs.as<ReduceAttrs>().axes.mask(x.rank);
   const Groups g(x, mask);
   DeviceScratch held(device_of(call.device), g.kept.n * 8);
   std::int64_t* count = static_cast<std::int64_t*>(held.get());

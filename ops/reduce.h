@@ -1,6 +1,6 @@
 // ops/reduce.h - reductions as functions of tensors. Axes None means all axes, {} none.
 #pragma once
-#include "ops/op.h"
+#include "ops/axes.h"
 
 namespace kassette::ops {
 
@@ -16,10 +16,10 @@ Tensor mean(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 Tensor var(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 Tensor stddev(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 
-/// Repeats y, a reduction of a tensor shaped like `like`, along the reduced axes. `code` is as from encode_axes.
-Tensor unreduce(const Tensor& y, const Tensor& like, std::int64_t code);
-/// The sum over the axes encoded in `code` (encode_axes).
-Tensor sum_by(const Tensor& x, std::int64_t code);
+/// Repeats y, a reduction of a tensor shaped like `like`, along the reduced axes.
+Tensor unreduce(const Tensor& y, const Tensor& like, AxisSet axes);
+/// The sum over these axes.
+Tensor sum_by(const Tensor& x, AxisSet axes);
 
 extern const OpDef sum_op, prod_op, max_op, min_op, mean_op, var_op, std_op, unreduce_op, extremum_mask_op;
 

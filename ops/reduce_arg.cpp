@@ -108,17 +108,13 @@ template <Reduction kReduction>
 void arg_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
-  std::int64_t outer = 1, n = x.numel(), inner = 1;
-  if (!(call.attrs.as<ReduceAttrs>().axes & kAllAxes)) {
-    int axis = __builtin_ctz(axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
-    n = x.dims[axis];
-    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
-    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
-  }
+  AxisSplit s;
+  if (call.attrs.as<ReduceAttrs>().axes.all) s.n = x.numel();
+  else s = AxisSplit(x, __builtin_ctz(axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x)));
   auto* out = call.out_as<std::int64_t>();
-  if (x.dtype.is_bool()) return find_extremes(kReduction, call.in[0].as<std::uint8_t>(), out, outer, n, inner);
+  if (x.dtype.is_bool()) return find_extremes(kReduction, call.in[0].as<std::uint8_t>(), out, s.outer, s.n, s.inner);
   with_wide(call.in[0].data, nullptr, x.dtype, x.numel(), 0,
-            [&](auto* in, auto*) { find_extremes(kReduction, in, out, outer, n, inner); });
+            [&](auto* in, auto*) { find_extremes(kReduction, in, out, s.outer, s.n, s.inner); });
 }
 
 // ---- any, all -------------------------------------------------------------------------------------------------------
@@ -178,7 +174,7 @@ void top_kernel(const OpCall& call) {
 }
 
 Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims) {
-  return apply1(op, ReduceAttrs{encode_axes(op.name, x, axes, keepdims)}, {x});
+  return apply1(op, ReduceAttrs{axis_set(op.name, x, axes, keepdims)}, {x});
 }
 
 }  // namespace

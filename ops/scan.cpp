@@ -92,11 +92,8 @@ void scan(const OpCall& call, const TensorSpec& x, State start, Visit visit) {
   const unsigned mask = axes_mask(call.op.name, call.attrs.as<ScanAttrs>().axes, x);
   bool reverse = call.attrs.as<ScanAttrs>().reverse;
   if (mask && !(mask & (mask - 1))) {
-    int axis = __builtin_ctz(mask);
-    std::int64_t outer = 1, inner = 1;
-    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
-    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
-    scan_middle(outer, x.dims[axis], inner, reverse, start, visit);
+    const AxisSplit s(x, __builtin_ctz(mask));
+    scan_middle(s.outer, s.n, s.inner, reverse, start, visit);
     return;
   }
   Groups g(x, mask);
@@ -246,14 +243,14 @@ constinit const OpDef shift_op{.name = "shift", .rule = scan_rule, .cpu = shift_
                                }};
 
 Tensor cumsum(const Tensor& x, int axis) {
-  return apply1(cumsum_op, ScanAttrs{encode_axis("cumsum", x, axis), false, false}, {x});
+  return apply1(cumsum_op, ScanAttrs{axis_set("cumsum", x, axis, /*keepdims=*/false), false, false}, {x});
 }
 Tensor cumprod(const Tensor& x, int axis) {
-  return apply1(cumprod_op, ScanAttrs{encode_axis("cumprod", x, axis), false, false}, {x});
+  return apply1(cumprod_op, ScanAttrs{axis_set("cumprod", x, axis, /*keepdims=*/false), false, false}, {x});
 }
-Tensor product_of_others(const Tensor& x, std::int64_t code) {
+Tensor product_of_others(const Tensor& x, AxisSet axes) {
   Tensor f = as_factors(x);
-  const ScanAttrs before{code, /*reverse=*/false, /*shifted=*/true};
+  const ScanAttrs before{axes, /*reverse=*/false, /*shifted=*/true};
   return cast(apply1(cumprod_op, before, {f}) * apply1(cumprod_op, turned(before), {f}), x.dtype());
 }
 

@@ -214,7 +214,7 @@ void launch_scan(const OpCall& call, Op op) {
   using S = decltype(Op::none());
   const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
-  const Groups g(x, mask_of(call.attrs.as<ScanAttrs>().axes, x));
+  const Groups g(x, call.attrs.as<ScanAttrs>().axes.mask(x.rank));
   const bool reverse = call.attrs.as<ScanAttrs>().reverse;
   CudaDevice& device = device_of(call.device);
   with_team(g, [&](auto team) {
@@ -264,7 +264,7 @@ void run_shift(const OpCall& call) {
   if (x.numel() == 0) return;
   for_size(x.dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    const Groups g(x, mask_of(call.attrs.as<ScanAttrs>().axes, x));
+    const Groups g(x, call.attrs.as<ScanAttrs>().axes.mask(x.rank));
     launch(call.op.name, device_of(call.device), blocks_for(x.numel()), shift_each<T>, g,
            Divider(g.along.dense() ? g.along.n : g.kept.n), call.attrs.as<ScanAttrs>().reverse, call.in[0].as<T>(),
            call.out_as<T>());

@@ -1,13 +1,13 @@
 // ops/scan_attrs.h - the attributes of scans: see Note [Scans], ops/scan.cpp.
 #pragma once
-#include "ops/op.h"
+#include "ops/axes.h"
 
 namespace kassette::ops {
 
 /// Attributes of cumsum, cumprod, recurrence and shift.
 struct ScanAttrs {
   static constexpr const char* attrs_name = "scan";
-  std::int64_t axes;  // as from encode_axes
+  AxisSet axes;
   bool reverse, shifted;
 };
 

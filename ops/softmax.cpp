@@ -199,17 +199,17 @@ void place_rule(const OpCall& call, TensorSpec* out) {
 }
 
 // ---- adjoints -------------------------------------------------------------------------------------------------------
-Tensor softmax_grad(const Tensor& dy, const Tensor& y, std::int64_t code) {
-  return apply1(softmax_grad_op, SoftmaxAttrs{code}, {dy, y});
+Tensor softmax_grad(const Tensor& dy, const Tensor& y, AxisSet axes) {
+  return apply1(softmax_grad_op, SoftmaxAttrs{axes}, {dy, y});
 }
 void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::move(term); }
 
 void log_softmax_vjp(const VjpContext& r) {
-  r.din(0) = r.dy() - exp(r.out()) * sum_by(r.dy(), r.attrs.as<SoftmaxAttrs>().axes | kKeepDims);
+  r.din(0) = r.dy() - exp(r.out()) * sum_by(r.dy(), r.attrs.as<SoftmaxAttrs>().axes.with_keepdims());
 }
 void softmax_grad_vjp(const VjpContext& r) {
   const Tensor &u = r.dy(), dy = r.in(0), y = r.in(1);
-  std::int64_t keep = r.attrs.as<SoftmaxAttrs>().axes | kKeepDims;
+  const AxisSet keep = r.attrs.as<SoftmaxAttrs>().axes.with_keepdims();
   if (r.wants(0)) r.din(0) = softmax_grad(u, y, r.attrs.as<SoftmaxAttrs>().axes);
   if (r.wants(1)) r.din(1) = u * (dy - sum_by(dy * y, keep)) - dy * sum_by(u * y, keep);
 }
@@ -237,11 +237,11 @@ void cross_entropy_vjp(const VjpContext& r) {
 }
 void cross_entropy_grad_vjp(const VjpContext& r) {
   Tensor u = r.dy(), t = r.in(1), p = r.in(2);
-  std::int64_t code = r.attrs.as<SoftmaxAttrs>().axes, keep = code | kKeepDims;
+  const AxisSet axes = r.attrs.as<SoftmaxAttrs>().axes, keep = axes.with_keepdims();
   Tensor total = sum_by(t, keep);
-  if (r.wants(0)) r.din(0) = sum_by(u * (p * total - t), code);
+  if (r.wants(0)) r.din(0) = sum_by(u * (p * total - t), axes);
   if (!r.wants(1) && !r.wants(2)) return;
-  Tensor dy = unreduce(r.in(0), p, code);
+  Tensor dy = unreduce(r.in(0), p, axes);
   if (r.wants(1)) r.din(1) = dy * (sum_by(u * p, keep) - u);
   if (r.wants(2)) r.din(2) = dy * u * total;
 }
@@ -331,19 +331,19 @@ constinit const OpDef scatter_along_axis_op{
     .name = "place", .rule = place_rule, .cpu = place_kernel, .vjp = place_vjp, .saves_in = 2, .shape_only = 4};
 
 Tensor softmax(const Tensor& x, int axis) {
-  return apply1(softmax_op, SoftmaxAttrs{encode_axis("softmax", x, axis)}, {x});
+  return apply1(softmax_op, SoftmaxAttrs{axis_set("softmax", x, axis, /*keepdims=*/false)}, {x});
 }
 Tensor log_softmax(const Tensor& x, int axis) {
-  return apply1(log_softmax_op, SoftmaxAttrs{encode_axis("log_softmax", x, axis)}, {x});
+  return apply1(log_softmax_op, SoftmaxAttrs{axis_set("log_softmax", x, axis, /*keepdims=*/false)}, {x});
 }
 Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
-  return apply1(logsumexp_op, SoftmaxAttrs{encode_axes("logsumexp", x, axes, keepdims)}, {x});
+  return apply1(logsumexp_op, SoftmaxAttrs{axis_set("logsumexp", x, axes, keepdims)}, {x});
 }
 Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axis) {
   In in[2] = {target, logits};
   Tensor out[2];
-  apply(softmax_cross_entropy_op,
-        SoftmaxAttrs{encode_axes("categorical_crossentropy", logits, axis, /*keepdims=*/false)}, in, 2, out, 2);
+  apply(softmax_cross_entropy_op, SoftmaxAttrs{axis_set("categorical_crossentropy", logits, axis, /*keepdims=*/false)},
+        in, 2, out, 2);
   return std::move(out[0]);
 }
 Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits) {

@@ -237,7 +237,7 @@ struct SparseCrossEntropy {
 };
 
 Groups groups_of(const OpCall& call, const TensorSpec& x) {
-  return Groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x));
+  return Groups(x, call.attrs.as<SoftmaxAttrs>().axes.mask(x.rank));
 }
 
 void run_softmax(const OpCall& call) {
@@ -401,7 +401,7 @@ void run_from_logsumexp(const OpCall& call) {
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_each<2>(call, FromLogSum<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()},
-                   operands_by_group(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)));
+                   operands_by_group(x, call.attrs.as<SoftmaxAttrs>().axes.mask(x.rank)));
   });
 }
 /// max(z, 0) - z * t + log(1 + exp(-|z|))

@@ -60,15 +60,10 @@ void float_kernel(const OpCall& call) {
   for (int i = 0; i < call.n_out; ++i) out[i].store();
 }
 
-/// A shape seen from one of its axes: (outer, n, inner).
-struct AxisView {
-  std::int64_t outer = 1, n = 1, inner = 1;
-  AxisView(const OpCall& call, const TensorSpec& x) {
-    int axis = __builtin_ctz(axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x));
-    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
-    n = x.dims[axis];
-    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
-  }
+/// x seen from the axis of the call.
+struct AxisView : AxisSplit {
+  AxisView(const OpCall& call, const TensorSpec& x)
+      : AxisSplit(x, __builtin_ctz(axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x))) {}
   /// On several threads, calls rows(first row, count) if inner is 1, else columns(offset of the first element, first
   /// column, width).
   template <class Rows, class Columns>
@@ -98,7 +93,7 @@ inline void check_ids(const std::int64_t* ids, std::int64_t count, std::int64_t 
     if (ids[i] < 0 || ids[i] >= n) refuse_for(Refusal::class_id, ids[i], i, n);
 }
 
-inline constexpr std::int64_t kLastAxis = 1 << 8;  // as from encode_axes
+inline constexpr AxisSet kLastAxis{.back = 1};
 
 /// Sets *out to the shape that a and b share, with each size that one of them knows. Throws ValueError if they cannot
 /// be equal.

@@ -11,15 +11,6 @@
 
 namespace kassette::cuda {
 
-/// Decodes the axes of encode_axes for x: bit i for axis i. The rule has checked them.
-inline unsigned mask_of(std::int64_t code, const TensorSpec& x) {
-  if (code & kAllAxes) return (1u << x.rank) - 1;
-  unsigned mask = 0;
-  for (int i = 0; i < x.rank; ++i)
-    if ((code >> i & 1) || (code >> (8 + x.rank - 1 - i) & 1)) mask |= 1u << i;
-  return mask;
-}
-
 /// Some axes of a tensor: maps a row-major number over these axes to an offset in elements. Neighbouring axes are
 /// joined if strides allow.
 struct AxesLayout {

@@ -343,7 +343,8 @@ TEST_CASE("derived keys of a seed count the evaluations of the body", "[random]"
   std::vector<std::uint64_t> numbers, counted;
   for (std::uint64_t draw = 1; draw <= 2; ++draw)
     for (std::uint64_t step = 0; step < 3; ++step) {
-      RandomKey node{99, draw}, steps{99, (1 + 3 * (draw - 1)) | kCountsSteps}, out;
+      NodeKey node{99, draw, false}, steps{99, 1 + 3 * (draw - 1), true};
+      RandomKey out;
       derive_key(&node, step, 3, 4, {true, 7, 1, 0}, &out);
       CHECK(out.seed == 7);
       numbers.push_back(out.draw);
