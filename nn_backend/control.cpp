@@ -51,6 +51,8 @@ struct Branches {
 
 Tensor elementwise_switch(const Tensor& condition, const Branches& b) {
   Tensor yes = b.force_yes(dtype_of_branches(b.yes, b.no)), no = b.force_no(yes.dtype());
+  refuse_sparse({"switch_", b.yes_name}, yes);
+  refuse_sparse({"switch_", b.no_name}, no);
   int rank = condition.ndim(), target = yes.ndim();
   if (rank > target && target >= 0)
     fail<ValueError>({"switch_", "condition"}, "has rank ", rank, ", the expressions ", target,
@@ -82,6 +84,8 @@ Tensor choose_at_replay(const Tensor& condition, const Branches& of) {
   DType dtype = dtype_of_branches(of.yes, of.no);
   return attribute_errors(of.what, [&] {
     Tensor a = of.force_yes(dtype), b = of.force_no(dtype);
+    refuse_sparse({of.what, of.yes_name}, a);
+    refuse_sparse({of.what, of.no_name}, b);
     return where(condition, a, is_tensor(of.yes) && is_tensor(of.no) ? assert_shape_of(ShapeCheck::branches, b, a) : b);
   });
 }
@@ -136,6 +140,7 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   KASSETTE_DISPATCH(switch_, condition, then_expression, else_expression);
   Arg given(condition, bool_, {"switch_", "condition"});
   if (!given.tensor().defined()) fail_empty({"switch_", "condition"});
+  refuse_sparse({"switch_", "condition"}, given);
   if (given.body().rank == 0) check_branches(then_expression, else_expression, "switch_");
   bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
   const Branches of{"switch_", then_expression, else_expression, "then_expression", "else_expression"};
@@ -156,6 +161,7 @@ Tensor by_phase(const Branches& of, const Operand& training) {
   const char* what = of.what;
   Tensor phase = training.is_none() ? learning_phase() : as_tensor(training, int32, {what, "training"});
   if (!phase.defined()) fail_empty({what, "training"});
+  refuse_sparse({what, "training"}, phase);
   if (phase.ndim() != 0) fail<ValueError>({what, "training"}, "has shape ", phase.shape(), "; it must be a scalar");
   DType dtype = dtype_of_branches(of.yes, of.no);
   bool unset = training.is_none() && phase.symbolic();

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/rank.h"
+#include "core/sparse.h"
 #include "ops/axes.h"
 #include "ops/binary.h"
 #include "ops/dispatch.h"
@@ -32,12 +33,16 @@ namespace {
 
 void check_float(const Tensor& x, const char* what) {
   if (!x.defined()) fail_empty({what, "x"});
+  refuse_sparse({what, "x"}, x);
   if (!x.dtype().is_float()) fail_not_float({what, "x"}, x.dtype());
 }
 
 /// gamma or beta; empty if it is None or an empty Tensor.
 Tensor optional(const Operand& operand, DType dtype, const At& at) {
-  return operand.is_none() ? Tensor() : as_tensor(operand, dtype, at);
+  if (operand.is_none()) return Tensor();
+  Tensor t = as_tensor(operand, dtype, at);
+  refuse_sparse(at, t);
+  return t;
 }
 
 /// A parameter of batch_normalization, with the dtype of x, and along `axis` if its rank is 1. Half types are computed
@@ -59,6 +64,7 @@ class Parameter {
   static Tensor fitted(const Tensor& p, const char* name, const char* what, const Tensor& x, int axis) {
     DType dtype = Access::body(x).dtype;
     if (!p.defined()) fail_empty({what, name});
+    refuse_sparse({what, name}, p);
     const Body& b = Access::body(p);
     if (b.dtype != dtype)
       fail<TypeError>({what}, "x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");

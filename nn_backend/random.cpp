@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/convert.h"
+#include "core/sparse.h"
 #include "core/text.h"
 #include "ops/dims.h"
 #include "ops/dispatch.h"
@@ -56,6 +57,7 @@ struct Sample {
   Tensor parameter(const Operand& x, const char* name) const {
     Tensor t = as_tensor(x, dtype, {what, name});
     if (!t.defined()) fail_empty({what, name});
+    refuse_sparse({what, name}, t);
     if (t.dtype() != dtype)
       fail<TypeError>({what, name}, "is ", t.dtype(), " and the samples are ", dtype,
                       "; cast it (K::cast) or give dtype");
@@ -205,6 +207,7 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
   if (is_number(p)) return attribute_errors(s.what, [&] { return bernoulli(s.draw(seed), number(p, {s.what, "p"})); });
   Tensor share = as_tensor(p, default_float(), {s.what, "p"});
   if (!share.defined()) fail_empty({s.what, "p"});
+  refuse_sparse({s.what, "p"}, share);
   DType result = s.dtype;
   s.dtype = share.dtype();
   s.check_float();

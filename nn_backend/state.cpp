@@ -24,6 +24,7 @@ Tensor change(const Tensor& x, const Operand& value, autograd::Effect::Mode mode
   DType dtype = Access::body(x).dtype;
   Arg v(value, dtype, at);
   if (!v.tensor().defined()) fail_empty(at);
+  refuse_sparse(at, v);
   return autograd::update(x, number_on(v, x.device()), mode);
 }
 
@@ -55,6 +56,7 @@ Value checked_value(const Tensor& x, const Operand& value, const char* what) {
     fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
   Tensor t = as_tensor(value, b.dtype, {what, "value"}, Fractions::truncate);
   if (!t.defined()) fail_empty({what, "value"});
+  refuse_sparse({what, "value"}, t);
   const Body& from = Access::body(t);
   Value now = concrete_value(from, what);
   if (!from.same_shape(b)) fail_shapes({what}, cell_of(b), b, from);

@@ -123,8 +123,12 @@ void eye_kernel(const OpCall& call) {
 }  // namespace
 
 /// Inputs: start, stop, step.
-constinit const OpDef arange_op{
-    .name = "arange", .rule = arange_rule, .cpu = arange_kernel, .host = 7, .placement = placement_in<FillAttrs>};
+constinit const OpDef arange_op{.name = "arange",
+                                .rule = arange_rule,
+                                .cpu = arange_kernel,
+                                .host = 7,
+                                .placement = placement_in<FillAttrs>,
+                                .inputs = "start stop step"};
 /// Input: the shape.
 constinit const OpDef eye_op{
     .name = "eye", .rule = eye_rule, .cpu = eye_kernel, .host = 1, .placement = placement_in<FillAttrs>};

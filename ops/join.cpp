@@ -200,7 +200,8 @@ constinit const OpDef concatenate_op{.name = "concatenate",
                                      .rule = concatenate_rule,
                                      .cpu = concatenate_kernel,
                                      .vjp = concatenate_gradient,
-                                     .cuda = concatenate_kernel};
+                                     .cuda = concatenate_kernel,
+                                     .inputs = "tensor #"};
 /// The adjoint of concatenate: splits input 0 into parts with the shapes of the inputs after it.
 constinit const OpDef split_like_op{.name = "split_like",
                                     .rule = split_rule,
@@ -211,8 +212,12 @@ constinit const OpDef split_like_op{.name = "split_like",
                                     .n_out = 0,
                                     .outputs = outputs_in<SplitAttrs>,
                                     .cuda = split_kernel};
-constinit const OpDef stack_op{
-    .name = "stack", .rule = stack_rule, .cpu = stack_kernel, .vjp = stack_gradient, .cuda = stack_kernel};
+constinit const OpDef stack_op{.name = "stack",
+                               .rule = stack_rule,
+                               .cpu = stack_kernel,
+                               .vjp = stack_gradient,
+                               .cuda = stack_kernel,
+                               .inputs = "tensor #"};
 constinit const OpDef unstack_op{.name = "unstack",
                                  .rule = unstack_rule,
                                  .cpu = unstack_kernel,

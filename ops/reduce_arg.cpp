@@ -184,7 +184,8 @@ constinit const OpDef argmax_op{.name = "argmax", .rule = arg_rule, .cpu = arg_k
 constinit const OpDef argmin_op{.name = "argmin", .rule = arg_rule, .cpu = arg_kernel<Fold::min>};
 constinit const OpDef any_op{.name = "any", .rule = logical_rule, .cpu = logical_kernel<Fold::max>};
 constinit const OpDef all_op{.name = "all", .rule = logical_rule, .cpu = logical_kernel<Fold::min>};
-constinit const OpDef in_top_k_op{.name = "in_top_k", .rule = top_rule, .cpu = top_kernel};
+constinit const OpDef in_top_k_op{
+    .name = "in_top_k", .rule = top_rule, .cpu = top_kernel, .inputs = "predictions targets"};
 
 Tensor argmax(const Tensor& x, const Axes& axis) { return reduce(argmax_op, x, axis, /*keepdims=*/false); }
 Tensor argmin(const Tensor& x, const Axes& axis) { return reduce(argmin_op, x, axis, /*keepdims=*/false); }

@@ -45,9 +45,8 @@ TEST_CASE("print_tensor of a value writes message, space and value at once, and 
   K::print_tensor(K::constant({1, 2}, "int32"));
   K::print_tensor(K::arange(2000), "many:");
   CHECK(caught.take() == Lines{" [1 2]", "many: [   0    1    2 ... 1997 1998 1999]"});
-  CHECK_THROWS_WITH(
-      K::print_tensor(Tensor(), "m"),
-      "print_tensor: argument 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::print_tensor(Tensor(), "m"),
+                    "print_tensor: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("print_tensor in a function writes at each call that needs it, and x itself writes nothing", "[print]") {

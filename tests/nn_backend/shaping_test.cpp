@@ -58,7 +58,7 @@ TEST_CASE("reshape says what does not fit", "[shaping]") {
                     "reshape: shape is a tensor of shape (1, 2); it must have one axis");
   CHECK_THROWS_WITH(K::reshape(x, None), "reshape: shape is None; its rank must be known here");
   CHECK_THROWS_WITH(K::reshape(Tensor(), {2}),
-                    "reshape: argument 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "reshape: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::reshape(x, {Tensor(), 2}),
                     "reshape: shape holds an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }

@@ -199,18 +199,16 @@ TEST_CASE("bad sparse input is one line", "[sparse]") {
 
 TEST_CASE("what takes dense tensors refuses sparse ones in one line", "[sparse]") {
   Tensor x = K::sparse_coo({{0, 1}}, {1}, {2, 3}), v = K::zeros({2, 3});
-  CHECK_THROWS_WITH(x + 1, "add: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(v * x, "multiply: argument 1 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(-x, "negative: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::exp(x), "exp: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::sum(x), "sum: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::reshape(x, {6}),
-                    "reshape: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(x + 1, "add: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(v * x, "multiply: y of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(-x, "negative: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::exp(x), "exp: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::sum(x), "sum: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::reshape(x, {6}), "reshape: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(K::zeros_like(x), "zeros_like: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::batch_dot(x, v),
-                    "batch_dot: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::update(v, x), "update: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::set_value(v, x), "set_value: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::batch_dot(x, v), "batch_dot: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::update(v, x), "update: new_x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::set_value(v, x), "set_value: value of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(K::gradients(x, {v}),
                     "gradients: loss of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(x.data<float>(), "data: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");

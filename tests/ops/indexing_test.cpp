@@ -30,7 +30,7 @@ TEST_CASE("integers drop an axis", "[indexing]") {
   CHECK_THROWS_WITH(x(0, 0, 0, 0), "index: 4 indices for a tensor of shape (2, 3, 4)");
   CHECK_THROWS_WITH(K::constant(1)[0], "index: 1 index for a scalar");
   CHECK_THROWS_WITH(Tensor()[0],
-                    "index: argument 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "index: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("slices are clipped and step both ways", "[indexing]") {

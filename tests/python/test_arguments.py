@@ -54,7 +54,7 @@ DOUBLE = K.function([X], [X * 2])
     (lambda: X < "a", TypeError, "'<' not supported between instances of 'Tensor' and 'str'"),
     (lambda: X / np.array(["a"]), TypeError, "divide: an array of dtype <U1: tensors do not support it"),
     (lambda: [1, "a", 3] - X, TypeError, "subtract: a tensor, a number or an array is expected, not str"),
-    (lambda: X + [[1, 2], [3]], ValueError, "add: a nested list is ragged"),
+    (lambda: X + [[1, 2], [3]], ValueError, "add: y is a ragged list"),
     (lambda: K.function([X, 1], [X]), TypeError, "function: inputs: a tensor is expected, not int"),
     (lambda: K.function([X], ["a"]), TypeError, "function: outputs: a tensor, a number or an array is expected, not str"),
     (lambda: K.function([X], [X], updates=3), TypeError, "function: updates: a list or a tuple is expected, not int"),
