@@ -83,6 +83,7 @@ Tensor sparse_placeholder(const TensorSpec& declared, Name name) {
 void declare(const Dims& shape, const Scalar& ndim, TensorSpec& spec) {
   if (shape.whole_) fail<TypeError>({"placeholder", "shape"}, "is a tensor; it must be numbers and None");
   if (shape.size_ >= 0) {
+    check_length({"placeholder", "shape"}, shape);
     spec.rank = static_cast<std::int8_t>(shape.size_);
     for (int i = 0; i < shape.size_; ++i) {
       const Dim& d = shape.dims_[i];

@@ -380,7 +380,10 @@ Tensors stop_gradient(const Tensors& variables) {
   KASSETTE_DISPATCH(stop_gradient, variables);
   Tensors out;
   out.reserve(variables.size());
-  for (const Tensor& t : variables) out.push_back(backend::stop_gradient(t));
+  for (const Tensor& t : variables) {
+    if (!t.defined()) fail_item<ValueError>("stop_gradient", "variable", out.size(), "is ", kEmptyTensor);
+    out.push_back(backend::stop_gradient(t));
+  }
   return out;
 }
 

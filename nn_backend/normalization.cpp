@@ -97,7 +97,7 @@ NormalizedBatch normalize_batch_in_training(const Operand& operand, const Operan
   check_float(x, what);
   DType dtype = x.body().dtype;
   Normalized n = normalize_batch(x, optional(gamma, dtype, {what, "gamma"}), optional(beta, dtype, {what, "beta"}),
-                                 encode_axes(what, x, reduction_axes, /*keepdims=*/false), epsilon);
+                                 encode_axes(what, x, reduction_axes, /*keepdims=*/false, "reduction_axes"), epsilon);
   return {n.y, cast(n.mean, dtype), cast(n.variance, dtype)};
 }
 

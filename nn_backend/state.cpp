@@ -10,6 +10,7 @@
 #include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/print_tensor.h"
+#include "ops/refusals.h"
 #include "ops/sparse.h"
 
 namespace kassette {
@@ -63,6 +64,20 @@ Value checked_value(const Tensor& x, const Operand& value, const char* what) {
   if (from.dtype != b.dtype) t = value_cast(t, b.dtype);
   if (t.device() != b.device) t = t.to(b.device);
   return read_value(Access::body(t));
+}
+
+/// checked_value() of pair i of batch_set_value, which its errors name.
+Value value_of_pair(const Tensor& variable, const Operand& value, std::size_t i) {
+  try {
+    return checked_value(variable, value, "batch_set_value");
+  } catch (const AsyncError&) {
+    throw;
+  } catch (Error& e) {
+    const std::string which = e.argument(), message = ErrorAccess::message(e);
+    if (which.empty()) ErrorAccess::set(e, "batch_set_value", "", text("pair ", i, ": ", message));
+    else ErrorAccess::set(e, "batch_set_value", text(which == "x" ? "variable " : "value ", i).c_str(), message);
+    throw;
+  }
 }
 
 /// Pairs of variable and value, in whichever form they were passed.
@@ -122,7 +137,10 @@ Tensors batch_get_value(const Tensors& ops) {
   KASSETTE_DISPATCH(batch_get_value, ops);
   Tensors out;
   out.reserve(ops.size());
-  for (const Tensor& t : ops) out.push_back(value_of(t, "batch_get_value"));
+  for (const Tensor& t : ops) {
+    if (!t.defined()) fail_item<ValueError>("batch_get_value", "op", out.size(), "is ", kEmptyTensor);
+    out.push_back(value_of(t, "batch_get_value"));
+  }
   return out;
 }
 
@@ -134,7 +152,7 @@ void set_value(const Tensor& x, const Operand& value) {
 void batch_set_value(std::initializer_list<ValuePair> tuples) {
   KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(tuples), Pairs{tuples, {}, {}});
   std::vector<Value> values;
-  for (const ValuePair& p : tuples) values.push_back(checked_value(p.variable, p.value, "batch_set_value"));
+  for (const ValuePair& p : tuples) values.push_back(value_of_pair(p.variable, p.value, values.size()));
   std::size_t i = 0;
   for (const ValuePair& p : tuples) Access::body(p.variable).node->cell->store(std::move(values[i++]));
 }
@@ -144,8 +162,7 @@ void batch_set_value(const Tensors& variables, const Tensors& list) {
                      " values; there must be one for each");
   KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(variables, list), Pairs{{}, variables, list});
   std::vector<Value> values;
-  for (std::int64_t i = 0; i < list.size(); ++i)
-    values.push_back(checked_value(variables[i], list[i], "batch_set_value"));
+  for (std::int64_t i = 0; i < list.size(); ++i) values.push_back(value_of_pair(variables[i], list[i], values.size()));
   for (std::int64_t i = 0; i < list.size(); ++i) Access::body(variables[i]).node->cell->store(std::move(values[i]));
 }
 
