@@ -50,7 +50,7 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
     std::int64_t d = b.dims[form.axis];
     if (differ(n, d)) {
       if (n == form.length) fail<ValueError>({form.what, "input_length"}, "is ", n, ", the inputs have ", d, " steps");
-      fail<ValueError>({form.what}, "the tensors have ", n, " and ", d,
+      fail<ValueError>({form.what, form.batched ? "inputs" : "elems"}, "have ", n, " and ", d,
                        " elements to iterate over; all must have the same number");
     }
     if (d >= 0) n = d;

@@ -60,7 +60,12 @@ Tensor elementwise_switch(const Tensor& condition, const Branches& b) {
   if (rank < 0 || target < 0)
     fail<ValueError>(
         {"switch_"}, "the rank of the ", rank < 0 ? "condition" : "expressions",
-        " is unknown; a condition that is not a scalar is aligned with their leading axes, so it has to be known");
+        " is unknown; a condition that is not a scalar is aligned with their leading axes, so it must be known");
+  const Body &of = Access::body(condition), &to = Access::body(yes);
+  for (int i = 0; i < rank; ++i)
+    if (differ(of.dims[i], to.dims[i]) && of.dims[i] != 1 && to.dims[i] != 1)
+      fail<ValueError>({"switch_", "condition"}, "has shape ", condition.shape(), ", the expressions ", yes.shape(),
+                       "; it must have the sizes of their leading axes");
   Tensor c = condition;
   for (int i = rank; i < target; ++i) c = expand_dims(c, -1);  // aligned with the leading axes
   return attribute_errors("switch_", [&] { return where(c, yes, no); });
@@ -128,6 +133,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
   } else {
     request.states.push_back(as_tensor(initializer, elems.body().dtype, {what, "initializer"}));
     if (!request.states[0].defined()) fail_empty({what, "initializer"});
+    refuse_sparse({what, "initializer"}, request.states[0]);
     request.xs.push_back(elems);
   }
   return autograd::recur(request,

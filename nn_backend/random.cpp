@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 
 #include "core/convert.h"
 #include "core/sparse.h"
@@ -43,6 +45,7 @@ struct Sample {
   const char* what;
   DType dtype;
   Tensor dims, key;
+  const char *low = "minval", *high = "maxval";  // the names of the bounds
 
   Sample(const char* name, const Dims& shape, DType given)
       : what(name), dtype(given.given() ? given : default_float()), dims(dims_tensor(shape, name)) {}
@@ -78,6 +81,14 @@ Tensor still_drawn(const Tensor& drawn, F f) {
 
 bool has_history(const Tensor& x) { return x.defined() && Access::body(x).node && !(Access::body(x).flags & kDraw); }
 
+/// Throws ValueError unless a parameter and the samples broadcast.
+void check_broadcast(const At& at, const Tensor& parameter, const Tensor& drawn) {
+  const TensorSpec &p = Access::body(parameter), &z = Access::body(drawn);
+  for (int i = 1; i <= p.rank && i <= z.rank; ++i)
+    if (const std::int64_t n = p.dims[p.rank - i], m = z.dims[z.rank - i]; differ(n, m) && n != 1 && m != 1)
+      fail<ValueError>(at, "of shape ", p, " does not broadcast with samples of shape ", z);
+}
+
 /// low + scale * drawn for parameters that are tensors.
 Tensor placed(const Tensor& drawn, const Tensor& shift, const Tensor& scale) {
   if (has_history(shift) || has_history(scale)) return shift + scale * drawn;
@@ -92,7 +103,12 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
   if (is_number(mean) && is_number(stddev))
     return draw(s.draw(seed), number(mean, {what, "mean"}), number(stddev, {what, "stddev"}));
   Tensor shift = s.parameter(mean, "mean"), scale = s.parameter(stddev, "stddev");
-  return attribute_errors(what, [&] { return placed(draw(s.draw(seed), 0, 1), shift, scale); });
+  return attribute_errors(what, [&] {
+    Tensor drawn = draw(s.draw(seed), 0, 1);
+    check_broadcast({what, "mean"}, shift, drawn);
+    check_broadcast({what, "stddev"}, scale, drawn);
+    return placed(drawn, shift, scale);
+  });
 }
 
 [[noreturn]] void fail_fraction(const Sample& s, const Operand& x, const char* name) {
@@ -111,25 +127,32 @@ std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) 
   return v;
 }
 std::int64_t checked_low(const Sample& s, const Operand& x) {
-  std::int64_t low = integer_bound(s, x, "minval");
-  scalar_tensor(low, s.dtype, {s.what, "minval"});  // throws if it does not fit
+  std::int64_t low = integer_bound(s, x, s.low);
+  scalar_tensor(low, s.dtype, {s.what, s.low});  // throws if it does not fit
   return low;
 }
 std::int64_t checked_high(const Sample& s, const Operand& x) {
-  if (Access::kind(x) == Scalar::kFloat) fail_fraction(s, x, "maxval");
-  std::int64_t high = integer_bound(s, x, "maxval");
-  if (high != INT64_MIN) scalar_tensor(high - 1, s.dtype, {s.what, "maxval"});
+  if (Access::kind(x) == Scalar::kFloat) fail_fraction(s, x, s.high);
+  std::int64_t high = integer_bound(s, x, s.high);
+  dispatch(s.dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    if constexpr (std::is_integral_v<T>) {
+      constexpr std::int64_t lowest = std::numeric_limits<T>::min(), highest = std::numeric_limits<T>::max();
+      if (high != INT64_MIN && (high - 1 < lowest || high - 1 > highest))
+        fail<ValueError>({s.what, s.high}, "is ", high, "; ", s.dtype, " holds ", lowest, " to ", highest,
+                         ", and samples are below ", s.high);
+    }
+  });
   return high;
 }
 void check_order(const Sample& s, std::int64_t low, std::int64_t high) {
-  if (low >= high) fail<ValueError>({s.what}, "minval ", low, " is not below maxval ", high);
+  if (low >= high) fail<ValueError>({s.what}, s.low, ' ', low, " is not below ", s.high, ' ', high);
 }
 Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval, const Scalar& seed) {
   if (is_tensor_operand(minval) || is_tensor_operand(maxval)) {
-    Tensor low =
-        is_tensor_operand(minval) ? s.parameter(minval, "minval") : scalar_tensor(checked_low(s, minval), int64);
+    Tensor low = is_tensor_operand(minval) ? s.parameter(minval, s.low) : scalar_tensor(checked_low(s, minval), int64);
     Tensor high =
-        is_tensor_operand(maxval) ? s.parameter(maxval, "maxval") : scalar_tensor(checked_high(s, maxval), int64);
+        is_tensor_operand(maxval) ? s.parameter(maxval, s.high) : scalar_tensor(checked_high(s, maxval), int64);
     return attribute_errors(s.what, [&] {
       low = cast(low, int64).to(cpu), high = cast(high, int64).to(cpu);
       if (!low.symbolic() && !high.symbolic() && low.ndim() == 0 && high.ndim() == 0)  // before a seed is taken
@@ -145,6 +168,27 @@ Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval,
 /// Copies bounds from the CPU to the device of the samples.
 Tensor on_device(const Tensor& bound, Device place) {
   return place != cpu && bound.device() == cpu ? bound.to(place) : bound;
+}
+
+/// A bound of floats.
+double finite_bound(const Sample& s, const Operand& x, const char* name) {
+  const double v = number(x, {s.what, name});
+  if (!std::isfinite(v)) fail<ValueError>({s.what, name}, "is ", v, "; it must be finite");
+  return v;
+}
+Tensor uniform(Sample& s, const Operand& minval, const Operand& maxval, const Scalar& seed) {
+  if (s.dtype.is_integer()) return uniform_integers(s, minval, maxval, seed);
+  s.check_float();
+  if (is_number(minval) && is_number(maxval)) {
+    double low = finite_bound(s, minval, s.low), high = finite_bound(s, maxval, s.high);
+    check_bounds(low, high, s.dtype);
+    return ops::random_uniform(s.draw(seed), low, high);
+  }
+  Tensor low = s.parameter(minval, s.low), high = s.parameter(maxval, s.high);
+  return attribute_errors(s.what, [&] {
+    const Draw draw = s.draw(seed);
+    return random_between(draw, on_device(low, draw.device), on_device(high, draw.device));
+  });
 }
 
 /// The shape of a variable as numbers.
@@ -186,18 +230,7 @@ Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& m
   KASSETTE_DISPATCH(random_uniform, shape, minval, maxval, dtype, seed);
   SeedScope scope;
   Sample s("random_uniform", shape, dtype);
-  if (s.dtype.is_integer()) return uniform_integers(s, minval, maxval, seed);
-  s.check_float();
-  if (is_number(minval) && is_number(maxval)) {
-    double low = number(minval, {s.what, "minval"}), high = number(maxval, {s.what, "maxval"});
-    check_bounds(low, high, s.dtype);
-    return ops::random_uniform(s.draw(seed), low, high);
-  }
-  Tensor low = s.parameter(minval, "minval"), high = s.parameter(maxval, "maxval");
-  return attribute_errors(s.what, [&] {
-    const Draw draw = s.draw(seed);
-    return random_between(draw, on_device(low, draw.device), on_device(high, draw.device));
-  });
+  return uniform(s, minval, maxval, seed);
 }
 
 Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar seed) {
@@ -244,7 +277,13 @@ Tensor random_uniform_variable(const Dims& shape, double low, double high, DType
                                                                              : Operand(v);
   };
   return attribute_errors(what, [&] {
-    return variable_of([&] { return random_uniform(fixed, bound(low), bound(high), dtype, seed); }, dtype, name);
+    return variable_of(
+        [&] {
+          Sample s(what, fixed, dtype);
+          s.low = "low", s.high = "high";
+          return uniform(s, bound(low), bound(high), seed);
+        },
+        dtype, name);
   });
 }
 Tensor random_normal_variable(const Dims& shape, double mean, double scale, DType dtype, Name name, Scalar seed) {

@@ -51,7 +51,7 @@ TEST_CASE("a placeholder has the declared shape", "[creation]") {
   CHECK(K::int_shape(K::placeholder({})) == Shape{});
   CHECK(K::ndim(K::placeholder()) == None);
   CHECK_THROWS_WITH(K::placeholder({-1, 2}), "placeholder: shape holds -1; an unknown size is K::None");
-  CHECK_THROWS_WITH(K::placeholder(None, 9), "placeholder: rank 9; a tensor has 0 to 8 axes");
+  CHECK_THROWS_WITH(K::placeholder(None, 9), "placeholder: ndim is 9; a tensor has 0 to 8 axes");
 }
 
 TEST_CASE("a variable of a symbolic tensor is refused", "[creation]") {
@@ -156,7 +156,7 @@ TEST_CASE("arange counts", "[creation]") {
   CHECK(values(f({3})[0]) == std::vector<double>{0, 1, 2});
   CHECK(f({-1})[0].shape() == Shape{0});
   CHECK_THROWS_WITH(K::arange(0, 5, 0), "arange: step is 0");
-  CHECK_THROWS_WITH(K::arange(K::constant({1.0, 2.0})), "arange: stop has shape (2,); it must be a scalar");
+  CHECK_THROWS_WITH(K::arange(K::constant({1.0, 2.0})), "arange: start has shape (2,); it must be a scalar");
   CHECK_THROWS_WITH(K::arange(3000000000, 3000000002),
                     "arange: dtype is int32, which 3000000000 does not fit; ask for int64");
   CHECK_THROWS_WITH(K::arange(300, None, 1, "uint8"), "arange: dtype is uint8, which 299 does not fit; ask for int64");

@@ -245,7 +245,7 @@ TEST_CASE("map_fn and folds refuse what they cannot go through, eager and symbol
           [&](const Tensor& in) {
             K::map_fn(same, {in, x});
           });
-  refuses(x, "map_fn: the tensors have 2 and 3 elements to iterate over; all must have the same number",
+  refuses(x, "map_fn: elems have 2 and 3 elements to iterate over; all must have the same number",
           [](const Tensor& in) {
             K::map_fn([](const Tensors& t) { return t[0]; }, {in, K::ones({3})});
           });

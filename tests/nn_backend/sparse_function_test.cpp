@@ -130,7 +130,7 @@ TEST_CASE("indices and values may be placeholders themselves, checked when they 
          n = K::placeholder({}, None, "int32");
   auto f = K::function({at, v, n}, {K::dot(K::sparse_coo(at, v, {n, 2}), K::constant({{1}, {10}}))});
   CHECK(values(f({{{0, 1}, {2, 0}}, {1, 2}, 3})[0]) == Vec{10, 0, 2});
-  CHECK_THROWS_WITH(f({{{0, 1}, {2, 0}}, {1, 2}, 2}), "sparse_coo: entry 1 is at (2, 0), outside of (2, 2)");
+  CHECK_THROWS_WITH(f({{{0, 1}, {2, 0}}, {1, 2}, 2}), "sparse_coo: indices of entry 1 are (2, 0), outside of (2, 2)");
   CHECK_THROWS_AS(f({{{0, 1}, {2, 0}}, {1}, 3}), ValueError);
 }
 
@@ -163,7 +163,8 @@ TEST_CASE("a body of control flow may use a sparse tensor from outside; it takes
   CHECK(values(out[2]) == values(K::gradients(K::sum(eager), {w})[0]));
   auto keep = [](const Tensor& s, const Tensor&) { return s; };
   CHECK_THROWS_WITH(K::foldl(keep, p), "foldl: elems of shape (2, 2) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::foldr(keep, steps, p), "foldr: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::foldr(keep, steps, p),
+                    "foldr: initializer of shape (2, 2) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(K::switch_(
                         K::sum(steps) > 0, [&] { return p; }, [&] { return p; }),
                     "switch_: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");

@@ -167,9 +167,10 @@ TEST_CASE("sparse tensors without entries, without elements and of any rank", "[
 
 TEST_CASE("bad sparse input is one line", "[sparse]") {
   CHECK_THROWS_WITH(K::sparse_coo({{0, 1}, {3, 0}}, {1, 2}, {3, 4}),
-                    "sparse_coo: entry 1 is at (3, 0), outside of (3, 4)");
-  CHECK_THROWS_WITH(K::sparse_coo({{0, -1}}, {1}, {3, 4}), "sparse_coo: entry 0 is at (0, -1), outside of (3, 4)");
-  CHECK_THROWS_WITH(K::sparse_coo({{0}}, {1}, {0}), "sparse_coo: entry 0 is at (0,), outside of (0,)");
+                    "sparse_coo: indices of entry 1 are (3, 0), outside of (3, 4)");
+  CHECK_THROWS_WITH(K::sparse_coo({{0, -1}}, {1}, {3, 4}),
+                    "sparse_coo: indices of entry 0 are (0, -1), outside of (3, 4)");
+  CHECK_THROWS_WITH(K::sparse_coo({{0}}, {1}, {0}), "sparse_coo: indices of entry 0 are (0,), outside of (0,)");
   CHECK_THROWS_WITH(K::sparse_coo({{0, 1}, {1, 1}}, {1}, {3, 4}), "sparse_coo: 2 indices and 1 values");
   CHECK_THROWS_WITH(K::sparse_coo({{0, 1, 2}}, {1}, {3, 4}),
                     "sparse_coo: indices of shape (1, 3) for the dense shape (3, 4), which has 2 axes");
@@ -190,7 +191,7 @@ TEST_CASE("bad sparse input is one line", "[sparse]") {
   CHECK_THROWS_WITH(K::sparse_csr({0, 2, 1}, {0, 1}, {1, 2}, {2, 2}),
                     "sparse_csr: row_starts do not rise from 0 to the number of columns given, 2");
   CHECK_THROWS_WITH(K::sparse_csr({0, 1, 2}, {0, 2}, {1, 2}, {2, 2}),
-                    "sparse_csr: entry 1 is at (1, 2), outside of (2, 2)");
+                    "sparse_csr: columns hold 2 in row 1, outside of (2, 2)");
   CHECK_THROWS_WITH(K::sparse_csr({0, 2}, {0, 1}, {1, 2}, {2}),
                     "sparse_csr: dense_shape has 1 axes; compressed rows describe a matrix");
   CHECK_THROWS_WITH(K::sparse_parts(K::ones({2})), "sparse_parts: x is not sparse; K::to_sparse(x) makes it so");

@@ -20,7 +20,7 @@ DOUBLE = K.function([X], [X * 2])
     (lambda: K.variable(None), TypeError, "variable: value is None where a number or tensor is expected"),
     (lambda: K.variable([[1, 2], [3]]), ValueError, "variable: value is a ragged list"),
     (lambda: K.variable(2 ** 70), ValueError, "variable: value: an integer of more than 64 bits"),
-    (lambda: K.placeholder(ndim=9), ValueError, "placeholder: .*ndim|placeholder: rank 9"),
+    (lambda: K.placeholder(ndim=9), ValueError, "placeholder: ndim is 9"),
     (lambda: K.placeholder((2, "a")), TypeError, "placeholder: shape: an integer is expected, not str"),
     (lambda: K.zeros((2, -3)), ValueError, r"zeros: shape \(2, -3\): sizes must be known and not negative"),
     (lambda: K.cast(X, "float31"), TypeError, "cast: dtype: dtype 'float31' is unknown"),
