@@ -253,7 +253,7 @@ Constraint constraint_of(const Tensor& variable) {
   if (!variable.defined()) fail_empty({"constraint_of", "variable"});
   const Body& b = Access::body(variable);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
-    fail<TypeError>({"constraint_of", "variable"}, "is none; make it with K::variable");
+    fail<TypeError>({"constraint_of", "variable"}, "is not a variable; make it with K::variable");
   auto* held = static_cast<const backend::HeldConstraint*>(b.node->cell->constraint.get());
   return held ? held->constraint : Constraint();
 }

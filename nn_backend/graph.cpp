@@ -174,7 +174,7 @@ void check_pair(const SetPair& pair) {
     Scoped<bool> on(context().symbolic, true);
     apply1(update_op, Attrs(), {pair.variable, pair.value});
   } catch (...) {
-    rethrow_attributed("function", text("update ", pair.number, ": "));
+    rethrow_attributed("function", text("update ", pair.number));
   }
 }
 
@@ -184,8 +184,8 @@ Tensor move_to_variable_device(const Tensor& variable, const Tensor& value, int 
   Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
   Tensor there = number_on(value, variable.device());
   if (there.device() != variable.device())
-    fail<DeviceError>({"function"}, "update ", number, ": ", variable_text(cell_of(Access::body(variable))), " is on ",
-                      variable.device(), ", the value on ", there.device());
+    fail_item<DeviceError>("function", "update", number, kIsRefused, variable_text(cell_of(Access::body(variable))),
+                           " is on ", variable.device(), ", the value on ", there.device());
   return there;
 }
 

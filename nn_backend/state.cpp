@@ -49,12 +49,18 @@ Tensor value_of(const Operand& x, const char* what) {
   return autograd::Plan::build(request)->run({})[0];
 }
 
-/// The value as the variable's dtype, checked.
-Value checked_value(const Tensor& x, const Operand& value, const char* what) {
+/// The body of a variable; throws if x is none.
+const Body& variable_body(const Tensor& x, const char* what) {
   if (!x.defined()) fail_empty({what, "x"});
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
     fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
+  return b;
+}
+
+/// The value as the variable's dtype, checked.
+Value checked_value(const Tensor& x, const Operand& value, const char* what) {
+  const Body& b = variable_body(x, what);
   Tensor t = as_tensor(value, b.dtype, {what, "value"}, Fractions::truncate);
   if (!t.defined()) fail_empty({what, "value"});
   refuse_sparse({what, "value"}, t);
@@ -74,7 +80,7 @@ Value value_of_pair(const Tensor& variable, const Operand& value, std::size_t i)
     throw;
   } catch (Error& e) {
     const std::string which = e.argument(), message = ErrorAccess::message(e);
-    if (which.empty()) ErrorAccess::set(e, "batch_set_value", "", text("pair ", i, ": ", message));
+    if (which.empty()) ErrorAccess::set(e, "batch_set_value", text("pair ", i).c_str(), kIsRefused + message);
     else ErrorAccess::set(e, "batch_set_value", text(which == "x" ? "variable " : "value ", i).c_str(), message);
     throw;
   }
@@ -110,10 +116,10 @@ Tensor update_sub(const Tensor& x, const Operand& decrement) {
 Tensor moving_average_update(const Tensor& x, const Operand& value, const Operand& momentum) {
   KASSETTE_DISPATCH(moving_average_update, x, value, momentum);
   const char* what = "moving_average_update";
-  if (!x.defined()) fail_empty({what, "x"});
-  DType dtype = Access::body(x).dtype;
-  Tensor target = in_dtype(value, dtype, {what, "value"}), m = in_dtype(momentum, dtype, {what, "momentum"});
+  const Body& b = variable_body(x, what);
+  Tensor target = in_dtype(value, b.dtype, {what, "value"}), m = in_dtype(momentum, b.dtype, {what, "momentum"});
   if (m.ndim() > 0) fail<ValueError>({what, "momentum"}, "has shape ", m.shape(), "; it must be a number or a scalar");
+  if (const Body& v = Access::body(target); !v.compatible(b)) fail_shapes({what}, cell_of(b), b, v);
   // A value that turns out to be smaller must not be broadcast: this throws at replay too.
   return attribute_errors(what, [&] {
     return autograd::update(x, (x - assert_shape_of(ShapeCheck::moving_average, target, x)) * (1.0 - m),

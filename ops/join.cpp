@@ -19,15 +19,15 @@ void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
   for (int k = first; k < call.n_in; ++k) {
     const TensorSpec& s = call.spec(k);
     if (s.dtype != out->dtype)
-      fail<TypeError>({call.op.name}, out->dtype, " and ", s.dtype,
+      fail<TypeError>({call.op.name}, "tensor ", first, " is ", out->dtype, ", tensor ", k, " is ", s.dtype,
                       "; cast one of them (K::cast), tensors are not promoted");
     if (out->rank < 0) {
       out->set(s);
       continue;
     }
     if (!out->merge(s, from_front(axis, s.rank)))
-      fail<ValueError>({call.op.name}, "shapes ", call.spec(first), " and ", s,
-                       axis == INT64_MIN ? " differ" : text(" differ elsewhere than along axis ", axis));
+      fail<ValueError>({call.op.name}, "tensor ", first, " has shape ", call.spec(first), ", tensor ", k, " has ", s,
+                       "; they must be equal", axis == INT64_MIN ? "" : text(" elsewhere than along axis ", axis));
   }
 }
 

@@ -193,8 +193,8 @@ void concatenate_rule(const OpCall& call, TensorSpec* out) {
       continue;
     }
     if (!whole.merge(s, axis))
-      fail<ValueError>({call.op.name}, "shapes ", dense_shape(call, 1), " and ", s,
-                       " differ elsewhere than along axis ", axis);
+      fail<ValueError>({call.op.name}, "tensor 0 has shape ", dense_shape(call, 1), ", tensor ", k / 2, " has ", s,
+                       "; they must be equal elsewhere than along axis ", axis);
     whole.dims[axis] = sum_of_sizes(whole.dim(axis), s.dim(axis));
   }
   out[0] = TensorSpec(int64, {count, whole.rank});

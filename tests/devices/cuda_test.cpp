@@ -344,10 +344,10 @@ TEST_CASE("pairs of a function bring single numbers of the CPU to the device of 
   CHECK(floats(w) == std::vector<float>{8});
   CHECK(error_of<DeviceError>([&] {
           K::function({}, {}, {{v, row}});
-        }) == "function: update 0: the variable is on cuda:0, the value on cpu");
+        }) == "function: update 0 is refused: the variable is on cuda:0, the value on cpu");
   CHECK(error_of<DeviceError>([&] {
           K::function({}, {}, {{row, v}});
-        }) == "function: update 0: the variable is on cpu, the value on cuda:0");
+        }) == "function: update 0 is refused: the variable is on cpu, the value on cuda:0");
   CHECK(floats(v) == std::vector<float>{3, 4});
 }
 

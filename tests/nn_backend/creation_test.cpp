@@ -74,7 +74,8 @@ TEST_CASE("constant takes a shape", "[creation]") {
   CHECK_THROWS_WITH(
       K::constant({{1, 2}, {3}}),
       "constant: value is a ragged list: along axis 1 the sizes differ from (2, 2) of its first elements");
-  CHECK_THROWS_WITH(K::constant({K::constant({1, 2}), K::constant({3})}), "constant: shapes (2,) and (1,) differ");
+  CHECK_THROWS_WITH(K::constant({K::constant({1, 2}), K::constant({3})}),
+                    "constant: tensor 0 has shape (2,), tensor 1 has (1,); they must be equal");
   CHECK_THROWS_WITH(K::sum({Tensor(), Tensor()}),
                     "sum: x holds an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::variable({{1, Tensor()}}),

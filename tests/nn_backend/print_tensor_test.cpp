@@ -142,6 +142,7 @@ TEST_CASE("what has no constraint says None, and what is no variable is refused"
   CHECK_FALSE(constraint_of(K::variable(1, K::None, K::None, K::None)).defined());
   CHECK(test::printed(Constraint()) == "None");
   CHECK(test::printed(Constraint(clipped)) == "<callable>");
-  CHECK_THROWS_WITH(constraint_of(K::constant(1)), "constraint_of: variable is none; make it with K::variable");
+  CHECK_THROWS_WITH(constraint_of(K::constant(1)),
+                    "constraint_of: variable is not a variable; make it with K::variable");
   CHECK_THROWS_WITH(Constraint()(K::constant(1)), "a callable that is None was called");
 }

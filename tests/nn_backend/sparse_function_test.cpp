@@ -58,8 +58,9 @@ TEST_CASE("a placeholder of known shape has it in all that hangs on it", "[spars
   CHECK(K::concatenate({p, q}, 1).shape() == Shape{4, 6});
   CHECK(K::dot(K::placeholder({K::None, 4}), p).shape() == Shape{-1, 3});
   CHECK_THROWS_WITH(K::dot(p, K::ones({4, 2})), "dot: sparse (4, 3) x (4, 2): inner dimensions differ, 3 against 4");
-  CHECK_THROWS_WITH(K::concatenate({p, sparse_input({5, 3})}, 1),
-                    "concatenate: shapes (4, 3) and (5, 3) differ elsewhere than along axis 1");
+  CHECK_THROWS_WITH(
+      K::concatenate({p, sparse_input({5, 3})}, 1),
+      "concatenate: tensor 0 has shape (4, 3), tensor 1 has (5, 3); they must be equal elsewhere than along axis 1");
 }
 
 TEST_CASE("what is fed to sparse and dense placeholders is checked in one line", "[sparse]") {

@@ -83,11 +83,13 @@ TEST_CASE("two compressed matrices joined stay sparse and equal the dense ones j
     CHECK_FALSE(K::is_sparse(mixed));
     testing::assert_close(mixed, K::concatenate({dense_a, dense_b, dense_a}, axis));
   }
-  CHECK_THROWS_WITH(K::concatenate({a, K::sparse_coo({}, {}, {4, 6})}, 0),
-                    "concatenate: shapes (4, 5) and (4, 6) differ elsewhere than along axis 0");
+  CHECK_THROWS_WITH(
+      K::concatenate({a, K::sparse_coo({}, {}, {4, 6})}, 0),
+      "concatenate: tensor 0 has shape (4, 5), tensor 1 has (4, 6); they must be equal elsewhere than along axis 0");
   CHECK_THROWS_WITH(K::concatenate({a, b}, 2), "concatenate: axis 2 is out of range for (4, 5) of rank 2");
-  CHECK_THROWS_WITH(K::concatenate({a, K::cast(b, "int32")}),
-                    "concatenate: float32 and int32; cast one of them (K::cast), tensors are not promoted");
+  CHECK_THROWS_WITH(
+      K::concatenate({a, K::cast(b, "int32")}),
+      "concatenate: tensor 0 is float32, tensor 1 is int32; cast one of them (K::cast), tensors are not promoted");
 }
 
 TEST_CASE("what a sparse tensor says of itself", "[sparse]") {
