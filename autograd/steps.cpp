@@ -66,7 +66,7 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
   std::int64_t n = out.size() - form.n_outputs;
   if (n != states.size())
     fail<ValueError>({form.what}, "the step returned ", n, n == 1 ? " state" : " states", ", it was given ",
-                     states.size());
+                     states.size(), "; it must return as many");
   for (std::int64_t i = 0; i < out.size(); ++i) {
     const Tensor& t = out.begin()[i];
     if (!t.defined()) fail<ValueError>({form.what}, "the function returned ", kEmptyTensor);

@@ -45,7 +45,7 @@ template <class E, class... Parts>
   throw E(at.function, at.argument, text(parts...).c_str());
 }
 
-/// fail() about one of a list: fail_item<ValueError>("function", "input", 2, "is listed twice").
+/// fail() about one of a list: fail_item<ValueError>("function", "input", 2, "is given twice").
 template <class E, class... Parts>
 [[noreturn]] __attribute__((noinline, cold)) void fail_item(const char* function, const char* item, std::int64_t i,
                                                             const Parts&... parts) {

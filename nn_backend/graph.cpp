@@ -519,7 +519,7 @@ std::string scoped_name(Name name) {
 }
 
 NameScope::NameScope(Name name) : prefix_(nullptr), old_(context().name_scope) {
-  if (name.size() == 0) fail<ValueError>({"name_scope", "name"}, "is empty");
+  if (name.size() == 0) fail<ValueError>({"name_scope", "name"}, "is empty; it must have at least one character");
   prefix_ = strdup(text(old_ ? old_ : "", string_of(name), '/').c_str());
   if (!prefix_) throw std::bad_alloc();
   context().name_scope = prefix_;

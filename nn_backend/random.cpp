@@ -211,7 +211,9 @@ Tensor variable_of(F sample, DType dtype, Name name) {
 void set_random_seed(Scalar seed) {
   KASSETTE_DISPATCH(set_random_seed, seed);
   if (Access::kind(seed) != Scalar::kInt && Access::kind(seed) != Scalar::kUint)
-    fail<TypeError>({"set_random_seed", "seed"}, "must be an integer");
+    fail<TypeError>({"set_random_seed", "seed"},
+                    Access::kind(seed) == Scalar::kFloat ? text("is ", Access::float_value(seed), "; it ") : "",
+                    "must be an integer");
   ops::set_random_seed(static_cast<std::uint64_t>(Access::int_value(seed)));
 }
 
@@ -254,7 +256,8 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   KASSETTE_DISPATCH(dropout, x, level, noise_shape, seed);
   SeedScope scope;
   Arg t(x, DType(), {"dropout", "x"});
-  if (!(level >= 0 && level < 1)) fail<ValueError>({"dropout", "level"}, level, " is not in [0, 1)");
+  if (!(level >= 0 && level < 1))
+    fail<ValueError>({"dropout", "level"}, "is ", level, "; it must be at least 0 and below 1");
   if (!t.tensor().defined()) fail_empty({"dropout", "x"});
   if (!t.body().dtype.is_float())
     fail<ValueError>({"dropout", "x"}, "is ", t.body().dtype, "; it must be a float dtype");

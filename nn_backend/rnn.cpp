@@ -51,7 +51,7 @@ void check_list(const char* what, const Tensors& list, const char* name) {
   }
 }
 void check_elements(const char* what, const Tensors& list, bool takes_list, const char* name) {
-  if (list.empty()) fail<ValueError>({what, name}, "is an empty list");
+  if (list.empty()) fail<ValueError>({what, name}, "is an empty list; at least one tensor is needed");
   if (list.size() > 1 && !takes_list)
     fail<TypeError>({what, name}, "are ", list.size(),
                     " tensors, and the function takes one; let it take `const Tensors&`");

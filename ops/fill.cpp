@@ -67,7 +67,8 @@ void arange_rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < 3; ++i)
     if (call.spec(i).rank > 0)
       fail<ValueError>({"arange", kRangeNames[i]}, "has shape ", call.spec(i), "; it must be a scalar");
-  if (call.in[2].data && number<double>(call.in[2]) == 0) fail<ValueError>({"arange", "step"}, "is 0");
+  if (call.in[2].data && number<double>(call.in[2]) == 0)
+    fail<ValueError>({"arange", "step"}, "is 0; it must be another number");
   for (int i = 0; i < 3; ++i)
     if (!call.in[i].data) return;
   if (in_floats(call)) {

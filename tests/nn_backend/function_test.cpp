@@ -94,7 +94,7 @@ TEST_CASE("what function refuses, it refuses in one line", "[function]") {
   CHECK_THROWS_WITH(
       K::function({K::constant(1)}, {p}),
       "function: input 0 of shape () is a constant; inputs are placeholders or other tensors on the tape");
-  CHECK_THROWS_WITH(K::function({p, p}, {p}), "function: input 1 of shape (2,) is listed twice");
+  CHECK_THROWS_WITH(K::function({p, p}, {p}), "function: input 1 of shape (2,) is given twice");
   CHECK_THROWS_WITH(K::function({Tensor()}, {p}),
                     "function: input 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_AS(K::function({p}, {Tensor()}), ValueError);

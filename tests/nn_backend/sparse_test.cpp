@@ -173,7 +173,8 @@ TEST_CASE("bad sparse input is one line", "[sparse]") {
   CHECK_THROWS_WITH(K::sparse_coo({{0, -1}}, {1}, {3, 4}),
                     "sparse_coo: indices of entry 0 are (0, -1), outside of (3, 4)");
   CHECK_THROWS_WITH(K::sparse_coo({{0}}, {1}, {0}), "sparse_coo: indices of entry 0 are (0,), outside of (0,)");
-  CHECK_THROWS_WITH(K::sparse_coo({{0, 1}, {1, 1}}, {1}, {3, 4}), "sparse_coo: 2 indices and 1 values");
+  CHECK_THROWS_WITH(K::sparse_coo({{0, 1}, {1, 1}}, {1}, {3, 4}),
+                    "sparse_coo: 2 indices and 1 values; there must be one of each for an entry");
   CHECK_THROWS_WITH(K::sparse_coo({{0, 1, 2}}, {1}, {3, 4}),
                     "sparse_coo: indices of shape (1, 3) for the dense shape (3, 4), which has 2 axes");
   CHECK_THROWS_WITH(K::sparse_coo({0, 1, 2}, {1}, {3, 4}),
