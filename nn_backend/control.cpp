@@ -64,7 +64,7 @@ Tensor elementwise_switch(const Tensor& condition, const Branches& b) {
   const Body &of = Access::body(condition), &to = Access::body(yes);
   for (int i = 0; i < rank; ++i)
     if (differ(of.dims[i], to.dims[i]) && of.dims[i] != 1 && to.dims[i] != 1)
-      fail<ValueError>({"switch_", "condition"}, "has shape ", condition.shape(), ", the expressions ", yes.shape(),
+      fail<ValueError>({"switch_"}, "the condition has shape ", condition.shape(), ", the expressions ", yes.shape(),
                        "; it must have the sizes of their leading axes");
   Tensor c = condition;
   for (int i = rank; i < target; ++i) c = expand_dims(c, -1);  // aligned with the leading axes

@@ -68,7 +68,7 @@ class Parameter {
     const Body& b = Access::body(p);
     if (b.dtype != dtype)
       fail<TypeError>({what}, "x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");
-    check_broadcast({what, name}, b, Access::body(x), axis);
+    check_broadcast(what, name, b, Access::body(x), axis);
     Tensor t = dtype.size() < 4 ? cast(p, float32) : Tensor();
     int rank = Access::body(x).rank, own = b.rank;
     if (axis == -1 || (rank >= 0 && axis == rank - 1) || own > 1 || own == 0) return t;
@@ -84,12 +84,12 @@ class Parameter {
   }
 
   /// Throws ValueError if the shapes are known and the parameter does not broadcast to x.
-  static void check_broadcast(const At& at, const TensorSpec& p, const TensorSpec& x, int axis) {
+  static void check_broadcast(const char* what, const char* name, const TensorSpec& p, const TensorSpec& x, int axis) {
     if (p.rank < 0 || x.rank < 0) return;
     const int first = axis != -1 && p.rank == 1 ? from_front(axis, x.rank) : x.rank - p.rank;
     bool ok = first >= 0;
     for (int i = 0; ok && i < p.rank; ++i) ok = p.dims[i] == 1 || !differ(p.dims[i], x.dims[first + i]);
-    if (!ok) fail<ValueError>(at, p, " does not broadcast to ", x, ", the shape of x");
+    if (!ok) fail<ValueError>({what}, name, ' ', p, " does not broadcast to ", x, ", the shape of x");
   }
 
   Arg given_;

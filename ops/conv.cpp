@@ -40,8 +40,8 @@ void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channel
     if (differ(w.dims[i], 1)) fail<ValueError>(kernel, "has shape ", w, "; its spatial sizes must be 1");
   if (channels == 0) fail<ValueError>({"convolution", "x"}, "has shape ", x, "; it has no channels");
   if (differ(w.dims[of_kernel], channels) && how.pointwise)
-    fail<ValueError>(kernel, "of shape ", w, " takes ", w.dims[of_kernel], " channels, and depthwise_kernel gives ",
-                     channels);
+    fail<ValueError>({"convolution"}, "pointwise_kernel ", w, " takes ", w.dims[of_kernel],
+                     " channels, and depthwise_kernel gives ", channels);
   if (differ(w.dims[of_kernel], channels))
     fail<ValueError>({"convolution"}, "x ", x, " has ", channels, " channels, and the kernel ", w, " takes ",
                      w.dims[of_kernel]);
