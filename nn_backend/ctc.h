@@ -12,8 +12,8 @@ namespace backend {
 /// beyond them are ignored, and fractions are cut off. A label_length above the width of y_true counts as that. A class
 /// of y_true that is not below the blank ends the label. The loss is inf if no alignment fits into the time steps. It
 /// can be differentiated twice with respect to y_pred. float16 and bfloat16 give float32. Throws ValueError if a length
-/// is negative or input_length above the time steps, if a class of y_true is negative, and if a class below the blank
-/// follows one that ends the label.
+/// is negative, input_length above the time steps or label_length above input_length, if a class of y_true is negative,
+/// and if a class below the blank follows one that ends the label.
 KASSETTE_API Tensor ctc_batch_cost(const Operand& y_true, const Operand& y_pred, const Operand& input_length,
                                    const Operand& label_length);
 /// The labels (samples, length) as a sparse tensor with the first label_lengths[i] of each sample i; label_lengths is
