@@ -19,11 +19,11 @@ struct AxisSet {
   }
 };
 /// axis_set() of a list.
-AxisSet listed_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims);
-/// Throws ValueError in the name of `what` if an axis fits no rank or is given twice.
-inline AxisSet axis_set(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
+AxisSet listed_axes(const At& at, const Tensor& x, const Axes& axes, bool keepdims);
+/// Throws ValueError in the name of `what` if an axis fits no rank or is given twice; `name` is the argument.
+inline AxisSet axis_set(const char* what, const Tensor& x, const Axes& axes, bool keepdims, const char* name = "axis") {
   if (axes.size_ < 0) return {.all = true, .keepdims = keepdims};  // None
-  return listed_axes(what, x, axes, keepdims);
+  return listed_axes({what, name}, x, axes, keepdims);
 }
 /// axis_set() for functions composed of several ops: if the rank of x is known, also throws if x has no such axes.
 AxisSet checked_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims);
@@ -49,9 +49,9 @@ struct InTopKAttrs {
 };
 
 /// axes.mask() of the rank of x, which must be known. Throws ValueError if an axis is out of range or given twice.
-unsigned axes_mask(const char* what, AxisSet axes, const TensorSpec& x);
+unsigned axes_mask(const char* what, AxisSet axes, const TensorSpec& x, const char* name = "axis");
 /// For rules: sets `out` to the shape of x without the axes, or with size 1 there if keepdims is set, and to x's dtype.
-void reduced_spec(const char* what, AxisSet axes, const TensorSpec& x, TensorSpec* out);
+void reduced_spec(const char* what, AxisSet axes, const TensorSpec& x, TensorSpec* out, const char* name = "axis");
 
 /// A concrete shape seen from one of its axes: `outer` times `n` parts of `inner` elements.
 struct AxisSplit {

@@ -5,6 +5,7 @@
 #include <kassette/io.h>
 #include <kassette/testing.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -394,6 +395,124 @@ const std::vector<WrongCall>& wrong_calls() {
        [] {
          K::normalize_batch_in_training(x(), {1, 2}, {1, 1, 1}, {0});
        }},
+      // arguments that an op inside of the function sees first
+      {"sqrt", "x", [] { K::sqrt(Tensor()); }},
+      {"exp", "x", [] { K::exp(K::to_sparse(x())); }},
+      {"pow", "a", [] { K::pow(x(), Tensor()); }},
+      {"maximum", "y", [] { K::maximum(x(), None); }},
+      {"equal", "x", [] { K::equal(None, x()); }},
+      {"gather", "indices", [] { K::gather(x(), Tensor()); }},
+      {"one_hot", "indices", [] { K::one_hot(Tensor(), 3); }},
+      {"ndim", "x", [] { K::ndim(Tensor()); }},
+      {"dtype", "x", [] { K::dtype(Tensor()); }},
+      {"get_variable_shape", "x", [] { K::get_variable_shape(Tensor()); }},
+      {"plot", "y", [] { plot(Tensor()); }},
+      {"categorical_crossentropy", "target", [] { K::categorical_crossentropy(K::to_sparse(x()), x()); }},
+      {"ctc_decode", "y_pred",
+       [] {
+         K::ctc_decode(K::to_sparse(steps()), {4, 4});
+       }},
+      {"reverse", "axes",
+       [] {
+         K::reverse(x(), {0, 0});
+       }},
+      {"reverse", "axes", [] { K::reverse(x(), 3); }},
+      {"normalize_batch_in_training", "reduction_axes", [] { K::normalize_batch_in_training(x(), None, None, 4); }},
+      {"normalize_batch_in_training", "reduction_axes",
+       [] {
+         K::normalize_batch_in_training(x(), None, None, {0, 0});
+       }},
+      {"batch_dot", "axes",
+       [] {
+         K::batch_dot(x(), x(), {1, 3});
+       }},
+      {"batch_dot", "axes",
+       [] {
+         K::batch_dot(x(), x(), {0, 1});
+       }},
+      {"zeros", "shape",
+       [] {
+         K::zeros({1, 1, 1, 1, 1, 1, 1, 1, 1});
+       }},
+      {"tile", "n",
+       [] {
+         K::tile(x(), {1, 1, 1, 1, 1, 1, 1, 1, 1});
+       }},
+      {"placeholder", "shape",
+       [] {
+         K::placeholder({1, 1, 1, 1, 1, 1, 1, 1, 1});
+       }},
+      {"placeholder", "ndim", [] { K::placeholder(None, -1); }},
+      {"sum", "axis",
+       [] {
+         K::sum(x(), {0, 1, 2, 3, 4, 5, 6, 7, 8});
+       }},
+      {"random_uniform", "maxval", [] { K::random_uniform({2}, 0, INFINITY); }},
+      {"random_uniform_variable", "high", [] { K::random_uniform_variable({2}, 0, 0.5, "int32"); }},
+      {"random_normal", "mean", [] { K::random_normal({2}, K::ones({3})); }},
+      {"arange", "start", [] { K::arange(x()); }},
+      {"arange", "stop", [] { K::arange(0, NAN); }},
+      {"slice", "start",
+       [] {
+         K::slice(x(), {-1, 0}, {1, 1});
+       }},
+      {"slice", "size",
+       [] {
+         K::slice(x(), {0, 0}, {1, -2});
+       }},
+      {"sparse_coo", "indices",
+       [] {
+         K::sparse_coo({{0, 0}, {5, 1}}, {1, 2}, {2, 2});
+       }},
+      {"sparse_csr", "columns",
+       [] {
+         K::sparse_csr({0, 1, 2}, {0, 2}, {1, 2}, {2, 2});
+       }},
+      {"map_fn", "elems",
+       [] {
+         K::map_fn([](const Tensors& t) { return t[0]; }, {K::ones({2}), K::ones({5})});
+       }},
+      {"moving_average_update", "x", [] { K::moving_average_update(x(), x(), 0.5); }},
+      {"constraint_of", "variable", [] { constraint_of(x()); }},
+      {"separable_conv2d", "",
+       [] {
+         K::separable_conv2d(image(), K::ones({3, 3, 3, 1}), K::ones({1, 1, 5, 4}));
+       }},
+      {"switch_", "", [] { K::switch_(K::ones({3}), x(), x()); }},
+      {"batch_normalization", "",
+       [] {
+         K::batch_normalization(x(), {1, 2, 3}, {1, 2, 3, 4}, None, None);
+       }},
+      // the item of a list
+      {"concatenate", "tensor 1",
+       [] {
+         K::concatenate({x(), Tensor()});
+       }},
+      {"stack", "tensor 1",
+       [] {
+         K::stack({x(), Tensor()});
+       }},
+      {"stop_gradient", "variable 2",
+       [] {
+         K::stop_gradient({x(), x(), Tensor()});
+       }},
+      {"batch_get_value", "op 1",
+       [] {
+         K::batch_get_value({K::variable(1.0), Tensor()});
+       }},
+      {"batch_set_value", "variable 1",
+       [] {
+         K::batch_set_value({{K::variable(1.0), 1}, {x(), 1}});
+       }},
+      {"batch_set_value", "pair 1",
+       [] {
+         K::batch_set_value({{K::variable(1.0), 1}, {K::variable({1.0, 2.0}), 1}});
+       }},
+      {"function", "update 0",
+       [] {
+         Tensor p = K::placeholder({2});
+         K::function({p}, {p}, {{K::variable(1.0), p}});
+       }},
       // sparse tensors, files, tools, ranks
       {"sparse_coo", "indices",
        [] {
@@ -410,6 +529,8 @@ const std::vector<WrongCall>& wrong_calls() {
       {"sparse_parts", "x", [] { K::sparse_parts(x()); }},
       {"load_csv", "path", [] { load_csv(None); }},
       {"load_npz", "path", [] { load_npz(None); }},
+      {"load_npy", "path", [] { load_npy(""); }},
+      {"set_print_options", "precision", [] { set_print_options({.precision = -1}); }},
       {"save_csv", "x", [] { save_csv("/no/file.csv", image()); }},
       {"save_png", "x",
        [] {
