@@ -66,13 +66,13 @@ void Chain::store_result(std::byte* to, bool fresh) {
 void Chain::call(const OpDef& op, const Attrs& attrs, const ChainOperand& pair) {
   ChainCode& c = add(table_.call[d_], pair);
   c.loop = op.loops->find(d_ ? float64 : float32)->by[0];
-  c.attrs = &attrs;
+  c.loop_attrs = &attrs;
   ++n_calls_;
 }
 
 void Chain::unary(const OpDef& op, const Attrs& attrs) {
   ++n_unary_;
-  if (ChainOpcode opcode = unary_opcode(table_, d_, op)) add(opcode, {.chunk = 0}).params = params_of(attrs);
+  if (ChainOpcode opcode = unary_opcode(table_, d_, op)) add(opcode, {.chunk = 0}).attrs = chain_attrs(attrs);
   else call(op, attrs, new_chunk());
 }
 

@@ -38,9 +38,9 @@ struct ChainCode {
   ChainOpcode opcode;
   std::byte* operand;         // address of the operand or of the target of a store, for the first chunk or for all
   std::int64_t advance_mask;  // mask for offsets: all ones if `operand` advances with the chunks, else 0
-  Params params;
-  Loop loop;  // for `call` only
-  const Attrs* attrs;
+  ChainAttrs attrs;           // for unary ops
+  Loop loop;                  // for `call` only
+  const Attrs* loop_attrs;
 };
 
 /// The location of an operand: memory that advances with the chunks, or a temporary chunk that each thread has for

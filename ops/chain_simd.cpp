@@ -45,8 +45,8 @@ struct Handlers {
 
   template <class Op>
   KASSETTE_HANDLER(unary) {
-    const Params p = c->params;
-    ((r = Op::value(V(r), p)), ...);
+    const UnaryFunction<Op> f(c->attrs);
+    ((r = f(V(r))), ...);
     KASSETTE_NEXT;
   }
   template <class Op, bool kReversed>
@@ -78,7 +78,7 @@ struct Handlers {
     T* m = operand(c, at);
     (X::store(m + K * X::kWidth, r), ...);
     const void* in[2] = {m, m + kElements};  // a second operand is in the chunk after the first
-    c->loop(in, m, kElements, *c->attrs);
+    c->loop(in, m, kElements, *c->loop_attrs);
     ((r = X::load(m + K * X::kWidth)), ...);
     KASSETTE_NEXT;
   }

@@ -92,7 +92,7 @@ void run_chain(Device device, const ChainView& chain) {
   to.width = chain.shape.width;
   to.n_code = chain.n_code - 1;  // without the last one, `end`
   KeptPlaces kept(chain, to);
-  int n_operands = 0, n_params = 0;
+  int n_operands = 0, n_unary = 0;
   for (int i = 0; i < to.n_code; ++i) {
     const ChainCode& c = chain.code[i];
     const ChainOperand& from = chain.from[i];
@@ -102,8 +102,8 @@ void run_chain(Device device, const ChainView& chain) {
     D::Instruction& made = to.code[i];
     made = {.code = static_cast<std::uint8_t>(number & 255), .where = D::kKept, .index = 0, .reversed = number > 255};
     if (is_unary(c)) {
-      to.params[n_params] = c.params;
-      made.index = static_cast<std::uint8_t>(n_params++);
+      to.attrs[n_unary] = c.attrs;
+      made.index = static_cast<std::uint8_t>(n_unary++);
       continue;
     }
     const auto* one = std::find_if(chain.ones, chain.ones + chain.n_ones,

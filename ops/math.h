@@ -41,16 +41,6 @@ struct Reads {
 constexpr unsigned reads_in(unsigned reads) { return reads & 255; }
 constexpr unsigned reads_out(unsigned reads) { return reads >> 8; }
 
-/// The attributes of an elementwise op, as numbers that fit in registers.
-struct Params {
-  static constexpr const char* attrs_name = "elementwise";
-  double x, y, z;
-};
-template <class A>
-inline __attribute__((always_inline)) Params params_of(const A& attrs) {
-  return attrs.template as<Params>();
-}
-
 // Functions of scalars. They call the C library by name: a std:: overload that is not inlined would be a weak symbol,
 // compiled for one CPU level, which the linker could pick for all.
 namespace m {
@@ -94,7 +84,7 @@ KASSETTE_FN T sigmoid(T x) {
   T e = exp(-abs(x));
   return select(x < T(0), e, T(1)) / (T(1) + e);
 }
-/// A parameter as V, a scalar or a batch.
+/// A number as V, a scalar or a batch.
 template <class V>
 KASSETTE_FN V number(double p) {
   if constexpr (std::is_arithmetic_v<V>) return static_cast<V>(p);
