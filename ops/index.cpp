@@ -154,7 +154,7 @@ void index_grad_gradient(const VjpContext& r) { r.din(0) = apply1(index_op, r.at
 
 }  // namespace
 
-bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* window) {
+bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* slice) {
   if (!x.known() || x.rank == 0) return false;
   const Region r = resolve("index", attrs, x);
   int cut = -1;
@@ -169,7 +169,7 @@ bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* windo
   std::int64_t inner = x.dims[cut] ? w.whole / x.dims[cut] : 0;
   w.width = r.count[cut] * inner;
   w.first = r.start[cut] * inner;
-  *window = w;
+  *slice = w;
   return true;
 }
 
