@@ -57,8 +57,8 @@ constexpr OpDef elementwise_op(Rule rule, const ElementwiseLoops* loops) {
           .rule = rule,
           .cpu = elementwise_kernel,
           .vjp = Op::gradient,
-          .saves_in = reads_in(Op::reads),
-          .saves_out = reads_out(Op::reads),
+          .saves_in = Op::reads.in,
+          .saves_out = Op::reads.out,
           .traits = kElementwise,
           .loops = loops,
           .pattern = pattern_of<Op>};

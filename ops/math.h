@@ -34,12 +34,13 @@ struct IndexOf<Op, OpList<First, Rest...>> {
 /// The dtypes that an op accepts: `numbers` are all except bool, `anything` includes it. Integers wrap around.
 enum class Domain : unsigned char { floats, numbers, anything, bools, integers };
 
-/// The inputs and output whose values a gradient reads, as a sum of these.
+/// The inputs and outputs whose values a gradient reads, as masks; a sum of the constants: Reads::x + Reads::y.
 struct Reads {
-  static constexpr unsigned nothing = 0, x = 1, a = 1, b = 2, c = 4, y = 256;
+  std::uint32_t in = 0, out = 0;
+  static const Reads nothing, x, a, b, y;
+  friend constexpr Reads operator+(Reads p, Reads q) { return {p.in | q.in, p.out | q.out}; }
 };
-constexpr unsigned reads_in(unsigned reads) { return reads & 255; }
-constexpr unsigned reads_out(unsigned reads) { return reads >> 8; }
+inline constexpr Reads Reads::nothing{}, Reads::x{1, 0}, Reads::a{1, 0}, Reads::b{2, 0}, Reads::y{0, 1};
 
 // Functions of scalars. They call the C library by name: a std:: overload that is not inlined would be a weak symbol,
 // compiled for one CPU level, which the linker could pick for all.

@@ -9,7 +9,9 @@ namespace kassette::ops {
 
 /// True if an op has attributes, a struct Op::Attrs.
 template <class Op>
-concept HasAttrs = requires { typename Op::Attrs; };
+concept HasAttrs = requires {
+  typename Op::Attrs;
+};
 
 /// The attributes of any unary op as the code of a chain holds them: a copy of the fields, three numbers at most.
 struct ChainAttrs {
@@ -38,7 +40,8 @@ struct UnaryFunction<Op> {
   inline __attribute__((always_inline)) explicit UnaryFunction(const Attrs& attrs) : a_(attrs.as<A>()) {}
   KASSETTE_FN explicit UnaryFunction(const ChainAttrs& code) {
     const double* from = code.fields;
-    attrs::each_field(a_, [&](double& field) __attribute__((always_inline)) { field = *from++; });
+    attrs::each_field(
+        a_, [&](double& field) __attribute__((always_inline)) { field = *from++; });
   }
   template <class V>
   KASSETTE_FN V operator()(const V& x) const {

@@ -28,20 +28,22 @@ namespace kassette::ops {
 #define KASSETTE_NO_GRADIENT static constexpr Vjp gradient = nullptr;
 #endif
 
+/// -x; integers wrap around.
 struct Negative {
   static constexpr const char* name = "negative";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::nothing;
+  static constexpr Reads reads = Reads::nothing;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return -x;
   }
   KASSETTE_GRADIENT(-dy)
 };
+/// |x|. The gradient at 0 is 0.
 struct Abs {
   static constexpr const char* name = "abs";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::abs(x);
@@ -52,17 +54,18 @@ struct Abs {
 struct Sign {
   static constexpr const char* name = "sign";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::nothing;
+  static constexpr Reads reads = Reads::nothing;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::select(x > V(0), V(1), m::select(x < V(0), V(-1), x));
   }
   KASSETTE_GRADIENT(mul_no_nan(0.0, dy))
 };
+/// x * x. A zero cotangent gives a zero gradient even if x is inf or nan.
 struct Square {
   static constexpr const char* name = "square";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return x * x;
@@ -73,7 +76,7 @@ struct Square {
 struct Sqrt {
   static constexpr const char* name = "sqrt";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x + Reads::y;
+  static constexpr Reads reads = Reads::x + Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::sqrt(m::select(x < V(0), V(0), x) + V(0));  // -0 + 0 is +0, so that 1 / y is inf there, not -inf
@@ -84,7 +87,7 @@ struct Sqrt {
 struct Rsqrt {
   static constexpr const char* name = "rsqrt";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::y;
+  static constexpr Reads reads = Reads::y;
   struct Attrs {
     static constexpr const char* attrs_name = "rsqrt";
     double epsilon;
@@ -95,30 +98,33 @@ struct Rsqrt {
   }
   KASSETTE_GRADIENT(dy*(y() * square(y()) * -0.5))
 };
+/// exp(x). A zero cotangent gives a zero gradient even if the result is inf.
 struct Exp {
   static constexpr const char* name = "exp";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::y;
+  static constexpr Reads reads = Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::exp(x);
   }
   KASSETTE_GRADIENT(mul_no_nan(dy, y()))
 };
+/// exp(x) - 1, without cancellation near 0.
 struct Expm1 {
   static constexpr const char* name = "expm1";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::y;
+  static constexpr Reads reads = Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::expm1(x);
   }
   KASSETTE_GRADIENT(mul_no_nan(dy, y() + 1.0))
 };
+/// The natural logarithm. A zero cotangent gives a zero gradient even at 0.
 struct Log {
   static constexpr const char* name = "log";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::log(x);
@@ -129,57 +135,62 @@ struct Log {
 struct Logit {
   static constexpr const char* name = "logit";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::log(x / (V(1) - x));
   }
   KASSETTE_GRADIENT(dy / (x() * (1.0 - x())))
 };
+/// log(1 + x), without cancellation near 0.
 struct Log1p {
   static constexpr const char* name = "log1p";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::log1p(x);
   }
   KASSETTE_GRADIENT(div_no_nan(dy, x() + 1.0))
 };
+/// The sine of x, in radians.
 struct Sin {
   static constexpr const char* name = "sin";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::sin(x);
   }
   KASSETTE_GRADIENT(dy* cos(x()))
 };
+/// The cosine of x, in radians.
 struct Cos {
   static constexpr const char* name = "cos";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::cos(x);
   }
   KASSETTE_GRADIENT(-(dy* sin(x())))
 };
+/// The hyperbolic tangent.
 struct Tanh {
   static constexpr const char* name = "tanh";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::y;
+  static constexpr Reads reads = Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::tanh(x);
   }
   KASSETTE_GRADIENT(dy*(1.0 - square(y())))
 };
+/// 1 / (1 + exp(-x)), without overflow on either side.
 struct Sigmoid {
   static constexpr const char* name = "sigmoid";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::y;
+  static constexpr Reads reads = Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::sigmoid(x);
@@ -190,17 +201,18 @@ struct Sigmoid {
 struct Softplus {
   static constexpr const char* name = "softplus";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::select(x < V(0), V(0), x) + m::log1p(m::exp(-m::abs(x)));
   }
   KASSETTE_GRADIENT(dy* sigmoid(x()))
 };
+/// x / (1 + |x|).
 struct Softsign {
   static constexpr const char* name = "softsign";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return x / (V(1) + m::abs(x));
@@ -211,7 +223,7 @@ struct Softsign {
 struct Round {
   static constexpr const char* name = "round";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::nothing;
+  static constexpr Reads reads = Reads::nothing;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::round_even(x);
@@ -222,7 +234,7 @@ struct Round {
 struct Relu {
   static constexpr const char* name = "relu";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::y;
+  static constexpr Reads reads = Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::select(x < V(0), V(0), x);
@@ -233,7 +245,7 @@ struct Relu {
 struct LeakyRelu {
   static constexpr const char* name = "leaky_relu";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   struct Attrs {
     static constexpr const char* attrs_name = "leaky_relu";
     double alpha;
@@ -250,7 +262,7 @@ struct LeakyRelu {
 struct GeneralRelu {
   static constexpr const char* name = "general_relu";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   struct Attrs {
     static constexpr const char* attrs_name = "general_relu";
     double alpha, max_value, threshold;
@@ -286,7 +298,7 @@ struct GeneralRelu {
 struct Elu {
   static constexpr const char* name = "elu";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   struct Attrs {
     static constexpr const char* attrs_name = "elu";
     double alpha;
@@ -304,7 +316,7 @@ struct Elu {
 struct HardSigmoid {
   static constexpr const char* name = "hard_sigmoid";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     const V line = x * m::number<V>(0.2) + m::number<V>(0.5);
@@ -316,7 +328,7 @@ struct HardSigmoid {
 struct Clip {
   static constexpr const char* name = "clip";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::x;
+  static constexpr Reads reads = Reads::x;
   struct Attrs {
     static constexpr const char* attrs_name = "clip";
     double low, high;
