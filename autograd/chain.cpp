@@ -73,7 +73,7 @@ void Chain::call(const OpDef& op, const Attrs& attrs, const ChainOperand& pair) 
 
 void Chain::unary(const OpDef& op, const Attrs& attrs) {
   ++n_unary_;
-  if (ChainOpcode opcode = unary_opcode(table_, is_double_, op)) add(opcode, {.chunk = 0}).params = params_of(attrs);
+  if (ChainOpcode opcode = unary_opcode(table_, is_double_, op)) add(opcode, {.chunk = 0}).attrs = chain_attrs(attrs);
   else call(op, attrs, new_chunk());
 }
 

@@ -110,6 +110,8 @@ class Attrs {
     if (have != 0 && have != tag) __builtin_trap();  // the attributes of another op
     return *reinterpret_cast<const T*>(bytes_);
   }
+  /// The bytes of the fields, 30 at most, for code that keeps a copy of them.
+  const std::byte* fields() const { return bytes_; }
 
  private:
   alignas(8) std::byte bytes_[kBytes] = {};

@@ -105,8 +105,8 @@ Tensor resize_images(const Operand& operand, int height_factor, int width_factor
     check_rank({what, "x"}, Access::body(dense(what, "x", x)), 4);
     if (bilinear) {
       const DType d = x.body().dtype;
-      return resize_bilinear(d == float32 || d == float64 ? x.tensor() : cast(x, float32), height_factor, width_factor,
-                             axis == 2);
+      return resize_bilinear(d == float32 || d == float64 ? x.tensor() : cast(x, float32),
+                             {height_factor, width_factor, axis == 2});
     }
     if (x.body().rank < 0) fail_unknown_rank({what, "x"});
     return ops::repeat_elements(ops::repeat_elements(x, width_factor, axis + 1), height_factor, axis);

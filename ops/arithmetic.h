@@ -22,12 +22,12 @@ Tensor softplus(const Tensor& x);
 Tensor round(const Tensor& x);
 Tensor relu(const Tensor& x);
 Tensor leaky_relu(const Tensor& x, double alpha);
-/// K::relu with all its options: `top` is its max_value (infinity if there is none), `threshold` is its threshold.
-Tensor general_relu(const Tensor& x, double alpha, double top, double threshold);
+/// K::relu with all its options: `max_value` is infinity if there is none.
+Tensor general_relu(const Tensor& x, double alpha, double max_value, double threshold);
 /// log(x / (1 - x))
 Tensor logit(const Tensor& x);
-/// 1 / sqrt(x + plus)
-Tensor rsqrt(const Tensor& x, double plus);
+/// 1 / sqrt(x + epsilon)
+Tensor rsqrt(const Tensor& x, double epsilon);
 Tensor elu(const Tensor& x, double alpha);
 /// 0.2 * x + 0.5, clipped to [0, 1].
 Tensor hard_sigmoid(const Tensor& x);

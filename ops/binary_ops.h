@@ -22,20 +22,22 @@ namespace kassette::ops {
   }
 #endif
 
+/// a + b; integers wrap around.
 struct Add {
   static constexpr const char* name = "add";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::nothing;
+  static constexpr Reads reads = Reads::nothing;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return a + b;
   }
   KASSETTE_GRADIENTS(dy, dy)
 };
+/// a - b; integers wrap around.
 struct Subtract {
   static constexpr const char* name = "subtract";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::nothing;
+  static constexpr Reads reads = Reads::nothing;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return a - b;
@@ -46,17 +48,18 @@ struct Subtract {
 struct Multiply {
   static constexpr const char* name = "multiply";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::a + Reads::b;
+  static constexpr Reads reads = Reads::a + Reads::b;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return a * b;
   }
   KASSETTE_GRADIENTS(mul_no_nan(dy, b()), mul_no_nan(dy, a()))
 };
+/// a / b. A zero cotangent gives a zero gradient even if b is 0.
 struct Divide {
   static constexpr const char* name = "divide";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::b + Reads::y;
+  static constexpr Reads reads = Reads::b + Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return a / b;
@@ -67,7 +70,7 @@ struct Divide {
 struct MulNoNan {
   static constexpr const char* name = "mul_no_nan";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::a + Reads::b;
+  static constexpr Reads reads = Reads::a + Reads::b;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::select(a == V(0), V(0), a * b);
@@ -78,7 +81,7 @@ struct MulNoNan {
 struct DivNoNan {
   static constexpr const char* name = "div_no_nan";
   static constexpr Domain takes = Domain::floats;
-  static constexpr unsigned reads = Reads::b + Reads::y;
+  static constexpr Reads reads = Reads::b + Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::select(a == V(0), V(0), a / b);
@@ -89,28 +92,29 @@ struct DivNoNan {
 struct WherePositive {
   static constexpr const char* name = "where_positive";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::b;
+  static constexpr Reads reads = Reads::b;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::select(b > V(0), a, V(0));
   }
   KASSETTE_GRADIENTS(where_positive(dy, b()), Tensor())
 };
-/// NaN if either operand is NaN. In a tie the first operand gets the gradient. Minimum does the same.
+/// NaN if either operand is NaN. In a tie the first operand gets the gradient.
 struct Maximum {
   static constexpr const char* name = "maximum";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::a + Reads::b;
+  static constexpr Reads reads = Reads::a + Reads::b;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::select((a >= b) | m::is_nan(a), a, b);
   }
   KASSETTE_GRADIENTS(where(greater_equal(a(), b()), dy, 0.0), where(greater_equal(a(), b()), 0.0, dy))
 };
+/// NaN if either operand is NaN. In a tie the first operand gets the gradient.
 struct Minimum {
   static constexpr const char* name = "minimum";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::a + Reads::b;
+  static constexpr Reads reads = Reads::a + Reads::b;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::select((a <= b) | m::is_nan(a), a, b);
@@ -121,7 +125,7 @@ struct Minimum {
 struct Pow {
   static constexpr const char* name = "pow";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::a + Reads::b + Reads::y;
+  static constexpr Reads reads = Reads::a + Reads::b + Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::pow(a, b);
@@ -138,7 +142,7 @@ struct Pow {
 struct FloorDivide {
   static constexpr const char* name = "floor_divide";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::nothing;
+  static constexpr Reads reads = Reads::nothing;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::floor_divide(a, b);
@@ -154,7 +158,7 @@ struct FloorDivide {
 struct Remainder {
   static constexpr const char* name = "remainder";
   static constexpr Domain takes = Domain::numbers;
-  static constexpr unsigned reads = Reads::a + Reads::b;
+  static constexpr Reads reads = Reads::a + Reads::b;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::remainder(a, b);

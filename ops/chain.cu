@@ -16,11 +16,12 @@ static_assert(sizeof(DeviceChain) + sizeof(Divider) + sizeof(std::int64_t) <= 40
 
 /// acc = op(acc, operand), for the op with that code.
 template <class T, class... Ops>
-__device__ inline void unary(OpList<Ops...>, int code, T (&acc)[kEach], const Params& p) {
+__device__ inline void unary(OpList<Ops...>, int code, T (&acc)[kEach], const ChainAttrs& attrs) {
   auto run = [&](auto* op) {
     using Op = std::remove_pointer_t<decltype(op)>;
     if (code != DeviceChain::kUnary + IndexOf<Op, UnaryOps>::value) return false;
-    for (T& v : acc) v = Op::value(v, p);
+    const UnaryFunction<Op> f(attrs);
+    for (T& v : acc) v = f(v);
     return true;
   };
   static_cast<void>((run(static_cast<Ops*>(nullptr)) || ...));
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
             if (inside(j)) *place(c.operands[code.index], first + j * each) = acc[j];
         }
       } else if (code.opcode < DeviceChain::kBinary) {
-        unary(UnaryOps{}, code.opcode, acc, c.params[code.index]);
+        unary(UnaryOps{}, code.opcode, acc, c.attrs[code.index]);
       } else {
         T other[kEach];
         bring(code, other);

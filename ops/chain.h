@@ -49,8 +49,8 @@ struct ChainCode {
     const Attrs* attrs;
   };
   union {
-    Params params;  // of a unary op
-    Call called;    // for `call`
+    ChainAttrs attrs;  // of a unary op
+    Call called;       // for `call`
   };
 };
 

@@ -45,8 +45,8 @@ struct Handlers {
 
   template <class Op>
   KASSETTE_HANDLER(unary) {
-    const Params p = c->params;
-    ((r = Op::value(V(r), p)), ...);
+    const UnaryFunction<Op> f(c->attrs);
+    ((r = f(V(r))), ...);
     KASSETTE_NEXT;
   }
   template <class Op, bool kReversed>

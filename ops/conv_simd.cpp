@@ -111,7 +111,7 @@ void conv_tile(const ConvTile<T>& t) {
       t.out, t.out_step,
       t.columns, [&](const V& v, const T* at, std::int64_t column, const Part<T>& part) __attribute__((always_inline)) {
         const V y = whole(v, at, part) + part.load(t.bias + column);
-        return t.relu ? Relu::value(y, Params()) : y;
+        return t.relu ? Relu::value(y) : y;
       });
 }
 
@@ -161,7 +161,7 @@ void dot_tile(const ConvTile<T>& t) {
     for (int j = 0; j < kN; ++j) {
       T y = sum_lanes(sum[i][j]);
       if (t.bias) y += t.bias[j];
-      t.out[i * t.out_step + j] = t.relu ? Relu::value(y, Params()) : y;
+      t.out[i * t.out_step + j] = t.relu ? Relu::value(y) : y;
     }
   }
 }

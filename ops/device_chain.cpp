@@ -90,7 +90,7 @@ void run_chain(Device device, const ChainView& chain) {
   to.width = chain.shape.width;
   to.n_code = chain.n_code - 1;  // without the last one, `end`
   KeptPlaces kept(chain, to);
-  int n_operands = 0, n_params = 0;
+  int n_operands = 0, n_unary = 0;
   for (int i = 0; i < to.n_code; ++i) {
     const ChainCode& c = chain.code[i];
     const ChainOperand& from = chain.from[i];
@@ -98,8 +98,8 @@ void run_chain(Device device, const ChainView& chain) {
     D::Code& made = to.code[i];
     made = {.opcode = c.opcode.number, .where = D::kKept, .index = 0, .reversed = c.opcode.reversed};
     if (is_unary(c)) {
-      to.params[n_params] = c.params;
-      made.index = static_cast<std::uint8_t>(n_params++);
+      to.attrs[n_unary] = c.attrs;
+      made.index = static_cast<std::uint8_t>(n_unary++);
       continue;
     }
     const auto* one = std::find_if(chain.constants, chain.constants + chain.n_constants,

@@ -21,7 +21,7 @@ struct DeviceChain {
   struct Code {
     std::uint8_t opcode;
     Where where;         // of the operand
-    std::uint8_t index;  // of the operand; for unary ops, of their params
+    std::uint8_t index;  // of the operand; for unary ops, of their attributes
     bool reversed;       // acc = operand op acc
   };
   /// An operand in memory.
@@ -29,14 +29,13 @@ struct DeviceChain {
     std::byte* base;
     std::int64_t row_gap;  // bytes between the end of a row and the start of the next
   };
-  static constexpr int kMostOps = 32, kMostCode = 112, kMostOperands = 100, kMostParams = kMostOps,
-                       kMostKept = kMostOps;
+  static constexpr int kMostOps = 32, kMostCode = 112, kMostOperands = 100, kMostUnary = kMostOps, kMostKept = kMostOps;
   static_assert(3 * kMostOps <= kMostCode && 3 * kMostOps <= kMostOperands);  // for each op: a load, the op, a store
 
   /// True if an op (a load, an op of a second operand, a store) may follow so many opcodes, operands in memory,
   /// unary ops and intermediate values.
   static constexpr bool has_room(int n_code, int n_operands, int n_unary, int n_kept) {
-    return n_code + 5 < kMostCode && n_operands + 5 < kMostOperands && n_unary + 1 < kMostParams &&
+    return n_code + 5 < kMostCode && n_operands + 5 < kMostOperands && n_unary + 1 < kMostUnary &&
            n_kept + 2 < kMostKept;
   }
 
@@ -45,7 +44,7 @@ struct DeviceChain {
   std::int64_t n, width;  // the number of elements, in all and per row
   Code code[kMostCode];
   Operand operands[kMostOperands];
-  Params params[kMostParams];
+  ChainAttrs attrs[kMostUnary];
 };
 static_assert(sizeof(DeviceChain) <= 4096 && DeviceChain::kEnd <= 255);
 /// A number that changes with the lists of ops and the layout of DeviceChain, by which the device library is checked

@@ -27,8 +27,8 @@ struct DeviationLoops {
 struct FoldTable {
   FoldLoops<float> f32[devices::kReductions];
   FoldLoops<double> f64[devices::kReductions];
-  DeviationLoops<float> gap_f32;
-  DeviationLoops<double> gap_f64;
+  DeviationLoops<float> deviation_f32;
+  DeviationLoops<double> deviation_f64;
 };
 KASSETTE_LEVEL_TABLES(FoldTable, fold_table)
 

@@ -142,7 +142,7 @@ void columns(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64
 
 /// The sum of (x - mean)^2 over n elements.
 template <class T>
-KASSETTE_FN T gap_row(const T* x, T mean, std::int64_t n) {
+KASSETTE_FN T deviation_row(const T* x, T mean, std::int64_t n) {
   using X = Vec<T>;
   using V = typename X::V;
   constexpr std::int64_t w = X::kWidth;
@@ -165,11 +165,11 @@ KASSETTE_FN T gap_row(const T* x, T mean, std::int64_t n) {
   return sum;
 }
 template <class T>
-void gap_rows(const T* x, const T* mean, T* out, std::int64_t count, std::int64_t n) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = gap_row(x + i * n, mean[i], n);
+void deviation_rows(const T* x, const T* mean, T* out, std::int64_t count, std::int64_t n) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = deviation_row(x + i * n, mean[i], n);
 }
 template <class T>
-void gap_columns(const T* x, const T* mean, T* out, std::int64_t n, std::int64_t stride, std::int64_t width) {
+void deviation_columns(const T* x, const T* mean, T* out, std::int64_t n, std::int64_t stride, std::int64_t width) {
   for (std::int64_t c = 0; c < width; ++c) out[c] = T(0);
   std::int64_t r = 0;
   for (; r + 4 <= n; r += 4, x += 4 * stride)
@@ -189,7 +189,7 @@ constexpr FoldLoops<T> loops{rows<Op, T>, columns<Op, T>};
 constinit const FoldTable KASSETTE_LEVEL_NAME(fold_table) = {
     {loops<Sum, float>, loops<Sum, float>, loops<Max, float>, loops<Min, float>, loops<Prod, float>},
     {loops<Sum, double>, loops<Sum, double>, loops<Max, double>, loops<Min, double>, loops<Prod, double>},
-    {gap_rows<float>, gap_columns<float>},
-    {gap_rows<double>, gap_columns<double>}};
+    {deviation_rows<float>, deviation_columns<float>},
+    {deviation_rows<double>, deviation_columns<double>}};
 
 }  // namespace kassette::ops

@@ -34,22 +34,13 @@ struct IndexOf<Op, OpList<First, Rest...>> {
 /// The dtypes that an op accepts: `numbers` are all except bool, `anything` includes it. Integers wrap around.
 enum class Domain : unsigned char { floats, numbers, anything, bools, integers };
 
-/// The inputs and output whose values a gradient reads, as a sum of these.
+/// The inputs and outputs whose values a gradient reads, as masks; a sum of the constants: Reads::x + Reads::y.
 struct Reads {
-  static constexpr unsigned nothing = 0, x = 1, a = 1, b = 2, c = 4, y = 256;
+  std::uint32_t in = 0, out = 0;
+  static const Reads nothing, x, a, b, y;
+  friend constexpr Reads operator+(Reads p, Reads q) { return {p.in | q.in, p.out | q.out}; }
 };
-constexpr unsigned reads_in(unsigned reads) { return reads & 255; }
-constexpr unsigned reads_out(unsigned reads) { return reads >> 8; }
-
-/// The attributes of an elementwise op, as numbers that fit in registers.
-struct Params {
-  static constexpr const char* attrs_name = "elementwise";
-  double x, y, z;
-};
-template <class A>
-inline __attribute__((always_inline)) Params params_of(const A& attrs) {
-  return attrs.template as<Params>();
-}
+inline constexpr Reads Reads::nothing{}, Reads::x{1, 0}, Reads::a{1, 0}, Reads::b{2, 0}, Reads::y{0, 1};
 
 // Functions of scalars. They call the C library by name: a std:: overload that is not inlined would be a weak symbol,
 // compiled for one CPU level, which the linker could pick for all.
@@ -94,7 +85,7 @@ KASSETTE_FN T sigmoid(T x) {
   T e = exp(-abs(x));
   return select(x < T(0), e, T(1)) / (T(1) + e);
 }
-/// A parameter as V, a scalar or a batch.
+/// A number as V, a scalar or a batch.
 template <class V>
 KASSETTE_FN V number(double p) {
   if constexpr (std::is_arithmetic_v<V>) return static_cast<V>(p);

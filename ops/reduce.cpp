@@ -48,15 +48,15 @@ void fold_kernel(const OpCall& call) {
 }
 
 template <class T>
-const DeviationLoops<T>& gap_loops() {
-  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(fold_table).gap_f32;
-  else return KASSETTE_PICK(fold_table).gap_f64;
+const DeviationLoops<T>& deviation_loops() {
+  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(fold_table).deviation_f32;
+  else return KASSETTE_PICK(fold_table).deviation_f64;
 }
 
 /// The sums of squared deviations of x from `mean`, whose shape is the unmarked runs. The last marked run is reduced by
 /// loops for deviations, the others by sums of these. All sizes are at least 1.
 template <class T>
-void sum_gaps(const T* x, const T* mean, T* out, const CoalescedAxes& runs) {
+void sum_squared_deviations(const T* x, const T* mean, T* out, const CoalescedAxes& runs) {
   int last = runs.n - 1;
   while (last >= 0 && !runs.marked[last]) --last;
   if (last < 0) {  // nothing is reduced, or only axes of size 1
@@ -74,14 +74,14 @@ void sum_gaps(const T* x, const T* mean, T* out, const CoalescedAxes& runs) {
     repeat_runs(reinterpret_cast<const std::byte*>(mean), reinterpret_cast<std::byte*>(means.get()), sizeof(T), rest);
     mean = means.get();
   }
-  const DeviationLoops<T>& gaps = gap_loops<T>();
+  const DeviationLoops<T>& loops = deviation_loops<T>();
   fold_blocks(
       fold_loops<T>(Reduction::sum),
       [&](std::int64_t o, std::int64_t at, T* to, std::int64_t count, std::int64_t m) {
-        gaps.rows(x + at, mean + o, to, count, m);
+        loops.rows(x + at, mean + o, to, count, m);
       },
       [&](std::int64_t o, std::int64_t column, std::int64_t at, T* to, std::int64_t m, std::int64_t width) {
-        gaps.columns(x + at, mean + o * inner + column, to, m, inner, width);
+        loops.columns(x + at, mean + o * inner + column, to, m, inner, width);
       },
       more ? sums.get() : out, outer, n, inner);
   if (more) fold_runs(Reduction::sum, static_cast<const T*>(sums.get()), out, rest);
@@ -100,7 +100,7 @@ void var_kernel(const OpCall& call) {
       Scratch<T> mean(n_out);
       fold_runs(Reduction::sum, in, mean.get(), runs);
       for (std::int64_t i = 0; i < n_out; ++i) mean.get()[i] /= count;
-      if (n_in > 0) sum_gaps(in, static_cast<const T*>(mean.get()), out, runs);
+      if (n_in > 0) sum_squared_deviations(in, static_cast<const T*>(mean.get()), out, runs);
       else std::fill_n(out, n_out, T(0));
       for (std::int64_t i = 0; i < n_out; ++i) out[i] = kRoot ? std::sqrt(out[i] / count) : out[i] / count;
     }

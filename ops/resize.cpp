@@ -13,10 +13,8 @@
 namespace kassette::ops {
 namespace {
 
-const ResizeAttrs& attrs_of(const Attrs& attrs) { return static_cast<const ResizeAttrs&>(*attrs.extra); }
-
 void rule(const OpCall& call, TensorSpec* out) {
-  const ResizeAttrs& how = attrs_of(call.attrs);
+  const ResizeAttrs& how = call.attrs.as<ResizeAttrs>();
   const TensorSpec& x = call.spec(0);
   if (x.dtype != float32 && x.dtype != float64)
     fail<TypeError>({"resize_bilinear", "x"}, "is ", x.dtype, "; it must be float32 or float64");
@@ -27,18 +25,18 @@ void rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < 4; ++i) out->dims[i] = x.dim(i);
   for (int i = 0; i < 2; ++i) {
     std::int64_t& n = out->dims[rows + i];
-    if (n >= 0 && __builtin_mul_overflow(n, i == 0 ? how.rows : how.columns, &n))
-      fail<ValueError>({"resize_bilinear", "x"}, x, " enlarged by ", how.rows, " and ", how.columns,
+    if (n >= 0 && __builtin_mul_overflow(n, i == 0 ? how.row_factor : how.column_factor, &n))
+      fail<ValueError>({"resize_bilinear", "x"}, x, " enlarged by ", how.row_factor, " and ", how.column_factor,
                        " is too large to address");
   }
 }
 void gradient_rule(const OpCall& call, TensorSpec* out) {
-  const ResizeAttrs& how = attrs_of(call.attrs);
+  const ResizeAttrs& how = call.attrs.as<ResizeAttrs>();
   out->set(call.spec(0));
   const int rows = how.channels_first ? 2 : 1;
   if (out->rank < 0) return;
   for (int i = 0; i < 2; ++i)
-    if (out->dims[rows + i] > 0) out->dims[rows + i] /= i == 0 ? how.rows : how.columns;
+    if (out->dims[rows + i] > 0) out->dims[rows + i] /= i == 0 ? how.row_factor : how.column_factor;
 }
 
 constexpr std::int64_t kGrain = 1 << 15;
@@ -156,13 +154,6 @@ constinit const OpDef resize_bilinear_op{.name = "resize_bilinear", .rule = rule
 constinit const OpDef resize_bilinear_gradient_op{
     .name = "resize_bilinear_gradient", .rule = gradient_rule, .cpu = gradient_kernel, .vjp = gradient_vjp};
 
-Tensor resize_bilinear(const Tensor& x, std::int64_t rows, std::int64_t columns, bool channels_first) {
-  auto* how = new ResizeAttrs;
-  const Attrs attrs(Ref<Extra>::adopt(how));
-  how->rows = rows;
-  how->columns = columns;
-  how->channels_first = channels_first;
-  return apply1(resize_bilinear_op, attrs, {x});
-}
+Tensor resize_bilinear(const Tensor& x, const ResizeAttrs& attrs) { return apply1(resize_bilinear_op, attrs, {x}); }
 
 }  // namespace kassette::ops

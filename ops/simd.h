@@ -10,6 +10,7 @@
 #include "devices/cpu/level.h"
 #include "ops/elementwise.h"
 #include "ops/math.h"
+#include "ops/unary_function.h"
 
 namespace kassette::ops {
 // xsimd's namespace is renamed per level, so that overloads on its batches are distinct symbols.
@@ -141,13 +142,11 @@ KASSETTE_FN void fill(T* o, std::int64_t n, Value value, Tail tail) {
 template <class Op, class T>
 void unary_loop(const void* const* in, void* out, std::int64_t n, const Attrs& attrs) {
   using X = Vec<T>;
-  const Params p = params_of(attrs);
+  const UnaryFunction<Op> f(attrs);
   auto* a = static_cast<const T*>(in[0]);
   fill(
-      static_cast<T*>(out),
-      n, [&](std::int64_t i) __attribute__((always_inline)) { return Op::value(X::load(a + i), p); },
-      [&](std::int64_t i, std::int64_t k)
-          __attribute__((always_inline)) { return Op::value(X::load_part(a + i, k), p); });
+      static_cast<T*>(out), n, [&](std::int64_t i) __attribute__((always_inline)) { return f(X::load(a + i)); },
+      [&](std::int64_t i, std::int64_t k) __attribute__((always_inline)) { return f(X::load_part(a + i, k)); });
 }
 
 /// The loop of a binary op. Bit 0 of kMask: the first operand is a single element; bit 1: the second is.

@@ -118,7 +118,7 @@ constexpr auto from_logsumexp_run = [](const auto& f) {
   repeat_runs(reinterpret_cast<const std::byte*>(f.in(1)), reinterpret_cast<std::byte*>(w), sizeof(T),
               CoalescedAxes(x, axes_mask(f.call.op.name, f.call.attrs.template as<SoftmaxAttrs>().axes, x)));
   devices::parallel_for(x.numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
-    softmax_loops<T>().exp_gap(f.in(0) + begin, w + begin, end - begin);
+    softmax_loops<T>().from_logsumexp(f.in(0) + begin, w + begin, end - begin);
   });
 };
 

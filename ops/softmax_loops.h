@@ -42,7 +42,7 @@ struct SoftmaxLoops {
   /// out = dy[row] * p.
   void (*scale_rows)(const T* dy, const T* p, T* out, std::int64_t count, std::int64_t n);
   /// w = exp(x - w), and 0 where w is -inf: softmax, if w holds the logsumexp of each element's group.
-  void (*exp_gap)(const T* x, T* w, std::int64_t n);
+  void (*from_logsumexp)(const T* x, T* w, std::int64_t n);
   /// loss = max(z, 0) - z * t + log(1 + exp(-|z|)).
   void (*sigmoid_loss)(const T* t, const T* z, T* loss, std::int64_t n);
   /// loss = -(t * log(q) + (1 - t) * log(1 - q)), with q = p clipped to [low, high].

@@ -173,7 +173,7 @@ void grad_columns(const T* dy, const T* y, T* dx, std::int64_t n, std::int64_t s
   });
 }
 template <class V>
-KASSETTE_FN V gap(const V& t, const V& z, const V& lse) {
+KASSETTE_FN V cross_entropy_term(const V& t, const V& z, const V& lse) {
   return xsimd::select(t == V(0), V(0), t * (lse - z));
 }
 template <class T>
@@ -183,7 +183,7 @@ void loss_columns(const T* t, const T* z, const T* lse, T* loss, std::int64_t n,
     Part<T> part{m};
     auto l = part.load(lse + c);
     part.store(loss + c, column_sum<T>(n, [&](std::int64_t r) {
-                 return gap(part.load(t + r * stride + c), part.load(z + r * stride + c), l);
+                 return cross_entropy_term(part.load(t + r * stride + c), part.load(z + r * stride + c), l);
                }));
   });
 }
@@ -359,7 +359,7 @@ template <class T>
 void loss_rows(const T* t, const T* z, const T* lse, T* loss, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i, t += n, z += n)
     loss[i] = sum_over<T>(n, [&](std::int64_t k, std::int64_t m) {
-      return gap(Part<T>{m}.load(t + k), Part<T>{m}.load(z + k), xsimd::batch<T>(lse[i]));
+      return cross_entropy_term(Part<T>{m}.load(t + k), Part<T>{m}.load(z + k), xsimd::batch<T>(lse[i]));
     });
 }
 template <class T>
@@ -428,7 +428,7 @@ void scale_rows(const T* dy, const T* p, T* out, std::int64_t count, std::int64_
 
 // --- elementwise -----------------------------------------------------------------------------------------------------
 template <class T>
-void exp_gap(const T* x, T* w, std::int64_t n) {
+void from_logsumexp(const T* x, T* w, std::int64_t n) {
   using V = xsimd::batch<T>;
   each<T>(n, [&](std::int64_t k, std::int64_t m) {
     Part<T> part{m};
@@ -486,7 +486,7 @@ constexpr SoftmaxLoops<T> loops{{logsumexp_rows<T>, logsumexp_columns<T>},
                                 clipped_sums<T>,
                                 clipped_sums_grad<T>,
                                 scale_rows<T>,
-                                exp_gap<T>,
+                                from_logsumexp<T>,
                                 sigmoid_loss<T>,
                                 binary_loss<T>,
                                 binary_grad<T>};

@@ -11,10 +11,10 @@ namespace {
 
 template <class Op, class T>
 void integer_loop(const void* const* in, void* out, std::int64_t n, const Attrs& attrs) {
-  const Params p = params_of(attrs);
+  const UnaryFunction<Op> f(attrs);
   auto* a = static_cast<const T*>(in[0]);
   auto* o = static_cast<T*>(out);
-  for (std::int64_t i = 0; i < n; ++i) o[i] = static_cast<T>(Op::value(static_cast<T>(a[i]), p));
+  for (std::int64_t i = 0; i < n; ++i) o[i] = f(static_cast<T>(a[i]));
 }
 
 template <class Op>
@@ -58,7 +58,7 @@ Tensor abs(const Tensor& x) { return unary<Abs>(x); }
 Tensor sign(const Tensor& x) { return unary<Sign>(x); }
 Tensor square(const Tensor& x) { return unary<Square>(x); }
 Tensor sqrt(const Tensor& x) { return unary<Sqrt>(x); }
-Tensor rsqrt(const Tensor& x, double plus) { return unary<Rsqrt>(x, plus); }
+Tensor rsqrt(const Tensor& x, double epsilon) { return unary<Rsqrt>(x, {epsilon}); }
 Tensor exp(const Tensor& x) { return unary<Exp>(x); }
 Tensor expm1(const Tensor& x) { return unary<Expm1>(x); }
 Tensor log(const Tensor& x) { return unary<Log>(x); }
@@ -71,13 +71,13 @@ Tensor sigmoid(const Tensor& x) { return unary<Sigmoid>(x); }
 Tensor softplus(const Tensor& x) { return unary<Softplus>(x); }
 Tensor round(const Tensor& x) { return unary<Round>(x); }
 Tensor relu(const Tensor& x) { return unary<Relu>(x); }
-Tensor leaky_relu(const Tensor& x, double alpha) { return unary<LeakyRelu>(x, alpha); }
-Tensor general_relu(const Tensor& x, double alpha, double top, double threshold) {
-  return unary<GeneralRelu>(x, alpha, top, threshold);
+Tensor leaky_relu(const Tensor& x, double alpha) { return unary<LeakyRelu>(x, {alpha}); }
+Tensor general_relu(const Tensor& x, double alpha, double max_value, double threshold) {
+  return unary<GeneralRelu>(x, {alpha, max_value, threshold});
 }
-Tensor elu(const Tensor& x, double alpha) { return unary<Elu>(x, alpha); }
+Tensor elu(const Tensor& x, double alpha) { return unary<Elu>(x, {alpha}); }
 Tensor hard_sigmoid(const Tensor& x) { return unary<HardSigmoid>(x); }
-Tensor clip(const Tensor& x, double low, double high) { return unary<Clip>(x, low, high); }
+Tensor clip(const Tensor& x, double low, double high) { return unary<Clip>(x, {low, high}); }
 
 }  // namespace kassette::ops
 

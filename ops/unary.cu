@@ -9,10 +9,10 @@ namespace {
 
 template <class Op>
 struct Each {
-  Params p;
+  UnaryFunction<Op> f;
   template <class V>
   __device__ auto operator()(V x) const {
-    return Op::value(x, p);
+    return f(x);
   }
 };
 
@@ -20,7 +20,7 @@ template <class Op>
 void run(const OpCall& call) {
   for_dtype<Op::takes>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_values<T, 1>(call, Each<Op>{params_of(call.attrs)});
+    launch_values<T, 1>(call, Each<Op>{UnaryFunction<Op>(call.attrs)});
   });
 }
 

@@ -21,10 +21,12 @@ const OpDef& unary_op() {
   return unary_op_defs[IndexOf<Op, UnaryOps>::value];
 }
 
-/// Applies an op with its parameters, in the order of Params: unary<Clip>(x, low, high).
+/// Apply an op without and with attributes: unary<Abs>(x), unary<Clip>(x, {.low = 0, .high = 1}).
 template <class Op>
-Tensor unary(const Tensor& x, double p = 0, double q = 0, double r = 0) {
-  return apply1(unary_op<Op>(), Params{p, q, r}, {x});
+requires(!HasAttrs<Op>) Tensor unary(const Tensor& x) { return apply1(unary_op<Op>(), {x}); }
+template <HasAttrs Op>
+Tensor unary(const Tensor& x, const typename Op::Attrs& attrs) {
+  return apply1(unary_op<Op>(), attrs, {x});
 }
 
 }  // namespace kassette::ops

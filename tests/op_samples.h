@@ -324,7 +324,7 @@ constexpr Sample kOpSamples[] = {
     // ---- ops that adjoints are made of
     {"expm1", kOne, CALL(ops::expm1(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
     {"leaky_relu", kOne, CALL(ops::leaky_relu(x, 0.2)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
-    {"bent_relu", kOne, CALL(ops::general_relu(x, 0, 1.3, -0.75)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"general_relu", kOne, CALL(ops::general_relu(x, 0, 1.3, -0.75)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
     {"logit", kOne, CALL(ops::logit(x)), {kUnit}, kFloats, kSecond, 4, "", {.k = false}},
     {"rsqrt", kOne, CALL(ops::rsqrt(x, 0.1)), {kPositive}, kFloats, kSecond, 4, "", {.k = false}},
     {"mul_no_nan", kTwo, CALL(ops::mul_no_nan(x, y)), {kReal, kReal}, kFloats, kSecond, 1, kTwoWrong, {.k = false}},

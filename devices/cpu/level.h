@@ -4,7 +4,8 @@
 
 namespace kassette::devices {
 
-enum class Level : int { sse2, avx2, avx512 };  // on other machines `sse2` stands for the one generic level
+/// A vector instruction set of x86-64 that kernels are compiled for. On other machines there is one level, sse2.
+enum class Level : int { sse2, avx2, avx512 };
 
 /// Picks the level: that of KASSETTE_SIMD, else the best that CPU and operating system support. Called at first use.
 Level choose_cpu_level();

@@ -26,7 +26,7 @@ TEST_CASE("an op on integers that needs floats names the dtype and the remedy", 
           ctc_batch_cost(K::ones({2, 1}, "int32"), ints, lengths, lengths, 1e-7);
         }) == "ctc_batch_cost: y_pred is int32, not a float dtype; cast it first (K::cast)");
   CHECK(error_of<TypeError>([] {
-          resize_bilinear(K::zeros({1, 2, 3, 1}, "int32"), 2, 2, false);
+          resize_bilinear(K::zeros({1, 2, 3, 1}, "int32"), {2, 2, false});
         }) == "resize_bilinear: x is int32; it must be float32 or float64");
   CHECK(error_of<TypeError>([] {
           sparse_coo(K::zeros({2, 1}), K::ones({2}), K::constant({3}, "int64"));
@@ -46,7 +46,7 @@ TEST_CASE("sizes that nothing can have are refused by the function that was give
         }) == "dropout: noise_shape (2, -2): sizes must not be negative, except -1 for that of x");
   CHECK(error_of<ValueError>([] {
           const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-          resize_bilinear(K::zeros({1, 2, 3, 1}), most, 1, false);
+          resize_bilinear(K::zeros({1, 2, 3, 1}), {most, 1, false});
         }).rfind("resize_bilinear: x (1, 2, 3, 1) enlarged by 9223372036854775807 and 1 is too large", 0) == 0);
   CHECK(error_of<ValueError>([] {
           (void)K::ones({2, 3}).item<double>();
