@@ -10,7 +10,7 @@
 namespace kassette::test {
 
 /// What is written between the commas of a list.
-using Names = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 
 inline std::string trimmed(const std::string& s) {
   const std::size_t from = s.find_first_not_of(" \n"), to = s.find_last_not_of(" \n");
@@ -18,8 +18,8 @@ inline std::string trimmed(const std::string& s) {
 }
 
 /// The arguments of a call or a declaration, starting after its opening parenthesis.
-inline Names arguments(const std::string& text, std::size_t at) {
-  Names all{""};
+inline Strings arguments(const std::string& text, std::size_t at) {
+  Strings all{""};
   bool quoted = false;
   for (int depth = 0; at < text.size(); ++at) {
     const char c = text[at];
@@ -34,13 +34,13 @@ inline Names arguments(const std::string& text, std::size_t at) {
 }
 
 /// The parameters of each K function by its headers, one list for each overload.
-inline std::multimap<std::string, Names> parameters() {
-  std::multimap<std::string, Names> all;
+inline std::multimap<std::string, Strings> parameters() {
+  std::multimap<std::string, Strings> all;
   const std::regex declaration(R"(\nKASSETTE_API\s+[\w:]+\s+(\w+)\()"), name(R"((\w+)\s*(=.*)?$)");
   for (const auto& path : files_of("nn_backend", ".h")) {
     const std::string text = text_of(path);
     for (std::sregex_iterator at(text.begin(), text.end(), declaration), end; at != end; ++at) {
-      Names names = arguments(text, static_cast<std::size_t>(at->position() + at->length()));
+      Strings names = arguments(text, static_cast<std::size_t>(at->position() + at->length()));
       for (std::string& one : names) {
         std::smatch found;
         std::string flat = std::regex_replace(one, std::regex("\\s*\n\\s*"), " ");

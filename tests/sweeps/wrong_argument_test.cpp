@@ -38,7 +38,7 @@ bool of_inner_call(const Sample& s, const Said& said) {
 /// A sample of a K function: which of its tensors is which argument.
 struct KCall {
   const Sample* sample;
-  Names names;                         // the arguments, by the header
+  Strings names;                       // the arguments, by the header
   std::vector<std::ptrdiff_t> places;  // of each tensor among them; -1: it is no argument as it is
 };
 
@@ -50,7 +50,7 @@ std::vector<KCall> calls() {
     const std::string expression = s.expression, opening = "K::" + std::string(s.name) + "(";
     const std::size_t at = expression.find(opening);
     if (at == std::string::npos) continue;
-    const Names given = arguments(expression, at + opening.size());
+    const Strings given = arguments(expression, at + opening.size());
     KCall one{&s, {}, {}};
     const auto [from, to] = declared.equal_range(s.name);
     for (auto it = from; it != to; ++it)
