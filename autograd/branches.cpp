@@ -37,7 +37,8 @@ class Branches final : public Procedure {
 }  // namespace
 
 TensorSpec common_spec(const char* what, const TensorSpec& yes, const TensorSpec& no) {
-  if (yes.dtype != no.dtype) fail<TypeError>({what}, "one branch is ", yes.dtype, ", the other ", no.dtype);
+  if (yes.dtype != no.dtype)
+    fail<TypeError>({what}, "one branch is ", yes.dtype, ", the other ", no.dtype, "; cast one of them (K::cast)");
   if (!yes.compatible(no))
     fail<ValueError>({what}, "the branches have shapes ", yes, " and ", no, "; they must be equal");
   TensorSpec s = yes;

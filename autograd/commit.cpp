@@ -34,9 +34,7 @@ class Locks {
 };
 
 /// Which of the updates of a function it is, for errors.
-std::string which(const Effect& e) {
-  return e.update_index < 0 ? std::string() : text("update ", e.update_index, ": ");
-}
+std::string which(const Effect& e) { return e.update_index < 0 ? std::string() : text("update ", e.update_index); }
 
 }  // namespace
 
@@ -48,7 +46,7 @@ void Plan::check_increments() const {
     bool set = false;
     for (std::size_t k = 0; k < i; ++k)
       set = set || (program_.effects[k].cell == e.cell && program_.effects[k].mode == Effect::kSet);
-    if (!set) fail_unset({e.what}, *e.cell, which(e));
+    if (!set) fail_unset({e.what, which(e).c_str()}, *e.cell);
   }
 }
 
@@ -85,7 +83,7 @@ void Plan::prepare_tail(Frame& f) const {
   // The rule of update saw static shapes only: sizes that were unknown then are known now.
   for (const Effect& e : program_.effects) {
     const Body& value = e.in_place_instruction >= 0 ? f.own[e.slot] : *f.at[e.slot];
-    if (!value.same_shape(e.cell->spec)) fail_shapes({e.what}, e.cell.get(), e.cell->spec, value, which(e));
+    if (!value.same_shape(e.cell->spec)) fail_shapes({e.what, which(e).c_str()}, e.cell.get(), e.cell->spec, value);
   }
   f.commit.replaced.reserve(program_.effects.size());
   for (int k = program_.first_tail; k < end; ++k)
@@ -117,7 +115,7 @@ void Plan::commit(Frame& f) const {
     if (e.in_place_instruction >= 0) locks.add(e.cell.get());
   locks.lock();
   for (const Effect& e : program_.effects)
-    if (e.in_place_instruction >= 0 && !e.cell->value.storage) fail_unset({e.what}, *e.cell, which(e));
+    if (e.in_place_instruction >= 0 && !e.cell->value.storage) fail_unset({e.what, which(e).c_str()}, *e.cell);
   find_alone(f);
   prepare_tail(f);
   std::vector<Ref<Storage>> room;  // for increments that are no instructions, in case they cannot be made in place

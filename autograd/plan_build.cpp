@@ -113,7 +113,7 @@ void PlanBuilder::add_feed(const Tensor& t, int i) {
     feed.ignored = true;  // a frozen learning phase
   } else {
     if (!fed_.insert({{b.node.get(), b.out}, feed.slot}).second)
-      fail_item<ValueError>(request_.what, "input", i, "of shape ", b.shape(), " is listed twice");
+      fail_item<ValueError>(request_.what, "input", i, "of shape ", b.shape(), " is given twice");
     if ((b.flags & kLeaf) && b.node->cell->value.storage) feed.fallback = b.node->cell;
     if ((b.flags & kLeaf) && b.node->cell->name) feed.name = b.node->cell->name;
     program_.keep.push_back(b.node);

@@ -9,7 +9,6 @@
 #include "core/rank.h"
 #include "core/sparse.h"
 #include "core/text.h"
-#include "ops/apply.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 #include "ops/random.h"
@@ -134,13 +133,15 @@ Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
 /// moved there, as for any op.
 void check_devices(const Recurrence& r) {
   Device first = Access::body(r.xs[0]).device;
-  auto check = [&](const Tensor& t) {
+  auto check = [&](const Tensor& t, const char* name) {
     Device d = Access::body(t).device;
-    if (d != first && (d != cpu || Access::body(t).rank != 0)) fail_devices(r.what, first, d);
+    if (d != first && (d != cpu || Access::body(t).rank != 0))
+      fail<DeviceError>({r.what}, "the elements are on ", first, ", ", name, " on ", d, "; move one with .to(\"", first,
+                        "\")");
   };
-  for (const Tensors* list : {&r.xs, &r.states})
-    for (const Tensor& t : *list) check(t);
-  if (r.mask.defined()) check(r.mask);
+  for (const Tensor& t : r.xs) check(t, "others");
+  for (const Tensor& t : r.states) check(t, "a state");
+  if (r.mask.defined()) check(r.mask, "the mask");
 }
 
 // Note [No steps]

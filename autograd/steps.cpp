@@ -50,7 +50,7 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
     std::int64_t d = b.dims[form.axis];
     if (differ(n, d)) {
       if (n == form.length) fail<ValueError>({form.what, "input_length"}, "is ", n, ", the inputs have ", d, " steps");
-      fail<ValueError>({form.what}, "the tensors have ", n, " and ", d,
+      fail<ValueError>({form.what, form.batched ? "inputs" : "elems"}, "have ", n, " and ", d,
                        " elements to iterate over; all must have the same number");
     }
     if (d >= 0) n = d;
@@ -66,7 +66,7 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
   std::int64_t n = out.size() - form.n_outputs;
   if (n != states.size())
     fail<ValueError>({form.what}, "the step returned ", n, n == 1 ? " state" : " states", ", it was given ",
-                     states.size());
+                     states.size(), "; it must return as many");
   for (std::int64_t i = 0; i < out.size(); ++i) {
     const Tensor& t = out.begin()[i];
     if (!t.defined()) fail<ValueError>({form.what}, "the function returned ", kEmptyTensor);

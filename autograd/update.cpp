@@ -4,7 +4,6 @@
 #include <mutex>
 
 #include "core/check_interrupt.h"
-#include "core/sparse.h"
 #include "core/text.h"
 #include "ops/binary.h"
 #include "ops/error_attribution.h"
@@ -74,7 +73,6 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average) {
   const Attrs attrs = UpdateAttrs{mode, moving_average};
   const char* what = update_name(attrs);
-  refuse_sparse({what}, value);
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
     fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");

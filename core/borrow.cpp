@@ -2,6 +2,7 @@
 #include <kassette/borrow.h>
 
 #include "core/convert.h"
+#include "core/rank.h"
 #include "core/text.h"
 
 namespace kassette {
@@ -13,6 +14,7 @@ TensorSpec numbers_of(const char* what, DType dtype, const Dims& shape) {
   TensorSpec spec(dtype, {});
   if (shape.whole_) fail<TypeError>({what, "shape"}, "is a tensor; it must be numbers");
   if (shape.size_ < 0) fail<ValueError>({what, "shape"}, "is None");
+  check_length({what, "shape"}, shape);
   spec.rank = static_cast<std::int8_t>(shape.size_);
   for (int i = 0; i < shape.size_; ++i) {
     const Dim& d = shape.dims_[i];

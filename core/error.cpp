@@ -69,12 +69,12 @@ std::string leaf_text(const Cell& leaf) { return text(leaf.name ? text('\'', lea
 std::string variable_text(const Cell* variable) {
   return variable && variable->name ? text("the variable '", variable->name, '\'') : "the variable";
 }
-void fail_shapes(const At& at, const Cell* variable, const TensorSpec& spec, const TensorSpec& value,
-                 const std::string& which) {
-  fail<ValueError>(at, which, variable_text(variable), " is ", spec, ", the value ", value, "; shapes must be equal");
+void fail_shapes(const At& at, const Cell* variable, const TensorSpec& spec, const TensorSpec& value) {
+  fail<ValueError>(at, *at.argument ? kIsRefused : "", variable_text(variable), " is ", spec, ", the value ", value,
+                   "; shapes must be equal");
 }
-void fail_unset(const At& at, const Cell& variable, const std::string& which) {
-  fail<RuntimeError>(at, which, "the variable ", leaf_text(variable),
+void fail_unset(const At& at, const Cell& variable) {
+  fail<RuntimeError>(at, *at.argument ? kIsRefused : "", "the variable ", leaf_text(variable),
                      " has no value yet; give it one with K::set_value");
 }
 

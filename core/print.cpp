@@ -183,8 +183,13 @@ PrintOptions print_options() {
   return options_in_use;
 }
 void set_print_options(const PrintOptions& o) {
-  if (o.precision < 0 || o.threshold < 0 || o.edgeitems < 0 || o.linewidth < 0)
-    fail<ValueError>({"set_print_options"}, o, ": numbers must not be negative");
+  const auto check = [](const char* name, std::int64_t n) {
+    if (n < 0) fail<ValueError>({"set_print_options", name}, "is ", n, "; it must not be negative");
+  };
+  check("precision", o.precision);
+  check("threshold", o.threshold);
+  check("edgeitems", o.edgeitems);
+  check("linewidth", o.linewidth);
   std::lock_guard<std::mutex> lock(options_mutex);
   options_in_use = o;
 }

@@ -33,8 +33,18 @@ void check_rank(const At& at, const TensorSpec& given, int rank, const Form&... 
 constexpr int from_front(std::int64_t axis, int rank) {
   return axis < -rank || axis >= rank ? -1 : static_cast<int>(axis < 0 ? axis + rank : axis);
 }
-/// from_front() for an axis of `x`, or of x with `added` more axes. Throws ValueError if there is no such axis.
-int place_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added = 0);
-[[noreturn]] void fail_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added = 0);
+/// from_front() for an axis of `x`, or of x with `added` more axes. Throws ValueError if there is no such axis. `name`:
+/// the argument, "axis", or one that lists axes.
+int place_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added = 0, const char* name = "axis");
+[[noreturn]] void fail_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added = 0,
+                            const char* name = "axis");
+
+[[noreturn]] void fail_length(const At& at, int length);
+/// Throws ValueError if an argument, a shape or axes, lists more numbers than a tensor has axes: only the first
+/// kMaxRank of them are there.
+template <class List>
+void check_length(const At& at, const List& list) {
+  if (list.size_ > kMaxRank) fail_length(at, list.size_);
+}
 
 }  // namespace kassette

@@ -2,6 +2,7 @@
 #include <kassette/shape.h>
 
 #include <climits>
+#include <cstring>
 #include <ostream>
 
 #include "core/rank.h"
@@ -19,11 +20,11 @@ std::ostream& operator<<(std::ostream& os, Extent extent) {
 
 Shape::Shape() : dims_(), rank_(0) {}
 Shape::Shape(std::initializer_list<std::int64_t> dims) : dims_(), rank_(0) {
-  (void)checked_rank("shape", static_cast<std::int64_t>(dims.size()));
+  (void)checked_rank("Shape", static_cast<std::int64_t>(dims.size()));
   for (std::int64_t d : dims) dims_[rank_++] = d;
 }
 // -1 stands for an unknown rank.
-Shape::Shape(const std::int64_t* dims, int rank) : dims_(), rank_(rank == -1 ? -1 : checked_rank("shape", rank)) {
+Shape::Shape(const std::int64_t* dims, int rank) : dims_(), rank_(rank == -1 ? -1 : checked_rank("Shape", rank)) {
   for (int i = 0; i < rank; ++i) dims_[i] = dims[i];
 }
 Extent Shape::operator[](int axis) const {
@@ -73,17 +74,22 @@ std::int64_t TensorSpec::checked_empty(const char* what) const {
   return 0;
 }
 
-int place_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added) {
+int place_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added, const char* name) {
   int at = from_front(axis, x.rank + added);
-  if (at < 0) fail_axis(op, axis, x, added);
+  if (at < 0) fail_axis(op, axis, x, added, name);
   return at;
 }
 void fail_unknown_rank(const At& at) { fail<ValueError>(at, "of unknown rank; declare the rank in the placeholder"); }
-void fail_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added) {
-  if (x.rank < 0) fail<ValueError>({op, "axis"}, axis, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
+void fail_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added, const char* name) {
+  const bool listed = std::strcmp(name, "axis") != 0;
+  const std::string given = listed ? text("hold ", axis, ", which") : text(axis);
+  if (x.rank < 0) fail<ValueError>({op, name}, given, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
   int n = x.rank + added;
-  fail<ValueError>({op, "axis"}, axis, " is out of range for ", x, " of rank ", int(x.rank),
+  fail<ValueError>({op, name}, given, " is out of range for ", x, " of rank ", int(x.rank),
                    added ? text("; it lies between ", -n, " and ", n - 1) : "");
+}
+void fail_length(const At& at, int length) {
+  fail<ValueError>(at, "lists ", length, " numbers; a tensor has 0 to ", kMaxRank, " axes");
 }
 
 void fail_size(const TensorSpec& spec, const char* what) {
@@ -105,8 +111,8 @@ Dims::Dims(std::initializer_list<Dim> dims) : size_(0), whole_(nullptr) {
   for (const Dim& d : dims) push(d);
 }
 void Dims::push(const Dim& dim) {
-  (void)checked_rank("shape", size_ + 1);
-  dims_[size_++] = dim;
+  if (size_ < kMaxRank) dims_[size_] = dim;
+  ++size_;
 }
 
 Axes::Axes(NoneType) : size_(-1), axes_() {}
@@ -115,10 +121,10 @@ Axes::Axes(std::initializer_list<int> list) : size_(0), axes_() {
   for (int a : list) push(a);
 }
 void Axes::push(std::int64_t axis) {
-  if (size_ == kMaxRank) fail<ValueError>({"", "axis"}, "lists more than ", kMaxRank, " axes");
   if (axis < INT_MIN || axis > INT_MAX)
     fail<ValueError>({"", "axis"}, axis, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
-  axes_[size_++] = static_cast<int>(axis);
+  if (size_ < kMaxRank) axes_[size_] = static_cast<int>(axis);
+  ++size_;
 }
 
 }  // namespace kassette

@@ -89,7 +89,8 @@ class Dim {
 
 /// A shape argument: {2, K::None}, one integer, a Shape, one integer tensor, or numbers and scalar tensors mixed. {} is
 /// rank 0; None is an unknown rank. A shape that is built at run time is a container of integers, or a
-/// `std::vector<kassette::Dim>` if a size may be unknown or a tensor. Throws ValueError above rank 8.
+/// `std::vector<kassette::Dim>` if a size may be unknown or a tensor. The function that takes it throws
+/// ValueError above rank 8.
 class KASSETTE_API Dims {
  public:
   Dims(NoneType);
@@ -108,7 +109,7 @@ class KASSETTE_API Dims {
     for (std::size_t i = 0; i < static_cast<std::size_t>(c.size()); ++i) push(Dim(c.data()[i]));
   }
 
-  int size_;             // -1: the rank is unknown, or given by `whole_`
+  int size_;             // -1: the rank is unknown, or given by `whole_`; above kMaxRank: too many (check_length)
   const Tensor* whole_;  // one integer tensor that holds the shape
   union {
     Dim dims_[kMaxRank];  // the first size_ are there; zeroing them all takes longer than making a small tensor
@@ -136,7 +137,7 @@ class KASSETTE_API Axes {
     for (std::size_t i = 0; i < static_cast<std::size_t>(c.size()); ++i) push(c.data()[i]);
   }
 
-  int size_;  // -1: all
+  int size_;  // -1: all; above kMaxRank: too many (check_length)
   int axes_[kMaxRank];
 
  private:

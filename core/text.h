@@ -45,7 +45,7 @@ template <class E, class... Parts>
   throw E(at.function, at.argument, text(parts...).c_str());
 }
 
-/// fail() about one of a list: fail_item<ValueError>("function", "input", 2, "is listed twice").
+/// fail() about one of a list: fail_item<ValueError>("function", "input", 2, "is given twice").
 template <class E, class... Parts>
 [[noreturn]] __attribute__((noinline, cold)) void fail_item(const char* function, const char* item, std::int64_t i,
                                                             const Parts&... parts) {
@@ -65,11 +65,13 @@ std::string leaf_text(const Cell& leaf);
 inline const Cell* cell_of(const Body& b) { return b.node ? b.node->cell.get() : nullptr; }
 /// "the variable 'w'", or "the variable" if it has no name or is not known (null).
 std::string variable_text(const Cell* variable);
-/// Throws the ValueError for a value whose shape is not `spec`, that of its variable. `which`: as below.
-[[noreturn]] void fail_shapes(const At& at, const Cell* variable, const TensorSpec& spec, const TensorSpec& value,
-                              const std::string& which = std::string());
-/// Throws the RuntimeError for a variable that has no value. `which`: the update that reads it, "update 1: ", or empty.
-[[noreturn]] void fail_unset(const At& at, const Cell& variable, const std::string& which = std::string());
+/// Between the item of a list, "update 1", and an error about what it holds.
+inline constexpr const char kIsRefused[] = "is refused: ";
+/// Throws the ValueError for a value whose shape is not `spec`, that of its variable. at.argument: the update, or
+/// empty.
+[[noreturn]] void fail_shapes(const At& at, const Cell* variable, const TensorSpec& spec, const TensorSpec& value);
+/// Throws the RuntimeError for a variable that has no value. at.argument: the update that reads it, or empty.
+[[noreturn]] void fail_unset(const At& at, const Cell& variable);
 
 /// Reads and replaces the parts of an Error, for code that rethrows it under another name.
 struct ErrorAccess {

@@ -51,6 +51,8 @@ struct Branches {
 
 Tensor elementwise_switch(const Tensor& condition, const Branches& b) {
   Tensor yes = b.force_yes(dtype_of_branches(b.yes, b.no)), no = b.force_no(yes.dtype());
+  refuse_sparse({"switch_", b.yes_name}, yes);
+  refuse_sparse({"switch_", b.no_name}, no);
   int rank = condition.ndim(), target = yes.ndim();
   if (rank > target && target >= 0)
     fail<ValueError>({"switch_", "condition"}, "has rank ", rank, ", the expressions ", target,
@@ -58,7 +60,12 @@ Tensor elementwise_switch(const Tensor& condition, const Branches& b) {
   if (rank < 0 || target < 0)
     fail<ValueError>(
         {"switch_"}, "the rank of the ", rank < 0 ? "condition" : "expressions",
-        " is unknown; a condition that is not a scalar is aligned with their leading axes, so it has to be known");
+        " is unknown; a condition that is not a scalar is aligned with their leading axes, so it must be known");
+  const Body &of = Access::body(condition), &to = Access::body(yes);
+  for (int i = 0; i < rank; ++i)
+    if (differ(of.dims[i], to.dims[i]) && of.dims[i] != 1 && to.dims[i] != 1)
+      fail<ValueError>({"switch_"}, "the condition has shape ", condition.shape(), ", the expressions ", yes.shape(),
+                       "; it must have the sizes of their leading axes");
   Tensor c = condition;
   for (int i = rank; i < target; ++i) c = expand_dims(c, -1);  // aligned with the leading axes
   return attribute_errors("switch_", [&] { return where(c, yes, no); });
@@ -82,6 +89,8 @@ Tensor choose_at_replay(const Tensor& condition, const Branches& of) {
   DType dtype = dtype_of_branches(of.yes, of.no);
   return attribute_errors(of.what, [&] {
     Tensor a = of.force_yes(dtype), b = of.force_no(dtype);
+    refuse_sparse({of.what, of.yes_name}, a);
+    refuse_sparse({of.what, of.no_name}, b);
     return where(condition, a, is_tensor(of.yes) && is_tensor(of.no) ? assert_shape_of(ShapeCheck::branches, b, a) : b);
   });
 }
@@ -124,6 +133,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
   } else {
     request.states.push_back(as_tensor(initializer, elems.body().dtype, {what, "initializer"}));
     if (!request.states[0].defined()) fail_empty({what, "initializer"});
+    refuse_sparse({what, "initializer"}, request.states[0]);
     request.xs.push_back(elems);
   }
   return autograd::recur(request,
@@ -136,6 +146,7 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   KASSETTE_DISPATCH(switch_, condition, then_expression, else_expression);
   Arg given(condition, bool_, {"switch_", "condition"});
   if (!given.tensor().defined()) fail_empty({"switch_", "condition"});
+  refuse_sparse({"switch_", "condition"}, given);
   if (given.body().rank == 0) check_branches(then_expression, else_expression, "switch_");
   bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
   const Branches of{"switch_", then_expression, else_expression, "then_expression", "else_expression"};
@@ -156,6 +167,7 @@ Tensor by_phase(const Branches& of, const Operand& training) {
   const char* what = of.what;
   Tensor phase = training.is_none() ? learning_phase() : as_tensor(training, int32, {what, "training"});
   if (!phase.defined()) fail_empty({what, "training"});
+  refuse_sparse({what, "training"}, phase);
   if (phase.ndim() != 0) fail<ValueError>({what, "training"}, "has shape ", phase.shape(), "; it must be a scalar");
   DType dtype = dtype_of_branches(of.yes, of.no);
   bool unset = training.is_none() && phase.symbolic();

@@ -33,8 +33,7 @@ ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name pa
     strided |= stride[i] > 1;
     dilated |= dilation[i] > 1;
   }
-  if (strided && dilated)
-    fail<ValueError>({what}, "strides and dilation_rate are both above 1; one of them has to be 1");
+  if (strided && dilated) fail<ValueError>({what}, "strides and dilation_rate are both above 1; one of them must be 1");
   return how;
 }
 

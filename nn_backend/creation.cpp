@@ -1,6 +1,8 @@
 // nn_backend/creation.cpp - variables, placeholders, constants.
 #include <kassette/backend/creation.h>
 
+#include <cmath>
+
 #include "core/convert.h"
 #include "core/rank.h"
 #include "nn_backend/settings.h"
@@ -83,6 +85,7 @@ Tensor sparse_placeholder(const TensorSpec& declared, Name name) {
 void declare(const Dims& shape, const Scalar& ndim, TensorSpec& spec) {
   if (shape.whole_) fail<TypeError>({"placeholder", "shape"}, "is a tensor; it must be numbers and None");
   if (shape.size_ >= 0) {
+    check_length({"placeholder", "shape"}, shape);
     spec.rank = static_cast<std::int8_t>(shape.size_);
     for (int i = 0; i < shape.size_; ++i) {
       const Dim& d = shape.dims_[i];
@@ -99,7 +102,8 @@ void declare(const Dims& shape, const Scalar& ndim, TensorSpec& spec) {
   }
   if (Access::kind(ndim) != Scalar::kInt) fail<TypeError>({"placeholder", "ndim"}, "must be an integer or None");
   std::int64_t n = Access::int_value(ndim);
-  spec.rank = checked_rank("placeholder", n);
+  if (!is_rank(n)) fail<ValueError>({"placeholder", "ndim"}, "is ", n, "; a tensor has 0 to ", kMaxRank, " axes");
+  spec.rank = static_cast<std::int8_t>(n);
   for (int i = 0; i < n; ++i) spec.dims[i] = kUnknown;
 }
 
@@ -182,10 +186,16 @@ Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   return broadcast_like(one, like);
 }
 
-/// A scalar of arange: a number keeps its kind.
+/// A scalar of arange: a number keeps its kind. A start alone is the op's stop, so it is checked here.
 Tensor range_number(const Operand& x, const char* which) {
-  if (is_tensor_operand(x)) return tensor_of(x);
-  return as_tensor(x, Access::kind(x) == Scalar::kFloat ? float64 : int64, {"arange", which});
+  const At at{"arange", which};
+  if (Access::kind(x) == Scalar::kFloat && !std::isfinite(Access::float_value(x)))
+    fail<ValueError>(at, "is ", Access::float_value(x), "; it must be finite");
+  Tensor t = as_tensor(x, Access::kind(x) == Scalar::kFloat ? float64 : int64, at);
+  if (!t.defined()) fail_empty(at);
+  refuse_sparse(at, t);
+  if (t.ndim() > 0) fail<ValueError>(at, "has shape ", t.shape(), "; it must be a scalar");
+  return t;
 }
 
 }  // namespace
@@ -233,7 +243,7 @@ Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DT
     to = range_number(stop, "stop");
   }
   bool floats = false;
-  for (const Tensor* t : {&from, &to, &by}) floats |= t->defined() && t->dtype().is_float();
+  for (const Tensor* t : {&from, &to, &by}) floats |= t->dtype().is_float();
   return ops::arange(from, to, by, dtype.given() ? dtype : floats ? float32 : int32);
 }
 
@@ -243,7 +253,7 @@ Constraint constraint_of(const Tensor& variable) {
   if (!variable.defined()) fail_empty({"constraint_of", "variable"});
   const Body& b = Access::body(variable);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
-    fail<TypeError>({"constraint_of", "variable"}, "is none; make it with K::variable");
+    fail<TypeError>({"constraint_of", "variable"}, "is not a variable; make it with K::variable");
   auto* held = static_cast<const backend::HeldConstraint*>(b.node->cell->constraint.get());
   return held ? held->constraint : Constraint();
 }

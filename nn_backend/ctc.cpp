@@ -50,6 +50,7 @@ Tensor integers(const Operand& x, const char* what, const char* which) {
 Tensor scores(const Operand& x, const char* what) {
   Tensor t = as_tensor(x, DType(), {what, "y_pred"});
   if (!t.defined()) fail_empty({what, "y_pred"});
+  refuse_sparse({what, "y_pred"}, t);
   if (!t.dtype().is_float()) fail_not_float({what, "y_pred"}, t.dtype());
   return t.dtype().size() < 4 ? cast(t, float32) : t;
 }

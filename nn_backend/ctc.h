@@ -9,10 +9,11 @@ namespace backend {
 /// The CTC loss of each sample, (samples, 1): -log of the probability of its label, summed over all alignments. y_true
 /// is (samples, labels). y_pred is (samples, time steps, classes): floats as softmax returns them, which are normalised
 /// again after epsilon is added; the last class is the blank. input_length and label_length are (samples, 1); elements
-/// beyond them are ignored. A class of y_true that is not below the blank ends the label. The loss is inf if no
-/// alignment fits into the time steps. It can be differentiated twice with respect to y_pred. float16 and bfloat16 give
-/// float32. Throws ValueError if a length is out of range, if a class of y_true is negative, and if a class below the
-/// blank follows one that ends the label.
+/// beyond them are ignored, and fractions are cut off. A label_length above the width of y_true counts as that. A class
+/// of y_true that is not below the blank ends the label. The loss is inf if no alignment fits into the time steps. It
+/// can be differentiated twice with respect to y_pred. float16 and bfloat16 give float32. Throws ValueError if a length
+/// is negative, input_length above the time steps or label_length above input_length, if a class of y_true is negative,
+/// and if a class below the blank follows one that ends the label.
 KASSETTE_API Tensor ctc_batch_cost(const Operand& y_true, const Operand& y_pred, const Operand& input_length,
                                    const Operand& label_length);
 /// The labels (samples, length) as a sparse tensor with the first label_lengths[i] of each sample i; label_lengths is
@@ -31,7 +32,8 @@ struct KASSETTE_API CtcDecoded {
 /// Otherwise: the top_paths best labels that a search over beam_width prefixes finds, one tensor each; log_prob
 /// (samples, top_paths) has the logarithms of their probabilities, and merge_repeated merges equal neighbours in the
 /// labels found. Tensors are int64 (samples, longest), filled with -1 after shorter labels. No gradient. Throws
-/// ValueError if a length is out of range, and if top_paths is more than beam_width or than there are labels.
+/// ValueError if input_length is not 0 to the time steps, and if top_paths is more than beam_width or than there are
+/// labels.
 KASSETTE_API CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool greedy = true,
                                    int beam_width = 100, int top_paths = 1, bool merge_repeated = false);
 

@@ -86,7 +86,7 @@ KASSETTE_API Tensor reduce_scatter(const Tensor& x, Reduction how = sum, const W
 KASSETTE_API Tensor all_to_all(const Tensor& x, const World& world = World());
 
 /// Sends x, and returns at once. The scalar that it returns stands for the message: its gradient with respect to x is
-/// what rank `to` sends back, and in a function it has to be among the outputs.
+/// what rank `to` sends back, and in a function it must be among the outputs.
 KASSETTE_API Tensor send(const Tensor& x, int to, const World& world = World());
 /// Waits for the tensor that rank `from` sends, and returns it. Throws ValueError unless it has the shape and dtype of
 /// `like`. If `like` is among the variables of a gradient, the gradient with respect to the received tensor is sent

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/snapshot.h"
 #include "ops/dispatch.h"
@@ -29,6 +30,8 @@ Tensor bound_like(const Tensor& x, const Operand& operand, ShapeCheck which) {
   const At at("clip", bound_name(which));
   Arg bound(operand, x.dtype(), at);
   if (!bound.tensor().defined()) fail_empty(at);
+  refuse_sparse(at, bound);
+  refuse_sparse({"clip", "x"}, x);
   return assert_shape_of(which, bound, x);
 }
 

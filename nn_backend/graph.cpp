@@ -174,7 +174,7 @@ void check_pair(const SetPair& pair) {
     Scoped<bool> on(context().symbolic, true);
     apply1(update_op, Attrs(), {pair.variable, pair.value});
   } catch (...) {
-    rethrow_attributed("function", text("update ", pair.number, ": "));
+    rethrow_attributed("function", text("update ", pair.number));
   }
 }
 
@@ -184,8 +184,8 @@ Tensor move_to_variable_device(const Tensor& variable, const Tensor& value, int 
   Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
   Tensor there = number_on(value, variable.device());
   if (there.device() != variable.device())
-    fail<DeviceError>({"function"}, "update ", number, ": ", variable_text(cell_of(Access::body(variable))), " is on ",
-                      variable.device(), ", the value on ", there.device());
+    fail_item<DeviceError>("function", "update", number, kIsRefused, variable_text(cell_of(Access::body(variable))),
+                           " is on ", variable.device(), ", the value on ", there.device());
   return there;
 }
 
@@ -380,7 +380,10 @@ Tensors stop_gradient(const Tensors& variables) {
   KASSETTE_DISPATCH(stop_gradient, variables);
   Tensors out;
   out.reserve(variables.size());
-  for (const Tensor& t : variables) out.push_back(backend::stop_gradient(t));
+  for (const Tensor& t : variables) {
+    if (!t.defined()) fail_item<ValueError>("stop_gradient", "variable", out.size(), "is ", kEmptyTensor);
+    out.push_back(backend::stop_gradient(t));
+  }
   return out;
 }
 
@@ -516,7 +519,7 @@ std::string scoped_name(Name name) {
 }
 
 NameScope::NameScope(Name name) : prefix_(nullptr), old_(context().name_scope) {
-  if (name.size() == 0) fail<ValueError>({"name_scope", "name"}, "is empty");
+  if (name.size() == 0) fail<ValueError>({"name_scope", "name"}, "is empty; it must have at least one character");
   prefix_ = strdup(text(old_ ? old_ : "", string_of(name), '/').c_str());
   if (!prefix_) throw std::bad_alloc();
   context().name_scope = prefix_;

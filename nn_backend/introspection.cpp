@@ -37,6 +37,12 @@ const char* kind_name(const Operand& x) {
   }
 }
 
+Shape shape_known(const Operand& x, const char* what) {
+  Arg t(x, DType(), {what, "x"});
+  if (!t.tensor().defined()) fail_empty({what, "x"});
+  return t.tensor().shape();
+}
+
 }  // namespace
 
 bool is_variable(const Operand& x) {
@@ -80,21 +86,23 @@ Tensor size(const Operand& x, Name name) {
 }
 Shape int_shape(const Operand& x) {
   KASSETTE_DISPATCH(int_shape, x);
-  Arg t(x, DType(), {"int_shape", "x"});
-  if (!t.tensor().defined()) fail_empty({"int_shape", "x"});
-  return t.tensor().shape();
+  return shape_known(x, "int_shape");
 }
 Shape get_variable_shape(const Operand& x) {
   KASSETTE_DISPATCH(get_variable_shape, x);
-  return int_shape(x);
+  return shape_known(x, "get_variable_shape");
 }
 Extent ndim(const Operand& x) {
   KASSETTE_DISPATCH(ndim, x);
-  return Extent(Arg(x, DType(), {"ndim", "x"}).tensor().ndim());
+  Arg t(x, DType(), {"ndim", "x"});
+  if (!t.tensor().defined()) fail_empty({"ndim", "x"});
+  return Extent(t.tensor().ndim());
 }
 DType dtype(const Operand& x) {
   KASSETTE_DISPATCH(dtype, x);
-  return Arg(x, DType(), {"dtype", "x"}).tensor().dtype();
+  Arg t(x, DType(), {"dtype", "x"});
+  if (!t.tensor().defined()) fail_empty({"dtype", "x"});
+  return t.body().dtype;
 }
 Tensor cast(const Operand& x, DType dtype) {
   KASSETTE_DISPATCH(cast, x, dtype);

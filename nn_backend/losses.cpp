@@ -4,6 +4,7 @@
 #include <kassette/backend/config.h>
 
 #include "core/rank.h"
+#include "core/sparse.h"
 #include "ops/axes.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
@@ -20,11 +21,13 @@ namespace {
 /// Checks a target that is compared with the output element by element.
 void check_target(const char* what, const Tensor& t, const Tensor& o) {
   if (!t.defined()) fail_empty({what, "target"});
+  refuse_sparse({what, "target"}, t);
   DType a = Access::body(t).dtype, b = Access::body(o).dtype;
   if (a != b) fail<TypeError>({what}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
 }
 void check_floats(const char* what, const Tensor& x) {
   if (!x.defined()) fail_empty({what, "output"});
+  refuse_sparse({what, "output"}, x);
   DType dtype = Access::body(x).dtype;
   if (!dtype.is_float()) fail_not_float({what, "output"}, dtype);
 }
@@ -39,7 +42,9 @@ Tensor class_ids(const Tensor& target) {
 
 /// Class ids reshaped to z's shape without the last axis, if they have as many elements.
 Tensor ids_shaped_like(const Tensor& target, const Tensor& z) {
-  if (!target.defined()) fail_empty({"sparse_categorical_crossentropy", "target"});
+  const At at{"sparse_categorical_crossentropy", "target"};
+  if (!target.defined()) fail_empty(at);
+  refuse_sparse(at, target);
   Tensor ids = cast(class_ids(target), int64);
   const Body &i = Access::body(ids), &o = Access::body(z);
   int rank = o.rank;

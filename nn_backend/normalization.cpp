@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/rank.h"
+#include "core/sparse.h"
 #include "ops/axes.h"
 #include "ops/binary.h"
 #include "ops/dispatch.h"
@@ -32,12 +33,16 @@ namespace {
 
 void check_float(const Tensor& x, const char* what) {
   if (!x.defined()) fail_empty({what, "x"});
+  refuse_sparse({what, "x"}, x);
   if (!x.dtype().is_float()) fail_not_float({what, "x"}, x.dtype());
 }
 
 /// gamma or beta; empty if it is None or an empty Tensor.
 Tensor optional(const Operand& operand, DType dtype, const At& at) {
-  return operand.is_none() ? Tensor() : as_tensor(operand, dtype, at);
+  if (operand.is_none()) return Tensor();
+  Tensor t = as_tensor(operand, dtype, at);
+  refuse_sparse(at, t);
+  return t;
 }
 
 /// A parameter of batch_normalization, with the dtype of x, and along `axis` if its rank is 1. Half types are computed
@@ -59,9 +64,11 @@ class Parameter {
   static Tensor fitted(const Tensor& p, const char* name, const char* what, const Tensor& x, int axis) {
     DType dtype = Access::body(x).dtype;
     if (!p.defined()) fail_empty({what, name});
+    refuse_sparse({what, name}, p);
     const Body& b = Access::body(p);
     if (b.dtype != dtype)
       fail<TypeError>({what}, "x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");
+    check_broadcast(what, name, b, Access::body(x), axis);
     Tensor t = dtype.size() < 4 ? cast(p, float32) : Tensor();
     int rank = Access::body(x).rank, own = b.rank;
     if (axis == -1 || (rank >= 0 && axis == rank - 1) || own > 1 || own == 0) return t;
@@ -74,6 +81,15 @@ class Parameter {
     shape.dims_[0] = Dim(-1);
     for (int i = 1; i < shape.size_; ++i) shape.dims_[i] = Dim(1);
     return reshape(t.defined() ? t : p, shape);
+  }
+
+  /// Throws ValueError if the shapes are known and the parameter does not broadcast to x.
+  static void check_broadcast(const char* what, const char* name, const TensorSpec& p, const TensorSpec& x, int axis) {
+    if (p.rank < 0 || x.rank < 0) return;
+    const int first = axis != -1 && p.rank == 1 ? from_front(axis, x.rank) : x.rank - p.rank;
+    bool ok = first >= 0;
+    for (int i = 0; ok && i < p.rank; ++i) ok = p.dims[i] == 1 || !differ(p.dims[i], x.dims[first + i]);
+    if (!ok) fail<ValueError>({what}, name, ' ', p, " does not broadcast to ", x, ", the shape of x");
   }
 
   Arg given_;
@@ -91,7 +107,7 @@ NormalizedBatch normalize_batch_in_training(const Operand& operand, const Operan
   check_float(x, what);
   DType dtype = x.body().dtype;
   Normalized n = normalize_batch(x, optional(gamma, dtype, {what, "gamma"}), optional(beta, dtype, {what, "beta"}),
-                                 encode_axes(what, x, reduction_axes, /*keepdims=*/false), epsilon);
+                                 encode_axes(what, x, reduction_axes, /*keepdims=*/false, "reduction_axes"), epsilon);
   return {n.y, cast(n.mean, dtype), cast(n.variance, dtype)};
 }
 

@@ -1,5 +1,6 @@
 // nn_backend/pooling.cpp - pooling, local convolution and bias; the arguments that convolution and pooling share.
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -25,16 +26,19 @@ namespace backend {
 
 void numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to) {
   if (given.whole_) fail<TypeError>({what, name}, "must be numbers, not a tensor");
+  const bool many = name[std::strlen(name) - 1] == 's';  // "strides hold", "pool_size holds"
+  const char *hold = many ? "hold " : "holds ", *they = many ? "; they" : "; it";
   if (given.size_ != axes && given.size_ != 1)
-    fail<ValueError>({what, name}, given.size_ < 0 ? "are None" : text("hold ", given.size_, " sizes"),
-                     "; they must be ", axes, axes == 1 ? " number" : " numbers, or one for all axes");
+    fail<ValueError>({what, name},
+                     given.size_ < 0 ? (many ? "are None" : "is None") : text(hold, given.size_, " sizes"), they,
+                     " must be ", axes, axes == 1 ? " number" : " numbers, or one for all axes");
   for (int i = 0; i < axes; ++i) {
     const Dim& d = given.dims_[given.size_ == 1 ? 0 : i];
     if (d.tensor_) fail<TypeError>({what, name}, "must be numbers, not tensors");
     if (d.value_ == Dim::kNoneDim || d.value_ < 1)
-      fail<ValueError>({what, name}, "hold ", d.value_ == Dim::kNoneDim ? std::string("None") : text(d.value_),
-                       "; they must be at least 1");
-    if (d.value_ > INT32_MAX) fail<ValueError>({what, name}, "hold ", d.value_, "; they must be at most ", INT32_MAX);
+      fail<ValueError>({what, name}, hold, d.value_ == Dim::kNoneDim ? std::string("None") : text(d.value_), they,
+                       " must be at least 1");
+    if (d.value_ > INT32_MAX) fail<ValueError>({what, name}, hold, d.value_, they, " must be at most ", INT32_MAX);
     to[i] = d.value_;
   }
 }
@@ -140,8 +144,9 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   const std::int64_t channels = b.dim(channel_axis);
   if (features % taps != 0 || differ(features / taps, channels))
     fail<ValueError>({what}, "inputs ", static_cast<const TensorSpec&>(b), " and a kernel ",
-                     static_cast<const TensorSpec&>(k), ": patches have ", taps,
-                     " elements of each channel, the kernel takes ", features, " features");
+                     static_cast<const TensorSpec&>(k), ": patches have ", taps, " elements of each channel",
+                     channels < 0 ? "" : text(", ", taps * channels, " in all"), ", and the kernel takes ", features,
+                     " features");
   for (int i = 0; i < axes && b.rank >= 0; ++i) {
     const std::int64_t n = b.dims[space + i];
     if (n >= 0 && extent[i] > n)

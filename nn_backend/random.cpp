@@ -5,8 +5,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 
 #include "core/convert.h"
+#include "core/sparse.h"
 #include "core/text.h"
 #include "ops/dims.h"
 #include "ops/dispatch.h"
@@ -42,6 +45,7 @@ struct Sample {
   const char* what;
   DType dtype;
   Tensor dims, key;
+  const char *low = "minval", *high = "maxval";  // the names of the bounds
 
   Sample(const char* name, const Dims& shape, DType given)
       : what(name), dtype(given.given() ? given : default_float()), dims(dims_tensor(shape, name)) {}
@@ -56,6 +60,7 @@ struct Sample {
   Tensor parameter(const Operand& x, const char* name) const {
     Tensor t = as_tensor(x, dtype, {what, name});
     if (!t.defined()) fail_empty({what, name});
+    refuse_sparse({what, name}, t);
     if (t.dtype() != dtype)
       fail<TypeError>({what, name}, "is ", t.dtype(), " and the samples are ", dtype,
                       "; cast it (K::cast) or give dtype");
@@ -76,6 +81,14 @@ Tensor still_drawn(const Tensor& drawn, F f) {
 
 bool has_history(const Tensor& x) { return x.defined() && Access::body(x).node && !(Access::body(x).flags & kDraw); }
 
+/// Throws ValueError unless a parameter and the samples broadcast.
+void check_broadcast(const At& at, const Tensor& parameter, const Tensor& drawn) {
+  const TensorSpec &p = Access::body(parameter), &z = Access::body(drawn);
+  for (int i = 1; i <= p.rank && i <= z.rank; ++i)
+    if (const std::int64_t n = p.dims[p.rank - i], m = z.dims[z.rank - i]; differ(n, m) && n != 1 && m != 1)
+      fail<ValueError>(at, "of shape ", p, " does not broadcast with samples of shape ", z);
+}
+
 /// low + scale * drawn for parameters that are tensors.
 Tensor placed(const Tensor& drawn, const Tensor& shift, const Tensor& scale) {
   if (has_history(shift) || has_history(scale)) return shift + scale * drawn;
@@ -90,7 +103,12 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
   if (is_number(mean) && is_number(stddev))
     return draw(s.draw(seed), number(mean, {what, "mean"}), number(stddev, {what, "stddev"}));
   Tensor shift = s.parameter(mean, "mean"), scale = s.parameter(stddev, "stddev");
-  return attribute_errors(what, [&] { return placed(draw(s.draw(seed), 0, 1), shift, scale); });
+  return attribute_errors(what, [&] {
+    Tensor drawn = draw(s.draw(seed), 0, 1);
+    check_broadcast({what, "mean"}, shift, drawn);
+    check_broadcast({what, "stddev"}, scale, drawn);
+    return placed(drawn, shift, scale);
+  });
 }
 
 [[noreturn]] void fail_fraction(const Sample& s, const Operand& x, const char* name) {
@@ -109,25 +127,32 @@ std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) 
   return v;
 }
 std::int64_t checked_low(const Sample& s, const Operand& x) {
-  std::int64_t low = integer_bound(s, x, "minval");
-  scalar_tensor(low, s.dtype, {s.what, "minval"});  // throws if it does not fit
+  std::int64_t low = integer_bound(s, x, s.low);
+  scalar_tensor(low, s.dtype, {s.what, s.low});  // throws if it does not fit
   return low;
 }
 std::int64_t checked_high(const Sample& s, const Operand& x) {
-  if (Access::kind(x) == Scalar::kFloat) fail_fraction(s, x, "maxval");
-  std::int64_t high = integer_bound(s, x, "maxval");
-  if (high != INT64_MIN) scalar_tensor(high - 1, s.dtype, {s.what, "maxval"});
+  if (Access::kind(x) == Scalar::kFloat) fail_fraction(s, x, s.high);
+  std::int64_t high = integer_bound(s, x, s.high);
+  dispatch(s.dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    if constexpr (std::is_integral_v<T>) {
+      constexpr std::int64_t lowest = std::numeric_limits<T>::min(), highest = std::numeric_limits<T>::max();
+      if (high != INT64_MIN && (high - 1 < lowest || high - 1 > highest))
+        fail<ValueError>({s.what, s.high}, "is ", high, "; ", s.dtype, " holds ", lowest, " to ", highest,
+                         ", and samples are below ", s.high);
+    }
+  });
   return high;
 }
 void check_order(const Sample& s, std::int64_t low, std::int64_t high) {
-  if (low >= high) fail<ValueError>({s.what}, "minval ", low, " is not below maxval ", high);
+  if (low >= high) fail<ValueError>({s.what}, s.low, ' ', low, " is not below ", s.high, ' ', high);
 }
 Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval, const Scalar& seed) {
   if (is_tensor_operand(minval) || is_tensor_operand(maxval)) {
-    Tensor low =
-        is_tensor_operand(minval) ? s.parameter(minval, "minval") : scalar_tensor(checked_low(s, minval), int64);
+    Tensor low = is_tensor_operand(minval) ? s.parameter(minval, s.low) : scalar_tensor(checked_low(s, minval), int64);
     Tensor high =
-        is_tensor_operand(maxval) ? s.parameter(maxval, "maxval") : scalar_tensor(checked_high(s, maxval), int64);
+        is_tensor_operand(maxval) ? s.parameter(maxval, s.high) : scalar_tensor(checked_high(s, maxval), int64);
     return attribute_errors(s.what, [&] {
       low = cast(low, int64).to(cpu), high = cast(high, int64).to(cpu);
       if (!low.symbolic() && !high.symbolic() && low.ndim() == 0 && high.ndim() == 0)  // before a seed is taken
@@ -143,6 +168,27 @@ Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval,
 /// Copies bounds from the CPU to the device of the samples.
 Tensor on_device(const Tensor& bound, Device place) {
   return place != cpu && bound.device() == cpu ? bound.to(place) : bound;
+}
+
+/// A bound of floats.
+double finite_bound(const Sample& s, const Operand& x, const char* name) {
+  const double v = number(x, {s.what, name});
+  if (!std::isfinite(v)) fail<ValueError>({s.what, name}, "is ", v, "; it must be finite");
+  return v;
+}
+Tensor uniform(Sample& s, const Operand& minval, const Operand& maxval, const Scalar& seed) {
+  if (s.dtype.is_integer()) return uniform_integers(s, minval, maxval, seed);
+  s.check_float();
+  if (is_number(minval) && is_number(maxval)) {
+    double low = finite_bound(s, minval, s.low), high = finite_bound(s, maxval, s.high);
+    check_bounds(low, high, s.dtype);
+    return ops::random_uniform(s.draw(seed), low, high);
+  }
+  Tensor low = s.parameter(minval, s.low), high = s.parameter(maxval, s.high);
+  return attribute_errors(s.what, [&] {
+    const Draw draw = s.draw(seed);
+    return random_between(draw, on_device(low, draw.device), on_device(high, draw.device));
+  });
 }
 
 /// The shape of a variable as numbers.
@@ -165,7 +211,9 @@ Tensor variable_of(F sample, DType dtype, Name name) {
 void set_random_seed(Scalar seed) {
   KASSETTE_DISPATCH(set_random_seed, seed);
   if (Access::kind(seed) != Scalar::kInt && Access::kind(seed) != Scalar::kUint)
-    fail<TypeError>({"set_random_seed", "seed"}, "must be an integer");
+    fail<TypeError>({"set_random_seed", "seed"},
+                    Access::kind(seed) == Scalar::kFloat ? text("is ", Access::float_value(seed), "; it ") : "",
+                    "must be an integer");
   ops::set_random_seed(static_cast<std::uint64_t>(Access::int_value(seed)));
 }
 
@@ -184,18 +232,7 @@ Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& m
   KASSETTE_DISPATCH(random_uniform, shape, minval, maxval, dtype, seed);
   SeedScope scope;
   Sample s("random_uniform", shape, dtype);
-  if (s.dtype.is_integer()) return uniform_integers(s, minval, maxval, seed);
-  s.check_float();
-  if (is_number(minval) && is_number(maxval)) {
-    double low = number(minval, {s.what, "minval"}), high = number(maxval, {s.what, "maxval"});
-    check_bounds(low, high, s.dtype);
-    return ops::random_uniform(s.draw(seed), low, high);
-  }
-  Tensor low = s.parameter(minval, "minval"), high = s.parameter(maxval, "maxval");
-  return attribute_errors(s.what, [&] {
-    const Draw draw = s.draw(seed);
-    return random_between(draw, on_device(low, draw.device), on_device(high, draw.device));
-  });
+  return uniform(s, minval, maxval, seed);
 }
 
 Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar seed) {
@@ -205,6 +242,7 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
   if (is_number(p)) return attribute_errors(s.what, [&] { return bernoulli(s.draw(seed), number(p, {s.what, "p"})); });
   Tensor share = as_tensor(p, default_float(), {s.what, "p"});
   if (!share.defined()) fail_empty({s.what, "p"});
+  refuse_sparse({s.what, "p"}, share);
   DType result = s.dtype;
   s.dtype = share.dtype();
   s.check_float();
@@ -218,7 +256,8 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   KASSETTE_DISPATCH(dropout, x, level, noise_shape, seed);
   SeedScope scope;
   Arg t(x, DType(), {"dropout", "x"});
-  if (!(level >= 0 && level < 1)) fail<ValueError>({"dropout", "level"}, level, " is not in [0, 1)");
+  if (!(level >= 0 && level < 1))
+    fail<ValueError>({"dropout", "level"}, "is ", level, "; it must be at least 0 and below 1");
   if (!t.tensor().defined()) fail_empty({"dropout", "x"});
   if (!t.body().dtype.is_float())
     fail<ValueError>({"dropout", "x"}, "is ", t.body().dtype, "; it must be a float dtype");
@@ -241,7 +280,13 @@ Tensor random_uniform_variable(const Dims& shape, double low, double high, DType
                                                                              : Operand(v);
   };
   return attribute_errors(what, [&] {
-    return variable_of([&] { return random_uniform(fixed, bound(low), bound(high), dtype, seed); }, dtype, name);
+    return variable_of(
+        [&] {
+          Sample s(what, fixed, dtype);
+          s.low = "low", s.high = "high";
+          return uniform(s, bound(low), bound(high), seed);
+        },
+        dtype, name);
   });
 }
 Tensor random_normal_variable(const Dims& shape, double mean, double scale, DType dtype, Name name, Scalar seed) {

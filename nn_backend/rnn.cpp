@@ -51,7 +51,7 @@ void check_list(const char* what, const Tensors& list, const char* name) {
   }
 }
 void check_elements(const char* what, const Tensors& list, bool takes_list, const char* name) {
-  if (list.empty()) fail<ValueError>({what, name}, "is an empty list");
+  if (list.empty()) fail<ValueError>({what, name}, "is an empty list; at least one tensor is needed");
   if (list.size() > 1 && !takes_list)
     fail<TypeError>({what, name}, "are ", list.size(),
                     " tensors, and the function takes one; let it take `const Tensors&`");
@@ -74,6 +74,7 @@ Tensor mask_of(const Operand& given, const autograd::LoopForm& form) {
 Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, autograd::LoopForm& form) {
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
   Tensor lengths = as_tensor(given, int64, {form.what, "input_length"});
+  refuse_sparse({form.what, "input_length"}, lengths);
   const Body& b = Access::body(lengths);
   if (!b.dtype.is_integer()) fail<TypeError>({form.what, "input_length"}, "is ", b.dtype, "; it must be integers");
   if (b.rank == 0 && !b.symbolic()) {

@@ -108,6 +108,8 @@ Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Opera
   auto* to = mutable_data<std::int64_t>(indices);
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t k = start[r]; k < start[r + 1]; ++k) {
+      if (column[k] < 0 || column[k] >= matrix.dims[1])
+        fail<ValueError>({what, "columns"}, "hold ", column[k], " in row ", r, ", outside of ", matrix);
       to[2 * k] = r;
       to[2 * k + 1] = column[k];
     }

@@ -10,6 +10,7 @@
 #include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/print_tensor.h"
+#include "ops/refusals.h"
 #include "ops/sparse.h"
 
 namespace kassette {
@@ -24,6 +25,7 @@ Tensor change(const Tensor& x, const Operand& value, autograd::Effect::Mode mode
   DType dtype = Access::body(x).dtype;
   Arg v(value, dtype, at);
   if (!v.tensor().defined()) fail_empty(at);
+  refuse_sparse(at, v);
   return autograd::update(x, number_on(v, x.device()), mode);
 }
 
@@ -47,20 +49,41 @@ Tensor value_of(const Operand& x, const char* what) {
   return autograd::Plan::build(request)->run({})[0];
 }
 
-/// The value as the variable's dtype, checked.
-Value checked_value(const Tensor& x, const Operand& value, const char* what) {
+/// The body of a variable; throws if x is none.
+const Body& variable_body(const Tensor& x, const char* what) {
   if (!x.defined()) fail_empty({what, "x"});
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
     fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
+  return b;
+}
+
+/// The value as the variable's dtype, checked.
+Value checked_value(const Tensor& x, const Operand& value, const char* what) {
+  const Body& b = variable_body(x, what);
   Tensor t = as_tensor(value, b.dtype, {what, "value"}, Fractions::truncate);
   if (!t.defined()) fail_empty({what, "value"});
+  refuse_sparse({what, "value"}, t);
   const Body& from = Access::body(t);
   Value now = concrete_value(from, what);
   if (!from.same_shape(b)) fail_shapes({what}, cell_of(b), b, from);
   if (from.dtype != b.dtype) t = value_cast(t, b.dtype);
   if (t.device() != b.device) t = t.to(b.device);
   return read_value(Access::body(t));
+}
+
+/// checked_value() of pair i of batch_set_value, which its errors name.
+Value value_of_pair(const Tensor& variable, const Operand& value, std::size_t i) {
+  try {
+    return checked_value(variable, value, "batch_set_value");
+  } catch (const AsyncError&) {
+    throw;
+  } catch (Error& e) {
+    const std::string which = e.argument(), message = ErrorAccess::message(e);
+    if (which.empty()) ErrorAccess::set(e, "batch_set_value", text("pair ", i).c_str(), kIsRefused + message);
+    else ErrorAccess::set(e, "batch_set_value", text(which == "x" ? "variable " : "value ", i).c_str(), message);
+    throw;
+  }
 }
 
 /// Pairs of variable and value, in whichever form they were passed.
@@ -93,10 +116,10 @@ Tensor update_sub(const Tensor& x, const Operand& decrement) {
 Tensor moving_average_update(const Tensor& x, const Operand& value, const Operand& momentum) {
   KASSETTE_DISPATCH(moving_average_update, x, value, momentum);
   const char* what = "moving_average_update";
-  if (!x.defined()) fail_empty({what, "x"});
-  DType dtype = Access::body(x).dtype;
-  Tensor target = in_dtype(value, dtype, {what, "value"}), m = in_dtype(momentum, dtype, {what, "momentum"});
+  const Body& b = variable_body(x, what);
+  Tensor target = in_dtype(value, b.dtype, {what, "value"}), m = in_dtype(momentum, b.dtype, {what, "momentum"});
   if (m.ndim() > 0) fail<ValueError>({what, "momentum"}, "has shape ", m.shape(), "; it must be a number or a scalar");
+  if (const Body& v = Access::body(target); !v.compatible(b)) fail_shapes({what}, cell_of(b), b, v);
   // A value that turns out to be smaller must not be broadcast: this throws at replay too.
   return attribute_errors(what, [&] {
     return autograd::update(x, (x - assert_shape_of(ShapeCheck::moving_average, target, x)) * (1.0 - m),
@@ -120,7 +143,10 @@ Tensors batch_get_value(const Tensors& ops) {
   KASSETTE_DISPATCH(batch_get_value, ops);
   Tensors out;
   out.reserve(ops.size());
-  for (const Tensor& t : ops) out.push_back(value_of(t, "batch_get_value"));
+  for (const Tensor& t : ops) {
+    if (!t.defined()) fail_item<ValueError>("batch_get_value", "op", out.size(), "is ", kEmptyTensor);
+    out.push_back(value_of(t, "batch_get_value"));
+  }
   return out;
 }
 
@@ -132,7 +158,7 @@ void set_value(const Tensor& x, const Operand& value) {
 void batch_set_value(std::initializer_list<ValuePair> tuples) {
   KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(tuples), Pairs{tuples, {}, {}});
   std::vector<Value> values;
-  for (const ValuePair& p : tuples) values.push_back(checked_value(p.variable, p.value, "batch_set_value"));
+  for (const ValuePair& p : tuples) values.push_back(value_of_pair(p.variable, p.value, values.size()));
   std::size_t i = 0;
   for (const ValuePair& p : tuples) Access::body(p.variable).node->cell->store(std::move(values[i++]));
 }
@@ -142,8 +168,7 @@ void batch_set_value(const Tensors& variables, const Tensors& list) {
                      " values; there must be one for each");
   KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(variables, list), Pairs{{}, variables, list});
   std::vector<Value> values;
-  for (std::int64_t i = 0; i < list.size(); ++i)
-    values.push_back(checked_value(variables[i], list[i], "batch_set_value"));
+  for (std::int64_t i = 0; i < list.size(); ++i) values.push_back(value_of_pair(variables[i], list[i], values.size()));
   for (std::int64_t i = 0; i < list.size(); ++i) Access::body(variables[i]).node->cell->store(std::move(values[i]));
 }
 

@@ -257,7 +257,7 @@ namespace {
 
 /// FOLDER/NAME, without an extension.
 std::string golden_path(Name name, const GoldenOptions& o) {
-  if (name.size() == 0) fail<ValueError>({"compare_golden", "name"}, "is empty");
+  if (name.size() == 0) fail<ValueError>({"compare_golden", "name"}, "is empty; it must have at least one character");
   const Name folder =
       o.folder.given() ? o.folder : Name(static_cast<const char*>(secure_getenv("KASSETTE_GOLDEN_DIR")));
   return text(folder.given() ? string_of(folder) : "golden", '/', string_of(name));

@@ -7,6 +7,7 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/error_attribution.h"
+#include "ops/refusals.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -93,9 +94,6 @@ class VariableReadGuard {
   int n_counted_ = 0;
 };
 
-[[noreturn]] __attribute__((noinline, cold)) void fail_undefined(const OpDef& op, int i) {
-  fail_empty({op.name, text("argument ", i).c_str()});
-}
 [[noreturn]] __attribute__((noinline, cold)) void fail_no_value(const OpDef& op, const Body& b) {
   if (b.flags & kLeaf) fail_unset({op.name}, *b.node->cell);
   fail<RuntimeError>({op.name}, "the value of an operand ", static_cast<const TensorSpec&>(b), " was not kept");
@@ -106,14 +104,12 @@ class VariableReadGuard {
 __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const Attrs& attrs, const In* inputs,
                                                          int n_in, Tensor* out, int n_out) {
   Device device;
-  const Body* first = nullptr;
   for (int i = 0; i < n_in; ++i) {
     if (has_bit(op.host, i)) continue;
     const Body* b = inputs[i].body();
     if (!b) fail_undefined(op, i);
-    if (!first) first = b;
     if (b->device == cpu) continue;
-    if (device.given() && device != b->device) fail_devices(op.name, device, b->device);
+    if (device.given() && device != b->device) fail_devices(op, inputs);
     device = b->device;
   }
   auto moved = std::make_unique<In[]>(n_in);
@@ -123,7 +119,7 @@ __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const 
     const Body* b = inputs[i].body();
     moved[i] = inputs[i];
     if (has_bit(op.host, i) || b->device == device) continue;
-    if (b->rank != 0) fail_devices(op.name, first->device, first->device == cpu ? device : b->device);
+    if (b->rank != 0) fail_devices(op, inputs);
     held.push_back(scalar_on(*b, device));
     moved[i] = In(held[held.size() - 1]);
   }
@@ -197,10 +193,6 @@ __attribute__((noinline)) Tensor make_output(Context& c) { return Access::adopt(
 
 }  // namespace
 
-void fail_devices(const char* what, Device a, Device b) {
-  fail<DeviceError>({what}, "one operand is on ", a, ", another on ", b, "; move one with .to(\"", a, "\")");
-}
-
 Value read_value(const Body& b) {
   if (!b.storage && (b.flags & kLeaf) && !(b.flags & kSymbolic)) return b.node->cell->load();
   return {b.storage, b.offset};
@@ -249,7 +241,7 @@ bool collect(const OpDef& op, const In* inputs, int n_in, Source* from, Variable
       summary.depth = std::max(summary.depth, b->depth);
     }
     summary.flags |= b->flags;
-    if (b->flags & kSparse) fail_sparse({op.name, text("argument ", i).c_str()}, *b);
+    if (b->flags & kSparse) fail_sparse(op, i, *b);
     if (b->flags & kForeign) fail_foreign(op.name, *b);
     if (!has_bit(op.host, i) && !op.anywhere) {
       if (summary.device.given() && b->device != summary.device) return false;

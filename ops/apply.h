@@ -20,8 +20,6 @@ struct Decision {
 };
 Decision decide(const OpDef& op, const Attrs& attrs, const InputSummary& summary, const Context& c);
 
-/// Throws DeviceError: operands of `what` are on two devices.
-[[noreturn]] void fail_devices(const char* what, Device a, Device b);
 /// The device on which a call with these inputs runs.
 Device device_of(const OpDef& op, const Attrs& attrs, const InputView* in, int n_in);
 /// Runs the rule: sets shapes, dtypes and devices of the outputs.

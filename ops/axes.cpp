@@ -1,25 +1,30 @@
 // ops/axes.cpp - axes of reductions: encoding, checks, coalescing.
 #include "ops/axes.h"
 
+#include <cstring>
+
 #include "core/rank.h"
 
 namespace kassette::ops {
 namespace {
 
-[[noreturn]] __attribute__((noinline, cold)) void fail_twice(const char* what, int axis, const TensorSpec& x) {
-  fail<ValueError>({what, "axis"}, axis, " is given twice for ", x);
+[[noreturn]] __attribute__((noinline, cold)) void fail_twice(const At& at, int axis, const TensorSpec& x) {
+  const bool listed = std::strcmp(at.argument, "axis") != 0;
+  fail<ValueError>(at, listed ? "hold " : "", axis, listed ? " twice" : " is given twice", " for ", x);
 }
 
 }  // namespace
 
-std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
+std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims, const char* name) {
   std::int64_t code = keepdims ? kKeepDims : 0;
   if (axes.size_ < 0) return code | kAllAxes;
+  check_length({what, name}, axes);
   for (int i = 0; i < axes.size_; ++i) {
     int axis = axes.axes_[i];
-    if (from_front(axis, kMaxRank) < 0) fail_axis(what, axis, x.defined() ? Access::body(x) : TensorSpec());
+    if (from_front(axis, kMaxRank) < 0)
+      fail_axis(what, axis, x.defined() ? Access::body(x) : TensorSpec(), /*added=*/0, name);
     std::int64_t bit = std::int64_t(1) << (axis >= 0 ? axis : 7 - axis);
-    if (code & bit) fail_twice(what, axis, x.defined() ? Access::body(x) : TensorSpec());
+    if (code & bit) fail_twice({what, name}, axis, x.defined() ? Access::body(x) : TensorSpec());
     code |= bit;
   }
   return code;
@@ -35,21 +40,21 @@ std::int64_t checked_axes(const char* what, const Tensor& x, const Axes& axes, b
   return code;
 }
 
-unsigned axes_mask(const char* what, std::int64_t code, const TensorSpec& x) {
+unsigned axes_mask(const char* what, std::int64_t code, const TensorSpec& x, const char* name) {
   unsigned whole = (1u << x.rank) - 1;
   if (code & kAllAxes) return whole;
   unsigned mask = static_cast<unsigned>(code & 0xff);
-  if (mask & ~whole) fail_axis(what, 31 - __builtin_clz(mask & ~whole), x);
+  if (mask & ~whole) fail_axis(what, 31 - __builtin_clz(mask & ~whole), x, /*added=*/0, name);
   for (unsigned negative = static_cast<unsigned>(code >> 8 & 0xff); negative; negative &= negative - 1) {
     int axis = -1 - __builtin_ctz(negative);
-    unsigned bit = 1u << place_axis(what, axis, x);
-    if (mask & bit) fail_twice(what, axis, x);
+    unsigned bit = 1u << place_axis(what, axis, x, /*added=*/0, name);
+    if (mask & bit) fail_twice({what, name}, axis, x);
     mask |= bit;
   }
   return mask;
 }
 
-void reduced_spec(const char* what, std::int64_t code, const TensorSpec& x, TensorSpec* out) {
+void reduced_spec(const char* what, std::int64_t code, const TensorSpec& x, TensorSpec* out, const char* name) {
   out->dtype = x.dtype;
   bool keep = code & kKeepDims;
   if (code & kAllAxes && !keep) {
@@ -58,7 +63,7 @@ void reduced_spec(const char* what, std::int64_t code, const TensorSpec& x, Tens
   }
   out->rank = x.rank;
   if (x.rank < 0) return;
-  unsigned mask = axes_mask(what, code, x);
+  unsigned mask = axes_mask(what, code, x, name);
   int k = 0;
   for (int i = 0; i < x.rank; ++i) {
     bool marked = mask >> i & 1;

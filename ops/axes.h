@@ -5,9 +5,10 @@
 namespace kassette::ops {
 
 /// Axes and keepdims encoded as one number, also if the rank is unknown: bit i for axis i, bit 8 + i for axis -1 - i,
-/// and the flags below. Throws in the name of `what` if an axis fits no rank or is given twice.
+/// and the flags below. Throws in the name of `what` if an axis fits no rank or is given twice; `name` is
+/// the argument.
 inline constexpr std::int64_t kKeepDims = 1 << 16, kAllAxes = 1 << 17;
-std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims);
+std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims, const char* name = "axis");
 /// Encodes one axis, with keepdims, as scans and softmax take it.
 std::int64_t encode_axis(const char* what, const Tensor& x, int axis);
 
@@ -37,9 +38,9 @@ std::int64_t checked_axes(const char* what, const Tensor& x, const Axes& axes, b
 
 /// For rules: decodes `code` for x, whose rank must be known; bit i stands for axis i. Throws ValueError if an axis is
 /// out of range or given twice.
-unsigned axes_mask(const char* what, std::int64_t code, const TensorSpec& x);
+unsigned axes_mask(const char* what, std::int64_t code, const TensorSpec& x, const char* name = "axis");
 /// For rules: sets `out` to the shape of x without the axes, or with size 1 there if keepdims is set, and to x's dtype.
-void reduced_spec(const char* what, std::int64_t code, const TensorSpec& x, TensorSpec* out);
+void reduced_spec(const char* what, std::int64_t code, const TensorSpec& x, TensorSpec* out, const char* name = "axis");
 
 /// The axes of a concrete shape, coalesced into alternating runs of marked and unmarked axes: adjacent axes of one kind
 /// are merged, and axes of size 1 dropped.

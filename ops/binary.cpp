@@ -124,7 +124,7 @@ Tensor operator/(const Operand& a, const Operand& b) {
   KASSETTE_ROUTE(Divide::name, a / b, a, b);
   DType dtype = dtype_for_numbers(a, b);
   if (!dtype.is_integer()) return binary<Divide>(a, b);
-  Arg x(a, dtype, Divide::name), y(b, dtype, Divide::name);
+  Arg x(a, dtype, {Divide::name, "x"}), y(b, dtype, {Divide::name, "y"});
   if (y.tensor().defined() && y.tensor().dtype() != x.tensor().dtype()) return binary<Divide>(x.tensor(), y.tensor());
   DType real = dtype.size() < 4 ? float32 : float64;
   return binary<Divide>(cast(x, real), cast(y, real));

@@ -376,7 +376,7 @@ void recv_kernel(const OpCall& call) {
       Ref<Storage> unread = host_block(sent.bytes());
       comm.recv_data(unread->data, sent.bytes(), rank_of(call.attrs));  // the next recv takes the next message
       fail<ValueError>({"recv"}, "rank ", rank_of(call.attrs), " sends ", sent.dtype, " ", shape_text(sent),
-                       ", expected ", out.dtype, " ", shape_text(out));
+                       "; it must be ", out.dtype, " ", shape_text(out));
     }
     comm.recv_data(to.data(), out.bytes(), rank_of(call.attrs));
   });

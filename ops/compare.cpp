@@ -112,6 +112,6 @@ Tensor operator~(const Tensor& a) {
   KASSETTE_ROUTE(logical_not_op.name, ~a, a);
   return logical_not(a);
 }
-Tensor operator~(const Operand& a) { return ~Arg(a, bool_, logical_not_op.name).tensor(); }
+Tensor operator~(const Operand& a) { return ~Arg(a, bool_, {logical_not_op.name, "x"}).tensor(); }
 
 }  // namespace kassette

@@ -39,6 +39,9 @@ void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channel
   for (int i = 0; how.pointwise && i < how.axes; ++i)
     if (differ(w.dims[i], 1)) fail<ValueError>(kernel, "has shape ", w, "; its spatial sizes must be 1");
   if (channels == 0) fail<ValueError>({"convolution", "x"}, "has shape ", x, "; it has no channels");
+  if (differ(w.dims[of_kernel], channels) && how.pointwise)
+    fail<ValueError>({"convolution"}, "pointwise_kernel ", w, " takes ", w.dims[of_kernel],
+                     " channels, and depthwise_kernel gives ", channels);
   if (differ(w.dims[of_kernel], channels))
     fail<ValueError>({"convolution"}, "x ", x, " has ", channels, " channels, and the kernel ", w, " takes ",
                      w.dims[of_kernel]);
@@ -125,7 +128,7 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
     std::int64_t n = entry(axis), have = dy.dim(axis);
     out->dims[axis] = n;
     if (dims.rank >= 0 && !dims.is_unknown(axis) && n < 0)
-      refuse("the sizes of space have to be given (None is shown as -1)");
+      refuse("the sizes of space must be given (None is shown as -1)");
     WindowAxis window = how.window[i];
     if (!known(n) || !known(have)) continue;
     if (w.rank >= 0 && known(w.dims[i])) window = window_axis_of(how, i, w);

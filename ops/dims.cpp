@@ -172,6 +172,7 @@ Tensor dims_tensor(const Dims& dims, const char* what, const char* name) {
     return on_host(t);
   }
   if (dims.size_ < 0) fail<ValueError>(at, "is None; its rank must be known here");
+  check_length(at, dims);
   for (int i = 0; i < dims.size_; ++i)
     if (dims.dims_[i].tensor_) return attribute_errors(what, [&] { return packed(dims, at); });
   Tensor t = empty_tensor(TensorSpec(int64, {dims.size_}));

@@ -176,7 +176,8 @@ void elementwise_kernel(const OpCall& call) {
 Tensor apply_binary(const OpDef& op, const Operand& x, const Operand& y) {
   if (is_tensor_operand(x) && is_tensor_operand(y)) return apply1(op, {tensor_of(x), tensor_of(y)});
   DType dtype = dtype_for_numbers(x, y);
-  Arg a(x, dtype, op.name), b(y, dtype, op.name);
+  constexpr int kSecond = 2;  // where the second name begins: that of the first is "x" in all binary ops
+  Arg a(x, dtype, {op.name, "x"}), b(y, dtype, {op.name, op.inputs + kSecond});
   return apply1(op, {a, b});
 }
 

@@ -38,6 +38,7 @@ void elementwise_kernel(const OpCall& call);
 
 struct Add;
 struct Relu;
+struct Pow;
 template <class Op>
 constexpr Pattern pattern_of = std::is_same_v<Op, Add>    ? Pattern::add
                                : std::is_same_v<Op, Relu> ? Pattern::relu
@@ -61,7 +62,8 @@ constexpr OpDef elementwise_op(Rule rule, const ElementwiseLoops* loops) {
           .saves_out = reads_out(Op::reads),
           .traits = kElementwise,
           .loops = loops,
-          .pattern = pattern_of<Op>};
+          .pattern = pattern_of<Op>,
+          .inputs = std::is_same_v<Op, Pow> ? "x a" : "x y"};
 }
 
 /// Applies a binary op to operands. A number or list gets the dtype of the other operand if that is a tensor, else

@@ -28,12 +28,12 @@ bool is_of_allocator(const Error& e) { return !names_one(e) && dynamic_cast<cons
 
 }  // namespace
 
-void rethrow_attributed(const char* what, const std::string& part) {
+void rethrow_attributed(const char* what, const std::string& item) {
   rethrow_edited([&](Error& e) {
     if (!names_one(e) && !is_of_allocator(e)) return;
     const std::string argument = e.argument(), message = ErrorAccess::message(e);
-    if (part.empty()) ErrorAccess::set(e, what, argument.c_str(), message);
-    else ErrorAccess::set(e, what, "", text(part, argument, argument.empty() ? "" : " ", message));
+    if (item.empty()) ErrorAccess::set(e, what, argument.c_str(), message);
+    else ErrorAccess::set(e, what, item.c_str(), text(kIsRefused, argument, argument.empty() ? "" : " ", message));
   });
 }
 

@@ -17,9 +17,8 @@
 namespace kassette::ops {
 
 /// Inside a catch: rethrows the error with `what` as its function, provided that it names a function already or is a
-/// MemoryError of the allocator, which names none. `part` ("update 1: ") is put before the message; the error then
-/// names no argument.
-[[noreturn]] void rethrow_attributed(const char* what, const std::string& part = std::string());
+/// MemoryError of the allocator, which names none. If `item` ("update 1") is given, it becomes the argument.
+[[noreturn]] void rethrow_attributed(const char* what, const std::string& item = std::string());
 /// Inside a catch: rethrows the error of an instruction of a program, with its function by that code; rethrow_for(op)
 /// if that is 0.
 [[noreturn]] void rethrow_of_instruction(std::int32_t function, const char* op);

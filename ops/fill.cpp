@@ -67,7 +67,8 @@ void arange_rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < 3; ++i)
     if (call.spec(i).rank > 0)
       fail<ValueError>({"arange", kRangeNames[i]}, "has shape ", call.spec(i), "; it must be a scalar");
-  if (call.in[2].data && number<double>(call.in[2]) == 0) fail<ValueError>({"arange", "step"}, "is 0");
+  if (call.in[2].data && number<double>(call.in[2]) == 0)
+    fail<ValueError>({"arange", "step"}, "is 0; it must be another number");
   for (int i = 0; i < 3; ++i)
     if (!call.in[i].data) return;
   if (in_floats(call)) {
@@ -123,8 +124,12 @@ void eye_kernel(const OpCall& call) {
 }  // namespace
 
 /// Inputs: start, stop, step.
-constinit const OpDef arange_op{
-    .name = "arange", .rule = arange_rule, .cpu = arange_kernel, .host = 7, .placement = placement_in<FillAttrs>};
+constinit const OpDef arange_op{.name = "arange",
+                                .rule = arange_rule,
+                                .cpu = arange_kernel,
+                                .host = 7,
+                                .placement = placement_in<FillAttrs>,
+                                .inputs = "start stop step"};
 /// Input: the shape.
 constinit const OpDef eye_op{
     .name = "eye", .rule = eye_rule, .cpu = eye_kernel, .host = 1, .placement = placement_in<FillAttrs>};

@@ -198,8 +198,12 @@ void one_hot_kernel(const OpCall& call) {
 
 }  // namespace
 
-constinit const OpDef gather_op{
-    .name = "gather", .rule = gather_rule, .cpu = gather_kernel, .vjp = gather_gradient, .saves_in = 2};
+constinit const OpDef gather_op{.name = "gather",
+                                .rule = gather_rule,
+                                .cpu = gather_kernel,
+                                .vjp = gather_gradient,
+                                .saves_in = 2,
+                                .inputs = "reference indices"};
 /// The adjoint of gather: zeros with the shape of input 2, to which the parts of input 0 are added at the indices,
 /// input 1.
 constinit const OpDef gather_grad_like_op{.name = "gather_grad_like",
@@ -208,7 +212,7 @@ constinit const OpDef gather_grad_like_op{.name = "gather_grad_like",
                                           .vjp = gather_grad_gradient,
                                           .saves_in = 2,
                                           .shape_only = 4};
-constinit const OpDef one_hot_op{.name = "one_hot", .rule = one_hot_rule, .cpu = one_hot_kernel};
+constinit const OpDef one_hot_op{.name = "one_hot", .rule = one_hot_rule, .cpu = one_hot_kernel, .inputs = "indices"};
 
 Tensor gather(const Tensor& x, const Tensor& indices, int axis, Wrap wrap) {
   return apply1(gather_op, GatherAttrs{axis, wrap}, {x, indices});

@@ -55,7 +55,8 @@ class Parser {
       return list_.push(p);
     }
     p.has_stop = number(p.stop);
-    if (accept(":") && number(p.step) && p.step == 0) fail<ValueError>({"index"}, "'", text_, "': a step of 0");
+    if (accept(":") && number(p.step) && p.step == 0)
+      fail<ValueError>({"index"}, "'", text_, "': the step is 0; it must be another number");
     list_.push(p);
   }
   bool number(std::int64_t& value) {
@@ -179,7 +180,7 @@ using namespace ops;
 
 Index slice(Scalar start, Scalar stop, Scalar step) {
   std::int64_t by = step.is_none() ? 1 : bound(step);
-  if (by == 0) fail<ValueError>({"slice"}, "a step of 0");
+  if (by == 0) fail<ValueError>({"slice", "step"}, "is 0; it must be another number");
   return Index(Index::kSlice, static_cast<std::uint8_t>((start.is_none() ? 0 : 1) | (stop.is_none() ? 0 : 2)),
                start.is_none() ? 0 : bound(start), stop.is_none() ? 0 : bound(stop), by);
 }

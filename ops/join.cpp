@@ -19,15 +19,15 @@ void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
   for (int k = first; k < call.n_in; ++k) {
     const TensorSpec& s = call.spec(k);
     if (s.dtype != out->dtype)
-      fail<TypeError>({call.op.name}, out->dtype, " and ", s.dtype,
+      fail<TypeError>({call.op.name}, "tensor ", first, " is ", out->dtype, ", tensor ", k, " is ", s.dtype,
                       "; cast one of them (K::cast), tensors are not promoted");
     if (out->rank < 0) {
       out->set(s);
       continue;
     }
     if (!out->merge(s, from_front(axis, s.rank)))
-      fail<ValueError>({call.op.name}, "shapes ", call.spec(first), " and ", s,
-                       axis == INT64_MIN ? " differ" : text(" differ elsewhere than along axis ", axis));
+      fail<ValueError>({call.op.name}, "tensor ", first, " has shape ", call.spec(first), ", tensor ", k, " has ", s,
+                       "; they must be equal", axis == INT64_MIN ? "" : text(" elsewhere than along axis ", axis));
   }
 }
 
@@ -200,7 +200,8 @@ constinit const OpDef concatenate_op{.name = "concatenate",
                                      .rule = concatenate_rule,
                                      .cpu = concatenate_kernel,
                                      .vjp = concatenate_gradient,
-                                     .cuda = concatenate_kernel};
+                                     .cuda = concatenate_kernel,
+                                     .inputs = "tensor #"};
 /// The adjoint of concatenate: splits input 0 into parts with the shapes of the inputs after it.
 constinit const OpDef split_like_op{.name = "split_like",
                                     .rule = split_rule,
@@ -211,8 +212,12 @@ constinit const OpDef split_like_op{.name = "split_like",
                                     .n_out = 0,
                                     .outputs = outputs_in<SplitAttrs>,
                                     .cuda = split_kernel};
-constinit const OpDef stack_op{
-    .name = "stack", .rule = stack_rule, .cpu = stack_kernel, .vjp = stack_gradient, .cuda = stack_kernel};
+constinit const OpDef stack_op{.name = "stack",
+                               .rule = stack_rule,
+                               .cpu = stack_kernel,
+                               .vjp = stack_gradient,
+                               .cuda = stack_kernel,
+                               .inputs = "tensor #"};
 constinit const OpDef unstack_op{.name = "unstack",
                                  .rule = unstack_rule,
                                  .cpu = unstack_kernel,

@@ -269,9 +269,10 @@ ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_a
   if (rx < 2 || ry < 2)
     fail<ValueError>({"batch_dot"}, x, " x ", y, ": both need at least two axes, the batch and another");
   auto summed = [](int axis, const TensorSpec& s, const char* which) {
-    int at = place_axis("batch_dot", axis, s);
+    int at = place_axis("batch_dot", axis, s, 0, "axes");
     if (at == 0)
-      fail<ValueError>({"batch_dot", "axis"}, axis, " of ", which, " is the batch axis, which cannot be summed over");
+      fail<ValueError>({"batch_dot", "axes"}, "hold ", axis, ", the batch axis of ", which,
+                       ", which cannot be summed over");
     return at;
   };
   x_axis = summed(x_axis, x, "x");

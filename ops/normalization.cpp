@@ -33,7 +33,7 @@ void normalize_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
   check_float(call, x);
   out[0].set(x);
-  reduced_spec(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x, &out[1]);
+  reduced_spec(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x, &out[1], "reduction_axes");
   int next = 1;
   if (call.attrs.as<NormalizeAttrs>().gamma) check_parameter(call, next++, "gamma", x.dtype, out[1]);
   if (call.attrs.as<NormalizeAttrs>().beta) check_parameter(call, next++, "beta", x.dtype, out[1]);

@@ -168,6 +168,8 @@ struct OpDef {
   /// with_bias on a CUDA device, without relu. Products that another library computes may differ in the last bits from
   /// those of `cuda`.
   mutable bool (*cuda_with_bias)(const OpCall& call, const Body& row) = nullptr;
+  /// The names of the inputs in errors, as the K function calls its arguments; "tensor #" if they are a list.
+  const char* inputs = "x y";
 };
 inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
 inline int outputs_of(const OpDef& op, const Attrs& attrs) { return op.n_out ? op.n_out : op.outputs(attrs); }

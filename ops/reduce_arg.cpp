@@ -143,7 +143,8 @@ void logical_kernel(const OpCall& call) {
 // ---- in_top_k -------------------------------------------------------------------------------------------------------
 void top_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &p = call.spec(0), &t = call.spec(1);
-  if (!p.dtype.is_float()) fail<TypeError>({"in_top_k", "predictions"}, "are ", p.dtype, ", not floats");
+  if (!p.dtype.is_float())
+    fail<TypeError>({"in_top_k", "predictions"}, "are ", p.dtype, ", not a float dtype; cast them first (K::cast)");
   if (!t.dtype.is_integer()) fail<TypeError>({"in_top_k", "targets"}, "are ", t.dtype, ", not integers");
   check_rank({"in_top_k", "predictions"}, p, 2, ": (samples, classes)");
   check_rank({"in_top_k", "targets"}, t, 1, ": (samples,)");
@@ -184,7 +185,8 @@ constinit const OpDef argmax_op{.name = "argmax", .rule = arg_rule, .cpu = arg_k
 constinit const OpDef argmin_op{.name = "argmin", .rule = arg_rule, .cpu = arg_kernel<Fold::min>};
 constinit const OpDef any_op{.name = "any", .rule = logical_rule, .cpu = logical_kernel<Fold::max>};
 constinit const OpDef all_op{.name = "all", .rule = logical_rule, .cpu = logical_kernel<Fold::min>};
-constinit const OpDef in_top_k_op{.name = "in_top_k", .rule = top_rule, .cpu = top_kernel};
+constinit const OpDef in_top_k_op{
+    .name = "in_top_k", .rule = top_rule, .cpu = top_kernel, .inputs = "predictions targets"};
 
 Tensor argmax(const Tensor& x, const Axes& axis) { return reduce(argmax_op, x, axis, /*keepdims=*/false); }
 Tensor argmin(const Tensor& x, const Axes& axis) { return reduce(argmin_op, x, axis, /*keepdims=*/false); }

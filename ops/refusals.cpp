@@ -1,9 +1,11 @@
-// ops/refusals.cpp - errors about the values of inputs.
+// ops/refusals.cpp - errors about the inputs of ops, and about their values.
 #include "ops/refusals.h"
 
 #include <string>
 
+#include "core/sparse.h"
 #include "core/text.h"
+#include "ops/op.h"
 
 namespace kassette::ops {
 namespace {
@@ -56,7 +58,33 @@ std::string filled(const char* message, const std::int64_t* numbers) {
   return said;
 }
 
+/// What errors call input i of an op (OpDef::inputs).
+std::string input_name(const OpDef& op, int i) {
+  std::string names = op.inputs, name;
+  if (const std::size_t at = names.find('#'); at != std::string::npos) return names.replace(at, 1, std::to_string(i));
+  std::istringstream words(names);
+  for (int k = 0; k <= i; ++k)
+    if (!(words >> name)) return text("argument ", i);
+  return name;
+}
+
 }  // namespace
+
+void fail_undefined(const OpDef& op, int i) { fail_empty({op.name, input_name(op, i).c_str()}); }
+void fail_sparse(const OpDef& op, int i, const Body& x) {
+  kassette::fail_sparse({op.name, input_name(op, i).c_str()}, x);
+}
+void fail_devices(const OpDef& op, const In* in) {
+  const auto on = [&](int i) { return in[i].body()->device; };
+  const auto goes_anywhere = [&](int i) { return has_bit(op.host, i) || (on(i) == cpu && in[i].body()->rank == 0); };
+  int i = 0;
+  while (goes_anywhere(i)) ++i;
+  int k = i + 1;
+  while (goes_anywhere(k) || on(k) == on(i)) ++k;
+  const bool alone = !context().function;  // else the names are not those of the function that the user called
+  fail<DeviceError>({op.name}, alone ? input_name(op, i) : "one operand", " is on ", on(i), ", ",
+                    alone ? input_name(op, k) : "another", " on ", on(k), "; move one with .to(\"", on(i), "\")");
+}
 
 void refuse(Refusal refusal, const std::int64_t* numbers, Thrown thrown) {
   const Words words = words_of(refusal);

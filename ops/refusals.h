@@ -1,10 +1,22 @@
-// ops/refusals.h - errors about the values of inputs, with the same messages on every device.
+// ops/refusals.h - errors about the inputs of ops, and about their values with the same messages on every device.
 #pragma once
 #include <cstdint>
 
 #include <kassette/error.h>
 
+namespace kassette {
+struct Body;
+}
 namespace kassette::ops {
+
+struct OpDef;
+class In;
+/// Throws the error for input i of an op, which is an empty Tensor.
+[[noreturn]] void fail_undefined(const OpDef& op, int i);
+/// Throws the error for input i of an op, which is sparse.
+[[noreturn]] void fail_sparse(const OpDef& op, int i, const Body& x);
+/// Throws DeviceError: two inputs are on different devices, and neither is a number on the CPU.
+[[noreturn]] void fail_devices(const OpDef& op, const In* in);
 
 /// An error about a value; the comments list the numbers in its message. A CUDA kernel cannot throw: it stores the code
 /// and the numbers, and the next wait for the device throws (devices/cuda/faults.h).

@@ -111,7 +111,7 @@ void flatten_rule(const OpCall& call, TensorSpec* out) {
 /// Sets *out to the shape and dtype of the result if all sizes are numbers that fit x. Otherwise returns false, so that
 /// the call takes the general path: the rule there throws if something is wrong.
 bool shape_in_numbers(const Body& x, const Dims& shape, TensorSpec* out) {
-  if (shape.size_ < 0) return false;
+  if (shape.size_ < 0 || shape.size_ > kMaxRank) return false;
   std::int64_t known = 1, n = x.numel();
   int infer = -1;
   for (int i = 0; i < shape.size_; ++i) {

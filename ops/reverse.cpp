@@ -19,8 +19,8 @@ void reverse_rule(const OpCall& call, TensorSpec* out) {
   std::uint32_t seen = 0;
   const AxisList& axes = call.attrs.as<ReverseAttrs>().axes;
   for (int k = 0; k < axes.size; ++k) {
-    int axis = place_axis("reverse", axes.at[k], x);
-    if (seen >> axis & 1) fail<ValueError>({"reverse", "axis"}, axis, " of a tensor of shape ", x, " is listed twice");
+    int axis = place_axis("reverse", axes.at[k], x, /*added=*/0, "axes");
+    if (seen >> axis & 1) fail<ValueError>({"reverse", "axes"}, "hold ", axis, " twice for ", x);
     seen |= 1u << axis;
   }
 }
@@ -49,10 +49,11 @@ constinit const OpDef reverse_op{
 
 Tensor reverse(const Tensor& x, const Axes& axes) {
   if (axes.size_ < 0) fail<ValueError>({"reverse", "axes"}, "are None; list them");
+  check_length({"reverse", "axes"}, axes);
   ReverseAttrs attrs{};
   for (int k = 0; k < axes.size_; ++k) {
     if (from_front(axes.axes_[k], kMaxRank) < 0)
-      fail_axis("reverse", axes.axes_[k], x.defined() ? Access::body(x) : TensorSpec());
+      fail_axis("reverse", axes.axes_[k], x.defined() ? Access::body(x) : TensorSpec(), /*added=*/0, "axes");
     attrs.axes.push(axes.axes_[k]);
   }
   return apply1(reverse_op, attrs, {x});

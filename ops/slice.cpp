@@ -1,4 +1,6 @@
 // ops/slice.cpp - K::slice(x, start, size), and its adjoint.
+#include <cstring>
+
 #include "core/text.h"
 #include "ops/operand.h"
 #include "ops/region.h"
@@ -7,8 +9,13 @@
 namespace kassette::ops {
 namespace {
 
-[[noreturn]] void fail_bounds(const TensorSpec& x, const DimValues& start, const DimValues& size, const char* why) {
-  fail<ValueError>({"slice"}, "start ", start, " and size ", size, " of a tensor of shape ", x, ": ", why);
+/// `argument`: "start" or "size", whichever is at fault, or "" if they do not fit together.
+[[noreturn]] void fail_bounds(const char* argument, const TensorSpec& x, const DimValues& start, const DimValues& size,
+                              const char* why) {
+  const bool of_size = std::strcmp(argument, "size") == 0;
+  fail<ValueError>({"slice", argument}, *argument ? "" : "start ", of_size ? size : start,
+                   of_size ? " with start " : " and size ", of_size ? start : size, " of a tensor of shape ", x, ": ",
+                   why);
 }
 
 void slice_region(const TensorSpec& x, const DimValues& start, const DimValues& size, Region& r) {
@@ -16,10 +23,11 @@ void slice_region(const TensorSpec& x, const DimValues& start, const DimValues& 
     std::int64_t n = x.dim(i);
     bool starts = start.rank >= 0 && !start.is_unknown(i), sizes = size.rank >= 0 && !size.is_unknown(i);
     std::int64_t s = starts ? start.at[i] : 0, z = sizes ? size.at[i] : kUnknown;
-    if (starts && s < 0) fail_bounds(x, start, size, "a start must not be negative");
-    if (sizes && z < -1) fail_bounds(x, start, size, "a size must not be negative, except -1 for the rest");
+    if (starts && s < 0) fail_bounds("start", x, start, size, "a start must not be negative");
+    if (sizes && z < -1) fail_bounds("size", x, start, size, "a size must not be negative, except -1 for the rest");
     if (sizes && z == -1 && starts && n >= 0) z = n - s;
-    if (starts && n >= 0 && (s > n || (z >= 0 && z > n - s))) fail_bounds(x, start, size, "beyond the end");
+    if (starts && n >= 0 && (s > n || (z >= 0 && z > n - s)))
+      fail_bounds(s > n ? "start" : "", x, start, size, "beyond the end");
     r.start[i] = s;
     r.step[i] = 1;
     r.count[i] = z;
@@ -34,8 +42,12 @@ Region slice_of(const OpCall& call) {
   r.out.dtype = x.dtype;
   r.out.rank = static_cast<std::int8_t>(r.rank);
   if (r.rank < 0) return r;
-  if (differ(start.rank, r.rank) || differ(size.rank, r.rank))
-    fail_bounds(x, start, size, "they must have an entry for each axis");
+  const bool start_fits = !differ(start.rank, r.rank), size_fits = !differ(size.rank, r.rank);
+  if (!start_fits || !size_fits)
+    fail_bounds(size_fits    ? "start"
+                : start_fits ? "size"
+                             : "",
+                x, start, size, "they must have an entry for each axis");
   slice_region(x, start, size, r);
   for (int i = 0; i < r.rank; ++i) r.out.dims[i] = r.count[i];
   return r;
@@ -69,7 +81,8 @@ constinit const OpDef slice_op{.name = "slice",
                                .saves_in = 2,
                                .host = 6,
                                .traits = kView,
-                               .cuda = slice_kernel};
+                               .cuda = slice_kernel,
+                               .inputs = "x start size"};
 constinit const OpDef slice_grad_like_op{.name = "slice_grad_like",
                                          .rule = embed_rule,
                                          .cpu = slice_grad_kernel,

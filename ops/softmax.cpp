@@ -302,7 +302,8 @@ constinit const OpDef softmax_cross_entropy_op{.name = "categorical_crossentropy
                                                .vjp = cross_entropy_vjp,
                                                .saves_in = 3,
                                                .saves_out = 2,
-                                               .n_out = 2};
+                                               .n_out = 2,
+                                               .inputs = "target output"};
 constinit const OpDef softmax_cross_entropy_grad_op{.name = "categorical_crossentropy_grad",
                                                     .rule = like_last_rule,
                                                     .cpu = float_kernel<cross_entropy_grad_run>,
@@ -314,7 +315,8 @@ constinit const OpDef sparse_softmax_cross_entropy_op{.name = "sparse_categorica
                                                       .vjp = sparse_vjp,
                                                       .saves_in = 1,
                                                       .saves_out = 2,
-                                                      .n_out = 2};
+                                                      .n_out = 2,
+                                                      .inputs = "target output"};
 constinit const OpDef sparse_softmax_cross_entropy_grad_op{.name = "sparse_categorical_crossentropy_grad",
                                                            .rule = like_last_rule,
                                                            .cpu = float_kernel<sparse_grad_run>,
@@ -324,7 +326,8 @@ constinit const OpDef sigmoid_cross_entropy_op{.name = "binary_crossentropy",
                                                .rule = elementwise_loss_rule,
                                                .cpu = float_kernel<sigmoid_run>,
                                                .vjp = sigmoid_vjp,
-                                               .saves_in = 3};
+                                               .saves_in = 3,
+                                               .inputs = "target output"};
 constinit const OpDef take_along_axis_op{
     .name = "pick", .rule = pick_rule, .cpu = pick_kernel, .vjp = pick_vjp, .saves_in = 2};
 constinit const OpDef scatter_along_axis_op{

@@ -117,6 +117,9 @@ inline void class_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &ids = call.spec(0), &z = call.spec(1);
   if (ids.dtype != int64) fail<TypeError>({call.op.name}, "classes are ", ids.dtype, ", not int64");
   reduced_spec(call.op.name, kLastAxis, z, &out[0]);
+  if (!ids.compatible(out[0]))
+    fail<ValueError>({call.op.name}, "target ", ids, " must have the shape of output without its classes, ",
+                     static_cast<const TensorSpec&>(out[0]));
   TensorSpec merged;
   one_shape(call.op.name, ids, out[0], &merged);
   merged.dtype = z.dtype;

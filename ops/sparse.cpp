@@ -90,7 +90,8 @@ void check_entries(const OpCall& call, int indices, int values) {
   const TensorSpec &i = call.spec(indices), &v = call.spec(values);
   check_rank({call.op.name, "values"}, v, 1, ": (entries,)");
   if (i.rank >= 0 && v.rank >= 0 && differ(i.dims[0], v.dims[0]))
-    fail<ValueError>({call.op.name}, i.dims[0], " indices and ", v.dims[0], " values");
+    fail<ValueError>({call.op.name}, i.dims[0], " indices and ", v.dims[0],
+                     " values; there must be one of each for an entry");
 }
 
 /// Inputs: indices, values, dense shape.
@@ -193,8 +194,8 @@ void concatenate_rule(const OpCall& call, TensorSpec* out) {
       continue;
     }
     if (!whole.merge(s, axis))
-      fail<ValueError>({call.op.name}, "shapes ", dense_shape(call, 1), " and ", s,
-                       " differ elsewhere than along axis ", axis);
+      fail<ValueError>({call.op.name}, "tensor 0 has shape ", dense_shape(call, 1), ", tensor ", k / 2, " has ", s,
+                       "; they must be equal elsewhere than along axis ", axis);
     whole.dims[axis] = sum_of_sizes(whole.dim(axis), s.dim(axis));
   }
   out[0] = TensorSpec(int64, {count, whole.rank});
@@ -268,7 +269,8 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& sha
   if (!i.dtype.is_integer())
     fail<TypeError>({"sparse_coo", "indices"}, "are ", i.dtype, "; they must be integers (K::cast)");
   if (v.rank == 1 && i.rank == 2 && differ(v.dims[0], i.dims[0]))
-    fail<ValueError>({"sparse_coo"}, i.dims[0], " indices and ", v.dims[0], " values");
+    fail<ValueError>({"sparse_coo"}, i.dims[0], " indices and ", v.dims[0],
+                     " values; there must be one of each for an entry");
   return handle("sparse_coo", apply1(sparse_coo_op, {indices.to(cpu), shape}), values, shape);
 }
 

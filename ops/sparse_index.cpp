@@ -48,7 +48,8 @@ SparseIndex::SparseIndex(const char* what, Ref<Storage> memory, std::int64_t off
     if (fell) falls = true;
   });
   if (std::int64_t k = wrong; k < count)
-    fail<ValueError>({what}, "entry ", k, " is at ", place_text(at(k), rank), ", outside of ", shape_text(shape));
+    fail<ValueError>({what, "indices"}, "of entry ", k, " are ", place_text(at(k), rank), ", outside of ",
+                     shape_text(shape));
   rising_ = !falls;
 }
 

@@ -15,7 +15,7 @@ void share(const OpCall& call) {
 }  // namespace
 
 constinit const OpDef stop_gradient_op{
-    .name = "stop_gradient", .rule = same_rule, .cpu = share, .traits = kView, .cuda = share};
+    .name = "stop_gradient", .rule = same_rule, .cpu = share, .traits = kView, .cuda = share, .inputs = "variables"};
 
 Tensor stop_gradient(const Tensor& x) { return apply1(stop_gradient_op, {x}); }
 

@@ -57,8 +57,13 @@ void gradient(const VjpContext& r) {
 
 }  // namespace
 
-constinit const OpDef where_op{
-    .name = "where", .rule = rule, .cpu = elementwise_kernel, .vjp = gradient, .saves_in = 1, .loops = &loops};
+constinit const OpDef where_op{.name = "where",
+                               .rule = rule,
+                               .cpu = elementwise_kernel,
+                               .vjp = gradient,
+                               .saves_in = 1,
+                               .loops = &loops,
+                               .inputs = "condition x y"};
 
 Tensor where(const Tensor& condition, const Operand& a, const Operand& b) {
   DType dtype = dtype_for_numbers(a, b);

@@ -89,6 +89,7 @@ constinit const OpDef permute_op{
 
 Tensor permute(const Tensor& x, const Axes& pattern) {
   if (pattern.size_ < 0) fail<ValueError>({"permute_dimensions", "pattern"}, "is None; it must list every axis");
+  check_length({"permute_dimensions", "pattern"}, pattern);
   PermuteAttrs attrs{};
   std::uint32_t seen = 0;
   for (int i = 0; i < pattern.size_; ++i) {

@@ -89,7 +89,7 @@ Tensor operator-(const Tensor& a) {
   return unary<Negative>(a);
 }
 Tensor operator+(const Tensor& a) { return a; }
-Tensor operator-(const Operand& a) { return -Arg(a, DType(), Negative::name).tensor(); }
-Tensor operator+(const Operand& a) { return Arg(a, DType(), "positive").tensor(); }
+Tensor operator-(const Operand& a) { return -Arg(a, DType(), {Negative::name, "x"}).tensor(); }
+Tensor operator+(const Operand& a) { return Arg(a, DType(), {"positive", "x"}).tensor(); }
 
 }  // namespace kassette

@@ -113,7 +113,7 @@ class Reader {
       line.remove_prefix(more ? end + 1 : end);
     }
     if (rows_ == 0) columns_ = column;
-    if (column != columns_) file_.refuse("line ", line_, ": ", column, " columns, expected ", columns_);
+    if (column != columns_) file_.refuse("line ", line_, ": ", column, " columns; there must be ", columns_);
     ++rows_;
   }
   std::size_t field_end(std::string_view line) const {

@@ -27,7 +27,7 @@ constexpr std::size_t kBuffer = 1 << 16;
 }  // namespace
 
 std::string required(const char* what, const char* which, Name name) {
-  if (!name.given()) fail<ValueError>({what, which}, "is None");
+  if (!name.given() || name.size() == 0) fail<ValueError>({what, which}, name.given() ? "is empty" : "is None");
   return string_of(name);
 }
 

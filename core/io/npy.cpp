@@ -104,7 +104,7 @@ void set_dtype(const InputFile& file, const char* where, std::string_view descr,
   if (!h.spec.dtype.given())
     file.refuse(where, "elements of dtype '", descr,
                 "', which tensors do not support; convert them in NumPy (x.astype)",
-                *where ? ", or name the arrays to load: {\"w\", \"b\"}" : "");
+                *where ? ", or give the names of the arrays to load" : "");
   if (h.spec.dtype.size() == 1) h.swapped = false;
 }
 

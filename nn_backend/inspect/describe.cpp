@@ -46,15 +46,15 @@ std::string bars(const Description& d, bool unicode) {
 
 }  // namespace
 
-Tensor inspect::tensor_to_inspect(const Operand& x, const char* what) {
+Tensor inspect::tensor_to_inspect(const Operand& x, const At& at) {
   DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
-  Tensor t = as_tensor(x, own, {what, "x"});
-  if (!t.defined()) fail_empty({what, "x"});
+  Tensor t = as_tensor(x, own, at);
+  if (!t.defined()) fail_empty(at);
   return t;
 }
 
 Description describe(const Operand& x) {
-  Tensor t = tensor_to_inspect(x, "describe");
+  Tensor t = tensor_to_inspect(x, {"describe", "x"});
   const Body& b = Access::body(t);
   Description d;
   d.shape = t.shape();

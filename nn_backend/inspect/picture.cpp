@@ -23,9 +23,9 @@ struct PictureAccess {
 namespace {
 
 /// A copy of the elements on the host, without history, which later updates of a variable do not change.
-Tensor drawn(const Operand& x, const char* what) {
-  Tensor t = tensor_to_inspect(x, what);
-  if (is_sparse(t)) fail<ValueError>({what}, "a sparse tensor; K::to_dense(x) first");
+Tensor drawn(const Operand& x, const At& at) {
+  Tensor t = tensor_to_inspect(x, at);
+  refuse_sparse(at, t);
   return host_copy(t, t.dtype());
 }
 
@@ -52,14 +52,14 @@ Picture::Picture(Kind kind, Tensor x, Tensor y, const PictureOptions& o)
 
 Picture plot(const Operand& y, const PictureOptions& options) {
   check("plot", options);
-  Tensor ys = drawn(y, "plot");
+  Tensor ys = drawn(y, {"plot", "y"});
   if (ys.ndim() < 1 || ys.ndim() > 2)
     fail<ValueError>({"plot", "y"}, "has shape ", ys.shape(), "; it must be (n,), or (n, k) for k lines");
   return PictureAccess::make(Picture::kPlot, Tensor(), ys, options);
 }
 Picture plot_over(const Operand& x, const Operand& y, const PictureOptions& options) {
   check("plot", options);
-  Tensor xs = drawn(x, "plot"), ys = drawn(y, "plot");
+  Tensor xs = drawn(x, {"plot", "x"}), ys = drawn(y, {"plot", "y"});
   if (ys.ndim() < 1 || ys.ndim() > 2)
     fail<ValueError>({"plot", "y"}, "has shape ", ys.shape(), "; it must be (n,), or (n, k) for k lines");
   if (xs.ndim() != 1 || xs.size() != std::int64_t(ys.shape()[0]))
@@ -69,11 +69,11 @@ Picture plot_over(const Operand& x, const Operand& y, const PictureOptions& opti
 }
 Picture hist(const Operand& x, const PictureOptions& options) {
   check("hist", options);
-  return PictureAccess::make(Picture::kHist, drawn(x, "hist"), Tensor(), options);
+  return PictureAccess::make(Picture::kHist, drawn(x, {"hist", "x"}), Tensor(), options);
 }
 Picture imshow(const Operand& image, const PictureOptions& options) {
   check("imshow", options);
-  Tensor x = drawn(image, "imshow");
+  Tensor x = drawn(image, {"imshow", "image"});
   Shape s = x.shape();
   bool good = s.rank() == 2 || (s.rank() == 3 && (s[2] == 1 || s[2] == 3 || s[2] == 4));
   if (!good)

@@ -6,6 +6,6 @@
 namespace kassette::inspect {
 
 /// The tensor of an operand; containers and arrays keep their dtype. Throws ValueError for an empty Tensor.
-Tensor tensor_to_inspect(const Operand& x, const char* what);
+Tensor tensor_to_inspect(const Operand& x, const At& at);
 
 }  // namespace kassette::inspect

@@ -249,7 +249,7 @@ void bind_distributed(nb::module_& parent) {
   m.def(
       "send", &send, arg("x"), arg("to"), arg("world") = nb::none(),
       "Sends x to a rank, and returns at once: None for an array. Of a tensor it gives a scalar that stands for the message, which leaves\n"
-      "when that is computed: it has to be among the outputs of a function. Its gradient with respect to x is what rank `to` sends back.");
+      "when that is computed: it must be among the outputs of a function. Its gradient with respect to x is what rank `to` sends back.");
   m.def(
       "recv",
       [](nb::handle like, int from, const MaybeWorld& world) {

@@ -135,7 +135,7 @@ TEST_CASE("functions are made of functions", "[tape]") {
 
 TEST_CASE("an input twice is refused; an output twice, an input or a constant as output are what they are", "[tape]") {
   Tensor x = vector64(), w = K::variable({1, 2}, "float64"), y = x * w;
-  CHECK(error_of([&] { K::function({x, x}, {y}); }) == "function: input 1 of shape (None,) is listed twice");
+  CHECK(error_of([&] { K::function({x, x}, {y}); }) == "function: input 1 of shape (None,) is given twice");
   Tensors o = K::function({x}, {y, x, y, w, K::constant(7)})({{3, 4}});
   CHECK(values(o[0]) == Vec{3, 8});
   CHECK(values(o[1]) == Vec{3, 4});

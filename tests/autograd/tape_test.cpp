@@ -280,13 +280,13 @@ TEST_CASE("a call that throws leaves every variable as it was", "[tape]") {
   auto wrong = K::function({x}, Tensors(), {{a, a + 1.0}, {b, x}});
   CHECK(error_of([&] {
           wrong({{1, 2, 3}});
-        }) == "function: update 1: the variable is (2,), the value (3,); shapes must be equal");
+        }) == "function: update 1 is refused: the variable is (2,), the value (3,); shapes must be equal");
   // Broadcast against the variable, the value would not fit where the variable is.
   Tensor c = K::variable({5.0}, "float64");
   auto wide = K::function({x}, Tensors(), {{a, a + 1.0}, {c, c - K::exp(x)}});
   CHECK(error_of([&] {
           wide({{1, 2, 3}});
-        }) == "function: update 1: the variable is (1,), the value (3,); shapes must be equal");
+        }) == "function: update 1 is refused: the variable is (1,), the value (3,); shapes must be equal");
   CHECK(values(c) == Vec{5});
   auto adds = K::symbolic([&] { return K::function({x}, Tensors(), {K::update_add(c, x)}); })();
   CHECK(error_of([&] {

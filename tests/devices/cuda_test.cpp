@@ -53,8 +53,7 @@ std::string said_in_a_child(const std::function<void()>& f) {
 TEST_CASE("operands on two devices are refused in one line that names both", "[device]") {
   if (!has_device("cuda:0")) return;
   Tensor here = K::ones({2, 3}), there = K::ones({2, 3}).to("cuda:0");
-  CHECK(error_of<DeviceError>([&] { here + there; }) ==
-        "add: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
+  CHECK(error_of<DeviceError>([&] { here + there; }) == "add: x is on cpu, y on cuda:0; move one with .to(\"cpu\")");
   CHECK(error_of<DeviceError>([&] {
           K::dot(there, K::ones({3, 2}));
         }) == "dot: one operand is on cuda:0, another on cpu; move one with .to(\"cuda:0\")");
@@ -345,10 +344,10 @@ TEST_CASE("pairs of a function bring single numbers of the CPU to the device of 
   CHECK(floats(w) == std::vector<float>{8});
   CHECK(error_of<DeviceError>([&] {
           K::function({}, {}, {{v, row}});
-        }) == "function: update 0: the variable is on cuda:0, the value on cpu");
+        }) == "function: update 0 is refused: the variable is on cuda:0, the value on cpu");
   CHECK(error_of<DeviceError>([&] {
           K::function({}, {}, {{row, v}});
-        }) == "function: update 0: the variable is on cpu, the value on cuda:0");
+        }) == "function: update 0 is refused: the variable is on cpu, the value on cuda:0");
   CHECK(floats(v) == std::vector<float>{3, 4});
 }
 
@@ -433,7 +432,7 @@ TEST_CASE("a number of the CPU beside elements of a device has the gradient that
         }).find("cuda:0") != std::string::npos);
   Tensor x = K::placeholder({3});
   CHECK(error_of<DeviceError>([&] { K::foldl([](const Tensor& a, const Tensor& e) { return a + e; }, x, there); }) ==
-        "foldl: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
+        "foldl: the elements are on cpu, a state on cuda:0; move one with .to(\"cpu\")");
 }
 
 TEST_CASE("a loop on two devices is refused in one line that names both", "[device]") {
@@ -441,7 +440,7 @@ TEST_CASE("a loop on two devices is refused in one line that names both", "[devi
   Tensor x = K::placeholder({5, 2}), there = K::ones({2}).to("cuda:0");
   auto latest = [](const Tensor&, const Tensor& e) { return e; };
   CHECK(error_of<DeviceError>([&] { K::foldl(latest, x, there); }) ==
-        "foldl: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
+        "foldl: the elements are on cpu, a state on cuda:0; move one with .to(\"cpu\")");
 }
 
 TEST_CASE("a state of a compiled loop stays on its device: a number is moved there, another tensor refused",

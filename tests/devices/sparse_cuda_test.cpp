@@ -107,7 +107,7 @@ TEST_CASE("sparse tensors are made, joined and turned on a CUDA device", "[devic
   CHECK(values(K::dot(K::cast(turned, "int32"), K::constant({1, 2, 3}, "int32"))) == Vec{0, 14, 5});
   CHECK(error_of<ValueError>([] {
           K::sparse_coo({{1, 0}}, {5}, {1, 3});
-        }) == "sparse_coo: entry 0 is at (1, 0), outside of (1, 3)");
+        }) == "sparse_coo: indices of entry 0 are (1, 0), outside of (1, 3)");
   CHECK(error_of<DeviceError>([&] {
           K::dot(joined.to("cpu"), K::ones({3, 2}));
         }) == "dot: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");

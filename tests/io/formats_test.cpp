@@ -124,7 +124,7 @@ TEST_CASE("csv and png that become shorter while they are loaded are no signal",
 }
 
 TEST_CASE("csv says in which line and column something is wrong", "[io]") {
-  CHECK(csv_error("1,2\n3\n") == "line 2: 1 columns, expected 2");
+  CHECK(csv_error("1,2\n3\n") == "line 2: 1 columns; there must be 2");
   CHECK(csv_error("1,2\n\n3,x y\n") == "line 3, column 2: 'x y' is not a number");
   CHECK(csv_error("name,size\n1,2\n") ==
         "line 1, column 1: 'name' is not a number; {.skip_rows = 1} passes over a line of names");

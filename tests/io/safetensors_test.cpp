@@ -82,11 +82,11 @@ TEST_CASE("safetensors that lie are refused in one line", "[io]") {
   CHECK(refused(file_of("{\"w\":{\"shape\":[[[[[[[[1]]]]]]]]}}", 0)) ==
         "the header's entry 'w' does not describe a tensor");
   CHECK(refused(file_of(one("F8_E4M3", "[2]", "[0,2]"), 2)) ==
-        "'w' has elements of dtype F8_E4M3, which tensors do not support; name the arrays to load: {\"w\", \"b\"}");
+        "'w' has elements of dtype F8_E4M3, which tensors do not support; give the names of the arrays to load");
   CHECK(refused(file_of(one("F32", "[2,3]", "[0,20]"), 20)) == "'w' has 20 bytes, and float32 (2, 3) takes 24");
   CHECK(refused(file_of(one("F32", "[2,3]", "[0,24]"), 25)) == "1 bytes belong to no tensor");
-  CHECK(refused(file_of(one("F32", "[2,3]", "[0,24]"), 23)) == "'w' lies at 0 to 24, expected from 0 to at most 23");
-  CHECK(refused(file_of(one("F32", "[2,3]", "[4,28]"), 28)) == "'w' lies at 4 to 28, expected from 0 to at most 28");
+  CHECK(refused(file_of(one("F32", "[2,3]", "[0,24]"), 23)) == "'w' lies at 0 to 24; it must lie from 0 to at most 23");
+  CHECK(refused(file_of(one("F32", "[2,3]", "[4,28]"), 28)) == "'w' lies at 4 to 28; it must lie from 0 to at most 28");
   CHECK(refused(file_of(one("F32", "[2,-3]", "[0,24]"), 24)) == "the header's entry 'w' does not describe a tensor");
   CHECK(refused(file_of(one("F32", "[2,1e3]", "[0,24]"), 24)) == "the header's entry 'w' does not describe a tensor");
   CHECK(refused(file_of(one("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), 4)) == "'w' has more than 8 dimensions");
@@ -100,7 +100,7 @@ TEST_CASE("safetensors that lie are refused in one line", "[io]") {
   CHECK(
       refused(file_of(
           "{\"v\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
-          3)) == "'w' lies at 1 to 3, expected from 2 to at most 3");
+          3)) == "'w' lies at 1 to 3; it must lie from 2 to at most 3");
   CHECK(refused(file_of("{\"__metadata__\":{\"a\":1}}", 0)) ==
         "the header's entry '__metadata__' does not describe a tensor");
 }

@@ -201,7 +201,7 @@ TEST_CASE("name scopes nest, and end with an exception too", "[config]") {
   } catch (int) {
   }
   CHECK(name(K::placeholder({2}, K::None, K::None, false, "x")) == "Tensor(\"x\"");
-  CHECK_THROWS_WITH(K::name_scope(""), "name_scope: name is empty");
+  CHECK_THROWS_WITH(K::name_scope(""), "name_scope: name is empty; it must have at least one character");
 }
 
 TEST_CASE("symbolic and eager wrap callables of any signature, nest, and end with an exception too", "[config]") {

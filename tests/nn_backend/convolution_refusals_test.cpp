@@ -54,26 +54,26 @@ const Refused kLarge[] = {
 /// Strides and dilations below 1, or together.
 const Refused kSteps[] = {
     {"conv1d", {k1, {2, 3, 4}}, {"strides hold 0"}, ON { return K::conv1d(X, W, 0); }},
-    {"conv1d", {k1, {2, 3, 4}}, {"dilation_rate hold 0"}, ON { return K::conv1d(X, W, 1, "same", None, 0); }},
+    {"conv1d", {k1, {2, 3, 4}}, {"dilation_rate holds 0"}, ON { return K::conv1d(X, W, 1, "same", None, 0); }},
     {"conv1d", {k1, {2, 3, 4}}, {"strides and dilation_rate are both above 1"}, ON { return K::conv1d(X, W, 2, "same", None, 2); }},
     {"conv2d", {k2, {2, 2, 3, 4}}, {"strides hold -1"}, ON { return K::conv2d(X, W, {1, -1}); }},
     {"conv2d", {k2, {2, 2, 3, 4}}, {"strides", "must be 2 numbers"}, ON { return K::conv2d(X, W, {1, 1, 1}); }},
     {"conv2d", {k2, {2, 2, 3, 4}}, {"strides and dilation_rate are both above 1"}, ON { return K::conv2d(X, W, {1, 2}, "same", None, {2, 1}); }},
     {"conv3d", {k3, {1, 1, 1, 3, 4}}, {"strides hold 0"}, ON { return K::conv3d(X, W, {1, 0, 1}); }},
-    {"conv3d", {k3, {1, 1, 1, 3, 4}}, {"dilation_rate hold -2"}, ON { return K::conv3d(X, W, 1, "valid", None, {1, 1, -2}); }},
+    {"conv3d", {k3, {1, 1, 1, 3, 4}}, {"dilation_rate holds -2"}, ON { return K::conv3d(X, W, 1, "valid", None, {1, 1, -2}); }},
     {"conv2d_transpose", {k2, {2, 2, 4, 3}}, {"strides hold 0"}, ON { return K::conv2d_transpose(X, W, {2, 6, 7, 4}, 0); }},
     {"conv2d_transpose", {k2, {2, 2, 4, 3}}, {"strides and dilation_rate are both above 1"}, ON { return K::conv2d_transpose(X, W, {2, 10, 12, 4}, 2, "same", None, 2); }},
     {"conv3d_transpose", {k3, {1, 1, 1, 4, 3}}, {"strides hold -1"}, ON { return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4}, -1); }},
     {"depthwise_conv2d", {k2, {2, 2, 3, 2}}, {"strides hold 0"}, ON { return K::depthwise_conv2d(X, W, 0); }},
     {"depthwise_conv2d", {k2, {2, 2, 3, 2}}, {"strides and dilation_rate are both above 1"}, ON { return K::depthwise_conv2d(X, W, 2, "same", None, 3); }},
     {"separable_conv1d", {k1, {2, 3, 1}, {1, 3, 2}}, {"strides hold 0"}, ON { return K::separable_conv1d(X, W, V, 0); }},
-    {"separable_conv2d", {k2, {2, 2, 3, 1}, {1, 1, 3, 2}}, {"dilation_rate hold 0"}, ON { return K::separable_conv2d(X, W, V, 1, "same", None, {1, 0}); }},
+    {"separable_conv2d", {k2, {2, 2, 3, 1}, {1, 1, 3, 2}}, {"dilation_rate holds 0"}, ON { return K::separable_conv2d(X, W, V, 1, "same", None, {1, 0}); }},
     {"pool2d", {k2}, {"strides hold 0"}, ON { return K::pool2d(X, 2, 0); }},
-    {"pool2d", {k2}, {"pool_size hold 0"}, ON { return K::pool2d(X, {2, 0}); }},
-    {"pool3d", {k3}, {"pool_size hold -1"}, ON { return K::pool3d(X, {2, -1, 2}); }},
+    {"pool2d", {k2}, {"pool_size holds 0"}, ON { return K::pool2d(X, {2, 0}); }},
+    {"pool3d", {k3}, {"pool_size holds -1"}, ON { return K::pool3d(X, {2, -1, 2}); }},
     {"pool3d", {k3}, {"strides", "must be 3 numbers"}, ON { return K::pool3d(X, 2, {1, 2}); }},
     {"local_conv1d", {k1, {4, 6, 2}}, {"strides hold 0"}, ON { return K::local_conv1d(X, W, 2, 0); }},
-    {"local_conv2d", {k2, {4, 12, 2}}, {"kernel_size hold 0"}, ON { return K::local_conv2d(X, W, {2, 0}, 1, {2, 2}); }},
+    {"local_conv2d", {k2, {4, 12, 2}}, {"kernel_size holds 0"}, ON { return K::local_conv2d(X, W, {2, 0}, 1, {2, 2}); }},
 };
 
 /// Channels, ranks, empty kernels and channels.
@@ -172,7 +172,7 @@ const Refused kOutputShapes[] = {
     {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(1, 10, 12, 4)", "the batch is 2"}, ON { return K::conv2d_transpose(X, W, {1, 10, 12, 4}, 2, "same"); }},
     {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(10, 12, 4)", "3 entries"}, ON { return K::conv2d_transpose(X, W, {10, 12, 4}, 2, "same"); }},
     {"conv2d_transpose", {kf2, {3, 3, 4, 3}}, {"(2, 4, 11, 13)", "gives 6"}, ON { return K::conv2d_transpose(X, W, {2, 4, 11, 13}, 2, "same", "channels_first"); }},
-    {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, -1, 12, 4)", "have to be given"}, ON { return K::conv2d_transpose(X, W, {2, None, 12, 4}, 2, "same"); }},
+    {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, -1, 12, 4)", "must be given"}, ON { return K::conv2d_transpose(X, W, {2, None, 12, 4}, 2, "same"); }},
     {"conv3d_transpose", {k3, {2, 2, 2, 4, 3}}, {"(2, 10, 12, 9, 4)", "gives 5"}, ON { return K::conv3d_transpose(X, W, {2, 10, 12, 9, 4}, 2, "same"); }},
     {"conv3d_transpose", {k3, {2, 2, 2, 4, 3}}, {"(2, 10, 12, 8, 3)", "4 channels"}, ON { return K::conv3d_transpose(X, W, {2, 10, 12, 8, 3}, 2, "same"); }},
 };

@@ -301,12 +301,12 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
   CHECK(argument == "strides");
   CHECK(refused([&] { K::conv2d(x, w, {1, -2}); }) == "conv2d: strides hold -2; they must be at least 1");
   CHECK(refused([&] { K::conv2d(x, w, 1, "same", None, 0); }) ==
-        "conv2d: dilation_rate hold 0; they must be at least 1");
+        "conv2d: dilation_rate holds 0; it must be at least 1");
   CHECK(refused([&] { K::conv2d(x, w, 2, "same", None, 2); }) ==
-        "conv2d: strides and dilation_rate are both above 1; one of them has to be 1");
+        "conv2d: strides and dilation_rate are both above 1; one of them must be 1");
   CHECK(refused([&] {
           K::conv2d_transpose(x, K::ones({3, 3, 4, 3}), {2, 10, 12, 4}, 2, "same", None, 2);
-        }) == "conv2d_transpose: strides and dilation_rate are both above 1; one of them has to be 1");
+        }) == "conv2d_transpose: strides and dilation_rate are both above 1; one of them must be 1");
   CHECK(refused([&] { K::conv2d(x, w, 1, "full"); }) ==
         "conv2d: padding is \"full\"; it must be \"valid\" or \"same\"");
   CHECK(refused([&] { K::conv2d(x, w, 1, "causal"); }) ==

@@ -153,7 +153,7 @@ TEST_CASE("pow follows IEEE, and integers stay integers", "[elementwise]") {
   CHECK(values(K::pow(i, 3)) == List{-27, 8});
   CHECK(K::pow(i, 3).dtype() == int32);
   CHECK(error_of([&] { K::pow(i, -1); }) == "pow: a holds a negative integer; cast x to a float dtype (K::cast)");
-  CHECK(error_of([&] { K::pow(i, .5); }) == "pow: 0.5 is not an integer, and int32 is wanted; K::cast converts");
+  CHECK(error_of([&] { K::pow(i, .5); }) == "pow: a 0.5 is not an integer, and int32 is wanted; K::cast converts");
 }
 
 TEST_CASE("clip lets the lower of two crossing bounds win", "[elementwise]") {

@@ -94,7 +94,7 @@ TEST_CASE("what function refuses, it refuses in one line", "[function]") {
   CHECK_THROWS_WITH(
       K::function({K::constant(1)}, {p}),
       "function: input 0 of shape () is a constant; inputs are placeholders or other tensors on the tape");
-  CHECK_THROWS_WITH(K::function({p, p}, {p}), "function: input 1 of shape (2,) is listed twice");
+  CHECK_THROWS_WITH(K::function({p, p}, {p}), "function: input 1 of shape (2,) is given twice");
   CHECK_THROWS_WITH(K::function({Tensor()}, {p}),
                     "function: input 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_AS(K::function({p}, {Tensor()}), ValueError);
@@ -108,11 +108,11 @@ TEST_CASE("what function refuses, it refuses in one line", "[function]") {
   CHECK_THROWS_WITH(K::function({p}, {p}, {p * 2}),
                     "function: update 0 of shape (2,) is not an update op; pass {variable, new_value}");
   CHECK_THROWS_WITH(K::function({p}, {p}, {{v, p}, {v, K::placeholder({3})}}),
-                    "function: update 1: the variable is (2,), the value (3,); shapes must be equal");
+                    "function: update 1 is refused: the variable is (2,), the value (3,); shapes must be equal");
   CHECK_THROWS_WITH(K::function({p}, {p}, {{v, K::placeholder({2}, None, "int32")}}),
-                    "function: update 0: the variable is float32, the value int32; cast it (K::cast)");
+                    "function: update 0 is refused: the variable is float32, the value int32; cast it (K::cast)");
   CHECK_THROWS_WITH(K::function({p}, {p}, {{v, K::placeholder({2, 2}, None, None, true)}}),
-                    "function: update 0: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
+                    "function: update 0 is refused: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(
       K::function({p}, {p}, {v}),
       "function: update 0 already ran when it was made; pass {variable, new_value}, or make it inside K::symbolic "

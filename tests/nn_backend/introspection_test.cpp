@@ -68,9 +68,9 @@ TEST_CASE("what is unknown is None", "[introspection]") {
   CHECK_THROWS_WITH(K::int_shape(Tensor()),
                     "int_shape: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::ndim(Tensor()),
-                    "ndim: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "ndim: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::dtype(Tensor()),
-                    "dtype: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+                    "dtype: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_AS(K::shape(Tensor()), ValueError);
   CHECK_THROWS_AS(K::size(Tensor()), ValueError);
 }

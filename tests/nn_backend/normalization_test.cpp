@@ -386,9 +386,9 @@ TEST_CASE("batch normalisation refuses what does not fit", "[normalization]") {
   CHECK_THROWS_WITH(K::normalize_batch_in_training(x, K::None, K::ones({3}, "float64"), {0}),
                     "normalize_batch_in_training: x is float32, beta is float64; cast one of them (K::cast)");
   CHECK_THROWS_WITH(K::normalize_batch_in_training(x, K::None, K::None, {0, 2}),
-                    "normalize_batch_in_training: axis 2 is out of range for (4, 3) of rank 2");
+                    "normalize_batch_in_training: reduction_axes hold 2, which is out of range for (4, 3) of rank 2");
   CHECK_THROWS_WITH(K::normalize_batch_in_training(x, K::None, K::None, {0, -2}),
-                    "normalize_batch_in_training: axis -2 is given twice for (4, 3)");
+                    "normalize_batch_in_training: reduction_axes hold -2 twice for (4, 3)");
   CHECK_THROWS_WITH(K::normalize_batch_in_training(K::ones({4, 3}, "int32"), K::None, K::None, {0}),
                     "normalize_batch_in_training: x is int32, not a float dtype; cast it first (K::cast)");
   CHECK_THROWS_WITH(K::batch_normalization(x, K::ones({4}), 1, K::None, K::None),

@@ -327,7 +327,9 @@ TEST_CASE("products of placeholders of unknown rank are decided at each call, gr
   CHECK(message([&] { half({{1, 2, 3}}); }) == "dot: (3,) x (2, 2): inner dimensions differ, 3 against 2");
   CHECK(message([&] { half({1}); }) == "dot: () x (2, 2): both need at least one axis; use * for a number");
   auto batch = K::function({x, y}, {K::batch_dot(x, y, {1, 2})});
-  CHECK(message([&] { batch({{{1, 2}}, {{1, 2}}}); }) == "batch_dot: axis 2 is out of range for (1, 2) of rank 2");
+  CHECK(message([&] {
+          batch({{{1, 2}}, {{1, 2}}});
+        }) == "batch_dot: axes hold 2, which is out of range for (1, 2) of rank 2");
   CHECK_THROWS_WITH(K::dot(x, K::placeholder()),
                     "dot: float64 and float32; cast one of them (K::cast), tensors are not promoted");
 

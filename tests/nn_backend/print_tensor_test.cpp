@@ -45,9 +45,8 @@ TEST_CASE("print_tensor of a value writes message, space and value at once, and 
   K::print_tensor(K::constant({1, 2}, "int32"));
   K::print_tensor(K::arange(2000), "many:");
   CHECK(caught.take() == Lines{" [1 2]", "many: [   0    1    2 ... 1997 1998 1999]"});
-  CHECK_THROWS_WITH(
-      K::print_tensor(Tensor(), "m"),
-      "print_tensor: argument 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::print_tensor(Tensor(), "m"),
+                    "print_tensor: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("print_tensor in a function writes at each call that needs it, and x itself writes nothing", "[print]") {
@@ -143,6 +142,7 @@ TEST_CASE("what has no constraint says None, and what is no variable is refused"
   CHECK_FALSE(constraint_of(K::variable(1, K::None, K::None, K::None)).defined());
   CHECK(test::printed(Constraint()) == "None");
   CHECK(test::printed(Constraint(clipped)) == "<callable>");
-  CHECK_THROWS_WITH(constraint_of(K::constant(1)), "constraint_of: variable is none; make it with K::variable");
+  CHECK_THROWS_WITH(constraint_of(K::constant(1)),
+                    "constraint_of: variable is not a variable; make it with K::variable");
   CHECK_THROWS_WITH(Constraint()(K::constant(1)), "a callable that is None was called");
 }

@@ -65,7 +65,8 @@ TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symb
   refuses(x, "rnn: input_length has shape (4, 1); it must be a number of steps or (samples,)", [&](const Tensor& in) {
     K::rnn(keep, in, {h}, false, K::None, K::None, false, K::ones({4, 1}, "int32"));
   });
-  refuses(x, "rnn: inputs is an empty list", [&](const Tensor&) { K::rnn(keep, {}, {h}); });
+  refuses(x, "rnn: inputs is an empty list; at least one tensor is needed",
+          [&](const Tensor&) { K::rnn(keep, {}, {h}); });
   refuses(x, "rnn: initial_states holds an empty Tensor (a gradient that is None, or an uninitialised variable?)",
           [&](const Tensor& in) { K::rnn(keep, in, {Tensor()}); });
   refuses(x, "rnn: constants holds an empty Tensor (a gradient that is None, or an uninitialised variable?)",
@@ -118,10 +119,12 @@ TEST_CASE("rnn refuses states and outputs that do not stay what they were, eager
   auto step = [&](const std::function<K::Step(const Tensor&, const Tensors&)>& f) {
     return [&, f](const Tensor& in) { K::rnn(f, in, {h}); };
   };
-  refuses(x, "rnn: the step returned 2 states, it was given 1", step([](const Tensor& t, const Tensors& s) {
+  refuses(x, "rnn: the step returned 2 states, it was given 1; it must return as many",
+          step([](const Tensor& t, const Tensors& s) {
             return K::Step{t, {s[0], t}};
           }));
-  refuses(x, "rnn: the step returned 0 states, it was given 1", step([](const Tensor& t, const Tensors&) {
+  refuses(x, "rnn: the step returned 0 states, it was given 1; it must return as many",
+          step([](const Tensor& t, const Tensors&) {
             return K::Step{t, {}};
           }));
   refuses(x, "rnn: the step returned state 0 of shape (2, 4), it was (2, 2); the shape must stay the same",
@@ -160,7 +163,8 @@ TEST_CASE("rnn refuses states and outputs that do not stay what they were, eager
         "rnn: the step returned an output of shape (2, 4), it was (2, 2); the shape must stay the same");
   calls = 0;
   auto forgets = [&](const Tensor& t, const Tensors& s) { return ++calls == 2 ? K::Step{t, {}} : K::Step{t, s}; };
-  CHECK(error_of([&] { K::rnn(forgets, x, {h}); }) == "rnn: the step returned 0 states, it was given 1");
+  CHECK(error_of([&] { K::rnn(forgets, x, {h}); }) ==
+        "rnn: the step returned 0 states, it was given 1; it must return as many");
 }
 
 TEST_CASE("a step that throws in the middle leaves nothing, and the recording state as it was", "[rnn][bad]") {
@@ -245,7 +249,7 @@ TEST_CASE("map_fn and folds refuse what they cannot go through, eager and symbol
           [&](const Tensor& in) {
             K::map_fn(same, {in, x});
           });
-  refuses(x, "map_fn: the tensors have 2 and 3 elements to iterate over; all must have the same number",
+  refuses(x, "map_fn: elems have 2 and 3 elements to iterate over; all must have the same number",
           [](const Tensor& in) {
             K::map_fn([](const Tensors& t) { return t[0]; }, {in, K::ones({3})});
           });
@@ -270,7 +274,8 @@ TEST_CASE("switch_ refuses branches of other shapes, also where it need not look
               c, [&] { return a; }, [&] { return b; });
         }) == message);
   CHECK(error_of([&] { K::switch_(true, a, K::cast(a, "int32")); }) ==
-        "switch_: one branch is float32, the other int32");
-  CHECK(error_of([&] { K::switch_(c, a, K::cast(a, "int32")); }) == "switch_: one branch is float32, the other int32");
+        "switch_: one branch is float32, the other int32; cast one of them (K::cast)");
+  CHECK(error_of([&] { K::switch_(c, a, K::cast(a, "int32")); }) ==
+        "switch_: one branch is float32, the other int32; cast one of them (K::cast)");
   CHECK(values(K::switch_(true, a, 0)) == Vec{1, 1});  // a number fits any shape
 }

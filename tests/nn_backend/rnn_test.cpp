@@ -382,9 +382,9 @@ TEST_CASE("several inputs go through time together", "[rnn]") {
   auto f = K::function({p, q}, {K::rnn(step, {p, q}, {h}).outputs});
   close(values(f({a, b})[0]), want);
   CHECK_THROWS_WITH(f({a, f64(numbers(8, 1), {2, 2, 2})}),
-                    "rnn: the tensors have 3 and 2 elements to iterate over; all must have the same number");
+                    "rnn: inputs have 3 and 2 elements to iterate over; all must have the same number");
   CHECK_THROWS_WITH(K::rnn(step, {a, f64(numbers(8, 1), {2, 2, 2})}, {h}),
-                    "rnn: the tensors have 3 and 2 elements to iterate over; all must have the same number");
+                    "rnn: inputs have 3 and 2 elements to iterate over; all must have the same number");
   CHECK_THROWS_WITH(K::rnn(step, {a, f64(numbers(18, 1), {3, 3, 2})}, {h}),
                     "rnn: inputs of shapes (2, 3, 2) and (3, 3, 2); their first two sizes must be equal");
   CHECK_THROWS_WITH(K::rnn(

@@ -58,8 +58,9 @@ TEST_CASE("a placeholder of known shape has it in all that hangs on it", "[spars
   CHECK(K::concatenate({p, q}, 1).shape() == Shape{4, 6});
   CHECK(K::dot(K::placeholder({K::None, 4}), p).shape() == Shape{-1, 3});
   CHECK_THROWS_WITH(K::dot(p, K::ones({4, 2})), "dot: sparse (4, 3) x (4, 2): inner dimensions differ, 3 against 4");
-  CHECK_THROWS_WITH(K::concatenate({p, sparse_input({5, 3})}, 1),
-                    "concatenate: shapes (4, 3) and (5, 3) differ elsewhere than along axis 1");
+  CHECK_THROWS_WITH(
+      K::concatenate({p, sparse_input({5, 3})}, 1),
+      "concatenate: tensor 0 has shape (4, 3), tensor 1 has (5, 3); they must be equal elsewhere than along axis 1");
 }
 
 TEST_CASE("what is fed to sparse and dense placeholders is checked in one line", "[sparse]") {
@@ -130,7 +131,7 @@ TEST_CASE("indices and values may be placeholders themselves, checked when they 
          n = K::placeholder({}, None, "int32");
   auto f = K::function({at, v, n}, {K::dot(K::sparse_coo(at, v, {n, 2}), K::constant({{1}, {10}}))});
   CHECK(values(f({{{0, 1}, {2, 0}}, {1, 2}, 3})[0]) == Vec{10, 0, 2});
-  CHECK_THROWS_WITH(f({{{0, 1}, {2, 0}}, {1, 2}, 2}), "sparse_coo: entry 1 is at (2, 0), outside of (2, 2)");
+  CHECK_THROWS_WITH(f({{{0, 1}, {2, 0}}, {1, 2}, 2}), "sparse_coo: indices of entry 1 are (2, 0), outside of (2, 2)");
   CHECK_THROWS_AS(f({{{0, 1}, {2, 0}}, {1}, 3}), ValueError);
 }
 
@@ -163,7 +164,8 @@ TEST_CASE("a body of control flow may use a sparse tensor from outside; it takes
   CHECK(values(out[2]) == values(K::gradients(K::sum(eager), {w})[0]));
   auto keep = [](const Tensor& s, const Tensor&) { return s; };
   CHECK_THROWS_WITH(K::foldl(keep, p), "foldl: elems of shape (2, 2) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::foldr(keep, steps, p), "foldr: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::foldr(keep, steps, p),
+                    "foldr: initializer of shape (2, 2) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(K::switch_(
                         K::sum(steps) > 0, [&] { return p; }, [&] { return p; }),
                     "switch_: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");

@@ -83,11 +83,13 @@ TEST_CASE("two compressed matrices joined stay sparse and equal the dense ones j
     CHECK_FALSE(K::is_sparse(mixed));
     testing::assert_close(mixed, K::concatenate({dense_a, dense_b, dense_a}, axis));
   }
-  CHECK_THROWS_WITH(K::concatenate({a, K::sparse_coo({}, {}, {4, 6})}, 0),
-                    "concatenate: shapes (4, 5) and (4, 6) differ elsewhere than along axis 0");
+  CHECK_THROWS_WITH(
+      K::concatenate({a, K::sparse_coo({}, {}, {4, 6})}, 0),
+      "concatenate: tensor 0 has shape (4, 5), tensor 1 has (4, 6); they must be equal elsewhere than along axis 0");
   CHECK_THROWS_WITH(K::concatenate({a, b}, 2), "concatenate: axis 2 is out of range for (4, 5) of rank 2");
-  CHECK_THROWS_WITH(K::concatenate({a, K::cast(b, "int32")}),
-                    "concatenate: float32 and int32; cast one of them (K::cast), tensors are not promoted");
+  CHECK_THROWS_WITH(
+      K::concatenate({a, K::cast(b, "int32")}),
+      "concatenate: tensor 0 is float32, tensor 1 is int32; cast one of them (K::cast), tensors are not promoted");
 }
 
 TEST_CASE("what a sparse tensor says of itself", "[sparse]") {
@@ -167,10 +169,12 @@ TEST_CASE("sparse tensors without entries, without elements and of any rank", "[
 
 TEST_CASE("bad sparse input is one line", "[sparse]") {
   CHECK_THROWS_WITH(K::sparse_coo({{0, 1}, {3, 0}}, {1, 2}, {3, 4}),
-                    "sparse_coo: entry 1 is at (3, 0), outside of (3, 4)");
-  CHECK_THROWS_WITH(K::sparse_coo({{0, -1}}, {1}, {3, 4}), "sparse_coo: entry 0 is at (0, -1), outside of (3, 4)");
-  CHECK_THROWS_WITH(K::sparse_coo({{0}}, {1}, {0}), "sparse_coo: entry 0 is at (0,), outside of (0,)");
-  CHECK_THROWS_WITH(K::sparse_coo({{0, 1}, {1, 1}}, {1}, {3, 4}), "sparse_coo: 2 indices and 1 values");
+                    "sparse_coo: indices of entry 1 are (3, 0), outside of (3, 4)");
+  CHECK_THROWS_WITH(K::sparse_coo({{0, -1}}, {1}, {3, 4}),
+                    "sparse_coo: indices of entry 0 are (0, -1), outside of (3, 4)");
+  CHECK_THROWS_WITH(K::sparse_coo({{0}}, {1}, {0}), "sparse_coo: indices of entry 0 are (0,), outside of (0,)");
+  CHECK_THROWS_WITH(K::sparse_coo({{0, 1}, {1, 1}}, {1}, {3, 4}),
+                    "sparse_coo: 2 indices and 1 values; there must be one of each for an entry");
   CHECK_THROWS_WITH(K::sparse_coo({{0, 1, 2}}, {1}, {3, 4}),
                     "sparse_coo: indices of shape (1, 3) for the dense shape (3, 4), which has 2 axes");
   CHECK_THROWS_WITH(K::sparse_coo({0, 1, 2}, {1}, {3, 4}),
@@ -190,7 +194,7 @@ TEST_CASE("bad sparse input is one line", "[sparse]") {
   CHECK_THROWS_WITH(K::sparse_csr({0, 2, 1}, {0, 1}, {1, 2}, {2, 2}),
                     "sparse_csr: row_starts do not rise from 0 to the number of columns given, 2");
   CHECK_THROWS_WITH(K::sparse_csr({0, 1, 2}, {0, 2}, {1, 2}, {2, 2}),
-                    "sparse_csr: entry 1 is at (1, 2), outside of (2, 2)");
+                    "sparse_csr: columns hold 2 in row 1, outside of (2, 2)");
   CHECK_THROWS_WITH(K::sparse_csr({0, 2}, {0, 1}, {1, 2}, {2}),
                     "sparse_csr: dense_shape has 1 axes; compressed rows describe a matrix");
   CHECK_THROWS_WITH(K::sparse_parts(K::ones({2})), "sparse_parts: x is not sparse; K::to_sparse(x) makes it so");
@@ -199,18 +203,16 @@ TEST_CASE("bad sparse input is one line", "[sparse]") {
 
 TEST_CASE("what takes dense tensors refuses sparse ones in one line", "[sparse]") {
   Tensor x = K::sparse_coo({{0, 1}}, {1}, {2, 3}), v = K::zeros({2, 3});
-  CHECK_THROWS_WITH(x + 1, "add: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(v * x, "multiply: argument 1 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(-x, "negative: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::exp(x), "exp: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::sum(x), "sum: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::reshape(x, {6}),
-                    "reshape: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(x + 1, "add: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(v * x, "multiply: y of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(-x, "negative: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::exp(x), "exp: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::sum(x), "sum: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::reshape(x, {6}), "reshape: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(K::zeros_like(x), "zeros_like: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::batch_dot(x, v),
-                    "batch_dot: argument 0 of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::update(v, x), "update: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::set_value(v, x), "set_value: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::batch_dot(x, v), "batch_dot: x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::update(v, x), "update: new_x of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::set_value(v, x), "set_value: value of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(K::gradients(x, {v}),
                     "gradients: loss of shape (2, 3) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_WITH(x.data<float>(), "data: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");

@@ -140,8 +140,9 @@ TEST_CASE("eval gives the value of whatever there is", "[state]") {
                     "eval: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::get_value(p),
                     "get_value: the placeholder (2,) is not fed; list it among the inputs of a K::function");
-  CHECK_THROWS_WITH(K::batch_get_value({Tensor()}),
-                    "batch_get_value: x is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
+  CHECK_THROWS_WITH(
+      K::batch_get_value({Tensor()}),
+      "batch_get_value: op 0 is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
 }
 
 TEST_CASE("get_value takes any tensor, batch_get_value keeps the order", "[state]") {

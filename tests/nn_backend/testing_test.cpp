@@ -187,8 +187,10 @@ TEST_CASE("golden files are written when asked, compared, and what came is kept 
   CHECK(!compare_golden("nan", K::constant({double(NAN)}), {.equal_nan = false, .folder = where}));
   CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}, {"y", x[1]}, {"z", x}}, {.folder = where}).report,
              Catch::Contains("'z' is not in the golden file"));
-  CHECK(error_of<ValueError>([&] { compare_golden("", x); }) == "compare_golden: name is empty");
-  CHECK(error_of<ValueError>([&] { compare_golden(K::None, x); }) == "compare_golden: name is empty");
+  CHECK(error_of<ValueError>([&] { compare_golden("", x); }) ==
+        "compare_golden: name is empty; it must have at least one character");
+  CHECK(error_of<ValueError>([&] { compare_golden(K::None, x); }) ==
+        "compare_golden: name is empty; it must have at least one character");
   Environment elsewhere("KASSETTE_GOLDEN_DIR", where.c_str());
   CHECK(compare_golden("a", x));
   CHECK_THAT(x, MatchesGolden("a"));

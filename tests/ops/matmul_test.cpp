@@ -308,10 +308,10 @@ TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {
                     "batch_dot: (1, 4) x (2, 4): batch sizes differ, 1 against 2");
   CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2, 5, 3}), 2),
                     "batch_dot: (2, 3, 4) x (2, 5, 3): inner dimensions differ, 4 against 3");
-  CHECK_THROWS_WITH(K::batch_dot(x, x, 0), "batch_dot: axis 0 of x is the batch axis, which cannot be summed over");
+  CHECK_THROWS_WITH(K::batch_dot(x, x, 0), "batch_dot: axes hold 0, the batch axis of x, which cannot be summed over");
   CHECK_THROWS_WITH(K::batch_dot(x, x, {2, -3}),
-                    "batch_dot: axis -3 of y is the batch axis, which cannot be summed over");
-  CHECK_THROWS_WITH(K::batch_dot(x, x, 3), "batch_dot: axis 3 is out of range for (2, 3, 4) of rank 3");
+                    "batch_dot: axes hold -3, the batch axis of y, which cannot be summed over");
+  CHECK_THROWS_WITH(K::batch_dot(x, x, 3), "batch_dot: axes hold 3, which is out of range for (2, 3, 4) of rank 3");
   CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2})),
                     "batch_dot: (2, 3, 4) x (2,): both need at least two axes, the batch and another");
   CHECK_THROWS_WITH(K::batch_dot(x, x, {1, 2, 2}),

@@ -20,9 +20,9 @@ const std::vector<int> kBadAxes{8, -9, 100, -100, INT_MAX, INT_MIN, INT_MIN + 1}
 
 TEST_CASE("a shape has 0 to 8 sizes, or an unknown number", "[shape]") {
   const std::int64_t dims[13] = {};
-  CHECK_THROWS_WITH(Shape(dims, 13), "shape: rank 13; a tensor has 0 to 8 axes");
-  CHECK_THROWS_WITH(Shape(dims, -3), "shape: rank -3; a tensor has 0 to 8 axes");
-  CHECK_THROWS_WITH((Shape{1, 2, 3, 4, 5, 6, 7, 8, 9}), "shape: rank 9; a tensor has 0 to 8 axes");
+  CHECK_THROWS_WITH(Shape(dims, 13), "Shape: rank 13; a tensor has 0 to 8 axes");
+  CHECK_THROWS_WITH(Shape(dims, -3), "Shape: rank -3; a tensor has 0 to 8 axes");
+  CHECK_THROWS_WITH((Shape{1, 2, 3, 4, 5, 6, 7, 8, 9}), "Shape: rank 9; a tensor has 0 to 8 axes");
   CHECK(Shape(dims, 8).rank() == 8);
   CHECK(Shape(nullptr, -1) == K::None);
   const Shape s{2, 3};

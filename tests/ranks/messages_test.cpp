@@ -48,9 +48,9 @@ TEST_CASE("a message of another shape or dtype is an error where it arrives, and
   const std::string from = std::to_string(previous(world));
   CHECK(message_of([&] {
           D::recv(K::zeros({3, 2}), previous(world));
-        }) == "recv: rank " + from + " sends float32 (2, 3), expected float32 (3, 2)");
+        }) == "recv: rank " + from + " sends float32 (2, 3); it must be float32 (3, 2)");
   CHECK(message_of([&] { D::recv(K::zeros({3}, "int32"), previous(world)); }) ==
-        "recv: rank " + from + " sends float32 (3,), expected int32 (3,)");
+        "recv: rank " + from + " sends float32 (3,); it must be int32 (3,)");
   CHECK(numbers(D::recv(K::zeros({3}), previous(world))) == std::vector<double>{1, 1, 1});
 }
 
