@@ -98,12 +98,12 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved, Grad
   // An eager backward pass runs unrecorded: most gradients are never differentiated. Its results share one deferred
   // node, which holds the arguments of the pass. If a result is differentiated or becomes part of a plan, the pass runs
   // again, recorded.
-  auto held = Ref<DeferredBackward>::adopt(new DeferredBackward);
+  auto node = Ref<Node>::adopt(Node::make(&deferred_op, 0, xs.size(), 0));
+  auto* held = new DeferredBackward;
+  node->attrs.extra = Ref<Extra>::adopt(held);
   held->loss = loss;
   held->xs = xs;
   held->leaves = std::move(leaves);
-  auto node = Ref<Node>::adopt(Node::make(&deferred_op, 0, xs.size(), 0));
-  node->attrs.extra = Ref<Extra>(held.get());
   std::uint64_t seq = std::max(c.clock, l.node->seq);
   node->seq = c.clock = seq + 1;
   for (std::int64_t i = 0; i < raw.size(); ++i) {

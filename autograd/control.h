@@ -16,8 +16,9 @@ class ResidualCall;
 
 /// What a `call` node runs: a loop, a branch, or the adjoint of one. Input 0 is always the key of its random sources,
 /// on the host.
-class Procedure : public Extra {
+class Procedure : public TaggedExtra<Procedure> {
  public:
+  static constexpr const char* attrs_name = "procedure";
   /// Runs on concrete tensors; recorded iff recording is on.
   virtual Tensors run(const Tensors& in) const = 0;
   /// The rule of the node: infers what is known of the outputs' shapes, dtypes and devices.
@@ -34,7 +35,7 @@ class Procedure : public Extra {
   }
   virtual const ResidualCall* as_residual_call() const { return nullptr; }
 };
-inline const Procedure& procedure(const Extra& e) { return static_cast<const Procedure&>(e); }
+inline const Procedure& procedure(Extra& e) { return e.as<Procedure>(); }
 
 /// A procedure in a program that returns residuals (as its last result), takes them (as its last input), or both:
 /// Note [Residuals].

@@ -10,7 +10,8 @@ inline bool is_deferred(const Node& n) { return n.op == &deferred_op; }
 
 /// A node whose ops are recorded on demand: a backward pass that ran unrecorded (Note [Lazy backward]), or a call of a
 /// large function (Note [Nested functions]).
-struct Deferred : Extra {
+struct Deferred : TaggedExtra<Deferred> {
+  static constexpr const char* attrs_name = "deferred";
   /// Records the ops; returns the node's results.
   virtual Tensors expand(const Node& node) const = 0;
   /// Tensors whose history the results depend on, besides the node's inputs.
@@ -21,7 +22,7 @@ struct Deferred : Extra {
   virtual Tensors call(const Tensors&) const { __builtin_trap(); }
 };
 
-inline const Deferred& deferred(const Attrs& attrs) { return static_cast<const Deferred&>(*attrs.extra); }
+inline const Deferred& deferred(const Attrs& attrs) { return attrs.extra->as<Deferred>(); }
 inline Tensors expand(const Node& n) { return deferred(n.attrs).expand(n); }
 
 }  // namespace kassette::autograd

@@ -30,7 +30,7 @@ VjpSignature vjp_of(const Instruction& s) { return s.op == &call_op ? vjp_signat
 
 /// The ResidualCall of a `call` instruction; wraps its procedure in one if it has none yet.
 ResidualCall& as_residual_call(Instruction& s) {
-  if (!residual_call(s)) s.attrs.extra = Ref<Extra>(Ref<ResidualCall>::adopt(new ResidualCall(s.attrs.extra)).get());
+  if (!residual_call(s)) s.attrs.extra = Ref<Extra>::adopt(new ResidualCall(s.attrs.extra));
   return static_cast<ResidualCall&>(*s.attrs.extra);
 }
 

@@ -14,14 +14,38 @@
 
 namespace kassette {
 
+namespace attrs {
+
+/// A 16-bit hash of `attrs_name`, which tells the structs apart. Never 0, the tag of default-constructed Attrs.
+constexpr std::uint16_t tag_of(const char* name) {
+  std::uint32_t hash = 2166136261u;
+  for (; *name; ++name) hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619u;
+  return static_cast<std::uint16_t>((hash ^ hash >> 16) | 1);
+}
+
+}  // namespace attrs
+
 /// An immutable, ref-counted attribute that does not fit in a few numbers: a list, the body of a loop, tensors to keep
 /// alive.
 struct Extra {
   std::atomic<std::int32_t> count{1};
+  std::uint16_t tag = 0;  // of the class that as() returns
   virtual ~Extra() = default;
+  /// This object as a T; traps if it is of another class.
+  template <class T>
+  __attribute__((always_inline)) T& as() {
+    constexpr std::uint16_t expected = attrs::tag_of(T::attrs_name);
+    if (tag != expected) __builtin_trap();
+    return static_cast<T&>(*this);
+  }
   static void destroy(Extra* e) noexcept { delete e; }
   static void* operator new(std::size_t bytes);  // pooled: one is made with every gradients()
   static void operator delete(void* p, std::size_t bytes) noexcept;
+};
+/// The base of a class T with an `attrs_name` that ops read by attrs.extra->as<T>().
+template <class T>
+struct TaggedExtra : Extra {
+  TaggedExtra() { tag = attrs::tag_of(T::attrs_name); }
 };
 
 namespace attrs {
@@ -59,13 +83,6 @@ __attribute__((always_inline)) constexpr void each_field(T& of, F visit) {
     auto& [a] = of;
     visit(a);
   }
-}
-
-/// A 16-bit hash of `attrs_name`, which tells the structs apart. Never 0, the tag of default-constructed Attrs.
-constexpr std::uint16_t tag_of(const char* name) {
-  std::uint32_t hash = 2166136261u;
-  for (; *name; ++name) hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619u;
-  return static_cast<std::uint16_t>((hash ^ hash >> 16) | 1);
 }
 
 }  // namespace attrs

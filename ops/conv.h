@@ -23,11 +23,12 @@ struct ConvForm {
 };
 
 /// A ConvForm as the attributes of an op.
-struct ConvAttrs final : Extra, ConvForm {
+struct ConvAttrs final : TaggedExtra<ConvAttrs>, ConvForm {
+  static constexpr const char* attrs_name = "conv";
   explicit ConvAttrs(const ConvForm& form) : ConvForm(form) {}
 };
 Attrs window_attrs(const ConvForm& form);
-inline const ConvForm& form_of(const Attrs& attrs) { return static_cast<const ConvAttrs&>(*attrs.extra); }
+inline const ConvForm& form_of(const Attrs& attrs) { return attrs.extra->as<ConvAttrs>(); }
 /// Throws ValueError in the name of `op` if s has a known rank other than form.axes + 2.
 void check_rank(const char* op, const ConvForm& form, const TensorSpec& s, const char* which);
 

@@ -16,7 +16,7 @@ namespace {
 using Part = IndexList::Part;
 
 /// Null if the index is one integer, which is in IndexAttrs, for the first axis.
-const IndexList* list_of(const Attrs& attrs) { return static_cast<const IndexList*>(attrs.extra.get()); }
+const IndexList* list_of(const Attrs& attrs) { return attrs.extra ? &attrs.extra->as<IndexList>() : nullptr; }
 
 [[noreturn]] void fail_range(const char* op, std::int64_t i, int axis, const TensorSpec& x) {
   fail<ValueError>({op}, i, " is out of range for axis ", axis, " of a tensor of shape ", x);

@@ -7,7 +7,8 @@
 namespace kassette::ops {
 
 /// The parts of an index expression: integers, slices, new axes and an ellipsis.
-struct IndexList : Extra {
+struct IndexList : TaggedExtra<IndexList> {
+  static constexpr const char* attrs_name = "index_list";
   enum Kind : std::uint8_t { kInt, kSlice, kNewAxis, kEllipsis };
   /// One entry of the list. An integer (kInt) is in `start`.
   struct Part {

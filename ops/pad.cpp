@@ -10,10 +10,11 @@
 namespace kassette::ops {
 namespace {
 
-struct Amounts : Extra, Pads {
+struct Amounts : TaggedExtra<Amounts>, Pads {
+  static constexpr const char* attrs_name = "pad";
   explicit Amounts(const Pads& pads) : Pads(pads) {}
 };
-const Amounts& amounts_of(const Attrs& attrs) { return static_cast<const Amounts&>(*attrs.extra); }
+const Amounts& amounts_of(const Attrs& attrs) { return attrs.extra->as<Amounts>(); }
 
 void pad_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);

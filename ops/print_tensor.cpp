@@ -10,7 +10,8 @@
 namespace kassette::ops {
 namespace {
 
-struct Message final : Extra {
+struct Message final : TaggedExtra<Message> {
+  static constexpr const char* attrs_name = "print_tensor";
   std::string text;
 };
 
@@ -24,8 +25,7 @@ void kernel(const OpCall& call) {
   plain.device = call.device;
   plain.storage = out.storage;
   plain.offset = out.offset;
-  write_print(static_cast<const Message&>(*call.attrs.extra).text + ' ' +
-              array_text(Access::wrap(std::move(plain))).c_str());
+  write_print(call.attrs.extra->as<Message>().text + ' ' + array_text(Access::wrap(std::move(plain))).c_str());
 }
 
 }  // namespace

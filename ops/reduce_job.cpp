@@ -102,7 +102,8 @@ const Tensors& ReduceJob::wait() {
 namespace {
 
 /// A job that was started before its op was recorded. The op's first run takes it; later runs start their own.
-struct StartedJob final : Extra {
+struct StartedJob final : TaggedExtra<StartedJob> {
+  static constexpr const char* attrs_name = "started_job";
   Ref<ReduceJob> job;
   std::mutex mutex;
   Ref<ReduceJob> take() {
@@ -115,7 +116,7 @@ struct StartedJob final : Extra {
 void start_rule(const OpCall&, TensorSpec* out) { *out = TensorSpec(uint8, {}); }
 void start_kernel(const OpCall& call) {
   Ref<ReduceJob> job;
-  if (call.attrs.extra) job = static_cast<StartedJob&>(*call.attrs.extra).take();
+  if (call.attrs.extra) job = call.attrs.extra->as<StartedJob>().take();
   if (!job) {
     Tensors xs;
     for (int i = call.n_in - outputs_in<CollectiveAttrs>(call.attrs); i < call.n_in; ++i) {

@@ -1,11 +1,13 @@
-// tests/core/attrs_test.cpp - the attributes of ops: fields are read back unchanged, whatever bytes their padding had.
+// tests/core/attrs_test.cpp - the attributes of ops: fields are read back unchanged, whatever bytes their padding had,
+// and the tags of all structs differ.
 #include <cstring>
+#include <map>
 
 #include "ops/axes.h"
 #include "ops/contraction.h"
-#include "ops/math.h"
 #include "ops/random_attrs.h"
 #include "tests/catch.h"
+#include "tests/sources.h"
 
 using namespace kassette;
 using namespace kassette::ops;
@@ -55,4 +57,20 @@ TEST_CASE("attributes are read back whatever the padding of their struct holds",
   CHECK(attrs.as<Padded>().first);
   CHECK(attrs.as<Padded>().number == 0.5);
   CHECK(attrs.as<Padded>().last == 7);
+}
+
+TEST_CASE("no two structs of attributes have the same tag", "[attrs][sources]") {
+  const std::regex named("\n *static constexpr const char\\* attrs_name = \"(\\w+)\";");
+  std::map<std::uint16_t, std::string> names;
+  for (const char* folder : {"core", "devices", "ops", "autograd", "nn_backend"})
+    for (const char* ending : {".h", ".cpp", ".cuh", ".cu"})
+      for (const auto& path : test::files_of(folder, ending)) {
+        const std::string text = test::text_of(path);
+        for (std::sregex_iterator at(text.begin(), text.end(), named), end; at != end; ++at) {
+          const std::string name = (*at)[1];
+          const auto [other, is_new] = names.emplace(attrs::tag_of(name.c_str()), name);
+          if (!is_new) FAIL_CHECK(path.filename() << ": " << name << " has the tag of " << other->second);
+        }
+      }
+  CHECK(names.size() > 40);
 }
