@@ -66,11 +66,11 @@ Tensors DeferredBackward::expand(const Node&) const {
 
 Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved, GradientHook* hook) {
   if (!loss.defined()) fail_empty({"gradients", "loss"});
-  const Body& l = Access::body(loss);
+  const TensorDesc& l = Access::desc(loss);
   if (!l.dtype.is_float()) fail_not_float({"gradients", "loss"}, l.dtype);
   for (std::int64_t i = 0; i < xs.size(); ++i) {
     if (!xs[i].defined()) fail_item<ValueError>("gradients", "variable", i, "is ", kEmptyTensor);
-    const Body& x = Access::body(xs[i]);
+    const TensorDesc& x = Access::desc(xs[i]);
     if (!x.node)
       fail_item<ValueError>("gradients", "variable", i, "of shape ", x.shape(),
                             " was not recorded (it is a constant); make it a K::variable or a K::placeholder");
@@ -111,9 +111,9 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved, Grad
     if (!r.defined()) continue;
     // The node is set on the tensor itself only if the pass made it; a tensor that is used elsewhere (a variable, a
     // constant) is detached first.
-    auto phase = static_cast<std::uint8_t>(Access::body(r).flags & kPhase);
-    if (Access::body(r).node || Access::impl(r)->count.load(std::memory_order_acquire) != 1) r = r.detach();
-    Body& b = Access::body(r);
+    auto phase = static_cast<std::uint8_t>(Access::desc(r).flags & kPhase);
+    if (Access::desc(r).node || Access::impl(r)->count.load(std::memory_order_acquire) != 1) r = r.detach();
+    TensorDesc& b = Access::desc(r);
     b.flags = phase;
     b.depth = l.depth;
     b.out = i;

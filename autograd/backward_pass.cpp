@@ -59,13 +59,13 @@ BackwardPass::BackwardPass(const Tensors& xs, SavedValues saved, GradientHook* h
   do id_ = next_pass_id.fetch_add(1, std::memory_order_relaxed);
   while (id_ == 0);
   for (const Tensor& x : xs) {
-    const Node* n = Access::body(x).node.get();
+    const Node* n = Access::desc(x).node.get();
     oldest_ = std::min(oldest_, n->seq);
     wanted_.push_back(n);
   }
   std::ranges::sort(wanted_);
   for (const Tensor& t : ends)
-    if (t.defined() && Access::body(t).node) ends_.push_back(Access::body(t).node.get());
+    if (t.defined() && Access::desc(t).node) ends_.push_back(Access::desc(t).node.get());
   std::ranges::sort(ends_);
 }
 
@@ -89,10 +89,10 @@ template <class F>
 void BackwardPass::for_each_input(const Node* n, F&& f) {
   if (is_deferred(*n)) {
     for (const Tensor& t : expanded_[n])
-      if (t.defined() && Access::body(t).node) f(Access::body(t).node.get());
+      if (t.defined() && Access::desc(t).node) f(Access::desc(t).node.get());
     return;
   }
-  for (const Body *b = n->in(), *end = b + n->n_in; b != end; ++b)
+  for (const TensorDesc *b = n->in(), *end = b + n->n_in; b != end; ++b)
     if (b->node) f(b->node.get());
 }
 
@@ -140,17 +140,18 @@ namespace {
 
 /// `t`, materialized if it is a splat.
 Tensor whole(const Tensor& t) {
-  if (t.defined() && is_splat(Access::body(t))) write_out(Access::body(t));
+  if (t.defined() && is_splat(Access::desc(t))) write_out(Access::desc(t));
   return t;
 }
 /// Replaces a splat by a scalar, which ops then broadcast.
 void make_scalar(Tensor& t) {
-  const Body& b = Access::body(t);
-  if (is_splat(b)) t = Access::wrap(plain_body(TensorSpec(b.dtype, {}), cpu, b.storage));
+  const TensorDesc& b = Access::desc(t);
+  if (is_splat(b)) t = Access::wrap(make_desc(TensorSpec(b.dtype, {}), cpu, b.storage));
 }
 /// True if `n` is an elementwise op on tensors of one shape, so that its adjoint may read a scalar cotangent.
 bool takes_scalars(const Node& n) {
-  return n.op->loops && std::all_of(n.in(), n.in() + n.n_in, [&](const Body& b) { return b.same_shape(n.in()[0]); });
+  return n.op->loops &&
+         std::all_of(n.in(), n.in() + n.n_in, [&](const TensorDesc& b) { return b.same_shape(n.in()[0]); });
 }
 
 }  // namespace
@@ -160,7 +161,7 @@ void BackwardPass::handle_deferred(Entry& e) {
   for (std::int64_t i = 0; i < results.size(); ++i) {
     const Tensor& r = results[i];
     Tensor dy = cotangents_[e.first + i];
-    if (r.defined() && dy.defined() && Access::body(r).node) accumulate(Access::body(r), whole(dy));
+    if (r.defined() && dy.defined() && Access::desc(r).node) accumulate(Access::desc(r), whole(dy));
   }
 }
 
@@ -185,9 +186,9 @@ void BackwardPass::handle(Entry& e) {
   for (int i = 0; i < n_out; ++i) {
     Tensor& c = cotangents_[first + i];
     dy[i] = keep ? c : std::move(c);
-    if (!dy[i].defined() || !is_splat(Access::body(dy[i]))) continue;
+    if (!dy[i].defined() || !is_splat(Access::desc(dy[i]))) continue;
     if (takes_scalars(n)) make_scalar(dy[i]);
-    else write_out(Access::body(dy[i]));
+    else write_out(Access::desc(dy[i]));
   }
   n.op->vjp(VjpContext(&n, dy, din, wanted.get(), unrecorded_ ? this : nullptr));
   for (int i = 0; i < n_in; ++i)
@@ -199,7 +200,7 @@ namespace {
 
 /// True if `t` may be overwritten: it is on the CPU, is no splat, and nothing else refers to it or to its memory.
 bool exclusive(const Tensor& t) {
-  const Body& b = Access::body(t);
+  const TensorDesc& b = Access::desc(t);
   return b.device == cpu && b.storage && !is_splat(b) && !b.node && !b.symbolic() &&
          b.storage->kind != Storage::kBorrowed && Access::impl(t)->count.load(std::memory_order_acquire) == 1 &&
          b.storage->count.load(std::memory_order_acquire) == 1;
@@ -208,8 +209,8 @@ bool exclusive(const Tensor& t) {
 /// sum += g, in the memory of sum. Returns false, and does nothing, if that memory is shared or shapes, dtypes or
 /// devices do not allow it.
 bool add_in_place(Tensor& sum, const Tensor& g) {
-  Body& s = Access::body(sum);
-  const Body& b = Access::body(g);
+  TensorDesc& s = Access::desc(sum);
+  const TensorDesc& b = Access::desc(g);
   if (!may_take(FastPath::added_in_place) || !exclusive(sum) || !b.storage || b.symbolic() || b.device != cpu ||
       !b.known() || !(b.rank == 0 || b.same_shape(s)) || b.dtype != s.dtype)
     return false;
@@ -221,13 +222,13 @@ bool add_in_place(Tensor& sum, const Tensor& g) {
 
 }  // namespace
 
-void BackwardPass::accumulate(const Body& to, Tensor g) {
+void BackwardPass::accumulate(const TensorDesc& to, Tensor g) {
   Tensor* slot = slot_of(to);
   if (!slot) return;
-  const Body& b = Access::body(g);
+  const TensorDesc& b = Access::desc(g);
   const bool one = unrecorded_ && b.storage && b.storage->bytes == b.dtype.size() && to.numel() > 1;
   if (!one && (!b.same_shape(to) || !b.known())) {  // sum over the axes that the op's broadcasting added
-    Body shape_of = to;
+    TensorDesc shape_of = to;
     shape_of.storage = {};
     g = sum_to_like(g, Access::wrap(std::move(shape_of)));
   }
@@ -237,11 +238,11 @@ void BackwardPass::accumulate(const Body& to, Tensor g) {
     make_scalar(*slot);
     g = *slot + g;
   }
-  if (one && Access::body(g).numel() == 1) g = Access::wrap(plain_body(to, cpu, Access::body(g).storage));
+  if (one && Access::desc(g).numel() == 1) g = Access::wrap(make_desc(to, cpu, Access::desc(g).storage));
   *slot = std::move(g);
 }
 
-bool BackwardPass::accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) {
+bool BackwardPass::accumulate(const TensorDesc& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) {
   constexpr int kMost = 3;
   Tensor& sum = *slot_of(to);
   const bool adds = op.accumulate && may_take(FastPath::accumulated) && sum.defined() && exclusive(sum);
@@ -249,7 +250,7 @@ bool BackwardPass::accumulate(const Body& to, const OpDef& op, const Attrs& attr
   InputView arrays[kMost];
   Value values[kMost];  // held while they are read
   for (int i = 0; i < n_in; ++i) {
-    const Body& b = *in[i].body();
+    const TensorDesc& b = *in[i].desc();
     if (b.device != cpu || !b.known()) return false;
     arrays[i] = {&b, nullptr};
     if (has_bit(op.shape_only, i)) continue;
@@ -258,14 +259,14 @@ bool BackwardPass::accumulate(const Body& to, const OpDef& op, const Attrs& attr
     arrays[i].data = static_cast<std::byte*>(values[i].storage->data) + values[i].offset;
   }
   const OpCall call{op, attrs, arrays, n_in, nullptr, 0, cpu};
-  Body made = plain_body({}, cpu);
+  TensorDesc made = make_desc({}, cpu);
   op.rule(call, &made);
   if (op.repeated) {
     if (!run_as_splat(call, made)) return false;
     accumulate(to, Access::wrap(std::move(made)));
     return true;
   }
-  Body& s = Access::body(sum);
+  TensorDesc& s = Access::desc(sum);
   if (!made.same_shape(s) || made.dtype != s.dtype || !op.accumulate(call, s)) return false;
   count_taken(FastPath::accumulated);
   return true;
@@ -282,7 +283,7 @@ void BackwardPass::sort_by_age() {
 }
 
 Tensor BackwardPass::result_of(const Tensor& x) {
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   std::uint32_t i = find(b.node.get());
   return i == kNone ? Tensor() : whole(cotangents_[entries_[i].first + b.out]);
 }
@@ -298,7 +299,7 @@ void BackwardPass::find_hook_points() {
       if (auto wanted = last.find(m); wanted != last.end()) wanted->second = handled;
     });
   }
-  for (std::int64_t i = 0; i < xs_.size(); ++i) hook_points_.push_back({last[Access::body(xs_[i]).node.get()], i});
+  for (std::int64_t i = 0; i < xs_.size(); ++i) hook_points_.push_back({last[Access::desc(xs_[i]).node.get()], i});
   std::ranges::sort(hook_points_);
 }
 
@@ -312,9 +313,9 @@ void BackwardPass::run_hooks(std::size_t handled) {
 
 Tensors BackwardPass::run(const Tensor* ys, const Tensor* seeds, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i)
-    if (Access::body(ys[i]).node) search(Access::body(ys[i]).node.get());
+    if (Access::desc(ys[i]).node) search(Access::desc(ys[i]).node.get());
   for (std::int64_t i = 0; i < n; ++i)
-    if (Access::body(ys[i]).node && seeds[i].defined()) accumulate(Access::body(ys[i]), seeds[i]);
+    if (Access::desc(ys[i]).node && seeds[i].defined()) accumulate(Access::desc(ys[i]), seeds[i]);
   if (saved_values_ == SavedValues::rematerialize && !find_leaves()) {
     saved_values_ = SavedValues::retain;
     leaves_.clear();

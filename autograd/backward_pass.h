@@ -62,17 +62,17 @@ class BackwardPass final : private ops::Accumulator {
   void handle(Entry& e);
   void handle_deferred(Entry& e);
   // cotangents
-  Tensor* slot_of(const Body& to);
-  void accumulate(const Body& to, Tensor g);
-  bool accumulate(const Body& to, const ops::OpDef& op, const Attrs& attrs, const ops::In* in, int n_in) override;
+  Tensor* slot_of(const TensorDesc& to);
+  void accumulate(const TensorDesc& to, Tensor g);
+  bool accumulate(const TensorDesc& to, const ops::OpDef& op, const Attrs& attrs, const ops::In* in, int n_in) override;
   // saved values
   /// True if the pass goes through the op that computed `b`, so that `b` can be rematerialized.
-  bool computed(const Body& b) const {
+  bool computed(const TensorDesc& b) const {
     std::uint32_t i = b.node && b.node->op ? find(b.node.get()) : kNone;
     return i != kNone && entries_[i].relevant;
   }
   bool find_leaves();
-  bool add_leaf(const Body& b, std::int64_t& more);
+  bool add_leaf(const TensorDesc& b, std::int64_t& more);
   void release(Node& n);
 
   const Tensors& xs_;
@@ -105,7 +105,7 @@ inline std::uint32_t BackwardPass::find(const Node* n) const {
 }
 
 /// Where the cotangent of a tensor is accumulated. Returns null if the tensor leads to no wanted x.
-inline Tensor* BackwardPass::slot_of(const Body& to) {
+inline Tensor* BackwardPass::slot_of(const TensorDesc& to) {
   std::uint32_t i = find(to.node.get());
   if (i == kNone || !entries_[i].relevant) return nullptr;
   entries_[i].has_cotangent = true;

@@ -49,7 +49,7 @@ TensorSpec common_spec(const char* what, const TensorSpec& yes, const TensorSpec
 Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()>& yes, const Callable<Tensor()>& no) {
   auto as_list = [](const Callable<Tensor()>& f) { return [&f](const Tensors&) { return Tensors(f()); }; };
   Traced a = trace(what, {}, cpu, as_list(yes)), b = trace(what, {}, cpu, as_list(no));
-  const Body &one = a.plan->outputs()[0], &other = b.plan->outputs()[0];
+  const TensorDesc &one = a.plan->outputs()[0], &other = b.plan->outputs()[0];
   if (one.device != other.device)
     fail<DeviceError>({what}, "one branch is on ", one.device, ", the other on ", other.device);
   TensorSpec result = common_spec(what, one, other);

@@ -26,7 +26,7 @@ class VjpProcedure final : public Procedure {
   void specs(const OpCall& call, TensorSpec* out) const override {
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       out[i].set(call.spec(wanted_[i]));
-      call.out[i]->device = call.in[wanted_[i]].body->device;
+      call.out[i]->device = call.in[wanted_[i]].desc->device;
     }
   }
   int n_out() const override { return wanted_.size(); }
@@ -55,12 +55,12 @@ const Procedure& procedure(const Attrs& attrs) { return autograd::procedure(*att
 constinit const OpDef argument_op{.name = "argument", .rule = nullptr, .cpu = nullptr};
 
 Tensor argument(const Tensor& t, bool recording) {
-  const Body& from = Access::body(t);
+  const TensorDesc& from = Access::desc(t);
   if (recording && from.node) return identity(t);
   Tensor a = detached(from);
   Node* node = Node::make(&argument_op, 0, 1, 0);
   node->seq = ++context().clock;
-  Access::body(a).node = Ref<Node>::adopt(node);
+  Access::desc(a).node = Ref<Node>::adopt(node);
   return a;
 }
 
@@ -95,10 +95,10 @@ void call_kernel(const OpCall& call) {
   Scoped<bool> eager(c.symbolic, false);
   Tensors in;
   in.reserve(call.n_in);
-  for (int i = 0; i < call.n_in; ++i) in.push_back(detached(*call.in[i].body));
+  for (int i = 0; i < call.n_in; ++i) in.push_back(detached(*call.in[i].desc));
   Tensors results = run_call(call.attrs, in);
   for (int i = 0; i < call.n_out; ++i) {
-    const Body& r = Access::body(results[i]);
+    const TensorDesc& r = Access::desc(results[i]);
     call.out[i]->set(r);
     put(*call.out[i], read_value(r));
   }
@@ -189,7 +189,7 @@ Residuals VjpProcedure::record(const Tensors& in, const std::vector<char>& wante
   Residuals of = taken ? *taken : record_own(in, &wanted), residuals;
   residuals.args = of.args;
   for (std::int64_t i = n_in_; i < in.size(); ++i)
-    residuals.args.push_back(wanted[i] || Access::body(in[i]).node ? argument(in[i], c.recording) : in[i]);
+    residuals.args.push_back(wanted[i] || Access::desc(in[i]).node ? argument(in[i], c.recording) : in[i]);
   BackwardScope on(c);
   residuals.results = run_backward(std::move(of), residuals.args, /*consume=*/false);
   return residuals;
@@ -197,7 +197,7 @@ Residuals VjpProcedure::record(const Tensors& in, const std::vector<char>& wante
 
 Tensor residuals_value(Residuals residuals) {
   auto held = std::make_unique<Residuals>(std::move(residuals));
-  Body b;
+  TensorDesc b;
   b.set(TensorSpec(int64, {}));
   b.device = cpu;
   b.storage = Storage::borrow(held.get(), sizeof(Residuals),
@@ -205,7 +205,7 @@ Tensor residuals_value(Residuals residuals) {
   static_cast<void>(held.release());
   return Access::wrap(std::move(b));
 }
-Residuals& residuals_in(const Tensor& value) { return *static_cast<Residuals*>(Access::body(value).storage->data); }
+Residuals& residuals_in(const Tensor& value) { return *static_cast<Residuals*>(Access::desc(value).storage->data); }
 
 Tensors ResidualCall::run(const Tensors& in) const {
   const Procedure& p = procedure(*of);
@@ -226,7 +226,7 @@ void ResidualCall::specs(const OpCall& call, TensorSpec* out) const {
   if (returns) out[call.n_out - 1].set(TensorSpec(int64, {}));
 }
 
-Tensor detached(const Body& from) { return Access::wrap(plain_body(from, from.device, read_value(from))); }
+Tensor detached(const TensorDesc& from) { return Access::wrap(make_desc(from, from.device, read_value(from))); }
 
 VjpSignature vjp_signature(const Attrs& attrs) {
   const VjpProcedure* v = procedure(attrs).as_vjp();

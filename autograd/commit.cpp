@@ -56,7 +56,7 @@ void Plan::find_alone(Frame& f) const {
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];
     if (e.in_place_instruction < 0) continue;
-    Body& current = f.own[e.old_value_slot];
+    TensorDesc& current = f.own[e.old_value_slot];
     const Value& now = e.cell->value;
     if (e.mode != Effect::kSet) put(current, now);  // an increment is added to the current value
     // The only two references are the cell's and this frame's, and the cell's lock keeps others from taking one.
@@ -82,7 +82,7 @@ void Plan::prepare_tail(Frame& f) const {
   }
   // The rule of update saw static shapes only: sizes that were unknown then are known now.
   for (const Effect& e : program_.effects) {
-    const Body& value = e.in_place_instruction >= 0 ? f.own[e.slot] : *f.at[e.slot];
+    const TensorDesc& value = e.in_place_instruction >= 0 ? f.own[e.slot] : *f.at[e.slot];
     if (!value.same_shape(e.cell->spec)) fail_shapes({e.what, which(e).c_str()}, e.cell.get(), e.cell->spec, value);
   }
   f.commit.replaced.reserve(program_.effects.size());
@@ -98,7 +98,7 @@ void Plan::store(Frame& f, const Effect& e, Ref<Storage> room) const {
     f.commit.replaced.push_back(std::move(made));
     return;
   }
-  const Body& from = *f.at[e.slot];
+  const TensorDesc& from = *f.at[e.slot];
   if (e.mode == Effect::kSet) {
     e.cell->store(value_in(from));
     return;

@@ -11,8 +11,8 @@ namespace kassette::autograd {
 struct Frame {
   explicit Frame(const Program& program);
   void clear();
-  std::vector<const Body*> at;  // per slot: its body in `own`, a constant of the plan, or an argument
-  std::vector<Body> own;
+  std::vector<const TensorDesc*> at;  // per slot: its descriptor in `own`, a constant of the plan, or an argument
+  std::vector<TensorDesc> own;
   std::vector<InputView> arrays;  // inputs of the running instruction
   // per instruction of a specialised program: the group that begins there, cached if it depends on shapes alone
   std::vector<FusionGroup> groups;

@@ -19,7 +19,7 @@ std::int64_t part_of(const Chain& chain) { return (fast_path_thresholds.chain_pa
 
 /// Infers shape and device of the only output of an instruction.
 void Plan::infer(Frame& f, const Instruction& s) const {
-  Body* out = &f.own[s.out];
+  TensorDesc* out = &f.own[s.out];
   if (!s.known) ops::infer(call_of(f, s, &out));
 }
 
@@ -44,7 +44,7 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
   for (int k = begin; k < end && k - begin < Chain::kMaxOps; ++k) {
     const Instruction& s = instruction(k);
     if (!s.fusible || s.need != 2 || (k > begin && !may_take(FastPath::chain))) break;
-    Body& out = f.own[s.out];
+    TensorDesc& out = f.own[s.out];
     infer(f, s);
     known = known && s.known;
     if (k > begin && out.device != device) break;
@@ -57,7 +57,7 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
     if (out.numel() != group.n || out.dtype != dtype) break;
     bool fits = true;
     for (int slot : program_.reads(s)) {
-      const Body& b = *f.at[slot];
+      const TensorDesc& b = *f.at[slot];
       std::int64_t m = b.numel();
       bool splat = is_splat(b);
       if (device != cpu && m > 1 && group.width == group.n && repeats_rows(b, out)) group.width = m;
@@ -101,7 +101,7 @@ bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
 /// the variable's.
 void Plan::allocate(Frame& f, const FusionGroup& group) const {
   for (int k = group.begin; k < group.end; ++k) {
-    Body& out = f.own[instruction(k).out];
+    TensorDesc& out = f.own[instruction(k).out];
     if (out.storage || (group.fused && !stays(instruction(k).out, group.end))) continue;
     out.storage = Storage::allocate(out.checked_bytes(instruction(k).op->name), out.device);
     out.offset = 0;
@@ -114,7 +114,7 @@ void Plan::run_group(Frame& f, const FusionGroup& group) const {
     return;
   }
   const Instruction& s = instruction(group.begin);
-  Body* out = &f.own[s.out];
+  TensorDesc* out = &f.own[s.out];
   const OpCall call = call_of(f, s, &out);
   (call.device == cpu ? s.op->cpu : s.op->cuda)(call);
 }
@@ -131,14 +131,14 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
   if (sum.op->pattern != Pattern::add || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
   if (other == product.out) return 0;
-  const Body& bias = *f.at[other];
-  Body &made = f.own[product.out], &summed = f.own[sum.out];
+  const TensorDesc& bias = *f.at[other];
+  TensorDesc &made = f.own[product.out], &summed = f.own[sum.out];
   const Instruction* next = k + 2 < end ? &instruction(k + 2) : nullptr;
   // On a device the sum and an elementwise instruction after it are one kernel already: a chain.
   const bool on_cpu = bias.device == cpu,
              takes = on_cpu ? op.with_bias != nullptr : op.cuda_with_bias && !(next && next->fusible);
   if (!takes || !bias.storage || is_splat(bias) || summed.storage) return 0;
-  Body* out = &summed;
+  TensorDesc* out = &summed;
   const OpCall call = call_of(f, product, &out);
   if (call.device != bias.device) return 0;
   if (!product.known) op.rule(call, &made);
@@ -148,7 +148,7 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
   made.device = summed.device = bias.device;
   const bool relu = next && next->op->pattern == Pattern::relu && next->need == 2 && !next->tail &&
                     input(*next, 0) == sum.out && !stays(sum.out, k + 3) && !f.own[next->out].storage;
-  if (relu) *(out = &f.own[next->out]) = plain_body(made, cpu);
+  if (relu) *(out = &f.own[next->out]) = make_desc(made, cpu);
   out->offset = 0;
   if (!(on_cpu ? op.with_bias(call, bias, relu) : op.cuda_with_bias(call, bias))) return 0;
   count_taken(relu ? FastPath::with_bias_relu : FastPath::with_bias);
@@ -196,7 +196,7 @@ void Plan::fetch_operands(Chain& chain, const Frame& f, const FusionGroup& group
   if (!chain.fetches()) return;
   for (int k = group.begin; k < group.chain_end(); ++k)
     for (int slot : program_.reads(instruction(k))) {
-      const Body& b = *f.at[slot];
+      const TensorDesc& b = *f.at[slot];
       if (b.storage && !is_splat(b) && (b.numel() != 1 || group.n == 1)) chain.fetch(chain.memory(b.data()));
     }
 }
@@ -204,7 +204,7 @@ void Plan::fetch_operands(Chain& chain, const Frame& f, const FusionGroup& group
 void Plan::add_instructions(Chain& chain, const Frame& f, const FusionGroup& group) const {
   ChainOperand kept[Chain::kMaxOps];  // the chunks of results that are read again
   auto place = [&](int slot) {
-    const Body& b = *f.at[slot];
+    const TensorDesc& b = *f.at[slot];
     bool one = is_splat(b) || (b.numel() == 1 && group.n != 1);
     if (b.storage)
       return one ? chain.repeated(b.data()) : chain.memory(b.data(), b.numel() == group.n ? 0 : -b.bytes());
@@ -216,7 +216,7 @@ void Plan::add_instructions(Chain& chain, const Frame& f, const FusionGroup& gro
   for (int k = group.begin; k < group.chain_end(); ++k) {
     const Instruction& s = instruction(k);
     chain.add_op(s, program_.reads(s), acc, place);
-    const Body& out = f.own[s.out];
+    const TensorDesc& out = f.own[s.out];
     int last = program_.last_value_use[s.out];
     if (out.storage) {
       chain.store_result(out.data(), /*fresh=*/out.storage->count.load(std::memory_order_relaxed) == 1);
@@ -234,7 +234,7 @@ void Plan::run_fused(Frame& f, const FusionGroup& group) const {
   count_taken(group.sums                      ? FastPath::chain_summed
               : instruction(group.begin).tail ? FastPath::chain_of_update
                                               : FastPath::chain);
-  const Body& first = f.own[instruction(group.begin).out];
+  const TensorDesc& first = f.own[instruction(group.begin).out];
   const DType dtype = first.dtype;
   Chain chain(dtype, {.rows = group.n / group.width, .width = group.width}, first.device, group.n);
   fetch_operands(chain, f, group);

@@ -17,21 +17,21 @@ void LoopRun::load_residuals(std::int64_t t, std::int64_t begin) {
   row_ = t - begin;
   set_elements(t);
   set_keys(t);
-  for (int slot : stacked_) body(slot).offset = row_ * body(slot).bytes();
+  for (int slot : stacked_) desc(slot).offset = row_ * desc(slot).bytes();
   for (const Carry& c : states_) {
     if (!p.is_residual[c.to] || !has_stack(c.from)) continue;
-    Body& to = body(c.to);
+    TensorDesc& to = desc(c.to);
     if (row_ > 0) {
       if (!(to.storage == stacks_[c.from])) to.storage = stacks_[c.from];
       to.offset = (row_ - 1) * to.bytes();
       continue;
     }
     const auto i = &c - states_.data();
-    const Body& first = Access::body(in_[1 + p.signature.n_xs + i]);
+    const TensorDesc& first = Access::desc(in_[1 + p.signature.n_xs + i]);
     put(to, starts_.empty() ? value_in(first) : starts_[begin / call_.segment][i]);
   }
   for (std::size_t i = 0; i < list_slots_.size(); ++i) {
-    Body& b = body(list_slots_[i]);
+    TensorDesc& b = desc(list_slots_[i]);
     put(b, std::move(step_values_[i].back()));
     step_values_[i].pop_back();
     if (step_specs_[i].empty()) continue;
@@ -44,7 +44,7 @@ void LoopRun::load_residuals(std::int64_t t, std::int64_t begin) {
 /// with that addition.
 std::vector<LoopGroup> LoopRun::sums_of(const StepAdjoint& adjoint) {
   const LoopProgram& p = *loop_;
-  std::vector<int> reads(bodies_.size(), 0);
+  std::vector<int> reads(descs_.size(), 0);
   for (int k : adjoint.instructions)
     for (int slot : program_.reads(program_.instruction(k))) ++reads[slot];
   for (int slot : adjoint.din)
@@ -63,7 +63,7 @@ std::vector<LoopGroup> LoopRun::sums_of(const StepAdjoint& adjoint) {
         break;
       const Bound &a = bounds_[add], &b = bounds_[product];
       if (!b.instruction || b.device != cpu || a.dynamic || b.dynamic || a.loop_invariant || b.loop_invariant ||
-          a.skipped || b.skipped || !body(share).same_shape(body(start)))
+          a.skipped || b.skipped || !desc(share).same_shape(desc(start)))
         break;
       adds.push_back(add);
       slot = program_.input(program_.instruction(add), 0);
@@ -106,18 +106,18 @@ void LoopRun::bind_back(const StepAdjoint& adjoint, BoundAdjoint& back) {
     if (slot < 0) continue;
     Ref<Storage>& dx = dx_[i];
     if (!dx) {
-      const Body& x = Access::body(in_[i + 1]);
+      const TensorDesc& x = Access::desc(in_[i + 1]);
       dx = Storage::allocate(x.bytes(), x.device);
       if (&adjoint != &p.step_adjoints[0]) zero_rows(i, 0, call_.steps);  // later steps had no cotangent for it
     }
     if (!writes_rows(slot) || p.is_residual[slot] || has_stack(slot)) continue;
-    body(slot).storage = stacks_[slot] = dx;
+    desc(slot).storage = stacks_[slot] = dx;
     back.in_place[i] = 1;
   }
 }
 
 void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
-  const Body& x = body(loop_->arg_slots[i]);
+  const TensorDesc& x = desc(loop_->arg_slots[i]);
   std::int64_t bytes = x.bytes();
   Storage& to = *dx_[i];
   auto* data = static_cast<std::byte*>(to.data);
@@ -126,7 +126,7 @@ void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
     return;
   }
   Tensor zeros = zeros_of(detached(x));
-  for (std::int64_t k = begin; k < end; ++k) copy_bytes(to.device, data + k * bytes, Access::body(zeros).data(), bytes);
+  for (std::int64_t k = begin; k < end; ++k) copy_bytes(to.device, data + k * bytes, Access::desc(zeros).data(), bytes);
 }
 
 void LoopRun::store_dx(const StepAdjoint& adjoint, const BoundAdjoint& back, std::int64_t t) {
@@ -137,7 +137,7 @@ void LoopRun::store_dx(const StepAdjoint& adjoint, const BoundAdjoint& back, std
       zero_rows(i, at, at + 1);
       continue;
     }
-    const Body& from = body(adjoint.din[i]);
+    const TensorDesc& from = desc(adjoint.din[i]);
     std::int64_t bytes = from.bytes();
     copy_bytes(from.device, static_cast<std::byte*>(dx_[i]->data) + at * bytes, from.data(), bytes);
   }
@@ -150,14 +150,14 @@ void LoopRun::seed(const Tensors& dys) {
     if (p.dy_slots[k] < 0) continue;
     const Tensor& dy = dys[k];
     const int state = static_cast<int>(k) - p.signature.n_ys;
-    const Body& like = state >= 0 ? body(states_[state].to) : Access::body(dy);
+    const TensorDesc& like = state >= 0 ? desc(states_[state].to) : Access::desc(dy);
     const TensorSpec spec = state >= 0 ? TensorSpec(like) : element_spec(like);
-    body(p.dy_slots[k]) = plain_body(spec, like.device, dy.defined() ? value_in(Access::body(dy)) : Value());
+    desc(p.dy_slots[k]) = make_desc(spec, like.device, dy.defined() ? value_in(Access::desc(dy)) : Value());
   }
   for (std::size_t i = 0; i < p.sum_slots.size(); ++i) {
     if (p.sum_slots[i] < 0) continue;
     const Tensor& capture = in_[1 + p.signature.capture(i)];
-    body(p.sum_slots[i]) = Access::body(broadcast_like(number_like(-0.0, capture), capture));
+    desc(p.sum_slots[i]) = Access::desc(broadcast_like(number_like(-0.0, capture), capture));
   }
 }
 
@@ -183,8 +183,8 @@ Tensors LoopRun::backward(const Tensors& dys) {
       if (!back.bound) bind_back(adjoint, back);
       for (int k = 0; k < p.signature.n_ys; ++k)
         if (adjoint.has_dy[k]) {
-          Body& d = body(p.dy_slots[k]);
-          d.offset = Access::body(dys[k]).offset + t * d.bytes();
+          TensorDesc& d = desc(p.dy_slots[k]);
+          d.offset = Access::desc(dys[k]).offset + t * d.bytes();
         }
       row_ = index_of(t);
       execute(*back.schedule);
@@ -203,15 +203,15 @@ Tensors LoopRun::backward(const Tensors& dys) {
       continue;
     }
     for (std::int64_t k = 0; k <= t; ++k) zero_rows(i, index_of(k), index_of(k) + 1);
-    const Body& x = Access::body(in_[i + 1]);
-    results.push_back(Access::wrap(plain_body(x, x.device, dx_[i])));
+    const TensorDesc& x = Access::desc(in_[i + 1]);
+    results.push_back(Access::wrap(make_desc(x, x.device, dx_[i])));
   }
   for (int i = 0; i < p.signature.n_carry; ++i) {
     const int k = p.signature.n_ys + i;
     results.push_back(p.step_adjoints[now].has_dy[k] ? carried_tensor(p.dy_slots[k]) : Tensor());
   }
   for (int i = 0; i < p.signature.n_captures; ++i)
-    results.push_back(shares[i] ? detached(body(p.sum_slots[i])) : Tensor());
+    results.push_back(shares[i] ? detached(desc(p.sum_slots[i])) : Tensor());
   return results;
 }
 
@@ -219,7 +219,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
 std::int64_t LoopRun::recompute_segment(std::int64_t t) {
   count_taken(FastPath::loop_segment);
   std::int64_t begin = t / call_.segment * call_.segment;
-  for (std::size_t i = 0; i < states_.size(); ++i) put(body(states_[i].to), starts_[begin / call_.segment][i]);
+  for (std::size_t i = 0; i < states_.size(); ++i) put(desc(states_[i].to), starts_[begin / call_.segment][i]);
   start_pass(Pass::keeping, t + 1 - begin);
   run_forward(begin, t + 1);
   return begin;

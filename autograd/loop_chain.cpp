@@ -7,10 +7,10 @@
 
 namespace kassette::autograd {
 
-LoopChains::LoopChains(const Program& program, const std::vector<Body>& bodies, const std::vector<char>& may_fuse,
+LoopChains::LoopChains(const Program& program, const std::vector<TensorDesc>& descs, const std::vector<char>& may_fuse,
                        std::vector<char> live_out, const std::vector<LoopGroup>& groups)
-    : program_(program), bodies_(bodies), may_fuse_(may_fuse), live_out_(std::move(live_out)), groups_(groups),
-      totals_(bodies.size()), slots_(bodies.size()), excluded_(groups.size()) {
+    : program_(program), descs_(descs), may_fuse_(may_fuse), live_out_(std::move(live_out)), groups_(groups),
+      totals_(descs.size()), slots_(descs.size()), excluded_(groups.size()) {
   for (const LoopGroup& group : groups)
     for (int k : {group.instruction, group.add}) {
       if (k < 0) continue;
@@ -61,12 +61,12 @@ std::size_t LoopChains::extend(std::size_t begin) {
   while (end < groups_.size() && !excluded_[end] && groups_[end].sum < 0 && try_add(end)) ++end;
   if (shape_.rows || end == begin) return end;
   // No slices: the instructions whose results have as many elements as the first.
-  shape_ = {.rows = 1, .width = body(at(begin).out).numel()};
+  shape_ = {.rows = 1, .width = desc(at(begin).out).numel()};
   std::size_t same = begin;
-  while (same < end && body(at(same).out).numel() == shape_.width) ++same;
+  while (same < end && desc(at(same).out).numel() == shape_.width) ++same;
   for (std::size_t i = begin; i < same; ++i)  // the length of an operand that each row reads again is the width
     for (int k = 0; k < at(i).n_in; ++k)
-      if (std::int64_t n = body(in(at(i), k)).numel(); n != 1 && n != shape_.numel()) {
+      if (std::int64_t n = desc(in(at(i), k)).numel(); n != 1 && n != shape_.numel()) {
         if (shape_.rows == 1) shape_ = {.rows = shape_.width / n, .width = n};
         else if (shape_.width != n) same = std::min(same, i);
       }
@@ -84,7 +84,7 @@ bool LoopChains::is_small(std::int64_t rows, std::int64_t width) const {
 bool LoopChains::try_add(std::size_t i) {
   const Instruction& s = at(i);
   if (!may_fuse_[groups_[i].instruction] || s.n_out != 1) return false;
-  const Body& out = body(s.out);
+  const TensorDesc& out = desc(s.out);
   if ((out.dtype != float32 && out.dtype != float64) || out.numel() == 0 ||
       (dtype_.given() && (out.dtype != dtype_ || out.device != device_)))
     return false;
@@ -102,15 +102,15 @@ bool LoopChains::try_add(std::size_t i) {
 }
 
 bool LoopChains::try_add_elements(const Instruction& s) {
-  std::int64_t n = body(s.out).numel();
+  std::int64_t n = desc(s.out).numel();
   int padded = 0;
   for (int i = 0; i < s.n_in; ++i) {
     int q = in(s, i);
-    const Body& b = body(q);
+    const TensorDesc& b = desc(q);
     if (b.dtype != dtype_ || b.device != device_) return false;
     padded += slot(q).role == kPaddedSlices;
     if (b.numel() == n) continue;
-    if (slot(q).role != kOutside || (b.numel() != 1 && !repeats_rows(b, body(s.out)))) return false;
+    if (slot(q).role != kOutside || (b.numel() != 1 && !repeats_rows(b, desc(s.out)))) return false;
     if (b.numel() != 1 && shape_.rows && b.numel() != n / shape_.rows) return false;
   }
   Slot& made = slot(s.out);
@@ -134,11 +134,11 @@ bool LoopChains::fits(const ColumnSlice& w) {
   if (shape_.rows) return w.rows == shape_.rows && w.width == shape_.width;
   if (is_small(w.rows, w.width)) return false;
   for (int s : before_shape_) {
-    std::int64_t n = body(s).numel();
+    std::int64_t n = desc(s).numel();
     if (n % w.rows) return false;
     const Instruction& made_by = program_.instruction(slot(s).instruction);
     for (int in : program_.reads(made_by))
-      if (std::int64_t m = body(in).numel(); m != 1 && m != n && m != n / w.rows) return false;
+      if (std::int64_t m = desc(in).numel(); m != 1 && m != n && m != n / w.rows) return false;
   }
   shape_ = {.rows = w.rows, .width = w.width};
   return true;
@@ -150,9 +150,9 @@ bool LoopChains::try_add_slice(const Instruction& s) {
   const int from = in(s, 0);
   const Role role = slot(from).role;
   ColumnSlice w;
-  if (role == kPaddedSlices || (slices && role == kSlice) || !column_slice_of(s.attrs, body(slices ? from : s.out), &w))
+  if (role == kPaddedSlices || (slices && role == kSlice) || !column_slice_of(s.attrs, desc(slices ? from : s.out), &w))
     return false;
-  if (!fits(w) || (slices ? role == kElements && !wide(from) : body(from).numel() != shape_.numel())) return false;
+  if (!fits(w) || (slices ? role == kElements && !wide(from) : desc(from).numel() != shape_.numel())) return false;
   slot(s.out).role = slices ? kSlice : kPaddedSlices;
   slot(s.out).slices = {w};
   return true;
@@ -195,7 +195,7 @@ std::ptrdiff_t LoopChains::first_unfusible(std::size_t begin, std::size_t end) {
 /// on.
 ChainOperand LoopChains::place(int s, LoopChain& to, std::int64_t first, std::int64_t whole) {
   if (slot(s).chunk >= 0) return {.chunk = slot(s).chunk};
-  std::int64_t n = body(s).numel(), size = dtype_.size(), width = shape_.width;
+  std::int64_t n = desc(s).numel(), size = dtype_.size(), width = shape_.width;
   if (n == 1 && shape_.numel() != 1) return to.chain.repeated(nullptr, s);
   std::int64_t apart = n == shape_.rows * std::max(whole, width) ? std::max(whole, width) : 0;
   return Chain::in_buffer(s, first * size, shape_.rows > 1 ? (apart - width) * size : 0);
@@ -203,10 +203,10 @@ ChainOperand LoopChains::place(int s, LoopChain& to, std::int64_t first, std::in
 
 /// Loads or computes columns [first, first + width) of slot s into registers.
 void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
-  std::int64_t whole = slot(s).role == kOutside ? 0 : body(s).numel() / shape_.rows;
+  std::int64_t whole = slot(s).role == kOutside ? 0 : desc(s).numel() / shape_.rows;
   const Instruction& by = program_.instruction(slot(s).instruction);
   auto outside = [&](int i) { return slot(in(by, i)).role == kOutside; };
-  auto operand = [&](int i) { return place(in(by, i), to, body(in(by, i)).numel() == 1 ? 0 : first, whole); };
+  auto operand = [&](int i) { return place(in(by, i), to, desc(in(by, i)).numel() == 1 ? 0 : first, whole); };
   auto bring = [&](int i) {  // false: there is no room for it and what follows
     if (!outside(i)) slice_of(in(by, i), first, to);
     full_ = full_ || !to.chain.has_room();

@@ -38,7 +38,7 @@ class LoopChains {
  public:
   /// `live_out`: per slot, whether it is read outside of `groups`. `may_fuse`: per instruction of the program, whether
   /// it may be fused.
-  LoopChains(const Program& program, const std::vector<Body>& bodies, const std::vector<char>& may_fuse,
+  LoopChains(const Program& program, const std::vector<TensorDesc>& descs, const std::vector<char>& may_fuse,
              std::vector<char> live_out, const std::vector<LoopGroup>& groups);
   /// The groups with fused instructions replaced by chains, which are appended to `chains`.
   std::vector<LoopGroup> find(std::vector<std::unique_ptr<LoopChain>>& chains);
@@ -57,12 +57,12 @@ class LoopChains {
   };
 
   Slot& slot(int s) { return slots_[s]; }
-  const Body& body(int s) const { return bodies_[s]; }
+  const TensorDesc& desc(int s) const { return descs_[s]; }
   const Instruction& at(std::size_t i) const { return program_.instruction(groups_[i].instruction); }
   int in(const Instruction& s, int i) const { return program_.input(s, i); }
   bool reads(const Instruction& s, int i) const { return !has_bit(s.op->shape_only, i); }
   bool is_small(std::int64_t rows, std::int64_t width) const;
-  bool wide(int s) const { return shape_.rows && body(s).numel() != shape_.numel(); }
+  bool wide(int s) const { return shape_.rows && desc(s).numel() != shape_.numel(); }
   bool must_store(int s) { return live_out_[s] || totals_[s] > slot(s).uses; }
 
   std::size_t extend(std::size_t begin);
@@ -80,7 +80,7 @@ class LoopChains {
   void clear(std::size_t begin, std::size_t end);
 
   const Program& program_;
-  const std::vector<Body>& bodies_;
+  const std::vector<TensorDesc>& descs_;
   const std::vector<char>& may_fuse_;
   const std::vector<char> live_out_;
   const std::vector<LoopGroup>& groups_;

@@ -14,9 +14,9 @@ namespace {
 
 constexpr int kMaxStepAdjoints = 8;
 
-Tensors stand_ins(const std::vector<Body>& like) {
+Tensors stand_ins(const std::vector<TensorDesc>& like) {
   Tensors list;
-  for (const Body& b : like) list.push_back(stand_in(b, b.device));
+  for (const TensorDesc& b : like) list.push_back(stand_in(b, b.device));
   return list;
 }
 
@@ -50,7 +50,7 @@ namespace {
 /// Records a body and the adjoints of its steps on placeholders.
 class Recording {
  public:
-  Recording(const Plan& body, const LoopSignature& signature, const std::vector<Body>& args,
+  Recording(const Plan& body, const LoopSignature& signature, const std::vector<TensorDesc>& args,
             const std::vector<char>& wanted, std::int64_t steps);
   /// Records the adjoints from the last step, whose outputs have these cotangents, to the first. Returns false if there
   /// are more than kMaxStepAdjoints.
@@ -71,7 +71,7 @@ class Recording {
   Tensors xs_, results_;
 };
 
-Recording::Recording(const Plan& body, const LoopSignature& signature, const std::vector<Body>& args,
+Recording::Recording(const Plan& body, const LoopSignature& signature, const std::vector<TensorDesc>& args,
                      const std::vector<char>& wanted, std::int64_t steps)
     : in(stand_ins(args)), signature_(signature) {
   for (std::size_t i = 0; i < body.key_sources().size(); ++i) keys.push_back(stand_in(TensorSpec(int64, {2}), cpu));
@@ -105,7 +105,7 @@ std::vector<char> Recording::add_step_adjoint(const std::vector<char>& has_dy) {
   Tensors ys = std::span(xs_.begin() + first_sum, sums.size()), seeds = sums;
   for (std::size_t k = 0; k < has_dy.size(); ++k) {
     if (!has_dy[k]) continue;
-    const Body& out = Access::body(outs[k]);
+    const TensorDesc& out = Access::desc(outs[k]);
     if (!dys[k].defined()) dys[k] = stand_in(out, out.device);
     ys.push_back(outs[k]);
     seeds.push_back(dys[k]);
@@ -153,7 +153,7 @@ Ref<Plan> Recording::build(const char* what) {
 }  // namespace
 
 Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopSignature& signature,
-                                           const std::vector<Body>& args, const std::vector<char>& wanted,
+                                           const std::vector<TensorDesc>& args, const std::vector<char>& wanted,
                                            const std::vector<char>& has_dy, std::int64_t steps) {
   Scoped<ScopeState> on(context(), symbolic_scope());
   Recording r(body, signature, args, wanted, steps);

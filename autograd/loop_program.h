@@ -48,9 +48,9 @@ class LoopProgram {
   static Ref<LoopProgram> of_body(const Plan& body, const LoopSignature& signature);
   /// The body with its adjoint, for arguments of these shapes: `wanted` per argument (elements, states, captures),
   /// `has_dy` per output of the loop. Returns null if it would need more than eight step adjoints.
-  static Ref<LoopProgram> with_adjoint(const Plan& body, const LoopSignature& signature, const std::vector<Body>& args,
-                                       const std::vector<char>& wanted, const std::vector<char>& has_dy,
-                                       std::int64_t steps);
+  static Ref<LoopProgram> with_adjoint(const Plan& body, const LoopSignature& signature,
+                                       const std::vector<TensorDesc>& args, const std::vector<char>& wanted,
+                                       const std::vector<char>& has_dy, std::int64_t steps);
 
   const Program& program() const { return plan_->program(); }
 

@@ -19,7 +19,7 @@ namespace {
 /// Swaps axes 0 and 1 if time is axis 1: a node iterates over axis 0.
 Tensor time_first(const LoopForm& form, const Tensor& x) {
   if (form.axis == 0) return x;
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   if (b.rank < 0) fail_unknown_rank({form.what, "inputs"});
   std::vector<int> axes{1, 0};
   for (int i = 2; i < b.rank; ++i) axes.push_back(i);
@@ -33,7 +33,7 @@ Tensor mask_elements(const LoopForm& form, const Tensor& mask, const Tensor& x) 
 
 /// `fresh` for samples where `keep`, (samples, 1), is true, else `before`.
 Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, const Operand& before) {
-  const int rank = Access::body(fresh).rank;
+  const int rank = Access::desc(fresh).rank;
   if (rank < 0)
     fail<ValueError>({form.what},
                      "the rank of what the step returned is unknown, and a mask is aligned with its leading axes");
@@ -56,11 +56,11 @@ Tensors zeros_before(const LoopRequest& r, const StepOf& step, bool symbolic) {
   Scoped<bool> on(context().symbolic, symbolic);
   Tensors xs;
   for (const Tensor& x : r.xs) {
-    bool is_bool = Access::body(x).dtype.is_bool();
+    bool is_bool = Access::desc(x).dtype.is_bool();
     xs.push_back(is_bool ? any_of(x, r.axis) : sum(x, r.axis));
   }
   Tensors out = step(xs, r.states), zeros;
-  check_step(r, out, r.states, nullptr, Access::body(r.xs[0]), /*masked=*/true);
+  check_step(r, out, r.states, nullptr, Access::desc(r.xs[0]), /*masked=*/true);
   for (int i = 0; i < r.n_outputs; ++i) zeros.push_back(zeros_of(out[i]));
   return zeros;
 }
@@ -75,11 +75,11 @@ Tensor zeros_without_steps(const LoopRequest& r, const Tensor& state) {
 /// one), because the cotangent of this slice is as long as the whole sequence.
 Tensor last_of(const Tensor& stacked) {
   Tensor row = stacked[slice(-1)];
-  return Access::body(stacked).dtype.is_bool() ? any_of(row, 0) : sum(row, 0);
+  return Access::desc(stacked).dtype.is_bool() ? any_of(row, 0) : sum(row, 0);
 }
 
 bool same_value(const Tensor& a, const Tensor& b) {
-  const Body &x = Access::body(a), &y = Access::body(b);
+  const TensorDesc &x = Access::desc(a), &y = Access::desc(b);
   return &x == &y || (x.node && x.node == y.node && x.out == y.out);
 }
 
@@ -107,7 +107,7 @@ Tensors recorded(const LoopRequest& r, const StepOf& step, bool symbolic) {
   Tensors out = loop_node(s, symbolic, [&](const Tensors& xs, const Tensors& states) {
     const Tensors parts = std::span(xs.begin(), r.xs.size()), now = std::span(states.begin(), ns);
     Tensors got = step(parts, now);
-    check_step(r, got, now, nullptr, Access::body(r.xs[0]), masks);
+    check_step(r, got, now, nullptr, Access::desc(r.xs[0]), masks);
     for (std::int64_t i = 0; i < ny; ++i)
       for (std::int64_t k = 0; k < ns; ++k)
         if (same_value(got[i], got[ny + k])) same[i] = k;
@@ -122,7 +122,7 @@ Tensors recorded(const LoopRequest& r, const StepOf& step, bool symbolic) {
   for (std::int64_t i = 0; i < ny; ++i) results.push_back(time_first(r, out[i]));
   for (std::int64_t i = 0; r.last && i < ny; ++i) {
     std::int64_t k = masks ? -1 : same[i];
-    bool is_state = k >= 0 && as_much_known(Access::body(out[i]), Access::body(out[ny + k]));
+    bool is_state = k >= 0 && as_much_known(Access::desc(out[i]), Access::desc(out[ny + k]));
     results.push_back(repeats ? out[ny + ns + i] : is_state ? zeros_without_steps(r, out[ny + k]) : last_of(out[i]));
   }
   append(results, std::span(out.begin() + ny, ns));
@@ -132,10 +132,10 @@ Tensors recorded(const LoopRequest& r, const StepOf& step, bool symbolic) {
 /// Throws DeviceError unless all tensors are on one device, as the inputs of a node must be. Scalars of the CPU are
 /// moved there, as for any op.
 void check_devices(const LoopRequest& r) {
-  Device first = Access::body(r.xs[0]).device;
+  Device first = Access::desc(r.xs[0]).device;
   auto check = [&](const Tensor& t, const char* name) {
-    Device d = Access::body(t).device;
-    if (d != first && (d != cpu || Access::body(t).rank != 0))
+    Device d = Access::desc(t).device;
+    if (d != first && (d != cpu || Access::desc(t).rank != 0))
       fail<DeviceError>({r.what}, "the elements are on ", first, ", ", name, " on ", d, "; move one with .to(\"", first,
                         "\")");
   };
@@ -175,7 +175,7 @@ Tensors unrolled(const LoopRequest& r, const StepOf& step) {
     const Tensors parts = std::span(xs.begin(), r.xs.size());
     Tensors got = step(parts, states);
     const Tensor* last = before.empty() ? nullptr : before.begin();
-    check_step(r, got, states, last, Access::body(r.xs[0]), /*masked=*/true);
+    check_step(r, got, states, last, Access::desc(r.xs[0]), /*masked=*/true);
     if (t == 0) assert_step_shapes(r, got, states, parts[0], /*masked=*/true);
     mask_step(r, xs[r.xs.size()], states, r.zero_masked ? nullptr : last, got);
     before = std::span(got.begin(), r.n_outputs);
@@ -194,7 +194,7 @@ Tensors run_loop(const LoopRequest& r, const StepOf& step) {
     }
   std::int64_t steps = loop_length(r, r.xs);
   check_devices(r);
-  if (r.mask.defined()) assert_shape(mask_shape_check(r), Access::body(r.mask), Access::body(r.xs[0]));
+  if (r.mask.defined()) assert_shape(mask_shape_check(r), Access::desc(r.mask), Access::desc(r.xs[0]));
   if (symbolic || checkpoint_steps() != kNoCheckpoints) return recorded(r, step, symbolic);
   Tensors out = steps == 0 ? of_no_steps(r, step) : Tensors();
   return out.empty() ? unrolled(r, step) : out;

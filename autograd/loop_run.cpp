@@ -29,12 +29,12 @@ std::vector<LoopGroup> items_of(const std::vector<int>& instructions) {
 }  // namespace
 
 LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in)
-    : loop_(std::move(program)), program_(loop_->program()), call_(call), in_(in), bodies_(loop_->producer.size()),
-      bounds_(program_.instructions.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()) {
+    : loop_(std::move(program)), program_(loop_->program()), call_(call), in_(in), descs_(loop_->producer.size()),
+      bounds_(program_.instructions.size()), dynamic_(descs_.size()), stacks_(descs_.size()) {
   const LoopProgram& p = *loop_;
   if (!program_.missing.empty()) fail<ValueError>({program_.what}, program_.missing);
   if (call_.segment >= call_.steps) call_.segment = 0;
-  for (const auto& [slot, value] : program_.constants) body(slot) = value;
+  for (const auto& [slot, value] : program_.constants) desc(slot) = value;
   int n_in = 0, n_out = 0;
   for (const Instruction& s : program_.instructions) {
     n_in += s.n_in;
@@ -43,11 +43,11 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
   arrays_.reserve(n_in);  // so that binding allocates once
   results_.reserve(n_out);
   for (std::size_t i = 0; i < p.arg_slots.size(); ++i) {
-    const Body& from = Access::body(in_[i + 1]);
-    body(p.arg_slots[i]) = plain_body(static_cast<int>(i) < p.signature.n_xs ? element_spec(from) : TensorSpec(from),
-                                      from.device, from.storage, from.offset);
+    const TensorDesc& from = Access::desc(in_[i + 1]);
+    desc(p.arg_slots[i]) = make_desc(static_cast<int>(i) < p.signature.n_xs ? element_spec(from) : TensorSpec(from),
+                                     from.device, from.storage, from.offset);
   }
-  for (int slot : p.key_slots) body(slot) = plain_body(TensorSpec(int64, {2}), cpu);
+  for (int slot : p.key_slots) desc(slot) = make_desc(TensorSpec(int64, {2}), cpu);
   for (int i = 0; i < p.signature.n_carry; ++i)
     states_.push_back({p.out_slots[p.signature.n_ys + i], p.arg_slots[p.signature.n_xs + i]});
 }
@@ -76,8 +76,8 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
     of.may_fuse[group.instruction] = may_take(FastPath::loop_chain) && !b.dynamic && !b.loop_invariant && !b.skipped;
     if (b.loop_invariant || !b.skipped) (b.loop_invariant ? of.once : of.each).push_back(group);
   }
-  of.specs.assign(bodies_.begin(), bodies_.end());
-  for (const Body& b : bodies_) of.devices.push_back(b.device);
+  of.specs.assign(descs_.begin(), descs_.end());
+  for (const TensorDesc& b : descs_) of.devices.push_back(b.device);
   if (std::unique_ptr<Schedule> kept = may_take(FastPath::schedule_reused) ? p.schedules.take(of) : nullptr) {
     count_taken(FastPath::schedule_reused);
     return kept;
@@ -92,7 +92,7 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
   auto made = std::make_unique<Schedule>();
   made->groups = of.once;
   std::vector<LoopGroup> found =
-      LoopChains(program_, bodies_, of.may_fuse, std::move(live_out), of.each).find(made->chains);
+      LoopChains(program_, descs_, of.may_fuse, std::move(live_out), of.each).find(made->chains);
   made->groups.insert(made->groups.end(), found.begin(), found.end());
   made->of = std::move(of);
   return made;
@@ -109,14 +109,14 @@ void LoopRun::bind_instruction(int k) {
   b.views = s.op->traits & kView;
   for (int i = 0; i < s.n_in; ++i) {
     int slot = program_.input(s, i);
-    Body& in = body(slot);
+    TensorDesc& in = desc(slot);
     bool fixed = !p.loop_varying[slot] && in.storage;
     arrays_.push_back({&in, fixed ? in.data() : nullptr});
     b.dynamic = b.dynamic || dynamic_[slot];
   }
   b.device = device_of(*s.op, s.attrs, arrays_.data() + b.in, s.n_in);
   for (int i = 0; i < s.n_out; ++i) {
-    results_.push_back(&body(s.out + i));
+    results_.push_back(&desc(s.out + i));
     results_.back()->device = b.device;
   }
   b.loop_invariant = s.n_out > 0 && !p.loop_varying[s.out];
@@ -142,7 +142,7 @@ bool LoopRun::writes_rows(int slot) const {
 
 void LoopRun::allocate_stack(int slot, std::int64_t rows) {
   if (has_stack(slot)) return;
-  Body& b = body(slot);
+  TensorDesc& b = desc(slot);
   const TensorSpec whole(b.dtype, {rows, b.numel()});
   b.storage = stacks_[slot] = Storage::allocate(whole.checked_bytes(call_.what), b.device);
   stacked_.push_back(slot);
@@ -154,7 +154,7 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
   pass_ = pass;
   for (int slot : stacked_) {
     stacks_[slot] = {};
-    body(slot).storage = {};
+    desc(slot).storage = {};
   }
   stacked_.clear();
   list_slots_.clear();
@@ -191,15 +191,15 @@ void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_
   else device_api(device).copy(to, from, bytes);
 }
 
-Body LoopRun::copy_of(const Body& b) {
-  Body copy = plain_body(b, b.device, Storage::allocate(b.bytes(), b.device));
+TensorDesc LoopRun::copy_of(const TensorDesc& b) {
+  TensorDesc copy = make_desc(b, b.device, Storage::allocate(b.bytes(), b.device));
   copy_bytes(b.device, copy.data(), b.data(), b.bytes());
   return copy;
 }
 
 /// The last carried value; a copy if it is in a stack, which the tensor would keep alive as a whole.
 Tensor LoopRun::carried_tensor(int slot) {
-  const Body& b = body(slot);
+  const TensorDesc& b = desc(slot);
   auto in = [&](const Ref<Storage>& s) { return s && s == b.storage; };
   if (std::ranges::none_of(stacks_, in)) return detached(b);
   return Access::wrap(copy_of(b));
@@ -237,9 +237,8 @@ Tensors LoopRun::forward(bool for_backward) {
     if (!has_stack(slot)) {
       results.push_back(stack_for(call_.what, lists_[i]));
     } else {
-      const Body& row = body(slot);
-      results.push_back(
-          Access::wrap(plain_body(stacked_spec(call_.what, row, call_.steps), row.device, stacks_[slot])));
+      const TensorDesc& row = desc(slot);
+      results.push_back(Access::wrap(make_desc(stacked_spec(call_.what, row, call_.steps), row.device, stacks_[slot])));
     }
   }
   lists_.clear();
@@ -260,8 +259,8 @@ void LoopRun::drop_temporaries(bool stacks_too) {
     else stacks_[slot] = {};
   }
   stacked_ = std::move(stay);
-  for (std::size_t slot = 0; slot < bodies_.size(); ++slot)
-    if (p.loop_varying[slot] && !stacks_[slot]) bodies_[slot].storage = {};
+  for (std::size_t slot = 0; slot < descs_.size(); ++slot)
+    if (p.loop_varying[slot] && !stacks_[slot]) descs_[slot].storage = {};
 }
 
 void LoopRun::run_forward(std::int64_t begin, std::int64_t end) {
@@ -270,7 +269,7 @@ void LoopRun::run_forward(std::int64_t begin, std::int64_t end) {
     for (; t < end; ++t) {
       if (pass_ == Pass::outputs && call_.segment > 0 && t % call_.segment == 0) {
         starts_.emplace_back();
-        for (const Carry& c : states_) starts_.back().push_back(value_in(body(c.to)));
+        for (const Carry& c : states_) starts_.back().push_back(value_in(desc(c.to)));
       }
       row_ = t - begin;
       forward_step(t);
@@ -292,8 +291,8 @@ void LoopRun::forward_step(std::int64_t t) {
 void LoopRun::set_elements(std::int64_t t) {
   const LoopProgram& p = *loop_;
   for (int i = 0; i < p.signature.n_xs; ++i) {
-    Body& x = body(p.arg_slots[i]);
-    const Body& whole = Access::body(in_[i + 1]);
+    TensorDesc& x = desc(p.arg_slots[i]);
+    const TensorDesc& whole = Access::desc(in_[i + 1]);
     if (!x.storage) x.storage = whole.storage;
     x.offset = whole.offset + index_of(t) * x.bytes();
   }
@@ -302,9 +301,9 @@ void LoopRun::set_elements(std::int64_t t) {
 void LoopRun::set_keys(std::int64_t t) {
   const LoopProgram& p = *loop_;
   if (p.key_slots.empty()) return;
-  const Body& key = Access::body(in_[0]);
+  const TensorDesc& key = Access::desc(in_[0]);
   for (std::size_t i = 0; i < p.key_slots.size(); ++i) {
-    Body& k = body(p.key_slots[i]);
+    TensorDesc& k = desc(p.key_slots[i]);
     if (!uniquely_owned(k.storage.get(), k.bytes())) k.storage = Storage::allocate(k.bytes(), cpu);
     derive_key(key.data(), t, call_.steps, i, p.key_sources[i], k.data());
   }
@@ -324,14 +323,14 @@ OpCall LoopRun::call_of(Bound& b) {
   const Instruction& s = *b.instruction;
   running_ = &s;
   InputView* in = arrays_.data() + b.in;
-  for (int i = 0; i < s.n_in; ++i) in[i].data = in[i].body->storage ? in[i].body->data() : nullptr;
+  for (int i = 0; i < s.n_in; ++i) in[i].data = in[i].desc->storage ? in[i].desc->data() : nullptr;
   return {*s.op, s.attrs, in, s.n_in, results_.data() + b.out, s.n_out, b.device};
 }
 
 /// Sets a result's storage: its row of the stack, or else its memory of the previous step unless something else refers
 /// to that, or else new memory.
 void LoopRun::bind_output_storage(int slot) {
-  Body& o = body(slot);
+  TensorDesc& o = desc(slot);
   std::int64_t bytes = o.bytes();
   if (has_stack(slot)) {
     o.offset = row_ * bytes;
@@ -358,7 +357,7 @@ inline void LoopRun::execute(Bound& b) {
 void LoopRun::execute(LoopChain& c) {
   running_ = &program_.instruction(c.first);
   for (int slot : c.made) bind_output_storage(slot);
-  c.chain.place_buffers([&](int slot) { return body(slot).data(); });
+  c.chain.place_buffers([&](int slot) { return desc(slot).data(); });
   const ChainShape& shape = c.chain.shape();
   count_taken(shape.rows > 1 ? FastPath::loop_chain_of_rows : FastPath::loop_chain);
   if (c.chain.device() != cpu) return c.chain.enqueue();
@@ -372,7 +371,7 @@ void LoopRun::execute(LoopChain& c) {
 
 /// Accumulates an instruction's product into the cotangent of a capture.
 void LoopRun::add_product_to(const LoopGroup& group) {
-  Body& sum = body(group.sum);
+  TensorDesc& sum = desc(group.sum);
   if (!uniquely_owned(sum.storage.get(), sum.bytes())) sum = copy_of(sum);
   Bound& product = bounds_[group.instruction];
   if (const OpCall call = call_of(product); call.op.accumulate(call, sum)) {
@@ -380,14 +379,14 @@ void LoopRun::add_product_to(const LoopGroup& group) {
     return;
   }
   execute(product);
-  const Body& share = body(product.instruction->out);
+  const TensorDesc& share = desc(product.instruction->out);
   const InputView in[] = {{&sum, sum.data()}, {&share, share.data()}};
   run_binary(*program_.instruction(group.add).op, in, sum);
 }
 
 void LoopRun::run(const OpCall& call, const Instruction& s) {
   if ((pass_ == Pass::keeping || call_.again) && s.op->traits & kPrints) {  // recomputed, but not printed again
-    put(*call.out[0], read_value(*call.in[0].body));
+    put(*call.out[0], read_value(*call.in[0].desc));
   } else {
     compute(call);
   }
@@ -407,7 +406,7 @@ void LoopRun::execute_dynamic(const OpCall& call, const Instruction& s) {
 
 void LoopRun::save_residuals() {
   for (std::size_t i = 0; i < list_slots_.size(); ++i) {
-    const Body& b = body(list_slots_[i]);
+    const TensorDesc& b = desc(list_slots_[i]);
     step_values_[i].push_back(loop_->is_residual[list_slots_[i]] ? value_in(b) : Value());
     if (dynamic_[list_slots_[i]]) step_specs_[i].push_back(b);
   }
@@ -418,21 +417,21 @@ void LoopRun::collect_outputs() {
   for (int i = 0; i < p.signature.n_ys; ++i)
     if (int slot = p.out_slots[i]; !has_stack(slot)) {
       if (call_.batched && dynamic_[slot]) check_output(slot);
-      lists_[i].push_back(detached(body(slot)));
+      lists_[i].push_back(detached(desc(slot)));
     }
 }
 
 void LoopRun::check_output(int slot) {
-  check_rows(call_.what, "an output", body(slot), body(loop_->arg_slots[0]).dims[0]);
+  check_rows(call_.what, "an output", desc(slot), desc(loop_->arg_slots[0]).dims[0]);
 }
 
 void LoopRun::carry(const std::vector<Carry>& list) {
   moved_.clear();  // all are read before one is written
-  for (const Carry& c : list) moved_.push_back(c.from < 0 ? Value() : value_in(body(c.from)));
+  for (const Carry& c : list) moved_.push_back(c.from < 0 ? Value() : value_in(desc(c.from)));
   for (std::size_t i = 0; i < list.size(); ++i) {
-    Body& to = body(list[i].to);
+    TensorDesc& to = desc(list[i].to);
     const int from = list[i].from;
-    if (from >= 0 && dynamic_[from] && &list == &states_) check_state(call_.what, to, body(from), i);
+    if (from >= 0 && dynamic_[from] && &list == &states_) check_state(call_.what, to, desc(from), i);
     put(to, std::move(moved_[i]));
   }
 }
@@ -441,7 +440,7 @@ void LoopRun::check_shapes() {
   for (int i = 0; call_.batched && i < loop_->signature.n_ys; ++i)
     if (int slot = loop_->out_slots[i]; !dynamic_[slot]) check_output(slot);
   for (std::size_t i = 0; i < states_.size(); ++i)
-    if (!dynamic_[states_[i].from]) check_state(call_.what, body(states_[i].to), body(states_[i].from), i);
+    if (!dynamic_[states_[i].from]) check_state(call_.what, desc(states_[i].to), desc(states_[i].from), i);
 }
 
 }  // namespace kassette::autograd

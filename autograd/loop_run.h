@@ -65,7 +65,7 @@ class LoopRun final : public Extra {
   /// What a forward pass stores: the outputs, the residuals (of a segment that is recomputed), or both.
   enum class Pass : std::uint8_t { outputs, keeping, both };
 
-  Body& body(int slot) { return bodies_[slot]; }
+  TensorDesc& desc(int slot) { return descs_[slot]; }
   std::int64_t index_of(std::int64_t t) const { return call_.reverse ? call_.steps - 1 - t : t; }
   bool writes_rows(int slot) const;
   bool has_stack(int slot) const { return static_cast<bool>(stacks_[slot]); }
@@ -99,7 +99,7 @@ class LoopRun final : public Extra {
   void bind_back(const StepAdjoint& adjoint, BoundAdjoint& back);
   std::vector<LoopGroup> sums_of(const StepAdjoint& adjoint);
   void store_dx(const StepAdjoint& adjoint, const BoundAdjoint& back, std::int64_t t);
-  static Body copy_of(const Body& b);
+  static TensorDesc copy_of(const TensorDesc& b);
   Tensor carried_tensor(int slot);
   [[noreturn]] void fail_at(std::int64_t t, const char* direction);
 
@@ -107,10 +107,10 @@ class LoopRun final : public Extra {
   const Program& program_;
   LoopCall call_;
   Tensors in_;
-  std::vector<Body> bodies_;   // per slot
-  std::vector<Bound> bounds_;  // per instruction of the program
+  std::vector<TensorDesc> descs_;  // per slot
+  std::vector<Bound> bounds_;      // per instruction of the program
   std::vector<InputView> arrays_;
-  std::vector<Body*> results_;
+  std::vector<TensorDesc*> results_;
   std::vector<char> dynamic_;                        // per slot: its shape is known only in a step
   std::vector<Ref<Storage>> stacks_;                 // per slot: one row per step, or null
   std::vector<int> list_slots_;                      // residuals without a stack: their slots,

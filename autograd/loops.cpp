@@ -40,7 +40,7 @@ class Loop final : public Procedure {
  private:
   /// A program with the arguments that it was made for.
   struct Known {
-    std::vector<Body> args;
+    std::vector<TensorDesc> args;
     std::vector<char> wanted, has_dy;
     Ref<LoopProgram> program;
   };
@@ -65,7 +65,7 @@ class Loop final : public Procedure {
 Tensors values_of(const Tensors& in) {
   Tensors values;
   values.reserve(in.size());
-  for (const Tensor& t : in) values.push_back(detached(Access::body(t)));
+  for (const Tensor& t : in) values.push_back(detached(Access::desc(t)));
   return values;
 }
 
@@ -118,12 +118,12 @@ bool Loop::run_for(const Tensors& in, const VjpSignature& by, Residuals& residua
 /// The compiled body and adjoint for these shapes, from a cache of the last eight. Null as LoopProgram::with_adjoint.
 Ref<LoopProgram> Loop::program_for(const Tensors& in, const VjpSignature& by, std::int64_t steps) const {
   constexpr std::size_t kPrograms = 8;
-  std::vector<Body> args;
+  std::vector<TensorDesc> args;
   std::vector<char> wanted(in.size() - 1, 0);
   for (int i : *by.wanted) wanted[i - 1] = 1;
   for (std::int64_t i = 1; i < in.size(); ++i) {
-    const Body& b = Access::body(in[i]);
-    args.push_back(plain_body(i <= nx_ ? element_spec(b) : TensorSpec(b), b.device));
+    const TensorDesc& b = Access::desc(in[i]);
+    args.push_back(make_desc(i <= nx_ ? element_spec(b) : TensorSpec(b), b.device));
   }
   std::lock_guard<std::mutex> lock(mutex_);
   for (const Known& k : known_)
@@ -182,12 +182,12 @@ Tensors borders_of(const Tensors& symbolic) {
   std::set<std::pair<const Node*, int>> found;
   std::unordered_set<const Node*> seen;
   std::vector<const Node*> stack;
-  for (const Tensor& t : symbolic) stack.push_back(Access::body(t).node.get());
+  for (const Tensor& t : symbolic) stack.push_back(Access::desc(t).node.get());
   while (!stack.empty()) {
     const Node* n = stack.back();
     stack.pop_back();
     if (!n || !seen.insert(n).second) continue;
-    for (const Body *b = n->in(), *end = b + n->n_in; b != end; ++b) {
+    for (const TensorDesc *b = n->in(), *end = b + n->n_in; b != end; ++b) {
       if (b->symbolic()) stack.push_back(b->node.get());
       else if (b->node && b->storage && !(b->flags & kLeaf) && found.insert({b->node.get(), b->out}).second)
         borders.push_back(Access::wrap(*b));
@@ -220,11 +220,11 @@ Tensors loop_node(const LoopRequest& r, bool symbolic, const StepOf& step) {
   std::vector<TensorSpec> args;
   const Device device = r.xs.begin()->device();
   for (const Tensor& x : r.xs) {
-    const Body& b = Access::body(x);
+    const TensorDesc& b = Access::desc(x);
     if (b.rank < 0) fail_unknown_rank({r.what, "elems"});
     args.push_back(element_spec(b));
   }
-  for (const Tensor& t : r.states) args.push_back(Access::body(t));
+  for (const Tensor& t : r.states) args.push_back(Access::desc(t));
   Traced body = trace(r.what, args, device, [&](const Tensors& a) {
     const Tensor* states = a.begin() + r.xs.size();
     Tensors out = step(std::span(a.begin(), states), std::span(states, a.end()));

@@ -53,7 +53,7 @@ Tensors FunctionCall::expand(const Node& node) const {
   if (!results_.empty()) return results_;
   Tensors args;
   args.reserve(node.n_in);
-  for (const Body *b = node.in(), *end = b + node.n_in; b != end; ++b) args.push_back(Access::wrap(*b));
+  for (const TensorDesc *b = node.in(), *end = b + node.n_in; b != end; ++b) args.push_back(Access::wrap(*b));
   Scoped<ScopeState> own(context(), scope_of_its_own(symbolic_));
   results_ = plan_->inline_into_tape(args);
   return results_;
@@ -62,13 +62,13 @@ Tensors FunctionCall::expand(const Node& node) const {
 Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args) {
   count_taken(FastPath::function_as_node);
   Context& c = context();
-  const std::vector<Body>& outputs = plan->outputs();
+  const std::vector<TensorDesc>& outputs = plan->outputs();
   auto node = Ref<Node>::adopt(Node::make(&deferred_op, args.size(), outputs.size(), 0));
   node->attrs.extra = Ref<Extra>::adopt(new FunctionCall(plan, c.symbolic));
   std::uint64_t seq = c.clock;
   unsigned phase = 0;
   for (std::size_t i = 0; i < args.size(); ++i) {
-    const Body& b = node->in()[i] = Access::body(args[i]);
+    const TensorDesc& b = node->in()[i] = Access::desc(args[i]);
     if (b.node) seq = std::max(seq, b.node->seq);
     if (b.storage) node->saved += b.storage->bytes;
     phase |= b.flags & kPhase;
@@ -79,7 +79,7 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args
   Tensors results;
   results.reserve(outputs.size());
   for (std::size_t k = 0; k < outputs.size(); ++k) {
-    Body b = outputs[k];
+    TensorDesc b = outputs[k];
     const unsigned own_phase = plan->feeds_learning_phase() ? 0 : outputs[k].flags & kPhase;
     b.flags = kSymbolic | phase | own_phase;
     b.out = k;
@@ -110,7 +110,7 @@ void Plan::find_deferrable(bool body) {
   std::vector<char> taken(p.n_slots, 0);
   for (std::size_t i = 0; i < p.outputs.size(); ++i) {
     const int slot = p.outputs[i];
-    const Body& b = p.outputs_as_recorded[i];
+    const TensorDesc& b = p.outputs_as_recorded[i];
     bool shape = b.rank <= 1 && b.dtype.is_integer();  // perhaps a shape, whose values the tape may know from its ops
     if (shape || slot < static_cast<int>(p.feeds.size()) || std::exchange(taken[slot], 1)) return;
     depends_.push_back(inputs[slot]);
@@ -132,7 +132,7 @@ bool Plan::may_defer(std::span<const Tensor> args) const {
   for (std::size_t i = 0; i < args.size(); ++i) {
     const Feed& feed = program_.feeds[i];
     if (!args[i].defined() || feed.ignored) return false;
-    const Body& b = Access::body(args[i]);
+    const TensorDesc& b = Access::desc(args[i]);
     if ((b.flags & (kDraw | kForeign | kSparse)) || b.depth > 0 || !b.same_shape(feed.declared) ||
         b.device != feed.device)
       return false;

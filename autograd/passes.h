@@ -32,6 +32,6 @@ void find_splats(Program& p);
 void find_differentiable(Program& p);
 
 /// The program for inputs of these shapes, made from one that has been through all passes: Note [Plans for shapes].
-Program specialise(const Program& program, const std::vector<Body>& inputs);
+Program specialise(const Program& program, const std::vector<TensorDesc>& inputs);
 
 }  // namespace kassette::autograd

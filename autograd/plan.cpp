@@ -24,13 +24,13 @@ namespace kassette::autograd {
 
 Frame::Frame(const Program& p) : at(p.n_slots), own(p.n_slots) {
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = &own[i];
-  for (const auto& [slot, body] : p.constants) at[slot] = &body;
+  for (const auto& [slot, desc] : p.constants) at[slot] = &body;
   if (!p.specialised) return;
   own = p.known;
   groups.resize(p.instructions.size());
 }
 void Frame::clear() {
-  for (Body& b : own) {
+  for (TensorDesc& b : own) {
     b.storage = {};
     b.node = {};
   }
@@ -84,12 +84,12 @@ template <class E, class... Parts>
   fail_item<E>("function", "input", i, name.empty() ? name : text('\'', name, "' "), parts...);
 }
 
-void check_shape(const Body& b, const TensorSpec& declared, int i, const std::string& name) {
+void check_shape(const TensorDesc& b, const TensorSpec& declared, int i, const std::string& name) {
   if (!b.compatible(declared)) fail_input<ValueError>(i, name, "is ", b.shape(), ", declared ", declared);
 }
 
 Tensor cast_feed(const Tensor& arg, DType dtype, int i) {
-  const Body& b = Access::body(arg);
+  const TensorDesc& b = Access::desc(arg);
   if (b.dtype == dtype) return arg;
   if (b.symbolic()) fail_input<TypeError>(i, "", "is ", b.dtype, ", declared ", dtype, "; cast it (K::cast)");
   return value_cast(arg, dtype);
@@ -103,9 +103,9 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
     if (!feed.fallback)
       fail_input<ValueError>(i, feed.name, "is an empty Tensor, and the placeholder ", feed.declared,
                              " has no default");
-    return Access::wrap(plain_body(feed.declared, feed.fallback->device, feed.fallback->load()));
+    return Access::wrap(make_desc(feed.declared, feed.fallback->device, feed.fallback->load()));
   }
-  const Body& b = Access::body(arg);
+  const TensorDesc& b = Access::desc(arg);
   if (is_sparse(b))
     fail_input<ValueError>(i, feed.name, "is sparse ", b.shape(), ", declared dense ", feed.declared,
                            "; feed K::to_dense(x)");
@@ -119,7 +119,7 @@ void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& ar
   if (!arg.defined())
     fail_input<ValueError>(i, name, "is an empty Tensor, and the sparse placeholder ", port.declared,
                            " has no default");
-  const Body& b = Access::body(arg);
+  const TensorDesc& b = Access::desc(arg);
   if (!is_sparse(b))
     fail_input<ValueError>(i, name, "is dense ", b.shape(), ", declared sparse ", port.declared,
                            "; feed a sparse tensor (K::sparse_coo, K::sparse_csr, K::to_sparse)");
@@ -157,7 +157,7 @@ Tensors Plan::pack_results(const Tensors& outputs) const {
       continue;
     }
     TensorSpec spec = port.declared;
-    const Body& shape = Access::body(at[kDenseShape]);
+    const TensorDesc& shape = Access::desc(at[kDenseShape]);
     if (shape.storage) std::copy_n(reinterpret_cast<const std::int64_t*>(shape.data()), spec.rank, spec.dims);
     results.push_back(make_sparse(at[kIndices], at[kValues], at[kDenseShape], spec));
     at += 3;
@@ -171,16 +171,16 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
   for (std::size_t i = 0; i < args.size(); ++i) {
     const Feed& feed = program_.feeds[i];
     if (feed.ignored || !args[i].defined()) continue;
-    const Body& b = Access::body(args[i]);
+    const TensorDesc& b = Access::desc(args[i]);
     const int slot = feed.slot;
     if (b.storage || b.symbolic()) {
       f.at[slot] = &b;
       continue;
     }
-    f.own[slot] = plain_body(b, b.device, concrete_value(b, "function"));
+    f.own[slot] = make_desc(b, b.device, concrete_value(b, "function"));
   }
   auto load = [&](const LeafSlot& leaf) {
-    Body& own = f.own[leaf.slot];
+    TensorDesc& own = f.own[leaf.slot];
     Value v = leaf.node->cell->load();
     if (!v.storage) fail_unset({program_.what}, *leaf.node->cell);
     put(own, std::move(v));
@@ -193,10 +193,10 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
 }
 
 /// The call of an instruction's kernel, with the current values of its input slots and `out` as outputs.
-OpCall Plan::call_of(Frame& f, const Instruction& s, Body* const* out) const {
+OpCall Plan::call_of(Frame& f, const Instruction& s, TensorDesc* const* out) const {
   f.arrays.resize(std::max<std::size_t>(f.arrays.size(), s.n_in));
   for (int i = 0; i < s.n_in; ++i) {
-    const Body* b = f.at[input(s, i)];
+    const TensorDesc* b = f.at[input(s, i)];
     f.arrays[i] = {b, b->storage ? b->data() : nullptr};
   }
   return {*s.op, s.attrs, f.arrays.data(), s.n_in, out, s.n_out, device_of(*s.op, s.attrs, f.arrays.data(), s.n_in)};
@@ -204,10 +204,10 @@ OpCall Plan::call_of(Frame& f, const Instruction& s, Body* const* out) const {
 
 void Plan::run_instruction(Frame& f, const Instruction& s) const {
   if (s.makes_key && f.keys) {
-    f.own[s.out] = Access::body(f.keys->begin()[f.next_key++]);
+    f.own[s.out] = Access::desc(f.keys->begin()[f.next_key++]);
     return;
   }
-  InlineArray<Body*, 4> outs(s.n_out);
+  InlineArray<TensorDesc*, 4> outs(s.n_out);
   const OpCall call = call_of(f, s, outs.get());
   for (int i = 0; i < s.n_out; ++i) {
     outs[i] = &f.own[s.out + i];
@@ -322,11 +322,11 @@ Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
   Frame& f = *lease;
   // The shapes and dtypes of leaves never change, so they are set once for each frame.
   if (!f.leaves_set) {
-    program_.for_each_cell([&](int slot, const Cell& cell) { f.own[slot] = plain_body(cell.spec, cell.device); });
+    program_.for_each_cell([&](int slot, const Cell& cell) { f.own[slot] = make_desc(cell.spec, cell.device); });
     f.leaves_set = true;
   }
   for (const LeafSlot& leaf : program_.random_sources) {
-    Body& own = f.own[leaf.slot];
+    TensorDesc& own = f.own[leaf.slot];
     own.flags = kLeaf;
     own.node = leaf.node;
   }
@@ -362,10 +362,10 @@ Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys
   if (!program_.missing.empty()) fail<ValueError>({program_.what}, program_.missing);
   std::vector<Tensor> slots(program_.n_slots);
   for (std::size_t i = 0; i < args.size(); ++i) slots[program_.feeds[i].slot] = args[i];
-  for (const auto& [slot, body] : program_.constants) slots[slot] = Access::wrap(body);
+  for (const auto& [slot, desc] : program_.constants) slots[slot] = Access::wrap(body);
   auto leaf_tensor = [&](const LeafSlot& leaf) {
     const Cell& cell = *leaf.node->cell;
-    Body b = plain_body(cell.spec, cell.device);
+    TensorDesc b = make_desc(cell.spec, cell.device);
     b.flags = kLeaf |
               (cell.kind == Leaf::placeholder     ? kSymbolic
                : cell.kind == Leaf::random_source ? kDraw

@@ -82,7 +82,7 @@ class Plan {
   /// The outputs that depend differentiably on `input`.
   Outputs differentiable(int input) const { return program_.differentiable[input]; }
   /// Shapes, dtypes and devices of the outputs, as recorded.
-  const std::vector<Body>& outputs() const { return program_.outputs_as_recorded; }
+  const std::vector<TensorDesc>& outputs() const { return program_.outputs_as_recorded; }
 
  private:
   Tensor check_feed(const Feed& feed, const Tensor& arg, int i) const;
@@ -111,7 +111,7 @@ class Plan {
   void find_deferrable(bool body);
   bool may_defer(std::span<const Tensor> args) const;
   const Plan& flat() const;
-  OpCall call_of(Frame& f, const Instruction& s, Body* const* out) const;
+  OpCall call_of(Frame& f, const Instruction& s, TensorDesc* const* out) const;
   void commit(Frame& f) const;
   void find_alone(Frame& f) const;
   void prepare_tail(Frame& f) const;

@@ -32,21 +32,21 @@ class PlanBuilder {
 
   void add_input(const Tensor& t, int i);
   void add_feed(const Tensor& t, int i);
-  void add_fixed(const Body& key, const Body& value);
+  void add_fixed(const TensorDesc& key, const TensorDesc& value);
   Tensors output_parts();
-  void visit(const Body& root);
+  void visit(const TensorDesc& root);
   const Tensors& expanded(const Node* n);
   /// `b`, or if it is the result of a deferred node, the recorded result that it stands for.
-  const Body* resolve(const Body& b);
-  bool fed(const Body& b) const { return fed_.count({b.node.get(), b.out}) > 0; }
+  const TensorDesc* resolve(const TensorDesc& b);
+  bool fed(const TensorDesc& b) const { return fed_.count({b.node.get(), b.out}) > 0; }
   /// True if only the shape of input i is read, and the tape knows it: the plan need not compute that input.
   bool only_known_shape(const Node& n, std::uint32_t i) const {
-    const Body& b = n.in()[i];
+    const TensorDesc& b = n.in()[i];
     bool shape_only = has_bit(n.op->shape_only, i) && !(n.op->traits & kMakesKey);  // a key draws from its source
     return shape_only && b.node && b.known() && !fed(b);
   }
-  int shape_slot(const Body& b);
-  int slot_of(const Body& b);
+  int shape_slot(const TensorDesc& b);
+  int slot_of(const TensorDesc& b);
   void add_node(Node* n);
   void add_instruction(Node* n, int base);
   void add_effect(Node* n);
@@ -71,12 +71,12 @@ class PlanBuilder {
 void PlanBuilder::add_input(const Tensor& t, int i) {
   if (!t.defined()) fail_item<ValueError>(request_.what, "input", i, "is ", kEmptyTensor);
   TensorSpec declared;
-  declared.set(Access::body(t));
+  declared.set(Access::desc(t));
   bool sparse = is_sparse(t);
   program_.inputs.push_back({declared, sparse});
   if (!sparse) return add_feed(t, i);
   for (int part : {kIndices, kValues, kDenseShape}) {
-    const Body& b = fed_part(Access::body(t), part);
+    const TensorDesc& b = fed_part(Access::desc(t), part);
     if (!b.node)
       fail_item<ValueError>(request_.what, "input", i, "is a sparse tensor of shape ", declared,
                             " that is not a placeholder; make it with ",
@@ -90,20 +90,20 @@ Tensors PlanBuilder::output_parts() {
   Tensors parts;
   for (const Tensor& t : request_.outputs) {
     TensorSpec declared;
-    declared.set(Access::body(t));
+    declared.set(Access::desc(t));
     program_.results.push_back({declared, is_sparse(t)});
     if (!is_sparse(t)) {
       parts.push_back(t);
       continue;
     }
-    if (request_.body) fail_sparse({request_.what}, Access::body(t));
+    if (request_.body) fail_sparse({request_.what}, Access::desc(t));
     for (int part : {kIndices, kValues, kDenseShape}) parts.push_back(sparse_part(t, part));
   }
   return parts;
 }
 
 void PlanBuilder::add_feed(const Tensor& t, int i) {
-  const Body& b = Access::body(t);
+  const TensorDesc& b = Access::desc(t);
   Feed feed{program_.n_slots++, {}, b.device, {}, false, {}};
   feed.declared.set(b);
   if (!b.node) {
@@ -121,12 +121,12 @@ void PlanBuilder::add_feed(const Tensor& t, int i) {
   program_.feeds.push_back(std::move(feed));
 }
 
-const Body* PlanBuilder::resolve(const Body& b) {
-  const Body* at = &b;
+const TensorDesc* PlanBuilder::resolve(const TensorDesc& b) {
+  const TensorDesc* at = &b;
   while (at->node && is_deferred(*at->node) && !fed(*at)) {
     const Tensors& results = expanded(at->node.get());
     if (results.empty()) break;
-    at = &Access::body(results.begin()[at->out]);
+    at = &Access::desc(results.begin()[at->out]);
   }
   return at;
 }
@@ -146,9 +146,9 @@ const Tensors& PlanBuilder::expanded(const Node* n) {
 
 /// Appends to order_ the nodes that compute `raw`, depth first, inputs before the nodes that use them. Stops at fed
 /// tensors.
-void PlanBuilder::visit(const Body& raw) {
-  auto prepare = [&](const Body& b) -> Node* {
-    const Body* at = resolve(b);
+void PlanBuilder::visit(const TensorDesc& raw) {
+  auto prepare = [&](const TensorDesc& b) -> Node* {
+    const TensorDesc* at = resolve(b);
     return at->node && !fed(*at) ? at->node.get() : nullptr;
   };
   Node* root = prepare(raw);
@@ -172,13 +172,13 @@ void PlanBuilder::visit(const Body& raw) {
   }
 }
 
-int PlanBuilder::shape_slot(const Body& b) {
-  program_.constants.push_back({program_.n_slots, plain_body(b, b.device)});
+int PlanBuilder::shape_slot(const TensorDesc& b) {
+  program_.constants.push_back({program_.n_slots, make_desc(b, b.device)});
   return program_.n_slots++;
 }
 
-int PlanBuilder::slot_of(const Body& raw) {
-  const Body& b = *resolve(raw);
+int PlanBuilder::slot_of(const TensorDesc& raw) {
+  const TensorDesc& b = *resolve(raw);
   if (!b.node) {
     // Constants are deduplicated: find_residuals() recognises equal inputs by equal slots.
     std::vector<std::size_t>& same = constants_[b.storage.get()];
@@ -229,8 +229,8 @@ void PlanBuilder::add_instruction(Node* n, int base) {
   s.makes_key = n->op->traits & kMakesKey;
   if (s.makes_key) key_sources_[base] = key_source(*n);
   s.fusible = n->op->loops && !n->op->loops->bool_out && n->op->loops->arity == s.n_in && s.n_in <= 2;
-  s.one =
-      s.fusible && std::all_of(n->in(), n->in() + n->n_in, [](const Body& b) { return b.known() && b.numel() == 1; });
+  s.one = s.fusible &&
+          std::all_of(n->in(), n->in() + n->n_in, [](const TensorDesc& b) { return b.known() && b.numel() == 1; });
   for (std::uint32_t i = 0; i < n->n_in; ++i)
     program_.ins.push_back(only_known_shape(*n, i) ? shape_slot(n->in()[i]) : slot_of(n->in()[i]));
   program_.instructions.push_back(std::move(s));
@@ -287,7 +287,7 @@ void PlanBuilder::add_sums() {
 }
 
 /// Feeds a tensor that is not an input with the value that feed_dict gives it.
-void PlanBuilder::add_fixed(const Body& key, const Body& value) {
+void PlanBuilder::add_fixed(const TensorDesc& key, const TensorDesc& value) {
   if (!key.node) fail<ValueError>({request_.what, "feed_dict"}, "has a constant as a key; keys are placeholders");
   if (value.symbolic()) fail<ValueError>({request_.what, "feed_dict"}, "has a symbolic value; K::eval computes it");
   if (is_sparse(key) != is_sparse(value))
@@ -309,16 +309,16 @@ Program PlanBuilder::build() {
   int i = 0;
   for (const Tensor& t : request_.inputs) add_input(t, i++);
   const Tensors outputs = output_parts();
-  for (const auto& [t, value] : request_.feed_dict) add_fixed(Access::body(t), Access::body(value));
-  for (const Tensor& t : outputs) visit(Access::body(t));
-  for (const SetPair& pair : request_.set_pairs) visit(Access::body(pair.value));
+  for (const auto& [t, value] : request_.feed_dict) add_fixed(Access::desc(t), Access::desc(value));
+  for (const Tensor& t : outputs) visit(Access::desc(t));
+  for (const SetPair& pair : request_.set_pairs) visit(Access::desc(pair.value));
   for (const Tensor& t : request_.update_ops) {
-    visit(Access::body(t));
-    listed_updates_.push_back(Access::body(t).node.get());
+    visit(Access::desc(t));
+    listed_updates_.push_back(Access::desc(t).node.get());
   }
   Tensors fetches;
   for (const Tensor& t : request_.fetches) fetches.push_back(is_sparse(t) ? sparse_part(t, kValues) : t);
-  for (const Tensor& t : fetches) visit(Access::body(t));
+  for (const Tensor& t : fetches) visit(Access::desc(t));
   // The instructions of a body are in the order in which the user wrote them, as in an eager loop: see
   // Note [Order of a backward pass].
   if (request_.body && expanded_.empty()) std::ranges::stable_sort(order_, {}, &Node::seq);
@@ -329,22 +329,22 @@ Program PlanBuilder::build() {
   const Tensor* op = request_.update_ops.begin();
   for (int place = 0; pair != request_.set_pairs.end() || op != request_.update_ops.end(); ++place) {
     if (pair == request_.set_pairs.end() || (pair->number != place && op != request_.update_ops.end())) {
-      add_effect(Access::body(*op++).node.get());
+      add_effect(Access::desc(*op++).node.get());
       continue;
     }
-    const Ref<Node>& variable = Access::body(pair->variable).node;
+    const Ref<Node>& variable = Access::desc(pair->variable).node;
     p.effects.push_back(
-        {variable->cell, slot_of(Access::body(pair->value)), Effect::kSet, request_.what, pair->number});
+        {variable->cell, slot_of(Access::desc(pair->value)), Effect::kSet, request_.what, pair->number});
     ++pair;
   }
   add_sums();
   for (const Tensor& t : outputs) {
-    p.outputs.push_back(slot_of(Access::body(t)));
-    const Body& b = Access::body(t);
-    p.outputs_as_recorded.push_back(plain_body(b, b.device));
+    p.outputs.push_back(slot_of(Access::desc(t)));
+    const TensorDesc& b = Access::desc(t);
+    p.outputs_as_recorded.push_back(make_desc(b, b.device));
     p.outputs_as_recorded.back().flags = b.flags & kPhase;
   }
-  for (const Tensor& t : fetches) p.fetches.push_back(slot_of(Access::body(t)));
+  for (const Tensor& t : fetches) p.fetches.push_back(slot_of(Access::desc(t)));
   find_roots(p);
   find_needs(p);
   find_tail(p);

@@ -13,25 +13,25 @@ namespace kassette::autograd {
 using namespace ops;  // instructions, plans and loops are made of ops
 
 /// A tensor without history. Without `bytes`: shape, dtype and device alone.
-inline Body plain_body(const TensorSpec& spec, Device device, Ref<Storage> bytes = {}, std::int64_t offset = 0) {
-  Body b;
+inline TensorDesc make_desc(const TensorSpec& spec, Device device, Ref<Storage> bytes = {}, std::int64_t offset = 0) {
+  TensorDesc b;
   b.set(spec);
   b.device = device;
   b.storage = std::move(bytes);
   b.offset = offset;
   return b;
 }
-inline Body plain_body(const TensorSpec& spec, Device device, Value v) {
-  return plain_body(spec, device, std::move(v.storage), v.offset);
+inline TensorDesc make_desc(const TensorSpec& spec, Device device, Value v) {
+  return make_desc(spec, device, std::move(v.storage), v.offset);
 }
-/// Replaces the bytes of a body; shape, dtype and device stay.
-inline void put(Body& to, Value v) {
+/// Replaces the bytes of a tensor; shape, dtype and device stay.
+inline void put(TensorDesc& to, Value v) {
   to.storage = std::move(v.storage);
   to.offset = v.offset;
 }
-inline Value value_in(const Body& b) { return {b.storage, b.offset}; }
+inline Value value_in(const TensorDesc& b) { return {b.storage, b.offset}; }
 /// True if shape, dtype and device are equal.
-inline bool alike(const Body& a, const Body& b) {
+inline bool alike(const TensorDesc& a, const TensorDesc& b) {
   return a.same_shape(b) && a.dtype == b.dtype && a.device == b.device;
 }
 
@@ -111,20 +111,20 @@ struct Program {
   std::vector<Instruction> instructions;
   std::vector<int> ins, dead;
   int n_slots = 0, first_tail = 0;
-  std::vector<std::pair<int, Body>> constants;
+  std::vector<std::pair<int, TensorDesc>> constants;
   std::vector<LeafSlot> variables, random_sources, defaults;
   std::vector<KeySource> key_sources;
   std::vector<Feed> feeds;
   std::vector<Port> inputs, results;
   std::vector<int> outputs, fetches;
-  std::vector<Body> outputs_as_recorded;  // shapes, dtypes, devices
+  std::vector<TensorDesc> outputs_as_recorded;  // shapes, dtypes, devices
   std::vector<Effect> effects;
   std::vector<int> last_use;            // per slot: the last instruction that reads it, or -1
   std::vector<int> last_value_use;      // per slot: the last instruction that reads more than its shape, or -1
   std::vector<char> root;               // per slot: an output, a fetch or an effect
   std::vector<Outputs> differentiable;  // per feed: which outputs depend differentiably on it
   bool specialised = false;             // for inputs of certain shapes, see Note [Plans for shapes]
-  std::vector<Body> known;              // specialised: shape and device per slot; rank -1 if known only in a call
+  std::vector<TensorDesc> known;        // specialised: shape and device per slot; rank -1 if known only in a call
   const char* what = "function";        // the function that errors name
   std::string missing;                  // the error if a placeholder is needed and not fed; else empty
   std::vector<Ref<Node>> owned_nodes;   // inputs and leaves, which stay alive with the program

@@ -20,11 +20,11 @@ namespace kassette::autograd {
 /// retained.
 bool BackwardPass::find_leaves() {
   for (const Tensor& x : xs_)
-    if (!(Access::body(x).flags & kLeaf)) return false;
+    if (!(Access::desc(x).flags & kLeaf)) return false;
   LargeVector<std::int32_t> counts(entries_.size(), 0);
   std::int64_t less = 0, more = 0;
   for (const Entry& e : entries_)
-    for (const Body *b = e.node->in(), *end = b + e.node->n_in; b != end; ++b)
+    for (const TensorDesc *b = e.node->in(), *end = b + e.node->n_in; b != end; ++b)
       if (std::uint32_t i = b->node ? find(b->node.get()) : kNone; i != kNone) ++counts[i];
   if (entries_.empty()) return false;
   ++counts[0];  // the reference from the loss
@@ -32,11 +32,11 @@ bool BackwardPass::find_leaves() {
     const Node& n = *entries_[i].node;
     if (!n.op) continue;
     bool above = entries_[i].relevant;  // it depends on a value that may be released
-    for (const Body *b = n.in(), *end = b + n.n_in; !above && b != end; ++b) above = computed(*b);
+    for (const TensorDesc *b = n.in(), *end = b + n.n_in; !above && b != end; ++b) above = computed(*b);
     if (!above) continue;
     if (is_deferred(n) || n.op->n_out == 0 || n.count.load(std::memory_order_acquire) != counts[i]) return false;
     if (!entries_[i].relevant) continue;
-    for (const Body *b = n.in(), *end = b + n.n_in; b != end; ++b) {
+    for (const TensorDesc *b = n.in(), *end = b + n.n_in; b != end; ++b) {
       if (!b->node) continue;
       if (!computed(*b)) {
         if (!add_leaf(*b, more)) return false;
@@ -44,7 +44,7 @@ bool BackwardPass::find_leaves() {
         less += b->storage->bytes;
       }
     }
-    for (const Body *b = n.out(), *end = b + n.n_saved_out; b != end; ++b)
+    for (const TensorDesc *b = n.out(), *end = b + n.n_saved_out; b != end; ++b)
       if (b->storage) less += b->storage->bytes;
   }
   return more < less;
@@ -52,7 +52,7 @@ bool BackwardPass::find_leaves() {
 
 /// Adds `b` to leaves_, with the value that its op read. Returns false if that value is lost, or if two ops read
 /// different ones.
-bool BackwardPass::add_leaf(const Body& b, std::int64_t& more) {
+bool BackwardPass::add_leaf(const TensorDesc& b, std::int64_t& more) {
   Value v = value_in(b);
   if (!v.storage) {
     if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable) return false;
@@ -61,10 +61,10 @@ bool BackwardPass::add_leaf(const Body& b, std::int64_t& more) {
     more += v.storage->bytes;
   }
   for (const Tensor& t : leaves_) {
-    const Body& other = Access::body(t);
+    const TensorDesc& other = Access::desc(t);
     if (other.node == b.node && other.out == b.out) return other.storage == v.storage && other.offset == v.offset;
   }
-  Body leaf = b;
+  TensorDesc leaf = b;
   put(leaf, std::move(v));
   leaves_.push_back(Access::wrap(std::move(leaf)));
   return true;
@@ -72,13 +72,13 @@ bool BackwardPass::add_leaf(const Body& b, std::int64_t& more) {
 
 void BackwardPass::release(Node& n) {
   std::int64_t bytes = 0;
-  auto drop = [&](Body& b) {
+  auto drop = [&](TensorDesc& b) {
     if (b.storage) bytes += b.storage->bytes;
     b.storage = {};
   };
-  for (Body *b = n.in(), *end = b + n.n_in; b != end; ++b)
+  for (TensorDesc *b = n.in(), *end = b + n.n_in; b != end; ++b)
     if (saved_values_ == SavedValues::free || computed(*b)) drop(*b);
-  for (Body *b = n.out(), *end = b + n.n_saved_out; b != end; ++b) drop(*b);
+  for (TensorDesc *b = n.out(), *end = b + n.n_saved_out; b != end; ++b) drop(*b);
   n.saved -= bytes;
   context().saved_bytes.add(-bytes);
 }

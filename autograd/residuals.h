@@ -26,7 +26,7 @@ Tensor residuals_value(Residuals residuals);
 Residuals& residuals_in(const Tensor& value);
 
 /// A tensor with the current value of `from`, without history.
-Tensor detached(const Body& from);
+Tensor detached(const TensorDesc& from);
 
 /// What an adjoint differentiates: the procedure, the wanted inputs, which outputs have cotangents, and how many inputs
 /// the procedure has. All pointers are null if the procedure is not an adjoint.

@@ -11,7 +11,7 @@
 namespace kassette::autograd {
 
 struct ShapedPlans::Entry {
-  std::vector<Body> inputs;
+  std::vector<TensorDesc> inputs;
   int calls = 1;
   Ref<Plan> plan;  // null before it is made, and if a rule throws (as it will at every call)
 };
@@ -21,15 +21,15 @@ ShapedPlans::~ShapedPlans() = default;
 
 namespace {
 
-bool same(const Body& known, const Tensor& arg) {
+bool same(const TensorDesc& known, const Tensor& arg) {
   if (!arg.defined()) return known.rank < 0;
-  return alike(known, Access::body(arg));
+  return alike(known, Access::desc(arg));
 }
 
-std::vector<Body> shapes_of(std::span<const Tensor> args) {
-  std::vector<Body> shapes(args.size());
+std::vector<TensorDesc> shapes_of(std::span<const Tensor> args) {
+  std::vector<TensorDesc> shapes(args.size());
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i].defined()) shapes[i] = plain_body(Access::body(args[i]), Access::body(args[i]).device);
+    if (args[i].defined()) shapes[i] = make_desc(Access::desc(args[i]), Access::desc(args[i]).device);
     else shapes[i].rank = -1;
   }
   return shapes;

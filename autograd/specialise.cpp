@@ -20,22 +20,22 @@ namespace kassette::autograd {
 namespace {
 
 /// True if a rule may read this host input now: it is a constant, in memory that the user cannot write to.
-bool is_fixed_value(const Body& b) { return b.storage && b.storage->kind != Storage::kBorrowed; }
+bool is_fixed_value(const TensorDesc& b) { return b.storage && b.storage->kind != Storage::kBorrowed; }
 
-void infer(Program& p, const std::vector<Body>& inputs) {
-  Body open;
+void infer(Program& p, const std::vector<TensorDesc>& inputs) {
+  TensorDesc open;
   open.rank = -1;
   p.known.assign(p.n_slots, open);
-  for (const auto& [slot, body] : p.constants) p.known[slot] = body;
+  for (const auto& [slot, desc] : p.constants) p.known[slot] = body;
   for (std::size_t i = 0; i < inputs.size(); ++i) p.known[p.feeds[i].slot] = inputs[i];
-  p.for_each_cell([&](int slot, const Cell& cell) { p.known[slot] = plain_body(cell.spec, cell.device); });
+  p.for_each_cell([&](int slot, const Cell& cell) { p.known[slot] = make_desc(cell.spec, cell.device); });
   std::vector<InputView> arrays;
   std::vector<TensorSpec> specs;
   for (Instruction& s : p.instructions) {
     arrays.clear();
     bool known = s.op != &call_op;
     for (int i = 0; i < s.n_in; ++i) {
-      const Body& b = p.known[p.input(s, i)];
+      const TensorDesc& b = p.known[p.input(s, i)];
       known = known && b.known() && (!has_bit(s.op->host, i) || has_bit(s.op->shape_only, i) || is_fixed_value(b));
       arrays.push_back({&b, b.storage ? b.data() : nullptr});
     }
@@ -44,9 +44,9 @@ void infer(Program& p, const std::vector<Body>& inputs) {
     specs.resize(s.n_out);
     s.op->rule(OpCall{*s.op, s.attrs, arrays.data(), s.n_in, nullptr, s.n_out, device}, specs.data());
     s.known = std::all_of(specs.begin(), specs.end(), [](const TensorSpec& spec) { return spec.known(); });
-    for (int i = 0; s.known && i < s.n_out; ++i) p.known[s.out + i] = plain_body(specs[i], device);
+    for (int i = 0; s.known && i < s.n_out; ++i) p.known[s.out + i] = make_desc(specs[i], device);
   }
-  for (Body& b : p.known) b.storage = {};
+  for (TensorDesc& b : p.known) b.storage = {};
 }
 
 void resolve_aliases(Program& p) {
@@ -57,7 +57,7 @@ void resolve_aliases(Program& p) {
     if (!s.known || s.op->pattern != Pattern::alias) continue;
     int from = p.input(s, 0);
     resolve(from);
-    const Body &a = p.known[from], &b = p.known[s.out];
+    const TensorDesc &a = p.known[from], &b = p.known[s.out];
     if (alike(a, b)) stands_for[s.out] = from;
   }
   std::ranges::for_each(p.ins, resolve);
@@ -82,7 +82,7 @@ void hoist_splats(Program& p) {
 
 }  // namespace
 
-Program specialise(const Program& program, const std::vector<Body>& inputs) {
+Program specialise(const Program& program, const std::vector<TensorDesc>& inputs) {
   Program p = program;
   p.specialised = true;
   infer(p, inputs);

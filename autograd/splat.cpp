@@ -7,7 +7,7 @@
 namespace kassette::autograd {
 using namespace ops;
 
-bool run_as_splat(const OpCall& call, Body& out) {
+bool run_as_splat(const OpCall& call, TensorDesc& out) {
   if (!may_take(FastPath::repeated) || call.device != cpu || call.spec(0).numel() != 1 || out.numel() <= 1)
     return false;
   count_taken(FastPath::repeated);
@@ -17,7 +17,7 @@ bool run_as_splat(const OpCall& call, Body& out) {
   return true;
 }
 
-void write_out(Body& b) {
+void write_out(TensorDesc& b) {
   Ref<Storage> whole = Storage::allocate(b.bytes(), cpu);
   CoalescedAxes runs;
   runs.push(b.numel(), true);

@@ -10,11 +10,11 @@ namespace kassette::autograd {
 // and read splats; they are materialized for a reader that is not elementwise (or float16 in a plan, broadcasting, an
 // accelerator). A user never sees one.
 
-inline bool is_splat(const Body& b) { return b.storage && b.storage->bytes < b.bytes(); }
+inline bool is_splat(const TensorDesc& b) { return b.storage && b.storage->bytes < b.bytes(); }
 /// Computes `out`, whose shape is known, as a splat. Returns false, and does nothing, unless the input is one number on
 /// the CPU and `out` has more elements. The op must have `repeated`.
-bool run_as_splat(const ops::OpCall& call, Body& out);
+bool run_as_splat(const ops::OpCall& call, TensorDesc& out);
 /// Materializes a splat: stores every element.
-void write_out(Body& b);
+void write_out(TensorDesc& b);
 
 }  // namespace kassette::autograd

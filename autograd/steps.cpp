@@ -44,7 +44,7 @@ void check_rows(const char* what, const std::string& which, const TensorSpec& s,
 std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
   std::int64_t n = form.length;
   for (const Tensor& x : xs) {
-    const Body& b = Access::body(x);
+    const TensorDesc& b = Access::desc(x);
     if (b.rank < 0) continue;
     if (b.rank <= form.axis) fail<ValueError>({form.what, "elems"}, "holds a scalar; it needs an axis to iterate over");
     std::int64_t d = b.dims[form.axis];
@@ -54,8 +54,8 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
                        " elements to iterate over; all must have the same number");
     }
     if (d >= 0) n = d;
-    if (form.batched && differ(samples_of(form, b), samples_of(form, Access::body(xs.begin()[0]))))
-      fail<ValueError>({form.what}, "inputs of shapes ", static_cast<const TensorSpec&>(Access::body(xs.begin()[0])),
+    if (form.batched && differ(samples_of(form, b), samples_of(form, Access::desc(xs.begin()[0]))))
+      fail<ValueError>({form.what}, "inputs of shapes ", static_cast<const TensorSpec&>(Access::desc(xs.begin()[0])),
                        " and ", static_cast<const TensorSpec&>(b), "; their first two sizes must be equal");
   }
   return n;
@@ -71,13 +71,13 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
     const Tensor& t = out.begin()[i];
     if (!t.defined()) fail<ValueError>({form.what}, "the function returned ", kEmptyTensor);
     refuse_sparse({form.what}, t);
-    const Body& b = Access::body(t);
+    const TensorDesc& b = Access::desc(t);
     bool is_state = i >= form.n_outputs;
     const Tensor* was = is_state ? states.begin() + (i - form.n_outputs) : before ? before + i : nullptr;
     // The text is made only for an error: this runs at every step.
     auto which = [&] { return is_state ? text("state ", i - form.n_outputs) : std::string("an output"); };
-    if (was && !(Access::body(*was).compatible(b) && Access::body(*was).dtype == b.dtype))
-      check_same(form.what, which(), Access::body(*was), b);
+    if (was && !(Access::desc(*was).compatible(b) && Access::desc(*was).dtype == b.dtype))
+      check_same(form.what, which(), Access::desc(*was), b);
     if (form.batched && (!is_state || masked) && !(b.rank > 0 && b.dims[0] == samples_of(form, x)))
       check_rows(form.what, which(), b, samples_of(form, x));
   }
@@ -105,17 +105,17 @@ Tensors results_of_none(const LoopForm& form, const Tensors& xs, const Tensors& 
                         const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step) {
   Tensors found, out, zeros;
   for (const Tensor& x : xs)
-    zeros.push_back(zeros_of_shape(element_spec(Access::body(x), form.axis), Access::body(x).device));
+    zeros.push_back(zeros_of_shape(element_spec(Access::desc(x), form.axis), Access::desc(x).device));
   if (form.n_outputs > 0) {
     out = step(zeros, states, 0);
-    check_step(form, out, states, nullptr, Access::body(xs.begin()[0]), /*masked=*/false);
+    check_step(form, out, states, nullptr, Access::desc(xs.begin()[0]), /*masked=*/false);
   }
   for (int i = 0; i < form.n_outputs; ++i) {
-    const Body& b = Access::body(out[i]);
+    const TensorDesc& b = Access::desc(out[i]);
     found.push_back(zeros_of_shape(stacked_spec(form.what, b, 0, form.axis), b.device));
   }
   for (int i = 0; form.last && i < form.n_outputs; ++i)
-    found.push_back(zeros_of_shape(Access::body(out[i]), Access::body(out[i]).device));
+    found.push_back(zeros_of_shape(Access::desc(out[i]), Access::desc(out[i]).device));
   append(found, states);
   return found;
 }
@@ -138,7 +138,7 @@ Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,
       PlainStep in(t, size);
       return step(now, states, t);
     }();
-    check_step(form, out, states, t > 0 ? last.begin() : nullptr, Access::body(xs.begin()[0]), /*masked=*/false);
+    check_step(form, out, states, t > 0 ? last.begin() : nullptr, Access::desc(xs.begin()[0]), /*masked=*/false);
     if (t == 0) assert_step_shapes(form, out, states, now.begin()[0], /*masked=*/false);
     last.clear();
     for (std::int64_t i = 0; i < n; ++i) {

@@ -20,8 +20,8 @@ namespace kassette::autograd {
 
 Tensor stand_in(const TensorSpec& spec, Device device) {
   Tensor t = make_leaf(Leaf::placeholder, spec, device, {}, Name());
-  Access::body(t).depth = context().depth;
-  Access::body(t).node->cell->in_body = true;
+  Access::desc(t).depth = context().depth;
+  Access::desc(t).node->cell->in_body = true;
   return t;
 }
 
@@ -40,7 +40,7 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
   std::unordered_set<const Node*> seen;
   std::vector<std::pair<const Node*, int>> captured;
   std::vector<const Node*> stack;
-  auto look = [&](const Body& b) {
+  auto look = [&](const TensorDesc& b) {
     const Node* n = b.node.get();
     if (!n) return;
     if (b.depth >= c.depth) {
@@ -56,13 +56,13 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
   for (const Tensor& t : out) {
     if (!t.defined()) fail<ValueError>({what}, "the function returned ", kEmptyTensor);
     refuse_sparse({what}, t);
-    look(Access::body(t));
+    look(Access::desc(t));
   }
   while (!stack.empty()) {
     const Node* n = stack.back();
     stack.pop_back();
     if (is_deferred(*n)) continue;  // expanded by the plan
-    for (const Body *b = n->in(), *end = b + n->n_in; b != end; ++b) look(*b);
+    for (const TensorDesc *b = n->in(), *end = b + n->n_in; b != end; ++b) look(*b);
   }
   Plan::Request request;
   request.inputs = placeholders;
@@ -76,7 +76,7 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
 
 bool is_recorded(const Tensors& args) {
   return context().recording &&
-         std::any_of(args.begin(), args.end(), [](const Tensor& t) { return Access::body(t).node; });
+         std::any_of(args.begin(), args.end(), [](const Tensor& t) { return Access::desc(t).node; });
 }
 
 Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys) {
@@ -86,11 +86,11 @@ Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys) {
 Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, const Plan& body, std::size_t first) {
   Tensors keys;
   if (body.key_sources().empty()) return keys;
-  const Body now = plain_body(Access::body(key), cpu, read_value(Access::body(key)));
+  const TensorDesc now = make_desc(Access::desc(key), cpu, read_value(Access::desc(key)));
   std::size_t i = first;
   for (const KeySource& source : body.key_sources()) {
     Tensor k = empty_tensor(TensorSpec(int64, {2}));
-    derive_key(now.data(), step, steps, i++, source, Access::body(k).data());
+    derive_key(now.data(), step, steps, i++, source, Access::desc(k).data());
     keys.push_back(k);
   }
   return keys;

@@ -47,7 +47,7 @@ void LazyUnstack::load(std::int64_t i) {
   begin_ = i / kTogether * kTogether;
   const Tensor& run = runs_[i / kTogether];
   parts_ = Tensors();  // released before the next are allocated
-  parts_ = attribute_errors(what_, [&] { return unstack(run, Access::body(run).dims[0], axis_); });
+  parts_ = attribute_errors(what_, [&] { return unstack(run, Access::desc(run).dims[0], axis_); });
 }
 
 }  // namespace kassette::autograd

@@ -12,7 +12,7 @@ namespace kassette::autograd {
 namespace {
 
 void update_rule(const OpCall& call, TensorSpec* out) {
-  const Body& x = *call.in[0].body;
+  const TensorDesc& x = *call.in[0].desc;
   const TensorSpec& v = call.spec(1);
   const char* what = update_name(call.attrs);
   if (x.dtype != v.dtype)
@@ -24,17 +24,17 @@ void update_rule(const OpCall& call, TensorSpec* out) {
 }
 
 void update_kernel(const OpCall& call) {
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   const auto mode = call.attrs.as<UpdateAttrs>().mode;
-  if (mode == Effect::kSet) return put(out, read_value(*call.in[1].body));
+  if (mode == Effect::kSet) return put(out, read_value(*call.in[1].desc));
   allocate_output(out, call.device);
   run_binary(op_of(mode), call.in, out);
 }
 
 }  // namespace
 
-void run_binary(const OpDef& op, const InputView* in, Body& out) {
-  Body* outs[] = {&out};
+void run_binary(const OpDef& op, const InputView* in, TensorDesc& out) {
+  TensorDesc* outs[] = {&out};
   const Attrs none;
   (out.device == cpu ? op.cpu : op.cuda)(OpCall{op, none, in, 2, outs, 1, out.device});
 }
@@ -49,11 +49,11 @@ const char* update_name(const Attrs& attrs) {
   return mode == Effect::kSet ? "update" : mode == Effect::kAdd ? "update_add" : "update_sub";
 }
 
-void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> room) {
+void accumulate(Cell& cell, const TensorDesc& increment, bool subtract, Ref<Storage> room) {
   const OpDef& op = op_of(subtract ? Effect::kSubtract : Effect::kAdd);
   const std::lock_guard guard(cell);
-  const Body old = plain_body(increment, increment.device, cell.value);
-  Body out = old;
+  const TensorDesc old = make_desc(increment, increment.device, cell.value);
+  TensorDesc out = old;
   // Three references, `old`, `out` and the cell's: nothing else sees these bytes change.
   bool alone = old.storage->count.load(std::memory_order_acquire) == 3 && old.storage->kind != Storage::kBorrowed;
   if (!alone && room) {
@@ -73,10 +73,10 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average) {
   const Attrs attrs = UpdateAttrs{mode, moving_average};
   const char* what = update_name(attrs);
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
     fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
-  const Body& v = Access::body(value);
+  const TensorDesc& v = Access::desc(value);
   if (v.device != b.device)
     fail<DeviceError>({what}, variable_text(cell_of(b)), " is on ", b.device, ", the value on ", v.device);
   Context& c = context();
@@ -100,7 +100,7 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
     return x;
   }
   if (!cell.load().storage) fail_unset({what}, cell);
-  const Body increment = plain_body(v, v.device, std::move(now.storage), now.offset);
+  const TensorDesc increment = make_desc(v, v.device, std::move(now.storage), now.offset);
   attribute_errors(what, [&] { accumulate(cell, increment, mode == Effect::kSubtract); });
   return x;
 }

@@ -19,11 +19,11 @@ const char* update_name(const Attrs& attrs);
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average = false);
 
 /// Runs a binary op into the storage of `out`, which may be that of in[0]. in[1] may be a scalar.
-void run_binary(const OpDef& op, const InputView* in, Body& out);
+void run_binary(const OpDef& op, const InputView* in, TensorDesc& out);
 /// The op of an increment: add, or subtract for any other mode than kAdd.
 const OpDef& op_of(Effect::Mode mode);
 /// cell <- cell +- increment: in place if nothing else refers to its bytes, else into `room`, or into new memory if
 /// that is null. Shapes must agree.
-void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> room = {});
+void accumulate(Cell& cell, const TensorDesc& increment, bool subtract, Ref<Storage> room = {});
 
 }  // namespace kassette::autograd

@@ -18,7 +18,7 @@ struct Shown {
   bool cut[kMaxRank] = {};  // whether an axis is abbreviated
   std::vector<std::byte> bytes;
 
-  Shown(const Body& b, const PrintOptions& options) {
+  Shown(const TensorDesc& b, const PrintOptions& options) {
     Value v = concrete_value(b, "print");
     spec.set(b);
     std::int64_t total = b.numel(), edge = options.edgeitems;
@@ -40,7 +40,7 @@ struct Shown {
   const std::byte* source_ = nullptr;
   DeviceApi* api_ = nullptr;
 
-  void pack(const Body& b, int axis, std::int64_t at, std::byte*& to) {
+  void pack(const TensorDesc& b, int axis, std::int64_t at, std::byte*& to) {
     bool whole = true;
     std::int64_t inner = 1;
     for (int i = axis; i < b.rank; ++i) {
@@ -245,7 +245,7 @@ std::string lay_out(const Shown& shown, const Format& format, const PrintOptions
 
 }  // namespace
 
-std::string dense_text(const Body& b, const PrintOptions& options) {
+std::string dense_text(const TensorDesc& b, const PrintOptions& options) {
   if (b.numel() == 0) {
     concrete_value(b, "print");
     return "[]";
@@ -261,7 +261,7 @@ std::string dense_text(const Body& b, const PrintOptions& options) {
   return lay_out(shown, IntFormat(shown), options);
 }
 
-std::vector<std::string> element_texts(const Body& list, const PrintOptions& options) {
+std::vector<std::string> element_texts(const TensorDesc& list, const PrintOptions& options) {
   PrintOptions whole = options;
   whole.threshold = list.dims[0];
   Shown shown(list, whole);

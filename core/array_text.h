@@ -11,9 +11,9 @@ namespace kassette {
 
 /// The elements in brackets and aligned columns, abbreviated as `options` say; a scalar has no brackets. Neither dtype
 /// nor shape is printed.
-std::string dense_text(const Body& b, const PrintOptions& options);
+std::string dense_text(const TensorDesc& b, const PrintOptions& options);
 
 /// The text of each element of a rank-1 tensor, all padded to one width. Nothing is abbreviated.
-std::vector<std::string> element_texts(const Body& list, const PrintOptions& options);
+std::vector<std::string> element_texts(const TensorDesc& list, const PrintOptions& options);
 
 }  // namespace kassette

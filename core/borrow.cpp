@@ -39,7 +39,7 @@ TensorSpec borrowed_spec(std::int64_t count, DType dtype, const Dims& shape) {
 }  // namespace
 
 Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape, BorrowOwner owner) {
-  Body b;
+  TensorDesc b;
   try {
     if (count < 0 && count != detail::kOfShape) fail<ValueError>({"borrow"}, count, " elements");
     b.set(borrowed_spec(count, dtype, shape));
@@ -73,7 +73,7 @@ Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims&
     apart[i] = d.value_;
   }
   if (!data && bytes) fail<ValueError>({"from_memory", "data"}, "is a null pointer for the shape ", spec);
-  Body b;
+  TensorDesc b;
   b.set(spec);
   b.device = cpu;
   b.storage = Storage::allocate(bytes, cpu);
@@ -89,7 +89,7 @@ void detail::fail_depth() { fail<ValueError>({"array"}, "a container nested deep
 void detail::fail_element(std::uint64_t value) { fail<ValueError>({"array"}, value, " does not fit int64"); }
 
 Tensor detail::writable_memory(const Shape& shape, DType dtype, void*& data) {
-  Body b;
+  TensorDesc b;
   b.dtype = dtype;
   b.rank = static_cast<std::int8_t>(shape.rank());
   for (int i = 0; i < b.rank; ++i) b.dims[i] = shape.begin()[i];
@@ -101,7 +101,7 @@ Tensor detail::writable_memory(const Shape& shape, DType dtype, void*& data) {
 
 void* exclusive_data(const Tensor& x) {
   if (!x.defined()) return nullptr;
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   if (!b.storage || b.node || b.device != cpu || b.storage->kind == Storage::kBorrowed) return nullptr;
   const bool alone = Access::impl(x)->count.load(std::memory_order_acquire) == 1 &&
                      b.storage->count.load(std::memory_order_acquire) == 1;

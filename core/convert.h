@@ -12,7 +12,7 @@
 namespace kassette {
 
 /// The value of a concrete tensor. Throws ValueError for a symbolic one; `what` is the function that the message names.
-Value concrete_value(const Body& b, const char* what);
+Value concrete_value(const TensorDesc& b, const char* what);
 
 /// Converts one element. Float to int truncates towards zero and saturates, and NaN becomes 0; to bool: anything but 0
 /// is true, NaN too; int to int wraps.

@@ -70,8 +70,8 @@ bool is_row_major(const DLTensor& t, const TensorSpec& spec) {
   return true;
 }
 
-Body copied(const DLTensor& t, const TensorSpec& spec, const std::byte* from) {
-  Body b;
+TensorDesc copied(const DLTensor& t, const TensorSpec& spec, const std::byte* from) {
+  TensorDesc b;
   b.set(spec);
   b.device = cpu;
   b.storage = Storage::allocate(spec.bytes(), cpu);
@@ -110,7 +110,7 @@ Tensor imported(M* managed) {
   if (!on_cpu && !(row_major && aligned))
     fail<ValueError>({"from_dlpack"}, spec, " ", spec.dtype, " on ", device,
                      " is not row-major in one aligned piece; make it contiguous first");
-  Body b;
+  TensorDesc b;
   if (on_cpu && !(row_major && aligned && (!spec.dtype.is_bool() || holds_bools(data, spec.numel())))) {
     b = copied(t, spec, data);
     let_go(managed);
@@ -147,7 +147,7 @@ struct Exported {
 template <class M>
 M* exported(const Tensor& x, void* stream, const char* what) {
   if (!x.defined()) fail_empty({what});
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   if (is_sparse(b)) fail<ValueError>({what}, "a sparse tensor (K::to_dense)");
   Value v = concrete_value(b, what);
   if (b.device != cpu && stream) Stream(b.device, stream).wait_for(current_stream(b.device));

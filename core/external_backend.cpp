@@ -191,7 +191,7 @@ struct Handle final : Extra {
   const TensorKind* kind;
 };
 
-const Handle& handle_of(const Body& b) { return static_cast<const Handle&>(*b.node->cell->handle); }
+const Handle& handle_of(const TensorDesc& b) { return static_cast<const Handle&>(*b.node->cell->handle); }
 
 }  // namespace
 
@@ -208,14 +208,14 @@ Tensor wrap(void* handle, const TensorKind* kind, const Shape& shape, DType dtyp
   spec.rank = static_cast<std::int8_t>(shape.rank());
   for (int i = 0; i < shape.size(); ++i) spec.dims[i] = shape.begin()[i];
   Tensor t = make_leaf(Leaf::placeholder, spec, cpu, {}, Name());
-  Body& b = Access::body(t);
+  TensorDesc& b = Access::desc(t);
   b.flags |= kForeign;
   b.node->cell->handle = std::move(held);
   return t;
 }
 void* unwrap(const Tensor& x, const TensorKind* kind) {
   if (!is_foreign(x)) return nullptr;
-  const Handle& h = handle_of(Access::body(x));
+  const Handle& h = handle_of(Access::desc(x));
   return h.kind == kind ? h.handle : nullptr;
 }
 
@@ -225,14 +225,14 @@ const external::Code* ExternalBackendAccess::code(const external::Value& value) 
   return value.kind_ == external::Value::kCode ? &external::as<external::CodeObject>(value.object_)->code : nullptr;
 }
 
-const char* foreign_backend(const Body& b) { return external::handle_of(b).kind->backend; }
+const char* foreign_backend(const TensorDesc& b) { return external::handle_of(b).kind->backend; }
 
-void fail_foreign(const char* what, const Body& b) {
+void fail_foreign(const char* what, const TensorDesc& b) {
   fail<ValueError>({what}, "a tensor ", b.shape(), " of the backend '", foreign_backend(b),
                    "' is opaque to the built-in backend; use that backend's get_value or eval");
 }
 
-std::ostream& describe_foreign(std::ostream& os, const Body& b) {
+std::ostream& describe_foreign(std::ostream& os, const TensorDesc& b) {
   const external::TensorKind& kind = *external::handle_of(b).kind;
   if (kind.text) os << kind.text(external::handle_of(b).handle) << ' ';
   else os << "Tensor ";

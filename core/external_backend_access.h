@@ -30,10 +30,10 @@ struct ExternalBackendAccess {
   static void let_pass();
 };
 
-inline bool is_foreign(const Tensor& t) { return t.defined() && (Access::body(t).flags & kForeign); }
+inline bool is_foreign(const Tensor& t) { return t.defined() && (Access::desc(t).flags & kForeign); }
 /// The name of the backend that a foreign tensor belongs to.
-const char* foreign_backend(const Body& b);
-[[noreturn]] __attribute__((cold)) void fail_foreign(const char* what, const Body& b);
-std::ostream& describe_foreign(std::ostream& os, const Body& b);
+const char* foreign_backend(const TensorDesc& b);
+[[noreturn]] __attribute__((cold)) void fail_foreign(const char* what, const TensorDesc& b);
+std::ostream& describe_foreign(std::ostream& os, const TensorDesc& b);
 
 }  // namespace kassette

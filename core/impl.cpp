@@ -12,15 +12,15 @@ namespace kassette {
 
 void TensorImpl::destroy(TensorImpl* impl) noexcept {
   Context& c = context();
-  Ref<Node>::drop(impl->body.node.get());  // as ~Body, without looking up the context again
-  Storage::drop(c, impl->body.storage.get());
+  Ref<Node>::drop(impl->desc.node.get());  // as ~TensorDesc, without looking up the context again
+  Storage::drop(c, impl->desc.storage.get());
   c.live_tensors.add(-1);
   pool_free(c, impl, sizeof(TensorImpl));
 }
 
-Tensor Access::wrap(Body body) {
+Tensor Access::wrap(TensorDesc desc) {
   TensorImpl* impl = TensorImpl::make();
-  impl->body = std::move(body);
+  impl->desc = std::move(desc);
   return adopt(impl);
 }
 
@@ -28,7 +28,7 @@ static_assert(sizeof(Node) == 96, "three pooled blocks a recorded op, and no mor
 
 Node* Node::make(const ops::OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_saved_out) {
   Node* n = make_raw(context(), op, Attrs(), n_in, n_out, n_saved_out);
-  for (Body *b = n->in(), *end = b + n_in + n_saved_out; b != end; ++b) new (b) Body;
+  for (TensorDesc *b = n->in(), *end = b + n_in + n_saved_out; b != end; ++b) new (b) TensorDesc;
   return n;
 }
 namespace {
@@ -42,8 +42,8 @@ void free_node(Context& c, Node* n) {
   std::size_t bytes = n->bytes();
   c.live_nodes.add(-1);
   if (n->saved) c.saved_bytes.add(-n->saved);
-  for (Body *b = n->in(), *end = b + n->n_in + n->n_saved_out; b != end; ++b) {
-    Node* maker = b->node.get();  // as ~Body, without a call for each body
+  for (TensorDesc *b = n->in(), *end = b + n->n_in + n->n_saved_out; b != end; ++b) {
+    Node* maker = b->node.get();  // as ~TensorDesc, without a call for each descriptor
     if (maker && Ref<Node>::drop_is_last(maker)) queue(c, maker);
     Storage::drop(c, b->storage.get());
   }
@@ -98,7 +98,7 @@ Tensor make_leaf(Leaf kind, const TensorSpec& spec, Device device, Value value, 
   Node* node = Node::make(nullptr, 0, 1, 0);
   node->cell = std::move(cell);
   node->seq = ++context().clock;
-  Body b;
+  TensorDesc b;
   b.set(spec);
   b.device = device;
   b.flags = static_cast<std::uint8_t>(kLeaf | (kind == Leaf::placeholder ? kSymbolic : 0));

@@ -1,4 +1,4 @@
-// core/impl.h - the implementation of Tensor: its body, and the node of the tape that produced it.
+// core/impl.h - the implementation of Tensor: its descriptor, and the node of the tape that produced it.
 #pragma once
 #include <atomic>
 #include <cstring>
@@ -113,8 +113,8 @@ inline void cpu_pause() {
 #endif
 }
 
-/// What a body's flags say.
-enum BodyFlags : std::uint8_t {
+/// What a descriptor's flags say.
+enum TensorFlags : std::uint8_t {
   kSymbolic = 1,  // has no value: depends on a placeholder, or was made in a symbolic scope
   kPhase = 2,     // depends on the learning phase
   kDraw = 4,      // a random draw or its key: has a node, but eager ops on it are not recorded on that account
@@ -124,14 +124,15 @@ enum BodyFlags : std::uint8_t {
   kSparse = 64,   // a sparse handle; its node holds indices, values and dense shape: core/sparse.h
 };
 
-/// All that describes a tensor, without a reference count; nodes and plans hold bodies by value.
-struct Body : TensorSpec {
+/// All that describes a tensor, without a reference count; nodes and plans hold them by value.
+struct TensorDesc : TensorSpec {
   Device device;
   std::uint8_t flags = 0;
   std::uint8_t depth = 0;  // depth of the innermost control-flow body whose placeholders or draws it depends on
   std::uint16_t out = 0;   // index among the outputs of the node
-  // Shared, as in Node: apart, each body and node has 8 bytes more, which is 320 for 288 bytes of a recorded op of two
-  // inputs, and an eager training step of a small model takes up to 0.35 % more instructions (function_overhead.sh).
+  // Shared, as in Node: apart, each descriptor and node has 8 bytes more, which is 320 for 288 bytes of a recorded op
+  // of two inputs, and an eager training step of a small model takes up to 0.35 % more instructions
+  // (function_overhead.sh).
   union {
     std::int64_t offset = 0;  // bytes into the storage
     std::int64_t version;     // in a node's input without storage: that of the value that was read, if it is a variable
@@ -139,21 +140,21 @@ struct Body : TensorSpec {
   Ref<Storage> storage;  // null: symbolic, a variable (the value is in its cell), or a value that was not saved
   Ref<Node> node;        // null: no history
 
-  Body() = default;
-  Body(const Body& o);
-  Body(Body&& o) noexcept;
-  Body& operator=(const Body& o);
-  Body& operator=(Body&& o) noexcept;
-  ~Body();
+  TensorDesc() = default;
+  TensorDesc(const TensorDesc& o);
+  TensorDesc(TensorDesc&& o) noexcept;
+  TensorDesc& operator=(const TensorDesc& o);
+  TensorDesc& operator=(TensorDesc&& o) noexcept;
+  ~TensorDesc();
   bool symbolic() const { return flags & kSymbolic; }
   std::byte* data() const { return static_cast<std::byte*>(storage->data) + offset; }
 };
-static_assert(sizeof(Body) == 96, "nodes hold bodies by value");
+static_assert(sizeof(TensorDesc) == 96, "nodes hold them by value");
 
 /// The ref-counted object that a Tensor points to.
 struct TensorImpl {
   std::atomic<std::int32_t> count{1};
-  Body body;
+  TensorDesc desc;
   /// Inlined because each op calls it.
   __attribute__((always_inline)) static TensorImpl* make(Context& c) {
     c.live_tensors.add(1);
@@ -163,17 +164,17 @@ struct TensorImpl {
   static void destroy(TensorImpl* impl) noexcept;
 };
 
-/// The most outputs that a node can have: Body::out has 16 bits.
+/// The most outputs that a node can have: TensorDesc::out has 16 bits.
 inline constexpr int kMaxOutputs = 65535;
 
-/// A recorded op, or a leaf. Owned by the tensors it produced and by the nodes that read these. The input bodies follow
-/// the struct in memory, then the output bodies if the adjoint reads any. Output bodies have no `node`: that would be a
-/// reference cycle.
+/// A recorded op, or a leaf. Owned by the tensors it produced and by the nodes that read these. The descriptors of the
+/// inputs follow the struct in memory, then those of the outputs if the adjoint reads any. Output descriptors have no
+/// `node`: that would be a reference cycle.
 struct Node {
   std::atomic<std::int32_t> count{1};
   std::uint32_t n_in;
   std::uint16_t n_out;
-  std::uint16_t n_saved_out;  // number of output bodies that follow: 0, n_out, or 1 for all if they are alike
+  std::uint16_t n_saved_out;  // number of output descriptors that follow: 0, n_out, or 1 for all if they are alike
   /// The K function that recorded it: Note [Error attribution], ops/error_attribution.h; 0: the user called the op.
   std::int32_t function;
   union {
@@ -190,17 +191,17 @@ struct Node {
   Node(const ops::OpDef* def, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept,
        std::int32_t caller)
       : n_in(ins), n_out(outs), n_saved_out(kept), function(caller), op(def), attrs(with) {}
-  Body* in() { return reinterpret_cast<Body*>(this + 1); }
-  Body* out() { return in() + n_in; }
-  const Body* in() const { return reinterpret_cast<const Body*>(this + 1); }
-  const Body* out() const { return in() + n_in; }
-  std::size_t bytes() const { return sizeof(Node) + (n_in + n_saved_out) * sizeof(Body); }
+  TensorDesc* in() { return reinterpret_cast<TensorDesc*>(this + 1); }
+  TensorDesc* out() { return in() + n_in; }
+  const TensorDesc* in() const { return reinterpret_cast<const TensorDesc*>(this + 1); }
+  const TensorDesc* out() const { return in() + n_in; }
+  std::size_t bytes() const { return sizeof(Node) + (n_in + n_saved_out) * sizeof(TensorDesc); }
 
   static Node* make(const ops::OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_saved_out);
-  /// make() with the bodies left uninitialized; the caller constructs them before anything else uses the node.
+  /// make() with the descriptors left uninitialized; the caller constructs them before anything else uses the node.
   static Node* make_raw(Context& c, const ops::OpDef* op, const Attrs& attrs, std::uint32_t n_in, std::uint16_t n_out,
                         std::uint16_t n_saved_out) {
-    std::size_t bytes = sizeof(Node) + (n_in + n_saved_out) * sizeof(Body);
+    std::size_t bytes = sizeof(Node) + (n_in + n_saved_out) * sizeof(TensorDesc);
     void* block = __builtin_expect(bytes <= kMaxPooled, 1) ? pool_allocate(c, bytes) : ::operator new(bytes);
     c.live_nodes.add(1);
     return new (block) Node(op, attrs, n_in, n_out, n_saved_out, c.function);
@@ -209,18 +210,18 @@ struct Node {
   static void destroy(Node* node) noexcept;
 };
 
-inline Body::Body(const Body& o)
+inline TensorDesc::TensorDesc(const TensorDesc& o)
     : TensorSpec(o), device(o.device), flags(o.flags), depth(o.depth), out(o.out), offset(o.offset), storage(o.storage),
       node(o.node) {}
-inline Body::Body(Body&& o) noexcept
+inline TensorDesc::TensorDesc(TensorDesc&& o) noexcept
     : TensorSpec(o), device(o.device), flags(o.flags), depth(o.depth), out(o.out), offset(o.offset),
       storage(std::move(o.storage)), node(std::move(o.node)) {}
-inline Body& Body::operator=(const Body& o) {
-  Body copy(o);
+inline TensorDesc& TensorDesc::operator=(const TensorDesc& o) {
+  TensorDesc copy(o);
   *this = std::move(copy);
   return *this;
 }
-inline Body& Body::operator=(Body&& o) noexcept {
+inline TensorDesc& TensorDesc::operator=(TensorDesc&& o) noexcept {
   TensorSpec::operator=(o);
   device = o.device;
   flags = o.flags;
@@ -231,7 +232,7 @@ inline Body& Body::operator=(Body&& o) noexcept {
   node = std::move(o.node);
   return *this;
 }
-inline Body::~Body() = default;
+inline TensorDesc::~TensorDesc() = default;
 
 /// The kinds of leaves. A random source yields the keys of draws.
 enum class Leaf : std::uint8_t { variable, placeholder, random_source };
@@ -295,10 +296,10 @@ Tensor make_leaf(Leaf kind, const TensorSpec& spec, Device device, Value value, 
 /// The library's access to private members of the public classes.
 struct Access {
   static TensorImpl* impl(const Tensor& t) { return t.impl_; }
-  static Body& body(const Tensor& t) { return t.impl_->body; }
+  static TensorDesc& desc(const Tensor& t) { return t.impl_->desc; }
   /// Takes over the caller's reference; the count is unchanged.
   static Tensor adopt(TensorImpl* impl) { return Tensor(impl); }
-  static Tensor wrap(Body body);
+  static Tensor wrap(TensorDesc desc);
 
   static Scalar::Kind kind(const Scalar& s) { return s.kind_; }
   static std::int64_t int_value(const Scalar& s) { return s.int_; }

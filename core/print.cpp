@@ -42,12 +42,12 @@ std::vector<std::int64_t> shown_entries(std::int64_t n, const PrintOptions& opti
 }
 
 /// The values of those entries, one text for each.
-std::vector<std::string> entry_texts(const Body& values, const std::vector<std::int64_t>& entries,
+std::vector<std::string> entry_texts(const TensorDesc& values, const std::vector<std::int64_t>& entries,
                                      const PrintOptions& options) {
   const Tensor host = host_copy(Access::wrap(values), values.dtype);
-  const std::byte* from = Access::body(host).data();
+  const std::byte* from = Access::desc(host).data();
   int size = values.dtype.size();
-  Body few;
+  TensorDesc few;
   few.set(TensorSpec(values.dtype, {0}));
   few.device = cpu;
   for (std::int64_t k : entries) few.dims[0] += k >= 0;
@@ -62,8 +62,8 @@ std::vector<std::string> entry_texts(const Body& values, const std::vector<std::
 }
 
 /// A line "(0, 12)  1.5" for each entry, in the stored order, with aligned columns.
-std::string sparse_text(const Body& b, const PrintOptions& options) {
-  const Body& indices = sparse_part(b, kIndices);
+std::string sparse_text(const TensorDesc& b, const PrintOptions& options) {
+  const TensorDesc& indices = sparse_part(b, kIndices);
   Value v = concrete_value(indices, "print");
   const auto* at = reinterpret_cast<const std::int64_t*>(static_cast<const std::byte*>(v.storage->data) + v.offset);
   std::vector<std::int64_t> entries = shown_entries(indices.dims[0], options);
@@ -90,9 +90,9 @@ std::string sparse_text(const Body& b, const PrintOptions& options) {
   return out.empty() ? "no entries" : out;
 }
 
-std::ostream& print_sparse(std::ostream& os, const Body& b) {
+std::ostream& print_sparse(std::ostream& os, const TensorDesc& b) {
   if (b.symbolic()) {
-    const Body& values = sparse_part(b, kValues);
+    const TensorDesc& values = sparse_part(b, kValues);
     os << "Tensor(";
     if (is_sparse_placeholder(b) && values.node->cell->name) os << '"' << values.node->cell->name << "\", ";
     return os << "shape=" << b.shape() << ", dtype=" << b.dtype << ", device=" << b.device << ", sparse, symbolic)";
@@ -105,10 +105,10 @@ std::ostream& print_sparse(std::ostream& os, const Body& b) {
             << b.shape() << ' ' << b.dtype << ' ' << b.device << ", sparse, " << n << (n == 1 ? " entry" : " entries");
 }
 
-bool has_value(const Body& b) { return b.storage || (b.flags & kLeaf && b.node->cell->load().storage); }
+bool has_value(const TensorDesc& b) { return b.storage || (b.flags & kLeaf && b.node->cell->load().storage); }
 
 /// Prints a tensor without a value: shape and dtype.
-std::ostream& describe(std::ostream& os, const Body& b, const char* why) {
+std::ostream& describe(std::ostream& os, const TensorDesc& b, const char* why) {
   os << "Tensor(";
   if (b.flags & kLeaf && b.node->cell->name) os << '"' << b.node->cell->name << "\", ";
   return os << "shape=" << b.shape() << ", dtype=" << b.dtype << ", device=" << b.device << ", " << why << ')';
@@ -118,7 +118,7 @@ std::ostream& describe(std::ostream& os, const Body& b, const char* why) {
 
 std::ostream& operator<<(std::ostream& os, const Tensor& x) {
   if (!x.defined()) return os << "Tensor()";
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   if (b.flags & kForeign) return describe_foreign(os, b);
   if (is_sparse(b)) return print_sparse(os, b);
   if (b.symbolic()) return describe(os, b, "symbolic");
@@ -146,7 +146,7 @@ std::ostream& operator<<(std::ostream& os, const Tensors& list) {
 Text array_text(const Tensor& x) { return array_text(x, print_options()); }
 Text array_text(const Tensor& x, const PrintOptions& options) {
   if (!x.defined()) fail_empty({"print"});
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   return Text(is_sparse(b) && !b.symbolic() ? sparse_text(b, options) : dense_text(b, options));
 }
 

@@ -13,9 +13,9 @@
 namespace kassette {
 namespace {
 
-const Body& body_of(const Tensor& t, const char* what) {
+const TensorDesc& desc_of(const Tensor& t, const char* what) {
   if (!t.defined()) fail_empty({what});
-  return Access::body(t);
+  return Access::desc(t);
 }
 
 }  // namespace
@@ -37,19 +37,19 @@ Tensor& Tensor::operator=(const Tensor& other) noexcept {
 }
 Tensor::~Tensor() { Ref<TensorImpl>::drop(impl_); }
 
-Shape Tensor::shape() const { return body_of(*this, "shape").shape(); }
-int Tensor::ndim() const { return body_of(*this, "ndim").rank; }
+Shape Tensor::shape() const { return desc_of(*this, "shape").shape(); }
+int Tensor::ndim() const { return desc_of(*this, "ndim").rank; }
 std::int64_t Tensor::size() const {
-  const Body& b = body_of(*this, "size");
+  const TensorDesc& b = desc_of(*this, "size");
   if (!b.known()) fail<ValueError>({"size"}, b.shape(), " has an unknown size; use K::size(x)");
   return b.numel();
 }
-DType Tensor::dtype() const { return body_of(*this, "dtype").dtype; }
-Device Tensor::device() const { return body_of(*this, "device").device; }
-bool Tensor::symbolic() const { return impl_ && impl_->body.symbolic(); }
+DType Tensor::dtype() const { return desc_of(*this, "dtype").dtype; }
+Device Tensor::device() const { return desc_of(*this, "device").device; }
+bool Tensor::symbolic() const { return impl_ && impl_->desc.symbolic(); }
 
 const void* Tensor::data(DType dtype) const {
-  const Body& b = body_of(*this, "data");
+  const TensorDesc& b = desc_of(*this, "data");
   if (b.dtype != dtype) fail<TypeError>({"data"}, "the tensor is ", b.dtype, ", asked for as ", dtype);
   if (b.device.type() != Device::kCpu) fail<DeviceError>({"data"}, "the tensor is on ", b.device, "; use .to(\"cpu\")");
   Value v = concrete_value(b, "data");
@@ -59,10 +59,10 @@ namespace {
 
 /// host_copy for the function `what`, which error messages name.
 Tensor copied_for(const char* what, const Tensor& x, DType dtype) {
-  const Body& b = body_of(x, what);
+  const TensorDesc& b = desc_of(x, what);
   Value v = concrete_value(b, what);
   std::int64_t n = b.numel();
-  Body out;
+  TensorDesc out;
   out.set(b);
   out.dtype = dtype;
   out.device = cpu;
@@ -83,20 +83,20 @@ Tensor copied_for(const char* what, const Tensor& x, DType dtype) {
 Tensor host_copy(const Tensor& x, DType dtype) { return copied_for("to_vector", x, dtype); }
 
 void Tensor::item(void* value, DType dtype) const {
-  const Body& b = body_of(*this, "item");
+  const TensorDesc& b = desc_of(*this, "item");
   if (!b.known() || b.numel() != 1)
     fail<ValueError>({"item"}, "a tensor of shape ", b.shape(), " has not exactly one element");
   Tensor host = copied_for("item", *this, dtype);
-  std::memcpy(value, Access::body(host).data(), static_cast<std::size_t>(dtype.size()));
+  std::memcpy(value, Access::desc(host).data(), static_cast<std::size_t>(dtype.size()));
 }
 Tensor Tensor::detach() const {
-  const Body& b = body_of(*this, "detach");
+  const TensorDesc& b = desc_of(*this, "detach");
   if (is_sparse(b) && !b.symbolic()) {
     Tensor values = sparse_part(*this, kValues).detach();
     return make_sparse(sparse_part(*this, kIndices), values, sparse_part(*this, kDenseShape), b);
   }
   Value v = concrete_value(b, "detach");
-  Body d;
+  TensorDesc d;
   d.set(b);
   d.device = b.device;
   d.storage = std::move(v.storage);
@@ -104,7 +104,7 @@ Tensor Tensor::detach() const {
   return Access::wrap(std::move(d));
 }
 
-Value concrete_value(const Body& b, const char* what) {
+Value concrete_value(const TensorDesc& b, const char* what) {
   if (b.flags & kForeign) fail_foreign(what, b);
   if (is_sparse(b)) fail_sparse({what}, b);
   if (b.symbolic())

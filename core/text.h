@@ -61,8 +61,8 @@ inline constexpr const char kEmptyTensor[] = "an empty Tensor (a gradient that i
 
 /// A variable or a placeholder for messages: "'w' (2, 3)", or its shape alone.
 std::string leaf_text(const Cell& leaf);
-/// The cell of a leaf; null if the body has no node, as is the case while a function runs.
-inline const Cell* cell_of(const Body& b) { return b.node ? b.node->cell.get() : nullptr; }
+/// The cell of a leaf; null if the tensor has no node, as is the case while a function runs.
+inline const Cell* cell_of(const TensorDesc& b) { return b.node ? b.node->cell.get() : nullptr; }
 /// "the variable 'w'", or "the variable" if it has no name or is not known (null).
 std::string variable_text(const Cell* variable);
 /// Between the item of a list, "update 1", and an error about what it holds.

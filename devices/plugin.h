@@ -85,7 +85,7 @@ struct DeviceFacts {
 struct PluginKernel {
   const char* op;
   void (*run)(const ops::OpCall& call);
-  bool (*with_bias)(const ops::OpCall& call, const Body& bias) = nullptr;
+  bool (*with_bias)(const ops::OpCall& call, const TensorDesc& bias) = nullptr;
 };
 
 /// Numbers that go with a refusal (ops/refusals.h).
@@ -94,7 +94,7 @@ inline constexpr int kFaultNumbers = 5;
 /// Functions of libkassette.so that kernels of the device library need and cannot link to, as its symbols are hidden.
 struct HostServices {
   /// Allocates the storage of an output, for ops whose kernel does that itself.
-  void (*allocate_output)(Body& out, Device device);
+  void (*allocate_output)(TensorDesc& out, Device device);
   /// Makes output 0 share the storage of an input.
   void (*share_input)(const ops::OpCall& call, int i);
   /// Calls use(state, view) with one part (`part`, a SparseView::Part) of the indices in input 0, in memory of the
@@ -144,7 +144,7 @@ struct DevicePlugin {
 /// Changes with the size of the structs that both sides use. Increment the first number if a meaning changes and no
 /// size does.
 inline constexpr std::uint64_t kPluginAbi =
-    10 + 16 * (sizeof(Body) +
+    10 + 16 * (sizeof(TensorDesc) +
                512 * (sizeof(Storage) +
                       512 * (sizeof(Attrs) +
                              512 * (sizeof(TensorSpec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));

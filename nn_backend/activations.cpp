@@ -35,10 +35,10 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
   Arg x(operand, DType(), {"relu", "x"});
   if (alpha == 0 && max_value.is_none() && threshold == 0) return ops::relu(x);
   if (!x.tensor().defined()) fail_empty({"relu", "x"});
-  if (!x.body().dtype.is_float()) fail_not_float({"relu", "x"}, x.body().dtype);
+  if (!x.desc().dtype.is_float()) fail_not_float({"relu", "x"}, x.desc().dtype);
   if (threshold == 0 && max_value.is_none()) return attribute_errors("relu", [&] { return leaky_relu(x, alpha); });
 
-  DType dtype = x.body().dtype;
+  DType dtype = x.desc().dtype;
   double top = HUGE_VAL;
   if (!max_value.is_none()) {
     write_scalar(&top, float64, max_value, {"relu", "max_value"});

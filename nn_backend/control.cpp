@@ -31,7 +31,7 @@ Tensor force(const Branch& b, DType dtype, const At& at) {
 DType dtype_of_branches(const Branch& a, const Branch& b) {
   for (const Branch* x : {&a, &b})
     if (!Access::lazy(*x) && is_tensor_operand(Access::value(*x)) && tensor_of(Access::value(*x)).defined())
-      return Access::body(tensor_of(Access::value(*x))).dtype;
+      return Access::desc(tensor_of(Access::value(*x))).dtype;
   return DType();
 }
 
@@ -61,7 +61,7 @@ Tensor elementwise_switch(const Tensor& condition, const Branches& b) {
     fail<ValueError>(
         {"switch_"}, "the rank of the ", rank < 0 ? "condition" : "expressions",
         " is unknown; a condition that is not a scalar is aligned with their leading axes, so it must be known");
-  const Body &of = Access::body(condition), &to = Access::body(yes);
+  const TensorDesc &of = Access::desc(condition), &to = Access::desc(yes);
   for (int i = 0; i < rank; ++i)
     if (differ(of.dims[i], to.dims[i]) && of.dims[i] != 1 && to.dims[i] != 1)
       fail<ValueError>({"switch_"}, "the condition has shape ", condition.shape(), ", the expressions ", yes.shape(),
@@ -79,10 +79,10 @@ bool is_tensor(const Branch& b) {
 /// tensor.
 void check_branches(const Branch& a, const Branch& b, const char* what) {
   if (is_tensor(a) && is_tensor(b))
-    autograd::common_spec(what, Access::body(tensor_of(Access::value(a))), Access::body(tensor_of(Access::value(b))));
+    autograd::common_spec(what, Access::desc(tensor_of(Access::value(a))), Access::desc(tensor_of(Access::value(b))));
 }
 
-bool on_tape(const Branch& b) { return is_tensor(b) && Access::body(tensor_of(Access::value(b))).node; }
+bool on_tape(const Branch& b) { return is_tensor(b) && Access::desc(tensor_of(Access::value(b))).node; }
 
 /// Selects between two computed branches, so that a replay can select again.
 Tensor choose_at_replay(const Tensor& condition, const Branches& of) {
@@ -101,7 +101,7 @@ Tensor broadcast_branch(const Tensor& value, const Branch& taken, const Branch& 
 }
 
 Tensor choose(const Tensor& condition, const Branches& of) {
-  const Body& c = Access::body(condition);
+  const TensorDesc& c = Access::desc(condition);
   if (c.rank != 0) return elementwise_switch(condition, of);
   DType dtype = dtype_of_branches(of.yes, of.no);
   if (!condition.symbolic() && !(context().symbolic && c.node)) {
@@ -119,19 +119,19 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
   Arg elems(elements, DType(), {what, "elems"});
   if (!elems.tensor().defined()) fail_empty({what, "elems"});
   refuse_sparse({what, "elems"}, elems);
-  if (elems.body().rank == 0) fail<ValueError>({what, "elems"}, "is a scalar; it needs an axis to iterate over");
+  if (elems.desc().rank == 0) fail<ValueError>({what, "elems"}, "is a scalar; it needs an axis to iterate over");
   autograd::LoopRequest request;
   request.what = what;
   request.reverse = reverse;
   if (initializer.is_none()) {
-    if (elems.body().rank > 0 && elems.body().dims[0] == 0)
+    if (elems.desc().rank > 0 && elems.desc().dims[0] == 0)
       fail<ValueError>({what, "elems"}, "has no elements, and there is no initializer");
     attribute_errors(what, [&] {
       request.states.push_back(reverse ? elems.tensor()[-1] : elems.tensor()[0]);
       request.xs.push_back(reverse ? elems.tensor()[kassette::slice(None, -1)] : elems.tensor()[kassette::slice(1)]);
     });
   } else {
-    request.states.push_back(as_tensor(initializer, elems.body().dtype, {what, "initializer"}));
+    request.states.push_back(as_tensor(initializer, elems.desc().dtype, {what, "initializer"}));
     if (!request.states[0].defined()) fail_empty({what, "initializer"});
     refuse_sparse({what, "initializer"}, request.states[0]);
     request.xs.push_back(elems);
@@ -147,12 +147,12 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   Arg given(condition, bool_, {"switch_", "condition"});
   if (!given.tensor().defined()) fail_empty({"switch_", "condition"});
   refuse_sparse({"switch_", "condition"}, given);
-  if (given.body().rank == 0) check_branches(then_expression, else_expression, "switch_");
+  if (given.desc().rank == 0) check_branches(then_expression, else_expression, "switch_");
   bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
   const Branches of{"switch_", then_expression, else_expression, "then_expression", "else_expression"};
   const Tensor truth = attribute_errors("switch_", [&] { return cast(given, bool_); });
-  if (given.body().rank == 0 && tensors &&
-      (given.body().node || on_tape(then_expression) || on_tape(else_expression))) {
+  if (given.desc().rank == 0 && tensors &&
+      (given.desc().node || on_tape(then_expression) || on_tape(else_expression))) {
     // As on placeholders: the gradient of the branch that is not taken is zeros, and a function over variables
     // evaluates the condition again at each call.
     return choose_at_replay(truth, of);

@@ -26,7 +26,7 @@ Tensor value_as(const Operand& x, DType dtype, const char* what) {
   Tensor t = as_tensor(x, dtype, {what, "value"});
   if (!t.defined()) fail_empty({what, "value"});
   // The owner of borrowed memory may write to it, and updates write to a variable's.
-  const Body& b = Access::body(t);
+  const TensorDesc& b = Access::desc(t);
   bool borrowed = b.storage && b.storage->kind == Storage::kBorrowed;
   if (!is_tensor_operand(x) && b.device != context().default_device) return t.to(context().default_device);
   if (!b.node && b.storage && !borrowed && b.dtype == dtype) return t;
@@ -46,19 +46,19 @@ Tensor named_leaf(Leaf kind, const TensorSpec& spec, Device device, Value value,
 /// A variable with that initial value; a symbolic value is returned as it is.
 Tensor as_variable(const Tensor& value, Name name) {
   if (value.symbolic()) return value;
-  const Body& b = Access::body(value);
+  const TensorDesc& b = Access::desc(value);
   return named_leaf(Leaf::variable, b, b.device, initialises_variables() ? Value{b.storage, b.offset} : Value(), name);
 }
 
 /// A sparse value without history.
 Tensor sparse_value(const Tensor& x) {
-  concrete_value(sparse_part(Access::body(x), kValues), "variable");
+  concrete_value(sparse_part(Access::desc(x), kValues), "variable");
   return x.detach();
 }
 
 /// The value of a constant with the requested shape, on a device.
 Tensor with_shape(const Tensor& value, const TensorSpec& to, Device device) {
-  Body b = Access::body(value);
+  TensorDesc b = Access::desc(value);
   if (b.rank == 0) return filled_tensor(value.to(cpu), to, device, "constant");
   if (to.checked_bytes("constant") != b.bytes())
     fail<ValueError>({"constant", "value"}, "of shape ", static_cast<const TensorSpec&>(b), " does not fill ", to);
@@ -75,7 +75,7 @@ Tensor sparse_placeholder(const TensorSpec& declared, Name name) {
   Tensor values =
       named_leaf(Leaf::placeholder, TensorSpec(declared.dtype, {kUnknown}), context().default_device, {}, name);
   // The name of the indices is for the message that nothing is fed to them.
-  const char* own = Access::body(values).node->cell->name;
+  const char* own = Access::desc(values).node->cell->name;
   std::string part = own ? text("indices of ", own) : "indices of a sparse placeholder";
   Tensor indices = make_leaf(Leaf::placeholder, TensorSpec(int64, {kUnknown, declared.rank}), cpu, {}, part);
   Tensor shape = make_leaf(Leaf::placeholder, TensorSpec(int64, {declared.rank}), cpu, {}, Name());
@@ -123,7 +123,7 @@ Tensor variable(const Operand& value, DType dtype, Name name, const Constraint& 
     return sparse_value(tensor_of(value));
   }
   Tensor v = as_variable(value_as(value, dtype, "variable"), name);
-  if (constraint.defined()) Access::body(v).node->cell->constraint = Ref<Extra>::adopt(new HeldConstraint(constraint));
+  if (constraint.defined()) Access::desc(v).node->cell->constraint = Ref<Extra>::adopt(new HeldConstraint(constraint));
   return v;
 }
 
@@ -164,7 +164,7 @@ Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* 
     Tensor dynamic = attribute_errors(what, [&] {
       return apply1(broadcast_to_op, {one.to(context().default_device), to});
     });
-    spec = Access::body(dynamic);
+    spec = Access::desc(dynamic);
     if (!spec.known()) return dynamic;
   } else {
     spec = shape_from(to, dtype, what);
@@ -176,14 +176,14 @@ Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   if (!like.tensor().defined()) fail_empty({what, "x"});
   refuse_sparse({what, "x"}, like);
   if (!dtype.given()) dtype = default_float();
-  const Body& b = like.body();
+  const TensorDesc& b = like.desc();
   if (!b.node && !b.symbolic()) {
     TensorSpec spec = b;
     spec.dtype = dtype;
     return filled_with(value, spec, b.device, what);
   }
   Tensor one = scalar_tensor(value, dtype, what);
-  if (like.body().device != cpu) one = one.to(like.body().device);
+  if (like.desc().device != cpu) one = one.to(like.desc().device);
   return broadcast_like(one, like);
 }
 
@@ -252,7 +252,7 @@ Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DT
 
 Constraint constraint_of(const Tensor& variable) {
   if (!variable.defined()) fail_empty({"constraint_of", "variable"});
-  const Body& b = Access::body(variable);
+  const TensorDesc& b = Access::desc(variable);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
     fail<TypeError>({"constraint_of", "variable"}, "is not a variable; make it with K::variable");
   auto* held = static_cast<const backend::HeldConstraint*>(b.node->cell->constraint.get());
@@ -261,8 +261,8 @@ Constraint constraint_of(const Tensor& variable) {
 
 Text name_of(const Tensor& x) {
   if (!x.defined()) fail_empty({"name_of", "x"});
-  const Body& handle = Access::body(x);
-  const Body& b = is_sparse(handle) ? sparse_part(handle, kValues) : handle;
+  const TensorDesc& handle = Access::desc(x);
+  const TensorDesc& b = is_sparse(handle) ? sparse_part(handle, kValues) : handle;
   return b.flags & kLeaf ? Text(b.node->cell->name) : Text();
 }
 

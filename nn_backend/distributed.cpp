@@ -70,7 +70,7 @@ auto together(const At& at, const X& x, const World& world, F run) {
 }
 
 bool is_variable_tensor(const Tensor& x) {
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable;
 }
 
@@ -138,7 +138,7 @@ class Buckets final : public autograd::GradientHook {
       : variables_(variables), how_(static_cast<ops::Reduction>(how)), options_(options), group_(group) {}
 
   void on_gradient(std::int64_t i, const Tensor& g) override {
-    const Body &x = Access::body(variables_[i]), &b = Access::body(g);
+    const TensorDesc &x = Access::desc(variables_[i]), &b = Access::desc(g);
     members_.push_back(i);
     values_.push_back(g);
     now_ = now_ && b.storage && b.device == cpu && !context().symbolic;

@@ -84,7 +84,7 @@ Tensors Function::operator()(const Tensors& feeds) const {
   Tensors args = plan_->check_feeds(feeds);
   bool symbolic = false;
   for (const Tensor& t : args)
-    symbolic = symbolic || (t.defined() && (t.symbolic() || (context().symbolic && Access::body(t).node)));
+    symbolic = symbolic || (t.defined() && (t.symbolic() || (context().symbolic && Access::desc(t).node)));
   if (!symbolic && __builtin_expect(shadow != nullptr, 0)) return plan_->pack_results(shadow->call(*plan_, args));
   if (!symbolic) return plan_->pack_results(plan_->run(args));
   if (plan_->has_effects())
@@ -129,19 +129,19 @@ std::ostream& operator<<(std::ostream& os, const Function& f) {
 bool depends_on(const Tensor& y, const Tensor& x) {
   if (!y.defined()) fail_empty({"depends_on", "y"});
   if (!x.defined()) fail_empty({"depends_on", "x"});
-  const Body& from = Access::body(x);
+  const TensorDesc& from = Access::desc(x);
   if (y.id() == x.id()) return true;
-  if ((from.flags & kPhase) && (!from.node || (from.flags & kLeaf))) return Access::body(y).flags & kPhase;
+  if ((from.flags & kPhase) && (!from.node || (from.flags & kLeaf))) return Access::desc(y).flags & kPhase;
   if (!from.node) return false;
-  std::vector<const Body*> stack;
+  std::vector<const TensorDesc*> stack;
   std::unordered_set<const Node*> seen;
-  auto look = [&](const Body& b) {
+  auto look = [&](const TensorDesc& b) {
     const Node* n = b.node.get();
     if (n == from.node.get() && b.out == from.out) return true;
     if (n && (n->seq >= from.node->seq || !n->op) && seen.insert(n).second) stack.push_back(&b);
     return false;
   };
-  if (look(Access::body(y))) return true;
+  if (look(Access::desc(y))) return true;
   while (!stack.empty()) {
     const Node* n = stack.back()->node.get();
     stack.pop_back();
@@ -149,7 +149,7 @@ bool depends_on(const Tensor& y, const Tensor& x) {
       if (look(n->in()[i])) return true;
     if (!is_deferred(*n)) continue;
     for (const Tensor& t : deferred(n->attrs).computed_from(*n))
-      if (look(Access::body(t))) return true;
+      if (look(Access::desc(t))) return true;
   }
   return false;
 }
@@ -165,7 +165,7 @@ struct UpdateAccess {
 
 namespace {
 
-bool is_variable_body(const Body& b) { return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable; }
+bool is_variable_body(const TensorDesc& b) { return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable; }
 
 /// Throws what an update with that pair would throw.
 void check_pair(const SetPair& pair) {
@@ -181,10 +181,10 @@ void check_pair(const SetPair& pair) {
 /// The value of a pair on the device of its variable: a single number on the CPU is copied there, that of a variable at
 /// each call.
 Tensor move_to_variable_device(const Tensor& variable, const Tensor& value, int number) {
-  Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
+  Scoped<bool> on(context().symbolic, context().symbolic || (Access::desc(value).flags & kLeaf));
   Tensor there = number_on(value, variable.device());
   if (there.device() != variable.device())
-    fail_item<DeviceError>("function", "update", number, kIsRefused, variable_text(cell_of(Access::body(variable))),
+    fail_item<DeviceError>("function", "update", number, kIsRefused, variable_text(cell_of(Access::desc(variable))),
                            " is on ", variable.device(), ", the value on ", there.device());
   return there;
 }
@@ -194,7 +194,7 @@ void add_updates(Plan::Request& request, const Updates& updates) {
   for (const Update* u = UpdateAccess::begin(updates); u != UpdateAccess::end(updates); ++u, ++i) {
     const Tensor &first = UpdateAccess::first(*u), &second = UpdateAccess::second(*u);
     if (!first.defined()) fail_item<ValueError>("function", "update", i, "is ", kEmptyTensor);
-    const Body& b = Access::body(first);
+    const TensorDesc& b = Access::desc(first);
     if (second.defined()) {
       if (!is_variable_body(b))
         fail_item<TypeError>("function", "update", i, "does not begin with a variable; make it with K::variable");
@@ -220,10 +220,10 @@ void add_updates(Plan::Request& request, const Updates& updates) {
 Tensor feed_value(const Tensor& key, const Tensor& value) {
   if (!key.defined() || !value.defined())
     fail<ValueError>({"function", "feed_dict"}, "has a ", key.defined() ? "value" : "key", " that is ", kEmptyTensor);
-  const TensorSpec &declared = Access::body(key), &v = Access::body(value);
+  const TensorSpec &declared = Access::desc(key), &v = Access::desc(value);
   if (!v.compatible(declared))
     fail<ValueError>({"function", "feed_dict"}, "gives ", v.shape(), ", declared ", declared.shape());
-  if (Access::body(value).flags & kLeaf) {
+  if (Access::desc(value).flags & kLeaf) {
     if (value.device() != key.device())
       fail<DeviceError>({"function", "feed_dict"}, "gives a variable on ", value.device(),
                         ", and the tensor that it stands for is on ", key.device());
@@ -254,7 +254,7 @@ external::Value box(const Updates& updates) {
 Update::Update(const Tensor& op) : first_(op) {}
 Update::Update(const Tensor& variable, const Operand& value)
     : first_(variable),
-      second_(as_tensor(value, variable.defined() ? Access::body(variable).dtype : DType(), {"function", "updates"})) {
+      second_(as_tensor(value, variable.defined() ? Access::desc(variable).dtype : DType(), {"function", "updates"})) {
   if (!second_.defined()) fail<ValueError>({"function", "updates"}, "hold a pair whose value is ", kEmptyTensor);
 }
 
@@ -324,7 +324,7 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
   Plan::Request request;
   for (const Tensor& like : inputs) {
     if (!like.defined()) fail_item<ValueError>("function", "input", request.inputs.size(), "is ", kEmptyTensor);
-    const Body& b = Access::body(like);
+    const TensorDesc& b = Access::desc(like);
     if (is_sparse(b)) request.inputs.push_back(placeholder(b.shape(), None, b.dtype, /*sparse=*/true));
     else request.inputs.push_back(make_leaf(Leaf::placeholder, b, b.device, {}, Name()));
   }
@@ -395,16 +395,16 @@ Tensor learning_phase() {
   if (const int scoped = context().scoped_phase; scoped >= 0) frozen = scoped;
   if (frozen >= 0) {
     Tensor t = scalar_tensor(Scalar(frozen), int32, "learning_phase");
-    Access::body(t).flags |= kPhase;
+    Access::desc(t).flags |= kPhase;
     return t;
   }
   // Never destroyed: functions that feed it may outlive every static object.
   static const Tensor* symbol = [] {
     Tensor zero = scalar_tensor(Scalar(0), int32, "learning_phase");
     Tensor t =
-        make_leaf(Leaf::placeholder, TensorSpec(int32, {}), cpu, read_value(Access::body(zero)), "learning_phase");
-    Access::body(t).flags |= kPhase;
-    Access::body(t).node->cell->learning_phase = true;
+        make_leaf(Leaf::placeholder, TensorSpec(int32, {}), cpu, read_value(Access::desc(zero)), "learning_phase");
+    Access::desc(t).flags |= kPhase;
+    Access::desc(t).node->cell->learning_phase = true;
     return new Tensor(t);
   }();
   return *symbol;
@@ -473,10 +473,10 @@ external::Value scope_as_code(const Tensors& updates) {
 struct AfterList final : AfterUpdates, After {
   Tensors updates;
   const AfterUpdates* outer;
-  const Body* substitute(const Body* b) const override {
+  const TensorDesc* substitute(const TensorDesc* b) const override {
     if (b->flags & kLeaf)
       for (std::int64_t i = updates.size(); i-- > 0;) {  // the last update of a variable counts
-        const Body& u = Access::body(updates.begin()[i]);
+        const TensorDesc& u = Access::desc(updates.begin()[i]);
         if (u.node->in()[0].node == b->node) return &u;
       }
     return outer ? outer->substitute(b) : b;
@@ -502,7 +502,7 @@ ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr
   auto* list = new AfterList;
   list->outer = c.pending_updates;
   for (const Tensor& t : updates)
-    if (t.defined() && Access::body(t).node && Access::body(t).node->op == &update_op) list->updates.push_back(t);
+    if (t.defined() && Access::desc(t).node && Access::desc(t).node->op == &update_op) list->updates.push_back(t);
   list_ = static_cast<After*>(list);
   c.pending_updates = list;
 }

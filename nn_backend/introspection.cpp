@@ -20,7 +20,7 @@ namespace {
 /// The cell of a leaf, or null.
 const Cell* cell_of(const Operand& x) {
   if (!is_tensor_operand(x) || !tensor_of(x).defined()) return nullptr;
-  const Body& b = Access::body(tensor_of(x));
+  const TensorDesc& b = Access::desc(tensor_of(x));
   return b.flags & kLeaf ? b.node->cell.get() : nullptr;
 }
 
@@ -54,7 +54,7 @@ bool is_variable(const Operand& x) {
 // The learning phase is fed as well, but it has a default.
 bool is_placeholder(const Operand& x) {
   KASSETTE_DISPATCH(is_placeholder, x);
-  if (is_tensor_operand(x) && tensor_of(x).defined() && is_sparse_placeholder(Access::body(tensor_of(x)))) return true;
+  if (is_tensor_operand(x) && tensor_of(x).defined() && is_sparse_placeholder(Access::desc(tensor_of(x)))) return true;
   const Cell* c = cell_of(x);
   return c && c->kind == Leaf::placeholder && !c->value.storage;
 }
@@ -65,12 +65,12 @@ bool is_tensor(const Operand& x) {
 bool is_keras_tensor(const Operand& x) {
   KASSETTE_DISPATCH(is_keras_tensor, x);
   if (!is_tensor(x)) fail<ValueError>({"is_keras_tensor", "x"}, "is ", kind_name(x), ", not a tensor");
-  return Access::body(tensor_of(x)).flags & kLayer;
+  return Access::desc(tensor_of(x)).flags & kLayer;
 }
 Tensor mark_keras_tensor(const Tensor& x) {
   KASSETTE_DISPATCH(mark_keras_tensor, x);
   if (!x.defined()) fail_empty({"mark_keras_tensor", "x"});
-  Body b = Access::body(x);
+  TensorDesc b = Access::desc(x);
   b.flags |= kLayer;
   return Access::wrap(std::move(b));
 }
@@ -103,23 +103,23 @@ DType dtype(const Operand& x) {
   KASSETTE_DISPATCH(dtype, x);
   Arg t(x, DType(), {"dtype", "x"});
   if (!t.tensor().defined()) fail_empty({"dtype", "x"});
-  return t.body().dtype;
+  return t.desc().dtype;
 }
 Tensor cast(const Operand& x, DType dtype) {
   KASSETTE_DISPATCH(cast, x, dtype);
   Arg t(x, DType(), {"cast", "x"});
   if (!t.tensor().defined()) fail_empty({"cast", "x"});
-  if (t.body().dtype != dtype) return ops::cast(t, dtype);
+  if (t.desc().dtype != dtype) return ops::cast(t, dtype);
   return attribute_errors("cast", [&] { return copy_if_variable(t); });
 }
 std::int64_t count_params(const Operand& x) {
   KASSETTE_DISPATCH(count_params, x);
   Arg t(x, DType(), {"count_params", "x"});
   if (!t.tensor().defined()) fail_empty({"count_params", "x"});
-  if (!t.body().known())
-    fail<ValueError>({"count_params", "x"}, "of shape ", static_cast<const TensorSpec&>(t.body()),
+  if (!t.desc().known())
+    fail<ValueError>({"count_params", "x"}, "of shape ", static_cast<const TensorSpec&>(t.desc()),
                      " has an unknown size; use K::size(x)");
-  return t.body().numel();
+  return t.desc().numel();
 }
 
 }  // namespace backend

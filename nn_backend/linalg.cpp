@@ -20,7 +20,8 @@ bool sparse_operand(const Operand& x) { return is_tensor_operand(x) && is_sparse
 
 /// Throws unless a sparse matrix and a dense matrix or vector can be multiplied. An unknown rank is checked when the
 /// function is called.
-void check_sparse(const Body& sparse, const Body& dense, std::int64_t k, std::int64_t of_sparse, bool first) {
+void check_sparse(const TensorDesc& sparse, const TensorDesc& dense, std::int64_t k, std::int64_t of_sparse,
+                  bool first) {
   const TensorSpec &s = sparse, &d = dense;
   auto both = [&] { return first ? text("sparse ", s, " x ", d) : text(d, " x sparse ", s); };
   if (s.rank != 2 || d.rank > 2 || d.rank == 0)
@@ -31,13 +32,13 @@ void check_sparse(const Body& sparse, const Body& dense, std::int64_t k, std::in
 }
 
 Tensor dot_sparse(const Tensor& x, const Tensor& y) {
-  const Body &a = Access::body(x), &b = Access::body(y);
+  const TensorDesc &a = Access::desc(x), &b = Access::desc(y);
   check_sparse(a, b, b.rank > 0 ? b.dims[0] : kUnknown, a.dims[1], /*first=*/true);
   return sparse_dot(x, y);
 }
 /// The product of the transposes, transposed.
 Tensor dot_before_sparse(const Tensor& x, const Tensor& y) {
-  const Body &a = Access::body(x), &b = Access::body(y);
+  const TensorDesc &a = Access::desc(x), &b = Access::desc(y);
   check_sparse(b, a, a.rank > 0 ? a.dims[a.rank - 1] : kUnknown, b.dims[0], /*first=*/false);
   if (a.rank == 1) return sparse_dot(y, x, /*transposed=*/true);
   return transpose(sparse_dot(y, transpose(x), /*transposed=*/true));

@@ -22,22 +22,22 @@ namespace {
 void check_target(const char* what, const Tensor& t, const Tensor& o) {
   if (!t.defined()) fail_empty({what, "target"});
   refuse_sparse({what, "target"}, t);
-  DType a = Access::body(t).dtype, b = Access::body(o).dtype;
+  DType a = Access::desc(t).dtype, b = Access::desc(o).dtype;
   if (a != b) fail<TypeError>({what}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
 }
 void check_floats(const char* what, const Tensor& x) {
   if (!x.defined()) fail_empty({what, "output"});
   refuse_sparse({what, "output"}, x);
-  DType dtype = Access::body(x).dtype;
+  DType dtype = Access::desc(x).dtype;
   if (!dtype.is_float()) fail_not_float({what, "output"}, dtype);
 }
 
 /// Half types as float32: in float16 1 - epsilon is 1.
-Tensor wide(const Tensor& x) { return Access::body(x).dtype.size() < 4 ? cast(x, float32) : x; }
+Tensor wide(const Tensor& x) { return Access::desc(x).dtype.size() < 4 ? cast(x, float32) : x; }
 
 /// Class ids in which NaN has become an id that is out of range; a cast to integers would make it class 0.
 Tensor class_ids(const Tensor& target) {
-  return Access::body(target).dtype.is_float() ? where(equal(target, target), target, -1.0) : target;
+  return Access::desc(target).dtype.is_float() ? where(equal(target, target), target, -1.0) : target;
 }
 
 /// Class ids reshaped to z's shape without the last axis, if they have as many elements.
@@ -46,7 +46,7 @@ Tensor ids_shaped_like(const Tensor& target, const Tensor& z) {
   if (!target.defined()) fail_empty(at);
   refuse_sparse(at, target);
   Tensor ids = cast(class_ids(target), int64);
-  const Body &i = Access::body(ids), &o = Access::body(z);
+  const TensorDesc &i = Access::desc(ids), &o = Access::desc(z);
   int rank = o.rank;
   if (rank >= 0 && i.rank == rank - 1) return ids;
   if (rank > 0 && o.known()) {
@@ -62,8 +62,8 @@ Tensor ids_shaped_like(const Tensor& target, const Tensor& z) {
 
 /// x with `axis` moved to the end.
 Tensor axis_to_end(const Tensor& x, int axis) {
-  int rank = Access::body(x).rank;
-  axis = place_axis("sparse_categorical_crossentropy", axis, Access::body(x));
+  int rank = Access::desc(x).rank;
+  axis = place_axis("sparse_categorical_crossentropy", axis, Access::desc(x));
   if (axis == rank - 1) return x;
   Axes order(None);
   order.size_ = 0;
@@ -85,7 +85,7 @@ Tensor categorical_crossentropy(const Operand& target, const Operand& output, bo
   if (from_logits) return attribute_errors(what, [&] { return softmax_cross_entropy(t, o, axis); });
   check_target(what, t, o);
   return attribute_errors(what, [&] {
-    const Body &a = t.body(), &b = o.body();
+    const TensorDesc &a = t.desc(), &b = o.desc();
     if (b.dtype.size() < 4 || !a.known() || !b.known())
       return cast(probability_cross_entropy(wide(assert_shape_of(ShapeCheck::categorical_crossentropy, t, o)), wide(o),
                                             axis, epsilon()),
@@ -100,14 +100,14 @@ Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& out
   const char* what = "sparse_categorical_crossentropy";
   Arg o(output, DType(), {what, "output"}), t(target, int64, {what, "target"});
   check_floats(what, o);
-  if (o.body().rank < 0 && axis != -1)
+  if (o.desc().rank < 0 && axis != -1)
     fail<ValueError>({what, "axis"}, "is ", axis, "; where the rank of output is unknown it must be -1");
-  if (axis != -1 || o.body().rank == 0) checked_axes(what, o, axis, /*keepdims=*/false);
+  if (axis != -1 || o.desc().rank == 0) checked_axes(what, o, axis, /*keepdims=*/false);
   return attribute_errors(what, [&] {
     Tensor z = from_logits ? o.tensor() : wide(o);
-    if (axis != -1 && Access::body(z).rank > 0) z = axis_to_end(z, axis);
+    if (axis != -1 && Access::desc(z).rank > 0) z = axis_to_end(z, axis);
     if (from_logits) return sparse_softmax_cross_entropy(ids_shaped_like(t, z), z);
-    return cast(sparse_probability_cross_entropy(ids_shaped_like(t, z), z, epsilon()), o.body().dtype);
+    return cast(sparse_probability_cross_entropy(ids_shaped_like(t, z), z, epsilon()), o.desc().dtype);
   });
 }
 
@@ -119,9 +119,9 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
   check_floats(what, o);
   if (from_logits) return attribute_errors(what, [&] { return sigmoid_cross_entropy(t, o); });
   check_target(what, t, o);
-  assert_shape(ShapeCheck::binary_crossentropy, t.body(), o.body());
+  assert_shape(ShapeCheck::binary_crossentropy, t.desc(), o.desc());
   return attribute_errors(
-      what, [&] { return cast(binary_probability_cross_entropy(wide(t), wide(o), epsilon()), o.body().dtype); });
+      what, [&] { return cast(binary_probability_cross_entropy(wide(t), wide(o), epsilon()), o.desc().dtype); });
 }
 
 Tensor in_top_k(const Operand& predictions, const Operand& targets, int k) {

@@ -50,7 +50,7 @@ Tensor optional(const Operand& operand, DType dtype, const At& at) {
 class Parameter {
  public:
   Parameter(const Operand& p, const char* name, const char* what, const Tensor& x, int axis)
-      : given_(some(p, name, what), Access::body(x).dtype, {what, name}), fitted_(fitted(given_, name, what, x, axis)) {
+      : given_(some(p, name, what), Access::desc(x).dtype, {what, name}), fitted_(fitted(given_, name, what, x, axis)) {
   }
   operator const Tensor&() const { return fitted_.defined() ? fitted_ : given_.tensor(); }
   operator In() const { return In(static_cast<const Tensor&>(*this)); }
@@ -62,22 +62,22 @@ class Parameter {
   }
   /// The parameter, cast and reshaped as needed; empty if that is not necessary.
   static Tensor fitted(const Tensor& p, const char* name, const char* what, const Tensor& x, int axis) {
-    DType dtype = Access::body(x).dtype;
+    DType dtype = Access::desc(x).dtype;
     if (!p.defined()) fail_empty({what, name});
     refuse_sparse({what, name}, p);
-    const Body& b = Access::body(p);
+    const TensorDesc& b = Access::desc(p);
     if (b.dtype != dtype)
       fail<TypeError>({what}, "x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");
-    check_broadcast(what, name, b, Access::body(x), axis);
+    check_broadcast(what, name, b, Access::desc(x), axis);
     Tensor t = dtype.size() < 4 ? cast(p, float32) : Tensor();
-    int rank = Access::body(x).rank, own = b.rank;
+    int rank = Access::desc(x).rank, own = b.rank;
     if (axis == -1 || (rank >= 0 && axis == rank - 1) || own > 1 || own == 0) return t;
     if (rank < 0 || own < 0)
       fail<ValueError>({what}, "the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ",
                        static_cast<const TensorSpec&>(b), " cannot be put along axis ", axis,
                        "; declare it in the placeholder");
     Dims shape(None);
-    shape.size_ = rank - place_axis(what, axis, Access::body(x));
+    shape.size_ = rank - place_axis(what, axis, Access::desc(x));
     shape.dims_[0] = Dim(-1);
     for (int i = 1; i < shape.size_; ++i) shape.dims_[i] = Dim(1);
     return reshape(t.defined() ? t : p, shape);
@@ -105,7 +105,7 @@ NormalizedBatch normalize_batch_in_training(const Operand& operand, const Operan
   const char* what = "normalize_batch_in_training";
   Arg x(operand, DType(), {what, "x"});
   check_float(x, what);
-  DType dtype = x.body().dtype;
+  DType dtype = x.desc().dtype;
   Normalized n = normalize_batch(x, optional(gamma, dtype, {what, "gamma"}), optional(beta, dtype, {what, "beta"}),
                                  axis_set(what, x, reduction_axes, /*keepdims=*/false, "reduction_axes"), epsilon);
   return {n.y, cast(n.mean, dtype), cast(n.variance, dtype)};

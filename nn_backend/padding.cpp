@@ -24,12 +24,12 @@ namespace {
 Tensor padded(const char* what, const Operand& operand, const Operand& amounts, int axes, int first) {
   Arg x(operand, DType(), {what, "x"});
   dense(what, "x", x);
-  const TensorSpec& s = x.body();
+  const TensorSpec& s = x.desc();
   check_rank({what, "x"}, s, axes + 2);
   if (amounts.is_none()) fail<AssertionError>({what, "padding"}, "is None");
   Arg given(amounts, int64, {what, "padding"});
   const Tensor& pairs = dense(what, "padding", given);
-  const TensorSpec& p = Access::body(pairs);
+  const TensorSpec& p = Access::desc(pairs);
   const bool right = axes == 1 ? p.rank == 1 && p.dims[0] == 2 : p.rank == 2 && p.dims[0] == axes && p.dims[1] == 2;
   if (!right)
     fail<AssertionError>({what, "padding"}, "has shape ", p, "; it must be ",
@@ -37,10 +37,10 @@ Tensor padded(const char* what, const Operand& operand, const Operand& amounts, 
                          : axes == 2 ? "two pairs"
                                      : "three pairs");
   if (!p.dtype.is_integer()) fail<TypeError>({what, "padding"}, "is ", p.dtype, "; it must be integers");
-  if (Access::body(pairs).symbolic())
+  if (Access::desc(pairs).symbolic())
     fail<ValueError>({what, "padding"}, "depends on a placeholder; it must be numbers");
   const Tensor numbers = pairs.device() == cpu ? pairs : pairs.to(cpu);
-  const Value value = read_value(Access::body(numbers));
+  const Value value = read_value(Access::desc(numbers));
   std::int64_t at[6];
   convert(at, int64, static_cast<const std::byte*>(value.storage->data) + value.offset, p.dtype, 2 * axes);
   Pads pads;
@@ -102,13 +102,13 @@ Tensor resize_images(const Operand& operand, int height_factor, int width_factor
       fail<ValueError>({what, "interpolation"}, "is ", quoted(interpolation),
                        "; it must be \"nearest\" or \"bilinear\"");
     Arg x(operand, DType(), {what, "x"});
-    check_rank({what, "x"}, Access::body(dense(what, "x", x)), 4);
+    check_rank({what, "x"}, Access::desc(dense(what, "x", x)), 4);
     if (bilinear) {
-      const DType d = x.body().dtype;
+      const DType d = x.desc().dtype;
       return resize_bilinear(d == float32 || d == float64 ? x.tensor() : cast(x, float32),
                              {height_factor, width_factor, axis == 2});
     }
-    if (x.body().rank < 0) fail_unknown_rank({what, "x"});
+    if (x.desc().rank < 0) fail_unknown_rank({what, "x"});
     return ops::repeat_elements(ops::repeat_elements(x, width_factor, axis + 1), height_factor, axis);
   });
 }
@@ -121,8 +121,8 @@ Tensor resize_volumes(const Operand& operand, int depth_factor, int height_facto
     check_factor({what, "height_factor"}, height_factor);
     check_factor({what, "width_factor"}, width_factor);
     Arg x(operand, DType(), {what, "x"});
-    check_rank({what, "x"}, Access::body(dense(what, "x", x)), 5);
-    if (x.body().rank < 0) fail_unknown_rank({what, "x"});
+    check_rank({what, "x"}, Access::desc(dense(what, "x", x)), 5);
+    if (x.desc().rank < 0) fail_unknown_rank({what, "x"});
     Tensor wide = ops::repeat_elements(ops::repeat_elements(x, width_factor, axis + 2), height_factor, axis + 1);
     return ops::repeat_elements(wide, depth_factor, axis);
   });

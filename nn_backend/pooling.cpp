@@ -83,7 +83,7 @@ Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool
   return max ? max_pool(x, form) : avg_pool(x, form);
 }
 
-std::int64_t known_size(const char* what, const Body& b, int axis) {
+std::int64_t known_size(const char* what, const TensorDesc& b, int axis) {
   if (b.rank < 0) fail_unknown_rank({what, "kernel"});
   check_rank({what, "kernel"}, b, 3, ": (places, features, output channels)");
   if (b.dims[axis] < 0)
@@ -126,7 +126,7 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   const DType dtype = dtype_for_numbers(inputs, kernel);
   Arg x(inputs, dtype, {what, "inputs"}), w(kernel, dtype, {what, "kernel"});
   dense(what, "inputs", x);
-  const Body &b = x.body(), &k = Access::body(dense(what, "kernel", w));
+  const TensorDesc &b = x.desc(), &k = Access::desc(dense(what, "kernel", w));
   if (!b.dtype.is_float())
     fail<TypeError>({what, "inputs"}, "are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
   if (b.dtype != k.dtype)
@@ -215,7 +215,7 @@ Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& ke
     numbers_for(what, "kernel_size", kernel_size, 1, &size);
     numbers_for(what, "strides", strides, 1, &stride);
     Arg w(kernel, dtype_for_numbers(inputs, kernel), {what, "kernel"});
-    const std::int64_t places = known_size(what, Access::body(dense(what, "kernel", w)), 0);
+    const std::int64_t places = known_size(what, Access::desc(dense(what, "kernel", w)), 0);
     return local(what, 1, inputs, w.tensor(), &size, &stride, &places, channels_first);
   });
 }
@@ -241,7 +241,7 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
     const DType dtype = dtype_for_numbers(x_operand, bias_operand);
     Arg x(x_operand, dtype, {what, "x"}), bias(bias_operand, dtype, {what, "bias"});
     dense(what, "x", x);
-    const TensorSpec &s = x.body(), &b = Access::body(dense(what, "bias", bias));
+    const TensorSpec &s = x.desc(), &b = Access::desc(dense(what, "bias", bias));
     if (b.rank < 0) fail_unknown_rank({what, "bias"});
     Tensor fitted = assert_shape_of(channels_first ? ShapeCheck::bias_first : ShapeCheck::bias_last, bias, x);
     if (!channels_first || s.rank == 2) return x.tensor() + fitted;

@@ -71,19 +71,19 @@ struct Sample {
 /// f(drawn) as a draw: the ops of f are recorded, so that they are computed again whenever the draw itself is repeated.
 template <class F>
 Tensor still_drawn(const Tensor& drawn, F f) {
-  Body b = Access::body(drawn);
+  TensorDesc b = Access::desc(drawn);
   bool eager_draw = b.flags & kDraw;
   b.flags = static_cast<std::uint8_t>(b.flags & ~kDraw);
   Tensor result = f(Access::wrap(std::move(b)));
-  if (eager_draw && !result.symbolic()) Access::body(result).flags |= kDraw;
+  if (eager_draw && !result.symbolic()) Access::desc(result).flags |= kDraw;
   return result;
 }
 
-bool has_history(const Tensor& x) { return x.defined() && Access::body(x).node && !(Access::body(x).flags & kDraw); }
+bool has_history(const Tensor& x) { return x.defined() && Access::desc(x).node && !(Access::desc(x).flags & kDraw); }
 
 /// Throws ValueError unless a parameter and the samples broadcast.
 void check_broadcast(const At& at, const Tensor& parameter, const Tensor& drawn) {
-  const TensorSpec &p = Access::body(parameter), &z = Access::body(drawn);
+  const TensorSpec &p = Access::desc(parameter), &z = Access::desc(drawn);
   for (int i = 1; i <= p.rank && i <= z.rank; ++i)
     if (const std::int64_t n = p.dims[p.rank - i], m = z.dims[z.rank - i]; differ(n, m) && n != 1 && m != 1)
       fail<ValueError>(at, "of shape ", p, " does not broadcast with samples of shape ", z);
@@ -259,8 +259,8 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   if (!(level >= 0 && level < 1))
     fail<ValueError>({"dropout", "level"}, "is ", level, "; it must be at least 0 and below 1");
   if (!t.tensor().defined()) fail_empty({"dropout", "x"});
-  if (!t.body().dtype.is_float())
-    fail<ValueError>({"dropout", "x"}, "is ", t.body().dtype, "; it must be a float dtype");
+  if (!t.desc().dtype.is_float())
+    fail<ValueError>({"dropout", "x"}, "is ", t.desc().dtype, "; it must be a float dtype");
   Tensor dims =
       noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout", "noise_shape");
   if (level == 0) return t.tensor();

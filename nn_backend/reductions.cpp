@@ -19,7 +19,7 @@ namespace {
 Tensor as_floats(const Tensor& x) { return !x.defined() || x.dtype().is_float() ? x : cast(x, default_float()); }
 /// The mean without NaN. Halves are widened: their sums may overflow, and they do not count beyond 2048.
 Tensor mean_of_numbers(const Tensor& x, const Axes& axis, bool keepdims) {
-  const DType dtype = x.defined() ? Access::body(x).dtype : DType();
+  const DType dtype = x.defined() ? Access::desc(x).dtype : DType();
   if (!dtype.is_float()) return ops::mean(as_floats(x), axis, keepdims);
   if (is_half(dtype)) return cast(mean_of_numbers(cast(x, float32), axis, keepdims), dtype);
   const Tensor there = apply1(cast_op, CastAttrs{dtype}, {equal(x, x)});

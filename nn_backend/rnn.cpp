@@ -63,7 +63,7 @@ Tensor mask_of(const Operand& given, const autograd::LoopForm& form) {
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
   Tensor mask = as_tensor(given, DType(), {form.what, "mask"});
   refuse_sparse({form.what, "mask"}, mask);
-  const Body& b = Access::body(mask);
+  const TensorDesc& b = Access::desc(mask);
   if (b.rank < 0) fail_unknown_rank({form.what, "mask"});
   mask = cast(mask, bool_);
   if (b.rank != 3 || differ(b.dims[2], 1)) return mask;  // the loop refuses masks of another rank than 2
@@ -75,7 +75,7 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, autograd
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
   Tensor lengths = as_tensor(given, int64, {form.what, "input_length"});
   refuse_sparse({form.what, "input_length"}, lengths);
-  const Body& b = Access::body(lengths);
+  const TensorDesc& b = Access::desc(lengths);
   if (!b.dtype.is_integer()) fail<TypeError>({form.what, "input_length"}, "is ", b.dtype, "; it must be integers");
   if (b.rank == 0 && !b.symbolic()) {
     form.length = lengths.item<std::int64_t>();
@@ -93,7 +93,7 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, autograd
 
 void check_inputs(const autograd::LoopForm& form, const Tensors& inputs) {
   for (const Tensor& x : inputs) {
-    const Body& b = Access::body(x);
+    const TensorDesc& b = Access::desc(x);
     if (b.rank < 0) fail_unknown_rank({form.what, "inputs"});
     if (b.rank < 3)
       fail<ValueError>({form.what, "inputs"}, "have shape ", static_cast<const TensorSpec&>(b), "; they must be ",
@@ -140,7 +140,7 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
   };
   if (unroll && autograd::loop_length(r, r.xs) < 1)
     fail<ValueError>({"rnn", "unroll"}, "needs a known time of at least one step, the inputs have shape ",
-                     static_cast<const TensorSpec&>(Access::body(inputs[0])));
+                     static_cast<const TensorSpec&>(Access::desc(inputs[0])));
   Tensors out = unroll ? autograd::unrolled(r, step) : autograd::run_loop(r, step);
   RnnResult result{out[1], out[0], {}};
   result.new_states.reserve(out.size() - 2);
@@ -160,11 +160,11 @@ Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name, DType dty
   r.n_outputs = 1;
   check_elements(r.what, elems, fn.takes_list(), "elems");
   r.xs = elems;
-  DType wanted = dtype.given() ? dtype : Access::body(elems[0]).dtype;
+  DType wanted = dtype.given() ? dtype : Access::desc(elems[0]).dtype;
   return autograd::run_loop(r, [&](const Tensors& xs, const Tensors&) {
     Tensor y = fn(xs);
-    if (y.defined() && Access::body(y).dtype != wanted)
-      fail<TypeError>({"map_fn", "fn"}, "returned ", Access::body(y).dtype, "; it must be ", wanted,
+    if (y.defined() && Access::desc(y).dtype != wanted)
+      fail<TypeError>({"map_fn", "fn"}, "returned ", Access::desc(y).dtype, "; it must be ", wanted,
                       dtype.given() ? ", the dtype asked for" : ", the dtype of elems; name the other one as dtype");
     return Tensors(y);
   })[0];

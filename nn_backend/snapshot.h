@@ -8,7 +8,7 @@ namespace kassette::backend::detail {
 /// x, or, if it is a variable, its current value: the result of a K function is never a variable that a later update
 /// changes.
 inline Tensor copy_if_variable(const Tensor& x) {
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable ? ops::identity(x) : x;
 }
 

@@ -55,7 +55,7 @@ Tensor integers_of(const Operand& x, const char* what, const char* which) {
 /// Reshapes a flat list of indices, which may be empty, to (entries, axes); returns indices of another rank as they
 /// are.
 Tensor paired(const Tensor& indices, const Tensor& shape) {
-  const Body &i = Access::body(indices), &s = Access::body(shape);
+  const TensorDesc &i = Access::desc(indices), &s = Access::desc(shape);
   if (i.rank != 1 || s.dims[0] < 1) return indices;
   if (i.dims[0] >= 0 && i.dims[0] % s.dims[0] != 0)
     fail<ValueError>({"sparse_coo", "indices"}, "are a list of ", i.dims[0], " for a dense_shape of ", s.dims[0],
@@ -65,7 +65,7 @@ Tensor paired(const Tensor& indices, const Tensor& shape) {
 
 Tensor checked_shape(const Dims& dims, const char* what) {
   Tensor shape = dims_tensor(dims, what, "dense_shape");
-  if (Access::body(shape).dims[0] == 0)
+  if (Access::desc(shape).dims[0] == 0)
     fail<ValueError>({what, "dense_shape"}, "is (); a sparse tensor has at least one axis");
   return shape;
 }
@@ -73,7 +73,7 @@ Tensor checked_shape(const Dims& dims, const char* what) {
 const std::int64_t* host_integers(const Tensor& t, const char* which) {
   if (t.symbolic())
     fail<ValueError>({"sparse_csr", which}, "are symbolic; K::sparse_coo takes indices that depend on placeholders");
-  check_rank({"sparse_csr", which}, Access::body(t), 1);
+  check_rank({"sparse_csr", which}, Access::desc(t), 1);
   return t.data<std::int64_t>();
 }
 

@@ -22,7 +22,7 @@ namespace {
 Tensor change(const Tensor& x, const Operand& value, autograd::Effect::Mode mode, const At& at) {
   const char* what = at.function;
   if (!x.defined()) fail_empty({what, "x"});
-  DType dtype = Access::body(x).dtype;
+  DType dtype = Access::desc(x).dtype;
   Arg v(value, dtype, at);
   if (!v.tensor().defined()) fail_empty(at);
   refuse_sparse(at, v);
@@ -50,9 +50,9 @@ Tensor value_of(const Operand& x, const char* what) {
 }
 
 /// The body of a variable; throws if x is none.
-const Body& variable_body(const Tensor& x, const char* what) {
+const TensorDesc& variable_body(const Tensor& x, const char* what) {
   if (!x.defined()) fail_empty({what, "x"});
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
     fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
   return b;
@@ -60,16 +60,16 @@ const Body& variable_body(const Tensor& x, const char* what) {
 
 /// The value as the variable's dtype, checked.
 Value checked_value(const Tensor& x, const Operand& value, const char* what) {
-  const Body& b = variable_body(x, what);
+  const TensorDesc& b = variable_body(x, what);
   Tensor t = as_tensor(value, b.dtype, {what, "value"}, Fractions::truncate);
   if (!t.defined()) fail_empty({what, "value"});
   refuse_sparse({what, "value"}, t);
-  const Body& from = Access::body(t);
+  const TensorDesc& from = Access::desc(t);
   Value now = concrete_value(from, what);
   if (!from.same_shape(b)) fail_shapes({what}, cell_of(b), b, from);
   if (from.dtype != b.dtype) t = value_cast(t, b.dtype);
   if (t.device() != b.device) t = t.to(b.device);
-  return read_value(Access::body(t));
+  return read_value(Access::desc(t));
 }
 
 /// checked_value() of pair i of batch_set_value, which its errors name.
@@ -116,10 +116,10 @@ Tensor update_sub(const Tensor& x, const Operand& decrement) {
 Tensor moving_average_update(const Tensor& x, const Operand& value, const Operand& momentum) {
   KASSETTE_DISPATCH(moving_average_update, x, value, momentum);
   const char* what = "moving_average_update";
-  const Body& b = variable_body(x, what);
+  const TensorDesc& b = variable_body(x, what);
   Tensor target = in_dtype(value, b.dtype, {what, "value"}), m = in_dtype(momentum, b.dtype, {what, "momentum"});
   if (m.ndim() > 0) fail<ValueError>({what, "momentum"}, "has shape ", m.shape(), "; it must be a number or a scalar");
-  if (const Body& v = Access::body(target); !v.compatible(b)) fail_shapes({what}, cell_of(b), b, v);
+  if (const TensorDesc& v = Access::desc(target); !v.compatible(b)) fail_shapes({what}, cell_of(b), b, v);
   // A value that turns out to be smaller must not be broadcast: this throws at replay too.
   return attribute_errors(what, [&] {
     return autograd::update(x, (x - assert_shape_of(ShapeCheck::moving_average, target, x)) * (1.0 - m),
@@ -153,14 +153,14 @@ Tensors batch_get_value(const Tensors& ops) {
 void set_value(const Tensor& x, const Operand& value) {
   KASSETTE_DISPATCH(set_value, x, value);
   Value v = checked_value(x, value, "set_value");
-  Access::body(x).node->cell->store(std::move(v));
+  Access::desc(x).node->cell->store(std::move(v));
 }
 void batch_set_value(std::initializer_list<ValuePair> tuples) {
   KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(tuples), Pairs{tuples, {}, {}});
   std::vector<Value> values;
   for (const ValuePair& p : tuples) values.push_back(value_of_pair(p.variable, p.value, values.size()));
   std::size_t i = 0;
-  for (const ValuePair& p : tuples) Access::body(p.variable).node->cell->store(std::move(values[i++]));
+  for (const ValuePair& p : tuples) Access::desc(p.variable).node->cell->store(std::move(values[i++]));
 }
 void batch_set_value(const Tensors& variables, const Tensors& list) {
   if (variables.size() != list.size())
@@ -169,7 +169,7 @@ void batch_set_value(const Tensors& variables, const Tensors& list) {
   KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(variables, list), Pairs{{}, variables, list});
   std::vector<Value> values;
   for (std::int64_t i = 0; i < list.size(); ++i) values.push_back(value_of_pair(variables[i], list[i], values.size()));
-  for (std::int64_t i = 0; i < list.size(); ++i) Access::body(variables[i]).node->cell->store(std::move(values[i]));
+  for (std::int64_t i = 0; i < list.size(); ++i) Access::desc(variables[i]).node->cell->store(std::move(values[i]));
 }
 
 }  // namespace backend

@@ -138,7 +138,7 @@ class Difference {
   }
   static std::string element(const Tensor& x, std::int64_t i) {
     const DType dtype = x.dtype() == int64 ? int64 : float64;  // in which it was compared
-    const Value v = concrete_value(Access::body(x), "compare");
+    const Value v = concrete_value(Access::desc(x), "compare");
     std::int64_t integer;
     double real;
     convert(dtype == int64 ? static_cast<void*>(&integer) : &real, dtype,

@@ -22,7 +22,7 @@ namespace {
 
 /// An input and the value read from it.
 struct InputValue {
-  const Body* body;
+  const TensorDesc* desc;
   Storage* storage;
   std::int64_t offset;
   std::int64_t version;  // of a variable
@@ -43,7 +43,7 @@ class VariableReadGuard {
   }
   static bool small(const Storage* s) { return s->bytes <= kSmall; }
   /// Returns an InputValue without storage if there is no value.
-  __attribute__((always_inline)) InputValue read(const Body& b) {
+  __attribute__((always_inline)) InputValue read(const TensorDesc& b) {
     Storage* s = b.storage.get();
     std::int64_t offset = b.offset, version = 0;
     if (!s && (b.flags & (kLeaf | kSymbolic)) == kLeaf) s = read(*b.node->cell, offset, version);
@@ -94,7 +94,7 @@ class VariableReadGuard {
   int n_counted_ = 0;
 };
 
-[[noreturn]] __attribute__((noinline, cold)) void fail_no_value(const OpDef& op, const Body& b) {
+[[noreturn]] __attribute__((noinline, cold)) void fail_no_value(const OpDef& op, const TensorDesc& b) {
   if (b.flags & kLeaf) fail_unset({op.name}, *b.node->cell);
   fail<RuntimeError>({op.name}, "the value of an operand ", static_cast<const TensorSpec&>(b), " was not kept");
 }
@@ -106,7 +106,7 @@ __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const 
   Device device;
   for (int i = 0; i < n_in; ++i) {
     if (has_bit(op.host, i)) continue;
-    const Body* b = inputs[i].body();
+    const TensorDesc* b = inputs[i].desc();
     if (!b) fail_undefined(op, i);
     if (b->device == cpu) continue;
     if (device.given() && device != b->device) fail_devices(op, inputs);
@@ -116,7 +116,7 @@ __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const 
   Tensors held;
   held.reserve(n_in);
   for (int i = 0; i < n_in; ++i) {
-    const Body* b = inputs[i].body();
+    const TensorDesc* b = inputs[i].desc();
     moved[i] = inputs[i];
     if (has_bit(op.host, i) || b->device == device) continue;
     if (b->rank != 0) fail_devices(op, inputs);
@@ -126,11 +126,11 @@ __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const 
   apply(op, attrs, moved.get(), n_in, out, n_out);
 }
 
-// Shape, dtype, device, flags, depth and output of a body; its offset, storage and node follow.
-constexpr std::size_t kBodyHead = sizeof(Body) - sizeof(std::int64_t) - 2 * sizeof(void*);
+// Shape, dtype, device, flags, depth and output of a descriptor; its offset, storage and node follow.
+constexpr std::size_t kBodyHead = sizeof(TensorDesc) - sizeof(std::int64_t) - 2 * sizeof(void*);
 
-/// Makes a body in raw memory: `from` with the given offset, storage and node. Returns the bytes of `storage`.
-std::int64_t fill(Body* to, const Body& from, Storage* storage, std::int64_t offset, Node* node) {
+/// Makes a descriptor in raw memory: `from` with the given offset, storage and node. Returns the bytes of `storage`.
+std::int64_t fill(TensorDesc* to, const TensorDesc& from, Storage* storage, std::int64_t offset, Node* node) {
   std::memcpy(static_cast<void*>(to), static_cast<const void*>(&from), kBodyHead);
   to->offset = offset;
   new (&to->storage) Ref<Storage>(storage);
@@ -138,9 +138,9 @@ std::int64_t fill(Body* to, const Body& from, Storage* storage, std::int64_t off
   return storage ? storage->bytes : 0;
 }
 
-/// Returns how many output bodies a node keeps: of many outputs with one shape and dtype, whose values no adjoint
+/// Returns how many output descriptors a node keeps: of many outputs with one shape and dtype, whose values no adjoint
 /// reads, only the first.
-inline int saved_output_count(const OpDef& op, Body* const* out, int n_out) {
+inline int saved_output_count(const OpDef& op, TensorDesc* const* out, int n_out) {
   constexpr int kFew = 16;
   if (n_out == 1) return op.saves_out ? 1 : 0;
   if (n_out <= kFew || op.saves_out) return n_out;
@@ -153,15 +153,15 @@ inline int saved_output_count(const OpDef& op, Body* const* out, int n_out) {
 inline __attribute__((always_inline)) void record(const OpCall& call, const InputValue* from, int n_in, int n_out,
                                                   Context& c) {
   const OpDef& op = call.op;
-  Body* const* out = call.out;
+  TensorDesc* const* out = call.out;
   const int kept = saved_output_count(op, out, n_out);
   Node* node = Node::make_raw(c, &op, call.attrs, n_in, n_out, kept);
-  Body* in = node->in();
+  TensorDesc* in = node->in();
   std::uint64_t seq = c.clock;
   std::int64_t saved = 0;
 #pragma GCC unroll 3
   for (int i = 0; i < n_in; ++i) {
-    const Body& b = *from[i].body;
+    const TensorDesc& b = *from[i].desc;
     Node* maker = b.node.get();
     if (maker && maker->seq > seq) seq = maker->seq;
     // A constant keeps its value for replays; a tracked input only if the adjoint reads it. A saved value takes
@@ -173,7 +173,7 @@ inline __attribute__((always_inline)) void record(const OpCall& call, const Inpu
     if (!keeps) in[i].version = from[i].version;
   }
   for (int i = 0; i < n_out; ++i) {
-    Body& b = *out[i];
+    TensorDesc& b = *out[i];
     b.out = i;
     if (i < kept)
       saved += fill(in + n_in + i, b, has_bit(op.saves_out, i) ? b.storage.get() : nullptr, b.offset, nullptr);
@@ -193,12 +193,12 @@ __attribute__((noinline)) Tensor make_output(Context& c) { return Access::adopt(
 
 }  // namespace
 
-Value read_value(const Body& b) {
+Value read_value(const TensorDesc& b) {
   if (!b.storage && (b.flags & kLeaf) && !(b.flags & kSymbolic)) return b.node->cell->load();
   return {b.storage, b.offset};
 }
 
-void allocate_output(Body& out, Device device) {
+void allocate_output(TensorDesc& out, Device device) {
   out.storage = Storage::allocate(out.checked_bytes("allocate"), device);
   out.offset = 0;
 }
@@ -221,7 +221,8 @@ inline __attribute__((always_inline)) void compute_on(Kernel kernel, const OpCal
                                                       Context& c) {
   try {
     for (int i = 0; i < n_out; ++i)
-      if (Body& b = *call.out[i]; b.known()) b.storage = Storage::allocate(c, b.checked_bytes(call.op.name), device);
+      if (TensorDesc& b = *call.out[i]; b.known())
+        b.storage = Storage::allocate(c, b.checked_bytes(call.op.name), device);
     kernel(call);
   } catch (const MemoryError&) {
     rethrow_for(call.op.name);
@@ -233,7 +234,7 @@ bool collect(const OpDef& op, const In* inputs, int n_in, InputValue* from, Vari
              InputSummary& summary) {
   const AfterUpdates* after = context().pending_updates;
   for (int i = 0; i < n_in; ++i) {
-    const Body* b = inputs[i].body();
+    const TensorDesc* b = inputs[i].desc();
     if (!b) fail_undefined(op, i);
     if (after) b = after->substitute(b);
     if (b->node) {
@@ -256,7 +257,7 @@ bool collect(const OpDef& op, const In* inputs, int n_in, InputValue* from, Vari
 
 Device device_of(const OpDef& op, const Attrs& attrs, const InputView* in, int n_in) {
   for (int i = 0; i < n_in; ++i)
-    if (!has_bit(op.host, i) && !op.anywhere) return in[i].body->device;
+    if (!has_bit(op.host, i) && !op.anywhere) return in[i].desc->device;
   return placed_device(op, attrs);
 }
 
@@ -283,7 +284,7 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
   Context& c = context();
   InlineArray<InputValue, 6> from(n_in);
   InlineArray<InputView, 6> args(n_in);
-  InlineArray<Body*, 4> outs(n_out);
+  InlineArray<TensorDesc*, 4> outs(n_out);
   InlineArray<Storage*, 6> counted(n_in + 1);
   VariableReadGuard guard(counted.get());
   InputSummary summary;
@@ -291,10 +292,10 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
   guard.count();
   if (!same_device) return apply_on_one_device(op, attrs, inputs, n_in, out, n_out);
   const Decision d = decide(op, attrs, summary, c);
-  for (int i = 0; i < n_in; ++i) args[i] = {from[i].body, from[i].storage ? from[i].data() : nullptr};
+  for (int i = 0; i < n_in; ++i) args[i] = {from[i].desc, from[i].storage ? from[i].data() : nullptr};
   for (int i = 0; i < n_out; ++i) {
     out[i] = make_output(c);
-    outs[i] = &Access::body(out[i]);
+    outs[i] = &Access::desc(out[i]);
   }
   const OpCall call{op, attrs, args.get(), n_in, outs.get(), n_out, d.device};
   infer(call);
@@ -304,7 +305,7 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
   }
   if (!d.symbolic) {
     for (int i = 0; i < n_in; ++i)
-      if (!from[i].storage && !has_bit(op.shape_only, i)) fail_no_value(op, *from[i].body);
+      if (!from[i].storage && !has_bit(op.shape_only, i)) fail_no_value(op, *from[i].desc);
     compute(call);
   }
   if (d.records) record(call, from.get(), n_in, n_out, c);
@@ -341,7 +342,7 @@ inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const At
   bool small = true;
 #pragma GCC unroll 3
   for (int i = 0; i < kInputs; ++i) {
-    const Body* b = inputs[i].body();
+    const TensorDesc* b = inputs[i].desc();
     if constexpr (kTracked) {
       if (!b || (b->flags & ~kLeaf) || b->device != cpu) return nullptr;
       from[i] = guard.read(*b);
@@ -359,13 +360,13 @@ inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const At
     if (!small) guard.count();
   check_interrupt();
   Unfinished out{TensorImpl::make(c)};
-  Body* body = &out.impl->body;
-  const OpCall call{op, attrs, args, kInputs, &body, 1, cpu};
-  op.rule(call, body);
-  body->device = cpu;
+  TensorDesc* desc = &out.impl->desc;
+  const OpCall call{op, attrs, args, kInputs, &desc, 1, cpu};
+  op.rule(call, desc);
+  desc->device = cpu;
   compute_on(op.cpu, call, 1, cpu, c);
   if (kTracked && c.recording) {
-    body->depth = depth;
+    desc->depth = depth;
     record(call, from, kInputs, 1, c);
   }
   return out.finished();
@@ -410,7 +411,7 @@ void VjpContext::accumulate(int i, const OpDef& op, const Attrs& a, std::initial
 }
 Tensor VjpContext::in(int i) const { return Access::wrap(node.in()[i]); }
 Tensor VjpContext::out(int i) const {
-  Body b;
+  TensorDesc b;
   if (node.n_saved_out) b = node.out()[node.n_saved_out == 1 ? 0 : i];
   b.out = i;
   b.node = Ref<Node>(&node);

@@ -15,7 +15,7 @@ namespace {
 
 /// For axes of a tensor that may be empty.
 [[noreturn]] __attribute__((noinline, cold)) void refuse_axis(const At& at, int axis, const Tensor& x) {
-  const TensorSpec spec = x.defined() ? Access::body(x) : TensorSpec();
+  const TensorSpec spec = x.defined() ? Access::desc(x) : TensorSpec();
   if (from_front(axis, kMaxRank) < 0) fail_axis(at.function, axis, spec, /*added=*/0, at.argument);
   fail_twice(at, axis, spec);
 }
@@ -37,7 +37,7 @@ AxisSet listed_axes(const At& at, const Tensor& x, const Axes& axes, bool keepdi
 
 AxisSet checked_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
   AxisSet set = axis_set(what, x, axes, keepdims);
-  if (x.defined() && Access::body(x).rank >= 0) axes_mask(what, set, Access::body(x));
+  if (x.defined() && Access::desc(x).rank >= 0) axes_mask(what, set, Access::desc(x));
   return set;
 }
 

@@ -85,7 +85,7 @@ __attribute__((noinline, cold)) Tensor perhaps_elsewhere(const Operand& a, const
 /// is neither read nor copied.
 bool is_plain_one(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return false;
-  const Body &x = Access::body(a), &y = Access::body(b);
+  const TensorDesc &x = Access::desc(a), &y = Access::desc(b);
   if (x.rank != 0 || !x.storage || !y.storage || x.device != cpu || y.device != cpu || x.dtype != y.dtype ||
       context().recording)
     return false;

@@ -53,7 +53,7 @@ void run(std::byte* to, DType to_dtype, const std::byte* from, DType from_dtype,
 }
 
 void kernel(const OpCall& call) {
-  const Body& out = *call.out[0];
+  const TensorDesc& out = *call.out[0];
   cast_elements(out.data(), out.dtype, call.in[0].data, call.spec(0).dtype, out.numel());
 }
 

@@ -19,7 +19,7 @@ namespace {
 bool alone(const OpCall& call) {
   if (group_of(call.attrs).size > 1) return false;
   for (int i = 0; i < call.n_out; ++i) {
-    Value v = read_value(*call.in[i].body);
+    Value v = read_value(*call.in[i].desc);
     call.out[i]->storage = std::move(v.storage);
     call.out[i]->offset = v.offset;
   }
@@ -98,7 +98,7 @@ class HostOutput {
   }
 
  private:
-  Body& out_;
+  TensorDesc& out_;
   Device device_;
   Ref<Storage> copy_;
 };
@@ -371,7 +371,7 @@ void recv_kernel(const OpCall& call) {
     Header header;
     comm.recv_header(&header, sizeof header, peer_of(call.attrs));
     const TensorSpec sent = spec_of(header);
-    const Body& out = *call.out[0];
+    const TensorDesc& out = *call.out[0];
     if (sent.dtype != out.dtype || !sent.same_shape(out)) {
       Ref<Storage> unread = host_block(sent.bytes());
       comm.recv_data(unread->data, sent.bytes(), peer_of(call.attrs));  // the next recv takes the next message

@@ -18,7 +18,7 @@ namespace kassette::ops {
 namespace {
 
 void share_input(const OpCall& call, int i) {
-  Value v = read_value(*call.in[i].body);
+  Value v = read_value(*call.in[i].desc);
   call.out[0]->storage = std::move(v.storage);
   call.out[0]->offset = v.offset;
 }
@@ -28,7 +28,7 @@ void with_sparse_index(const OpCall& call, int dense_shape, int part, void (*use
   TensorSpec shape;
   dims_from(call, dense_shape, &shape);
   std::unique_ptr<SparseIndex> made;  // its device memory is released in stream order, after use()
-  const SparseIndex& index = SparseIndex::behind(call.op.name, *call.in[0].body, shape, made);
+  const SparseIndex& index = SparseIndex::behind(call.op.name, *call.in[0].desc, shape, made);
   use(state, index.on(call.device, static_cast<SparseView::Part>(part)));
 }
 

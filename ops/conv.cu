@@ -139,7 +139,7 @@ void kernel_gradient(const OpCall& call, const ConvShape& s) {
 
 /// True if there is nothing to sum, so that the result is empty or, set here, zeros.
 bool nothing(const OpCall& call) {
-  const Body& out = *call.out[0];
+  const TensorDesc& out = *call.out[0];
   if (out.numel() == 0) return true;
   if (call.spec(0).numel() > 0 && call.spec(1).numel() > 0) return false;
   device_of(call.device).zero(out.data(), out.bytes(), call.op.name);

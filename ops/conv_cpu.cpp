@@ -297,7 +297,7 @@ Weights weights_of(const ConvShape& s, const std::byte* data, DType dtype, std::
 
 template <class T>
 void forward(const OpCall& call, const Finish<T>& finish = {}) {
-  const Body& y = *call.out[0];
+  const TensorDesc& y = *call.out[0];
   const ConvShape s(call.attrs, call.spec(0), call.spec(1), y);
   const Images x = images_of(s, call.in[0].data, y.dtype, /*input=*/true),
                to = images_of(s, y.data(), y.dtype, /*input=*/false);
@@ -310,7 +310,7 @@ void forward(const OpCall& call, const Finish<T>& finish = {}) {
 
 template <class T>
 void input_gradient(const OpCall& call) {
-  const Body& dx = *call.out[0];
+  const TensorDesc& dx = *call.out[0];
   const ConvShape s(call.attrs, dx, call.spec(1), call.spec(0));
   const Images dy = images_of(s, call.in[0].data, dx.dtype, /*input=*/false),
                to = images_of(s, dx.data(), dx.dtype, /*input=*/true);
@@ -333,7 +333,7 @@ void input_gradient(const OpCall& call) {
 
 template <class T>
 void kernel_gradient_of(const OpCall& call) {
-  const Body& dw = *call.out[0];
+  const TensorDesc& dw = *call.out[0];
   const ConvShape s(call.attrs, call.spec(0), dw, call.spec(1));
   const Images x = images_of(s, call.in[0].data, dw.dtype, /*input=*/true),
                dy = images_of(s, call.in[1].data, dw.dtype, /*input=*/false);
@@ -346,7 +346,7 @@ void kernel_gradient_of(const OpCall& call) {
 
 /// True if there is nothing to sum, so that the result is empty or, set here, zeros.
 bool nothing(const OpCall& call) {
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   if (out.numel() == 0) return true;
   if (call.spec(0).numel() > 0 && call.spec(1).numel() > 0) return false;
   zero_bytes(out.data(), out.bytes());
@@ -360,8 +360,8 @@ void run_convolution(const OpCall& call) {
   if (call.out[0]->dtype == float64) forward<double>(call);
   else forward<float>(call);
 }
-bool convolve_with_bias(const OpCall& call, const Body& bias, bool relu) {
-  Body& out = *call.out[0];
+bool convolve_with_bias(const OpCall& call, const TensorDesc& bias, bool relu) {
+  TensorDesc& out = *call.out[0];
   const ConvForm& form = form_of(call.attrs);
   if (call.device != cpu || form.channels_first || form.depthwise || bias.dtype != out.dtype ||
       bias.numel() != out.dims[out.rank - 1])

@@ -22,7 +22,7 @@ extern ConvLimits conv_limits;
 
 void run_convolution(const OpCall& call);
 /// OpDef::with_bias of convolution.
-bool convolve_with_bias(const OpCall& call, const Body& bias, bool relu);
+bool convolve_with_bias(const OpCall& call, const TensorDesc& bias, bool relu);
 void run_convolution_input_gradient(const OpCall& call);
 void run_convolution_kernel_gradient(const OpCall& call);
 

@@ -306,7 +306,7 @@ bool by_panels(const ConvShape& s, std::int64_t sums, std::int64_t columns) {
 }
 
 void convolve_by_panels(const OpCall& call, const ConvShape& s) {
-  const Body& y = *call.out[0];
+  const TensorDesc& y = *call.out[0];
   correlate(call, device_of(call.device), forward_axes(s), Images(s, call.in[0].data, /*input=*/true),
             Images(s, y.data(), /*input=*/false), s.c_out, [&](std::int64_t, std::int64_t) {
               return Right{call.in[1].data, false, s.c_out};
@@ -329,7 +329,7 @@ void input_gradient_by_panels(const OpCall& call, const ConvShape& s) {
 }
 
 void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s) {
-  const Body& dw = *call.out[0];
+  const TensorDesc& dw = *call.out[0];
   const int item = dw.dtype.size();
   CudaDevice& device = device_of(call.device);
   const Images x(s, call.in[0].data, /*input=*/true), dy(s, call.in[1].data, /*input=*/false);

@@ -47,7 +47,7 @@ void decode_rule(const OpCall& call, TensorSpec* out) {
 using Label = std::vector<std::int64_t>;
 
 /// Writes labels as rows of a matrix, padded with -1 to the longest.
-void write_padded(const std::vector<Label>& labels, Body& out, Device device) {
+void write_padded(const std::vector<Label>& labels, TensorDesc& out, Device device) {
   std::size_t longest = 0;
   for (const Label& l : labels) longest = std::max(longest, l.size());
   out.dims[1] = static_cast<std::int64_t>(longest);

@@ -20,12 +20,12 @@ void run_on_host(const OpCall& call) {
   for (int i = 0; i < 2; ++i) {
     held[i].resize(call.spec(i).bytes());
     if (!held[i].empty()) device.copy_to_host(held[i].data(), call.in[i].data, call.spec(i).bytes());
-    in[i] = {call.in[i].body, held[i].data()};
+    in[i] = {call.in[i].desc, held[i].data()};
   }
   host_services().allocate_output(*call.out[call.n_out - 1], cpu);  // the scores; the kernel allocates the labels
   call.op.cpu(OpCall{call.op, call.attrs, in, call.n_in, call.out, call.n_out, cpu});
   for (int i = 0; i < call.n_out; ++i) {
-    Body& out = *call.out[i];
+    TensorDesc& out = *call.out[i];
     std::vector<std::byte> made(out.bytes());
     if (!made.empty()) std::memcpy(made.data(), out.data(), made.size());
     host_services().allocate_output(out, call.device);

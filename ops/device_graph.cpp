@@ -21,10 +21,11 @@ FunctionGraph::~FunctionGraph() {
   if (graph_) devices::cuda_device_api(device_numbered(device_)).destroy(graph_);
 }
 
-devices::CudaDeviceApi* FunctionGraph::begin(const std::vector<Body>& known) {
+devices::CudaDeviceApi* FunctionGraph::begin(const std::vector<TensorDesc>& known) {
   int device = device_.load(std::memory_order_relaxed);
   if (device == kUnknown) {
-    const auto on_device = std::ranges::find_if(known, [](const Body& b) { return b.device.type() == Device::kCuda; });
+    const auto on_device =
+        std::ranges::find_if(known, [](const TensorDesc& b) { return b.device.type() == Device::kCuda; });
     device = on_device == known.end() ? kNone : on_device->device.index();
     device_.store(device, std::memory_order_relaxed);
   }

@@ -28,10 +28,10 @@ class FunctionGraph {
   FunctionGraph(const FunctionGraph&) = delete;
   FunctionGraph& operator=(const FunctionGraph&) = delete;
   /// Returns run_function(). If CUDA refuses the graph, run_function() is called again, so before its call of
-  /// launch_captured() it must have no effect except enqueued work. `known`: a body for each value of the function,
-  /// from which its device is found.
+  /// launch_captured() it must have no effect except enqueued work. `known`: a descriptor for each value of the
+  /// function, from which its device is found.
   template <class F>
-  Tensors run(const std::vector<Body>& known, const F& run_function) {
+  Tensors run(const std::vector<TensorDesc>& known, const F& run_function) {
     devices::CudaDeviceApi* api = begin(known);
     if (!api) return run_function();
     try {
@@ -47,7 +47,7 @@ class FunctionGraph {
 
  private:
   /// Begins a capture. Returns null if this run is not captured.
-  devices::CudaDeviceApi* begin(const std::vector<Body>& known);
+  devices::CudaDeviceApi* begin(const std::vector<TensorDesc>& known);
   /// Ends the capture. Returns true if CUDA has refused the graph.
   bool end(devices::CudaDeviceApi& api) noexcept;
 

@@ -44,7 +44,7 @@ void append(DimValues& v, const DimValues& more) {
 
 /// Finds the values of an integer tensor of rank 0 or 1, as far as they are known; if it has no value yet, from the ops
 /// on the tape.
-DimValues peek(const Body& b, int depth) {
+DimValues peek(const TensorDesc& b, int depth) {
   DimValues v;
   if (b.storage && b.device == cpu && (b.rank == 0 || b.rank == 1) && b.dtype.is_integer() &&
       read_values(b, b.data(), v))
@@ -141,7 +141,7 @@ Tensor packed(const Dims& dims, const At& at) {
       continue;
     }
     if (!d.tensor_->defined()) fail<ValueError>(at, "holds ", kEmptyTensor);
-    const Body& b = Access::body(*d.tensor_);
+    const TensorDesc& b = Access::desc(*d.tensor_);
     check_size(at, b);
     sizes.push_back(on_host(*d.tensor_));
   }
@@ -165,7 +165,7 @@ Tensor dims_tensor(const Dims& dims, const char* what, const char* name) {
     const Tensor& t = *dims.whole_;
     if (!t.defined()) fail_empty(at);
     refuse_sparse(at, t);
-    const Body& b = Access::body(t);
+    const TensorDesc& b = Access::desc(t);
     if (!b.dtype.is_integer()) fail<TypeError>(at, "is a tensor of ", b.dtype, "; it must be of integers");
     if (b.rank == 0) return attribute_errors(what, [&] { return packed({t}, at); });
     check_one_axis(at, b);
@@ -213,7 +213,7 @@ void to_shape(const At& at, const DimValues& v, TensorSpec* out) {
 }  // namespace
 
 TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what, const char* name) {
-  const Body& b = Access::body(dims);
+  const TensorDesc& b = Access::desc(dims);
   Value value = concrete_value(b, what);
   DimValues v;
   read_values(b, static_cast<const std::byte*>(value.storage->data) + value.offset, v);
@@ -226,11 +226,11 @@ TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what, const c
 
 DimValues read_dims(const OpCall& call, int i, const char* name) {
   const InputView& a = call.in[i];
-  check_one_axis({call.op.name, name}, *a.body);
-  if (!a.data && !(a.body->known() && a.body->numel() == 0)) return peek(*a.body, 0);
+  check_one_axis({call.op.name, name}, *a.desc);
+  if (!a.data && !(a.desc->known() && a.desc->numel() == 0)) return peek(*a.desc, 0);
   DimValues v;
-  read_values(*a.body, a.data, v);
-  check_count(call.op.name, v, *a.body);
+  read_values(*a.desc, a.data, v);
+  check_count(call.op.name, v, *a.desc);
   return v;
 }
 

@@ -48,7 +48,7 @@ struct Runner {
       for (int i = 0; i < arity; ++i) {
         bool one = r.mask >> i & 1;
         const std::byte* p = r.in[i] + (one ? 0 : at * in_size[i]);
-        if (call.in[i].body->dtype != half) {
+        if (call.in[i].desc->dtype != half) {
           in[i] = p;
           continue;
         }
@@ -114,7 +114,7 @@ void run_broadcast(const Runner& run, const OpCall& call, int arity, std::int64_
 
 /// Runs the most frequent calls, whose operands all have n elements or one, on the calling thread. Returns false, and
 /// does nothing, for others.
-bool run_small(const OpCall& call, const ElementwiseLoops& family, const ElementwiseFns* loops, const Body& out,
+bool run_small(const OpCall& call, const ElementwiseLoops& family, const ElementwiseFns* loops, const TensorDesc& out,
                std::int64_t n) {
   const void* in[kMaxArity];
   int mask = 0;
@@ -130,7 +130,7 @@ bool run_small(const OpCall& call, const ElementwiseLoops& family, const Element
 }
 
 __attribute__((noinline)) void run_large(const OpCall& call, const ElementwiseLoops& family,
-                                         const ElementwiseFns* loops, const Body& out, std::int64_t n) {
+                                         const ElementwiseFns* loops, const TensorDesc& out, std::int64_t n) {
   int arity = family.arity;
   bool half = !loops;
   DType dtype = half ? call.spec(arity - 1).dtype : DType();
@@ -165,7 +165,7 @@ __attribute__((noinline)) void run_large(const OpCall& call, const ElementwiseLo
 
 void elementwise_kernel(const OpCall& call) {
   const ElementwiseLoops& family = *call.op.loops;
-  const Body& out = *call.out[0];
+  const TensorDesc& out = *call.out[0];
   std::int64_t n = out.numel();
   if (n == 0) return;
   const ElementwiseFns* loops = family.find(call.spec(family.arity - 1).dtype);  // the condition of `where` comes first

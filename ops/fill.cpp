@@ -18,7 +18,7 @@ namespace {
 template <class T>
 T number(const InputView& a) {
   T v;
-  convert(&v, kassette::dtype_of(static_cast<const T*>(nullptr)), a.data, a.body->dtype, 1);
+  convert(&v, kassette::dtype_of(static_cast<const T*>(nullptr)), a.data, a.desc->dtype, 1);
   return v;
 }
 
@@ -112,7 +112,7 @@ void eye_rule(const OpCall& call, TensorSpec* out) {
     fail<ValueError>({"eye", "size"}, "holds ", int(out->rank), " sizes; there must be one or two");
 }
 void eye_kernel(const OpCall& call) {
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   zero_bytes(out.data(), out.bytes());
   dispatch(out.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
@@ -143,19 +143,19 @@ Tensor eye(const Dims& shape, DType dtype) {
 Tensor filled_tensor(const Tensor& value, const TensorSpec& shape, Device device, const char* what) {
   Tensor t = empty_tensor(shape, what, device);
   if (device != cpu) {
-    fill_elements(device, Access::body(t).data(), shape.numel(), Access::body(value).data(), shape.dtype.size());
+    fill_elements(device, Access::desc(t).data(), shape.numel(), Access::desc(value).data(), shape.dtype.size());
     return t;
   }
   Strided layout;
   layout.push(shape.numel(), 0, 1);
-  copy_strided(layout, Access::body(value).data(), Access::body(t).data(), shape.dtype.size());
+  copy_strided(layout, Access::desc(value).data(), Access::desc(t).data(), shape.dtype.size());
   return t;
 }
 constexpr std::int64_t kFilledTogether = 4096;  // bytes
 Tensor filled_with(int value, const TensorSpec& shape, Device device, const char* what) {
   if (device != cpu) return filled_tensor(scalar_tensor(Scalar(value), shape.dtype, what), shape, device, what);
   Tensor t = empty_tensor(shape, what);
-  Body& b = Access::body(t);
+  TensorDesc& b = Access::desc(t);
   std::int64_t n = b.numel();
   if (value == 0) {
     zero_bytes(b.data(), n * b.dtype.size());

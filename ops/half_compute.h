@@ -44,7 +44,7 @@ class WideOutput {
   WideOutput(std::byte* to, DType dtype, std::int64_t n) : at_(reinterpret_cast<T*>(to)), to_(to), dtype_(dtype) {
     if (is_half(dtype)) allocate(n);
   }
-  explicit WideOutput(Body& out) : at_(reinterpret_cast<T*>(out.data())), to_(out.data()), dtype_(out.dtype) {
+  explicit WideOutput(TensorDesc& out) : at_(reinterpret_cast<T*>(out.data())), to_(out.data()), dtype_(out.dtype) {
     if (is_half(dtype_)) allocate(out.numel());
   }
   T* get() const { return at_; }

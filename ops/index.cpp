@@ -116,8 +116,8 @@ void index_kernel(const OpCall& call) {
     take(call, resolve("index", call.attrs, call.spec(0)));
     return;
   }
-  Body& out = *call.out[0];
-  Value v = read_value(*call.in[0].body);
+  TensorDesc& out = *call.out[0];
+  Value v = read_value(*call.in[0].desc);
   std::int64_t i = call.attrs.as<IndexAttrs>().at;
   if (i < 0) i += call.in[0].dim(0);
   out.storage = std::move(v.storage);
@@ -127,7 +127,7 @@ void index_gradient(const VjpContext& r) { r.accumulate(0, index_grad_like_op, r
 
 void index_grad_kernel(const OpCall& call) { write_padded(call, resolve("index", call.attrs, *call.out[0])); }
 /// OpDef::accumulate: adds input 0 to the elements of `sum` at the index, on the CPU, for floats and column slices.
-bool index_grad_accumulate(const OpCall& call, Body& sum) {
+bool index_grad_accumulate(const OpCall& call, TensorDesc& sum) {
   constexpr std::int64_t kGrain = 3 << 14;  // elements that are worth a thread
   ColumnSlice w;
   if (call.device != cpu || (sum.dtype != float32 && sum.dtype != float64) || !column_slice_of(call.attrs, sum, &w))

@@ -86,7 +86,7 @@ class Parser {
 
 void add_tensor(Expression& e, const Tensor& t) {
   if (!t.defined()) fail_empty({"index"});
-  const Body& b = Access::body(t);
+  const TensorDesc& b = Access::desc(t);
   if (!b.dtype.is_integer())
     fail<TypeError>({"index"}, "a tensor of ", b.dtype, "; an index tensor must be an integer scalar");
   if (b.rank > 0)

@@ -64,7 +64,7 @@ void concatenate_rule(const OpCall& call, TensorSpec* out) {
 }
 
 void concatenate_kernel(const OpCall& call) {
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   int axis = place_axis("concatenate", call.attrs.as<AxisAttrs>().axis, out), size = out.dtype.size();
   const AxisSplit cut(out, axis);
   std::int64_t whole = cut.n * cut.inner;
@@ -93,10 +93,10 @@ void split_rule(const OpCall& call, TensorSpec* out) {
 
 /// Makes output k. If `outer` is 1, the part is contiguous and shares the storage of the input; otherwise it is copied.
 void part_of(const OpCall& call, int k, std::int64_t outer, std::int64_t width, std::int64_t whole, std::int64_t at) {
-  Body& out = *call.out[k];
+  TensorDesc& out = *call.out[k];
   int size = out.dtype.size();
   if (outer == 1) {
-    Value v = read_value(*call.in[0].body);
+    Value v = read_value(*call.in[0].desc);
     out.storage = std::move(v.storage);
     out.offset = v.offset + at * size;
     return;
@@ -142,7 +142,7 @@ void stack_rule(const OpCall& call, TensorSpec* out) {
 }
 
 void stack_kernel(const OpCall& call) {
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   int axis = place_axis("stack", call.attrs.as<AxisAttrs>().axis, call.spec(0), /*added=*/1), size = out.dtype.size();
   const AxisSplit cut(out, axis);
   for (int k = 0; k < call.n_in; ++k)
@@ -240,7 +240,7 @@ namespace {
 /// For more parts than an op can have outputs: unstacks slices of kMaxOutputs parts each. The adjoint of each slice is
 /// one pass over x.
 Tensors unstack_slices(const Tensor& x, int n, int axis) {
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   if (axis < 0 && b.rank < 0)
     fail<NotImplementedError>({"unstack"}, n, " parts along axis ", axis, " of a tensor of unknown rank");
   Tensors parts;

@@ -46,7 +46,7 @@ void sum_to_like_rule(const OpCall& call, TensorSpec* out) {
 /// If the shapes differ only in axes of size 1, makes the output share the input's storage and returns true.
 bool shared(const OpCall& call) {
   if (call.spec(0).numel() != call.spec(1).numel()) return false;
-  Value v = read_value(*call.in[0].body);
+  Value v = read_value(*call.in[0].desc);
   call.out[0]->storage = std::move(v.storage);
   call.out[0]->offset = v.offset;
   return true;
@@ -54,7 +54,7 @@ bool shared(const OpCall& call) {
 
 void broadcast_like_kernel(const OpCall& call) {
   if (shared(call)) return;
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   unsigned mask = repeated_axes(call.op.name, call.spec(0), out);
   allocate_output(out, call.device);
   if (out.numel() == 0) return;
@@ -67,7 +67,7 @@ void broadcast_like_element(const OpCall& call, const TensorSpec& out, std::byte
 
 void sum_to_like_kernel(const OpCall& call) {
   if (shared(call)) return;
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   const TensorSpec& x = call.spec(0);
   unsigned mask = repeated_axes(call.op.name, out, x);
   allocate_output(out, call.device);
@@ -77,7 +77,7 @@ void sum_to_like_kernel(const OpCall& call) {
 
 bool same_known_shape(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return false;
-  const Body &x = Access::body(a), &y = Access::body(b);
+  const TensorDesc &x = Access::desc(a), &y = Access::desc(b);
   return x.same_shape(y) && x.known();
 }
 
@@ -144,7 +144,7 @@ void assert_shape_rule(const OpCall& call, TensorSpec* out) {
 }
 
 void share_kernel(const OpCall& call) {
-  Value v = read_value(*call.in[0].body);
+  Value v = read_value(*call.in[0].desc);
   call.out[0]->storage = std::move(v.storage);
   call.out[0]->offset = v.offset;
 }
@@ -212,7 +212,7 @@ void assert_shape(ShapeCheck check, const TensorSpec& x, const TensorSpec& like)
 }
 
 Tensor assert_shape_of(ShapeCheck check, const Tensor& x, const Tensor& like) {
-  const Body &a = Access::body(x), &b = Access::body(like);
+  const TensorDesc &a = Access::desc(x), &b = Access::desc(like);
   assert_shape(check, a, b);
   if (a.known() && b.known()) return x;
   // For a bias of rank 1 the number of channels is all that has to be known.

@@ -148,7 +148,7 @@ void run_half(const OpCall& call) {
 }
 
 void kernel(const OpCall& call) {
-  const Body& out = *call.out[0];
+  const TensorDesc& out = *call.out[0];
   std::int64_t n = out.numel();
   if (n == 0) return;
   DType dtype = out.dtype;
@@ -169,7 +169,7 @@ void kernel(const OpCall& call) {
 
 /// OpDef::accumulate: sum += the product, in the same passes over `sum` as the product alone would make. For two
 /// matrices of floats on the CPU.
-bool add_product(const OpCall& call, Body& sum) {
+bool add_product(const OpCall& call, TensorDesc& sum) {
   MatrixForm f(call.attrs);
   if (!f.plain || call.device != cpu || sum.numel() == 0) return false;
   const std::byte *a = call.in[0].data, *b = call.in[1].data;
@@ -200,9 +200,9 @@ void vjp(const VjpContext& r) {
 
 int rank_of(const Tensor& x, const char* caller, const char* which) {
   if (!x.defined()) fail_empty({caller, which});
-  return Access::body(x).rank;
+  return Access::desc(x).rank;
 }
-const TensorSpec& spec_of(const Tensor& x) { return Access::body(x); }
+const TensorSpec& spec_of(const Tensor& x) { return Access::desc(x); }
 
 }  // namespace
 

@@ -78,7 +78,7 @@ __global__ void multiply_each(GemmShape p, BatchStrides r, const T* a, const T* 
 }
 
 void run(const OpCall& call) {
-  const Body& out = *call.out[0];
+  const TensorDesc& out = *call.out[0];
   if (out.numel() == 0) return;
   CudaDevice& device = device_of(call.device);
   if (call.spec(0).numel() == 0) return device.zero(out.data(), out.bytes(), call.op.name);  // empty sums

@@ -149,7 +149,7 @@ void run_cast(const OpCall& call) {
 template <class R>
 R number(const InputView& a) {
   R v = R(0);
-  for_dtype<Domain::anything>(a.body->dtype, [&](auto* p) {
+  for_dtype<Domain::anything>(a.desc->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     if constexpr (std::is_arithmetic_v<T>) v = static_cast<R>(*a.as<T>());
     else v = static_cast<R>(to_float(*a.as<T>()));
@@ -164,7 +164,7 @@ __global__ void range_each(std::int64_t n, R start, R step, DType::Code to, void
 }
 template <class R>
 void range(const OpCall& call) {
-  const Body& out = *call.out[0];
+  const TensorDesc& out = *call.out[0];
   launch(call.op.name, device_of(call.device), blocks_for(out.numel()), range_each<R>, out.numel(),
          number<R>(call.in[0]), number<R>(call.in[2]), out.dtype.code(), static_cast<void*>(out.data()));
 }
@@ -183,7 +183,7 @@ __global__ void eye_each(std::int64_t n, Divider by_columns, DType::Code to, voi
   }
 }
 void run_eye(const OpCall& call) {
-  const Body& out = *call.out[0];
+  const TensorDesc& out = *call.out[0];
   if (out.numel() == 0) return;
   launch(call.op.name, device_of(call.device), blocks_for(out.numel()), eye_each, out.numel(), Divider(out.dims[1]),
          out.dtype.code(), static_cast<void*>(out.data()));

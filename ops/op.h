@@ -9,13 +9,13 @@ struct OpDef;
 /// An input of a rule or kernel: shape and dtype, and the bytes as they were read at entry. `data` is null if the value
 /// is not known (symbolic) or not needed (shape-only inputs).
 struct InputView {
-  const Body* body;
+  const TensorDesc* desc;
   std::byte* data;
   template <class T>
   const T* as() const {
     return reinterpret_cast<const T*>(data);
   }
-  std::int64_t dim(int i) const { return body->dims[i]; }
+  std::int64_t dim(int i) const { return desc->dims[i]; }
 };
 
 /// One run of an op.
@@ -24,10 +24,10 @@ struct OpCall {
   const Attrs& attrs;
   const InputView* in;
   int n_in;
-  Body* const* out;  // kernels: with shape, dtype and storage. Rules: null, unless the op has `anywhere`
+  TensorDesc* const* out;  // kernels: with shape, dtype and storage. Rules: null, unless the op has `anywhere`
   int n_out;
   Device device;
-  const TensorSpec& spec(int i) const { return *in[i].body; }
+  const TensorSpec& spec(int i) const { return *in[i].desc; }
   template <class T>
   T* out_as(int i = 0) const {
     return reinterpret_cast<T*>(out[i]->data());
@@ -39,16 +39,16 @@ struct OpCall {
 using Rule = void (*)(const OpCall& call, TensorSpec* out);
 using Kernel = void (*)(const OpCall& call);
 
-/// An input of apply(): borrows the body of a tensor.
+/// An input of apply(): borrows the descriptor of a tensor.
 class In {
  public:
-  In() : body_(nullptr) {}
-  In(const Tensor& t) : body_(Access::impl(t) ? &Access::body(t) : nullptr) {}
-  In(const Body* b) : body_(b) {}
-  const Body* body() const { return body_; }
+  In() : desc_(nullptr) {}
+  In(const Tensor& t) : desc_(Access::impl(t) ? &Access::desc(t) : nullptr) {}
+  In(const TensorDesc* b) : desc_(b) {}
+  const TensorDesc* desc() const { return desc_; }
 
  private:
-  const Body* body_;
+  const TensorDesc* desc_;
 };
 
 /// Accumulates the result of an op into a cotangent without a tensor in between.
@@ -56,7 +56,7 @@ class Accumulator {
  public:
   /// Adds op(in...) to the cotangent of `to`: in the memory of the sum so far, or as a splat (Note [Splats]). Returns
   /// false, and does nothing, if neither is possible.
-  virtual bool accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) = 0;
+  virtual bool accumulate(const TensorDesc& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) = 0;
 
  protected:
   ~Accumulator() = default;
@@ -155,19 +155,19 @@ struct OpDef {
   const ElementwiseLoops* loops = nullptr;
   /// Adds the output to `sum` in one pass, with the same bits as the op followed by an addition. `sum` has the output's
   /// shape and dtype, and nothing else refers to it. Returns false, and does nothing, if it cannot.
-  bool (*accumulate)(const OpCall& call, Body& sum) = nullptr;
+  bool (*accumulate)(const OpCall& call, TensorDesc& sum) = nullptr;
   Pattern pattern = Pattern::none;
   /// Computes the output plus `bias`, along the last axis, and then, if `relu`, the maximum with 0, in one pass
   /// with the same bits as the separate ops. Returns false, and does nothing, if it cannot. The output has its shape
   /// and gets its storage here.
-  bool (*with_bias)(const OpCall& call, const Body& bias, bool relu) = nullptr;
+  bool (*with_bias)(const OpCall& call, const TensorDesc& bias, bool relu) = nullptr;
   /// For ops that broadcast input 0: if it has one element, writes the element that all of `out` have.
   void (*repeated)(const OpCall& call, const TensorSpec& out, std::byte* element) = nullptr;
   // The device library (devices/plugin.h) sets these before its device is visible.
   mutable Kernel cuda = nullptr;
   /// with_bias on a CUDA device, without relu. Products that another library computes may differ in the last bits from
   /// those of `cuda`.
-  mutable bool (*cuda_with_bias)(const OpCall& call, const Body& bias) = nullptr;
+  mutable bool (*cuda_with_bias)(const OpCall& call, const TensorDesc& bias) = nullptr;
   /// The names of the inputs in errors, as the K function calls its arguments; "tensor #" if they are a list.
   const char* inputs = "x y";
 };
@@ -199,11 +199,11 @@ inline Tensor apply1(const OpDef& op, std::initializer_list<In> in) { return app
 Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in);
 
 /// Allocates an output: for kernels of ops whose output shape the rule could not know, and for views.
-void allocate_output(Body& out, Device device);
+void allocate_output(TensorDesc& out, Device device);
 
 /// Copies a rank-0 tensor of the CPU to an accelerator. Numbers are cached there, so that the next op with the same
 /// number does not wait for a copy.
-Tensor scalar_on(const Body& scalar, Device device);
+Tensor scalar_on(const TensorDesc& scalar, Device device);
 /// Returns `t`, or a copy on `device` if `t` is a single number on the CPU and `device` is another one.
 Tensor number_on(const Tensor& t, Device device);
 /// Clears the cache of scalar_on().
@@ -211,12 +211,12 @@ void clear_scalar_cache();
 
 /// The value that reading `b` gives now: its own storage, or that of its variable. Its storage is null if `b` has no
 /// value.
-Value read_value(const Body& b);
+Value read_value(const TensorDesc& b);
 
 /// Inside K::control_dependencies: reads of these variables stand for the values that the updates give them.
 class AfterUpdates {
  public:
-  virtual const Body* substitute(const Body* b) const = 0;
+  virtual const TensorDesc* substitute(const TensorDesc* b) const = 0;
 
  protected:
   ~AfterUpdates() = default;

@@ -111,11 +111,11 @@ struct Writer {
 /// array.
 Tensor shaped_array(const Operand& x, DType dtype, const At& where, Fractions fractions) {
   Tensor array = attribute_errors(where.function, [&] { return Access::make_array(x); });
-  const Body& b = Access::body(array);
+  const TensorDesc& b = Access::desc(array);
   TensorSpec spec = b;
   spec.dtype = dtype;
   Tensor t = empty_tensor(spec, where.function);
-  Writer{Access::body(t).data(), dtype, spec, where, fractions}.write_elements(b.data(), b.dtype, b.numel());
+  Writer{Access::desc(t).data(), dtype, spec, where, fractions}.write_elements(b.data(), b.dtype, b.numel());
   return t;
 }
 
@@ -127,7 +127,7 @@ Tensor stack_list(const Operand& x, DType dtype, const At& where, Fractions frac
     if (!is_tensor_operand(items(x)[i])) continue;
     if (!tensor_of(items(x)[i]).defined())
       fail<ValueError>(where, *where.argument ? "holds " : "a list holds ", kEmptyTensor);
-    if (!like.given()) like = Access::body(tensor_of(items(x)[i])).dtype;
+    if (!like.given()) like = Access::desc(tensor_of(items(x)[i])).dtype;
   }
   for (std::int64_t i = 0; i < n; ++i) parts.push_back(as_tensor(items(x)[i], like, where, fractions));
   return attribute_errors(where.function, [&] { return stack(parts, 0); });
@@ -148,10 +148,10 @@ void set_default_float(DType dtype) { floatx_code.store(dtype.code(), std::memor
 Tensor empty_tensor(const TensorSpec& spec, const char* what, Device device) {
   TensorImpl* impl = TensorImpl::make();
   Tensor t = Access::adopt(impl);
-  impl->body.set(spec);
-  impl->body.device = device;
+  impl->desc.set(spec);
+  impl->desc.device = device;
   try {
-    impl->body.storage = Storage::allocate(spec.checked_bytes(what), device);
+    impl->desc.storage = Storage::allocate(spec.checked_bytes(what), device);
   } catch (const MemoryError&) {
     rethrow_for(what);
   }
@@ -161,7 +161,7 @@ Tensor empty_tensor(const TensorSpec& spec, const char* what, Device device) {
 Tensor scalar_tensor(const Scalar& value, DType dtype, const At& where) {
   TensorSpec spec(dtype, {});
   Tensor t = empty_tensor(spec);
-  write_scalar(Access::body(t).data(), dtype, value, where);
+  write_scalar(Access::desc(t).data(), dtype, value, where);
   return t;
 }
 
@@ -174,14 +174,14 @@ Tensor as_tensor(const Operand& x, DType dtype, const At& where, Fractions fract
   if (kind > Scalar::kFloat) measure(x, spec, where);
   spec.dtype = dtype.given() ? dtype : default_float();
   Tensor t = empty_tensor(spec);
-  if (kind > Scalar::kFloat) Writer{Access::body(t).data(), spec.dtype, spec, where, fractions}.write(x, 0);
-  else write_number(Access::body(t).data(), spec.dtype, x, where, fractions);
+  if (kind > Scalar::kFloat) Writer{Access::desc(t).data(), spec.dtype, spec, where, fractions}.write(x, 0);
+  else write_number(Access::desc(t).data(), spec.dtype, x, where, fractions);
   return t;
 }
 
 DType dtype_for_numbers(const Operand& a, const Operand& b) {
   for (const Operand* o : {&a, &b})
-    if (is_tensor_operand(*o) && tensor_of(*o).defined()) return Access::body(tensor_of(*o)).dtype;
+    if (is_tensor_operand(*o) && tensor_of(*o).defined()) return Access::desc(tensor_of(*o)).dtype;
   return DType();
 }
 

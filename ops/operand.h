@@ -29,7 +29,7 @@ class Arg {
   operator const Tensor&() const { return *tensor_; }
   operator In() const { return In(*tensor_); }
   const Tensor& tensor() const { return *tensor_; }
-  const Body& body() const { return Access::body(*tensor_); }
+  const TensorDesc& desc() const { return Access::desc(*tensor_); }
 
  private:
   Tensor made_;
@@ -43,7 +43,7 @@ DType dtype_for_numbers(const Operand& a, const Operand& b);
 Tensor empty_tensor(const TensorSpec& spec, const char* what = "tensor", Device device = cpu);
 template <class T>
 T* mutable_data(const Tensor& t) {
-  return reinterpret_cast<T*>(Access::body(t).data());
+  return reinterpret_cast<T*>(Access::desc(t).data());
 }
 /// A rank-0 tensor that holds `value`.
 Tensor scalar_tensor(const Scalar& value, DType dtype, const At& where = "constant");

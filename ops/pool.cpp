@@ -328,11 +328,11 @@ void with_shape(const OpCall& call, const TensorSpec& windows, const TensorSpec&
   if (windows.dtype == float64) run(s, 0.0);
   else run(s, 0.0f);
 }
-Side side(const ConvShape& s, const Body& b, const std::byte* data, bool windows, Side::Use use) {
+Side side(const ConvShape& s, const TensorDesc& b, const std::byte* data, bool windows, Side::Use use) {
   return {Images(data, b.dtype, windows ? s.in : s.out, s.c_in, s.channels_first), windows, use};
 }
 Side input(const ConvShape& s, const OpCall& call, int i, bool windows) {
-  return side(s, *call.in[i].body, call.in[i].data, windows, Side::reads);
+  return side(s, *call.in[i].desc, call.in[i].data, windows, Side::reads);
 }
 Side output(const ConvShape& s, const OpCall& call, bool windows) {
   return side(s, *call.out[0], call.out[0]->data(), windows, windows ? Side::adds : Side::writes);

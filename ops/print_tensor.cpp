@@ -16,11 +16,11 @@ struct Message final : TaggedExtra<Message> {
 };
 
 void kernel(const OpCall& call) {
-  Body& out = *call.out[0];
-  Value v = read_value(*call.in[0].body);
+  TensorDesc& out = *call.out[0];
+  Value v = read_value(*call.in[0].desc);
   out.storage = std::move(v.storage);
   out.offset = v.offset;
-  Body plain;  // without history
+  TensorDesc plain;  // without history
   plain.set(out);
   plain.device = call.device;
   plain.storage = out.storage;

@@ -25,6 +25,6 @@ cublasComputeType_t compute_type(DType dtype);
 
 /// OpDef::cuda_with_bias of matmul: for one product of float32 matrices that need no copy. Half types are left to the
 /// separate ops, which round twice. Defined in ops/matmul_bias.cu.
-bool multiply_with_bias(const ops::OpCall& call, const Body& bias);
+bool multiply_with_bias(const ops::OpCall& call, const TensorDesc& bias);
 
 }  // namespace kassette::cuda

@@ -83,7 +83,7 @@ struct KeyAttrs {
 };
 
 void key_kernel(const OpCall& call) {
-  Cell& source = *call.in[0].body->node->cell;
+  Cell& source = *call.in[0].desc->node->cell;
   const KeyAttrs& attrs = call.attrs.as<KeyAttrs>();
   const bool loop = call.n_in > 1;
   const std::uint64_t n = loop ? static_cast<std::uint64_t>(call.in[1].dim(0)) : 1;
@@ -168,7 +168,7 @@ double largest_below(double high, DType dtype) {
 
 /// Fills the output by a float loop; half types are computed in float32.
 void fill(const OpCall& call, RandomLoops::Fill f32, RandomLoops::Fill f64, const RandomForm& form) {
-  const Body& out = *call.out[0];
+  const TensorDesc& out = *call.out[0];
   RandomKey key = key_of(call, 0);
   std::byte* to = out.data();
   DType dtype = out.dtype;
@@ -237,7 +237,7 @@ std::uint64_t words_below(double p) {
 }
 
 void bernoulli_kernel(const OpCall& call) {
-  const Body& out = *call.out[0];
+  const TensorDesc& out = *call.out[0];
   RandomKey key = key_of(call, 0);
   RandomForm form{0, 0, 0, words_below(call.attrs.as<BernoulliAttrs>().p)};
   if (out.dtype == float32) return fill(call, loops().bernoulli_f32, nullptr, form);
@@ -252,7 +252,7 @@ void bernoulli_kernel(const OpCall& call) {
 }
 
 void integers_kernel(const OpCall& call) {
-  const Body& out = *call.out[0];
+  const TensorDesc& out = *call.out[0];
   RandomKey key = key_of(call, 0);
   const IntegerRange range = integer_range(call);
   dispatch(out.dtype, [&](auto* p) {
@@ -311,7 +311,7 @@ void drop_broadcast(const RandomKey& key, const TensorSpec& spec, const TensorSp
 }
 
 void dropout_kernel(const OpCall& call) {
-  const Body& out = *call.out[0];
+  const TensorDesc& out = *call.out[0];
   std::int64_t n = out.numel();
   if (n == 0) return;
   RandomKey key = key_of(call, 1);
@@ -431,7 +431,7 @@ Tensor key_of_source(const Scalar& seed, const char* what, const Tensor& x) {
   const Context& c = context();
   std::uint64_t s = seed_of(seed, what);
   Tensor leaf = make_leaf(Leaf::random_source, TensorSpec(int64, {kKeyBytes / 8}), cpu, {}, None);
-  Body& b = Access::body(leaf);
+  TensorDesc& b = Access::desc(leaf);
   b.flags |= kDraw;
   b.depth = c.depth;
   b.node->cell->seed = s;

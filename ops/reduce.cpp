@@ -125,9 +125,9 @@ void divide_by_count(const std::byte* from, std::byte* to, DType dtype, std::int
 void unreduce_kernel(const OpCall& call) {
   const TensorSpec &y = call.spec(0), &like = call.spec(1);
   std::int64_t m = y.numel(), n = like.numel();
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   if (m == n) {  // nothing is repeated, and the divisor is 1
-    Value v = read_value(*call.in[0].body);
+    Value v = read_value(*call.in[0].desc);
     out.storage = std::move(v.storage);
     out.offset = v.offset;
     return;

@@ -120,10 +120,10 @@ void start_kernel(const OpCall& call) {
   if (!job) {
     Tensors xs;
     for (int i = call.n_in - outputs_in<CollectiveAttrs>(call.attrs); i < call.n_in; ++i) {
-      Body b;
-      b.set(*call.in[i].body);
+      TensorDesc b;
+      b.set(*call.in[i].desc);
       b.device = call.device;
-      Value v = read_value(*call.in[i].body);
+      Value v = read_value(*call.in[i].desc);
       b.storage = std::move(v.storage);
       b.offset = v.offset;
       xs.push_back(Access::wrap(std::move(b)));
@@ -132,7 +132,7 @@ void start_kernel(const OpCall& call) {
                            call.device == cpu && call.attrs.as<CollectiveAttrs>().in_background);
   }
   // The token's storage is the job.
-  Body& token = *call.out[0];
+  TensorDesc& token = *call.out[0];
   ReduceJob* held = job.release();
   token.storage = Storage::borrow(held, 1, {[](void* p) { Ref<ReduceJob>::drop(static_cast<ReduceJob*>(p)); }, held});
   token.offset = 0;
@@ -145,7 +145,7 @@ void wait_kernel(const OpCall& call) {
   auto* job = reinterpret_cast<ReduceJob*>(call.in[0].data);
   const Tensors& results = job->wait();
   for (int i = 0; i < call.n_out; ++i) {
-    const Body& b = Access::body(results[i]);
+    const TensorDesc& b = Access::desc(results[i]);
     call.out[i]->storage = b.storage;
     call.out[i]->offset = b.offset;
   }

@@ -71,12 +71,12 @@ std::string input_name(const OpDef& op, int i) {
 }  // namespace
 
 void fail_undefined(const OpDef& op, int i) { fail_empty({op.name, input_name(op, i).c_str()}); }
-void fail_sparse(const OpDef& op, int i, const Body& x) {
+void fail_sparse(const OpDef& op, int i, const TensorDesc& x) {
   kassette::fail_sparse({op.name, input_name(op, i).c_str()}, x);
 }
 void fail_devices(const OpDef& op, const In* in) {
-  const auto on = [&](int i) { return in[i].body()->device; };
-  const auto goes_anywhere = [&](int i) { return has_bit(op.host, i) || (on(i) == cpu && in[i].body()->rank == 0); };
+  const auto on = [&](int i) { return in[i].desc()->device; };
+  const auto goes_anywhere = [&](int i) { return has_bit(op.host, i) || (on(i) == cpu && in[i].desc()->rank == 0); };
   int i = 0;
   while (goes_anywhere(i)) ++i;
   int k = i + 1;

@@ -5,7 +5,7 @@
 #include <kassette/error.h>
 
 namespace kassette {
-struct Body;
+struct TensorDesc;
 }
 namespace kassette::ops {
 
@@ -14,7 +14,7 @@ class In;
 /// Throws the error for input i of an op, which is an empty Tensor.
 [[noreturn]] void fail_undefined(const OpDef& op, int i);
 /// Throws the error for input i of an op, which is sparse.
-[[noreturn]] void fail_sparse(const OpDef& op, int i, const Body& x);
+[[noreturn]] void fail_sparse(const OpDef& op, int i, const TensorDesc& x);
 /// Throws DeviceError: two inputs are on different devices, and neither is a number on the CPU.
 [[noreturn]] void fail_devices(const OpDef& op, const In* in);
 

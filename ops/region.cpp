@@ -33,12 +33,12 @@ bool contiguous(const Strided& layout) {
 
 void take(const OpCall& call, const Region& r) {
   const TensorSpec& x = call.spec(0);
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   std::int64_t first;
   Strided layout = layout_of(r, x, &first);
   int size = x.dtype.size();
   if (contiguous(layout)) {
-    Value v = read_value(*call.in[0].body);
+    Value v = read_value(*call.in[0].desc);
     out.storage = std::move(v.storage);
     out.offset = v.offset + (out.numel() ? first * size : 0);
     return;
@@ -48,7 +48,7 @@ void take(const OpCall& call, const Region& r) {
 }
 
 void write_padded(const OpCall& call, const Region& r) {
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   std::int64_t first;
   Strided layout = layout_of(r, out, &first);
   for (int i = 0; i < layout.rank; ++i) std::swap(layout.from[i], layout.to[i]);

@@ -8,7 +8,7 @@ namespace kassette::ops {
 namespace {
 
 void share(const OpCall& call) {
-  Value v = read_value(*call.in[0].body);
+  Value v = read_value(*call.in[0].desc);
   call.out[0]->storage = std::move(v.storage);
   call.out[0]->offset = v.offset;
 }
@@ -110,7 +110,7 @@ void flatten_rule(const OpCall& call, TensorSpec* out) {
 
 /// Sets *out to the shape and dtype of the result if all sizes are numbers that fit x. Otherwise returns false, so that
 /// the call takes the general path: the rule there throws if something is wrong.
-bool shape_in_numbers(const Body& x, const Dims& shape, TensorSpec* out) {
+bool shape_in_numbers(const TensorDesc& x, const Dims& shape, TensorSpec* out) {
   if (shape.size_ < 0 || shape.size_ > kMaxRank) return false;
   std::int64_t known = 1, n = x.numel();
   int infer = -1;
@@ -139,9 +139,9 @@ bool shape_in_numbers(const Body& x, const Dims& shape, TensorSpec* out) {
 
 /// Reshapes a concrete tensor without history as apply() would, but makes no tensor for the shape. Returns an empty
 /// Tensor if shape_in_numbers() returns false.
-Tensor reshape_untracked(const Body& x, const Dims& shape) {
+Tensor reshape_untracked(const TensorDesc& x, const Dims& shape) {
   Tensor out = Access::adopt(TensorImpl::make());
-  Body& b = Access::body(out);
+  TensorDesc& b = Access::desc(out);
   if (!shape_in_numbers(x, shape, &b)) return Tensor();
   b.device = x.device;
   b.storage = x.storage;
@@ -182,13 +182,13 @@ constinit const OpDef identity_op{.name = "identity",
                                   .cuda = share};
 
 Tensor reshape(const Tensor& x, const Dims& shape) {
-  if (x.defined() && !Access::body(x).node && Access::body(x).storage)
-    if (Tensor y = reshape_untracked(Access::body(x), shape); y.defined()) return y;
+  if (x.defined() && !Access::desc(x).node && Access::desc(x).storage)
+    if (Tensor y = reshape_untracked(Access::desc(x), shape); y.defined()) return y;
   return apply1(reshape_op, {x, dims_tensor(shape, "reshape")});
 }
 Tensor reshape_like(const Tensor& x, const Tensor& like) {
   if (!x.defined() || !like.defined()) return apply1(reshape_like_op, {x, like});
-  const Body &a = Access::body(x), &b = Access::body(like);
+  const TensorDesc &a = Access::desc(x), &b = Access::desc(like);
   return a.known() && a.same_shape(b) ? x : apply1(reshape_like_op, {x, like});
 }
 Tensor expand_dims(const Tensor& x, int axis) { return apply1(expand_dims_op, AxisAttrs{axis}, {x}); }

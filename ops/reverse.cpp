@@ -53,7 +53,7 @@ Tensor reverse(const Tensor& x, const Axes& axes) {
   ReverseAttrs attrs{};
   for (int k = 0; k < axes.size_; ++k) {
     if (from_front(axes.axes_[k], kMaxRank) < 0)
-      fail_axis("reverse", axes.axes_[k], x.defined() ? Access::body(x) : TensorSpec(), /*added=*/0, "axes");
+      fail_axis("reverse", axes.axes_[k], x.defined() ? Access::desc(x) : TensorSpec(), /*added=*/0, "axes");
     attrs.axes.push(axes.axes_[k]);
   }
   return apply1(reverse_op, attrs, {x});

@@ -44,7 +44,7 @@ void coo_rule(const OpCall& call, TensorSpec* out) {
   out->dims[1] = shape.rank >= 0 ? shape.rank : axes;
 }
 void coo_kernel(const OpCall& call) {
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   Ref<Storage> memory = Storage::allocate(out.bytes(), cpu);
   cast_elements(memory->data, int64, call.in[0].data, call.spec(0).dtype, out.numel());
   out.storage = SparseIndex::own("sparse_coo", std::move(memory), 0, out.dims[0], dense_shape(call, 1));
@@ -62,7 +62,7 @@ void nonzero_rule(const OpCall& call, TensorSpec* out) {
 }
 void nonzero_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   std::vector<std::int64_t> found;
   dispatch(x.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
@@ -124,10 +124,10 @@ void scatter_half(const SparseElements& e, const T* values, T* to) {
 }
 
 void to_dense_kernel(const OpCall& call) {
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   zero_bytes(out.data(), out.bytes());
   std::unique_ptr<SparseIndex> made;
-  const SparseIndex& index = SparseIndex::behind("to_dense", *call.in[0].body, out, made);
+  const SparseIndex& index = SparseIndex::behind("to_dense", *call.in[0].desc, out, made);
   dispatch(out.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const T* values = call.in[1].as<T>();
@@ -165,7 +165,7 @@ void gather_rule(const OpCall& call, TensorSpec* out) {
 }
 void gather_kernel(const OpCall& call) {
   std::unique_ptr<SparseIndex> made;
-  const SparseIndex& index = SparseIndex::behind("sparse_gather", *call.in[0].body, call.spec(2), made);
+  const SparseIndex& index = SparseIndex::behind("sparse_gather", *call.in[0].desc, call.spec(2), made);
   dispatch(call.out[0]->dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const T* from = call.in[2].as<T>();
@@ -203,7 +203,7 @@ void concatenate_rule(const OpCall& call, TensorSpec* out) {
 }
 void concatenate_kernel(const OpCall& call) {
   auto axis = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
-  Body &indices = *call.out[0], &shape = *call.out[1];
+  TensorDesc &indices = *call.out[0], &shape = *call.out[1];
   Ref<Storage> memory = Storage::allocate(indices.bytes(), cpu);
   auto* to = static_cast<std::int64_t*>(memory->data);
   TensorSpec whole = dense_shape(call, 1);
@@ -226,7 +226,7 @@ void concatenate_kernel(const OpCall& call) {
 
 /// Makes a handle from checked indices. Its static shape is the dense shape as far as that is known.
 Tensor handle(const char* what, const Tensor& indices, const Tensor& values, const Tensor& shape) {
-  InputView a{&Access::body(shape), Access::body(shape).storage ? Access::body(shape).data() : nullptr};
+  InputView a{&Access::desc(shape), Access::desc(shape).storage ? Access::desc(shape).data() : nullptr};
   OpCall call{sparse_coo_op, Attrs{}, &a, 1, nullptr, 0, cpu};
   TensorSpec spec = dense_shape(call, 0);
   spec.dtype = values.dtype();
@@ -263,9 +263,9 @@ constinit const OpDef sparse_concatenate_op{.name = "sparse_concatenate",
                                             .n_out = 2};
 
 Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& shape) {
-  const Body& v = Access::body(values);
+  const TensorDesc& v = Access::desc(values);
   check_rank({"sparse_coo", "values"}, v, 1, ": (entries,)");
-  const Body& i = Access::body(indices);
+  const TensorDesc& i = Access::desc(indices);
   if (!i.dtype.is_integer())
     fail<TypeError>({"sparse_coo", "indices"}, "are ", i.dtype, "; they must be integers (K::cast)");
   if (v.rank == 1 && i.rank == 2 && differ(v.dims[0], i.dims[0]))
@@ -283,8 +283,8 @@ Tensor to_sparse(const Tensor& x, const Tensor& mask) {
 }
 
 Tensor to_dense(const Tensor& x) {
-  return apply1(sparse_to_dense_op, {&sparse_part(Access::body(x), kIndices), &sparse_part(Access::body(x), kValues),
-                                     &sparse_part(Access::body(x), kDenseShape)});
+  return apply1(sparse_to_dense_op, {&sparse_part(Access::desc(x), kIndices), &sparse_part(Access::desc(x), kValues),
+                                     &sparse_part(Access::desc(x), kDenseShape)});
 }
 
 Tensor with_known_dims(const TensorSpec& known, const Tensor& shape) {
@@ -304,10 +304,10 @@ Tensor sparse_concatenate(const Tensors& parts, int axis) {
   Tensors indices_and_shapes, values;
   indices_and_shapes.reserve(2 * parts.size());
   values.reserve(parts.size());
-  TensorSpec known = Access::body(parts[0]);
+  TensorSpec known = Access::desc(parts[0]);
   int at = place_axis("concatenate", axis, known);
   for (const Tensor& t : parts) {
-    const Body& b = Access::body(t);
+    const TensorDesc& b = Access::desc(t);
     indices_and_shapes.push_back(sparse_part(t, kIndices));
     indices_and_shapes.push_back(sparse_part(t, kDenseShape));
     values.push_back(sparse_part(t, kValues));
@@ -321,7 +321,7 @@ Tensor sparse_concatenate(const Tensors& parts, int axis) {
 }
 
 Tensor sparse_transpose(const Tensor& x) {
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   TensorSpec known = b;
   std::reverse(known.dims, known.dims + std::max<int>(known.rank, 0));
   Tensor shape = with_known_dims(known, reverse(sparse_part(x, kDenseShape), 0));

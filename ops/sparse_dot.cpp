@@ -60,7 +60,7 @@ struct IntegerLoops {
 /// Calls f(loops, input, input, output). Half types are converted to float32 and rounded once at the end.
 template <class F>
 void with_loops(const OpCall& call, const int* inputs, F f) {
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   auto in = [&](int i) { return call.in[inputs[i]].data; };
   dispatch(out.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
@@ -115,11 +115,11 @@ void dot_rule(const OpCall& call, TensorSpec* out) {
 }
 
 void dot_kernel(const OpCall& call) {
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   std::int64_t width = dim(out, 1);
   if (out.numel() == 0) return;
   std::unique_ptr<SparseIndex> made;
-  const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].body, matrix_shape(call, 2), made);
+  const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].desc, matrix_shape(call, 2), made);
   const SparseLines& lines = index.lines(static_cast<int>(call.attrs.as<SparseDotAttrs>().transposed));
   const SparseEntries m{lines.starts, lines.others, lines.order};
   constexpr int kInputs[] = {1, 3};
@@ -167,7 +167,7 @@ void products_rule(const OpCall& call, TensorSpec* out) {
 void products_kernel(const OpCall& call) {
   std::int64_t width = dim(call.spec(2), 1);
   std::unique_ptr<SparseIndex> made;
-  const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].body, matrix_shape(call, 1), made);
+  const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].desc, matrix_shape(call, 1), made);
   constexpr int kInputs[] = {2, 3};
   with_loops(call, kInputs, [&](const auto& loop, const auto* x, const auto* y, auto* to) {
     devices::parallel_for(
@@ -196,7 +196,7 @@ constinit const OpDef sparse_products_op{.name = "sparse_products",
                                          .host = 0b0011};
 
 Tensor sparse_dot(const Tensor& sparse, const Tensor& dense, bool transposed) {
-  const Body& a = Access::body(sparse);
+  const TensorDesc& a = Access::desc(sparse);
   return apply1(sparse_dot_op, SparseDotAttrs{transposed},
                 {&sparse_part(a, kIndices), &sparse_part(a, kValues), &sparse_part(a, kDenseShape), dense});
 }

@@ -64,12 +64,12 @@ Ref<Storage> SparseIndex::own(const char* what, Ref<Storage> memory, std::int64_
 
 void SparseIndex::release(void* index) { delete static_cast<SparseIndex*>(index); }
 
-bool SparseIndex::is_for(const Body& indices, const TensorSpec& shape) const {
+bool SparseIndex::is_for(const TensorDesc& indices, const TensorSpec& shape) const {
   return shape_.same_shape(shape) && count_ == indices.dims[0] &&
          at_ == reinterpret_cast<const std::int64_t*>(indices.data());
 }
 
-const SparseIndex& SparseIndex::behind(const char* what, const Body& indices, const TensorSpec& shape,
+const SparseIndex& SparseIndex::behind(const char* what, const TensorDesc& indices, const TensorSpec& shape,
                                        std::unique_ptr<SparseIndex>& made) {
   const Storage& s = *indices.storage;
   if (s.kind == Storage::kBorrowed && s.owner->release == release) {

@@ -47,7 +47,7 @@ class SparseIndex {
   static Ref<Storage> own(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count,
                           const TensorSpec& shape);
   /// The SparseIndex that owns the storage of `indices`. If none does, makes one, which `made` then owns.
-  static const SparseIndex& behind(const char* what, const Body& indices, const TensorSpec& shape,
+  static const SparseIndex& behind(const char* what, const TensorDesc& indices, const TensorSpec& shape,
                                    std::unique_ptr<SparseIndex>& made);
 
   std::int64_t count() const { return count_; }
@@ -71,7 +71,7 @@ class SparseIndex {
  private:
   SparseIndex(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const TensorSpec& shape);
   static void release(void* index);
-  bool is_for(const Body& indices, const TensorSpec& shape) const;
+  bool is_for(const TensorDesc& indices, const TensorSpec& shape) const;
   SparseLines sorted(int axis) const;
   SparseElements grouped() const;
 

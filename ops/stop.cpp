@@ -7,7 +7,7 @@ namespace kassette::ops {
 namespace {
 
 void share(const OpCall& call) {
-  Value v = read_value(*call.in[0].body);
+  Value v = read_value(*call.in[0].desc);
   call.out[0]->storage = std::move(v.storage);
   call.out[0]->offset = v.offset;
 }

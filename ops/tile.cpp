@@ -24,7 +24,7 @@ std::int64_t times_dim(const char* op, std::int64_t n, std::int64_t times, const
 /// Sums every element of `kept` over all of `copies`, in the order of the copies whatever the number of threads.
 /// `kept.to` is row-major.
 void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) {
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   if (out.numel() == 0) return;
   if (call.device.type() != Device::kCpu) return device_moves().sum_copies(call, kept, copies);
   std::int64_t n_copies = 1;

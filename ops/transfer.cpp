@@ -25,8 +25,8 @@ struct TransferAttrs {
 };
 
 void kernel(const OpCall& call) {
-  Body& out = *call.out[0];
-  const Body& in = *call.in[0].body;
+  TensorDesc& out = *call.out[0];
+  const TensorDesc& in = *call.in[0].desc;
   Device to = call.attrs.as<TransferAttrs>().device;
   std::int64_t bytes = out.bytes();
   allocate_output(out, to);
@@ -39,7 +39,7 @@ void kernel(const OpCall& call) {
   } else if (bytes == out.dtype.size()) {  // a number
     fill_elements(to, out.data(), 1, call.in[0].data, out.dtype.size());
   } else if (call.attrs.as<TransferAttrs>().non_blocking && in.storage) {
-    // A body without storage is a variable, whose cell may have another value by now.
+    // A descriptor without storage is a variable, whose cell may have another value by now.
     Ref<Storage> held = in.storage;
     const Owner keep{[](void* storage) { Ref<Storage>::adopt(static_cast<Storage*>(storage)); }, held.release()};
     devices::cuda_device_api(to).copy_from_host_later(out.data(), call.in[0].data, bytes, keep);
@@ -64,7 +64,7 @@ Numbers& numbers() {
 
 }  // namespace
 
-Tensor scalar_on(const Body& scalar, Device device) {
+Tensor scalar_on(const TensorDesc& scalar, Device device) {
   if (scalar.node || scalar.flags || !scalar.storage) return Access::wrap(scalar).to(device);
   std::uint64_t bits = 0;
   std::memcpy(&bits, scalar.data(), static_cast<std::size_t>(scalar.dtype.size()));
@@ -78,7 +78,7 @@ Tensor scalar_on(const Body& scalar, Device device) {
   return t;
 }
 Tensor number_on(const Tensor& t, Device device) {
-  const Body& b = Access::body(t);
+  const TensorDesc& b = Access::desc(t);
   return b.device == cpu && device != cpu && b.rank == 0 ? scalar_on(b, device) : t;
 }
 void clear_scalar_cache() {
@@ -117,7 +117,7 @@ Tensor Tensor::to(Device device, ToOptions options) const {
 
 Tensor pin_memory(const Tensor& x) {
   if (!x.defined()) fail_empty({"pin_memory"});
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   if (is_sparse(b)) fail<ValueError>({"pin_memory"}, "a sparse tensor (K::to_dense)");
   if (x.symbolic()) fail<ValueError>({"pin_memory"}, "a symbolic tensor, which has no value");
   const Device place = context().default_device == cpu ? Device(Device::kCuda, 0) : context().default_device;
@@ -131,10 +131,10 @@ Tensor pin_memory(const Tensor& x) {
   };
   auto pinned = std::make_unique<Pinned>(Pinned{device_moves().allocate_pinned(bytes), bytes});
   if (!pinned->data) fail<MemoryError>({"pin_memory"}, bytes, " bytes cannot be pinned");
-  const Value value = concrete_value(Access::body(here), "pin_memory");
+  const Value value = concrete_value(Access::desc(here), "pin_memory");
   std::memcpy(pinned->data, static_cast<std::byte*>(value.storage->data) + value.offset,
               static_cast<std::size_t>(bytes));
-  Body out;
+  TensorDesc out;
   out.set(b);
   out.device = cpu;
   out.storage = Storage::borrow(pinned->data, bytes,

@@ -45,7 +45,7 @@ bool keeps_order(const PermuteAttrs& attrs, const TensorSpec& x) {
 }
 
 void share(const OpCall& call) {
-  Value v = read_value(*call.in[0].body);
+  Value v = read_value(*call.in[0].desc);
   call.out[0]->storage = std::move(v.storage);
   call.out[0]->offset = v.offset;
 }
@@ -56,7 +56,7 @@ void kernel(const OpCall& call) {
     share(call);
     return;
   }
-  Body& out = *call.out[0];
+  TensorDesc& out = *call.out[0];
   allocate_output(out, call.device);
   std::int64_t from[kMaxRank], to[kMaxRank];
   row_strides(x, from);

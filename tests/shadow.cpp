@@ -129,10 +129,10 @@ class Comparing final : public Shadow {
   }
   /// As it is now: a variable may change.
   static Tensor value_of(const Tensor& t) {
-    const Body& b = Access::body(t);
+    const TensorDesc& b = Access::desc(t);
     if (b.storage || b.symbolic() || !b.node) return t;
     Tensor now = detached(b);
-    if (!Access::body(now).storage) throw std::runtime_error("a variable has no value");  // which reading it would say
+    if (!Access::desc(now).storage) throw std::runtime_error("a variable has no value");  // which reading it would say
     return now;
   }
 
@@ -156,8 +156,8 @@ class Comparing final : public Shadow {
   /// What the elements of `got` are not; empty where all are the same.
   static std::string difference(const Tensor& got, const Tensor& wanted, double near) {
     if (!got.defined() || !wanted.defined()) return "";  // None and zeros: tests say which
-    const Value x = read_value(Access::body(got)), y = read_value(Access::body(wanted));
-    const Body &a = Access::body(got), &b = Access::body(wanted);
+    const Value x = read_value(Access::desc(got)), y = read_value(Access::desc(wanted));
+    const TensorDesc &a = Access::desc(got), &b = Access::desc(wanted);
     if (!x.storage || !y.storage) return "";
     if (!a.same_shape(b) || a.dtype != b.dtype) return "another shape or dtype";
     if (a.device != cpu || b.device != cpu || a.dtype == float16 || a.dtype == bfloat16) return "";

@@ -124,7 +124,7 @@ const std::byte* InputFile::map() const {
 
 Tensor InputFile::mapped(const TensorSpec& spec, std::int64_t offset) const {
   const std::byte* base = map();
-  Body b;
+  TensorDesc b;
   b.set(spec);
   b.device = cpu;
   mapping_->users.fetch_add(1, std::memory_order_relaxed);
@@ -307,7 +307,7 @@ NewTensor new_tensor(const InputFile& file, const TensorSpec& spec) {
   return new_tensor(spec);
 }
 NewTensor new_tensor(const TensorSpec& spec) {
-  Body b;
+  TensorDesc b;
   b.set(spec);
   b.device = cpu;
   b.storage = Storage::allocate(spec.bytes(), cpu);
@@ -317,11 +317,11 @@ NewTensor new_tensor(const TensorSpec& spec) {
 
 Source::Source(const At& at, const Tensor& x) {
   if (!x.defined()) fail_empty(at);
-  const Body& b = Access::body(x);
+  const TensorDesc& b = Access::desc(x);
   Value v = concrete_value(b, at.function);
   spec_.set(b);
   if (b.device.type() == Device::kCpu) {
-    Body held;
+    TensorDesc held;
     held.set(b);
     held.device = cpu;
     held.storage = std::move(v.storage);
@@ -330,7 +330,7 @@ Source::Source(const At& at, const Tensor& x) {
   } else {
     tensor_ = host_copy(x, b.dtype);
   }
-  data_ = spec_.numel() ? Access::body(tensor_).data() : nullptr;
+  data_ = spec_.numel() ? Access::desc(tensor_).data() : nullptr;
 }
 
 void swap_bytes(std::byte* data, std::int64_t n, int size) {

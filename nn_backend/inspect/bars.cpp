@@ -16,7 +16,7 @@ struct Bars {
 };
 /// Returns false if there is nothing to count.
 bool count(const Tensor& t, int bins, Bars& bars) {
-  const Body& b = Access::body(t);
+  const TensorDesc& b = Access::desc(t);
   const std::byte* data = b.numel() ? b.data() : nullptr;
   Summary s = summarize(b, data);
   bars.nan = s.nan;

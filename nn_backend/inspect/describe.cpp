@@ -55,7 +55,7 @@ Tensor inspect::tensor_to_inspect(const Operand& x, const At& at) {
 
 Description describe(const Operand& x) {
   Tensor t = tensor_to_inspect(x, {"describe", "x"});
-  const Body& b = Access::body(t);
+  const TensorDesc& b = Access::desc(t);
   Description d;
   d.shape = t.shape();
   d.dtype = b.dtype;

@@ -72,7 +72,7 @@ std::string shaded_row(const Shrunk& s, int y, bool unicode) {
 }  // namespace
 
 Tensor image_pixels(const Tensor& image) {
-  const Body& b = Access::body(image);
+  const TensorDesc& b = Access::desc(image);
   std::int64_t h = b.dims[0], w = b.dims[1], channels = b.rank == 3 ? b.dims[2] : 1;
   io::NewTensor out = io::new_tensor(TensorSpec(uint8, {h, w, 3}));
   if (h * w == 0) return out.tensor;

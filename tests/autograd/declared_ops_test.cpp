@@ -14,10 +14,10 @@
 
 namespace K = kassette::backend;
 using kassette::Attrs;
-using kassette::Body;
 using kassette::DType;
 using kassette::FastPath;
 using kassette::Tensor;
+using kassette::TensorDesc;
 using kassette::TensorSpec;
 using kassette::test::values;
 using namespace kassette::ops;
@@ -39,7 +39,7 @@ const ElementwiseLoops kTwiceLoops = {[](DType dtype) { return dtype == kassette
                                       1 << 14, false};
 
 int accumulated = 0;
-bool add_twice(const OpCall& call, Body& sum) {
+bool add_twice(const OpCall& call, TensorDesc& sum) {
   ++accumulated;
   for (std::int64_t i = 0; i < sum.numel(); ++i)
     reinterpret_cast<float*>(sum.data())[i] += 2 * call.in[0].as<float>()[i];
@@ -71,7 +71,7 @@ std::int64_t taken(FastPath path, F&& f) {
 int kernels_run = 0;
 void share(const OpCall& call) {
   ++kernels_run;
-  kassette::Value v = read_value(*call.in[0].body);
+  kassette::Value v = read_value(*call.in[0].desc);
   call.out[0]->storage = v.storage;
   call.out[0]->offset = v.offset;
 }

@@ -45,7 +45,7 @@ Tensors by_rnn(const StepOf& step, const Tensor& xs, const Tensors& states) {
 }
 Tensors by_hand(const StepOf& step, const Tensor& xs, Tensors states) {
   Tensors ys;
-  for (int t = 0; t < static_cast<int>(Access::body(xs).dims[0]); ++t) {
+  for (int t = 0; t < static_cast<int>(Access::desc(xs).dims[0]); ++t) {
     K::Step s = step(xs[t], states);
     ys.push_back(s.output);
     states = s.states;

@@ -18,7 +18,7 @@
 #include "tests/results.h"
 #include "tests/settings.h"
 
-using kassette::Body;
+using kassette::TensorDesc;
 using namespace kassette::ops;
 using namespace kassette::autograd;
 using Slots = std::vector<int>;
@@ -152,12 +152,12 @@ TEST_CASE("find_in_place: a set goes into its variable where no later instructio
     for (const kassette::Tensor& t : {v, w}) {
       LeafSlot leaf{};
       leaf.slot = p.n_slots++;
-      leaf.node = kassette::Access::body(t).node;
+      leaf.node = kassette::Access::desc(t).node;
       p.variables.push_back(leaf);
     }
     const int next = append(p, negative(), {0}), other = append(p, add(), {next, read_later ? 0 : next});
-    p.effects.push_back({kassette::Access::body(v).node->cell, next, Effect::kSet, "update"});
-    p.effects.push_back({kassette::Access::body(w).node->cell, other, Effect::kSet, "update"});
+    p.effects.push_back({kassette::Access::desc(v).node->cell, next, Effect::kSet, "update"});
+    p.effects.push_back({kassette::Access::desc(w).node->cell, other, Effect::kSet, "update"});
     find_roots(p);
     find_needs(p);
     find_tail(p);
@@ -218,7 +218,7 @@ kassette::Ref<kassette::Extra> nothing() {
 kassette::Ref<kassette::Extra> adjoint_of(const kassette::Ref<kassette::Extra>& body) {
   const kassette::Tensor key = kassette::backend::placeholder({4}), x = kassette::backend::placeholder({4});
   const kassette::Tensor g = kassette::backend::gradients(call_node(body, {key, x})[0], {x})[0];
-  const kassette::Node& node = *kassette::Access::body(g).node;
+  const kassette::Node& node = *kassette::Access::desc(g).node;
   REQUIRE(node.op == &call_op);
   return node.attrs.extra;
 }
@@ -301,8 +301,8 @@ void analyse(Program& p) {
   find_splats(p);
 }
 /// A float32 array of a shape, without its elements.
-Body shaped(std::initializer_list<std::int64_t> shape) {
-  return plain_body(kassette::TensorSpec(kassette::float32, shape), kassette::cpu);
+TensorDesc shaped(std::initializer_list<std::int64_t> shape) {
+  return make_desc(kassette::TensorSpec(kassette::float32, shape), kassette::cpu);
 }
 
 }  // namespace
@@ -350,7 +350,7 @@ TEST_CASE("LoopChains: a chain for each run of elementwise instructions, which w
   Program p = feeds(2);
   const int a = append(p, negative(), {0}), b = append(p, add(), {a, 1}), c = append(p, broadcast_like_op, {b, 1}),
             d = append(p, negative(), {c}), e = append(p, negative(), {d});
-  const std::vector<Body> bodies(static_cast<std::size_t>(p.n_slots), shaped({4}));
+  const std::vector<TensorDesc> bodies(static_cast<std::size_t>(p.n_slots), shaped({4}));
   std::vector<char> live_out(bodies.size(), 0);
   live_out[static_cast<std::size_t>(e)] = 1;
   const std::vector<LoopGroup> all{{0}, {1}, {2}, {3}, {4}};
@@ -377,7 +377,7 @@ TEST_CASE("with_adjoint: a loop keeps what the adjoint of a step reads, and has 
   const int product = append(p, multiply(), {1, 2}), h = append(p, add(), {product, 0});
   p.outputs = {h, h};  // an output of the step, and the next state
   analyse(p);
-  const std::vector<Body> args(3, shaped({4}));
+  const std::vector<TensorDesc> args(3, shaped({4}));
   const LoopSignature arity{.n_xs = 1, .n_carry = 1, .n_captures = 1, .n_ys = 1};
   const kassette::Ref<LoopProgram> loop =
       LoopProgram::with_adjoint(*Plan::of(p), arity, args, /*wanted=*/{0, 0, 1}, /*has_dy=*/{1, 0}, /*steps=*/3);

@@ -19,10 +19,10 @@
 
 namespace K = kassette::backend;
 using kassette::Access;
-using kassette::Body;
 using kassette::Function;
 using kassette::Ref;
 using kassette::Tensor;
+using kassette::TensorDesc;
 using kassette::Tensors;
 using kassette::test::error_of;
 using kassette::test::f64;
@@ -46,12 +46,12 @@ Tensor table(std::int64_t rows, std::int64_t columns) {
   return K::placeholder(kassette::Shape(dims, 2), K::None, "float64");
 }
 
-std::vector<Body> shapes_of(const Tensors& args) {
-  std::vector<Body> shapes;
+std::vector<TensorDesc> shapes_of(const Tensors& args) {
+  std::vector<TensorDesc> shapes;
   for (const Tensor& t : args) {
-    Body& b = shapes.emplace_back();
-    b.set(Access::body(t));
-    b.device = Access::body(t).device;
+    TensorDesc& b = shapes.emplace_back();
+    b.set(Access::desc(t));
+    b.device = Access::desc(t).device;
   }
   return shapes;
 }
@@ -69,7 +69,7 @@ std::vector<std::string> text_of(const Program& p) {
   auto number = [](const char* what, std::size_t i) { return what + std::to_string(i); };
   for (std::size_t i = 0; i < p.feeds.size(); ++i) names[p.feeds[i].slot] = number("input ", i);
   for (std::size_t i = 0; i < p.variables.size(); ++i) names[p.variables[i].slot] = number("variable ", i);
-  for (const auto& [slot, body] : p.constants) names[slot] = printed(Access::wrap(Body(body)));
+  for (const auto& [slot, body] : p.constants) names[slot] = printed(Access::wrap(TensorDesc(body)));
   std::vector<std::string> lines;
   for (const Instruction& s : p.instructions) {
     std::string line = s.op->name;

@@ -62,7 +62,7 @@ Case read_case(const std::string& title, std::ifstream& in) {
   }
   REQUIRE(static_cast<std::int64_t>(v.size()) == spec.numel());
   c.tensor = empty_tensor(spec);
-  convert(Access::body(c.tensor).data(), spec.dtype, v.data(), float64, spec.numel());
+  convert(Access::desc(c.tensor).data(), spec.dtype, v.data(), float64, spec.numel());
   std::getline(in, word);
   for (int i = std::atoi(word.c_str()); i > 0; --i) {
     std::getline(in, word);
@@ -116,7 +116,7 @@ TEST_CASE("what has no elements to show prints what it is", "[print]") {
 
 TEST_CASE("a variable prints its value", "[print]") {
   Tensor v = as_tensor({1.5, 2}, float32, "test");
-  Tensor w = make_leaf(Leaf::variable, Access::body(v), cpu, {Access::body(v).storage, 0}, "w");
+  Tensor w = make_leaf(Leaf::variable, Access::desc(v), cpu, {Access::desc(v).storage, 0}, "w");
   CHECK(printed(w) == "[1.5 2. ] (2,) float32 cpu");
 }
 

@@ -27,7 +27,7 @@ namespace K = kassette::backend;
 
 namespace {
 
-const void* place_of(const Tensor& t) { return Access::body(t).data(); }
+const void* place_of(const Tensor& t) { return Access::desc(t).data(); }
 
 }  // namespace
 
@@ -336,7 +336,7 @@ TEST_CASE(
   for (int again = 0; again < 8; ++again) {  // the emulated device draws which stream is ahead
     dlpack::DLManagedTensor* given = nullptr;
     on_our_stream([&] { given = to_dlpack(K::constant(1, "float32", {kSize}) + 1, theirs.native()); });
-    Body seen;  // what the consumer has: an address, which keeps nothing alive
+    TensorDesc seen;  // what the consumer has: an address, which keeps nothing alive
     seen.set(TensorSpec(float32, {kSize}));
     seen.device = "cuda:0";
     seen.storage = Storage::borrow(given->dl_tensor.data, seen.bytes(), {[](void*) {}, nullptr});

@@ -127,7 +127,7 @@ Outcome eagerly(const Program& p, const Tensors& values, Depth depth, bool expan
       if (expanded) {
         Scoped<bool> on(context().recording, true);
         const Tensor one = K::constant(1, p.dtype, Dims(std::initializer_list<Dim>{}));
-        if (Access::body(loss).node) g = autograd::backward({loss}, xs, {one});
+        if (Access::desc(loss).node) g = autograd::backward({loss}, xs, {one});
         else g = K::gradients(loss, xs);
       } else {
         g = K::gradients(loss, xs);

@@ -192,7 +192,7 @@ TEST_CASE("pooling takes at most 64 MiB beside its operands and its result", "[c
       const std::int64_t before = memory_stats().live;
       reset_peak_memory();
       Tensor y = f();
-      CHECK(memory_stats().peak - before - Access::body(y).bytes() <= 64 << 20);
+      CHECK(memory_stats().peak - before - Access::desc(y).bytes() <= 64 << 20);
       return y;
     };
     Tensor y = measured([&] { return K::pool2d(x, 3, 2, "same", "channels_last", mode); });
@@ -475,7 +475,7 @@ TEST_CASE("convolution takes at most 64 MiB beside its operands and its result",
     reset_peak_memory();
     Tensor y = apply1(op, window_attrs(how), in);
     INFO(what);
-    CHECK(memory_stats().peak - before - Access::body(y).bytes() <= 64 << 20);
+    CHECK(memory_stats().peak - before - Access::desc(y).bytes() <= 64 << 20);
     return y;
   };
   auto forward = [&](const ConvForm& how, const Tensor& x, const Tensor& w) {

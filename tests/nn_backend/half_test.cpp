@@ -22,14 +22,14 @@ namespace {
 /// One by one, as core/convert.h has it.
 Tensor converted(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype || !x.dtype().is_float()) return x;
-  TensorSpec spec = Access::body(x);
+  TensorSpec spec = Access::desc(x);
   spec.dtype = dtype;
   Tensor y = empty_tensor(spec);
-  convert(Access::body(y).data(), dtype, Access::body(x).data(), x.dtype(), x.size());
+  convert(Access::desc(y).data(), dtype, Access::desc(x).data(), x.dtype(), x.size());
   return y;
 }
 bool same(const Tensor& a, const Tensor& b) {
-  const Body &x = Access::body(a), &y = Access::body(b);
+  const TensorDesc &x = Access::desc(a), &y = Access::desc(b);
   return x.dtype == y.dtype && x.bytes() == y.bytes() &&
          std::memcmp(x.data(), y.data(), static_cast<std::size_t>(x.bytes())) == 0;
 }

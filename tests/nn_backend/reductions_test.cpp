@@ -27,7 +27,7 @@ Tensor shaped(const C& v, DType dtype, const Shape& shape) {
   for (std::int64_t d : shape) spec.dims[spec.rank++] = d;
   Tensor t = empty_tensor(spec);
   Tensor flat = K::constant(v, dtype);
-  std::memcpy(Access::body(t).data(), Access::body(flat).data(), static_cast<std::size_t>(spec.bytes()));
+  std::memcpy(Access::desc(t).data(), Access::desc(flat).data(), static_cast<std::size_t>(spec.bytes()));
   return t;
 }
 

@@ -75,16 +75,16 @@ TEST_CASE("a cast between any two dtypes gives what its elements give one by one
         if (to == from) continue;
         INFO(from.name() << " to " << to.name());
         std::vector<std::byte> wanted(static_cast<std::size_t>(x.size() * to.size()));
-        convert(wanted.data(), to, Access::body(x).data(), from, x.size());
+        convert(wanted.data(), to, Access::desc(x).data(), from, x.size());
         for (std::int64_t skip = 0; skip < 67; skip += skip < 3 ? 1 : 13) {  // tails, and starts that are not aligned
           Tensor part = x(slice(skip, None)), made = cast(part, to);
           std::int64_t wrong = 0;
           for (std::int64_t i = 0; i < part.size(); ++i) {
-            const std::byte *a = Access::body(made).data() + i * to.size(), *b = wanted.data() + (i + skip) * to.size();
+            const std::byte *a = Access::desc(made).data() + i * to.size(), *b = wanted.data() + (i + skip) * to.size();
             if (std::memcmp(a, b, static_cast<std::size_t>(to.size())) == 0) continue;
             // Of NaN only that it is one: instructions and code make different bits of it.
             double was = 0;
-            convert(&was, float64, Access::body(part).data() + i * from.size(), from, 1);
+            convert(&was, float64, Access::desc(part).data() + i * from.size(), from, 1);
             wrong += !std::isnan(was) || !to.is_float();
           }
           CHECK(wrong == 0);

@@ -29,11 +29,11 @@ bool same(const PhiloxWords& a, const PhiloxWords& b) { return std::memcmp(&a, &
 Tensor fixed_key(std::uint64_t seed, std::uint64_t draw) {
   Tensor t = empty_tensor(TensorSpec(int64, {2}));
   RandomKey key{seed, draw};
-  std::memcpy(Access::body(t).data(), &key, sizeof key);
+  std::memcpy(Access::desc(t).data(), &key, sizeof key);
   return t;
 }
 std::vector<std::uint8_t> bytes_of(const Tensor& t) {
-  const Body& b = Access::body(t);
+  const TensorDesc& b = Access::desc(t);
   auto* p = reinterpret_cast<const std::uint8_t*>(b.data());
   return {p, p + b.bytes()};
 }
@@ -295,7 +295,7 @@ TEST_CASE("a source counts its draws", "[random]") {
   Tensor a = next_key(7), b = next_key(7);
   CHECK(std::vector<std::int64_t>(a.to_vector<std::int64_t>()) == std::vector<std::int64_t>{7, 1});
   CHECK(bytes_of(a) == bytes_of(b));
-  CHECK(Access::body(a).node->in()[0].node->cell->draws == 1);
+  CHECK(Access::desc(a).node->in()[0].node->cell->draws == 1);
 }
 
 TEST_CASE("seeds of the global generator are reproducible and distinct", "[random]") {
@@ -407,6 +407,6 @@ TEST_CASE("a mask of ones and sizes is shared along the ones", "[random]") {
 
 TEST_CASE("a draw keeps its node without making eager ops record", "[random]") {
   Tensor u = random_uniform({next_key(3), dims_of({2}), float32});
-  CHECK(Access::body(u).node);
-  CHECK_FALSE(Access::body(u + 1.0).node);
+  CHECK(Access::desc(u).node);
+  CHECK_FALSE(Access::desc(u + 1.0).node);
 }

@@ -166,7 +166,7 @@ TEST_CASE("every sample of several tensors refuses two devices with a DeviceErro
       }
     if (device_inputs < 2) continue;
     // A symbol needs no device to be there.
-    Body body = Access::body(K::placeholder(in[moved].shape(), None, in[moved].dtype()));
+    TensorDesc body = Access::desc(K::placeholder(in[moved].shape(), None, in[moved].dtype()));
     body.device = other;
     in[moved] = Access::wrap(body);
     check_refusal<DeviceError>(s, in, what);

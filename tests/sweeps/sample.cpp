@@ -172,11 +172,11 @@ std::vector<std::string> ops_behind(const Tensors& ys) {
   std::vector<std::string> names;
   std::set<const Node*> seen;
   std::vector<const Node*> todo;
-  auto visit = [&](const Body& b) {
+  auto visit = [&](const TensorDesc& b) {
     if (b.node && seen.insert(b.node.get()).second) todo.push_back(b.node.get());
   };
   for (const Tensor& y : ys)
-    if (y.defined()) visit(Access::body(y));
+    if (y.defined()) visit(Access::desc(y));
   while (!todo.empty()) {
     const Node* n = todo.back();
     todo.pop_back();
