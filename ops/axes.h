@@ -1,5 +1,6 @@
 // ops/axes.h - sets of axes, which are attributes of ops, and axes coalesced into runs of memory.
 #pragma once
+#include "core/text.h"
 #include "ops/op.h"
 
 namespace kassette::ops {
