@@ -249,8 +249,8 @@ TEST_CASE("find_residuals: a body returns residuals, its adjoint takes them and 
   const ResidualCall *run = residual_call(p.instruction(0)), *back = residual_call(p.instruction(1));
   REQUIRE(run);
   REQUIRE(back);
-  CHECK((run->of == body && run->keeps && !run->takes));
-  CHECK((back->of == adjoint && back->takes && !back->keeps));
+  CHECK((run->of == body && run->returns && !run->takes));
+  CHECK((back->of == adjoint && back->takes && !back->returns));
   CHECK(p.instruction(0).n_out == 2);
   CHECK(p.instruction(1).n_out == 1);
   CHECK(reads(p, 1) == Slots{0, 1, 2, y + 1});
@@ -283,7 +283,7 @@ TEST_CASE("find_residuals: an adjoint whose body nobody runs gets a run before i
   REQUIRE(makes(p) == Slots{y, inserted, dx});
   CHECK(p.instruction(0).n_out == 1);
   CHECK(reads(p, 1) == Slots{0, 1});
-  CHECK(residual_call(p.instruction(1))->keeps);
+  CHECK(residual_call(p.instruction(1))->returns);
   CHECK(reads(p, 2) == Slots{0, 1, 2, inserted + 1});
   CHECK(p.first_tail == 3);
 }
@@ -371,16 +371,16 @@ TEST_CASE("LoopChains: a chain for each run of elementwise instructions, which w
   CHECK(find({1, 0, 1, 1, 1}, chains) == std::vector<LoopGroup>{{0}, {1}, {2}, {.chain = 0}});
 }
 
-TEST_CASE("with_adjoint: a loop keeps what the adjoint of a step reads, and has a variant for its last step",
+TEST_CASE("with_adjoint: a loop keeps what the adjoint of a step reads, and an adjoint of its own for the last step",
           "[passes]") {
   Program p = feeds(3);  // an element x, the state h, a captured w
   const int product = append(p, multiply(), {1, 2}), h = append(p, add(), {product, 0});
   p.outputs = {h, h};  // an output of the step, and the next state
   analyse(p);
   const std::vector<TensorDesc> args(3, shaped({4}));
-  const LoopSignature arity{.n_xs = 1, .n_carry = 1, .n_captures = 1, .n_ys = 1};
+  const LoopSignature signature{.n_xs = 1, .n_carry = 1, .n_captures = 1, .n_ys = 1};
   const kassette::Ref<LoopProgram> loop =
-      LoopProgram::with_adjoint(*Plan::of(p), arity, args, /*wanted=*/{0, 0, 1}, /*has_dy=*/{1, 0}, /*steps=*/3);
+      LoopProgram::with_adjoint(*Plan::of(p), signature, args, /*wanted=*/{0, 0, 1}, /*has_dy=*/{1, 0}, /*steps=*/3);
   REQUIRE(loop);
   const auto x = static_cast<std::size_t>(loop->arg_slots[0]), state = static_cast<std::size_t>(loop->arg_slots[1]),
              w = static_cast<std::size_t>(loop->arg_slots[2]), out = static_cast<std::size_t>(loop->out_slots[0]);
@@ -390,10 +390,11 @@ TEST_CASE("with_adjoint: a loop keeps what the adjoint of a step reads, and has 
   CHECK((loop->loop_varying[x] && loop->loop_varying[state] && loop->loop_varying[out]));
   CHECK_FALSE(loop->loop_varying[w]);
   // In the last step the output alone has a cotangent, in those before it the state too.
-  REQUIRE(loop->variants.size() == 2);
-  CHECK(loop->variants[0].has_dy == std::vector<char>{1, 0});
-  CHECK(loop->variants[1].has_dy == std::vector<char>{1, 1});
-  CHECK((loop->variants[0].next == 1 && loop->variants[1].next == 1));
-  for (const Variant& v : loop->variants) CHECK((v.din[0] < 0 && v.din[1] >= 0 && v.din[2] >= 0));
+  REQUIRE(loop->step_adjoints.size() == 2);
+  CHECK(loop->step_adjoints[0].has_dy == std::vector<char>{1, 0});
+  CHECK(loop->step_adjoints[1].has_dy == std::vector<char>{1, 1});
+  CHECK((loop->step_adjoints[0].next == 1 && loop->step_adjoints[1].next == 1));
+  for (const StepAdjoint& adjoint : loop->step_adjoints)
+    CHECK((adjoint.din[0] < 0 && adjoint.din[1] >= 0 && adjoint.din[2] >= 0));
   CHECK((loop->dy_slots[0] >= 0 && loop->dy_slots[1] >= 0 && loop->sum_slots[0] >= 0));
 }
