@@ -29,8 +29,8 @@ struct IndexList : TaggedExtra<IndexList> {
 struct ColumnSlice {
   std::int64_t rows = 1, width = 1, whole = 1, first = 0;
 };
-/// Sets `slice` from the attributes of a slice of, or a padded slice in, a tensor of shape x. Returns false if the
-/// index is of another kind, or x is a scalar or its shape is not known.
+/// Sets `slice` from the attributes of an index op or of its adjoint, for an indexed tensor of shape x. Returns false
+/// if the index is of another kind, or x is a scalar or its shape is not known.
 bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* slice);
 
 /// x[part, part, ...]. The op's attributes share `parts`.
