@@ -7,7 +7,7 @@
 #include "core/fast_paths.h"
 #include "devices/cpu/threads.h"
 #include "ops/apply.h"
-#include "ops/fold.h"
+#include "ops/reduce_runs.h"
 
 namespace kassette::autograd {
 namespace {
@@ -91,7 +91,7 @@ bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
   const Instruction& s = instruction(group.end);
   const int from = instruction(group.end - 1).out;
   if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != 2 || s.tail || input(s, 0) != from ||
-      stays(from, group.end + 1) || group.n <= kFoldRow)
+      stays(from, group.end + 1) || group.n <= kReduceRow)
     return false;
   infer(f, s);
   return f.own[s.out].numel() == 1 && f.own[from].device == cpu;
@@ -157,34 +157,34 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
 
 namespace {
 
-/// Runs the chain over n elements and writes the sum of each block of kFoldRow to `partial`; blocks stay in the
+/// Runs the chain over n elements and writes the sum of each block of kReduceRow to `partial`; blocks stay in the
 /// first-level cache.
 template <class T>
 void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
-  devices::parallel_for((n + kFoldRow - 1) / kFoldRow, part_of(chain) / kFoldRow + 1,
-                        [&](std::int64_t begin, std::int64_t end) {
-                          alignas(64) T block[kFoldRow];
-                          chain.run_blocks(begin * kFoldRow, std::min(end * kFoldRow, n), kFoldRow,
-                                           reinterpret_cast<std::byte*>(block), [&](std::int64_t at, std::int64_t m) {
-                                             fold_loops<T>(Reduction::sum).rows(block, partial + at / kFoldRow, 1, m);
-                                           });
-                        });
+  devices::parallel_for(
+      (n + kReduceRow - 1) / kReduceRow, part_of(chain) / kReduceRow + 1, [&](std::int64_t begin, std::int64_t end) {
+        alignas(64) T block[kReduceRow];
+        chain.run_blocks(begin * kReduceRow, std::min(end * kReduceRow, n), kReduceRow,
+                         reinterpret_cast<std::byte*>(block), [&](std::int64_t at, std::int64_t m) {
+                           reduce_loops<T>(Reduction::sum).rows(block, partial + at / kReduceRow, 1, m);
+                         });
+      });
 }
 /// Bytes for the sums of the blocks of n elements, for the sums of the blocks of those, and so on.
 std::int64_t partial_bytes(std::int64_t n) {
   std::int64_t sums = 0;
-  for (std::int64_t m = n; m > 1;) sums += m = (m + kFoldRow - 1) / kFoldRow;
+  for (std::int64_t m = n; m > 1;) sums += m = (m + kReduceRow - 1) / kReduceRow;
   return sums * sizeof(double);
 }
 
-/// Adds up the sums of the blocks, in the order of fold_blocks; `partial` has partial_bytes(n).
+/// Adds up the sums of the blocks, in the order of reduce_blocks; `partial` has partial_bytes(n).
 template <class T>
 void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
-  std::int64_t m = (n + kFoldRow - 1) / kFoldRow;
-  for (; m > 1; m = (m + kFoldRow - 1) / kFoldRow) {
+  std::int64_t m = (n + kReduceRow - 1) / kReduceRow;
+  for (; m > 1; m = (m + kReduceRow - 1) / kReduceRow) {
     T* next = partial + m;
-    for (std::int64_t at = 0; at < m; at += kFoldRow)
-      fold_loops<T>(Reduction::sum).rows(partial + at, next + at / kFoldRow, 1, std::min(kFoldRow, m - at));
+    for (std::int64_t at = 0; at < m; at += kReduceRow)
+      reduce_loops<T>(Reduction::sum).rows(partial + at, next + at / kReduceRow, 1, std::min(kReduceRow, m - at));
     partial = next;
   }
   *out = mean ? *partial / static_cast<T>(n) : *partial;

@@ -105,7 +105,7 @@ __global__ void kernel_gradient_parts(Geometry g, Divider by_weights, Divider by
       if (at >= 0)
         sum = sum + load(x + g.x_at(cursor.image(), at, c)) * load(dy + g.y_at(cursor.image(), cursor.result(), f));
     }
-    sum = Team::fold(sum, Sum<Wide<T>>{});
+    sum = Team::reduce(sum, Sum<Wide<T>>{});
     if (Team::lane() == 0) store(to + o, sum);
   }
 }

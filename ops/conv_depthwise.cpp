@@ -65,8 +65,8 @@ void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const I
       [&](std::int64_t begin, std::int64_t end) {
         Slab<T> slab(x, sums ? 1 : repeat, 1);
         Results<T> results(y, points, y.channels);
-        const bool folds = sums && repeat > 1;
-        Scratch<T> wide(folds ? tiles.size[2] * channels : 0),
+        const bool sums_repeats = sums && repeat > 1;
+        Scratch<T> wide(sums_repeats ? tiles.size[2] * channels : 0),
             own(before ? 0 : largest_of(blocks).products() * channels);
         for (std::int64_t i = begin; i < end; ++i) {
           std::int64_t first[3], n[3];
@@ -86,12 +86,12 @@ void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const I
                                         .weights = run.weight,
                                         .taps = run.taps,
                                         .b = weights,
-                                        .out = folds ? wide.get() : row,
-                                        .out_step = folds ? channels : results.step(),
+                                        .out = sums_repeats ? wide.get() : row,
+                                        .out_step = sums_repeats ? channels : results.step(),
                                         .pixels = run.count,
                                         .channels = channels,
-                                        .add = add && !folds});
-                  for (std::int64_t p = 0; folds && p < run.count; ++p)
+                                        .add = add && !sums_repeats});
+                  for (std::int64_t p = 0; sums_repeats && p < run.count; ++p)
                     for (std::int64_t c = 0; c < y.channels; ++c) {
                       const T* products = wide.get() + p * channels + c * repeat;
                       T sum = products[0];

@@ -16,7 +16,7 @@
 #include "ops/conv_boxes.h"
 #include "ops/conv_kernels.h"
 #include "ops/conv_loops.h"
-#include "ops/fold.h"
+#include "ops/reduce_runs.h"
 #include "ops/window.h"
 
 namespace kassette::ops {

@@ -5,7 +5,7 @@
 
 #include "core/text.h"
 #include "ops/elementwise.h"
-#include "ops/fold.h"
+#include "ops/reduce_runs.h"
 #include "ops/half_compute.h"
 #include "ops/repeat.h"
 
@@ -72,7 +72,7 @@ void sum_to_like_kernel(const OpCall& call) {
   unsigned mask = repeated_axes(call.op.name, out, x);
   allocate_output(out, call.device);
   with_wide(call.in[0].data, out.data(), x.dtype, x.numel(), out.numel(),
-            [&](auto* in, auto* to) { fold_runs(Reduction::sum, in, to, CoalescedAxes(x, mask)); });
+            [&](auto* in, auto* to) { reduce_runs(Reduction::sum, in, to, CoalescedAxes(x, mask)); });
 }
 
 bool same_known_shape(const Tensor& a, const Tensor& b) {

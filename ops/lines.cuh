@@ -7,11 +7,11 @@ namespace kassette::cuda {
 
 // Note [Lines on CUDA]
 // The body of a kernel is written once for all kinds of lines; a line is a group of elements along one axis. read(x)
-// prepares an input; fold(f, map, x...) folds map(i, values of member i); write(y, map, x...) stores map(i, values of
-// member i); exponentials(x) is the fold of a softmax. There are three kinds of lines.
+// prepares an input; reduce(f, map, x...) reduces map(i, values of member i); write(y, map, x...) stores map(i, values
+// of member i); exponentials(x) is the reduction of a softmax. There are three kinds of lines.
 //   Dense, short  Contiguous elements, kPerThread in each of up to 32 (or kThreads) threads. read() loads them into
 //                 registers, a pack at once, so memory is read once.
-//   Dense, long   Contiguous elements, in pieces that fit in the registers of a block. Each fold and write reads them
+//   Dense, long   Contiguous elements, in pieces that fit in the registers of a block. Each reduce and write reads them
 //                 again, at best from the cache.
 //   Strided       A line for each thread if lines are short or neighbouring threads have neighbouring lines; else for
 //                 each block.
@@ -56,29 +56,29 @@ class DenseLine {
     if constexpr (kLong) return x;
     else return load_piece(x, 0);
   }
-  template <class Fold, class Map, class... Inputs>
-  __device__ C fold(const Fold& fold, Map map, const Inputs&... in) const {
-    return folded(
-        fold, fold.identity,
+  template <class Combine, class Map, class... Inputs>
+  __device__ C reduce(const Combine& combine, Map map, const Inputs&... in) const {
+    return reduced(
+        combine, combine.identity,
         [&](const C& value, std::int64_t piece, const auto&... x) {
           C all = value;
 #pragma unroll
           for (int k = 0; k < kAll; ++k)
-            if (const std::int64_t i = place(piece, k); i >= 0 && i < n_) all = fold(all, map(i, x.v[k]...));
+            if (const std::int64_t i = place(piece, k); i >= 0 && i < n_) all = combine(all, map(i, x.v[k]...));
           return all;
         },
         in...);
   }
   __device__ Exponentials<C> exponentials(const Input& in) const {
-    const SumExp<C> fold;
-    return folded(
-        fold, fold.identity,
+    const SumExp<C> combine;
+    return reduced(
+        combine, combine.identity,
         [&](const Exponentials<C>& value, std::int64_t piece, const Values& x) {
           unsigned valid = 0;
 #pragma unroll
           for (int k = 0; k < kAll; ++k)
             if (const std::int64_t i = place(piece, k); i >= 0 && i < n_) valid |= 1u << k;
-          return valid ? take(fold, value, x.v, valid) : value;
+          return valid ? take(combine, value, x.v, valid) : value;
         },
         in);
   }
@@ -114,15 +114,15 @@ class DenseLine {
   __device__ const Values& values(const Values& in, std::int64_t) const { return in; }
   __device__ Values values(const U* in, std::int64_t piece) const { return load_piece(in, piece); }
 
-  template <class Fold, class V, class Take, class... Inputs>
-  __device__ V folded(const Fold& fold, V value, Take more, const Inputs&... in) const {
+  template <class Combine, class V, class Take, class... Inputs>
+  __device__ V reduced(const Combine& combine, V value, Take more, const Inputs&... in) const {
     for (std::int64_t piece = 0; piece < (kLong ? pieces_ : 1); ++piece)
       value = more(value, piece, values(in, piece)...);
     if constexpr (kBlock) {
-      return Block::fold(value, fold);
+      return Block::reduce(value, combine);
     } else {
 #pragma unroll 1
-      for (int half = size_ / 2; half > 0; half /= 2) value = fold(value, shuffle_xor(value, half));
+      for (int half = size_ / 2; half > 0; half /= 2) value = combine(value, shuffle_xor(value, half));
       return value;
     }
   }
@@ -162,18 +162,18 @@ class StridedLine {
   __device__ std::int64_t members() const { return along_.n; }
   __device__ bool leads() const { return Team::lane() == 0; }
   __device__ Input read(const U* x) const { return x + start_; }
-  template <class Fold, class Map, class... Inputs>
-  __device__ C fold(const Fold& fold, Map map, const Inputs*... in) const {
-    C value = fold.identity;
+  template <class Combine, class Map, class... Inputs>
+  __device__ C reduce(const Combine& combine, Map map, const Inputs*... in) const {
+    C value = combine.identity;
 #pragma unroll 4
     for (std::int64_t i = Team::lane(); i < along_.n; i += Team::kSize)
-      value = fold(value, map(i, load(in + along_[i])...));
-    return Team::fold(value, fold);
+      value = combine(value, map(i, load(in + along_[i])...));
+    return Team::reduce(value, combine);
   }
   __device__ Exponentials<C> exponentials(const U* in) const {
     constexpr int kAtOnce = 4;
-    const SumExp<C> fold;
-    Exponentials<C> value = fold.identity;
+    const SumExp<C> combine;
+    Exponentials<C> value = combine.identity;
     for (std::int64_t i = Team::lane(); i < along_.n; i += kAtOnce * Team::kSize) {
       C some[kAtOnce];
       unsigned valid = 0;
@@ -183,9 +183,9 @@ class StridedLine {
         some[k] = load(in + along_[i + k * Team::kSize]);
         valid |= 1u << k;
       }
-      value = take(fold, value, some, valid);
+      value = take(combine, value, some, valid);
     }
-    return Team::fold(value, fold);
+    return Team::reduce(value, combine);
   }
   template <class Map, class... Inputs>
   __device__ void write(U* y, Map map, const Inputs*... in) const {

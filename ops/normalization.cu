@@ -2,7 +2,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "ops/fold.cuh"
+#include "ops/reduce_groups.cuh"
 #include "ops/normalization_kernels.h"
 
 namespace kassette::cuda {
@@ -50,7 +50,7 @@ void run_normalize(const OpCall& call) {
     using C = Wide<T>;
     const T* in = call.in[0].as<T>();
     C *mean = call.out_as<C>(1), *variance = call.out_as<C>(2);
-    fold_groups<Moments<C>>(call, g, Spread<C>(), Plain<T>{{in}}, MeanAndVariance<C>{mean, variance});
+    reduce_groups<Moments<C>>(call, g, Spread<C>(), Plain<T>{{in}}, MeanAndVariance<C>{mean, variance});
     DeviceScratch held(device_of(call.device), 2 * kept.numel() * static_cast<std::int64_t>(sizeof(C)));
     C *factor = static_cast<C*>(held.get()), *shift = factor + kept.numel();
     Operands o = broadcast<2>({gamma > 0 ? &call.spec(gamma) : &kept, beta > 0 ? &call.spec(beta) : &kept}, kept);
@@ -144,9 +144,9 @@ void run_normalize_grad(const OpCall& call) {
     DeviceScratch held(device, 3 * channels * static_cast<std::int64_t>(sizeof(C)));
     C *a = static_cast<C*>(held.get()), *b = a + channels, *c = b + channels;
     const C *mean = call.in[2].as<C>(), *variance = call.in[3].as<C>();
-    fold_groups<Two>(call, g, SumTwo(), Products<T>{{dy, in}, mean},
-                     Slopes<T>{gamma, variance, call.attrs.as<NormalizeAttrs>().epsilon, static_cast<double>(g.along.n),
-                               call.out_as<T>(1), call.out_as<T>(2), a, b, c});
+    reduce_groups<Two>(call, g, SumTwo(), Products<T>{{dy, in}, mean},
+                       Slopes<T>{gamma, variance, call.attrs.as<NormalizeAttrs>().epsilon,
+                                 static_cast<double>(g.along.n), call.out_as<T>(1), call.out_as<T>(2), a, b, c});
     launch_each<2>(call, NormalizeGrad<T>{dy, in, mean, a, b, c, call.out_as<T>()}, operands_by_group(x, mask));
   });
 }

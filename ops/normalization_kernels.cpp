@@ -162,7 +162,7 @@ void run_normalize(const OpCall& call) {
     return;
   }
   ReducedLast order(x, axes_mask(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x));
-  ChannelMatrix w(order.folded(), sizeof(T));
+  ChannelMatrix w(order.by_channel(), sizeof(T));
   WideInput<T> in(call, 0);
   RepeatedInput<T> gamma(call, gamma_at(call.attrs, 1), kept), beta(call, beta_at(call.attrs, 1), kept);
   WideOutput<T> y(*call.out[0]);
@@ -201,7 +201,7 @@ void run_normalize_grad(const OpCall& call) {
     return;
   }
   ReducedLast order(x, axes_mask(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x));
-  ChannelMatrix w(order.folded(), sizeof(T));
+  ChannelMatrix w(order.by_channel(), sizeof(T));
   WideInput<T> dy(call, 0), in(call, 1);
   RepeatedInput<T> gamma(call, gamma_at(call.attrs, 4), kept);
   const T *mean = call.in[2].as<T>(), *var = call.in[3].as<T>();
@@ -266,15 +266,15 @@ void run_center_scale(const OpCall& call) {
     repeated |= 1u << k;
     own.dims[k] = 1;
   }
-  Folded folded(CoalescedAxes(x, repeated));
-  if (!folded.fits) {
+  ChannelShape by_channel(CoalescedAxes(x, repeated));
+  if (!by_channel.fits) {
     own = x;
-    folded = Folded(CoalescedAxes(x, 0));
+    by_channel = ChannelShape(CoalescedAxes(x, 0));
   }
   WideInput<T> in(call, 0);
   RepeatedInput<T> mean(call, 1, own), factor(call, 2, own), shift(call, call.n_in > 3 ? 3 : -1, own);
   WideOutput<T> y(*call.out[0]);
-  ChannelMatrix w(folded, sizeof(T));
+  ChannelMatrix w(by_channel, sizeof(T));
   apply_parameters(w, Parameters<T>{{mean.get(), factor.get(), shift.get(), nullptr}}, scaling(w, in.get(), y.get()));
   y.store();
 }

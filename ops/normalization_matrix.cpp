@@ -5,7 +5,7 @@
 
 namespace kassette::ops {
 
-Folded::Folded(const CoalescedAxes& r) {
+ChannelShape::ChannelShape(const CoalescedAxes& r) {
   // Kept and reduced runs alternate; the reduced ones are marked.
   int i = 0;
   auto take = [&](bool marked, std::int64_t& size) {
@@ -18,7 +18,7 @@ Folded::Folded(const CoalescedAxes& r) {
   fits = i == r.n;
 }
 
-ChannelMatrix::ChannelMatrix(const Folded& folded, int element_size) : f(folded) {
+ChannelMatrix::ChannelMatrix(const ChannelShape& by_channel, int element_size) : f(by_channel) {
   constexpr std::int64_t kLongRun = 64, kFewRows = 8, kWide = 64, kMaxStream = 16 << 20;
   stream = f.batch * slab() * element_size >= kMaxStream;
   by_rows = f.inner >= kLongRun || (f.inner > 1 && f.outer < kFewRows);
@@ -40,8 +40,8 @@ ChannelMatrix::ChannelMatrix(const Folded& folded, int element_size) : f(folded)
       std::max<std::int64_t>(kFewRows, std::min<std::int64_t>(1024, (1 << 16) / std::max<std::int64_t>(width, 1)));
 }
 
-ReducedLast::ReducedLast(const TensorSpec& x, unsigned reduced) : folded_(CoalescedAxes(x, reduced)) {
-  if (folded_.fits) return;
+ReducedLast::ReducedLast(const TensorSpec& x, unsigned reduced) : by_channel_(CoalescedAxes(x, reduced)) {
+  if (by_channel_.fits) return;
   std::int64_t strides[kMaxRank], to = x.numel();
   row_strides(x, strides);
   CoalescedAxes apart;
@@ -53,7 +53,7 @@ ReducedLast::ReducedLast(const TensorSpec& x, unsigned reduced) : folded_(Coales
       to_original_.push(x.dims[i], to, strides[i]);
       apart.push(x.dims[i], last);
     }
-  folded_ = Folded(apart);
+  by_channel_ = ChannelShape(apart);
 }
 
 }  // namespace kassette::ops

@@ -1,24 +1,24 @@
 // ops/normalization_matrix.h - any shape and axes as a matrix, for batch normalisation on several threads.
 #pragma once
-#include "ops/fold.h"
+#include "ops/reduce_runs.h"
 #include "ops/normalization_loops.h"
 #include "ops/strided.h"
 
 namespace kassette::ops {
 
 /// A shape as [batch, outer, channels, inner]: outer and inner are reduced, and each (batch, channel) has a mean.
-struct Folded {
+struct ChannelShape {
   std::int64_t batch = 1, outer = 1, channels = 1, inner = 1;
   bool fits;  // false if there are more runs than these four
-  explicit Folded(const CoalescedAxes& runs);
+  explicit ChannelShape(const CoalescedAxes& runs);
 };
 
-/// For shapes whose kept and reduced axes alternate more often than Folded has room for: move_last() copies a tensor so
-/// that the reduced axes are last, move_back() undoes that. Not needed if moves() is false.
+/// For shapes whose kept and reduced axes alternate more often than ChannelShape has room for: move_last() copies a
+/// tensor so that the reduced axes are last, move_back() undoes that. Not needed if moves() is false.
 class ReducedLast {
  public:
   ReducedLast(const TensorSpec& x, unsigned reduced);
-  const Folded& folded() const { return folded_; }
+  const ChannelShape& by_channel() const { return by_channel_; }
   bool moves() const { return to_last_.rank > 0; }
   template <class T>
   void move_last(const T* from, T* to) const {
@@ -30,7 +30,7 @@ class ReducedLast {
   }
 
  private:
-  Folded folded_;
+  ChannelShape by_channel_;
   Strided to_last_, to_original_;
 };
 
@@ -41,13 +41,13 @@ class ReducedLast {
 // full; the last row is then incomplete, the tail, if the repetitions do not divide the outer size. ChannelMatrix is
 // that matrix.
 struct ChannelMatrix {
-  Folded f;
+  ChannelShape f;
   bool by_rows, stream;
   std::int64_t repeat = 1;             // by columns: how often the channels are repeated side by side
   std::int64_t rows, width, tail = 0;  // by rows: of all batches. By columns: of one batch
   std::int64_t row_block;              // elements of a run, or rows, in a block of sums: depends on the shape alone
 
-  ChannelMatrix(const Folded& folded, int element_size);
+  ChannelMatrix(const ChannelShape& by_channel, int element_size);
   std::int64_t channels() const { return f.batch * f.channels; }
   std::int64_t count() const { return f.outer * f.inner; }  // elements of a channel
   std::int64_t slab() const { return f.outer * f.channels * f.inner; }

@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/conv_boxes.h"
-#include "ops/fold.h"
+#include "ops/reduce_runs.h"
 #include "ops/pool_loops.h"
 #include "ops/strided.h"
 

@@ -10,7 +10,7 @@
 #include "ops/dims.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
-#include "ops/fold.h"
+#include "ops/reduce_runs.h"
 #include "ops/half_compute.h"
 #include "ops/like.h"
 #include "ops/philox.h"

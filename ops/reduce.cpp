@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
-#include "ops/fold.h"
+#include "ops/reduce_runs.h"
 #include "ops/half_compute.h"
 #include "ops/repeat.h"
 
@@ -24,20 +24,20 @@ void float_rule(const OpCall& call, TensorSpec* out) {
 }
 
 template <Reduction kReduction>
-void fold_kernel(const OpCall& call) {
+void reduction_kernel(const OpCall& call) {
   constexpr bool kMean = kReduction == Reduction::mean;
   const TensorSpec& x = call.spec(0);
   std::int64_t n_in = x.numel(), n_out = call.out[0]->numel();
   // Fast path for a small sum of all elements, without runs and blocks.
-  if (x.dtype == float32 && n_out == 1 && n_in > 0 && n_in <= kFoldRow) {
+  if (x.dtype == float32 && n_out == 1 && n_in > 0 && n_in <= kReduceRow) {
     float* out = call.out_as<float>();
-    fold_loops<float>(kReduction).rows(call.in[0].as<float>(), out, 1, n_in);
+    reduce_loops<float>(kReduction).rows(call.in[0].as<float>(), out, 1, n_in);
     if (kMean) *out /= static_cast<float>(n_in);
     return;
   }
   CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n_in, n_out, [&](auto* in, auto* out) {
-    fold_runs(kReduction, in, out, runs);
+    reduce_runs(kReduction, in, out, runs);
     if constexpr (kMean) {
       using T = std::remove_pointer_t<decltype(out)>;
       const T count = static_cast<T>(runs.marked_product());
@@ -49,8 +49,8 @@ void fold_kernel(const OpCall& call) {
 
 template <class T>
 const DeviationLoops<T>& deviation_loops() {
-  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(fold_table).deviation_f32;
-  else return KASSETTE_PICK(fold_table).deviation_f64;
+  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(reduce_table).deviation_f32;
+  else return KASSETTE_PICK(reduce_table).deviation_f64;
 }
 
 /// The sums of squared deviations of x from `mean`, whose shape is the unmarked runs. The last marked run is reduced by
@@ -75,8 +75,8 @@ void sum_squared_deviations(const T* x, const T* mean, T* out, const CoalescedAx
     mean = means.get();
   }
   const DeviationLoops<T>& loops = deviation_loops<T>();
-  fold_blocks(
-      fold_loops<T>(Reduction::sum),
+  reduce_blocks(
+      reduce_loops<T>(Reduction::sum),
       [&](std::int64_t o, std::int64_t at, T* to, std::int64_t count, std::int64_t m) {
         loops.rows(x + at, mean + o, to, count, m);
       },
@@ -84,7 +84,7 @@ void sum_squared_deviations(const T* x, const T* mean, T* out, const CoalescedAx
         loops.columns(x + at, mean + o * inner + column, to, m, inner, width);
       },
       more ? sums.get() : out, outer, n, inner);
-  if (more) fold_runs(Reduction::sum, static_cast<const T*>(sums.get()), out, rest);
+  if (more) reduce_runs(Reduction::sum, static_cast<const T*>(sums.get()), out, rest);
 }
 
 /// var or std in two passes: the mean, then the mean of the squared deviations.
@@ -98,7 +98,7 @@ void var_kernel(const OpCall& call) {
     if constexpr (std::is_floating_point_v<T>) {
       const T count = static_cast<T>(runs.marked_product());
       Scratch<T> mean(n_out);
-      fold_runs(Reduction::sum, in, mean.get(), runs);
+      reduce_runs(Reduction::sum, in, mean.get(), runs);
       for (std::int64_t i = 0; i < n_out; ++i) mean.get()[i] /= count;
       if (n_in > 0) sum_squared_deviations(in, static_cast<const T*>(mean.get()), out, runs);
       else std::fill_n(out, n_out, T(0));
@@ -167,13 +167,13 @@ void extremum_mask_kernel(const OpCall& call) {
       Scratch<T> y(n);
       Scratch<float> mask(n), share(m), shares(n);
       repeat_runs(call.in[1].data, reinterpret_cast<std::byte*>(y.get()), x.dtype.size(), runs);
-      devices::parallel_for(n, kFoldGrain, [&](std::int64_t begin, std::int64_t end) {
+      devices::parallel_for(n, kReduceGrain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i)
           mask.get()[i] = convert_one<double>(in[i]) == convert_one<double>(y.get()[i]) ? 1.f : 0.f;
       });
-      fold_runs(Reduction::sum, static_cast<const float*>(mask.get()), share.get(), runs);
+      reduce_runs(Reduction::sum, static_cast<const float*>(mask.get()), share.get(), runs);
       repeat_runs(reinterpret_cast<const std::byte*>(share.get()), reinterpret_cast<std::byte*>(shares.get()), 4, runs);
-      devices::parallel_for(n, kFoldGrain, [&](std::int64_t begin, std::int64_t end) {
+      devices::parallel_for(n, kReduceGrain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i)
           out[i] = convert_one<T>(static_cast<double>(mask.get()[i]) / static_cast<double>(shares.get()[i]));
       });
@@ -203,7 +203,7 @@ Tensor var_grad(const Tensor& dy, const Tensor& x, AxisSet axes) {
 constinit const OpDef sum_op{
     .name = "sum",
     .rule = number_rule,
-    .cpu = fold_kernel<Reduction::sum>,
+    .cpu = reduction_kernel<Reduction::sum>,
     .vjp =
         [](const VjpContext& r) {
           r.accumulate(0, unreduce_op, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy(), r.like(0)});
@@ -211,7 +211,7 @@ constinit const OpDef sum_op{
     .pattern = Pattern::sum};
 constinit const OpDef prod_op{.name = "prod",
                               .rule = number_rule,
-                              .cpu = fold_kernel<Reduction::prod>,
+                              .cpu = reduction_kernel<Reduction::prod>,
                               .vjp =
                                   [](const VjpContext& r) {
                                     r.din(0) = unreduce(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes) *
@@ -220,7 +220,7 @@ constinit const OpDef prod_op{.name = "prod",
                               .saves_in = 1};
 constinit const OpDef mean_op{.name = "mean",
                               .rule = float_rule,
-                              .cpu = fold_kernel<Reduction::mean>,
+                              .cpu = reduction_kernel<Reduction::mean>,
                               .vjp =
                                   [](const VjpContext& r) {
                                     r.accumulate(0, unreduce_op,
@@ -247,13 +247,13 @@ constinit const OpDef std_op{.name = "std",
                              .saves_out = 1};
 constinit const OpDef max_op{.name = "max",
                              .rule = number_rule,
-                             .cpu = fold_kernel<Reduction::max>,
+                             .cpu = reduction_kernel<Reduction::max>,
                              .vjp = extreme_vjp,
                              .saves_in = 1,
                              .saves_out = 1};
 constinit const OpDef min_op{.name = "min",
                              .rule = number_rule,
-                             .cpu = fold_kernel<Reduction::min>,
+                             .cpu = reduction_kernel<Reduction::min>,
                              .vjp = extreme_vjp,
                              .saves_in = 1,
                              .saves_out = 1};

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <limits>
 
-#include "ops/fold.cuh"
+#include "ops/reduce_groups.cuh"
 
 namespace kassette::cuda {
 namespace {
@@ -20,7 +20,7 @@ struct Min {
   __device__ C operator()(C a, C b) const { return a != a ? a : b < a || b != b ? b : a; }
 };
 
-template <template <class> class Fold, bool kMean = false>
+template <template <class> class Combine, bool kMean = false>
 void run(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   const Groups g(x, call.attrs.as<ReduceAttrs>().axes.mask(x.rank));
@@ -28,7 +28,7 @@ void run(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
     const C divisor = kMean ? static_cast<C>(g.along.n) : C(1);
-    fold_groups<C>(call, g, Fold<C>(), Plain<T>{{call.in[0].as<T>()}}, Divided<T>{call.out_as<T>(), divisor});
+    reduce_groups<C>(call, g, Combine<C>(), Plain<T>{{call.in[0].as<T>()}}, Divided<T>{call.out_as<T>(), divisor});
   });
 }
 
@@ -45,8 +45,8 @@ void run_sum_to_like(const OpCall& call) {
   host_services().allocate_output(*call.out[0], call.device);
   for_dtype<Domain::numbers>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    fold_groups<Wide<T>>(call, Groups(x, mask), Sum<Wide<T>>(), Plain<T>{{call.in[0].as<T>()}},
-                         Divided<T>{call.out_as<T>(), Wide<T>(1)});
+    reduce_groups<Wide<T>>(call, Groups(x, mask), Sum<Wide<T>>(), Plain<T>{{call.in[0].as<T>()}},
+                           Divided<T>{call.out_as<T>(), Wide<T>(1)});
   });
 }
 
@@ -65,8 +65,8 @@ void run_var(const OpCall& call) {
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<Moments<C>>(call, Groups(x, call.attrs.as<ReduceAttrs>().axes.mask(x.rank)), Spread<C>(),
-                            Plain<T>{{call.in[0].as<T>()}}, Spreading<T, kRoot>{call.out_as<T>()});
+    reduce_groups<Moments<C>>(call, Groups(x, call.attrs.as<ReduceAttrs>().axes.mask(x.rank)), Spread<C>(),
+                              Plain<T>{{call.in[0].as<T>()}}, Spreading<T, kRoot>{call.out_as<T>()});
   });
 }
 
@@ -83,8 +83,8 @@ void run_logsumexp(const OpCall& call) {
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<Exponentials<C>>(call, Groups(x, call.attrs.as<SoftmaxAttrs>().axes.mask(x.rank)), SumExp<C>(),
-                                 Plain<T>{{call.in[0].as<T>()}}, LogSum<T>{call.out_as<T>()});
+    reduce_groups<Exponentials<C>>(call, Groups(x, call.attrs.as<SoftmaxAttrs>().axes.mask(x.rank)), SumExp<C>(),
+                                   Plain<T>{{call.in[0].as<T>()}}, LogSum<T>{call.out_as<T>()});
   });
 }
 
@@ -108,13 +108,13 @@ struct AsBool {
   bool* out;
   __device__ void operator()(std::int64_t o, int v) const { out[o] = v != 0; }
 };
-template <class Fold>
+template <class Combine>
 void run_logical(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    fold_groups<int>(call, Groups(x, call.attrs.as<ReduceAttrs>().axes.mask(x.rank)), Fold(),
-                     Truth<T>{{call.in[0].as<T>()}}, AsBool{call.out_as<bool>()});
+    reduce_groups<int>(call, Groups(x, call.attrs.as<ReduceAttrs>().axes.mask(x.rank)), Combine(),
+                       Truth<T>{{call.in[0].as<T>()}}, AsBool{call.out_as<bool>()});
   });
 }
 
@@ -155,8 +155,8 @@ void run_arg(const OpCall& call) {
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<ExtremeAt<C>>(call, Groups(x, call.attrs.as<ReduceAttrs>().axes.mask(x.rank)), Best<C, kMax>(),
-                              Placed<T>{{call.in[0].as<T>()}}, Where<C>{call.out_as<std::int64_t>()});
+    reduce_groups<ExtremeAt<C>>(call, Groups(x, call.attrs.as<ReduceAttrs>().axes.mask(x.rank)), Best<C, kMax>(),
+                                Placed<T>{{call.in[0].as<T>()}}, Where<C>{call.out_as<std::int64_t>()});
   });
 }
 
@@ -189,9 +189,9 @@ void run_in_top_k(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(t)>;
     for_dtype<Domain::integers>(call.spec(1).dtype, [&](auto* i) {
       using I = std::remove_pointer_t<decltype(i)>;
-      fold_groups<std::int64_t>(call, Groups(p, 2), Sum<std::int64_t>(),
-                                Larger<T, I>{{call.in[0].as<T>()}, call.in[1].as<I>(), p.dims[1]},
-                                Below{call.out_as<bool>(), call.attrs.as<InTopKAttrs>().k});
+      reduce_groups<std::int64_t>(call, Groups(p, 2), Sum<std::int64_t>(),
+                                  Larger<T, I>{{call.in[0].as<T>()}, call.in[1].as<I>(), p.dims[1]},
+                                  Below{call.out_as<bool>(), call.attrs.as<InTopKAttrs>().k});
     });
   });
 }
@@ -229,7 +229,7 @@ void run_extremum_mask(const OpCall& call) {
   for_dtype<Domain::numbers>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     const T *in = call.in[0].as<T>(), *y = call.in[1].as<T>();
-    fold_groups<std::int64_t>(call, g, Sum<std::int64_t>(), Same<T>{{in}, y}, Counted{count});
+    reduce_groups<std::int64_t>(call, g, Sum<std::int64_t>(), Same<T>{{in}, y}, Counted{count});
     launch_each<2>(call, Share<T>{in, y, count, call.out_as<T>()}, operands_by_group(x, mask));
   });
 }

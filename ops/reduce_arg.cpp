@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "ops/cast.h"
 #include "ops/elementwise.h"
-#include "ops/fold.h"
+#include "ops/reduce_runs.h"
 #include "ops/half_compute.h"
 
 namespace kassette::ops {
@@ -58,16 +58,16 @@ std::int64_t first_place(const T* x, std::int64_t n, T m) {
 /// block is in the cache.
 template <class T>
 void extremes_of_rows(Reduction how, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n) {
-  std::int64_t blocks = (n + kFoldRow - 1) / kFoldRow;
+  std::int64_t blocks = (n + kReduceRow - 1) / kReduceRow;
   Scratch<T> extreme(outer * blocks);
   Scratch<std::int64_t> place(outer * blocks);
-  devices::parallel_for(outer * blocks, std::max<std::int64_t>(1, kFoldGrain / std::min(n, kFoldRow)),
+  devices::parallel_for(outer * blocks, std::max<std::int64_t>(1, kReduceGrain / std::min(n, kReduceRow)),
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t u = begin, count; u < end; u += count) {
                             count = blocks == 1 ? std::min(end - u, std::max<std::int64_t>(1, 1024 / n)) : 1;
-                            std::int64_t at = u % blocks * kFoldRow, length = std::min(kFoldRow, n - at);
+                            std::int64_t at = u % blocks * kReduceRow, length = std::min(kReduceRow, n - at);
                             const T* block = x + u / blocks * n + at;
-                            fold_loops<T>(how).rows(block, extreme.get() + u, count, length);
+                            reduce_loops<T>(how).rows(block, extreme.get() + u, count, length);
                             for (std::int64_t k = 0; k < count; ++k)
                               place.get()[u + k] = at + first_place(block + k * n, length, extreme.get()[u + k]);
                           }
@@ -85,9 +85,9 @@ template <class T>
 void extremes_of_columns(Reduction how, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n,
                          std::int64_t inner) {
   Scratch<T> extreme(outer * inner);
-  fold_middle(fold_loops<T>(how), x, extreme.get(), outer, n, inner);
+  reduce_middle(reduce_loops<T>(how), x, extreme.get(), outer, n, inner);
   devices::parallel_for(
-      outer, std::max<std::int64_t>(1, kFoldGrain / (n * inner)), [&](std::int64_t begin, std::int64_t end) {
+      outer, std::max<std::int64_t>(1, kReduceGrain / (n * inner)), [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t o = begin; o < end; ++o) {
           const T* m = extreme.get() + o * inner;
           for (std::int64_t r = n - 1; r >= 0; --r)  // backwards, so that the first index is written last
@@ -134,9 +134,9 @@ void logical_kernel(const OpCall& call) {
     truth = held.get();
     cast_elements(held.get(), bool_, call.in[0].data, x.dtype, n);
   }
-  fold_runs(fold_loops<std::uint8_t>(kReduction), std::uint8_t(kReduction == Reduction::min), truth,
-            call.out_as<std::uint8_t>(),
-            CoalescedAxes(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x)));
+  reduce_runs(reduce_loops<std::uint8_t>(kReduction), std::uint8_t(kReduction == Reduction::min), truth,
+              call.out_as<std::uint8_t>(),
+              CoalescedAxes(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x)));
 }
 
 // ---- in_top_k -------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 #include "core/rank.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
-#include "ops/fold.h"
+#include "ops/reduce_runs.h"
 #include "ops/resize_loops.h"
 
 namespace kassette::ops {

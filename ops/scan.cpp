@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
-#include "ops/fold.h"
+#include "ops/reduce_runs.h"
 #include "ops/half_compute.h"
 #include "ops/scan_attrs.h"
 #include "ops/strided.h"
@@ -70,7 +70,7 @@ void scan_middle(std::int64_t outer, std::int64_t n, std::int64_t inner, bool re
   const std::int64_t step = reverse ? -inner : inner, first = reverse ? (n - 1) * inner : 0;
   const std::int64_t side = inner == 1 ? kRows : kColumns, apart = inner == 1 ? n : 1;
   const std::int64_t across = inner == 1 ? outer : inner, blocks = (across + side - 1) / side;
-  devices::parallel_for((inner == 1 ? 1 : outer) * blocks, std::max<std::int64_t>(1, kFoldGrain / (side * n)),
+  devices::parallel_for((inner == 1 ? 1 : outer) * blocks, std::max<std::int64_t>(1, kReduceGrain / (side * n)),
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t u = begin; u < end; ++u) {
                             std::int64_t k = u % blocks * side, width = std::min(side, across - k),
@@ -100,7 +100,7 @@ void scan(const OpCall& call, const TensorSpec& x, State start, Visit visit) {
   std::int64_t n = static_cast<std::int64_t>(g.step.size()), groups = static_cast<std::int64_t>(g.base.size());
   constexpr std::int64_t kBlock = 32;
   std::int64_t blocks = (groups + kBlock - 1) / kBlock;
-  devices::parallel_for(blocks, std::max<std::int64_t>(1, kFoldGrain / (kBlock * n)),
+  devices::parallel_for(blocks, std::max<std::int64_t>(1, kReduceGrain / (kBlock * n)),
                         [&](std::int64_t begin, std::int64_t end) {
                           for (std::int64_t b = begin; b < end; ++b) {
                             const std::int64_t* base = g.base.data() + b * kBlock;

@@ -128,7 +128,7 @@ void logsumexp_kernel(const OpCall& call) {
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), call.out[0]->numel(), [&](auto* in, auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
     if constexpr (std::is_floating_point_v<T>)
-      fold_runs(softmax_loops<T>().logsumexp, -std::numeric_limits<T>::infinity(), in, out, runs);
+      reduce_runs(softmax_loops<T>().logsumexp, -std::numeric_limits<T>::infinity(), in, out, runs);
   });
 }
 

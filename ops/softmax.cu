@@ -70,7 +70,7 @@ struct SoftmaxGrad {
   __device__ void run(std::int64_t, const Line& line) const {
     using C = Wide<T>;
     const auto d = line.read(dy), p = line.read(y);
-    const C sum = line.fold(
+    const C sum = line.reduce(
         Sum<C>(), [](std::int64_t, C slope, C v) { return slope * v; }, d, p);
     line.write(
         dx, [&](std::int64_t, C slope, C v) { return v * (slope - sum); }, d, p);
@@ -89,7 +89,7 @@ struct CrossEntropy {
     const auto target = line.read(t), in = line.read(z);
     const Total<C> total = total_of(line, in);
     const C lse = m::log(total.sum) + total.max;
-    const C sum = line.fold(
+    const C sum = line.reduce(
         Sum<C>(), [&](std::int64_t, C share, C v) { return share == C(0) ? C(0) : share * (lse - v); }, target, in);
     if (line.leads()) store(loss + o, sum);
     write_softmax(line, in, p, total);
@@ -106,7 +106,7 @@ struct CrossEntropyGrad {
   __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
     const auto target = line.read(t), in = line.read(p);
-    const C g = load(dy + o), sum = line.fold(
+    const C g = load(dy + o), sum = line.reduce(
                                   Sum<C>(), [](std::int64_t, C share) { return share; }, target);
     line.write(
         dz, [&](std::int64_t, C share, C v) { return g * (v * sum - share); }, target, in);
@@ -131,9 +131,9 @@ struct Probability {
   __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
     const auto target = line.read(t), in = line.read(p);
-    const C total = line.fold(
+    const C total = line.reduce(
         Sum<C>(), [](std::int64_t, C v) { return v; }, in);
-    const C sum = line.fold(
+    const C sum = line.reduce(
         Sum<C>(), [&](std::int64_t, C share, C v) { return share * m::log(bounds.clip(v / total)); }, target, in);
     if (line.leads()) store(loss + o, -sum);
   }
@@ -150,9 +150,9 @@ struct ProbabilityGrad {
   __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
     const auto target = line.read(t), in = line.read(p);
-    const C g = load(dy + o), total = line.fold(
+    const C g = load(dy + o), total = line.reduce(
                                   Sum<C>(), [](std::int64_t, C v) { return v; }, in);
-    const C counted = line.fold(
+    const C counted = line.reduce(
         Sum<C>(), [&](std::int64_t, C share, C v) { return bounds.inside(v / total) ? share : C(0); }, target, in);
     line.write(
         dp,
@@ -187,7 +187,7 @@ struct SparseProbability {
   template <class Line>
   __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
-    const C total = line.fold(
+    const C total = line.reduce(
         Sum<C>(), [&](std::int64_t, C v) { return bounds.clip(v); }, line.read(p));
     if (!line.leads()) return;
     const std::int64_t id = classes[o];
@@ -208,7 +208,7 @@ struct SparseProbabilityGrad {
   __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
     const auto in = line.read(p);
-    const C g = load(dy + o), total = line.fold(
+    const C g = load(dy + o), total = line.reduce(
                                   Sum<C>(), [&](std::int64_t, C v) { return bounds.clip(v); }, in);
     const std::int64_t id = classes[o];
     line.write(

@@ -3,7 +3,7 @@
 #pragma once
 #include "core/text.h"
 #include "ops/elementwise.h"
-#include "ops/fold.h"
+#include "ops/reduce_runs.h"
 #include "ops/half_compute.h"
 #include "ops/refusals.h"
 #include "ops/softmax.h"

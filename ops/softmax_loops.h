@@ -1,6 +1,6 @@
 // ops/softmax_loops.h - the inner loops of softmax and its losses at one CPU level.
 #pragma once
-#include "ops/fold_loops.h"
+#include "ops/reduce_loops.h"
 
 namespace kassette::ops {
 
@@ -8,7 +8,7 @@ namespace kassette::ops {
 /// which are `stride` apart.
 template <class T>
 struct SoftmaxLoops {
-  FoldLoops<T> logsumexp;
+  ReduceLoops<T> logsumexp;
   /// y = softmax(x). lse gets the logsumexp of each row or column unless it is null.
   void (*rows)(const T* x, T* y, T* lse, std::int64_t count, std::int64_t n);
   void (*columns)(const T* x, T* y, T* lse, std::int64_t n, std::int64_t stride, std::int64_t width);

@@ -83,7 +83,7 @@ __global__ void dot_lines(SparseView m, const T* values, const T* x, T* out, std
     for (std::int64_t k = m.starts[r] + Team::lane(); k < m.starts[r + 1]; k += Team::kSize)
       sum = P::add(static_cast<S>(load(values + (m.order ? m.order[k] : k))),
                    static_cast<S>(load(x + m.others[k] * width + j)), sum);
-    sum = Team::fold(sum, Sum<S>());
+    sum = Team::reduce(sum, Sum<S>());
     if (Team::lane() == 0) store(out + t, sum);
   }
 }
@@ -97,7 +97,7 @@ __global__ void pair_products(SparseView m, const T* x, const T* y, T* out, std:
     S sum = S(0);
     for (std::int64_t j = Team::lane(); j < width; j += Team::kSize)
       sum = P::add(static_cast<S>(load(a + j)), static_cast<S>(load(b + j)), sum);
-    sum = Team::fold(sum, Sum<S>());
+    sum = Team::reduce(sum, Sum<S>());
     if (Team::lane() == 0) store(out + k, sum);
   }
 }

@@ -58,7 +58,7 @@ struct Groups {
 
 // ---- teams ----------------------------------------------------------------------------------------------------------
 // A team works on groups first(), first() + step(), ... Its threads share the members: a thread takes lane(), lane() +
-// kSize, ... fold() combines one value of each thread and returns the result to all of them.
+// kSize, ... reduce() combines one value of each thread and returns the result to all of them.
 /// The value of v in the thread whose lane differs in the bits of `lanes`. Structs are exchanged word by word.
 template <class V>
 __device__ V shuffle_xor(V v, int lanes) {
@@ -80,8 +80,8 @@ struct Thread {
   __device__ static std::int64_t first() { return std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
   __device__ static std::int64_t step() { return std::int64_t(gridDim.x) * blockDim.x; }
   __device__ static int lane() { return 0; }
-  template <class V, class Fold>
-  __device__ static V fold(V v, Fold) {
+  template <class V, class Combine>
+  __device__ static V reduce(V v, Combine) {
     return v;
   }
 };
@@ -91,8 +91,8 @@ struct Warp {
   __device__ static std::int64_t first() { return (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp; }
   __device__ static std::int64_t step() { return std::int64_t(gridDim.x) * blockDim.x / kWarp; }
   __device__ static int lane() { return threadIdx.x % kWarp; }
-  template <class V, class Fold>
-  __device__ static V fold(V v, Fold f) {
+  template <class V, class Combine>
+  __device__ static V reduce(V v, Combine f) {
     for (int half = kWarp / 2; half > 0; half /= 2) v = f(v, shuffle_xor(v, half));
     return v;
   }
@@ -103,11 +103,11 @@ struct Block {
   __device__ static std::int64_t first() { return blockIdx.x; }
   __device__ static std::int64_t step() { return gridDim.x; }
   __device__ static int lane() { return threadIdx.x; }
-  template <class V, class Fold>
-  __device__ static V fold(V v, Fold f) {
+  template <class V, class Combine>
+  __device__ static V reduce(V v, Combine f) {
     __shared__ V of_warp[kThreads / kWarp];
-    v = Warp::fold(v, f);
-    __syncthreads();  // all threads have read the values of the last fold
+    v = Warp::reduce(v, f);
+    __syncthreads();  // all threads have read the values of the last reduction
     if (Warp::lane() == 0) of_warp[threadIdx.x / kWarp] = v;
     __syncthreads();
     v = of_warp[0];
@@ -148,15 +148,15 @@ inline Operands operands_by_group(const TensorSpec& x, unsigned mask) {
   return o;
 }
 
-// ---- folds ----------------------------------------------------------------------------------------------------------
-/// Folds `value` with those of `values` whose bit in `valid` is set. Overloads do the same in fewer steps for a
-/// particular fold.
-template <class C, class Fold, class M, int n>
-__device__ C take(const Fold& fold, const C& value, const M (&values)[n], unsigned valid) {
+// ---- reductions -----------------------------------------------------------------------------------------------------
+/// Combines `value` with those of `values` whose bit in `valid` is set. Overloads do the same in fewer steps for a
+/// particular Combine.
+template <class C, class Combine, class M, int n>
+__device__ C take(const Combine& combine, const C& value, const M (&values)[n], unsigned valid) {
   C all = value;
 #pragma unroll
   for (int k = 0; k < n; ++k)
-    if (valid >> k & 1) all = fold(all, values[k]);
+    if (valid >> k & 1) all = combine(all, values[k]);
   return all;
 }
 /// The sum; integers narrower than int wrap.
@@ -181,7 +181,7 @@ struct Exponentials {
   /// The largest element, or 0 if it is not finite, since inf - inf is NaN.
   __device__ C shift() const { return max - max == C(0) ? max : C(0); }
 };
-/// The fold of Exponentials.
+/// Combines Exponentials.
 template <class C>
 struct SumExp {
   Exponentials<C> identity{-std::numeric_limits<C>::infinity(), C(0)};
@@ -195,10 +195,10 @@ struct SumExp {
   }
 };
 template <class C, int n>
-__device__ Exponentials<C> take(const SumExp<C>& fold, const Exponentials<C>& value, const C (&values)[n],
+__device__ Exponentials<C> take(const SumExp<C>& combine, const Exponentials<C>& value, const C (&values)[n],
                                 unsigned valid) {
   const Max<C> larger;
-  Exponentials<C> e = fold.identity;
+  Exponentials<C> e = combine.identity;
 #pragma unroll
   for (int k = 0; k < n; ++k)
     if (valid >> k & 1) e.max = larger(e.max, values[k]);
@@ -206,7 +206,7 @@ __device__ Exponentials<C> take(const SumExp<C>& fold, const Exponentials<C>& va
 #pragma unroll
   for (int k = 0; k < n; ++k)
     if (valid >> k & 1) e.sum += m::exp(values[k] - shift);
-  return fold(value, e);
+  return combine(value, e);
 }
 
 }  // namespace kassette::cuda

@@ -117,7 +117,7 @@ TEST_CASE("they do in every dtype, integers wrapping around", "[reduce][device]"
       }
 }
 
-TEST_CASE("groups that are folded in parts have the CPU's bits, and those of a tensor that begins between two packs",
+TEST_CASE("groups that are reduced in parts have the CPU's bits, and those of a tensor that begins between two packs",
           "[reduce][device]") {
   if (!has_device("cuda:0")) return;
   for (DType dtype : {float32, float16, int32, uint8}) {

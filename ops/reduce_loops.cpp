@@ -1,5 +1,5 @@
-// ops/fold.cpp - the loops of folds for integers, and the choice of loops.
-#include "ops/fold.h"
+// ops/reduce_loops.cpp - the loops of reductions for integers, and the choice of loops.
+#include "ops/reduce_runs.h"
 
 #include <limits>
 
@@ -50,24 +50,24 @@ void columns(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64
 }
 
 template <class T>
-constexpr FoldLoops<T> integer_loops[] = {{rows<Sum, T>, columns<Sum, T>},
-                                          {rows<Sum, T>, columns<Sum, T>},
-                                          {rows<Max, T>, columns<Max, T>},
-                                          {rows<Min, T>, columns<Min, T>},
-                                          {rows<Prod, T>, columns<Prod, T>}};
+constexpr ReduceLoops<T> integer_loops[] = {{rows<Sum, T>, columns<Sum, T>},
+                                            {rows<Sum, T>, columns<Sum, T>},
+                                            {rows<Max, T>, columns<Max, T>},
+                                            {rows<Min, T>, columns<Min, T>},
+                                            {rows<Prod, T>, columns<Prod, T>}};
 
 }  // namespace
 
 template <class T>
-const FoldLoops<T>& fold_loops(Reduction how) {
+const ReduceLoops<T>& reduce_loops(Reduction how) {
   int i = static_cast<int>(how);
-  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(fold_table).f32[i];
-  else if constexpr (std::is_same_v<T, double>) return KASSETTE_PICK(fold_table).f64[i];
+  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(reduce_table).f32[i];
+  else if constexpr (std::is_same_v<T, double>) return KASSETTE_PICK(reduce_table).f64[i];
   else return integer_loops<T>[i];
 }
 
 template <class T>
-T fold_identity(Reduction how) {
+T reduce_identity(Reduction how) {
   using L = std::numeric_limits<T>;
   switch (how) {
     case Reduction::sum:
@@ -78,12 +78,12 @@ T fold_identity(Reduction how) {
   }
 }
 
-#define KASSETTE_FOLD(constant, code, T, name) \
-  template const FoldLoops<T>& fold_loops<T>(Reduction how); \
-  template T fold_identity<T>(Reduction how);
-KASSETTE_INTEGER_DTYPES(KASSETTE_FOLD)
-KASSETTE_FOLD(float32, kFloat32, float, "float32")
-KASSETTE_FOLD(float64, kFloat64, double, "float64")
-#undef KASSETTE_FOLD
+#define KASSETTE_REDUCE(constant, code, T, name) \
+  template const ReduceLoops<T>& reduce_loops<T>(Reduction how); \
+  template T reduce_identity<T>(Reduction how);
+KASSETTE_INTEGER_DTYPES(KASSETTE_REDUCE)
+KASSETTE_REDUCE(float32, kFloat32, float, "float32")
+KASSETTE_REDUCE(float64, kFloat64, double, "float64")
+#undef KASSETTE_REDUCE
 
 }  // namespace kassette::ops

@@ -1,4 +1,4 @@
-// ops/fold_loops.h - the loops of reductions, with a table for each CPU level.
+// ops/reduce_loops.h - the loops of reductions, with a table for each CPU level.
 #pragma once
 #include <cstdint>
 
@@ -11,7 +11,7 @@ using devices::Reduction;
 
 /// The loops of one reduction for one element type.
 template <class T>
-struct FoldLoops {
+struct ReduceLoops {
   /// out[i] = reduction of x[i * n .. i * n + n) for i < count; n >= 1.
   void (*rows)(const T* x, T* out, std::int64_t count, std::int64_t n);
   /// out[c] = reduction of x[r * stride + c] over r < n, for c < width; n >= 1.
@@ -24,12 +24,12 @@ struct DeviationLoops {
   void (*columns)(const T* x, const T* mean, T* out, std::int64_t n, std::int64_t stride, std::int64_t width);
 };
 /// The loops of one CPU level; those of reductions by Reduction.
-struct FoldTable {
-  FoldLoops<float> f32[devices::kReductions];
-  FoldLoops<double> f64[devices::kReductions];
+struct ReduceTable {
+  ReduceLoops<float> f32[devices::kReductions];
+  ReduceLoops<double> f64[devices::kReductions];
   DeviationLoops<float> deviation_f32;
   DeviationLoops<double> deviation_f64;
 };
-KASSETTE_LEVEL_TABLES(FoldTable, fold_table)
+KASSETTE_LEVEL_TABLES(ReduceTable, reduce_table)
 
 }  // namespace kassette::ops

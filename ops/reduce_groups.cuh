@@ -1,4 +1,4 @@
-// ops/fold.cuh - folds of groups of elements on CUDA: the building block of reductions.
+// ops/reduce_groups.cuh - reductions of groups of elements on CUDA.
 #pragma once
 #include <algorithm>
 #include <iterator>
@@ -9,7 +9,7 @@
 
 namespace kassette::cuda {
 
-// Note [Folds on CUDA]
+// Note [Reductions on CUDA]
 // Tensors are contiguous, so the last axis belongs either to the members of a group (rows) or to the groups (columns).
 //   Rows     A group consists of runs of contiguous elements. A run is cut into packs of at most 16 bytes, counted
 //            from the tensor's first element, so that packs are aligned whatever the length of a row; the first and
@@ -20,7 +20,7 @@ namespace kassette::cuda {
 //            groups.
 // A thread issues kAhead loads of packs before it uses the first, and __launch_bounds__ asks for two to four resident
 // blocks per multiprocessor. If groups are few, each is cut into parts, up to some thousand blocks; a second launch
-// folds the values of the parts, as columns. All of this depends on the shape alone, never on the device or on
+// reduces the values of the parts, as columns. All of this depends on the shape alone, never on the device or on
 // addresses (which decide only whether a pack is one load), and so do the bits of the result.
 
 /// A pack of each of the kStreams tensors, all of one shape, that a map reads.
@@ -74,11 +74,11 @@ __device__ auto map_at(const Map& map, std::int64_t o, std::int64_t i, std::int6
   if constexpr (Map::kStreams == 1) return map(o, i, map.stream[0][at]);
   else return map(o, i, map.stream[0][at], map.stream[1][at]);
 }
-template <class C, class Fold, class Map>
-__device__ C take_one(const Fold& fold, const C& value, const Map& map, std::int64_t o, std::int64_t i,
+template <class C, class Combine, class Map>
+__device__ C take_one(const Combine& combine, const C& value, const Map& map, std::int64_t o, std::int64_t i,
                       std::int64_t at) {
   const Mapped<Map> values[1] = {map_at(map, o, i, at)};
-  return take(fold, value, values, 1);
+  return take(combine, value, values, 1);
 }
 
 // ---- rows -----------------------------------------------------------------------------------------------------------
@@ -123,11 +123,11 @@ Rows rows_of(const Groups& g, bool packed) {
   return r;
 }
 
-/// Each team, a block or `lanes` (2^k) threads of a warp, folds part blockIdx.y of a group: to `partial`, or by
+/// Each team, a block or `lanes` (2^k) threads of a warp, reduces part blockIdx.y of a group: to `partial`, or by
 /// `finish` if it is the only part.
-template <bool kBlock, class C, class Fold, class Map, class Finish>
+template <bool kBlock, class C, class Combine, class Map, class Finish>
 __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
-    fold_rows(Rows g, int lanes, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
+    reduce_rows(Rows g, int lanes, Combine combine, Map map, Finish finish, C* partial, std::int64_t length) {
   constexpr int kSize = kPack<typename Map::T>, kDeep = kAhead<Map>;
   const int size = kBlock ? kThreads : lanes, lane = static_cast<int>(threadIdx.x) & (size - 1);
   const std::int64_t teams = kBlock ? 1 : kThreads / lanes, total = g.outer.n * g.packs;
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
   // All threads of a block make the same number of rounds, since shuffles need every lane.
   for (std::int64_t first = blockIdx.x * teams; first < g.kept.n; first += gridDim.x * teams) {
     const std::int64_t o = first + (kBlock ? 0 : threadIdx.x / static_cast<unsigned>(lanes));
-    C value = fold.identity;
+    C value = combine.identity;
     const std::int64_t from = o < g.kept.n ? g.kept[o] : 0, stop = o < g.kept.n ? end : begin;
     std::int64_t s = begin + lane;
     for (; s < stop; s += std::int64_t(kDeep) * size) {
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
         for (int u = 0; u < kDeep; ++u)
 #pragma unroll
           for (int k = 0; k < kSize; ++k) values[u * kSize + k] = packs[u].value(map, o, at[u].member + k, k);
-        value = take(fold, value, values, ~0u);
+        value = take(combine, value, values, ~0u);
       } else {
 #pragma unroll 1
         for (std::int64_t slot = s; slot < stop && slot < s + std::int64_t(kDeep) * size; slot += size) {
@@ -169,19 +169,19 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
             Mapped<Map> values[kSize];
 #pragma unroll
             for (int k = 0; k < kSize; ++k) values[k] = packed.value(map, o, pack.member + k, k);
-            value = take(fold, value, values, ~0u);
+            value = take(combine, value, values, ~0u);
           } else {
 #pragma unroll 1
             for (std::int64_t k = low; k < high; ++k)
-              value = take_one(fold, value, map, o, pack.member + k, pack.first + k);
+              value = take_one(combine, value, map, o, pack.member + k, pack.first + k);
           }
         }
       }
     }
-    if constexpr (kBlock) value = Block::fold(value, fold);
+    if constexpr (kBlock) value = Block::reduce(value, combine);
     else
 #pragma unroll 1
-      for (int half = lanes / 2; half > 0; half /= 2) value = fold(value, shuffle_xor(value, half));
+      for (int half = lanes / 2; half > 0; half /= 2) value = combine(value, shuffle_xor(value, half));
     if (lane || o >= g.kept.n) continue;
     if (gridDim.y == 1) finish(o, value);
     else partial[blockIdx.y * g.kept.n + o] = value;
@@ -196,9 +196,9 @@ struct Columns {
   bool whole;   // a thread has a pack of columns, else one column
   bool packed;  // a pack is one load
 };
-template <class C, class Fold, class Map, class Finish>
+template <class C, class Combine, class Map, class Finish>
 __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>))
-    fold_columns(Columns g, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
+    reduce_columns(Columns g, Combine combine, Map map, Finish finish, C* partial, std::int64_t length) {
   constexpr int kSize = kPack<typename Map::T>, kDeep = kAhead<Map>, kAlone = kDeep * kSize;
   // Results of the warps, or of the rows of threads if a row is at least as long as a warp.
   __shared__ C of_row[kSize * kThreads];
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>))
     const std::int64_t column = first + x * each;
     C value[kSize];
 #pragma unroll
-    for (int k = 0; k < kSize; ++k) value[k] = fold.identity;
+    for (int k = 0; k < kSize; ++k) value[k] = combine.identity;
     if (column < g.kept.n) {
       const std::int64_t from = g.kept[column];
       std::int64_t i = begin + y;
@@ -227,14 +227,14 @@ __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>))
             Mapped<Map> values[kDeep];
 #pragma unroll
             for (int u = 0; u < kDeep; ++u) values[u] = packs[u].value(map, column + k, i + u * height, k);
-            value[k] = take(fold, value[k], values, ~0u);
+            value[k] = take(combine, value[k], values, ~0u);
           }
         }
 #pragma unroll 1
         for (; i < end; i += height) {
           const std::int64_t at = from + g.along[i];
 #pragma unroll
-          for (int k = 0; k < kSize; ++k) value[k] = take_one(fold, value[k], map, column + k, i, at + k);
+          for (int k = 0; k < kSize; ++k) value[k] = take_one(combine, value[k], map, column + k, i, at + k);
         }
       } else {
         for (; i + (kAlone - 1) * height < end; i += kAlone * height) {
@@ -242,10 +242,10 @@ __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>))
 #pragma unroll
           for (int u = 0; u < kAlone; ++u)
             values[u] = map_at(map, column, i + u * height, from + g.along[i + u * height]);
-          value[0] = take(fold, value[0], values, ~0u);
+          value[0] = take(combine, value[0], values, ~0u);
         }
 #pragma unroll 1
-        for (; i < end; i += height) value[0] = take_one(fold, value[0], map, column, i, from + g.along[i]);
+        for (; i < end; i += height) value[0] = take_one(combine, value[0], map, column, i, from + g.along[i]);
       }
     }
     __syncthreads();  // all threads have read the results of the previous columns
@@ -253,7 +253,8 @@ __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>))
     for (int k = 0; k < kSize; ++k) {
       if (k >= each) continue;
 #pragma unroll 1
-      for (int lanes = kWarp / 2; lanes >= width; lanes /= 2) value[k] = fold(value[k], shuffle_xor(value[k], lanes));
+      for (int lanes = kWarp / 2; lanes >= width; lanes /= 2)
+        value[k] = combine(value[k], shuffle_xor(value[k], lanes));
       if (width >= kWarp || static_cast<int>(threadIdx.x) % kWarp < width)
         of_row[(k * rows + row) * width + x] = value[k];
     }
@@ -265,7 +266,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>))
       if (o >= g.kept.n) continue;
       C all = of_row[k * rows * width + at];
 #pragma unroll 1
-      for (int r = 1; r < rows; ++r) all = fold(all, of_row[(k * rows + r) * width + at]);
+      for (int r = 1; r < rows; ++r) all = combine(all, of_row[(k * rows + r) * width + at]);
       if (gridDim.y == 1) finish(o, all);
       else partial[blockIdx.y * g.kept.n + o] = all;
     }
@@ -293,24 +294,24 @@ struct PartOf {
   __device__ C operator()(std::int64_t, std::int64_t, C v) const { return v; }
 };
 
-template <class C, class Fold, class Map, class Finish>
-void launch_columns(const OpCall& call, CudaDevice& device, const Groups& g, const Fold& fold, const Map& map,
+template <class C, class Combine, class Map, class Finish>
+void launch_columns(const OpCall& call, CudaDevice& device, const Groups& g, const Combine& combine, const Map& map,
                     const Finish& finish, bool parts);
 
-/// Calls first(partial), which launches the fold of each part of each group. If there are several, a second launch
-/// folds their values, `partial`.
-template <class C, class Fold, class Finish, class Launch>
-void in_parts(const OpCall& call, CudaDevice& device, std::int64_t groups, std::int64_t parts, const Fold& fold,
+/// Calls first(partial), which launches the reduction of each part of each group. If there are several, a second
+/// launch reduces their values, `partial`.
+template <class C, class Combine, class Finish, class Launch>
+void in_parts(const OpCall& call, CudaDevice& device, std::int64_t groups, std::int64_t parts, const Combine& combine,
               const Finish& finish, Launch first) {
   DeviceScratch held(device, parts > 1 ? groups * parts * static_cast<std::int64_t>(sizeof(C)) : 0);
   C* partial = static_cast<C*>(held.get());
   first(partial);
   if (parts > 1)
-    launch_columns<C>(call, device, Groups(groups, parts), fold, PartOf<C>{{partial}}, finish, /*parts=*/false);
+    launch_columns<C>(call, device, Groups(groups, parts), combine, PartOf<C>{{partial}}, finish, /*parts=*/false);
 }
 
-template <class C, class Fold, class Map, class Finish>
-void launch_columns(const OpCall& call, CudaDevice& device, const Groups& g, const Fold& fold, const Map& map,
+template <class C, class Combine, class Map, class Finish>
+void launch_columns(const OpCall& call, CudaDevice& device, const Groups& g, const Combine& combine, const Map& map,
                     const Finish& finish, bool parts) {
   using T = typename Map::T;
   constexpr int kSize = kPack<T>;
@@ -323,36 +324,37 @@ void launch_columns(const OpCall& call, CudaDevice& device, const Groups& g, con
                      n_parts = parts ? parts_of(blocks, g.along.n / (std::int64_t(height) * 8)) : 1;
   auto first = [&](C* partial) {
     launch(call.op.name, device, dim3(grid_of(blocks), static_cast<unsigned>(n_parts)),
-           fold_columns<C, Fold, Map, Finish>, c, fold, map, finish, partial, ceil_div(g.along.n, n_parts));
+           reduce_columns<C, Combine, Map, Finish>, c, combine, map, finish, partial, ceil_div(g.along.n, n_parts));
   };
   if constexpr (std::is_same_v<Map, PartOf<C>>) first(nullptr);  // the second launch, which has one part
-  else in_parts<C>(call, device, g.kept.n, n_parts, fold, finish, first);
+  else in_parts<C>(call, device, g.kept.n, n_parts, combine, finish, first);
 }
 
-template <class C, class Fold, class Map, class Finish>
-void launch_rows(const OpCall& call, CudaDevice& device, const Groups& g, const Fold& fold, const Map& map,
+template <class C, class Combine, class Map, class Finish>
+void launch_rows(const OpCall& call, CudaDevice& device, const Groups& g, const Combine& combine, const Map& map,
                  const Finish& finish) {
   constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;  // packs: at most of a warp's group, at least of a part
   const Rows r = rows_of<typename Map::T>(g, packs_of(map));
   const bool block = r.total() > kLong;
   const int lanes = block ? kThreads : power_of_two(ceil_div(r.total(), 2), kWarp);
   const std::int64_t parts = block ? parts_of(g.kept.n, r.total() / kLeast) : 1;
-  in_parts<C>(call, device, g.kept.n, parts, fold, finish, [&](C* partial) {
+  in_parts<C>(call, device, g.kept.n, parts, combine, finish, [&](C* partial) {
     launch(call.op.name, device, dim3(grid_of(ceil_div(g.kept.n, kThreads / lanes)), static_cast<unsigned>(parts)),
-           block ? fold_rows<true, C, Fold, Map, Finish> : fold_rows<false, C, Fold, Map, Finish>, r, lanes, fold, map,
-           finish, partial, ceil_div(r.total(), parts));
+           block ? reduce_rows<true, C, Combine, Map, Finish> : reduce_rows<false, C, Combine, Map, Finish>, r, lanes,
+           combine, map, finish, partial, ceil_div(r.total(), parts));
   });
 }
 
-/// Calls finish(o, fold of map(o, i, element) over the members i of group o) for every group. Each element is read
-/// once. A map has `stream`, the kStreams tensors of T that it reads. A fold has `identity` and combines two values of
-/// C; it needs an overload of take() if the map returns another type, and may have one to combine many values faster.
-template <class C, class Fold, class Map, class Finish>
-void fold_groups(const OpCall& call, const Groups& g, Fold fold, Map map, Finish finish) {
+/// Calls finish(o, reduction of map(o, i, element) over the members i of group o) for every group. Each element is read
+/// once. A map has `stream`, the kStreams tensors of T that it reads. `combine` has `identity` and combines two values
+/// of C; it needs an overload of take() if the map returns another type, and may have one to combine many values
+/// faster.
+template <class C, class Combine, class Map, class Finish>
+void reduce_groups(const OpCall& call, const Groups& g, Combine combine, Map map, Finish finish) {
   if (g.kept.n == 0) return;
   CudaDevice& device = device_of(call.device);
-  if (g.along.n == 0 || g.kept.dense()) launch_columns<C>(call, device, g, fold, map, finish, /*parts=*/true);
-  else launch_rows<C>(call, device, g, fold, map, finish);
+  if (g.along.n == 0 || g.kept.dense()) launch_columns<C>(call, device, g, combine, map, finish, /*parts=*/true);
+  else launch_rows<C>(call, device, g, combine, map, finish);
 }
 
 // ---- maps and what is done with results -----------------------------------------------------------------------------
@@ -380,7 +382,7 @@ template <class C>
 struct Moments {
   C n, sum, squares;
 };
-/// The fold of Moments.
+/// Combines Moments.
 template <class C>
 struct Spread {
   Moments<C> identity{C(0), C(0), C(0)};
@@ -392,8 +394,8 @@ struct Spread {
   }
 };
 template <class C, int n>
-__device__ Moments<C> take(const Spread<C>& fold, const Moments<C>& value, const C (&values)[n], unsigned valid) {
-  Moments<C> m = fold.identity;
+__device__ Moments<C> take(const Spread<C>& combine, const Moments<C>& value, const C (&values)[n], unsigned valid) {
+  Moments<C> m = combine.identity;
 #pragma unroll
   for (int k = 0; k < n; ++k) {
     if (!(valid >> k & 1)) continue;
@@ -407,7 +409,7 @@ __device__ Moments<C> take(const Spread<C>& fold, const Moments<C>& value, const
     const C gap = values[k] - mean;
     m.squares += gap * gap;
   }
-  return fold(value, m);
+  return combine(value, m);
 }
 
 }  // namespace kassette::cuda

@@ -1,7 +1,7 @@
-// ops/fold_simd.cpp - the float loops of folds; compiled once per CPU level.
+// ops/reduce_simd.cpp - the float loops of reductions; compiled once per CPU level.
 #include "ops/simd.h"
 
-#include "ops/fold_loops.h"
+#include "ops/reduce_loops.h"
 
 namespace kassette::ops {
 namespace {
@@ -45,7 +45,7 @@ struct Min {
   }
 };
 
-/// Folds the lanes of a vector by halves.
+/// Reduces the lanes of a vector by halves.
 template <class Op, class T>
 KASSETTE_FN T across(const xsimd::batch<T>& v) {
   constexpr int w = static_cast<int>(Vec<T>::kWidth);
@@ -100,12 +100,12 @@ void rows(const T* x, T* out, std::int64_t count, std::int64_t n) {
     for (std::int64_t i = 0; i < count; ++i) out[i] = row<Op>(x + i * n, n);
 }
 
-/// Folds kRows neighbouring rows pairwise and, unless they are the first, with `out`. Columns after the last vector are
-/// folded one by one, in the same order and so with the same bits.
+/// Reduces kRows neighbouring rows pairwise and, unless they are the first, with `out`. Columns after the last vector
+/// are reduced one by one, in the same order and so with the same bits.
 template <class Op, class T, int kRows>
 KASSETTE_FN void some_rows(const T* x, T* out, std::int64_t stride, std::int64_t width, bool first) {
   using X = Vec<T>;
-  auto fold = [&](auto load, std::int64_t c) {
+  auto reduce = [&](auto load, std::int64_t c) {
     auto a = load(x + c);
     if constexpr (kRows >= 2) a = Op::value(a, load(x + stride + c));
     if constexpr (kRows >= 4) a = Op::value(a, Op::value(load(x + 2 * stride + c), load(x + 3 * stride + c)));
@@ -116,11 +116,11 @@ KASSETTE_FN void some_rows(const T* x, T* out, std::int64_t stride, std::int64_t
   };
   std::int64_t c = 0;
   for (; c + X::kWidth <= width; c += X::kWidth) {
-    auto a = fold([](const T* p) { return X::load(p); }, c);
+    auto a = reduce([](const T* p) { return X::load(p); }, c);
     X::store(out + c, first ? a : Op::value(X::load(out + c), a));
   }
   for (; c < width; ++c) {
-    T a = fold([](const T* p) { return *p; }, c);
+    T a = reduce([](const T* p) { return *p; }, c);
     out[c] = first ? a : Op::value(out[c], a);
   }
 }
@@ -182,11 +182,11 @@ void deviation_columns(const T* x, const T* mean, T* out, std::int64_t n, std::i
 }
 
 template <class Op, class T>
-constexpr FoldLoops<T> loops{rows<Op, T>, columns<Op, T>};
+constexpr ReduceLoops<T> loops{rows<Op, T>, columns<Op, T>};
 
 }  // namespace
 
-constinit const FoldTable KASSETTE_LEVEL_NAME(fold_table) = {
+constinit const ReduceTable KASSETTE_LEVEL_NAME(reduce_table) = {
     {loops<Sum, float>, loops<Sum, float>, loops<Max, float>, loops<Min, float>, loops<Prod, float>},
     {loops<Sum, double>, loops<Sum, double>, loops<Max, double>, loops<Min, double>, loops<Prod, double>},
     {deviation_rows<float>, deviation_columns<float>},
