@@ -24,7 +24,7 @@ namespace kassette::autograd {
 
 Frame::Frame(const Program& p) : at(p.n_slots), own(p.n_slots) {
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = &own[i];
-  for (const auto& [slot, desc] : p.constants) at[slot] = &body;
+  for (const auto& [slot, desc] : p.constants) at[slot] = &desc;
   if (!p.specialised) return;
   own = p.known;
   groups.resize(p.instructions.size());
@@ -362,7 +362,7 @@ Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys
   if (!program_.missing.empty()) fail<ValueError>({program_.what}, program_.missing);
   std::vector<Tensor> slots(program_.n_slots);
   for (std::size_t i = 0; i < args.size(); ++i) slots[program_.feeds[i].slot] = args[i];
-  for (const auto& [slot, desc] : program_.constants) slots[slot] = Access::wrap(body);
+  for (const auto& [slot, desc] : program_.constants) slots[slot] = Access::wrap(desc);
   auto leaf_tensor = [&](const LeafSlot& leaf) {
     const Cell& cell = *leaf.node->cell;
     TensorDesc b = make_desc(cell.spec, cell.device);

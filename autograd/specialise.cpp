@@ -26,7 +26,7 @@ void infer(Program& p, const std::vector<TensorDesc>& inputs) {
   TensorDesc open;
   open.rank = -1;
   p.known.assign(p.n_slots, open);
-  for (const auto& [slot, desc] : p.constants) p.known[slot] = body;
+  for (const auto& [slot, desc] : p.constants) p.known[slot] = desc;
   for (std::size_t i = 0; i < inputs.size(); ++i) p.known[p.feeds[i].slot] = inputs[i];
   p.for_each_cell([&](int slot, const Cell& cell) { p.known[slot] = make_desc(cell.spec, cell.device); });
   std::vector<InputView> arrays;
