@@ -104,25 +104,26 @@ void call_kernel(const OpCall& call) {
   }
 }
 
-void call_gradient(const VjpContext& r) {
+void call_gradient(const VjpContext& ctx) {
   Tensors in;
   std::vector<int> wanted;
   std::vector<char> has_dy;
   Outputs with_dy = 0;
-  for (int k = 0; k < r.n_out(); ++k)
-    if (r.dy(k).defined()) with_dy |= output_bit(k);
-  for (int i = 0; i < r.n_in(); ++i) {
-    in.push_back(r.in(i));
-    if (r.wants(i) && r.spec(i).dtype.is_float() && procedure(r.attrs).differentiable(i, with_dy)) wanted.push_back(i);
+  for (int k = 0; k < ctx.n_out(); ++k)
+    if (ctx.dy(k).defined()) with_dy |= output_bit(k);
+  for (int i = 0; i < ctx.n_in(); ++i) {
+    in.push_back(ctx.in(i));
+    if (ctx.wants(i) && ctx.spec(i).dtype.is_float() && procedure(ctx.attrs).differentiable(i, with_dy))
+      wanted.push_back(i);
   }
   if (wanted.empty()) return;
-  for (int k = 0; k < r.n_out(); ++k) {
-    has_dy.push_back(r.dy(k).defined());
-    if (r.dy(k).defined()) in.push_back(r.dy(k));
+  for (int k = 0; k < ctx.n_out(); ++k) {
+    has_dy.push_back(ctx.dy(k).defined());
+    if (ctx.dy(k).defined()) in.push_back(ctx.dy(k));
   }
-  auto vjp = Ref<Extra>::adopt(new VjpProcedure(r.attrs.extra, wanted, has_dy, r.n_in()));
+  auto vjp = Ref<Extra>::adopt(new VjpProcedure(ctx.attrs.extra, wanted, has_dy, ctx.n_in()));
   Tensors g = apply_all(call_op, {ListAttrs{std::ssize(wanted)}, std::move(vjp)}, in);
-  for (std::size_t k = 0; k < wanted.size(); ++k) r.din(wanted[k]) = g[k];
+  for (std::size_t k = 0; k < wanted.size(); ++k) ctx.din(wanted[k]) = g[k];
 }
 
 }  // namespace

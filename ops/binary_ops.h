@@ -12,13 +12,13 @@ namespace kassette::ops {
 /// Gradients with respect to both inputs. dy is the cotangent, a(), b() and y() the inputs and the output; only those
 /// that the op's `reads` names have a value. The engine sums over broadcast axes. Tensor() stands for no gradient.
 #define KASSETTE_GRADIENTS(da, db) \
-  static void gradient(const VjpContext& r) { \
-    [[maybe_unused]] const Tensor& dy = r.dy(); \
-    [[maybe_unused]] auto a = [&] { return r.in(0); }; \
-    [[maybe_unused]] auto b = [&] { return r.in(1); }; \
-    [[maybe_unused]] auto y = [&] { return r.out(); }; \
-    if (r.wants(0)) r.din(0) = (da); \
-    if (r.wants(1)) r.din(1) = (db); \
+  static void gradient(const VjpContext& ctx) { \
+    [[maybe_unused]] const Tensor& dy = ctx.dy(); \
+    [[maybe_unused]] auto a = [&] { return ctx.in(0); }; \
+    [[maybe_unused]] auto b = [&] { return ctx.in(1); }; \
+    [[maybe_unused]] auto y = [&] { return ctx.out(); }; \
+    if (ctx.wants(0)) ctx.din(0) = (da); \
+    if (ctx.wants(1)) ctx.din(1) = (db); \
   }
 #endif
 

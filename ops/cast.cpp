@@ -57,8 +57,8 @@ void kernel(const OpCall& call) {
   cast_elements(out.data(), out.dtype, call.in[0].data, call.spec(0).dtype, out.numel());
 }
 
-void gradient(const VjpContext& r) {
-  if (r.spec(0).dtype.is_float() && r.dy().dtype().is_float()) r.din(0) = cast(r.dy(), r.spec(0).dtype);
+void gradient(const VjpContext& ctx) {
+  if (ctx.spec(0).dtype.is_float() && ctx.dy().dtype().is_float()) ctx.din(0) = cast(ctx.dy(), ctx.spec(0).dtype);
 }
 
 }  // namespace

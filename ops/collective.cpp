@@ -114,33 +114,34 @@ Tensor share_of_extreme(const Tensor& x, const Tensor& y, const RankGroup& group
   return here / all_reduce({here}, Reduction::sum, group)[0];
 }
 
-void all_reduce_vjp(const VjpContext& r) {
-  list_vjp(r, 0, [&](const Tensors& dy) { return all_reduce(dy, reduction_of(r.attrs), group_of(r.attrs)); });
+void all_reduce_vjp(const VjpContext& ctx) {
+  list_vjp(ctx, 0, [&](const Tensors& dy) { return all_reduce(dy, reduction_of(ctx.attrs), group_of(ctx.attrs)); });
 }
 /// The cotangent of x, given the extreme or product y over the ranks and its cotangent dy.
 Tensor nonlinear_gradient(Reduction how, const Tensor& x, const Tensor& y, const Tensor& dy, const RankGroup& group) {
   return dy * (how == Reduction::prod ? product_of_others(x, group) : share_of_extreme(x, y, group));
 }
-void all_reduce_nonlinear_vjp(const VjpContext& r) {
-  const RankGroup& group = group_of(r.attrs);
-  list_vjp(r, 0, [&](const Tensors& dy) { return all_reduce(dy, Reduction::sum, group); });
-  for (int i = 0; i < r.n_out(); ++i)
-    if (r.dy(i).defined()) r.din(i) = nonlinear_gradient(reduction_of(r.attrs), r.in(i), r.out(i), r.din(i), group);
+void all_reduce_nonlinear_vjp(const VjpContext& ctx) {
+  const RankGroup& group = group_of(ctx.attrs);
+  list_vjp(ctx, 0, [&](const Tensors& dy) { return all_reduce(dy, Reduction::sum, group); });
+  for (int i = 0; i < ctx.n_out(); ++i)
+    if (ctx.dy(i).defined())
+      ctx.din(i) = nonlinear_gradient(reduction_of(ctx.attrs), ctx.in(i), ctx.out(i), ctx.din(i), group);
 }
-void reduce_scatter_nonlinear_vjp(const VjpContext& r) {
-  const RankGroup& group = group_of(r.attrs);
-  r.din(0) =
-      nonlinear_gradient(reduction_of(r.attrs), r.in(0), all_gather(r.out(), group), all_gather(r.dy(), group), group);
+void reduce_scatter_nonlinear_vjp(const VjpContext& ctx) {
+  const RankGroup& group = group_of(ctx.attrs);
+  ctx.din(0) = nonlinear_gradient(reduction_of(ctx.attrs), ctx.in(0), all_gather(ctx.out(), group),
+                                  all_gather(ctx.dy(), group), group);
 }
 
 Tensors reduce(const Tensors& xs, int root, const RankGroup& group) {
   return apply_all(reduce_op, collective_attrs(xs.size(), group, Reduction::sum, root), xs);
 }
 
-void send_vjp(const VjpContext& r) { r.din(0) = recv(r.in(0), peer_of(r.attrs), group_of(r.attrs)); }
-void recv_vjp(const VjpContext& r) {
-  const Tensor sent = send(r.dy(), peer_of(r.attrs), group_of(r.attrs));
-  r.din(0) = broadcast_like(sent, r.in(0));
+void send_vjp(const VjpContext& ctx) { ctx.din(0) = recv(ctx.in(0), peer_of(ctx.attrs), group_of(ctx.attrs)); }
+void recv_vjp(const VjpContext& ctx) {
+  const Tensor sent = send(ctx.dy(), peer_of(ctx.attrs), group_of(ctx.attrs));
+  ctx.din(0) = broadcast_like(sent, ctx.in(0));
 }
 
 void check_rank(const At& at, int rank, const RankGroup& group) {
@@ -189,8 +190,8 @@ constinit const OpDef broadcast_op{
     .rule = list_rule,
     .cpu = broadcast_kernel,
     .vjp =
-        [](const VjpContext& r) {
-          list_vjp(r, 0, [&](const Tensors& dy) { return reduce(dy, root_of(r.attrs), group_of(r.attrs)); });
+        [](const VjpContext& ctx) {
+          list_vjp(ctx, 0, [&](const Tensors& dy) { return reduce(dy, root_of(ctx.attrs), group_of(ctx.attrs)); });
         },
     .traits = kTogether,
     .n_out = 0,
@@ -201,8 +202,8 @@ constinit const OpDef reduce_op{
     .rule = list_rule,
     .cpu = reduce_kernel,
     .vjp =
-        [](const VjpContext& r) {
-          list_vjp(r, 0, [&](const Tensors& dy) { return broadcast(dy, root_of(r.attrs), group_of(r.attrs)); });
+        [](const VjpContext& ctx) {
+          list_vjp(ctx, 0, [&](const Tensors& dy) { return broadcast(dy, root_of(ctx.attrs), group_of(ctx.attrs)); });
         },
     .traits = kTogether,
     .n_out = 0,
@@ -212,11 +213,12 @@ constinit const OpDef all_gather_op{.name = "all_gather",
                                     .rule = all_gather_rule,
                                     .cpu = all_gather_kernel,
                                     .vjp =
-                                        [](const VjpContext& r) {
-                                          const RankGroup& group = group_of(r.attrs);
-                                          if (r.spec(0).rank != 0)
-                                            r.din(0) = reduce_scatter(r.dy(), Reduction::sum, group, r.in(0));
-                                          else r.din(0) = all_reduce({r.dy()}, Reduction::sum, group)[0][group.rank];
+                                        [](const VjpContext& ctx) {
+                                          const RankGroup& group = group_of(ctx.attrs);
+                                          if (ctx.spec(0).rank != 0)
+                                            ctx.din(0) = reduce_scatter(ctx.dy(), Reduction::sum, group, ctx.in(0));
+                                          else
+                                            ctx.din(0) = all_reduce({ctx.dy()}, Reduction::sum, group)[0][group.rank];
                                         },
                                     .traits = kTogether,
                                     .cuda = all_gather_kernel};
@@ -225,10 +227,10 @@ constinit const OpDef reduce_scatter_op{
     .rule = reduce_scatter_rule,
     .cpu = reduce_scatter_kernel,
     .vjp =
-        [](const VjpContext& r) {
-          const RankGroup& group = group_of(r.attrs);
-          const Tensor every = all_gather(r.dy(), group);
-          r.din(0) = reduction_of(r.attrs) == Reduction::mean ? every / static_cast<double>(group.size) : every;
+        [](const VjpContext& ctx) {
+          const RankGroup& group = group_of(ctx.attrs);
+          const Tensor every = all_gather(ctx.dy(), group);
+          ctx.din(0) = reduction_of(ctx.attrs) == Reduction::mean ? every / static_cast<double>(group.size) : every;
         },
     .shape_only = 2,
     .traits = kTogether,
@@ -245,8 +247,8 @@ constinit const OpDef shard_op{.name = "shard",
                                .rule = shard_rule,
                                .cpu = shard_kernel,
                                .vjp =
-                                   [](const VjpContext& r) {
-                                     r.din(0) = apply1(unshard_like_op, r.attrs, {r.dy(), r.in(0)});
+                                   [](const VjpContext& ctx) {
+                                     ctx.din(0) = apply1(unshard_like_op, ctx.attrs, {ctx.dy(), ctx.in(0)});
                                    },
                                .traits = kView,
                                .cuda = shard_kernel};
@@ -254,14 +256,14 @@ constinit const OpDef unshard_like_op{
     .name = "unshard_like",
     .rule = padded_rule,
     .cpu = unshard_kernel,
-    .vjp = [](const VjpContext& r) { r.din(0) = apply1(shard_op, r.attrs, {r.dy()}); },
+    .vjp = [](const VjpContext& ctx) { ctx.din(0) = apply1(shard_op, ctx.attrs, {ctx.dy()}); },
     .shape_only = 2,
     .cuda = unshard_kernel};
 constinit const OpDef all_to_all_op{
     .name = "all_to_all",
     .rule = all_to_all_rule,
     .cpu = all_to_all_kernel,
-    .vjp = [](const VjpContext& r) { r.din(0) = all_to_all(r.dy(), group_of(r.attrs)); },
+    .vjp = [](const VjpContext& ctx) { ctx.din(0) = all_to_all(ctx.dy(), group_of(ctx.attrs)); },
     .traits = kTogether,
     .cuda = all_to_all_kernel};
 constinit const OpDef send_op{.name = "send",

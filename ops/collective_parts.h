@@ -28,15 +28,15 @@ inline int peer_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().root
 /// The adjoint of an op over a list: calls together() once with all cotangents that are defined, so that they share a
 /// message, and sets the cotangents of the inputs from `first_in` on to its results.
 template <class F>
-void list_vjp(const VjpContext& r, int first_in, F together) {
+void list_vjp(const VjpContext& ctx, int first_in, F together) {
   Tensors given;
-  for (int i = 0; i < r.n_out(); ++i)
-    if (r.dy(i).defined()) given.push_back(r.dy(i));
+  for (int i = 0; i < ctx.n_out(); ++i)
+    if (ctx.dy(i).defined()) given.push_back(ctx.dy(i));
   if (given.empty()) return;
   const Tensors results = together(given);
   std::int64_t next = 0;
-  for (int i = 0; i < r.n_out(); ++i)
-    if (r.dy(i).defined()) r.din(first_in + i) = results[next++];
+  for (int i = 0; i < ctx.n_out(); ++i)
+    if (ctx.dy(i).defined()) ctx.din(first_in + i) = results[next++];
 }
 
 // Kernels for all devices. Tensors on an accelerator are copied to the host and back if their ranks cannot exchange

@@ -147,24 +147,24 @@ void kernel_gradient_rule(const OpCall& call, TensorSpec* out) {
 
 // --- adjoints --------------------------------------------------------------------------------------------------------
 
-Tensor input_gradient_of(const VjpContext& r, const Tensor& dy, const Tensor& w, const Tensor& x) {
-  return apply1(convolution_input_gradient_op, r.attrs, {dy, w, shape_of(x, int64)});
+Tensor input_gradient_of(const VjpContext& ctx, const Tensor& dy, const Tensor& w, const Tensor& x) {
+  return apply1(convolution_input_gradient_op, ctx.attrs, {dy, w, shape_of(x, int64)});
 }
-Tensor kernel_gradient_of(const VjpContext& r, const Tensor& x, const Tensor& dy, const Tensor& w) {
-  return apply1(convolution_kernel_gradient_op, r.attrs, {x, dy, w});
+Tensor kernel_gradient_of(const VjpContext& ctx, const Tensor& x, const Tensor& dy, const Tensor& w) {
+  return apply1(convolution_kernel_gradient_op, ctx.attrs, {x, dy, w});
 }
 
-void vjp(const VjpContext& r) {
-  if (r.wants(0)) r.din(0) = input_gradient_of(r, r.dy(), r.in(1), r.in(0));
-  if (r.wants(1)) r.din(1) = kernel_gradient_of(r, r.in(0), r.dy(), r.in(1));
+void vjp(const VjpContext& ctx) {
+  if (ctx.wants(0)) ctx.din(0) = input_gradient_of(ctx, ctx.dy(), ctx.in(1), ctx.in(0));
+  if (ctx.wants(1)) ctx.din(1) = kernel_gradient_of(ctx, ctx.in(0), ctx.dy(), ctx.in(1));
 }
-void input_gradient_vjp(const VjpContext& r) {
-  if (r.wants(0)) r.din(0) = apply1(convolution_op, r.attrs, {r.dy(), r.in(1)});
-  if (r.wants(1)) r.din(1) = kernel_gradient_of(r, r.dy(), r.in(0), r.in(1));
+void input_gradient_vjp(const VjpContext& ctx) {
+  if (ctx.wants(0)) ctx.din(0) = apply1(convolution_op, ctx.attrs, {ctx.dy(), ctx.in(1)});
+  if (ctx.wants(1)) ctx.din(1) = kernel_gradient_of(ctx, ctx.dy(), ctx.in(0), ctx.in(1));
 }
-void kernel_gradient_vjp(const VjpContext& r) {
-  if (r.wants(0)) r.din(0) = input_gradient_of(r, r.in(1), r.dy(), r.in(0));
-  if (r.wants(1)) r.din(1) = apply1(convolution_op, r.attrs, {r.in(0), r.dy()});
+void kernel_gradient_vjp(const VjpContext& ctx) {
+  if (ctx.wants(0)) ctx.din(0) = input_gradient_of(ctx, ctx.in(1), ctx.dy(), ctx.in(0));
+  if (ctx.wants(1)) ctx.din(1) = apply1(convolution_op, ctx.attrs, {ctx.in(0), ctx.dy()});
 }
 
 }  // namespace

@@ -222,24 +222,25 @@ void mask_kernel(const OpCall& call) {
 }
 
 // ---- adjoints -------------------------------------------------------------------------------------------------------
-void cost_vjp(const VjpContext& r) {
-  if (!r.wants(kCtcY)) return;
-  Tensor g = apply1(ctc_batch_cost_grad_op, r.attrs,
-                    {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength)});
-  r.din(kCtcY) = expand_dims(r.dy(), -1) * g;
+void cost_vjp(const VjpContext& ctx) {
+  if (!ctx.wants(kCtcY)) return;
+  Tensor g = apply1(ctc_batch_cost_grad_op, ctx.attrs,
+                    {ctx.in(kCtcLabels), ctx.in(kCtcY), ctx.in(kCtcInputLength), ctx.in(kCtcLabelLength)});
+  ctx.din(kCtcY) = expand_dims(ctx.dy(), -1) * g;
 }
 /// The Hessian is symmetric, so its vjp is a Hessian-vector product. Each sample has a Hessian of its own.
-void grad_vjp(const VjpContext& r) {
-  if (r.wants(kCtcY))
-    r.din(kCtcY) = apply1(ctc_batch_cost_grad_grad_op, r.attrs,
-                          {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
+void grad_vjp(const VjpContext& ctx) {
+  if (ctx.wants(kCtcY))
+    ctx.din(kCtcY) =
+        apply1(ctc_batch_cost_grad_grad_op, ctx.attrs,
+               {ctx.in(kCtcLabels), ctx.in(kCtcY), ctx.in(kCtcInputLength), ctx.in(kCtcLabelLength), ctx.dy()});
 }
-void grad_grad_vjp(const VjpContext& r) {
-  if (r.wants(kCtcY)) fail<NotImplementedError>({kCtcName}, "its gradient can be taken twice, not three times");
-  if (r.wants(kCtcDirection))
-    r.din(kCtcDirection) =
-        apply1(ctc_batch_cost_grad_grad_op, r.attrs,
-               {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
+void grad_grad_vjp(const VjpContext& ctx) {
+  if (ctx.wants(kCtcY)) fail<NotImplementedError>({kCtcName}, "its gradient can be taken twice, not three times");
+  if (ctx.wants(kCtcDirection))
+    ctx.din(kCtcDirection) =
+        apply1(ctc_batch_cost_grad_grad_op, ctx.attrs,
+               {ctx.in(kCtcLabels), ctx.in(kCtcY), ctx.in(kCtcInputLength), ctx.in(kCtcLabelLength), ctx.dy()});
 }
 
 }  // namespace

@@ -95,8 +95,8 @@ void gather_kernel(const OpCall& call) {
                         });
 }
 
-void gather_gradient(const VjpContext& r) {
-  r.din(0) = apply1(gather_grad_like_op, r.attrs, {r.dy(), r.in(1), r.in(0)});
+void gather_gradient(const VjpContext& ctx) {
+  ctx.din(0) = apply1(gather_grad_like_op, ctx.attrs, {ctx.dy(), ctx.in(1), ctx.in(0)});
 }
 
 // ---- adjoint of gather ----------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ void gather_grad_kernel(const OpCall& call) {
   });
 }
 
-void gather_grad_gradient(const VjpContext& r) { r.din(0) = apply1(gather_op, r.attrs, {r.dy(), r.in(1)}); }
+void gather_grad_gradient(const VjpContext& ctx) { ctx.din(0) = apply1(gather_op, ctx.attrs, {ctx.dy(), ctx.in(1)}); }
 
 // --- one_hot ---------------------------------------------------------------------------------------------------------
 

@@ -123,7 +123,7 @@ void index_kernel(const OpCall& call) {
   out.storage = std::move(v.storage);
   out.offset = v.offset + i * out.bytes();
 }
-void index_gradient(const VjpContext& r) { r.accumulate(0, index_grad_like_op, r.attrs, {r.dy(), r.in(0)}); }
+void index_gradient(const VjpContext& ctx) { ctx.accumulate(0, index_grad_like_op, ctx.attrs, {ctx.dy(), ctx.in(0)}); }
 
 void index_grad_kernel(const OpCall& call) { write_padded(call, resolve("index", call.attrs, *call.out[0])); }
 /// OpDef::accumulate: adds input 0 to the elements of `sum` at the index, on the CPU, for floats and column slices.
@@ -150,7 +150,7 @@ bool index_grad_accumulate(const OpCall& call, TensorDesc& sum) {
                         });
   return true;
 }
-void index_grad_gradient(const VjpContext& r) { r.din(0) = apply1(index_op, r.attrs, {r.dy()}); }
+void index_grad_gradient(const VjpContext& ctx) { ctx.din(0) = apply1(index_op, ctx.attrs, {ctx.dy()}); }
 
 }  // namespace
 

@@ -76,12 +76,12 @@ void concatenate_kernel(const OpCall& call) {
   }
 }
 
-void concatenate_gradient(const VjpContext& r) {
+void concatenate_gradient(const VjpContext& ctx) {
   Tensors like;
-  like.reserve(r.n_in());
-  for (int k = 0; k < r.n_in(); ++k) like.push_back(r.in(k));
-  Tensors parts = split_like(r.dy(), like, static_cast<int>(r.attrs.as<AxisAttrs>().axis));
-  for (int k = 0; k < r.n_in(); ++k) r.din(k) = parts[k];
+  like.reserve(ctx.n_in());
+  for (int k = 0; k < ctx.n_in(); ++k) like.push_back(ctx.in(k));
+  Tensors parts = split_like(ctx.dy(), like, static_cast<int>(ctx.attrs.as<AxisAttrs>().axis));
+  for (int k = 0; k < ctx.n_in(); ++k) ctx.din(k) = parts[k];
 }
 
 void split_rule(const OpCall& call, TensorSpec* out) {
@@ -117,15 +117,15 @@ void split_kernel(const OpCall& call) {
 }
 
 /// The cotangents of all outputs; zeros for an output that nothing depends on.
-Tensors cotangents(const VjpContext& r) {
+Tensors cotangents(const VjpContext& ctx) {
   Tensors parts;
-  parts.reserve(r.n_out());
-  for (int k = 0; k < r.n_out(); ++k) parts.push_back(r.dy(k).defined() ? r.dy(k) : zeros_of(r.out(k)));
+  parts.reserve(ctx.n_out());
+  for (int k = 0; k < ctx.n_out(); ++k) parts.push_back(ctx.dy(k).defined() ? ctx.dy(k) : zeros_of(ctx.out(k)));
   return parts;
 }
 
-void split_gradient(const VjpContext& r) {
-  r.din(0) = concatenate(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis));
+void split_gradient(const VjpContext& ctx) {
+  ctx.din(0) = concatenate(cotangents(ctx), static_cast<int>(ctx.attrs.as<SplitAttrs>().axis));
 }
 
 // --- stack and unstack -----------------------------------------------------------------------------------------------
@@ -150,9 +150,9 @@ void stack_kernel(const OpCall& call) {
               call.n_in * cut.inner, size);
 }
 
-void stack_gradient(const VjpContext& r) {
-  Tensors parts = unstack(r.dy(), r.n_in(), static_cast<int>(r.attrs.as<AxisAttrs>().axis));
-  for (int k = 0; k < r.n_in(); ++k) r.din(k) = parts[k];
+void stack_gradient(const VjpContext& ctx) {
+  Tensors parts = unstack(ctx.dy(), ctx.n_in(), static_cast<int>(ctx.attrs.as<AxisAttrs>().axis));
+  for (int k = 0; k < ctx.n_in(); ++k) ctx.din(k) = parts[k];
 }
 
 void unstack_rule(const OpCall& call, TensorSpec* out) {
@@ -178,8 +178,8 @@ void unstack_kernel(const OpCall& call) {
   for (int k = 0; k < call.n_out; ++k) part_of(call, k, cut.outer, cut.inner, cut.n * cut.inner, k * cut.inner);
 }
 
-void unstack_gradient(const VjpContext& r) {
-  r.din(0) = stack(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis));
+void unstack_gradient(const VjpContext& ctx) {
+  ctx.din(0) = stack(cotangents(ctx), static_cast<int>(ctx.attrs.as<SplitAttrs>().axis));
 }
 
 void check_parts(const char* op, const char* argument, const Tensors& parts) {

@@ -151,25 +151,27 @@ void share_kernel(const OpCall& call) {
 
 }  // namespace
 
-constinit const OpDef broadcast_like_op{.name = "broadcast_like",
-                                        .rule = broadcast_like_rule,
-                                        .cpu = broadcast_like_kernel,
-                                        .vjp = [](const VjpContext& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); },
-                                        .shape_only = 2,
-                                        .traits = kView,
-                                        .pattern = Pattern::alias,
-                                        .repeated = broadcast_like_element};
-constinit const OpDef sum_to_like_op{.name = "sum_to_like",
-                                     .rule = sum_to_like_rule,
-                                     .cpu = sum_to_like_kernel,
-                                     .vjp = [](const VjpContext& r) { r.din(0) = broadcast_like(r.dy(), r.in(0)); },
-                                     .shape_only = 2,
-                                     .traits = kView,
-                                     .pattern = Pattern::alias};
+constinit const OpDef broadcast_like_op{
+    .name = "broadcast_like",
+    .rule = broadcast_like_rule,
+    .cpu = broadcast_like_kernel,
+    .vjp = [](const VjpContext& ctx) { ctx.din(0) = sum_to_like(ctx.dy(), ctx.in(0)); },
+    .shape_only = 2,
+    .traits = kView,
+    .pattern = Pattern::alias,
+    .repeated = broadcast_like_element};
+constinit const OpDef sum_to_like_op{
+    .name = "sum_to_like",
+    .rule = sum_to_like_rule,
+    .cpu = sum_to_like_kernel,
+    .vjp = [](const VjpContext& ctx) { ctx.din(0) = broadcast_like(ctx.dy(), ctx.in(0)); },
+    .shape_only = 2,
+    .traits = kView,
+    .pattern = Pattern::alias};
 constinit const OpDef assert_shape_op{.name = "assert_shape",
                                       .rule = assert_shape_rule,
                                       .cpu = share_kernel,
-                                      .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
+                                      .vjp = [](const VjpContext& ctx) { ctx.din(0) = ctx.dy(); },
                                       .shape_only = 2,
                                       .traits = kView,
                                       .pattern = Pattern::alias,

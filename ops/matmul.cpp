@@ -185,15 +185,15 @@ bool add_product(const OpCall& call, TensorDesc& sum) {
 // --- adjoint ---------------------------------------------------------------------------------------------------------
 
 /// The form of the product that gives the cotangent of operand i.
-ContractionForm gradient_form(const VjpContext& r, int i) {
-  ContractionForm f = r.attrs.as<ContractionForm>();
+ContractionForm gradient_form(const VjpContext& ctx, int i) {
+  ContractionForm f = ctx.attrs.as<ContractionForm>();
   std::swap(i == 0 ? f.a : f.b, f.out);
   return f;
 }
 
-void vjp(const VjpContext& r) {
-  if (r.wants(0)) r.accumulate(0, matmul_op, gradient_form(r, 0), {r.dy(), r.in(1)});
-  if (r.wants(1)) r.accumulate(1, matmul_op, gradient_form(r, 1), {r.in(0), r.dy()});
+void vjp(const VjpContext& ctx) {
+  if (ctx.wants(0)) ctx.accumulate(0, matmul_op, gradient_form(ctx, 0), {ctx.dy(), ctx.in(1)});
+  if (ctx.wants(1)) ctx.accumulate(1, matmul_op, gradient_form(ctx, 1), {ctx.in(0), ctx.dy()});
 }
 
 // --- forms -----------------------------------------------------------------------------------------------------------

@@ -75,47 +75,49 @@ struct Grads {
   }
 };
 
-void normalize_vjp(const VjpContext& r) {
-  int gamma_in = gamma_at(r.attrs, 1), beta_in = beta_at(r.attrs, 1);
-  Tensor x = r.in(0), gamma = gamma_in > 0 ? r.in(gamma_in) : Tensor();
-  if (r.dy(0).defined()) {
-    NormalizeAttrs attrs = r.attrs.as<NormalizeAttrs>();
+void normalize_vjp(const VjpContext& ctx) {
+  int gamma_in = gamma_at(ctx.attrs, 1), beta_in = beta_at(ctx.attrs, 1);
+  Tensor x = ctx.in(0), gamma = gamma_in > 0 ? ctx.in(gamma_in) : Tensor();
+  if (ctx.dy(0).defined()) {
+    NormalizeAttrs attrs = ctx.attrs.as<NormalizeAttrs>();
     attrs.beta = false;
-    Grads g(attrs, r.dy(0), x, r.out(1), r.out(2), gamma);
-    if (r.wants(0)) r.din(0) = g.out[0];
-    if (gamma_in > 0 && r.wants(gamma_in)) r.din(gamma_in) = g.out[1];
-    if (beta_in > 0 && r.wants(beta_in)) r.din(beta_in) = g.out[2];
+    Grads g(attrs, ctx.dy(0), x, ctx.out(1), ctx.out(2), gamma);
+    if (ctx.wants(0)) ctx.din(0) = g.out[0];
+    if (gamma_in > 0 && ctx.wants(gamma_in)) ctx.din(gamma_in) = g.out[1];
+    if (beta_in > 0 && ctx.wants(beta_in)) ctx.din(beta_in) = g.out[2];
   }
-  if (!r.wants(0)) return;
-  if (r.dy(1).defined()) add_to(r.din(0), cast(shared_along(r.dy(1), x, r.attrs.as<NormalizeAttrs>().axes), x.dtype()));
-  if (r.dy(2).defined()) {
-    Tensor centered = cast(x, r.dy(2).dtype()) - along(r.out(1), x, r.attrs.as<NormalizeAttrs>().axes);
-    add_to(r.din(0), cast(2.0 * centered * shared_along(r.dy(2), x, r.attrs.as<NormalizeAttrs>().axes), x.dtype()));
+  if (!ctx.wants(0)) return;
+  if (ctx.dy(1).defined())
+    add_to(ctx.din(0), cast(shared_along(ctx.dy(1), x, ctx.attrs.as<NormalizeAttrs>().axes), x.dtype()));
+  if (ctx.dy(2).defined()) {
+    Tensor centered = cast(x, ctx.dy(2).dtype()) - along(ctx.out(1), x, ctx.attrs.as<NormalizeAttrs>().axes);
+    add_to(ctx.din(0),
+           cast(2.0 * centered * shared_along(ctx.dy(2), x, ctx.attrs.as<NormalizeAttrs>().axes), x.dtype()));
   }
 }
 
 /// With h = (x - mean) s, s = 1 / sqrt(var + epsilon), and N elements in a channel, the op computes dx = gamma s (dy -
 /// sum(dy) / N - h sum(dy h) / N), dgamma = sum(dy h), dbeta = sum(dy). It is linear in dy, and symmetric: its adjoint
 /// in dy is itself.
-void normalize_grad_vjp(const VjpContext& r) {
-  const AxisSet axes = r.attrs.as<NormalizeAttrs>().axes;
-  bool has_gamma = r.attrs.as<NormalizeAttrs>().gamma;
-  Tensor x = r.in(1), mean = r.in(2), var = r.in(3), gamma = has_gamma ? r.in(4) : Tensor();
+void normalize_grad_vjp(const VjpContext& ctx) {
+  const AxisSet axes = ctx.attrs.as<NormalizeAttrs>().axes;
+  bool has_gamma = ctx.attrs.as<NormalizeAttrs>().gamma;
+  Tensor x = ctx.in(1), mean = ctx.in(2), var = ctx.in(3), gamma = has_gamma ? ctx.in(4) : Tensor();
   DType narrow = x.dtype(), wide = mean.dtype();
   auto widen = [&](const Tensor& t) { return cast(t, wide); };
-  Tensor s = 1.0 / sqrt(var + r.attrs.as<NormalizeAttrs>().epsilon), centered = widen(x) - along(mean, x, axes),
-         h = centered * along(s, x, axes), dy = widen(r.in(0));
-  const Tensor &u = r.dy(0), &v = r.dy(1), &w = r.dy(2);
+  Tensor s = 1.0 / sqrt(var + ctx.attrs.as<NormalizeAttrs>().epsilon), centered = widen(x) - along(mean, x, axes),
+         h = centered * along(s, x, axes), dy = widen(ctx.in(0));
+  const Tensor &u = ctx.dy(0), &v = ctx.dy(1), &w = ctx.dy(2);
   Tensor ddy, dh, ds;  // cotangents of dy, of h, and of s beside its part in h
   if (u.defined()) {
-    Grads g(r.attrs, u, x, mean, var, gamma);
+    Grads g(ctx.attrs, u, x, mean, var, gamma);
     ddy = widen(g.out[0]);
-    Tensor uw = widen(u), factor = has_gamma ? widen(gamma) * s : s, sum_dyh = widen(r.out(1)),
+    Tensor uw = widen(u), factor = has_gamma ? widen(gamma) * s : s, sum_dyh = widen(ctx.out(1)),
            sum_uh = widen(g.out[1]);
     dh = -(dy * shared_along(factor * sum_uh, x, axes) + uw * shared_along(factor * sum_dyh, x, axes));
     Tensor inner =
-        sum_by(uw * (dy - shared_along(widen(r.out(2)), x, axes) - h * shared_along(sum_dyh, x, axes)), axes);
-    if (has_gamma && r.wants(4)) r.din(4) = cast(s * inner, narrow);
+        sum_by(uw * (dy - shared_along(widen(ctx.out(2)), x, axes) - h * shared_along(sum_dyh, x, axes)), axes);
+    if (has_gamma && ctx.wants(4)) ctx.din(4) = cast(s * inner, narrow);
     ds = has_gamma ? widen(gamma) * inner : inner;
   }
   if (v.defined()) {
@@ -124,26 +126,26 @@ void normalize_grad_vjp(const VjpContext& r) {
     add_to(dh, dy * all);
   }
   if (w.defined()) add_to(ddy, along(widen(w), x, axes));
-  if (r.wants(0) && ddy.defined()) r.din(0) = cast(ddy, narrow);
+  if (ctx.wants(0) && ddy.defined()) ctx.din(0) = cast(ddy, narrow);
   if (!dh.defined()) return;
-  if (r.wants(1)) r.din(1) = cast(dh * along(s, x, axes), narrow);
-  if (r.wants(2)) r.din(2) = -(sum_by(dh, axes) * s);
-  if (r.wants(3)) {
+  if (ctx.wants(1)) ctx.din(1) = cast(dh * along(s, x, axes), narrow);
+  if (ctx.wants(2)) ctx.din(2) = -(sum_by(dh, axes) * s);
+  if (ctx.wants(3)) {
     add_to(ds, sum_by(dh * centered, axes));
-    r.din(3) = ds * (s * s * s) * -0.5;
+    ctx.din(3) = ds * (s * s * s) * -0.5;
   }
 }
 
-void center_scale_vjp(const VjpContext& r) {
-  DType narrow = r.spec(0).dtype, wide = stat_dtype(narrow);
-  Tensor dy = cast(r.dy(), wide);
-  if (r.wants(0) || r.wants(1)) {
-    Tensor g = dy * r.in(2);
-    if (r.wants(0)) r.din(0) = cast(g, narrow);
-    if (r.wants(1)) r.din(1) = -g;
+void center_scale_vjp(const VjpContext& ctx) {
+  DType narrow = ctx.spec(0).dtype, wide = stat_dtype(narrow);
+  Tensor dy = cast(ctx.dy(), wide);
+  if (ctx.wants(0) || ctx.wants(1)) {
+    Tensor g = dy * ctx.in(2);
+    if (ctx.wants(0)) ctx.din(0) = cast(g, narrow);
+    if (ctx.wants(1)) ctx.din(1) = -g;
   }
-  if (r.wants(2)) r.din(2) = dy * (cast(r.in(0), wide) - r.in(1));
-  if (r.n_in() > 3 && r.wants(3)) r.din(3) = dy;
+  if (ctx.wants(2)) ctx.din(2) = dy * (cast(ctx.in(0), wide) - ctx.in(1));
+  if (ctx.n_in() > 3 && ctx.wants(3)) ctx.din(3) = dy;
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ class VjpContext {
   const bool* wanted_;
   Accumulator* accumulator_;
 };
-using Vjp = void (*)(const VjpContext& r);
+using Vjp = void (*)(const VjpContext& ctx);
 
 /// Traits of an op.
 enum OpTraits : std::uint8_t {

@@ -42,8 +42,8 @@ void pad_kernel(const OpCall& call) {
   }
   write_padded(call, r);
 }
-void pad_gradient(const VjpContext& r) {
-  const Amounts& p = amounts_of(r.attrs);
+void pad_gradient(const VjpContext& ctx) {
+  const Amounts& p = amounts_of(ctx.attrs);
   auto list = Ref<IndexList>::adopt(new IndexList);
   for (int i = 0; i < p.rank; ++i)
     list->push({.kind = IndexList::kSlice,
@@ -51,7 +51,7 @@ void pad_gradient(const VjpContext& r) {
                 .has_stop = p.after[i] > 0,
                 .start = p.before[i],
                 .stop = -p.after[i]});
-  r.din(0) = index(r.dy(), Ref<Extra>(list.get()));
+  ctx.din(0) = index(ctx.dy(), Ref<Extra>(list.get()));
 }
 
 }  // namespace

@@ -382,15 +382,15 @@ void avg_grad_kernel(const OpCall& call) {
 
 // --- adjoints --------------------------------------------------------------------------------------------------------
 
-void max_vjp(const VjpContext& r) { r.din(0) = apply1(max_pool_grad_op, r.attrs, {r.in(0), r.dy()}); }
-void max_grad_vjp(const VjpContext& r) {
-  if (r.wants(1)) r.din(1) = apply1(max_pool_take_op, r.attrs, {r.in(0), r.dy()});
+void max_vjp(const VjpContext& ctx) { ctx.din(0) = apply1(max_pool_grad_op, ctx.attrs, {ctx.in(0), ctx.dy()}); }
+void max_grad_vjp(const VjpContext& ctx) {
+  if (ctx.wants(1)) ctx.din(1) = apply1(max_pool_take_op, ctx.attrs, {ctx.in(0), ctx.dy()});
 }
-void max_take_vjp(const VjpContext& r) {
-  if (r.wants(1)) r.din(1) = apply1(max_pool_grad_op, r.attrs, {r.in(0), r.dy()});
+void max_take_vjp(const VjpContext& ctx) {
+  if (ctx.wants(1)) ctx.din(1) = apply1(max_pool_grad_op, ctx.attrs, {ctx.in(0), ctx.dy()});
 }
-void avg_vjp(const VjpContext& r) { r.din(0) = apply1(avg_pool_grad_op, r.attrs, {r.dy(), r.in(0)}); }
-void avg_grad_vjp(const VjpContext& r) { r.din(0) = apply1(avg_pool_op, r.attrs, {r.dy()}); }
+void avg_vjp(const VjpContext& ctx) { ctx.din(0) = apply1(avg_pool_grad_op, ctx.attrs, {ctx.dy(), ctx.in(0)}); }
+void avg_grad_vjp(const VjpContext& ctx) { ctx.din(0) = apply1(avg_pool_op, ctx.attrs, {ctx.dy()}); }
 
 }  // namespace
 

@@ -33,7 +33,7 @@ void kernel(const OpCall& call) {
 constinit const OpDef print_tensor_op{.name = "print_tensor",
                                       .rule = same_rule,
                                       .cpu = kernel,
-                                      .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
+                                      .vjp = [](const VjpContext& ctx) { ctx.din(0) = ctx.dy(); },
                                       .traits = kView | kPrints,
                                       .cuda = kernel};
 

@@ -117,54 +117,54 @@ struct Clipped {
   Clipped(const Tensor& p, double epsilon) : q(clip(p, epsilon, 1 - epsilon)), inside(is_inside(p, epsilon)) {}
   Tensor of(const Tensor& v) const { return where(inside, v, 0.0); }
 };
-void probability_vjp(const VjpContext& r) {
-  if (r.wants(0)) {
-    Tensor p = r.in(1), q = clip(p / sum_by(p, r.attrs.as<SoftmaxAttrs>().axes.with_keepdims()),
-                                 r.attrs.as<SoftmaxAttrs>().epsilon, 1 - r.attrs.as<SoftmaxAttrs>().epsilon);
-    r.din(0) = -(unreduce(r.dy(), p, r.attrs.as<SoftmaxAttrs>().axes) * log(q));
+void probability_vjp(const VjpContext& ctx) {
+  if (ctx.wants(0)) {
+    Tensor p = ctx.in(1), q = clip(p / sum_by(p, ctx.attrs.as<SoftmaxAttrs>().axes.with_keepdims()),
+                                   ctx.attrs.as<SoftmaxAttrs>().epsilon, 1 - ctx.attrs.as<SoftmaxAttrs>().epsilon);
+    ctx.din(0) = -(unreduce(ctx.dy(), p, ctx.attrs.as<SoftmaxAttrs>().axes) * log(q));
   }
-  if (r.wants(1)) r.din(1) = apply1(probability_cross_entropy_grad_op, r.attrs, {r.dy(), r.in(0), r.in(1)});
+  if (ctx.wants(1)) ctx.din(1) = apply1(probability_cross_entropy_grad_op, ctx.attrs, {ctx.dy(), ctx.in(0), ctx.in(1)});
 }
 /// Adjoint of dp = dy * (sum(t) / sum(p) - t / p), with t = 0 where p / sum(p) is clipped.
-void probability_grad_vjp(const VjpContext& r) {
-  Tensor u = r.dy(), p = r.in(2);
-  const AxisSet axes = r.attrs.as<SoftmaxAttrs>().axes, keep = axes.with_keepdims();
-  Tensor s = sum_by(p, keep), q = p / s, inside = is_inside(q, r.attrs.as<SoftmaxAttrs>().epsilon);
-  Tensor t = where(inside, r.in(1), 0.0), counted = sum_by(t, keep);
-  if (r.wants(0)) r.din(0) = sum_by(u * (counted / s - div_no_nan(t, p)), axes);
-  if (!r.wants(1) && !r.wants(2)) return;
-  Tensor dy = unreduce(r.in(0), p, axes), total = sum_by(u, keep);
-  if (r.wants(1)) r.din(1) = where(inside, dy * (total / s - div_no_nan(u, p)), 0.0);
-  if (r.wants(2)) r.din(2) = dy * (div_no_nan(div_no_nan(u * t, p), p) - total * counted / (s * s));
+void probability_grad_vjp(const VjpContext& ctx) {
+  Tensor u = ctx.dy(), p = ctx.in(2);
+  const AxisSet axes = ctx.attrs.as<SoftmaxAttrs>().axes, keep = axes.with_keepdims();
+  Tensor s = sum_by(p, keep), q = p / s, inside = is_inside(q, ctx.attrs.as<SoftmaxAttrs>().epsilon);
+  Tensor t = where(inside, ctx.in(1), 0.0), counted = sum_by(t, keep);
+  if (ctx.wants(0)) ctx.din(0) = sum_by(u * (counted / s - div_no_nan(t, p)), axes);
+  if (!ctx.wants(1) && !ctx.wants(2)) return;
+  Tensor dy = unreduce(ctx.in(0), p, axes), total = sum_by(u, keep);
+  if (ctx.wants(1)) ctx.din(1) = where(inside, dy * (total / s - div_no_nan(u, p)), 0.0);
+  if (ctx.wants(2)) ctx.din(2) = dy * (div_no_nan(div_no_nan(u * t, p), p) - total * counted / (s * s));
 }
-void sparse_probability_vjp(const VjpContext& r) {
-  if (r.wants(1)) r.din(1) = apply1(sparse_probability_grad_op, r.attrs, {r.dy(), r.in(0), r.in(1)});
+void sparse_probability_vjp(const VjpContext& ctx) {
+  if (ctx.wants(1)) ctx.din(1) = apply1(sparse_probability_grad_op, ctx.attrs, {ctx.dy(), ctx.in(0), ctx.in(1)});
 }
 /// Adjoint of dp = dy * (1 / sum(q) - one_hot(class) / q), with dp = 0 where p is clipped.
-void sparse_probability_grad_vjp(const VjpContext& r) {
-  Tensor p = r.in(2);
-  Clipped c(p, r.attrs.as<SoftmaxAttrs>().epsilon);
-  Tensor u = c.of(r.dy()), total = sum_by(u, kLastAxis), sum = sum_by(c.q, kLastAxis);
-  if (r.wants(0)) r.din(0) = total / sum - take_along_axis(u / c.q, r.in(1));
-  if (!r.wants(2)) return;
-  Tensor at = take_along_axis(c.q, r.in(1)), there = r.in(0) * take_along_axis(u, r.in(1)) / (at * at);
-  r.din(2) =
-      apply1(scatter_along_axis_op, {there, r.in(1), p}) - c.of(unreduce(r.in(0) * total / (sum * sum), p, kLastAxis));
+void sparse_probability_grad_vjp(const VjpContext& ctx) {
+  Tensor p = ctx.in(2);
+  Clipped c(p, ctx.attrs.as<SoftmaxAttrs>().epsilon);
+  Tensor u = c.of(ctx.dy()), total = sum_by(u, kLastAxis), sum = sum_by(c.q, kLastAxis);
+  if (ctx.wants(0)) ctx.din(0) = total / sum - take_along_axis(u / c.q, ctx.in(1));
+  if (!ctx.wants(2)) return;
+  Tensor at = take_along_axis(c.q, ctx.in(1)), there = ctx.in(0) * take_along_axis(u, ctx.in(1)) / (at * at);
+  ctx.din(2) = apply1(scatter_along_axis_op, {there, ctx.in(1), p}) -
+               c.of(unreduce(ctx.in(0) * total / (sum * sum), p, kLastAxis));
 }
-void binary_probability_vjp(const VjpContext& r) {
-  if (r.wants(0))
-    r.din(0) =
-        -(r.dy() * logit(clip(r.in(1), r.attrs.as<SoftmaxAttrs>().epsilon, 1 - r.attrs.as<SoftmaxAttrs>().epsilon)));
-  if (r.wants(1)) r.din(1) = apply1(binary_probability_grad_op, r.attrs, {r.dy(), r.in(0), r.in(1)});
+void binary_probability_vjp(const VjpContext& ctx) {
+  if (ctx.wants(0))
+    ctx.din(0) = -(ctx.dy() * logit(clip(ctx.in(1), ctx.attrs.as<SoftmaxAttrs>().epsilon,
+                                         1 - ctx.attrs.as<SoftmaxAttrs>().epsilon)));
+  if (ctx.wants(1)) ctx.din(1) = apply1(binary_probability_grad_op, ctx.attrs, {ctx.dy(), ctx.in(0), ctx.in(1)});
 }
 /// Adjoint of dp = dy * (q - t) / (q * (1 - q)), with dp = 0 where p is clipped.
-void binary_probability_grad_vjp(const VjpContext& r) {
-  Tensor dy = r.in(0), t = r.in(1);
-  Clipped c(r.in(2), r.attrs.as<SoftmaxAttrs>().epsilon);
-  Tensor u = c.of(r.dy()), q = c.q, rest = 1.0 - q;
-  if (r.wants(0)) r.din(0) = u * (q - t) / (q * rest);
-  if (r.wants(1)) r.din(1) = -(u * dy / (q * rest));
-  if (r.wants(2)) r.din(2) = u * dy * (t / (q * q) + (1.0 - t) / (rest * rest));
+void binary_probability_grad_vjp(const VjpContext& ctx) {
+  Tensor dy = ctx.in(0), t = ctx.in(1);
+  Clipped c(ctx.in(2), ctx.attrs.as<SoftmaxAttrs>().epsilon);
+  Tensor u = c.of(ctx.dy()), q = c.q, rest = 1.0 - q;
+  if (ctx.wants(0)) ctx.din(0) = u * (q - t) / (q * rest);
+  if (ctx.wants(1)) ctx.din(1) = -(u * dy / (q * rest));
+  if (ctx.wants(2)) ctx.din(2) = u * dy * (t / (q * q) + (1.0 - t) / (rest * rest));
 }
 
 }  // namespace

@@ -336,8 +336,8 @@ void dropout_kernel(const OpCall& call) {
     }
   });
 }
-void dropout_gradient(const VjpContext& r) {
-  r.din(0) = dropout(r.dy(), r.in(1), r.n_in() > 2 ? r.in(2) : Tensor(), r.attrs.as<DropoutAttrs>().level);
+void dropout_gradient(const VjpContext& ctx) {
+  ctx.din(0) = dropout(ctx.dy(), ctx.in(1), ctx.n_in() > 2 ? ctx.in(2) : Tensor(), ctx.attrs.as<DropoutAttrs>().level);
 }
 
 Placement placement_of(const Draw& draw) { return {draw.dtype, draw.device}; }

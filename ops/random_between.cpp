@@ -129,12 +129,12 @@ void between_kernel(const OpCall& call) {
 
 /// Draws the uniform numbers again from the key. Moving a sample to the largest number below `high` does not change its
 /// gradient.
-void between_gradient(const VjpContext& r) {
-  const DType dtype = r.spec(2).dtype, wide = dtype.size() < 4 ? float32 : dtype;
-  const Tensor u = random_uniform({r.in(0), r.in(1), wide, r.in(2).device()}), dy = cast(r.dy(), wide),
+void between_gradient(const VjpContext& ctx) {
+  const DType dtype = ctx.spec(2).dtype, wide = dtype.size() < 4 ? float32 : dtype;
+  const Tensor u = random_uniform({ctx.in(0), ctx.in(1), wide, ctx.in(2).device()}), dy = cast(ctx.dy(), wide),
                of_high = dy * u;
-  if (r.wants(2)) r.din(2) = cast(sum_to_like(dy - of_high, r.in(2)), dtype);
-  if (r.wants(3)) r.din(3) = cast(sum_to_like(of_high, r.in(3)), dtype);
+  if (ctx.wants(2)) ctx.din(2) = cast(sum_to_like(dy - of_high, ctx.in(2)), dtype);
+  if (ctx.wants(3)) ctx.din(3) = cast(sum_to_like(of_high, ctx.in(3)), dtype);
 }
 
 }  // namespace

@@ -185,9 +185,10 @@ Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims)
   return apply1(op, ReduceAttrs{axis_set(op.name, x, axes, keepdims)}, {x});
 }
 
-void extreme_vjp(const VjpContext& r) {
-  Tensor x = r.in(0);
-  r.din(0) = unreduce(r.dy(), x, r.attrs.as<ReduceAttrs>().axes) * apply1(extremum_mask_op, r.attrs, {x, r.out()});
+void extreme_vjp(const VjpContext& ctx) {
+  Tensor x = ctx.in(0);
+  ctx.din(0) =
+      unreduce(ctx.dy(), x, ctx.attrs.as<ReduceAttrs>().axes) * apply1(extremum_mask_op, ctx.attrs, {x, ctx.out()});
 }
 
 /// The gradient of var: dy / n * 2 (x - mean). Half types are computed in float32, since rounding the mean would spoil
@@ -205,43 +206,43 @@ constinit const OpDef sum_op{
     .rule = number_rule,
     .cpu = reduction_kernel<Reduction::sum>,
     .vjp =
-        [](const VjpContext& r) {
-          r.accumulate(0, unreduce_op, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy(), r.like(0)});
+        [](const VjpContext& ctx) {
+          ctx.accumulate(0, unreduce_op, ReduceAttrs{ctx.attrs.as<ReduceAttrs>().axes}, {ctx.dy(), ctx.like(0)});
         },
     .pattern = Pattern::sum};
 constinit const OpDef prod_op{.name = "prod",
                               .rule = number_rule,
                               .cpu = reduction_kernel<Reduction::prod>,
                               .vjp =
-                                  [](const VjpContext& r) {
-                                    r.din(0) = unreduce(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes) *
-                                               product_of_others(r.in(0), r.attrs.as<ReduceAttrs>().axes);
+                                  [](const VjpContext& ctx) {
+                                    ctx.din(0) = unreduce(ctx.dy(), ctx.in(0), ctx.attrs.as<ReduceAttrs>().axes) *
+                                                 product_of_others(ctx.in(0), ctx.attrs.as<ReduceAttrs>().axes);
                                   },
                               .saves_in = 1};
 constinit const OpDef mean_op{.name = "mean",
                               .rule = float_rule,
                               .cpu = reduction_kernel<Reduction::mean>,
                               .vjp =
-                                  [](const VjpContext& r) {
-                                    r.accumulate(0, unreduce_op,
-                                                 ReduceAttrs{r.attrs.as<ReduceAttrs>().axes, /*divide=*/true},
-                                                 {r.dy(), r.like(0)});
+                                  [](const VjpContext& ctx) {
+                                    ctx.accumulate(0, unreduce_op,
+                                                   ReduceAttrs{ctx.attrs.as<ReduceAttrs>().axes, /*divide=*/true},
+                                                   {ctx.dy(), ctx.like(0)});
                                   },
                               .pattern = Pattern::mean};
 constinit const OpDef var_op{
     .name = "var",
     .rule = float_rule,
     .cpu = var_kernel<false>,
-    .vjp = [](const VjpContext& r) { r.din(0) = var_grad(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes); },
+    .vjp = [](const VjpContext& ctx) { ctx.din(0) = var_grad(ctx.dy(), ctx.in(0), ctx.attrs.as<ReduceAttrs>().axes); },
     .saves_in = 1};
 // If all elements are equal the gradient is 0, not 0 * inf.
 constinit const OpDef std_op{.name = "std",
                              .rule = float_rule,
                              .cpu = var_kernel<true>,
                              .vjp =
-                                 [](const VjpContext& r) {
-                                   r.din(0) = var_grad(where_positive(r.dy() * 0.5 / r.out(), r.out()), r.in(0),
-                                                       r.attrs.as<ReduceAttrs>().axes);
+                                 [](const VjpContext& ctx) {
+                                   ctx.din(0) = var_grad(where_positive(ctx.dy() * 0.5 / ctx.out(), ctx.out()),
+                                                         ctx.in(0), ctx.attrs.as<ReduceAttrs>().axes);
                                  },
                              .saves_in = 1,
                              .saves_out = 1};
@@ -261,9 +262,9 @@ constinit const OpDef unreduce_op{.name = "unreduce",
                                   .rule = like_rule,
                                   .cpu = unreduce_kernel,
                                   .vjp =
-                                      [](const VjpContext& r) {
-                                        r.din(0) = apply1(r.attrs.as<ReduceAttrs>().divide ? mean_op : sum_op,
-                                                          ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy()});
+                                      [](const VjpContext& ctx) {
+                                        ctx.din(0) = apply1(ctx.attrs.as<ReduceAttrs>().divide ? mean_op : sum_op,
+                                                            ReduceAttrs{ctx.attrs.as<ReduceAttrs>().axes}, {ctx.dy()});
                                       },
                                   .shape_only = 2,
                                   .traits = kView,

@@ -150,8 +150,8 @@ void wait_kernel(const OpCall& call) {
     call.out[i]->offset = b.offset;
   }
 }
-void wait_vjp(const VjpContext& r) {
-  list_vjp(r, 1, [&](const Tensors& dy) { return all_reduce(dy, reduction_of(r.attrs), group_of(r.attrs)); });
+void wait_vjp(const VjpContext& ctx) {
+  list_vjp(ctx, 1, [&](const Tensors& dy) { return all_reduce(dy, reduction_of(ctx.attrs), group_of(ctx.attrs)); });
 }
 
 }  // namespace

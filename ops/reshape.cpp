@@ -13,7 +13,7 @@ void share(const OpCall& call) {
   call.out[0]->offset = v.offset;
 }
 
-void gradient(const VjpContext& r) { r.din(0) = reshape_like(r.dy(), r.in(0)); }
+void gradient(const VjpContext& ctx) { ctx.din(0) = reshape_like(ctx.dy(), ctx.in(0)); }
 
 /// Returns the product of the known sizes of `s`, or -1 if it overflows.
 std::int64_t product(const TensorSpec& s) {
@@ -176,7 +176,7 @@ constinit const OpDef flatten_op{
 constinit const OpDef identity_op{.name = "identity",
                                   .rule = same_rule,
                                   .cpu = share,
-                                  .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
+                                  .vjp = [](const VjpContext& ctx) { ctx.din(0) = ctx.dy(); },
                                   .traits = kView,
                                   .pattern = Pattern::alias,
                                   .cuda = share};

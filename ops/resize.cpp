@@ -145,8 +145,8 @@ void gradient_kernel(const OpCall& call) {
   else enlarge_gradient(s, call.in[0].as<float>(), call.out_as<float>());
 }
 
-void vjp(const VjpContext& r) { r.din(0) = apply1(resize_bilinear_gradient_op, r.attrs, {r.dy()}); }
-void gradient_vjp(const VjpContext& r) { r.din(0) = apply1(resize_bilinear_op, r.attrs, {r.dy()}); }
+void vjp(const VjpContext& ctx) { ctx.din(0) = apply1(resize_bilinear_gradient_op, ctx.attrs, {ctx.dy()}); }
+void gradient_vjp(const VjpContext& ctx) { ctx.din(0) = apply1(resize_bilinear_op, ctx.attrs, {ctx.dy()}); }
 
 }  // namespace
 

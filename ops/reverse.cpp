@@ -40,7 +40,7 @@ void reverse_kernel(const OpCall& call) {
   int size = x.dtype.size();
   copy_strided(call, layout, call.in[0].data + first * size, call.out[0]->data(), size);
 }
-void reverse_gradient(const VjpContext& r) { r.din(0) = apply1(reverse_op, r.attrs, {r.dy()}); }
+void reverse_gradient(const VjpContext& ctx) { ctx.din(0) = apply1(reverse_op, ctx.attrs, {ctx.dy()}); }
 
 }  // namespace
 

@@ -207,28 +207,28 @@ Tensor shift(const Tensor& x, ScanAttrs attrs) {
 /// Half types as float32, since a partial product may overflow even if the result does not.
 Tensor as_factors(const Tensor& x) { return x.dtype().size() < 4 ? cast(x, float32) : x; }
 
-void cumprod_vjp(const VjpContext& r) {
-  const ScanAttrs attrs = r.attrs.as<ScanAttrs>();
+void cumprod_vjp(const VjpContext& ctx) {
+  const ScanAttrs attrs = ctx.attrs.as<ScanAttrs>();
   ScanAttrs before = attrs;
   before.shifted = true;
-  Tensor x = as_factors(r.in(0));
-  Tensor dy = as_factors(attrs.shifted ? shift(r.dy(), turned(attrs)) : r.dy());
-  r.din(0) = cast(apply1(cumprod_op, before, {x}) * recurrence(x, dy, turned(before)), r.dy().dtype());
+  Tensor x = as_factors(ctx.in(0));
+  Tensor dy = as_factors(attrs.shifted ? shift(ctx.dy(), turned(attrs)) : ctx.dy());
+  ctx.din(0) = cast(apply1(cumprod_op, before, {x}) * recurrence(x, dy, turned(before)), ctx.dy().dtype());
 }
-void recurrence_vjp(const VjpContext& r) {
-  const ScanAttrs attrs = r.attrs.as<ScanAttrs>();
+void recurrence_vjp(const VjpContext& ctx) {
+  const ScanAttrs attrs = ctx.attrs.as<ScanAttrs>();
   ScanAttrs back = turned(attrs);
   back.shifted = !attrs.shifted;
-  Tensor db = recurrence(r.in(0), r.dy(), back);
-  if (r.wants(0)) r.din(0) = attrs.shifted ? shift(db, turned(attrs)) * r.out() : db * shift(r.out(), attrs);
-  if (r.wants(1)) r.din(1) = db;
+  Tensor db = recurrence(ctx.in(0), ctx.dy(), back);
+  if (ctx.wants(0)) ctx.din(0) = attrs.shifted ? shift(db, turned(attrs)) * ctx.out() : db * shift(ctx.out(), attrs);
+  if (ctx.wants(1)) ctx.din(1) = db;
 }
 
 }  // namespace
 
 constinit const OpDef cumsum_op{
-    .name = "cumsum", .rule = scan_rule, .cpu = cumsum_kernel, .vjp = [](const VjpContext& r) {
-      r.din(0) = apply1(cumsum_op, turned(r.attrs.as<ScanAttrs>()), {r.dy()});
+    .name = "cumsum", .rule = scan_rule, .cpu = cumsum_kernel, .vjp = [](const VjpContext& ctx) {
+      ctx.din(0) = apply1(cumsum_op, turned(ctx.attrs.as<ScanAttrs>()), {ctx.dy()});
     }};
 constinit const OpDef cumprod_op{
     .name = "cumprod", .rule = scan_rule, .cpu = cumprod_kernel, .vjp = cumprod_vjp, .saves_in = 1};
@@ -238,9 +238,10 @@ constinit const OpDef recurrence_op{.name = "recurrence",
                                     .vjp = recurrence_vjp,
                                     .saves_in = 1,
                                     .saves_out = 1};
-constinit const OpDef shift_op{.name = "shift", .rule = scan_rule, .cpu = shift_kernel, .vjp = [](const VjpContext& r) {
-                                 r.din(0) = shift(r.dy(), turned(r.attrs.as<ScanAttrs>()));
-                               }};
+constinit const OpDef shift_op{
+    .name = "shift", .rule = scan_rule, .cpu = shift_kernel, .vjp = [](const VjpContext& ctx) {
+      ctx.din(0) = shift(ctx.dy(), turned(ctx.attrs.as<ScanAttrs>()));
+    }};
 
 Tensor cumsum(const Tensor& x, int axis) {
   return apply1(cumsum_op, ScanAttrs{axis_set("cumsum", x, axis, /*keepdims=*/false), false, false}, {x});

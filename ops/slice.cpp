@@ -55,7 +55,9 @@ Region slice_of(const OpCall& call) {
 
 void slice_rule(const OpCall& call, TensorSpec* out) { out->set(slice_of(call).out); }
 void slice_kernel(const OpCall& call) { take(call, slice_of(call)); }
-void slice_gradient(const VjpContext& r) { r.din(0) = apply1(slice_grad_like_op, {r.dy(), r.in(1), r.in(0)}); }
+void slice_gradient(const VjpContext& ctx) {
+  ctx.din(0) = apply1(slice_grad_like_op, {ctx.dy(), ctx.in(1), ctx.in(0)});
+}
 
 void slice_grad_kernel(const OpCall& call) {
   Region r;
@@ -68,8 +70,8 @@ void slice_grad_kernel(const OpCall& call) {
   }
   write_padded(call, r);
 }
-void slice_grad_gradient(const VjpContext& r) {
-  r.din(0) = apply1(slice_op, {r.dy(), r.in(1), shape_of(r.in(0), int64)});
+void slice_grad_gradient(const VjpContext& ctx) {
+  ctx.din(0) = apply1(slice_op, {ctx.dy(), ctx.in(1), shape_of(ctx.in(0), int64)});
 }
 
 }  // namespace

@@ -204,76 +204,80 @@ Tensor softmax_grad(const Tensor& dy, const Tensor& y, AxisSet axes) {
 }
 void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::move(term); }
 
-void log_softmax_vjp(const VjpContext& r) {
-  r.din(0) = r.dy() - exp(r.out()) * sum_by(r.dy(), r.attrs.as<SoftmaxAttrs>().axes.with_keepdims());
+void log_softmax_vjp(const VjpContext& ctx) {
+  ctx.din(0) = ctx.dy() - exp(ctx.out()) * sum_by(ctx.dy(), ctx.attrs.as<SoftmaxAttrs>().axes.with_keepdims());
 }
-void softmax_grad_vjp(const VjpContext& r) {
-  const Tensor &u = r.dy(), dy = r.in(0), y = r.in(1);
-  const AxisSet keep = r.attrs.as<SoftmaxAttrs>().axes.with_keepdims();
-  if (r.wants(0)) r.din(0) = softmax_grad(u, y, r.attrs.as<SoftmaxAttrs>().axes);
-  if (r.wants(1)) r.din(1) = u * (dy - sum_by(dy * y, keep)) - dy * sum_by(u * y, keep);
+void softmax_grad_vjp(const VjpContext& ctx) {
+  const Tensor &u = ctx.dy(), dy = ctx.in(0), y = ctx.in(1);
+  const AxisSet keep = ctx.attrs.as<SoftmaxAttrs>().axes.with_keepdims();
+  if (ctx.wants(0)) ctx.din(0) = softmax_grad(u, y, ctx.attrs.as<SoftmaxAttrs>().axes);
+  if (ctx.wants(1)) ctx.din(1) = u * (dy - sum_by(dy * y, keep)) - dy * sum_by(u * y, keep);
 }
-void logsumexp_vjp(const VjpContext& r) {
-  Tensor x = r.in(0);
-  r.din(0) =
-      unreduce(r.dy(), x, r.attrs.as<SoftmaxAttrs>().axes) * apply1(softmax_from_logsumexp_op, r.attrs, {x, r.out()});
+void logsumexp_vjp(const VjpContext& ctx) {
+  Tensor x = ctx.in(0);
+  ctx.din(0) = unreduce(ctx.dy(), x, ctx.attrs.as<SoftmaxAttrs>().axes) *
+               apply1(softmax_from_logsumexp_op, ctx.attrs, {x, ctx.out()});
 }
-void from_logsumexp_vjp(const VjpContext& r) {
-  Tensor g = r.dy() * r.out();
-  if (r.wants(0)) r.din(0) = g;
-  if (r.wants(1)) r.din(1) = -sum_by(g, r.attrs.as<SoftmaxAttrs>().axes);
+void from_logsumexp_vjp(const VjpContext& ctx) {
+  Tensor g = ctx.dy() * ctx.out();
+  if (ctx.wants(0)) ctx.din(0) = g;
+  if (ctx.wants(1)) ctx.din(1) = -sum_by(g, ctx.attrs.as<SoftmaxAttrs>().axes);
 }
-void cross_entropy_vjp(const VjpContext& r) {
-  if (r.dy(0).defined()) {
-    if (r.wants(0)) {
-      Tensor z = r.in(1);
-      r.din(0) = -(unreduce(r.dy(0), z, r.attrs.as<SoftmaxAttrs>().axes) *
-                   apply1(log_softmax_op, SoftmaxAttrs{r.attrs.as<SoftmaxAttrs>().axes}, {z}));
+void cross_entropy_vjp(const VjpContext& ctx) {
+  if (ctx.dy(0).defined()) {
+    if (ctx.wants(0)) {
+      Tensor z = ctx.in(1);
+      ctx.din(0) = -(unreduce(ctx.dy(0), z, ctx.attrs.as<SoftmaxAttrs>().axes) *
+                     apply1(log_softmax_op, SoftmaxAttrs{ctx.attrs.as<SoftmaxAttrs>().axes}, {z}));
     }
-    if (r.wants(1)) r.din(1) = apply1(softmax_cross_entropy_grad_op, r.attrs, {r.dy(0), r.in(0), r.out(1)});
+    if (ctx.wants(1)) ctx.din(1) = apply1(softmax_cross_entropy_grad_op, ctx.attrs, {ctx.dy(0), ctx.in(0), ctx.out(1)});
   }
-  if (r.dy(1).defined() && r.wants(1))
-    add_to(r.din(1), softmax_grad(r.dy(1), r.out(1), r.attrs.as<SoftmaxAttrs>().axes));
+  if (ctx.dy(1).defined() && ctx.wants(1))
+    add_to(ctx.din(1), softmax_grad(ctx.dy(1), ctx.out(1), ctx.attrs.as<SoftmaxAttrs>().axes));
 }
-void cross_entropy_grad_vjp(const VjpContext& r) {
-  Tensor u = r.dy(), t = r.in(1), p = r.in(2);
-  const AxisSet axes = r.attrs.as<SoftmaxAttrs>().axes, keep = axes.with_keepdims();
+void cross_entropy_grad_vjp(const VjpContext& ctx) {
+  Tensor u = ctx.dy(), t = ctx.in(1), p = ctx.in(2);
+  const AxisSet axes = ctx.attrs.as<SoftmaxAttrs>().axes, keep = axes.with_keepdims();
   Tensor total = sum_by(t, keep);
-  if (r.wants(0)) r.din(0) = sum_by(u * (p * total - t), axes);
-  if (!r.wants(1) && !r.wants(2)) return;
-  Tensor dy = unreduce(r.in(0), p, axes);
-  if (r.wants(1)) r.din(1) = dy * (sum_by(u * p, keep) - u);
-  if (r.wants(2)) r.din(2) = dy * u * total;
+  if (ctx.wants(0)) ctx.din(0) = sum_by(u * (p * total - t), axes);
+  if (!ctx.wants(1) && !ctx.wants(2)) return;
+  Tensor dy = unreduce(ctx.in(0), p, axes);
+  if (ctx.wants(1)) ctx.din(1) = dy * (sum_by(u * p, keep) - u);
+  if (ctx.wants(2)) ctx.din(2) = dy * u * total;
 }
-void sparse_vjp(const VjpContext& r) {
-  if (!r.wants(1)) return;
-  if (r.dy(0).defined()) r.din(1) = apply1(sparse_softmax_cross_entropy_grad_op, r.attrs, {r.dy(0), r.in(0), r.out(1)});
-  if (r.dy(1).defined()) add_to(r.din(1), softmax_grad(r.dy(1), r.out(1), r.attrs.as<SoftmaxAttrs>().axes));
+void sparse_vjp(const VjpContext& ctx) {
+  if (!ctx.wants(1)) return;
+  if (ctx.dy(0).defined())
+    ctx.din(1) = apply1(sparse_softmax_cross_entropy_grad_op, ctx.attrs, {ctx.dy(0), ctx.in(0), ctx.out(1)});
+  if (ctx.dy(1).defined()) add_to(ctx.din(1), softmax_grad(ctx.dy(1), ctx.out(1), ctx.attrs.as<SoftmaxAttrs>().axes));
 }
-void sparse_grad_vjp(const VjpContext& r) {
-  const Tensor& u = r.dy();
-  if (r.wants(0)) r.din(0) = sum_by(u * r.in(2), kLastAxis) - take_along_axis(u, r.in(1));
-  if (r.wants(2)) r.din(2) = unreduce(r.in(0), u, kLastAxis) * u;
+void sparse_grad_vjp(const VjpContext& ctx) {
+  const Tensor& u = ctx.dy();
+  if (ctx.wants(0)) ctx.din(0) = sum_by(u * ctx.in(2), kLastAxis) - take_along_axis(u, ctx.in(1));
+  if (ctx.wants(2)) ctx.din(2) = unreduce(ctx.in(0), u, kLastAxis) * u;
 }
-void sigmoid_vjp(const VjpContext& r) {
-  if (r.wants(0)) r.din(0) = -(r.dy() * r.in(1));
-  if (r.wants(1)) r.din(1) = r.dy() * (sigmoid(r.in(1)) - r.in(0));
+void sigmoid_vjp(const VjpContext& ctx) {
+  if (ctx.wants(0)) ctx.din(0) = -(ctx.dy() * ctx.in(1));
+  if (ctx.wants(1)) ctx.din(1) = ctx.dy() * (sigmoid(ctx.in(1)) - ctx.in(0));
 }
-void pick_vjp(const VjpContext& r) {
-  if (r.wants(0)) r.din(0) = apply1(scatter_along_axis_op, {r.dy(), r.in(1), r.in(0)});
+void pick_vjp(const VjpContext& ctx) {
+  if (ctx.wants(0)) ctx.din(0) = apply1(scatter_along_axis_op, {ctx.dy(), ctx.in(1), ctx.in(0)});
 }
-void place_vjp(const VjpContext& r) {
-  if (r.wants(0)) r.din(0) = take_along_axis(r.dy(), r.in(1));
+void place_vjp(const VjpContext& ctx) {
+  if (ctx.wants(0)) ctx.din(0) = take_along_axis(ctx.dy(), ctx.in(1));
 }
 
 }  // namespace
 
-constinit const OpDef softmax_op{
-    .name = "softmax",
-    .rule = along_rule,
-    .cpu = float_kernel<softmax_run>,
-    .vjp = [](const VjpContext& r) { r.din(0) = softmax_grad(r.dy(), r.out(), r.attrs.as<SoftmaxAttrs>().axes); },
-    .saves_out = 1};
+constinit const OpDef softmax_op{.name = "softmax",
+                                 .rule = along_rule,
+                                 .cpu = float_kernel<softmax_run>,
+                                 .vjp =
+                                     [](const VjpContext& ctx) {
+                                       ctx.din(0) =
+                                           softmax_grad(ctx.dy(), ctx.out(), ctx.attrs.as<SoftmaxAttrs>().axes);
+                                     },
+                                 .saves_out = 1};
 constinit const OpDef log_softmax_op{.name = "log_softmax",
                                      .rule = along_rule,
                                      .cpu = float_kernel<log_softmax_run>,

@@ -149,8 +149,8 @@ void to_dense_kernel(const OpCall& call) {
   });
 }
 
-void to_dense_gradient(const VjpContext& r) {
-  if (r.wants(1)) r.din(1) = apply1(sparse_gather_op, {r.in(0), r.in(2), r.dy()});
+void to_dense_gradient(const VjpContext& ctx) {
+  if (ctx.wants(1)) ctx.din(1) = apply1(sparse_gather_op, {ctx.in(0), ctx.in(2), ctx.dy()});
 }
 
 /// Inputs: indices, dense shape, a dense tensor of that shape.
@@ -175,7 +175,9 @@ void gather_kernel(const OpCall& call) {
     });
   });
 }
-void gather_gradient(const VjpContext& r) { r.din(2) = apply1(sparse_to_dense_op, {r.in(0), r.dy(), r.in(1)}); }
+void gather_gradient(const VjpContext& ctx) {
+  ctx.din(2) = apply1(sparse_to_dense_op, {ctx.in(0), ctx.dy(), ctx.in(1)});
+}
 
 // ---- joining --------------------------------------------------------------------------------------------------------
 

@@ -141,15 +141,16 @@ void dot_kernel(const OpCall& call) {
   });
 }
 
-void dot_gradient(const VjpContext& r) {
-  bool transposed = r.attrs.as<SparseDotAttrs>().transposed;
-  if (r.wants(1)) {
-    Tensor x = r.in(3);
-    r.din(1) = apply1(sparse_products_op, {r.in(0), r.in(2), transposed ? x : r.dy(), transposed ? r.dy() : x});
+void dot_gradient(const VjpContext& ctx) {
+  bool transposed = ctx.attrs.as<SparseDotAttrs>().transposed;
+  if (ctx.wants(1)) {
+    Tensor x = ctx.in(3);
+    ctx.din(1) =
+        apply1(sparse_products_op, {ctx.in(0), ctx.in(2), transposed ? x : ctx.dy(), transposed ? ctx.dy() : x});
   }
-  if (r.wants(3)) {
-    Tensor in[] = {r.in(0), r.in(1), r.in(2), r.dy()};
-    r.din(3) = apply1(sparse_dot_op, SparseDotAttrs{!transposed}, {in[0], in[1], in[2], in[3]});
+  if (ctx.wants(3)) {
+    Tensor in[] = {ctx.in(0), ctx.in(1), ctx.in(2), ctx.dy()};
+    ctx.din(3) = apply1(sparse_dot_op, SparseDotAttrs{!transposed}, {in[0], in[1], in[2], in[3]});
   }
 }
 
@@ -175,13 +176,13 @@ void products_kernel(const OpCall& call) {
         [&](std::int64_t begin, std::int64_t end) { loop.products(index.at(0), x, y, to, width, begin, end); });
   });
 }
-void products_gradient(const VjpContext& r) {
+void products_gradient(const VjpContext& ctx) {
   auto dot = [&](const Tensor& x, bool transposed) {
-    Tensor indices = r.in(0), shape = r.in(1);
-    return apply1(sparse_dot_op, SparseDotAttrs{transposed}, {indices, r.dy(), shape, x});
+    Tensor indices = ctx.in(0), shape = ctx.in(1);
+    return apply1(sparse_dot_op, SparseDotAttrs{transposed}, {indices, ctx.dy(), shape, x});
   };
-  if (r.wants(2)) r.din(2) = dot(r.in(3), /*transposed=*/false);
-  if (r.wants(3)) r.din(3) = dot(r.in(2), /*transposed=*/true);
+  if (ctx.wants(2)) ctx.din(2) = dot(ctx.in(3), /*transposed=*/false);
+  if (ctx.wants(3)) ctx.din(3) = dot(ctx.in(2), /*transposed=*/true);
 }
 
 }  // namespace

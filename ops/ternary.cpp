@@ -50,10 +50,10 @@ void rule(const OpCall& call, TensorSpec* out) {
   out->dtype = a.dtype;
 }
 
-void gradient(const VjpContext& r) {
-  Tensor c = r.in(0);
-  if (r.wants(1)) r.din(1) = where(c, r.dy(), 0.0);
-  if (r.wants(2)) r.din(2) = where(c, 0.0, r.dy());
+void gradient(const VjpContext& ctx) {
+  Tensor c = ctx.in(0);
+  if (ctx.wants(1)) ctx.din(1) = where(c, ctx.dy(), 0.0);
+  if (ctx.wants(2)) ctx.din(2) = where(c, 0.0, ctx.dy());
 }
 
 }  // namespace

@@ -101,7 +101,9 @@ void repeat_kernel(const OpCall& call) {
                 place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, call.spec(0)), kept, copies);
   write_repeats(call, kept, copies);
 }
-void repeat_gradient(const VjpContext& r) { r.din(0) = apply1(repeat_grad_like_op, r.attrs, {r.dy(), r.in(0)}); }
+void repeat_gradient(const VjpContext& ctx) {
+  ctx.din(0) = apply1(repeat_grad_like_op, ctx.attrs, {ctx.dy(), ctx.in(0)});
+}
 
 void like_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(call.n_in - 1));
@@ -114,7 +116,7 @@ void repeat_grad_kernel(const OpCall& call) {
                 place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, small), kept, copies);
   sum_copies(call, kept, copies);
 }
-void repeat_grad_gradient(const VjpContext& r) { r.din(0) = apply1(repeat_op, r.attrs, {r.dy()}); }
+void repeat_grad_gradient(const VjpContext& ctx) { ctx.din(0) = apply1(repeat_op, ctx.attrs, {ctx.dy()}); }
 
 // --- tile ------------------------------------------------------------------------------------------------------------
 
@@ -152,14 +154,14 @@ void tile_kernel(const OpCall& call) {
   tile_layout(call.spec(0), *call.out[0], kept, copies);
   write_repeats(call, kept, copies);
 }
-void tile_gradient(const VjpContext& r) { r.din(0) = apply1(tile_grad_like_op, {r.dy(), r.in(1), r.in(0)}); }
+void tile_gradient(const VjpContext& ctx) { ctx.din(0) = apply1(tile_grad_like_op, {ctx.dy(), ctx.in(1), ctx.in(0)}); }
 
 void tile_grad_kernel(const OpCall& call) {
   Strided kept, copies;
   tile_layout(*call.out[0], call.spec(0), kept, copies);
   sum_copies(call, kept, copies);
 }
-void tile_grad_gradient(const VjpContext& r) { r.din(0) = apply1(tile_op, {r.dy(), r.in(1)}); }
+void tile_grad_gradient(const VjpContext& ctx) { ctx.din(0) = apply1(tile_op, {ctx.dy(), ctx.in(1)}); }
 
 // --- broadcast_to ----------------------------------------------------------------------------------------------------
 
@@ -187,7 +189,7 @@ void broadcast_to_kernel(const OpCall& call) {
   }
   copy_strided(call, layout, call.in[0].data, call.out[0]->data(), out.dtype.size());
 }
-void broadcast_to_gradient(const VjpContext& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); }
+void broadcast_to_gradient(const VjpContext& ctx) { ctx.din(0) = sum_to_like(ctx.dy(), ctx.in(0)); }
 
 }  // namespace
 

@@ -48,7 +48,7 @@ void kernel(const OpCall& call) {
   }
 }
 
-void gradient(const VjpContext& r) { r.din(0) = r.dy().to(r.node.in()[0].device); }
+void gradient(const VjpContext& ctx) { ctx.din(0) = ctx.dy().to(ctx.node.in()[0].device); }
 
 /// A cache of scalars on accelerators. The stream is part of the key: a copy made on one may not have arrived when
 /// another reads it.

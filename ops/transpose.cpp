@@ -73,7 +73,9 @@ PermuteAttrs inverse(const PermuteAttrs& attrs) {
   return back;
 }
 
-void gradient(const VjpContext& r) { r.din(0) = apply1(permute_op, inverse(r.attrs.as<PermuteAttrs>()), {r.dy()}); }
+void gradient(const VjpContext& ctx) {
+  ctx.din(0) = apply1(permute_op, inverse(ctx.attrs.as<PermuteAttrs>()), {ctx.dy()});
+}
 
 [[noreturn]] void fail_pattern(const Axes& pattern) {
   std::string axes;

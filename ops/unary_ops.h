@@ -17,12 +17,12 @@ namespace kassette::ops {
 /// Defines the vjp. In the expression dy is the cotangent, x() and y() are the input and the output (kept only if
 /// `reads` names them), and attrs.as<Attrs>() are the op's attributes.
 #define KASSETTE_GRADIENT(expression) \
-  static void gradient(const VjpContext& r) { \
-    [[maybe_unused]] const Tensor& dy = r.dy(); \
-    [[maybe_unused]] auto x = [&] { return r.in(0); }; \
-    [[maybe_unused]] auto y = [&] { return r.out(); }; \
-    [[maybe_unused]] const kassette::Attrs& attrs = r.attrs; \
-    r.din(0) = (expression); \
+  static void gradient(const VjpContext& ctx) { \
+    [[maybe_unused]] const Tensor& dy = ctx.dy(); \
+    [[maybe_unused]] auto x = [&] { return ctx.in(0); }; \
+    [[maybe_unused]] auto y = [&] { return ctx.out(); }; \
+    [[maybe_unused]] const kassette::Attrs& attrs = ctx.attrs; \
+    ctx.din(0) = (expression); \
   }
 /// Gradients through the op are None.
 #define KASSETTE_NO_GRADIENT static constexpr Vjp gradient = nullptr;

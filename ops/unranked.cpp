@@ -62,15 +62,15 @@ void run_on_device(const OpCall& call) {
   matmul_op.cuda(OpCall{matmul_op, attrs, call.in, 2, call.out, 1, call.device});
 }
 
-void vjp(const VjpContext& r) {
-  const Unranked& u = r.attrs.as<Unranked>();
+void vjp(const VjpContext& ctx) {
+  const Unranked& u = ctx.attrs.as<Unranked>();
   for (int i : {0, 1}) {
-    if (!r.wants(i)) continue;
+    if (!ctx.wants(i)) continue;
     Unranked g = u;
     std::swap(i ? g.parts.second : g.parts.first, g.parts.result);
-    Tensor factors[] = {r.in(0), r.in(1)};
-    factors[i] = r.dy();
-    r.din(i) = apply1(unranked_product_op, g, {factors[0], factors[1], r.in(kShapeOfX), r.in(kShapeOfY)});
+    Tensor factors[] = {ctx.in(0), ctx.in(1)};
+    factors[i] = ctx.dy();
+    ctx.din(i) = apply1(unranked_product_op, g, {factors[0], factors[1], ctx.in(kShapeOfX), ctx.in(kShapeOfY)});
   }
 }
 

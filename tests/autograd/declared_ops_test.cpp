@@ -46,8 +46,8 @@ bool add_twice(const OpCall& call, TensorDesc& sum) {
   return true;
 }
 
-void accumulating_gradient(const VjpContext& r);
-void plain_gradient(const VjpContext& r);
+void accumulating_gradient(const VjpContext& ctx);
+void plain_gradient(const VjpContext& ctx);
 const OpDef kPlainOp{.name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = plain_gradient};
 const OpDef kFusibleOp{.name = "twice",
                        .rule = like_input,
@@ -57,8 +57,8 @@ const OpDef kFusibleOp{.name = "twice",
                        .loops = &kTwiceLoops};
 const OpDef kAccumulatingOp{
     .name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = accumulating_gradient, .accumulate = add_twice};
-void accumulating_gradient(const VjpContext& r) { r.accumulate(0, kAccumulatingOp, {}, {r.dy()}); }
-void plain_gradient(const VjpContext& r) { r.accumulate(0, kPlainOp, {}, {r.dy()}); }
+void accumulating_gradient(const VjpContext& ctx) { ctx.accumulate(0, kAccumulatingOp, {}, {ctx.dy()}); }
+void plain_gradient(const VjpContext& ctx) { ctx.accumulate(0, kPlainOp, {}, {ctx.dy()}); }
 
 /// How often the fast path is taken while f runs.
 template <class F>

@@ -33,7 +33,7 @@ void count_kernel(const OpCall& call) {
   if (std::int64_t bytes = call.spec(0).bytes())
     std::memcpy(call.out[0]->data(), call.in[0].data, static_cast<std::size_t>(bytes));
 }
-void count_gradient(const VjpContext& r) { r.din(0) = r.dy(); }
+void count_gradient(const VjpContext& ctx) { ctx.din(0) = ctx.dy(); }
 /// The identity, which counts how often its kernel runs.
 constinit const OpDef count_op{.name = "count", .rule = count_rule, .cpu = count_kernel, .vjp = count_gradient};
 Tensor counted(const Tensor& x) { return apply1(count_op, {x}); }
