@@ -61,11 +61,6 @@ Tensor elementwise_switch(const Tensor& condition, const Branches& b) {
     fail<ValueError>(
         {"switch_"}, "the rank of the ", rank < 0 ? "condition" : "expressions",
         " is unknown; a condition that is not a scalar is aligned with their leading axes, so it must be known");
-  const TensorDesc &of = Access::desc(condition), &to = Access::desc(yes);
-  for (int i = 0; i < rank; ++i)
-    if (differ(of.dims[i], to.dims[i]) && of.dims[i] != 1 && to.dims[i] != 1)
-      fail<ValueError>({"switch_"}, "the condition has shape ", condition.shape(), ", the expressions ", yes.shape(),
-                       "; it must have the sizes of their leading axes");
   Tensor c = condition;
   for (int i = rank; i < target; ++i) c = expand_dims(c, -1);  // aligned with the leading axes
   return attribute_errors("switch_", [&] { return where(c, yes, no); });

@@ -85,7 +85,7 @@ const Refused kShapes[] = {
     {"conv3d_transpose", {k3, {1, 1, 1, 4, 2}}, {"(2, 5, 6, 4, 3)", "3 channels", "takes 2"}, ON { return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4}); }},
     {"depthwise_conv2d", {k2, {2, 2, 4, 2}}, {"(2, 5, 6, 3)", "3 channels", "takes 4"}, ON { return K::depthwise_conv2d(X, W); }},
     {"separable_conv1d", {k1, {2, 2, 2}, {1, 4, 2}}, {"(2, 5, 3)", "3 channels", "takes 2"}, ON { return K::separable_conv1d(X, W, V); }},
-    {"separable_conv2d", {k2, {2, 2, 3, 2}, {1, 1, 3, 2}}, {"6 channels", "takes 3"}, ON { return K::separable_conv2d(X, W, V); }},
+    {"separable_conv2d", {k2, {2, 2, 3, 2}, {1, 1, 3, 2}}, {"takes 3", "gives 6"}, ON { return K::separable_conv2d(X, W, V); }},
     {"separable_conv2d", {k2, {2, 2, 3, 2}, {2, 1, 6, 2}}, {"pointwise", "(2, 1, 6, 2)"}, ON { return K::separable_conv2d(X, W, V); }},
     {"local_conv1d", {k1, {4, 4, 2}}, {"(2, 5, 3)", "(4, 4, 2)", "4 features"}, ON { return K::local_conv1d(X, W, 2, 1); }},
     {"local_conv2d", {k2, {4, 8, 2}}, {"(2, 5, 6, 3)", "(4, 8, 2)", "8 features"}, ON { return K::local_conv2d(X, W, 2, 1, {2, 2}); }},

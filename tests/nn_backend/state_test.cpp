@@ -191,7 +191,7 @@ TEST_CASE("batch_set_value checks all pairs before it writes any", "[state]") {
   CHECK(values(w) == Vec{7});
   K::batch_set_value({});
   CHECK_THROWS_WITH(K::batch_set_value({{v, {0, 0}}, {w, {1, 2}}}),
-                    "batch_set_value: the variable is (), the value (2,); shapes must be equal");
+                    "batch_set_value: pair 1 is refused: the variable is (), the value (2,); shapes must be equal");
   CHECK_THROWS_WITH(K::batch_set_value(Tensors{v, w}, Tensors{K::constant({0, 0})}),
                     "batch_set_value: 2 variables, 1 values; there must be one for each");
   CHECK(values(v) == Vec{5, 6});
