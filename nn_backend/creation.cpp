@@ -190,12 +190,16 @@ Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
 /// A scalar of arange: a number keeps its kind. A start alone is the op's stop, so it is checked here.
 Tensor range_number(const Operand& x, const char* which) {
   const At at{"arange", which};
-  if (Access::kind(x) == Scalar::kFloat && !std::isfinite(Access::float_value(x)))
-    fail<ValueError>(at, "is ", Access::float_value(x), "; it must be finite");
-  Tensor t = as_tensor(x, Access::kind(x) == Scalar::kFloat ? float64 : int64, at);
+  if (!is_tensor_operand(x)) {
+    const bool is_float = Access::kind(x) == Scalar::kFloat;
+    if (is_float && !std::isfinite(Access::float_value(x)))
+      fail<ValueError>(at, "is ", Access::float_value(x), "; it must be finite");
+    return as_tensor(x, is_float ? float64 : int64, at);
+  }
+  const Tensor& t = tensor_of(x);
   if (!t.defined()) fail_empty(at);
-  refuse_sparse(at, t);
-  if (t.ndim() > 0) fail<ValueError>(at, "has shape ", t.shape(), "; it must be a scalar");
+  if (is_sparse(t)) fail_sparse(at, Access::desc(t));
+  if (Access::desc(t).rank > 0) fail<ValueError>(at, "has shape ", t.shape(), "; it must be a scalar");
   return t;
 }
 
@@ -243,8 +247,8 @@ Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DT
   } else {
     to = range_number(stop, "stop");
   }
-  bool floats = false;
-  for (const Tensor* t : {&from, &to, &by}) floats |= t->dtype().is_float();
+  const bool floats =
+      Access::desc(from).dtype.is_float() || Access::desc(to).dtype.is_float() || Access::desc(by).dtype.is_float();
   return ops::arange(from, to, by, dtype.given() ? dtype : floats ? float32 : int32);
 }
 

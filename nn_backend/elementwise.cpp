@@ -27,21 +27,21 @@ double number(const Operand& x) {
 }
 
 /// A bound, which may broadcast to x, whereas x may not broadcast to the bound.
-Tensor bound_like(const Tensor& x, const Operand& operand, ShapeCheck which) {
-  const At at("clip", bound_name(which));
-  Arg bound(operand, x.dtype(), at);
-  if (!bound.tensor().defined()) fail_empty(at);
-  refuse_sparse(at, bound);
-  refuse_sparse({"clip", "x"}, x);
+Tensor bound_like(const Tensor& x, const Operand& operand, const char* name, ShapeCheck which) {
+  Arg bound(operand, Access::desc(x).dtype, {"clip", name});
+  if (!bound.tensor().defined()) fail_empty({"clip", name});
+  if (is_sparse(bound.desc())) fail_sparse({"clip", name}, bound.desc());
   return assert_shape_of(which, bound, x);
 }
 
 /// Applies one bound after the other, without converting them: for integers and tensors.
 Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high) {
+  if (is_sparse(Access::desc(x))) fail_sparse({"clip", "x"}, Access::desc(x));
   if (high.is_none())
-    return low.is_none() ? copy_if_variable(x) : ops::maximum(x, bound_like(x, low, ShapeCheck::min_of_clip));
-  Tensor y = ops::minimum(x, bound_like(x, high, ShapeCheck::max_of_clip));
-  return low.is_none() ? y : ops::maximum(y, bound_like(x, low, ShapeCheck::min_of_clip));
+    return low.is_none() ? copy_if_variable(x)
+                         : ops::maximum(x, bound_like(x, low, "min_value", ShapeCheck::min_of_clip));
+  Tensor y = ops::minimum(x, bound_like(x, high, "max_value", ShapeCheck::max_of_clip));
+  return low.is_none() ? y : ops::maximum(y, bound_like(x, low, "min_value", ShapeCheck::min_of_clip));
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value
   Arg t(x, DType(), {"clip", "x"});
   if (!t.tensor().defined()) fail_empty({"clip", "x"});
   bool numbers = (is_number(min_value) || min_value.is_none()) && (is_number(max_value) || max_value.is_none());
-  if (!numbers || !t.tensor().dtype().is_float()) {
+  if (!numbers || !t.desc().dtype.is_float()) {
     bool crossed = is_number(min_value) && is_number(max_value) && number(max_value) < number(min_value);
     return attribute_errors("clip", [&] { return clip_by_tensors(t, min_value, crossed ? min_value : max_value); });
   }

@@ -27,7 +27,6 @@ void check_target(const char* what, const Tensor& t, const Tensor& o) {
 }
 void check_floats(const char* what, const Tensor& x) {
   if (!x.defined()) fail_empty({what, "output"});
-  refuse_sparse({what, "output"}, x);
   DType dtype = Access::desc(x).dtype;
   if (!dtype.is_float()) fail_not_float({what, "output"}, dtype);
 }
@@ -35,9 +34,10 @@ void check_floats(const char* what, const Tensor& x) {
 /// Half types as float32: in float16 1 - epsilon is 1.
 Tensor wide(const Tensor& x) { return Access::desc(x).dtype.size() < 4 ? cast(x, float32) : x; }
 
-/// Class ids in which NaN has become an id that is out of range; a cast to integers would make it class 0.
+/// Class ids as int64, in which NaN has become an id that is out of range; a cast to integers would make it class 0.
 Tensor class_ids(const Tensor& target) {
-  return Access::desc(target).dtype.is_float() ? where(equal(target, target), target, -1.0) : target;
+  return Access::desc(target).dtype.is_float() ? cast(where(equal(target, target), target, -1.0), int64)
+                                               : cast(target, int64);
 }
 
 /// Class ids reshaped to z's shape without the last axis, if they have as many elements.
@@ -45,7 +45,7 @@ Tensor ids_shaped_like(const Tensor& target, const Tensor& z) {
   const At at{"sparse_categorical_crossentropy", "target"};
   if (!target.defined()) fail_empty(at);
   refuse_sparse(at, target);
-  Tensor ids = cast(class_ids(target), int64);
+  Tensor ids = class_ids(target);
   const TensorDesc &i = Access::desc(ids), &o = Access::desc(z);
   int rank = o.rank;
   if (rank >= 0 && i.rank == rank - 1) return ids;

@@ -33,8 +33,9 @@ namespace {
 
 void check_float(const Tensor& x, const char* what) {
   if (!x.defined()) fail_empty({what, "x"});
-  refuse_sparse({what, "x"}, x);
-  if (!x.dtype().is_float()) fail_not_float({what, "x"}, x.dtype());
+  const TensorDesc& b = Access::desc(x);
+  if (is_sparse(b)) fail_sparse({what, "x"}, b);
+  if (!b.dtype.is_float()) fail_not_float({what, "x"}, b.dtype);
 }
 
 /// gamma or beta; empty if it is None or an empty Tensor.
@@ -60,15 +61,17 @@ class Parameter {
     if (p.is_none()) fail<TypeError>({what, name}, "is None where a number or tensor is expected");
     return p;
   }
+  [[noreturn]] __attribute__((noinline, cold)) static void refuse(const char* what, const char* name,
+                                                                  const TensorDesc& p, DType dtype) {
+    if (is_sparse(p)) fail_sparse({what, name}, p);
+    fail<TypeError>({what}, "x is ", dtype, ", ", name, " is ", p.dtype, "; cast one of them (K::cast)");
+  }
   /// The parameter, cast and reshaped as needed; empty if that is not necessary.
   static Tensor fitted(const Tensor& p, const char* name, const char* what, const Tensor& x, int axis) {
     DType dtype = Access::desc(x).dtype;
     if (!p.defined()) fail_empty({what, name});
-    refuse_sparse({what, name}, p);
     const TensorDesc& b = Access::desc(p);
-    if (b.dtype != dtype)
-      fail<TypeError>({what}, "x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");
-    check_broadcast(what, name, b, Access::desc(x), axis);
+    if (b.dtype != dtype || is_sparse(b)) refuse(what, name, b, dtype);
     Tensor t = dtype.size() < 4 ? cast(p, float32) : Tensor();
     int rank = Access::desc(x).rank, own = b.rank;
     if (axis == -1 || (rank >= 0 && axis == rank - 1) || own > 1 || own == 0) return t;
@@ -81,15 +84,6 @@ class Parameter {
     shape.dims_[0] = Dim(-1);
     for (int i = 1; i < shape.size_; ++i) shape.dims_[i] = Dim(1);
     return reshape(t.defined() ? t : p, shape);
-  }
-
-  /// Throws ValueError if the shapes are known and the parameter does not broadcast to x.
-  static void check_broadcast(const char* what, const char* name, const TensorSpec& p, const TensorSpec& x, int axis) {
-    if (p.rank < 0 || x.rank < 0) return;
-    const int first = axis != -1 && p.rank == 1 ? from_front(axis, x.rank) : x.rank - p.rank;
-    bool ok = first >= 0;
-    for (int i = 0; ok && i < p.rank; ++i) ok = p.dims[i] == 1 || !differ(p.dims[i], x.dims[first + i]);
-    if (!ok) fail<ValueError>({what}, name, ' ', p, " does not broadcast to ", x, ", the shape of x");
   }
 
   Arg given_;
@@ -117,7 +111,8 @@ Tensor batch_normalization(const Operand& operand, const Operand& mean, const Op
   const char* what = "batch_normalization";
   Arg x(operand, DType(), {what, "x"});
   check_float(x, what);
-  if (axis != -1) checked_axes(what, x, axis, /*keepdims=*/false);
+  if (axis != -1 && x.desc().rank >= 0) place_axis(what, axis, x.desc());
+  else if (axis != -1) checked_axes(what, x, axis, /*keepdims=*/false);
   return attribute_errors(what, [&] {
     Parameter center(mean, "mean", what, x, axis);
     Tensor scale = rsqrt(Parameter(var, "var", what, x, axis), epsilon);

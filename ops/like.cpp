@@ -177,12 +177,11 @@ constinit const OpDef assert_shape_op{.name = "assert_shape",
                                       .pattern = Pattern::alias,
                                       .cuda = share_kernel};
 
-const char* bound_name(ShapeCheck check) { return check == ShapeCheck::min_of_clip ? "min_value" : "max_value"; }
-
 void assert_shape(ShapeCheck check, const TensorSpec& x, const TensorSpec& like) {
   if (satisfies(check, x, like)) return;
   if (is_bound(check))
-    fail<ValueError>({"clip", bound_name(check)}, "of shape ", x, " does not broadcast to x of shape ", like);
+    fail<ValueError>({"clip", check == ShapeCheck::min_of_clip ? "min_value" : "max_value"}, "of shape ", x,
+                     " does not broadcast to x of shape ", like);
   if (check == ShapeCheck::moving_average)
     fail<ValueError>({"moving_average_update"}, "the variable is ", like, ", the value ", x, "; shapes must be equal");
   if (is_bias(check)) {

@@ -41,8 +41,6 @@ void assert_shape(ShapeCheck check, const TensorSpec& x, const TensorSpec& like)
 /// Calls assert_shape() now and, if sizes are unknown, again when the function runs. Returns x, or the output of the op
 /// that checks x.
 Tensor assert_shape_of(ShapeCheck check, const Tensor& x, const Tensor& like);
-/// The argument of clip that min_of_clip or max_of_clip is about.
-const char* bound_name(ShapeCheck check);
 
 extern const OpDef broadcast_like_op, sum_to_like_op, assert_shape_op;
 
