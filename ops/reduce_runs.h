@@ -35,8 +35,8 @@ class Scratch {
 inline constexpr std::int64_t kReduceRow = 4096;    // elements of a row in a block; the bits of results depend on it
 inline constexpr std::int64_t kReduceColumn = 256;  // elements of a column in a block; the bits of results depend on it
 inline constexpr std::int64_t kReduceWidth = 1024;  // columns in a block; the bits do not depend on it
-// Elements that are worth a thread: Note [Worth a thread]. Two threads take 0.51 of one's time for a sum of 2^18, the
-// least that is divided, and took 1.45 for 2^17 (benchmarks/results/2026-11-24-threads.md).
+// Elements that are worth a thread: Note [Worth a thread]. Two threads take 0.64 of one's time for a sum of 2^18, the
+// least that is divided, and took 1.45 for 2^17 (benchmarks/results/2026-11-26-threads.md).
 inline constexpr std::int64_t kReduceGrain = 1 << 17;
 
 /// out[o, i] = reduction of x[o, :, i], where x has the shape (outer, n, inner), all sizes >= 1. Blocks of x are
