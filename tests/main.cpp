@@ -15,7 +15,7 @@
 
 #include "devices/plugin.h"
 #include "ops/random.h"
-#include "tests/seed.h"
+#include "tests/listener.h"
 #include "tests/settings.h"
 #include "tests/shadow.h"
 #include "tests/sources.h"
@@ -31,52 +31,29 @@ Counts counts;
 std::string skipping;                    // the reason; empty where the test runs
 std::map<std::string, int> why_skipped;  // reasons, with how many tests each
 
-#if KASSETTE_CATCH2 >= 3
-using ListenerBase = Catch::EventListenerBase;
-#else
-using ListenerBase = Catch::TestEventListenerBase;
-#endif
-
 std::optional<Settings> before_test;
 int left_changed = 0;  // tests that left a setting changed
 
-#if KASSETTE_CATCH2 >= 3
-const std::string& name_of(const Catch::TestCaseStats& stats) { return stats.testInfo->name; }
-#else
-const std::string& name_of(const Catch::TestCaseStats& stats) { return stats.testInfo.name; }
-#endif
-
-class Counter : public ListenerBase {
+class Counter : public SeedingListener<ops::set_random_seed> {
  public:
-  using ListenerBase::ListenerBase;
+  using SeedingListener::SeedingListener;
 
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
-    ListenerBase::testCaseStarting(info);
+    SeedingListener::testCaseStarting(info);
     skipping.clear();
-    name_ = info.name;
     before_test = Settings::now();
-  }
-
-  /// A test case with sections starts anew for each of them.
-  void sectionStarting(const Catch::SectionInfo& info) override {
-    ListenerBase::sectionStarting(info);
-    if (depth_++ == 0) ops::set_random_seed(seed_of(name_));
-  }
-  void sectionEnded(const Catch::SectionStats& stats) override {
-    ListenerBase::sectionEnded(stats);
-    --depth_;
   }
 
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
     ListenerBase::testCaseEnded(stats);
     const std::string change = before_test->change();
     if (!change.empty()) {
-      std::printf("\"%s\" leaves settings changed: %s\n", name_of(stats).c_str(), change.c_str());
+      std::printf("\"%s\" leaves settings changed: %s\n", name().c_str(), change.c_str());
       before_test->restore();
       ++left_changed;
     }
     if (stats.totals.testCases.failed > 0)
-      std::printf("\"%s\" failed with %s\n", name_of(stats).c_str(), seed_in_use().c_str());
+      std::printf("\"%s\" failed with %s\n", name().c_str(), seed_in_use().c_str());
     std::fflush(stdout);  // a test that forks would have its children write it again
     if (stats.totals.testCases.failed > 0 || !change.empty()) {
       ++counts.failed;
@@ -87,10 +64,6 @@ class Counter : public ListenerBase {
       ++counts.passed;
     }
   }
-
- private:
-  std::string name_;
-  int depth_ = 0;
 };
 
 CATCH_REGISTER_LISTENER(Counter)

@@ -10,19 +10,13 @@
 #include <sstream>
 #include <string>
 
+#include "tests/listener.h"
 #include "tests/ranks/device.h"
-#include "tests/seed.h"
 
 namespace kassette::test {
 namespace {
 
 namespace K = kassette::backend;
-
-#if KASSETTE_CATCH2 >= 3
-using ListenerBase = Catch::EventListenerBase;
-#else
-using ListenerBase = Catch::TestEventListenerBase;
-#endif
 
 int left_changed = 0;  // tests that left a setting changed
 
@@ -35,37 +29,29 @@ std::string settings() {
   return all.str();
 }
 
+void seed_draws(std::uint64_t seed) { K::set_random_seed(seed); }
+
 /// Gives each test case the same seed on every rank, and compares the settings after it with those before.
-class PerTest : public ListenerBase {
+class PerTest : public SeedingListener<seed_draws> {
  public:
-  using ListenerBase::ListenerBase;
+  using SeedingListener::SeedingListener;
 
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
-    ListenerBase::testCaseStarting(info);
-    name_ = info.name;
+    SeedingListener::testCaseStarting(info);
     before_ = settings();
-  }
-  /// A test case with sections starts anew for each of them.
-  void sectionStarting(const Catch::SectionInfo& info) override {
-    ListenerBase::sectionStarting(info);
-    if (depth_++ == 0) K::set_random_seed(seed_of(name_));
-  }
-  void sectionEnded(const Catch::SectionStats& stats) override {
-    ListenerBase::sectionEnded(stats);
-    --depth_;
   }
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
     ListenerBase::testCaseEnded(stats);
     if (const std::string now = settings(); now != before_) {
-      std::printf("\"%s\" leaves settings changed: %s; they were: %s\n", name_.c_str(), now.c_str(), before_.c_str());
+      std::printf("\"%s\" leaves settings changed: %s; they were: %s\n", name().c_str(), now.c_str(), before_.c_str());
       ++left_changed;
     }
-    if (stats.totals.testCases.failed > 0) std::printf("\"%s\" failed with %s\n", name_.c_str(), seed_in_use().c_str());
+    if (stats.totals.testCases.failed > 0)
+      std::printf("\"%s\" failed with %s\n", name().c_str(), seed_in_use().c_str());
   }
 
  private:
-  std::string name_, before_;
-  int depth_ = 0;
+  std::string before_;
 };
 
 CATCH_REGISTER_LISTENER(PerTest)
