@@ -89,7 +89,7 @@ void fail_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added
                    added ? text("; it lies between ", -n, " and ", n - 1) : "");
 }
 void fail_length(const At& at, int length) {
-  fail<ValueError>(at, "lists ", length, " numbers; a tensor has 0 to ", kMaxRank, " axes");
+  fail<ValueError>(at, "of ", length, " numbers; a tensor has 0 to ", kMaxRank, " axes");
 }
 
 void fail_size(const TensorSpec& spec, const char* what) {

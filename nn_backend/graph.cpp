@@ -165,7 +165,7 @@ struct UpdateAccess {
 
 namespace {
 
-bool is_variable_body(const TensorDesc& b) { return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable; }
+bool is_variable(const TensorDesc& b) { return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable; }
 
 /// Throws what an update with that pair would throw.
 void check_pair(const SetPair& pair) {
@@ -196,7 +196,7 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     if (!first.defined()) fail_item<ValueError>("function", "update", i, "is ", kEmptyTensor);
     const TensorDesc& b = Access::desc(first);
     if (second.defined()) {
-      if (!is_variable_body(b))
+      if (!is_variable(b))
         fail_item<TypeError>("function", "update", i, "does not begin with a variable; make it with K::variable");
       request.set_pairs.push_back({first, move_to_variable_device(first, second, i), i});
       check_pair(request.set_pairs.back());
@@ -204,7 +204,7 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     }
     if (b.node && b.node->op == &update_op) {
       request.update_ops.push_back(first);
-    } else if (is_variable_body(b)) {
+    } else if (is_variable(b)) {
       fail_item<ValueError>("function", "update", i,
                             "already ran when it was made; pass {variable, new_value}, or make it ",
                             "inside K::symbolic or from something that depends on a placeholder");

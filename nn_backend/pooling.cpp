@@ -25,21 +25,30 @@ using namespace ops;
 namespace backend {
 using namespace detail;
 
+namespace {
+
+/// Throws the ValueError for sizes that are None, or that hold `held`.
+template <class... Wanted>
+[[noreturn]] __attribute__((noinline, cold)) void refuse_sizes(const At& at, const std::string& held,
+                                                               const Wanted&... wanted) {
+  const bool many = at.argument[std::strlen(at.argument) - 1] == 's';  // "strides hold", "pool_size holds"
+  const char* verb = held.empty() ? (many ? "are None" : "is None") : many ? "hold " : "holds ";
+  fail<ValueError>(at, verb, held, many ? "; they must be " : "; it must be ", wanted...);
+}
+
+}  // namespace
+
 void detail::numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to) {
   if (given.whole_) fail<TypeError>({what, name}, "must be numbers, not a tensor");
-  const bool many = name[std::strlen(name) - 1] == 's';  // "strides hold", "pool_size holds"
-  const char *hold = many ? "hold " : "holds ", *they = many ? "; they" : "; it";
   if (given.size_ != axes && given.size_ != 1)
-    fail<ValueError>({what, name},
-                     given.size_ < 0 ? (many ? "are None" : "is None") : text(hold, given.size_, " sizes"), they,
-                     " must be ", axes, axes == 1 ? " number" : " numbers, or one for all axes");
+    refuse_sizes({what, name}, given.size_ < 0 ? "" : text(given.size_, " sizes"), axes,
+                 axes == 1 ? " number" : " numbers, or one for all axes");
   for (int i = 0; i < axes; ++i) {
     const Dim& d = given.dims_[given.size_ == 1 ? 0 : i];
     if (d.tensor_) fail<TypeError>({what, name}, "must be numbers, not tensors");
     if (d.value_ == Dim::kNoneDim || d.value_ < 1)
-      fail<ValueError>({what, name}, hold, d.value_ == Dim::kNoneDim ? std::string("None") : text(d.value_), they,
-                       " must be at least 1");
-    if (d.value_ > INT32_MAX) fail<ValueError>({what, name}, hold, d.value_, they, " must be at most ", INT32_MAX);
+      refuse_sizes({what, name}, d.value_ == Dim::kNoneDim ? "None" : text(d.value_), "at least 1");
+    if (d.value_ > INT32_MAX) refuse_sizes({what, name}, text(d.value_), "at most ", INT32_MAX);
     to[i] = d.value_;
   }
 }

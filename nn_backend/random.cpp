@@ -82,8 +82,8 @@ Tensor still_drawn(const Tensor& drawn, F f) {
 bool has_history(const Tensor& x) { return x.defined() && Access::desc(x).node && !(Access::desc(x).flags & kDraw); }
 
 /// Throws ValueError unless a parameter and the samples broadcast.
-void check_broadcast(const At& at, const Tensor& parameter, const Tensor& drawn) {
-  const TensorSpec &p = Access::desc(parameter), &z = Access::desc(drawn);
+void check_broadcast(const At& at, const Tensor& parameter, const TensorSpec& z) {
+  const TensorSpec& p = Access::desc(parameter);
   for (int i = 1; i <= p.rank && i <= z.rank; ++i)
     if (const std::int64_t n = p.dims[p.rank - i], m = z.dims[z.rank - i]; differ(n, m) && n != 1 && m != 1)
       fail<ValueError>(at, "of shape ", p, " does not broadcast with samples of shape ", z);
@@ -103,12 +103,12 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
   if (is_number(mean) && is_number(stddev))
     return draw(s.draw(seed), number(mean, {what, "mean"}), number(stddev, {what, "stddev"}));
   Tensor shift = s.parameter(mean, "mean"), scale = s.parameter(stddev, "stddev");
-  return attribute_errors(what, [&] {
-    Tensor drawn = draw(s.draw(seed), 0, 1);
-    check_broadcast({what, "mean"}, shift, drawn);
-    check_broadcast({what, "stddev"}, scale, drawn);
-    return placed(drawn, shift, scale);
-  });
+  if (!Access::desc(s.dims).node) {  // else the shape may be another when a function runs; the ops check it then
+    const TensorSpec samples = shape_from(s.dims, s.dtype, what);
+    check_broadcast({what, "mean"}, shift, samples);
+    check_broadcast({what, "stddev"}, scale, samples);
+  }
+  return attribute_errors(what, [&] { return placed(draw(s.draw(seed), 0, 1), shift, scale); });
 }
 
 [[noreturn]] void fail_fraction(const Sample& s, const Operand& x, const char* name) {

@@ -49,8 +49,8 @@ Tensor value_of(const Operand& x, const char* what) {
   return autograd::Plan::build(request)->run({})[0];
 }
 
-/// The body of a variable; throws if x is none.
-const TensorDesc& variable_body(const Tensor& x, const char* what) {
+/// The descriptor of a variable. Throws TypeError if x is not one.
+const TensorDesc& variable_desc(const Tensor& x, const char* what) {
   if (!x.defined()) fail_empty({what, "x"});
   const TensorDesc& b = Access::desc(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
@@ -60,7 +60,7 @@ const TensorDesc& variable_body(const Tensor& x, const char* what) {
 
 /// The value as the variable's dtype, checked.
 Value checked_value(const Tensor& x, const Operand& value, const char* what) {
-  const TensorDesc& b = variable_body(x, what);
+  const TensorDesc& b = variable_desc(x, what);
   Tensor t = as_tensor(value, b.dtype, {what, "value"}, Fractions::truncate);
   if (!t.defined()) fail_empty({what, "value"});
   refuse_sparse({what, "value"}, t);
@@ -116,7 +116,7 @@ Tensor update_sub(const Tensor& x, const Operand& decrement) {
 Tensor moving_average_update(const Tensor& x, const Operand& value, const Operand& momentum) {
   KASSETTE_DISPATCH(moving_average_update, x, value, momentum);
   const char* what = "moving_average_update";
-  const TensorDesc& b = variable_body(x, what);
+  const TensorDesc& b = variable_desc(x, what);
   Tensor target = in_dtype(value, b.dtype, {what, "value"}), m = in_dtype(momentum, b.dtype, {what, "momentum"});
   if (m.ndim() > 0) fail<ValueError>({what, "momentum"}, "has shape ", m.shape(), "; it must be a number or a scalar");
   if (const TensorDesc& v = Access::desc(target); !v.compatible(b)) fail_shapes({what}, cell_of(b), b, v);

@@ -127,11 +127,11 @@ __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const 
 }
 
 // Shape, dtype, device, flags, depth and output of a descriptor; its offset, storage and node follow.
-constexpr std::size_t kBodyHead = sizeof(TensorDesc) - sizeof(std::int64_t) - 2 * sizeof(void*);
+constexpr std::size_t kDescHead = sizeof(TensorDesc) - sizeof(std::int64_t) - 2 * sizeof(void*);
 
 /// Makes a descriptor in raw memory: `from` with the given offset, storage and node. Returns the bytes of `storage`.
 std::int64_t fill(TensorDesc* to, const TensorDesc& from, Storage* storage, std::int64_t offset, Node* node) {
-  std::memcpy(static_cast<void*>(to), static_cast<const void*>(&from), kBodyHead);
+  std::memcpy(static_cast<void*>(to), static_cast<const void*>(&from), kDescHead);
   to->offset = offset;
   new (&to->storage) Ref<Storage>(storage);
   new (&to->node) Ref<Node>(node);

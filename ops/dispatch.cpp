@@ -71,7 +71,7 @@ Boxed box(const Operand& v) {
 Boxed box(const Dims& v) {
   if (v.whole_) return *v.whole_;
   if (v.size_ < 0) return Boxed();
-  (void)checked_rank("engine", v.size_);
+  check_length({"external", "shape"}, v);
   Boxed items[kMaxRank];
   for (int i = 0; i < v.size_; ++i) {
     const Dim& d = v.dims_[i];
@@ -82,7 +82,7 @@ Boxed box(const Dims& v) {
 }
 Boxed box(const Axes& v) {
   if (v.size_ < 0) return Boxed();
-  (void)checked_rank("engine", v.size_);
+  check_length({"external", "axis"}, v);
   Boxed items[kMaxRank];
   std::copy(v.axes_, v.axes_ + v.size_, items);
   return Boxed::list(items, v.size_);

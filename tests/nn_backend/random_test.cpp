@@ -29,6 +29,17 @@ double high_of(const std::vector<double>& v) { return *std::max_element(v.begin(
 
 }  // namespace
 
+TEST_CASE("a draw that is refused for its mean or stddev leaves the random series as it was", "[random]") {
+  K::set_random_seed(3);
+  const Tensor next = K::random_normal({2});
+  K::set_random_seed(3);
+  CHECK_THROWS_WITH(K::random_normal({2}, K::ones({3})),
+                    "random_normal: mean of shape (3,) does not broadcast with samples of shape (2,)");
+  CHECK_THROWS_WITH(K::truncated_normal({2}, 0, K::ones({3})),
+                    "truncated_normal: stddev of shape (3,) does not broadcast with samples of shape (2,)");
+  CHECK(values<float>(K::random_normal({2})) == values<float>(next));
+}
+
 TEST_CASE("random functions have the moments that are asked for", "[random]") {
   K::set_random_seed(1337);
   for (auto [m, s] : {std::pair(0.0, 1.0), std::pair(-10.0, 5.0)}) {

@@ -52,7 +52,7 @@ TEST_CASE("reshape says what does not fit", "[shaping]") {
   CHECK_THROWS_WITH(K::reshape(x, {1L << 40, 1L << 40}),
                     "reshape: shape (1099511627776, 1099511627776) does not hold the 6 elements of x of shape (2, 3)");
   CHECK_THROWS_WITH(K::reshape(x, {1, 1, 1, 1, 1, 1, 1, 2, 3}),
-                    "reshape: shape lists 9 numbers; a tensor has 0 to 8 axes");
+                    "reshape: shape of 9 numbers; a tensor has 0 to 8 axes");
   CHECK_THROWS_WITH(K::reshape(x, K::constant({2.0, 3.0})),
                     "reshape: shape is a tensor of float32; it must be of integers");
   CHECK_THROWS_WITH(K::reshape(x, K::constant({{2, 3}}, "int32")),
