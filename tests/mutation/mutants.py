@@ -419,8 +419,19 @@ def blamed(log, mutants):
                         ids |= {m["id"] for m in mutants if m["file"].endswith("/" + Path(match[1]).name) and m["line"] == int(match[2])}
             if ids:
                 break
+        else:
+            ids = in_constants(block, mutants)
         bad |= ids
     return bad
+
+
+def in_constants(block, mutants):
+    """Mutants of members' defaults, which a constant expression reads: the error stands at the end of the class."""
+    ids = set()
+    for file, line in re.findall(r"(?:\.\./|/tree/)(\S+?):(\d+):\d+: error: call to non-.constexpr. function .*\bmutant\(int\)", block):
+        near = [m for m in mutants if m["file"] == file]
+        ids |= {min(near, key=lambda m: abs(m["line"] - int(line)))["id"]} if near else set()
+    return ids
 
 
 def broken_headers(out, folder, mutants):
