@@ -72,13 +72,14 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved, Grad
     if (!xs[i].defined()) fail_item<ValueError>("gradients", "variable", i, "is ", kEmptyTensor);
     const TensorDesc& x = Access::desc(xs[i]);
     if (!x.node)
-      fail_item<ValueError>("gradients", "variable", i, "of shape ", x.shape(),
-                            " was not recorded (it is a constant); make it a K::variable or a K::placeholder");
+      fail_item<ValueError>("gradients", "variable", i, "of shape ", x.shape(), " was not recorded (it is a constant)",
+                            kRemedy, "make it a K::variable or a K::placeholder");
   }
   if (xs.empty()) return Tensors();
   Context& c = context();
   if (xs.size() > kMaxOutputs && c.recording && !l.symbolic() && !c.symbolic)
-    fail<NotImplementedError>({"gradients", "variables"}, "are ", xs.size(), "; one call takes at most ", kMaxOutputs);
+    fail<NotImplementedError>({"gradients", "variables"}, "are ", xs.size(), kExpected, "one call takes at most ",
+                              kMaxOutputs);
   if (!l.node) return std::vector<Tensor>(xs.size());
   if (l.symbolic() || c.symbolic) return backward({loss}, xs, {seed_for(loss)}, SavedValues::retain, hook);
   if (c.saved_bytes.get() < fast_path_thresholds.released) saved = SavedValues::retain;

@@ -38,9 +38,10 @@ class Branches final : public Procedure {
 
 TensorSpec common_spec(const char* what, const TensorSpec& yes, const TensorSpec& no) {
   if (yes.dtype != no.dtype)
-    fail<TypeError>({what}, "one branch is ", yes.dtype, ", the other ", no.dtype, "; cast one of them (K::cast)");
+    fail<TypeError>({what}, "one branch is ", yes.dtype, ", the other ", no.dtype, kRemedy,
+                    "cast one of them (K::cast)");
   if (!yes.compatible(no))
-    fail<ValueError>({what}, "the branches have shapes ", yes, " and ", no, "; they must be equal");
+    fail<ValueError>({what}, "the branches have shapes ", yes, " and ", no, kExpected, "they must be equal");
   TensorSpec s = yes;
   s.refine(no);
   return s;

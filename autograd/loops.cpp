@@ -233,7 +233,7 @@ Tensors loop_node(const LoopRequest& r, bool symbolic, const StepOf& step) {
       state = number_on(state, device);
       if (state.device() != device)
         fail<DeviceError>({r.what}, "the step returned state ", i - r.n_outputs, " on ", state.device(), ", it was on ",
-                          device, "; the device must stay the same");
+                          device, kExpected, "the device must stay the same");
     }
     return out;
   });

@@ -91,7 +91,7 @@ void check_shape(const TensorDesc& b, const TensorSpec& declared, int i, const s
 Tensor cast_feed(const Tensor& arg, DType dtype, int i) {
   const TensorDesc& b = Access::desc(arg);
   if (b.dtype == dtype) return arg;
-  if (b.symbolic()) fail_input<TypeError>(i, "", "is ", b.dtype, ", declared ", dtype, "; cast it (K::cast)");
+  if (b.symbolic()) fail_input<TypeError>(i, "", "is ", b.dtype, ", declared ", dtype, kRemedy, "cast it (K::cast)");
   return value_cast(arg, dtype);
 }
 
@@ -107,8 +107,8 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
   }
   const TensorDesc& b = Access::desc(arg);
   if (is_sparse(b))
-    fail_input<ValueError>(i, feed.name, "is sparse ", b.shape(), ", declared dense ", feed.declared,
-                           "; feed K::to_dense(x)");
+    fail_input<ValueError>(i, feed.name, "is sparse ", b.shape(), ", declared dense ", feed.declared, kRemedy,
+                           "feed K::to_dense(x)");
   check_shape(b, feed.declared, i, feed.name);
   Tensor fed = cast_feed(arg, feed.declared.dtype, i);
   return fed.symbolic() ? fed : fed.to(feed.device);
@@ -121,8 +121,8 @@ void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& ar
                            " has no default");
   const TensorDesc& b = Access::desc(arg);
   if (!is_sparse(b))
-    fail_input<ValueError>(i, name, "is dense ", b.shape(), ", declared sparse ", port.declared,
-                           "; feed a sparse tensor (K::sparse_coo, K::sparse_csr, K::to_sparse)");
+    fail_input<ValueError>(i, name, "is dense ", b.shape(), ", declared sparse ", port.declared, kRemedy,
+                           "feed a sparse tensor (K::sparse_coo, K::sparse_csr, K::to_sparse)");
   check_shape(b, port.declared, i, name);
   checked.push_back(sparse_part(arg, kIndices));
   Tensor values = cast_feed(sparse_part(arg, kValues), port.declared.dtype, i);
@@ -134,8 +134,8 @@ Tensors Plan::check_feeds(const Tensors& args) const {
   if (args.size() != n_inputs())
     fail<ValueError>(
         {"function"}, args.size(), args.size() == 1 ? " value for " : " values for ", n_inputs(),
-        n_inputs() == 1 ? " input" : " inputs",
-        n_inputs() == 1 && args.size() > 1 ? "; a list is one value in braces of its own, as in f({{1, 2}})" : "");
+        n_inputs() == 1 ? " input" : " inputs", kRemedy,
+        n_inputs() == 1 && args.size() > 1 ? "a list is one value in braces of its own, as in f({{1, 2}})" : "");
   Tensors checked;
   checked.reserve(program_.feeds.size());
   for (int i = 0; i < n_inputs(); ++i) {

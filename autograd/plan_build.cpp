@@ -79,7 +79,7 @@ void PlanBuilder::add_input(const Tensor& t, int i) {
     const TensorDesc& b = fed_part(Access::desc(t), part);
     if (!b.node)
       fail_item<ValueError>(request_.what, "input", i, "is a sparse tensor of shape ", declared,
-                            " that is not a placeholder; make it with ",
+                            " that is not a placeholder", kRemedy, "make it with ",
                             "K::placeholder(shape, None, dtype, /*sparse=*/true)");
     add_feed(Access::wrap(b), i);
   }
@@ -108,8 +108,8 @@ void PlanBuilder::add_feed(const Tensor& t, int i) {
   feed.declared.set(b);
   if (!b.node) {
     if (!(b.flags & kPhase))
-      fail_item<ValueError>(request_.what, "input", i, "of shape ", b.shape(),
-                            " is a constant; inputs are placeholders or other tensors on the tape");
+      fail_item<ValueError>(request_.what, "input", i, "of shape ", b.shape(), " is a constant", kExpected,
+                            "inputs are placeholders or other tensors on the tape");
     feed.ignored = true;  // a frozen learning phase
   } else {
     if (!fed_.insert({{b.node.get(), b.out}, feed.slot}).second)
@@ -239,8 +239,8 @@ void PlanBuilder::add_instruction(Node* n, int base) {
 
 void PlanBuilder::add_effect(Node* n) {
   if (request_.body)
-    fail<ValueError>({request_.what},
-                     "an update inside a body of control flow; return the new value and update outside");
+    fail<ValueError>({request_.what}, "an update inside a body of control flow", kRemedy,
+                     "return the new value and update outside");
   program_.effects.push_back(
       {n->in()[0].node->cell, slot_of(n->in()[1]), n->attrs.as<UpdateAttrs>().mode, update_name(n->attrs)});
 }
@@ -288,12 +288,14 @@ void PlanBuilder::add_sums() {
 
 /// Feeds a tensor that is not an input with the value that feed_dict gives it.
 void PlanBuilder::add_fixed(const TensorDesc& key, const TensorDesc& value) {
-  if (!key.node) fail<ValueError>({request_.what, "feed_dict"}, "has a constant as a key; keys are placeholders");
-  if (value.symbolic()) fail<ValueError>({request_.what, "feed_dict"}, "has a symbolic value; K::eval computes it");
+  if (!key.node)
+    fail<ValueError>({request_.what, "feed_dict"}, "has a constant as a key", kExpected, "keys are placeholders");
+  if (value.symbolic())
+    fail<ValueError>({request_.what, "feed_dict"}, "has a symbolic value", kRemedy, "K::eval computes it");
   if (is_sparse(key) != is_sparse(value))
     fail<ValueError>({request_.what, "feed_dict"}, "has a ",
                      is_sparse(value) ? "sparse value for a dense" : "dense value for a sparse", " tensor of shape ",
-                     key.shape(), "; K::to_dense and K::to_sparse convert");
+                     key.shape(), kRemedy, "K::to_dense and K::to_sparse convert");
   if (is_sparse(key)) {
     for (int part : {kIndices, kValues, kDenseShape}) add_fixed(fed_part(key, part), sparse_part(value, part));
     return;

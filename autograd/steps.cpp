@@ -19,8 +19,8 @@ std::int64_t samples_of(const LoopForm& form, const TensorSpec& x) {
 
 void check_same(const char* what, const std::string& which, const TensorSpec& before, const TensorSpec& after) {
   if (!before.compatible(after))
-    fail<ValueError>({what}, "the step returned ", which, " of shape ", after, ", it was ", before,
-                     "; the shape must stay the same");
+    fail<ValueError>({what}, "the step returned ", which, " of shape ", after, ", it was ", before, kExpected,
+                     "the shape must stay the same");
   if (before.dtype != after.dtype)
     fail<TypeError>({what}, "the step returned ", which, " as ", after.dtype, ", it was ", before.dtype);
 }
@@ -37,7 +37,7 @@ void check_state(const char* what, const TensorSpec& before, const TensorSpec& a
 
 void check_rows(const char* what, const std::string& which, const TensorSpec& s, std::int64_t samples) {
   if (s.rank != 0 && !differ(s.dim(0), samples)) return;
-  fail<ValueError>({what}, which, " has shape ", s, "; it must be (",
+  fail<ValueError>({what}, which, " has shape ", s, kExpected, "it must be (",
                    samples < 0 ? std::string("samples") : text(samples), ", ...), a row for each sample");
 }
 
@@ -46,17 +46,18 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
   for (const Tensor& x : xs) {
     const TensorDesc& b = Access::desc(x);
     if (b.rank < 0) continue;
-    if (b.rank <= form.axis) fail<ValueError>({form.what, "elems"}, "holds a scalar; it needs an axis to iterate over");
+    if (b.rank <= form.axis)
+      fail<ValueError>({form.what, "elems"}, "holds a scalar", kExpected, "it needs an axis to iterate over");
     std::int64_t d = b.dims[form.axis];
     if (differ(n, d)) {
       if (n == form.length) fail<ValueError>({form.what, "input_length"}, "is ", n, ", the inputs have ", d, " steps");
       fail<ValueError>({form.what, form.batched ? "inputs" : "elems"}, "have ", n, " and ", d,
-                       " elements to iterate over; all must have the same number");
+                       " elements to iterate over", kExpected, "all must have the same number");
     }
     if (d >= 0) n = d;
     if (form.batched && differ(samples_of(form, b), samples_of(form, Access::desc(xs.begin()[0]))))
       fail<ValueError>({form.what}, "inputs of shapes ", static_cast<const TensorSpec&>(Access::desc(xs.begin()[0])),
-                       " and ", static_cast<const TensorSpec&>(b), "; their first two sizes must be equal");
+                       " and ", static_cast<const TensorSpec&>(b), kExpected, "their first two sizes must be equal");
   }
   return n;
 }
@@ -66,7 +67,7 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
   std::int64_t n = out.size() - form.n_outputs;
   if (n != states.size())
     fail<ValueError>({form.what}, "the step returned ", n, n == 1 ? " state" : " states", ", it was given ",
-                     states.size(), "; it must return as many");
+                     states.size(), kExpected, "it must return as many");
   for (std::int64_t i = 0; i < out.size(); ++i) {
     const Tensor& t = out.begin()[i];
     if (!t.defined()) fail<ValueError>({form.what}, "the function returned ", kEmptyTensor);

@@ -16,9 +16,10 @@ void update_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& v = call.spec(1);
   const char* what = update_name(call.attrs);
   if (x.dtype != v.dtype)
-    fail<TypeError>({what}, variable_text(cell_of(x)), " is ", x.dtype, ", the value ", v.dtype, "; cast it (K::cast)");
+    fail<TypeError>({what}, variable_text(cell_of(x)), " is ", x.dtype, ", the value ", v.dtype, kRemedy,
+                    "cast it (K::cast)");
   if (x.dtype == bool_ && call.attrs.as<UpdateAttrs>().mode != Effect::kSet)
-    fail<TypeError>({what, "x"}, "is bool, not a number; K::update sets it");
+    fail<TypeError>({what, "x"}, "is bool, not a number", kRemedy, "K::update sets it");
   if (!v.compatible(x)) fail_shapes({what}, cell_of(x), x, v);
   out->set(x);
 }
@@ -75,15 +76,15 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
   const char* what = update_name(attrs);
   const TensorDesc& b = Access::desc(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
-    fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
+    fail<TypeError>({what, "x"}, "is not a variable", kRemedy, "make it with K::variable");
   const TensorDesc& v = Access::desc(value);
   if (v.device != b.device)
     fail<DeviceError>({what}, variable_text(cell_of(b)), " is on ", b.device, ", the value on ", v.device);
   Context& c = context();
   if (c.symbolic || v.symbolic()) {
     if (c.depth > 0)
-      fail<ValueError>({what},
-                       "not allowed inside a body of control flow; return the new value from it and update outside");
+      fail<ValueError>({what}, "not allowed inside a body of control flow", kRemedy,
+                       "return the new value from it and update outside");
     Scoped<bool> on(c.symbolic, true);
     Tensor op = apply1(update_op, attrs, {x, value});
     if (c.updates) c.updates->push_back(op);
@@ -93,7 +94,7 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
   InputView in[] = {{&b, nullptr}, {&v, nullptr}};
   update_rule(OpCall{update_op, attrs, in, 2, nullptr, 1, b.device}, &checked);
   Value now = read_value(v);
-  if (!now.storage) fail<RuntimeError>({what}, "the value has no value yet; give it one with K::set_value");
+  if (!now.storage) fail<RuntimeError>({what}, "the value has no value yet", kRemedy, "give it one with K::set_value");
   Cell& cell = *b.node->cell;
   if (mode == Effect::kSet) {
     cell.store(std::move(now));

@@ -12,16 +12,16 @@ namespace {
 TensorSpec numbers_of(const char* what, DType dtype, const Dims& shape) {
   if (!dtype.given()) fail<TypeError>({what, "dtype"}, "is None");
   TensorSpec spec(dtype, {});
-  if (shape.whole_) fail<TypeError>({what, "shape"}, "is a tensor; it must be numbers");
+  if (shape.whole_) fail<TypeError>({what, "shape"}, "is a tensor", kExpected, "it must be numbers");
   if (shape.size_ < 0) fail<ValueError>({what, "shape"}, "is None");
   check_length({what, "shape"}, shape);
   spec.rank = static_cast<std::int8_t>(shape.size_);
   for (int i = 0; i < shape.size_; ++i) {
     const Dim& d = shape.dims_[i];
-    if (d.tensor_) fail<TypeError>({what, "shape"}, "holds a tensor; it must hold numbers");
+    if (d.tensor_) fail<TypeError>({what, "shape"}, "holds a tensor", kExpected, "it must hold numbers");
     if (d.value_ < 0)
-      fail<ValueError>({what, "shape"}, "holds ", d.value_ == Dim::kNoneDim ? "None" : text(d.value_),
-                       "; sizes must be known and not negative");
+      fail<ValueError>({what, "shape"}, "holds ", d.value_ == Dim::kNoneDim ? "None" : text(d.value_), kExpected,
+                       "sizes must be known and not negative");
     spec.dims[i] = d.value_;
   }
   return spec;
@@ -45,9 +45,10 @@ Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Di
     b.set(borrowed_spec(count, dtype, shape));
     if (!data && b.numel()) fail<ValueError>({"borrow", "data"}, "is a null pointer for ", b.numel(), " elements");
     if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(dtype.size()) != 0)
-      fail<ValueError>({"borrow", "data"}, "is not aligned for ", dtype, "; from_memory copies");
+      fail<ValueError>({"borrow", "data"}, "is not aligned for ", dtype, kRemedy, "from_memory copies");
     if (count == detail::kOfShape && dtype.is_bool() && !holds_bools(static_cast<const std::byte*>(data), b.numel()))
-      fail<ValueError>({"borrow", "data"}, "has a byte that is neither 0 nor 1 for bool; from_memory copies");
+      fail<ValueError>({"borrow", "data"}, "has a byte that is neither 0 nor 1 for bool", kRemedy,
+                       "from_memory copies");
     b.device = cpu;
     b.storage = Storage::borrow(data, b.bytes(), {owner.release, owner.state});
   } catch (...) {
@@ -60,16 +61,16 @@ Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Di
 Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides) {
   TensorSpec spec = numbers_of("from_memory", dtype, shape);
   std::int64_t bytes = spec.checked_bytes("from_memory"), apart[kMaxRank] = {};
-  if (strides.whole_) fail<TypeError>({"from_memory", "strides"}, "are a tensor; they must be numbers");
+  if (strides.whole_) fail<TypeError>({"from_memory", "strides"}, "are a tensor", kExpected, "they must be numbers");
   const bool given = strides.size_ >= 0;
   if (given && strides.size_ != spec.rank)
-    fail<ValueError>({"from_memory", "strides"}, "are ", strides.size_, " for the shape ", spec,
-                     "; there must be one for each axis");
+    fail<ValueError>({"from_memory", "strides"}, "are ", strides.size_, " for the shape ", spec, kExpected,
+                     "there must be one for each axis");
   for (int i = 0; i < strides.size_; ++i) {
     const Dim& d = strides.dims_[i];
     if (d.tensor_ || d.value_ == Dim::kNoneDim)
-      fail<TypeError>({"from_memory", "strides"}, "hold ", d.tensor_ ? "a tensor" : "None",
-                      "; they must be numbers of elements");
+      fail<TypeError>({"from_memory", "strides"}, "hold ", d.tensor_ ? "a tensor" : "None", kExpected,
+                      "they must be numbers of elements");
     apart[i] = d.value_;
   }
   if (!data && bytes) fail<ValueError>({"from_memory", "data"}, "is a null pointer for the shape ", spec);

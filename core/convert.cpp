@@ -9,10 +9,7 @@ namespace kassette {
 namespace {
 
 [[noreturn]] void fail_fit(const At& where, const Scalar& s, DType dtype) {
-  if (Access::kind(s) == Scalar::kFloat) fail<ValueError>(where, Access::float_value(s), " does not fit ", dtype);
-  if (Access::kind(s) == Scalar::kUint)
-    fail<ValueError>(where, static_cast<std::uint64_t>(Access::int_value(s)), " does not fit ", dtype);
-  fail<ValueError>(where, Access::int_value(s), " does not fit ", dtype);
+  fail<ValueError>(where, scalar_text(s), " does not fit ", dtype);
 }
 
 template <class T>
@@ -21,7 +18,7 @@ T integer_from(const Scalar& s, DType dtype, const At& where) {
   if (Access::kind(s) == Scalar::kFloat) {
     double v = Access::float_value(s);
     if (v != std::floor(v) || std::isinf(v))  // NaN too
-      fail<TypeError>(where, v, " is not an integer, and ", dtype, " is wanted; K::cast converts");
+      fail<TypeError>(where, v, " is not an integer, and ", dtype, " is wanted", kRemedy, "K::cast converts");
     if (convert_one<T>(v) != v || v >= 9223372036854775808.0) fail_fit(where, s, dtype);
     return static_cast<T>(v);
   }
@@ -84,11 +81,24 @@ bool holds_bools(const std::byte* p, std::int64_t n) {
   return bits <= 1;
 }
 
+std::string scalar_text(const Scalar& s) {
+  switch (Access::kind(s)) {
+    case Scalar::kNone: return "None";
+    case Scalar::kBool: return Access::int_value(s) ? "true" : "false";
+    case Scalar::kInt: return text(Access::int_value(s));
+    case Scalar::kUint: return text(static_cast<std::uint64_t>(Access::int_value(s)));
+    case Scalar::kFloat: return text(Access::float_value(s));
+    case Scalar::kTensor: return "a tensor";
+    case Scalar::kList: return "a list";
+    default: return "an array";
+  }
+}
+
 void write_scalar(void* to, DType dtype, const Scalar& s, const At& where) {
   Scalar::Kind kind = Access::kind(s);
-  const bool named = *where.argument;
-  if (kind > Scalar::kFloat) fail<TypeError>(where, named ? "must be a number" : "a number was expected");
-  if (kind == Scalar::kNone) fail<TypeError>(where, named ? "is " : "", "None where a number or tensor is expected");
+  if (kind > Scalar::kFloat || kind == Scalar::kNone)
+    fail<TypeError>(where, *where.argument ? "is " : "", scalar_text(s), kExpected, "it must be a number",
+                    kind == Scalar::kNone ? " or a tensor" : "");
   double real = kind == Scalar::kFloat  ? Access::float_value(s)
                 : kind == Scalar::kUint ? static_cast<double>(static_cast<std::uint64_t>(Access::int_value(s)))
                                         : static_cast<double>(Access::int_value(s));

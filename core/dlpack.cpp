@@ -28,7 +28,8 @@ DLDataType exported_dtype(DType dtype) {
 // ---- in -------------------------------------------------------------------------------------------------------------
 
 DType imported_dtype(DLDataType t) {
-  if (t.lanes != 1) fail<TypeError>({"from_dlpack"}, "elements of ", t.lanes, " lanes; a tensor's have one");
+  if (t.lanes != 1)
+    fail<TypeError>({"from_dlpack"}, "elements of ", t.lanes, " lanes", kExpected, "a tensor's have one");
   for (DType dtype : kAllDTypes)
     if (const DLDataType d = exported_dtype(dtype); d.code == t.code && d.bits == t.bits) return dtype;
   constexpr const char* kNames[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
@@ -39,7 +40,8 @@ DType imported_dtype(DLDataType t) {
 Device imported_device(DLDevice d) {
   if (d.device_type == kDLCPU || d.device_type == kDLCUDAHost) return cpu;
   if (d.device_type != kDLCUDA)
-    fail<DeviceError>({"from_dlpack"}, "device type ", int(d.device_type), "; it must be CPU (1, 3) or CUDA (2)");
+    fail<DeviceError>({"from_dlpack"}, "device type ", int(d.device_type), kExpected,
+                      "it must be CPU (1, 3) or CUDA (2)");
   if (d.device_id < 0 || d.device_id > 255) fail<DeviceError>({"from_dlpack"}, "CUDA device ", d.device_id);
   Device device(Device::kCuda, static_cast<std::uint8_t>(d.device_id));
   device_api(device);  // throws if it is absent
@@ -108,8 +110,8 @@ Tensor imported(M* managed) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(spec.dtype.size()) == 0;
   const bool row_major = empty || is_row_major(t, spec);
   if (!on_cpu && !(row_major && aligned))
-    fail<ValueError>({"from_dlpack"}, spec, " ", spec.dtype, " on ", device,
-                     " is not row-major in one aligned piece; make it contiguous first");
+    fail<ValueError>({"from_dlpack"}, spec, " ", spec.dtype, " on ", device, " is not row-major in one aligned piece",
+                     kRemedy, "make it contiguous first");
   TensorDesc b;
   if (on_cpu && !(row_major && aligned && (!spec.dtype.is_bool() || holds_bools(data, spec.numel())))) {
     b = copied(t, spec, data);
@@ -184,8 +186,8 @@ Tensor from_dlpack(DLManagedTensorVersioned* managed) {
   if (!managed) fail<ValueError>({"from_dlpack"}, "a null pointer");
   // In another major version only the version and the deleter are sure to be at these offsets.
   if (managed->version.major != 1)
-    fail<ValueError>({"from_dlpack"}, "DLPack version ", managed->version.major, ".", managed->version.minor,
-                     "; it must be 1.x");
+    fail<ValueError>({"from_dlpack"}, "DLPack version ", managed->version.major, ".", managed->version.minor, kExpected,
+                     "it must be 1.x");
   return imported(managed);
 }
 

@@ -37,12 +37,11 @@ constexpr Words kWords = [] {
 
 [[noreturn]] __attribute__((noinline, cold)) void fail_unknown(const std::string& name) {
   if (name == "string")
-    fail<TypeError>(
-        {},
-        "dtype 'string': tensors hold numbers and bools, not text; feed integers instead, ids of words or bytes as uint8");
+    fail<TypeError>({}, "dtype 'string': tensors hold numbers and bools, not text", kRemedy,
+                    "feed integers instead, ids of words or bytes as uint8");
   std::string known;
   for (int i = 1; i < DType::kCount; ++i) known += std::string(i > 1 ? ", " : "") + kNames[i];
-  fail<TypeError>({}, "dtype '", name, "' is unknown; there are ", known);
+  fail<TypeError>({}, "dtype '", name, "' is unknown", kExpected, "there are ", known);
 }
 
 }  // namespace
@@ -71,7 +70,7 @@ Device Device::parse(Name name) {
     long index = std::strtol(t.c_str() + 5, &end, 10);
     if (!*end && index >= 0 && index < 256) return Device(kCuda, static_cast<std::uint8_t>(index));
   }
-  fail<DeviceError>({}, "device '", t, "' is unknown; there are 'cpu' and 'cuda:N'");
+  fail<DeviceError>({}, "device '", t, "' is unknown", kExpected, "there are 'cpu' and 'cuda:N'");
 }
 
 std::ostream& operator<<(std::ostream& os, Device device) {

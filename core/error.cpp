@@ -10,7 +10,7 @@
 namespace kassette {
 namespace {
 
-constexpr int kParts = 3;  // what(), function(), argument()
+constexpr int kParts = 6;  // what(), function(), argument(), given(), expected(), remedy()
 
 const char* part(const char* parts, int i) noexcept {
   if (!parts) return "";
@@ -28,7 +28,7 @@ char* copy_of(const char* parts) noexcept {
   return parts ? copy_of(parts, static_cast<std::size_t>(part(parts, kParts) - parts)) : nullptr;
 }
 
-/// The beginning of a message.
+/// The part of a message that says whose it is.
 std::string head(const char* function, const char* argument) {
   std::string said = function;
   if (*function) said += ": ";
@@ -40,9 +40,11 @@ std::string head(const char* function, const char* argument) {
 }  // namespace
 
 Error::Error(const char* message) : Error("", "", message) {}
-Error::Error(const char* function, const char* argument, const char* message) {
-  std::string joined = head(function, argument);
-  for (const char* words : {message, function, argument}) (joined += words) += '\0';
+Error::Error(const char* function, const char* argument, const char* given, const char* expected, const char* remedy) {
+  std::string joined = head(function, argument) + given;
+  for (const char* more : {expected, remedy})
+    if (*more) (joined += "; ") += more;
+  for (const char* words : {"", function, argument, given, expected, remedy}) (joined += words) += '\0';
   parts_ = copy_of(joined.data(), joined.size());
 }
 Error::Error(const Error& other) noexcept : std::exception(other), parts_(copy_of(other.parts_)) {}
@@ -57,12 +59,15 @@ Error::~Error() { std::free(parts_); }
 const char* Error::what() const noexcept { return parts_ ? parts_ : "kassette: out of memory"; }
 const char* Error::function() const noexcept { return part(parts_, 1); }
 const char* Error::argument() const noexcept { return part(parts_, 2); }
+const char* Error::given() const noexcept { return part(parts_, 3); }
+const char* Error::expected() const noexcept { return part(parts_, 4); }
+const char* Error::remedy() const noexcept { return part(parts_, 5); }
 
 void fail_empty(const At& at) { fail<ValueError>(at, *at.argument ? "is " : "", kEmptyTensor); }
 void fail_not_float(const At& at, DType dtype) {
   const bool named = *at.argument;
-  fail<TypeError>(at, named ? "is " : "", dtype, named ? ", not" : " is not",
-                  " a float dtype; cast it first (K::cast)");
+  fail<TypeError>(at, named ? "is " : "", dtype, named ? ", not" : " is not", " a float dtype", kRemedy,
+                  "cast it first (K::cast)");
 }
 
 std::string leaf_text(const Cell& leaf) { return text(leaf.name ? text('\'', leaf.name, "' ") : "", leaf.spec); }
@@ -71,15 +76,15 @@ std::string variable_text(const Cell* variable) {
 }
 void fail_shapes(const At& at, const Cell* variable, const TensorSpec& spec, const TensorSpec& value) {
   fail<ValueError>(at, *at.argument ? kIsRefused : "", variable_text(variable), " is ", spec, ", the value ", value,
-                   "; shapes must be equal");
+                   kExpected, "shapes must be equal");
 }
 void fail_unset(const At& at, const Cell& variable) {
-  fail<RuntimeError>(at, *at.argument ? kIsRefused : "", "the variable ", leaf_text(variable),
-                     " has no value yet; give it one with K::set_value");
+  fail<RuntimeError>(at, *at.argument ? kIsRefused : "", "the variable ", leaf_text(variable), " has no value yet",
+                     kRemedy, "give it one with K::set_value");
 }
 
-const char* ErrorAccess::message(const Error& e) {
-  return e.parts_ ? e.parts_ + head(e.function(), e.argument()).size() : e.what();
+void ErrorAccess::set(Error& e, const char* function, const char* argument, const std::string& given) {
+  if (e.parts_) e = Error(function, argument, given.c_str(), e.expected(), e.remedy());
 }
 
 ValueError::~ValueError() = default;

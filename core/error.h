@@ -12,8 +12,9 @@ namespace kassette {
 class KASSETTE_API Error : public std::exception {
  public:
   explicit Error(const char* message);
-  /// The message is "function: argument message"; function and argument may be "".
-  Error(const char* function, const char* argument, const char* message);
+  /// The message is made of the parts, "function: argument given; expected; remedy"; any of them may be "".
+  Error(const char* function, const char* argument, const char* given, const char* expected = "",
+        const char* remedy = "");
   Error(const Error& other) noexcept;
   Error& operator=(const Error& other) noexcept;
   ~Error() override;
@@ -24,10 +25,16 @@ class KASSETTE_API Error : public std::exception {
   /// The argument at fault: its name in the header, such as "x", or its place in a list, such as "input 0". "" if no
   /// argument is at fault, or if several do not fit together.
   const char* argument() const noexcept;
+  /// What was given, or what happened: "is -1".
+  const char* given() const noexcept;
+  /// What must be instead: "it must be at least 1". "" where given() says it.
+  const char* expected() const noexcept;
+  /// What to do about it: "cast it first (K::cast)"; "" if there is nothing to say.
+  const char* remedy() const noexcept;
 
  private:
   friend struct ErrorAccess;
-  char* parts_;  // what(), function() and argument(), each with its 0; null if there was no memory
+  char* parts_;  // what() and then the parts, each with its 0; null if there was no memory
 };
 
 /// A bad value or shape (Keras' ValueError).

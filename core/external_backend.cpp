@@ -45,7 +45,7 @@ const char* kind_name(Value::Kind kind) {
   return kNames[kind];
 }
 [[noreturn]] void fail_kind(Value::Kind kind, const char* wanted) {
-  fail<TypeError>({"external"}, kind_name(kind), " where ", wanted, " is expected");
+  fail<TypeError>({"external"}, kind_name(kind), kExpected, "it must be ", wanted);
 }
 
 }  // namespace
@@ -229,7 +229,7 @@ const char* foreign_backend(const TensorDesc& b) { return external::handle_of(b)
 
 void fail_foreign(const char* what, const TensorDesc& b) {
   fail<ValueError>({what}, "a tensor ", b.shape(), " of the backend '", foreign_backend(b),
-                   "' is opaque to the built-in backend; use that backend's get_value or eval");
+                   "' is opaque to the built-in backend", kRemedy, "use that backend's get_value or eval");
 }
 
 std::ostream& describe_foreign(std::ostream& os, const TensorDesc& b) {

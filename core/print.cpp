@@ -184,7 +184,7 @@ PrintOptions print_options() {
 }
 void set_print_options(const PrintOptions& o) {
   const auto check = [](const char* name, std::int64_t n) {
-    if (n < 0) fail<ValueError>({"set_print_options", name}, "is ", n, "; it must not be negative");
+    if (n < 0) fail<ValueError>({"set_print_options", name}, "is ", n, kExpected, "it must not be negative");
   };
   check("precision", o.precision);
   check("threshold", o.threshold);

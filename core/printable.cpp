@@ -18,7 +18,7 @@ std::string printable(std::string text) {
 }
 
 std::string excerpt(std::string text) {
-  constexpr std::size_t kLongest = 240;
+  constexpr std::size_t kLongest = 200;
   if (text.size() > kLongest) text.replace(kLongest / 2, text.size() - kLongest, "...");
   return printable(std::move(text));
 }

@@ -11,7 +11,8 @@ template <class... Given>
 [[noreturn]] __attribute__((noinline, cold)) void fail_rank(const char* what, std::int64_t rank,
                                                             const Given&... given) {
   std::string of = text("", given...);
-  fail<ValueError>({what}, of, of.empty() ? "" : ": ", "rank ", rank, "; a tensor has 0 to ", kMaxRank, " axes");
+  fail<ValueError>({what}, of, of.empty() ? "" : ": ", "rank ", rank, kExpected, "a tensor has 0 to ", kMaxRank,
+                   " axes");
 }
 /// `rank` as a TensorSpec holds it. Throws ValueError if it is not 0 to kMaxRank: "dot: (2, 3) x (4,): rank 9; ...",
 /// where `given` are the parts of the text between the function and the rank.
@@ -20,11 +21,11 @@ std::int8_t checked_rank(const char* what, std::int64_t rank, const Given&... gi
   if (!is_rank(rank)) fail_rank(what, rank, given...);
   return static_cast<std::int8_t>(rank);
 }
-/// Throws ValueError if an argument has another rank: "conv2d: x of shape (5, 6, 3) must have rank 4: (batch, rows,
-/// columns, channels)". `form` are the parts of the text after the rank. An unknown rank is accepted.
+/// Throws ValueError if an argument has another rank: "conv2d: x of shape (5, 6, 3); the rank must be 4: (batch,
+/// rows, columns, channels)". `form` are the parts of the text after the rank. An unknown rank is accepted.
 template <class... Form>
 void check_rank(const At& at, const TensorSpec& given, int rank, const Form&... form) {
-  if (differ(given.rank, rank)) fail<ValueError>(at, "of shape ", given, " must have rank ", rank, form...);
+  if (differ(given.rank, rank)) fail<ValueError>(at, "of shape ", given, kExpected, "the rank must be ", rank, form...);
 }
 /// Throws ValueError for an argument whose rank must be known.
 [[noreturn]] void fail_unknown_rank(const At& at);

@@ -11,7 +11,8 @@ namespace kassette {
 
 Extent::operator std::int64_t() const {
   if (value_ < 0)
-    fail<ValueError>({"int_shape"}, "this dimension is unknown until the function is called; use K::shape(x)[i]");
+    fail<ValueError>({"int_shape"}, "this dimension is unknown until the function is called", kRemedy,
+                     "use K::shape(x)[i]");
   return value_;
 }
 std::ostream& operator<<(std::ostream& os, Extent extent) {
@@ -40,7 +41,7 @@ bool Shape::known() const {
   return true;
 }
 std::int64_t Shape::numel() const {
-  if (!known()) fail<ValueError>({"shape"}, *this, " has an unknown size; use K::size(x)");
+  if (!known()) fail<ValueError>({"shape"}, *this, " has an unknown size", kRemedy, "use K::size(x)");
   std::uint64_t n = 1;  // wraps beside a 0, and gives 0: see TensorSpec::numel
   for (std::int64_t d : *this) n *= static_cast<std::uint64_t>(d);
   return static_cast<std::int64_t>(n);
@@ -79,17 +80,20 @@ int place_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added
   if (at < 0) fail_axis(op, axis, x, added, name);
   return at;
 }
-void fail_unknown_rank(const At& at) { fail<ValueError>(at, "of unknown rank; declare the rank in the placeholder"); }
+void fail_unknown_rank(const At& at) {
+  fail<ValueError>(at, "of unknown rank", kRemedy, "declare the rank in the placeholder");
+}
 void fail_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added, const char* name) {
   const bool listed = std::strcmp(name, "axis") != 0;
   const std::string given = listed ? text("hold ", axis, ", which") : text(axis);
-  if (x.rank < 0) fail<ValueError>({op, name}, given, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
+  if (x.rank < 0)
+    fail<ValueError>({op, name}, given, " is out of range", kExpected, "a tensor has 0 to ", kMaxRank, " axes");
   int n = x.rank + added;
-  fail<ValueError>({op, name}, given, " is out of range for ", x, " of rank ", int(x.rank),
-                   added ? text("; it lies between ", -n, " and ", n - 1) : "");
+  fail<ValueError>({op, name}, given, " is out of range for ", x, " of rank ", int(x.rank), kExpected,
+                   added ? text("it lies between ", -n, " and ", n - 1) : "");
 }
 void fail_length(const At& at, int length) {
-  fail<ValueError>(at, "of ", length, " numbers; a tensor has 0 to ", kMaxRank, " axes");
+  fail<ValueError>(at, "of ", length, " numbers", kExpected, "a tensor has 0 to ", kMaxRank, " axes");
 }
 
 void fail_size(const TensorSpec& spec, const char* what) {
@@ -122,7 +126,7 @@ Axes::Axes(std::initializer_list<int> list) : size_(0), axes_() {
 }
 void Axes::push(std::int64_t axis) {
   if (axis < INT_MIN || axis > INT_MAX)
-    fail<ValueError>({"", "axis"}, axis, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
+    fail<ValueError>({"", "axis"}, axis, " is out of range", kExpected, "a tensor has 0 to ", kMaxRank, " axes");
   if (size_ < kMaxRank) axes_[size_] = static_cast<int>(axis);
   ++size_;
 }

@@ -30,8 +30,8 @@ Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& de
 }
 
 void fail_sparse(const At& at, const TensorDesc& b) {
-  fail<TypeError>(at, *at.argument ? "of shape " : "the tensor ", shape_text(b),
-                  " is sparse; densify it first: K::to_dense(x)");
+  fail<TypeError>(at, *at.argument ? "of shape " : "the tensor ", shape_text(b), " is sparse", kRemedy,
+                  "densify it first: K::to_dense(x)");
 }
 
 }  // namespace kassette

@@ -41,7 +41,7 @@ Shape Tensor::shape() const { return desc_of(*this, "shape").shape(); }
 int Tensor::ndim() const { return desc_of(*this, "ndim").rank; }
 std::int64_t Tensor::size() const {
   const TensorDesc& b = desc_of(*this, "size");
-  if (!b.known()) fail<ValueError>({"size"}, b.shape(), " has an unknown size; use K::size(x)");
+  if (!b.known()) fail<ValueError>({"size"}, b.shape(), " has an unknown size", kRemedy, "use K::size(x)");
   return b.numel();
 }
 DType Tensor::dtype() const { return desc_of(*this, "dtype").dtype; }
@@ -51,7 +51,8 @@ bool Tensor::symbolic() const { return impl_ && impl_->desc.symbolic(); }
 const void* Tensor::data(DType dtype) const {
   const TensorDesc& b = desc_of(*this, "data");
   if (b.dtype != dtype) fail<TypeError>({"data"}, "the tensor is ", b.dtype, ", asked for as ", dtype);
-  if (b.device.type() != Device::kCpu) fail<DeviceError>({"data"}, "the tensor is on ", b.device, "; use .to(\"cpu\")");
+  if (b.device.type() != Device::kCpu)
+    fail<DeviceError>({"data"}, "the tensor is on ", b.device, kRemedy, "use .to(\"cpu\")");
   Value v = concrete_value(b, "data");
   return static_cast<const std::byte*>(v.storage->data) + v.offset;
 }
@@ -109,7 +110,7 @@ Value concrete_value(const TensorDesc& b, const char* what) {
   if (is_sparse(b)) fail_sparse({what}, b);
   if (b.symbolic())
     fail<ValueError>({what}, "the tensor ", b.shape(), " is symbolic: it depends on a placeholder or was built in a ",
-                     "symbolic scope; K::function or K::eval gives its value");
+                     "symbolic scope", kRemedy, "K::function or K::eval gives its value");
   if (b.storage) return {b.storage, b.offset};
   if (!(b.flags & kLeaf)) fail<RuntimeError>({what}, "the value of the tensor ", b.shape(), " was not kept");
   Value v = b.node->cell->load();

@@ -38,18 +38,41 @@ struct At {
   const char *function, *argument;
 };
 
-/// Throws E with the parts joined: fail<ValueError>({"dot"}, a, " x ", b, ": inner dimensions differ") or, if one
-/// argument is wrong, fail<TypeError>({"dot", "x"}, "is ", dtype).
-template <class E, class... Parts>
-[[noreturn]] __attribute__((noinline, cold)) void fail(const At& at, const Parts&... parts) {
-  throw E(at.function, at.argument, text(parts...).c_str());
+/// Between the words of fail(): what follows is Error::expected(), or Error::remedy().
+enum class ErrorPart { given, expected, remedy };
+inline constexpr ErrorPart kExpected = ErrorPart::expected, kRemedy = ErrorPart::remedy;
+
+/// What an error says behind its function and argument.
+struct ErrorText {
+  template <class... Words>
+  explicit ErrorText(const Words&... words) {
+    (add(words), ...);
+  }
+  std::string given, expected, remedy;
+
+ private:
+  template <class Word>
+  void add(const Word& word) {
+    *now_ += text(word);
+  }
+  void add(ErrorPart part) { now_ = part == kExpected ? &expected : &remedy; }
+
+  std::string* now_ = &given;
+};
+
+/// Throws E with the words joined: fail<ValueError>({"dot"}, a, " x ", b, ": inner dimensions differ") or, if one
+/// argument is wrong, fail<ValueError>({"repeat", "n"}, "is ", n, kExpected, "it must be at least 1").
+template <class E, class... Words>
+[[noreturn]] __attribute__((noinline, cold)) void fail(const At& at, const Words&... words) {
+  const ErrorText said(words...);
+  throw E(at.function, at.argument, said.given.c_str(), said.expected.c_str(), said.remedy.c_str());
 }
 
 /// fail() about one of a list: fail_item<ValueError>("function", "input", 2, "is given twice").
-template <class E, class... Parts>
+template <class E, class... Words>
 [[noreturn]] __attribute__((noinline, cold)) void fail_item(const char* function, const char* item, std::int64_t i,
-                                                            const Parts&... parts) {
-  fail<E>({function, text(item, ' ', i).c_str()}, parts...);
+                                                            const Words&... words) {
+  fail<E>({function, text(item, ' ', i).c_str()}, words...);
 }
 
 /// The description of an empty Tensor: most are results of K::gradients for tensors that the loss does not depend on.
@@ -73,14 +96,10 @@ inline constexpr const char kIsRefused[] = "is refused: ";
 /// Throws the RuntimeError for a variable that has no value. at.argument: the update that reads it, or empty.
 [[noreturn]] void fail_unset(const At& at, const Cell& variable);
 
-/// Reads and replaces the parts of an Error, for code that rethrows it under another name.
+/// Replaces parts of an Error, for code that rethrows it under another name.
 struct ErrorAccess {
-  /// The part of the message after the function and the argument.
-  static const char* message(const Error& e);
-  /// Replaces function, argument and message; the class of the error stays.
-  static void set(Error& e, const char* function, const char* argument, const std::string& message) {
-    e = Error(function, argument, message.c_str());
-  }
+  /// Replaces function, argument and given; the class of the error and its other parts stay.
+  static void set(Error& e, const char* function, const char* argument, const std::string& given);
 };
 
 }  // namespace kassette

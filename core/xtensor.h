@@ -148,7 +148,8 @@ Tensor borrow_xtensor(const xt::xexpression<E>& expression, O&& owner) {
   Shape shape = detail::xshape(e);
   const detail::XValue<E>* data = detail::row_major(e);
   if (!data && shape.numel() > 0)
-    throw ValueError("borrow_xtensor", "", "the elements do not lie row-major in one piece; from_xtensor copies them");
+    throw ValueError("borrow_xtensor", "", "the elements do not lie row-major in one piece", "",
+                     "from_xtensor copies them");
   return borrow(detail::Piece<detail::XValue<E>>{data, shape.numel()}, shape, std::forward<O>(owner));
 }
 

@@ -58,12 +58,13 @@ const Transport* load_transport() {
   void* library = open_next_to_library(kTransportFile, &why);
   if (!library)
     fail<RuntimeError>({"init"}, "this process is one of several ranks, and the library for MPI does not load: ", why,
-                       "; install libopenmpi-dev (or libmpich-dev) and build kassette again");
+                       kRemedy, "install libopenmpi-dev (or libmpich-dev) and build kassette again");
   using Entry = const Transport* (*)();
   auto entry = reinterpret_cast<Entry>(dlsym(library, "kassette_mpi_transport"));
   const Transport* transport = entry ? entry() : nullptr;
   if (!transport || transport->abi != kTransportAbi)
-    fail<RuntimeError>({"init"}, kTransportFile, " is of another version of kassette; build or install both together");
+    fail<RuntimeError>({"init"}, kTransportFile, " is of another version of kassette", kRemedy,
+                       "build or install both together");
   return transport;
 }
 
@@ -267,7 +268,7 @@ void RankCall::compare(std::uint64_t call) {
   int other = 1;
   while (other + 1 < group_.size && words(other) == words(0)) ++other;
   fail<RuntimeError>({}, "the ranks' calls differ: rank 0 has ", words(0), ", rank ", other, " has ", words(other),
-                     "; all ranks make the same calls in the same order");
+                     kRemedy, "all ranks make the same calls in the same order");
 }
 
 namespace {

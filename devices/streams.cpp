@@ -17,7 +17,7 @@ using namespace devices;
 namespace {
 
 CudaDeviceApi* api_unless_cpu(const char* what, Device device) {
-  if (!device.given()) fail<DeviceError>({what, "device"}, "is None; there are 'cpu' and 'cuda:N'");
+  if (!device.given()) fail<DeviceError>({what, "device"}, "is None", kExpected, "there are 'cpu' and 'cuda:N'");
   return device == cpu ? nullptr : &cuda_device_api(device);
 }
 
@@ -31,7 +31,8 @@ int device_count() {
 }
 
 const char* device_name(Device device) {
-  if (!device.given()) fail<DeviceError>({"device_name", "device"}, "is None; there are 'cpu' and 'cuda:N'");
+  if (!device.given())
+    fail<DeviceError>({"device_name", "device"}, "is None", kExpected, "there are 'cpu' and 'cuda:N'");
   if (device == cpu) return "cpu";
   const DevicePlugin* library = device_library();
   DeviceFacts facts;
@@ -68,8 +69,8 @@ Stream::Stream(Device device, void* native) : device_(device) {
   CudaDeviceApi* api = api_unless_cpu("Stream", device);
   if (!api) return;
   if (!native)
-    fail<ValueError>({"Stream"}, "a null pointer is no stream of ", device,
-                     "; CUDA's legacy default stream is cudaStreamLegacy");
+    fail<ValueError>({"Stream"}, "a null pointer is no stream of ", device, kExpected,
+                     "CUDA's legacy default stream is cudaStreamLegacy");
   stream_ = &api->stream_of(native);
 }
 Stream::~Stream() {

@@ -39,7 +39,8 @@ constinit std::map<std::string, std::int64_t>* uids = nullptr;
 
 bool names_channels_first(const std::string& text, const At& at, Name given) {
   if (text == kFirst) return true;
-  if (text != kLast) fail<ValueError>(at, "is ", quoted(given), "; it must be \"channels_last\" or \"channels_first\"");
+  if (text != kLast)
+    fail<ValueError>(at, "is ", quoted(given), kExpected, "it must be \"channels_last\" or \"channels_first\"");
   return false;
 }
 
@@ -115,8 +116,8 @@ void set_floatx(Name floatx) {
       set_default_float(d);
       return;
     }
-  fail<ValueError>({"set_floatx", "floatx"}, "is ", quoted(floatx),
-                   "; it must be \"float16\", \"float32\" or \"float64\"");
+  fail<ValueError>({"set_floatx", "floatx"}, "is ", quoted(floatx), kExpected,
+                   "it must be \"float16\", \"float32\" or \"float64\"");
 }
 
 Tensor cast_to_floatx(const Operand& x) {

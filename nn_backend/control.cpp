@@ -55,12 +55,11 @@ Tensor elementwise_switch(const Tensor& condition, const Branches& b) {
   refuse_sparse({"switch_", b.no_name}, no);
   int rank = condition.ndim(), target = yes.ndim();
   if (rank > target && target >= 0)
-    fail<ValueError>({"switch_", "condition"}, "has rank ", rank, ", the expressions ", target,
-                     "; it must be at most theirs");
+    fail<ValueError>({"switch_", "condition"}, "has rank ", rank, ", the expressions ", target, kExpected,
+                     "it must be at most theirs");
   if (rank < 0 || target < 0)
-    fail<ValueError>(
-        {"switch_"}, "the rank of the ", rank < 0 ? "condition" : "expressions",
-        " is unknown; a condition that is not a scalar is aligned with their leading axes, so it must be known");
+    fail<ValueError>({"switch_"}, "the rank of the ", rank < 0 ? "condition" : "expressions", " is unknown", kExpected,
+                     "a condition that is not a scalar is aligned with their leading axes, so it must be known");
   Tensor c = condition;
   for (int i = rank; i < target; ++i) c = expand_dims(c, -1);  // aligned with the leading axes
   return attribute_errors("switch_", [&] { return where(c, yes, no); });
@@ -114,7 +113,8 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
   Arg elems(elements, DType(), {what, "elems"});
   if (!elems.tensor().defined()) fail_empty({what, "elems"});
   refuse_sparse({what, "elems"}, elems);
-  if (elems.desc().rank == 0) fail<ValueError>({what, "elems"}, "is a scalar; it needs an axis to iterate over");
+  if (elems.desc().rank == 0)
+    fail<ValueError>({what, "elems"}, "is a scalar", kExpected, "it needs an axis to iterate over");
   autograd::LoopRequest request;
   request.what = what;
   request.reverse = reverse;
@@ -163,7 +163,8 @@ Tensor by_phase(const Branches& of, const Operand& training) {
   Tensor phase = training.is_none() ? learning_phase() : as_tensor(training, int32, {what, "training"});
   if (!phase.defined()) fail_empty({what, "training"});
   refuse_sparse({what, "training"}, phase);
-  if (phase.ndim() != 0) fail<ValueError>({what, "training"}, "has shape ", phase.shape(), "; it must be a scalar");
+  if (phase.ndim() != 0)
+    fail<ValueError>({what, "training"}, "has shape ", phase.shape(), kExpected, "it must be a scalar");
   DType dtype = dtype_of_branches(of.yes, of.no);
   bool unset = training.is_none() && phase.symbolic();
   if (!unset && !is_tensor_operand(training)) {  // the phase is known on the host: the other branch is not evaluated
@@ -205,8 +206,8 @@ Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& e
 
 CheckpointScope::CheckpointScope(std::int64_t steps) : old_(autograd::checkpoint_steps()) {
   if (steps < 0)
-    fail<ValueError>({"checkpoint_steps", "n"}, "is ", steps,
-                     "; it must be positive, or 0 for the square root of the length");
+    fail<ValueError>({"checkpoint_steps", "n"}, "is ", steps, kExpected,
+                     "it must be positive, or 0 for the square root of the length");
   autograd::set_checkpoint_steps(steps);
 }
 CheckpointScope::~CheckpointScope() { autograd::set_checkpoint_steps(old_); }

@@ -34,7 +34,8 @@ ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name pa
     strided |= stride[i] > 1;
     dilated |= dilation[i] > 1;
   }
-  if (strided && dilated) fail<ValueError>({what}, "strides and dilation_rate are both above 1; one of them must be 1");
+  if (strided && dilated)
+    fail<ValueError>({what}, "strides and dilation_rate are both above 1", kExpected, "one of them must be 1");
   return how;
 }
 
@@ -140,8 +141,8 @@ Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& out
 template Tensor conv3d_transpose<0>(const Operand&, const Operand&, const Dims&, const Dims&, Name, Name);
 Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const ConvOptions& o) {
   if (o.dilation_rate.size_ != 1 || o.dilation_rate.dims_[0].tensor_ || o.dilation_rate.dims_[0].value_ != 1)
-    fail<ValueError>({"conv3d_transpose", "dilation_rate"},
-                     "must be 1: a transposed convolution over three axes takes no other");
+    fail<ValueError>({"conv3d_transpose", "dilation_rate"}, "is not 1", kExpected,
+                     "a transposed convolution over three axes takes no other");
   return conv3d_transpose<0>(x, kernel, output_shape, o.strides, o.padding, o.data_format);
 }
 

@@ -70,8 +70,8 @@ Tensor with_shape(const Tensor& value, const TensorSpec& to, Device device) {
 /// leaf that the dense shape is fed to.
 Tensor sparse_placeholder(const TensorSpec& declared, Name name) {
   if (declared.rank < 1)
-    fail<ValueError>({"placeholder", "shape"}, declared.rank < 0 ? "of unknown rank" : "is ()",
-                     "; the rank of a sparse one must be known and at least 1");
+    fail<ValueError>({"placeholder", "shape"}, declared.rank < 0 ? "of unknown rank" : "is ()", kExpected,
+                     "the rank of a sparse one must be known and at least 1");
   Tensor values =
       named_leaf(Leaf::placeholder, TensorSpec(declared.dtype, {kUnknown}), context().default_device, {}, name);
   // The name of the indices is for the message that nothing is fed to them.
@@ -84,15 +84,16 @@ Tensor sparse_placeholder(const TensorSpec& declared, Name name) {
 
 /// The static shape that a placeholder declares.
 void declare(const Dims& shape, const Scalar& ndim, TensorSpec& spec) {
-  if (shape.whole_) fail<TypeError>({"placeholder", "shape"}, "is a tensor; it must be numbers and None");
+  if (shape.whole_) fail<TypeError>({"placeholder", "shape"}, "is a tensor", kExpected, "it must be numbers and None");
   if (shape.size_ >= 0) {
     check_length({"placeholder", "shape"}, shape);
     spec.rank = static_cast<std::int8_t>(shape.size_);
     for (int i = 0; i < shape.size_; ++i) {
       const Dim& d = shape.dims_[i];
-      if (d.tensor_) fail<TypeError>({"placeholder", "shape"}, "holds a tensor; it must hold numbers and None");
+      if (d.tensor_)
+        fail<TypeError>({"placeholder", "shape"}, "holds a tensor", kExpected, "it must hold numbers and None");
       if (d.value_ < 0 && d.value_ != Dim::kNoneDim)
-        fail<ValueError>({"placeholder", "shape"}, "holds ", d.value_, "; an unknown size is K::None");
+        fail<ValueError>({"placeholder", "shape"}, "holds ", d.value_, kExpected, "an unknown size is K::None");
       spec.dims[i] = d.value_ == Dim::kNoneDim ? kUnknown : d.value_;
     }
     return;
@@ -101,9 +102,11 @@ void declare(const Dims& shape, const Scalar& ndim, TensorSpec& spec) {
     spec.rank = -1;
     return;
   }
-  if (Access::kind(ndim) != Scalar::kInt) fail<TypeError>({"placeholder", "ndim"}, "must be an integer or None");
+  if (Access::kind(ndim) != Scalar::kInt)
+    fail<TypeError>({"placeholder", "ndim"}, "is ", scalar_text(ndim), kExpected, "it must be an integer or None");
   std::int64_t n = Access::int_value(ndim);
-  if (!is_rank(n)) fail<ValueError>({"placeholder", "ndim"}, "is ", n, "; a tensor has 0 to ", kMaxRank, " axes");
+  if (!is_rank(n))
+    fail<ValueError>({"placeholder", "ndim"}, "is ", n, kExpected, "a tensor has 0 to ", kMaxRank, " axes");
   spec.rank = static_cast<std::int8_t>(n);
   for (int i = 0; i < n; ++i) spec.dims[i] = kUnknown;
 }
@@ -119,7 +122,8 @@ Tensor variable(const Operand& value, DType dtype, Name name, const Constraint& 
   KASSETTE_DISPATCH(variable, value, dtype, name, constraint);
   if (is_tensor_operand(value) && is_sparse(tensor_of(value))) {
     if (constraint.defined())
-      fail<ValueError>({"variable", "constraint"}, "must be None for a sparse value: the result is not a variable");
+      fail<ValueError>({"variable", "constraint"}, "is given for a sparse value, and the result is not a variable",
+                       kExpected, "it must be None");
     return sparse_value(tensor_of(value));
   }
   Tensor v = as_variable(value_as(value, dtype, "variable"), name);
@@ -140,7 +144,8 @@ Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name)
   }
   Tensor to = dims_tensor(shape, "constant");
   if (to.symbolic())
-    fail<ValueError>({"constant", "shape"}, "depends on a placeholder; K::zeros and K::ones take such a shape");
+    fail<ValueError>({"constant", "shape"}, "depends on a placeholder", kRemedy,
+                     "K::zeros and K::ones take such a shape");
   return with_shape(t, shape_from(to, t.dtype(), "constant"), place.given() ? place : t.device());
 }
 
@@ -193,13 +198,13 @@ Tensor range_number(const Operand& x, const char* which) {
   if (!is_tensor_operand(x)) {
     const bool is_float = Access::kind(x) == Scalar::kFloat;
     if (is_float && !std::isfinite(Access::float_value(x)))
-      fail<ValueError>(at, "is ", Access::float_value(x), "; it must be finite");
+      fail<ValueError>(at, "is ", Access::float_value(x), kExpected, "it must be finite");
     return as_tensor(x, is_float ? float64 : int64, at);
   }
   const Tensor& t = tensor_of(x);
   if (!t.defined()) fail_empty(at);
   if (is_sparse(t)) fail_sparse(at, Access::desc(t));
-  if (Access::desc(t).rank > 0) fail<ValueError>(at, "has shape ", t.shape(), "; it must be a scalar");
+  if (Access::desc(t).rank > 0) fail<ValueError>(at, "has shape ", t.shape(), kExpected, "it must be a scalar");
   return t;
 }
 
@@ -258,7 +263,7 @@ Constraint constraint_of(const Tensor& variable) {
   if (!variable.defined()) fail_empty({"constraint_of", "variable"});
   const TensorDesc& b = Access::desc(variable);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
-    fail<TypeError>({"constraint_of", "variable"}, "is not a variable; make it with K::variable");
+    fail<TypeError>({"constraint_of", "variable"}, "is not a variable", kRemedy, "make it with K::variable");
   auto* held = static_cast<const backend::HeldConstraint*>(b.node->cell->constraint.get());
   return held ? held->constraint : Constraint();
 }

@@ -20,7 +20,8 @@ using namespace ops;
 template <>
 struct ops::Unbox<backend::CtcDecoded> {
   static backend::CtcDecoded from(const external::Value& v) {
-    if (v.size() < 2) fail<TypeError>({"external"}, "a list of tensors, the scores behind the paths, is expected");
+    if (v.size() < 2)
+      fail<TypeError>({"external"}, text(v), kExpected, "it must be a list of tensors, the scores behind the paths");
     backend::CtcDecoded d;
     for (std::int64_t i = 0; i + 1 < v.size(); ++i) d.decoded.push_back(v[i].as_tensor());
     d.log_prob = v[v.size() - 1].as_tensor();
@@ -43,7 +44,7 @@ Tensor integers(const Operand& x, const char* what, const char* which) {
   Tensor t = as_tensor(x, int64, {what, which}, Fractions::truncate);
   if (!t.defined()) fail_empty({what, which});
   refuse_sparse({what, which}, t);
-  if (t.dtype().is_bool()) fail<TypeError>({what, which}, "is bool, not a number; cast it first (K::cast)");
+  if (t.dtype().is_bool()) fail<TypeError>({what, which}, "is bool, not a number", kRemedy, "cast it first (K::cast)");
   return t.dtype() == int64 ? t : cast(t, int64);
 }
 /// Half types as float32.
@@ -80,9 +81,11 @@ CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool g
                       bool merge_repeated) {
   KASSETTE_DISPATCH(ctc_decode, y_pred, input_length, greedy, beam_width, top_paths, merge_repeated);
   const char* what = "ctc_decode";
-  if (!greedy && beam_width < 1) fail<ValueError>({what, "beam_width"}, "is ", beam_width, "; it must be at least 1");
+  if (!greedy && beam_width < 1)
+    fail<ValueError>({what, "beam_width"}, "is ", beam_width, kExpected, "it must be at least 1");
   if (!greedy && (top_paths < 1 || top_paths > beam_width))
-    fail<ValueError>({what, "top_paths"}, "is ", top_paths, "; it must be between 1 and beam_width, ", beam_width);
+    fail<ValueError>({what, "top_paths"}, "is ", top_paths, kExpected, "it must be between 1 and beam_width, ",
+                     beam_width);
   Tensor y = scores(y_pred, what), steps = integers(input_length, what, "input_length");
   Tensors all = attribute_errors(what, [&] {
     return greedy ? ctc_greedy(y, steps, epsilon())

@@ -18,6 +18,7 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/collective.h"
+#include "ops/collective_parts.h"
 #include "ops/expr.h"
 #include "ops/index.h"
 #include "ops/reduce_job.h"
@@ -109,7 +110,7 @@ int World::size() const { return group_->size; }
 int World::local_rank() const { return devices::local_rank(); }
 
 World World::split(int colour, int key) const {
-  if (colour < 0) fail<ValueError>({"split", "colour"}, "is ", colour, "; it must not be negative");
+  if (colour < 0) fail<ValueError>({"split", "colour"}, "is ", colour, kExpected, "it must not be negative");
   return WorldAccess::make(split_ranks(*group_, colour, key));
 }
 
@@ -200,7 +201,8 @@ Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reductio
   check({"gradients", "loss"}, loss);
   return together({"gradients", "variables"}, variables, world, [&](RankGroup& g) {
     if (how != sum && how != mean)
-      fail<ValueError>({"gradients", "how"}, "must be sum or mean: gradients are added or averaged over the ranks");
+      fail<ValueError>({"gradients", "how"}, "is ", ops::reduction_name(static_cast<ops::Reduction>(how)), kExpected,
+                       "it must be sum or mean: gradients are added or averaged over the ranks");
     Buckets buckets(variables, how, options, g);
     return buckets.reduce(autograd::gradients(loss, variables, saved, &buckets));
   });
@@ -375,7 +377,8 @@ NamedTensors load(Name path, const LoadOptions& options, const World& world) {
 }
 
 void set_timeout(double seconds) {
-  if (!(seconds >= 0)) fail<ValueError>({"set_timeout", "seconds"}, "is ", seconds, "; it must not be negative");
+  if (!(seconds >= 0))
+    fail<ValueError>({"set_timeout", "seconds"}, "is ", seconds, kExpected, "it must not be negative");
   set_ranks_timeout(seconds);
 }
 

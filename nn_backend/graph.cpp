@@ -63,7 +63,7 @@ template <>
 struct ops::Unbox<Function> {
   static Function from(const external::Value& v) {
     const external::Code* code = ExternalBackendAccess::code(v);
-    if (!code) fail<TypeError>({"external"}, "code is expected");
+    if (!code) fail<TypeError>({"external"}, text(v), kExpected, "it must be code");
     if (code->run == run_function) return *static_cast<const Function*>(code->state);
     return FunctionAccess::make(Plan::external(v));
   }
@@ -88,8 +88,8 @@ Tensors Function::operator()(const Tensors& feeds) const {
   if (!symbolic && __builtin_expect(shadow != nullptr, 0)) return plan_->pack_results(shadow->call(*plan_, args));
   if (!symbolic) return plan_->pack_results(plan_->run(args));
   if (plan_->has_effects())
-    fail<ValueError>({"function"},
-                     "a symbolic argument connects the function to the tape, but it has updates; feed values");
+    fail<ValueError>({"function"}, "a symbolic argument connects the function to the tape, but it has updates", kRemedy,
+                     "feed values");
   return plan_->pack_results(plan_->call(args));
 }
 
@@ -197,7 +197,8 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     const TensorDesc& b = Access::desc(first);
     if (second.defined()) {
       if (!is_variable(b))
-        fail_item<TypeError>("function", "update", i, "does not begin with a variable; make it with K::variable");
+        fail_item<TypeError>("function", "update", i, "does not begin with a variable", kRemedy,
+                             "make it with K::variable");
       request.set_pairs.push_back({first, move_to_variable_device(first, second, i), i});
       check_pair(request.set_pairs.back());
       continue;
@@ -205,12 +206,12 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     if (b.node && b.node->op == &update_op) {
       request.update_ops.push_back(first);
     } else if (is_variable(b)) {
-      fail_item<ValueError>("function", "update", i,
-                            "already ran when it was made; pass {variable, new_value}, or make it ",
+      fail_item<ValueError>("function", "update", i, "already ran when it was made", kRemedy,
+                            "pass {variable, new_value}, or make it ",
                             "inside K::symbolic or from something that depends on a placeholder");
     } else {
-      fail_item<TypeError>("function", "update", i, "of shape ", b.shape(),
-                           " is not an update op; pass {variable, new_value}");
+      fail_item<TypeError>("function", "update", i, "of shape ", b.shape(), " is not an update op", kRemedy,
+                           "pass {variable, new_value}");
     }
   }
 }
@@ -412,11 +413,12 @@ Tensor learning_phase() {
 
 void set_learning_phase(Scalar value) {
   KASSETTE_DISPATCH(set_learning_phase, value);
-  if (value.is_none()) fail<ValueError>({"set_learning_phase", "value"}, "is None; it must be 0 (test) or 1 (train)");
+  if (value.is_none())
+    fail<ValueError>({"set_learning_phase", "value"}, "is None", kExpected, "it must be 0 (test) or 1 (train)");
   double v;
   write_scalar(&v, float64, value, {"set_learning_phase", "value"});
   if (v != 0 && v != 1)
-    fail<ValueError>({"set_learning_phase", "value"}, "is ", v, "; it must be 0 (test) or 1 (train)");
+    fail<ValueError>({"set_learning_phase", "value"}, "is ", v, kExpected, "it must be 0 (test) or 1 (train)");
   frozen_phase.store(static_cast<int>(v), std::memory_order_relaxed);
 }
 
@@ -428,7 +430,7 @@ void clear_session() {
 
 LearningPhaseScope::LearningPhaseScope(int value) : old_(context().scoped_phase) {
   if (value != 0 && value != 1)
-    fail<ValueError>({"LearningPhaseScope", "value"}, "is ", value, "; it must be 0 (test) or 1 (train)");
+    fail<ValueError>({"LearningPhaseScope", "value"}, "is ", value, kExpected, "it must be 0 (test) or 1 (train)");
   context().scoped_phase = value;
 }
 LearningPhaseScope::~LearningPhaseScope() { context().scoped_phase = old_; }
@@ -519,7 +521,8 @@ std::string detail::scoped_name(Name name) {
 }
 
 NameScope::NameScope(Name name) : prefix_(nullptr), old_(context().name_scope) {
-  if (name.size() == 0) fail<ValueError>({"name_scope", "name"}, "is empty; it must have at least one character");
+  if (name.size() == 0)
+    fail<ValueError>({"name_scope", "name"}, "is empty", kExpected, "it must have at least one character");
   prefix_ = strdup(text(old_ ? old_ : "", string_of(name), '/').c_str());
   if (!prefix_) throw std::bad_alloc();
   context().name_scope = prefix_;

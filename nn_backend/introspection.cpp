@@ -1,6 +1,7 @@
 // nn_backend/introspection.cpp - properties of tensors: kind, shape, dtype.
 #include <kassette/backend/introspection.h>
 
+#include "core/convert.h"
 #include "core/text.h"
 #include "nn_backend/snapshot.h"
 #include "ops/arithmetic.h"
@@ -22,20 +23,6 @@ const Cell* cell_of(const Operand& x) {
   if (!is_tensor_operand(x) || !tensor_of(x).defined()) return nullptr;
   const TensorDesc& b = Access::desc(tensor_of(x));
   return b.flags & kLeaf ? b.node->cell.get() : nullptr;
-}
-
-const char* kind_name(const Operand& x) {
-  switch (Access::kind(x)) {
-    case Scalar::kNone: return "None";
-    case Scalar::kBool: return "a bool";
-    case Scalar::kInt:
-    case Scalar::kUint: return "an integer";
-    case Scalar::kFloat: return "a float";
-    case Scalar::kList: return "a list";
-    case Scalar::kArray:
-    case Scalar::kShaped: return "an array";
-    default: return "an empty Tensor";
-  }
 }
 
 Shape shape_known(const Operand& x, const char* what) {
@@ -64,7 +51,8 @@ bool is_tensor(const Operand& x) {
 }
 bool is_keras_tensor(const Operand& x) {
   KASSETTE_DISPATCH(is_keras_tensor, x);
-  if (!is_tensor(x)) fail<ValueError>({"is_keras_tensor", "x"}, "is ", kind_name(x), ", not a tensor");
+  if (!is_tensor(x))
+    fail<ValueError>({"is_keras_tensor", "x"}, "is ", scalar_text(x), kExpected, "it must be a tensor");
   return Access::desc(tensor_of(x)).flags & kLayer;
 }
 Tensor mark_keras_tensor(const Tensor& x) {
@@ -118,7 +106,7 @@ std::int64_t count_params(const Operand& x) {
   if (!t.tensor().defined()) fail_empty({"count_params", "x"});
   if (!t.desc().known())
     fail<ValueError>({"count_params", "x"}, "of shape ", static_cast<const TensorSpec&>(t.desc()),
-                     " has an unknown size; use K::size(x)");
+                     " has an unknown size", kRemedy, "use K::size(x)");
   return t.desc().numel();
 }
 

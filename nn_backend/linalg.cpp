@@ -51,7 +51,7 @@ Tensor dot(const Operand& x, const Operand& y) {
   DType dtype = dtype_for_numbers(x, y);
   if (bool first = sparse_operand(x); first || sparse_operand(y)) {
     if (first && sparse_operand(y))
-      fail<NotImplementedError>({"dot"}, "both operands are sparse; densify one of them: K::to_dense(y)");
+      fail<NotImplementedError>({"dot"}, "both operands are sparse", kRemedy, "densify one of them: K::to_dense(y)");
     Arg a(x, dtype, {"dot", "x"}), b(y, dtype, {"dot", "y"});
     if (!a.tensor().defined()) fail_empty({"dot", "x"});
     if (!b.tensor().defined()) fail_empty({"dot", "y"});
@@ -65,8 +65,8 @@ Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes&
   DType dtype = dtype_for_numbers(x_operand, y_operand);
   Arg x(x_operand, dtype, {"batch_dot", "x"}), y(y_operand, dtype, {"batch_dot", "y"});
   if (axes.size_ == 0 || axes.size_ > 2)
-    fail<ValueError>({"batch_dot", "axes"}, "are ", axes.size_,
-                     "; there must be one of x and one of y, or one that stands for both");
+    fail<ValueError>({"batch_dot", "axes"}, "are ", axes.size_, kExpected,
+                     "there must be one of x and one of y, or one that stands for both");
   bool given = axes.size_ > 0;
   int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : kDefaultAxis;
   return attribute_errors("batch_dot", [&] { return ops::batch_dot(x, y, of_x, of_y); });

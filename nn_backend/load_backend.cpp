@@ -35,8 +35,11 @@ Registry& registry() {
 
 constexpr const char *kEntry = "kassette_external_backend", *kOldEntry = "kassette_engine";
 
-[[noreturn]] void fail_import(const std::string& name, const std::string& why) {
-  fail<ValueError>({}, "Unable to import backend : ", printable(name), ": ", printable(why));
+template <class... Words>
+[[noreturn]] void fail_import(const std::string& name, const Words&... words) {
+  const ErrorText said(words...);
+  fail<ValueError>({}, "Unable to import backend : ", printable(name), ": ", printable(said.given), kRemedy,
+                   said.remedy);
 }
 
 std::string folder_of(const std::string& file) {
@@ -73,7 +76,7 @@ std::vector<Folder> search_path() {
 /// Returns `file`. Throws if another user could have put it there or can change it.
 std::string trusted(const std::string& name, const std::string& file) {
   const backend::detail::Found found = backend::detail::look_up(file, /*open=*/false);
-  if (!found.distrust.empty()) fail_import(name, text(file, " is not loaded, because ", found.distrust));
+  if (!found.distrust.empty()) fail_import(name, file, " is not loaded, because ", found.distrust);
   return file;
 }
 
@@ -94,8 +97,8 @@ std::string library_file(const std::string& name, const std::string& source) {
     }
     tried += (tried.empty() ? "" : ", ") + folder.path;
   }
-  fail_import(name, text("no ", path, ".so in ", tried, " (KASSETTE_BACKEND_PATH adds folders; the name comes from ",
-                         source, ", and KERAS_BACKEND=tensorflow overrides it)"));
+  fail_import(name, "no ", path, ".so in ", tried, " (KASSETTE_BACKEND_PATH adds folders; the name comes from ", source,
+              ", and KERAS_BACKEND=tensorflow overrides it)");
 }
 
 external::Factory library_factory(const std::string& name, const std::string& source, std::string& file) {
@@ -108,7 +111,7 @@ external::Factory library_factory(const std::string& name, const std::string& so
   auto factory = reinterpret_cast<external::Factory>(dlsym(library, kEntry));
   if (factory) return factory;
   factory = reinterpret_cast<external::Factory>(dlsym(library, kOldEntry));
-  if (!factory) fail_import(name, text(file, " has no function ", kEntry));
+  if (!factory) fail_import(name, file, " has no function ", kEntry);
   log_warning(text(file, ": ", kOldEntry, " is now ", kEntry, "; the old name goes with 0.3.0"));
   return factory;
 }
@@ -123,11 +126,11 @@ const external::Table& table_of(const std::string& name, external::Factory facto
   } catch (...) {
     threw = "something that is not a std::exception";
   }
-  if (!threw.empty()) fail_import(name, text(file, ": ", kEntry, " threw: ", threw.substr(0, threw.find('\n'))));
-  if (!table) fail_import(name, text(file, ": ", kEntry, " returned nothing"));
+  if (!threw.empty()) fail_import(name, file, ": ", kEntry, " threw: ", threw.substr(0, threw.find('\n')));
+  if (!table) fail_import(name, file, ": ", kEntry, " returned nothing");
   if (table->abi != external::kAbi)
-    fail_import(name, text(file, " is built for version ", table->abi,
-                           " of <kassette/external_backend.h>, this kassette has ", external::kAbi, "; build it anew"));
+    fail_import(name, file, " is built for version ", table->abi,
+                " of <kassette/external_backend.h>, this kassette has ", external::kAbi, kRemedy, "build it anew");
   if (table->n_entries < 0 || (table->n_entries && !table->entries))
     fail_import(name, file + ": its table has no entries");
   return *table;
@@ -139,7 +142,7 @@ const ExternalBackend* accept(const std::string& name, const external::Table& ta
   backend->name = name;
   for (int i = 0; i < table.n_entries; ++i) {
     const external::Entry& e = table.entries[i];
-    if (!e.name || !e.run) fail_import(name, text(file, ": entry ", i, " has no ", e.name ? "function" : "name"));
+    if (!e.name || !e.run) fail_import(name, file, ": entry ", i, " has no ", e.name ? "function" : "name");
     if (std::string_view(e.name) == "*") backend->any = e.run;
     else backend->functions[e.name] = e.run;
   }

@@ -23,7 +23,7 @@ void check_target(const char* what, const Tensor& t, const Tensor& o) {
   if (!t.defined()) fail_empty({what, "target"});
   refuse_sparse({what, "target"}, t);
   DType a = Access::desc(t).dtype, b = Access::desc(o).dtype;
-  if (a != b) fail<TypeError>({what}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+  if (a != b) fail<TypeError>({what}, a, " and ", b, kRemedy, "cast one of them (K::cast), tensors are not promoted");
 }
 void check_floats(const char* what, const Tensor& x) {
   if (!x.defined()) fail_empty({what, "output"});
@@ -52,8 +52,8 @@ Tensor ids_shaped_like(const Tensor& target, const Tensor& z) {
   if (rank > 0 && o.known()) {
     if (i.known() && i.numel() * o.dims[rank - 1] != o.numel())
       fail<ValueError>({"sparse_categorical_crossentropy"}, "target holds ", i.numel(), " class ids ",
-                       static_cast<const TensorSpec&>(i), " for output ", static_cast<const TensorSpec&>(o),
-                       "; it must hold one for each row of the class axis");
+                       static_cast<const TensorSpec&>(i), " for output ", static_cast<const TensorSpec&>(o), kExpected,
+                       "it must hold one for each row of the class axis");
     if (i.known()) return reshape(ids, Shape(o.dims, rank - 1));
   }
   Tensor rest = ops::max(z, -1);  // for its shape alone
@@ -101,7 +101,7 @@ Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& out
   Arg o(output, DType(), {what, "output"}), t(target, int64, {what, "target"});
   check_floats(what, o);
   if (o.desc().rank < 0 && axis != -1)
-    fail<ValueError>({what, "axis"}, "is ", axis, "; where the rank of output is unknown it must be -1");
+    fail<ValueError>({what, "axis"}, "is ", axis, kExpected, "where the rank of output is unknown it must be -1");
   if (axis != -1 || o.desc().rank == 0) checked_axes(what, o, axis, /*keepdims=*/false);
   return attribute_errors(what, [&] {
     Tensor z = from_logits ? o.tensor() : wide(o);

@@ -20,7 +20,7 @@ using namespace ops;
 template <>
 struct ops::Unbox<backend::NormalizedBatch> {
   static backend::NormalizedBatch from(const external::Value& v) {
-    if (v.size() != 3) fail<TypeError>({"external"}, "a list of three tensors is expected");
+    if (v.size() != 3) fail<TypeError>({"external"}, text(v), kExpected, "it must be a list of three tensors");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensor()};
   }
 };
@@ -58,13 +58,13 @@ class Parameter {
 
  private:
   static const Operand& some(const Operand& p, const char* name, const char* what) {
-    if (p.is_none()) fail<TypeError>({what, name}, "is None where a number or tensor is expected");
+    if (p.is_none()) fail<TypeError>({what, name}, "is None", kExpected, "it must be a number or a tensor");
     return p;
   }
   [[noreturn]] __attribute__((noinline, cold)) static void refuse(const char* what, const char* name,
                                                                   const TensorDesc& p, DType dtype) {
     if (is_sparse(p)) fail_sparse({what, name}, p);
-    fail<TypeError>({what}, "x is ", dtype, ", ", name, " is ", p.dtype, "; cast one of them (K::cast)");
+    fail<TypeError>({what}, "x is ", dtype, ", ", name, " is ", p.dtype, kRemedy, "cast one of them (K::cast)");
   }
   /// The parameter, cast and reshaped as needed; empty if that is not necessary.
   static Tensor fitted(const Tensor& p, const char* name, const char* what, const Tensor& x, int axis) {
@@ -77,8 +77,8 @@ class Parameter {
     if (axis == -1 || (rank >= 0 && axis == rank - 1) || own > 1 || own == 0) return t;
     if (rank < 0 || own < 0)
       fail<ValueError>({what}, "the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ",
-                       static_cast<const TensorSpec&>(b), " cannot be put along axis ", axis,
-                       "; declare it in the placeholder");
+                       static_cast<const TensorSpec&>(b), " cannot be put along axis ", axis, kRemedy,
+                       "declare it in the placeholder");
     Dims shape(None);
     shape.size_ = rank - place_axis(what, axis, Access::desc(x));
     shape.dims_[0] = Dim(-1);

@@ -32,13 +32,13 @@ Tensor padded(const char* what, const Operand& operand, const Operand& amounts, 
   const TensorSpec& p = Access::desc(pairs);
   const bool right = axes == 1 ? p.rank == 1 && p.dims[0] == 2 : p.rank == 2 && p.dims[0] == axes && p.dims[1] == 2;
   if (!right)
-    fail<AssertionError>({what, "padding"}, "has shape ", p, "; it must be ",
+    fail<AssertionError>({what, "padding"}, "has shape ", p, kExpected, "it must be ",
                          axes == 1   ? "two numbers"
                          : axes == 2 ? "two pairs"
                                      : "three pairs");
-  if (!p.dtype.is_integer()) fail<TypeError>({what, "padding"}, "is ", p.dtype, "; it must be integers");
+  if (!p.dtype.is_integer()) fail<TypeError>({what, "padding"}, "is ", p.dtype, kExpected, "it must be integers");
   if (Access::desc(pairs).symbolic())
-    fail<ValueError>({what, "padding"}, "depends on a placeholder; it must be numbers");
+    fail<ValueError>({what, "padding"}, "depends on a placeholder", kExpected, "it must be numbers");
   const Tensor numbers = pairs.device() == cpu ? pairs : pairs.to(cpu);
   const Value value = read_value(Access::desc(numbers));
   std::int64_t at[6];
@@ -48,7 +48,7 @@ Tensor padded(const char* what, const Operand& operand, const Operand& amounts, 
   for (int i = 0; i < axes; ++i) {
     for (int k = 0; k < 2; ++k)
       if (at[2 * i + k] < 0)
-        fail<ValueError>({what, "padding"}, "holds ", at[2 * i + k], "; amounts must not be negative");
+        fail<ValueError>({what, "padding"}, "holds ", at[2 * i + k], kExpected, "amounts must not be negative");
     pads.before[first + i] = at[2 * i];
     pads.after[first + i] = at[2 * i + 1];
   }
@@ -60,11 +60,11 @@ int first_axis(const char* what, Name data_format) {
   const std::string name = string_of(data_format);
   if (name == "channels_first") return 2;
   if (name == "channels_last") return 1;
-  fail<ValueError>({what, "data_format"}, "is ", quoted(data_format),
-                   "; it must be \"channels_last\" or \"channels_first\"");
+  fail<ValueError>({what, "data_format"}, "is ", quoted(data_format), kExpected,
+                   "it must be \"channels_last\" or \"channels_first\"");
 }
 void check_factor(const At& at, int factor) {
-  if (factor < 1) fail<ValueError>(at, "is ", factor, "; it must be at least 1");
+  if (factor < 1) fail<ValueError>(at, "is ", factor, kExpected, "it must be at least 1");
 }
 
 }  // namespace
@@ -99,8 +99,8 @@ Tensor resize_images(const Operand& operand, int height_factor, int width_factor
     const std::string name = string_of(interpolation);
     const bool bilinear = name == "bilinear";
     if (!bilinear && name != "nearest")
-      fail<ValueError>({what, "interpolation"}, "is ", quoted(interpolation),
-                       "; it must be \"nearest\" or \"bilinear\"");
+      fail<ValueError>({what, "interpolation"}, "is ", quoted(interpolation), kExpected,
+                       "it must be \"nearest\" or \"bilinear\"");
     Arg x(operand, DType(), {what, "x"});
     check_rank({what, "x"}, Access::desc(dense(what, "x", x)), 4);
     if (bilinear) {

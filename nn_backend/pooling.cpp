@@ -27,25 +27,25 @@ using namespace detail;
 
 namespace {
 
-/// Throws the ValueError for sizes that are None, or that hold `held`.
-template <class... Wanted>
+/// Throws the error for sizes that are None, or that hold `held`.
+template <class E = ValueError, class... Wanted>
 [[noreturn]] __attribute__((noinline, cold)) void refuse_sizes(const At& at, const std::string& held,
                                                                const Wanted&... wanted) {
   const bool many = at.argument[std::strlen(at.argument) - 1] == 's';  // "strides hold", "pool_size holds"
   const char* verb = held.empty() ? (many ? "are None" : "is None") : many ? "hold " : "holds ";
-  fail<ValueError>(at, verb, held, many ? "; they must be " : "; it must be ", wanted...);
+  fail<E>(at, verb, held, kExpected, many ? "they must be " : "it must be ", wanted...);
 }
 
 }  // namespace
 
 void detail::numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to) {
-  if (given.whole_) fail<TypeError>({what, name}, "must be numbers, not a tensor");
+  if (given.whole_) refuse_sizes<TypeError>({what, name}, "a tensor", "numbers");
   if (given.size_ != axes && given.size_ != 1)
     refuse_sizes({what, name}, given.size_ < 0 ? "" : text(given.size_, " sizes"), axes,
                  axes == 1 ? " number" : " numbers, or one for all axes");
   for (int i = 0; i < axes; ++i) {
     const Dim& d = given.dims_[given.size_ == 1 ? 0 : i];
-    if (d.tensor_) fail<TypeError>({what, name}, "must be numbers, not tensors");
+    if (d.tensor_) refuse_sizes<TypeError>({what, name}, "a tensor", "numbers");
     if (d.value_ == Dim::kNoneDim || d.value_ < 1)
       refuse_sizes({what, name}, d.value_ == Dim::kNoneDim ? "None" : text(d.value_), "at least 1");
     if (d.value_ > INT32_MAX) refuse_sizes({what, name}, text(d.value_), "at most ", INT32_MAX);
@@ -60,7 +60,7 @@ Padding detail::padding_of(const char* what, Name padding, bool causal) {
   if (name == "valid") return Padding::valid;
   if (name == "same") return Padding::same;
   if (name == "causal" && causal) return Padding::causal;
-  fail<ValueError>({what, "padding"}, "is ", quoted(padding), "; it must be \"valid\"",
+  fail<ValueError>({what, "padding"}, "is ", quoted(padding), kExpected, "it must be \"valid\"",
                    causal ? ", \"same\" or \"causal\"" : " or \"same\"");
 }
 
@@ -86,7 +86,7 @@ Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool
   const std::string mode = string_of(pool_mode);
   const bool max = mode == "max";
   if (!max && mode != "avg")
-    fail<ValueError>({what, "pool_mode"}, "is ", quoted(pool_mode), "; it must be \"max\" or \"avg\"");
+    fail<ValueError>({what, "pool_mode"}, "is ", quoted(pool_mode), kExpected, "it must be \"max\" or \"avg\"");
   Arg x(operand, DType(), {what, "x"});
   dense(what, "x", x);
   return max ? max_pool(x, form) : avg_pool(x, form);
@@ -96,7 +96,8 @@ std::int64_t known_size(const char* what, const TensorDesc& b, int axis) {
   if (b.rank < 0) fail_unknown_rank({what, "kernel"});
   check_rank({what, "kernel"}, b, 3, ": (places, features, output channels)");
   if (b.dims[axis] < 0)
-    fail<ValueError>({what, "kernel"}, "has shape ", static_cast<const TensorSpec&>(b), "; its sizes must be known");
+    fail<ValueError>({what, "kernel"}, "has shape ", static_cast<const TensorSpec&>(b), kExpected,
+                     "its sizes must be known");
   return b.dims[axis];
 }
 
@@ -123,7 +124,7 @@ std::int64_t extent_of_patches(const char* what, std::int64_t places, std::int64
   std::int64_t extent;
   if (places == 0) return 0;
   if (__builtin_mul_overflow(places - 1, stride, &extent) || __builtin_add_overflow(extent, size, &extent))
-    fail<ValueError>({what, "strides"}, "hold ", stride, "; ", places,
+    fail<ValueError>({what, "strides"}, "hold ", stride, kExpected, places,
                      " patches take more elements than a tensor can have");
   return extent;
 }
@@ -137,9 +138,9 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   dense(what, "inputs", x);
   const TensorDesc &b = x.desc(), &k = Access::desc(dense(what, "kernel", w));
   if (!b.dtype.is_float())
-    fail<TypeError>({what, "inputs"}, "are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
+    fail<TypeError>({what, "inputs"}, "are ", b.dtype, ", not a float dtype", kRemedy, "cast them first (K::cast)");
   if (b.dtype != k.dtype)
-    fail<TypeError>({what}, "inputs are ", b.dtype, ", the kernel is ", k.dtype, "; cast one of them (K::cast)");
+    fail<TypeError>({what}, "inputs are ", b.dtype, ", the kernel is ", k.dtype, kRemedy, "cast one of them (K::cast)");
   check_rank({what, "inputs"}, b, axes + 2);
   std::int64_t all = 1, taps = 1, extent[2];
   for (int i = 0; i < axes; ++i) {

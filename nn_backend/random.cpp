@@ -54,7 +54,7 @@ struct Sample {
     return {key, dims, dtype};
   }
   void check_float() const {
-    if (!dtype.is_float()) fail<TypeError>({what, "dtype"}, "is ", dtype, "; it must be a float dtype");
+    if (!dtype.is_float()) fail<TypeError>({what, "dtype"}, "is ", dtype, kExpected, "it must be a float dtype");
   }
   /// A parameter as a tensor of the samples' dtype.
   Tensor parameter(const Operand& x, const char* name) const {
@@ -62,8 +62,8 @@ struct Sample {
     if (!t.defined()) fail_empty({what, name});
     refuse_sparse({what, name}, t);
     if (t.dtype() != dtype)
-      fail<TypeError>({what, name}, "is ", t.dtype(), " and the samples are ", dtype,
-                      "; cast it (K::cast) or give dtype");
+      fail<TypeError>({what, name}, "is ", t.dtype(), " and the samples are ", dtype, kRemedy,
+                      "cast it (K::cast) or give dtype");
     return t;
   }
 };
@@ -114,8 +114,8 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
 [[noreturn]] void fail_fraction(const Sample& s, const Operand& x, const char* name) {
   const bool number = Access::kind(x) == Scalar::kFloat;
   fail<TypeError>({s.what, name}, number ? text("is ", Access::float_value(x), " and ") : "must be an integer where ",
-                  "the samples are ", s.dtype, "; bounds are integers, as in random_uniform(shape, 0, 10, \"", s.dtype,
-                  "\")");
+                  "the samples are ", s.dtype, kExpected, "bounds are integers, as in random_uniform(shape, 0, 10, \"",
+                  s.dtype, "\")");
 }
 /// An integer bound, which must be an integer number.
 std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) {
@@ -139,7 +139,7 @@ std::int64_t checked_high(const Sample& s, const Operand& x) {
     if constexpr (std::is_integral_v<T>) {
       constexpr std::int64_t lowest = std::numeric_limits<T>::min(), highest = std::numeric_limits<T>::max();
       if (high != INT64_MIN && (high - 1 < lowest || high - 1 > highest))
-        fail<ValueError>({s.what, s.high}, "is ", high, "; ", s.dtype, " holds ", lowest, " to ", highest,
+        fail<ValueError>({s.what, s.high}, "is ", high, kExpected, s.dtype, " holds ", lowest, " to ", highest,
                          ", and samples are below ", s.high);
     }
   });
@@ -173,7 +173,7 @@ Tensor on_device(const Tensor& bound, Device place) {
 /// A bound of floats.
 double finite_bound(const Sample& s, const Operand& x, const char* name) {
   const double v = number(x, {s.what, name});
-  if (!std::isfinite(v)) fail<ValueError>({s.what, name}, "is ", v, "; it must be finite");
+  if (!std::isfinite(v)) fail<ValueError>({s.what, name}, "is ", v, kExpected, "it must be finite");
   return v;
 }
 Tensor uniform(Sample& s, const Operand& minval, const Operand& maxval, const Scalar& seed) {
@@ -196,7 +196,8 @@ Shape fixed_shape(const Dims& shape, const char* what) {
   Tensor dims = dims_tensor(shape, what);
   if (!dims.symbolic()) return shape_from(dims, default_float(), what).shape();
   Shape known = apply1(broadcast_to_op, {scalar_tensor(0, default_float()), dims}).shape();
-  if (!known.known()) fail<ValueError>({what, "shape"}, known, " depends on a placeholder; a variable has known sizes");
+  if (!known.known())
+    fail<ValueError>({what, "shape"}, known, " depends on a placeholder", kExpected, "a variable has known sizes");
   return known;
 }
 /// A variable that holds one draw, which is drawn now, even if draws would only be recorded.
@@ -211,9 +212,7 @@ Tensor variable_of(F sample, DType dtype, Name name) {
 void set_random_seed(Scalar seed) {
   KASSETTE_DISPATCH(set_random_seed, seed);
   if (Access::kind(seed) != Scalar::kInt && Access::kind(seed) != Scalar::kUint)
-    fail<TypeError>({"set_random_seed", "seed"},
-                    Access::kind(seed) == Scalar::kFloat ? text("is ", Access::float_value(seed), "; it ") : "",
-                    "must be an integer");
+    fail<TypeError>({"set_random_seed", "seed"}, "is ", scalar_text(seed), kExpected, "it must be an integer");
   ops::set_random_seed(static_cast<std::uint64_t>(Access::int_value(seed)));
 }
 
@@ -257,10 +256,10 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   SeedScope scope;
   Arg t(x, DType(), {"dropout", "x"});
   if (!(level >= 0 && level < 1))
-    fail<ValueError>({"dropout", "level"}, "is ", level, "; it must be at least 0 and below 1");
+    fail<ValueError>({"dropout", "level"}, "is ", level, kExpected, "it must be at least 0 and below 1");
   if (!t.tensor().defined()) fail_empty({"dropout", "x"});
   if (!t.desc().dtype.is_float())
-    fail<ValueError>({"dropout", "x"}, "is ", t.desc().dtype, "; it must be a float dtype");
+    fail<ValueError>({"dropout", "x"}, "is ", t.desc().dtype, kExpected, "it must be a float dtype");
   Tensor dims =
       noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout", "noise_shape");
   if (level == 0) return t.tensor();

@@ -28,7 +28,7 @@ Tensor mean_of_numbers(const Tensor& x, const Axes& axis, bool keepdims) {
 }
 const Axes& one_axis(const char* what, const Axes& axis) {
   if (axis.size_ >= 0 && axis.size_ != 1)
-    fail<ValueError>({what, "axis"}, "lists ", axis.size_, " axes; it must be one, or None");
+    fail<ValueError>({what, "axis"}, "lists ", axis.size_, " axes", kExpected, "it must be one, or None");
   return axis;
 }
 

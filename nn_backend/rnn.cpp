@@ -51,10 +51,10 @@ void check_list(const char* what, const Tensors& list, const char* name) {
   }
 }
 void check_elements(const char* what, const Tensors& list, bool takes_list, const char* name) {
-  if (list.empty()) fail<ValueError>({what, name}, "is an empty list; at least one tensor is needed");
+  if (list.empty()) fail<ValueError>({what, name}, "is an empty list", kExpected, "at least one tensor is needed");
   if (list.size() > 1 && !takes_list)
-    fail<TypeError>({what, name}, "are ", list.size(),
-                    " tensors, and the function takes one; let it take `const Tensors&`");
+    fail<TypeError>({what, name}, "are ", list.size(), " tensors, and the function takes one", kRemedy,
+                    "let it take `const Tensors&`");
   check_list(what, list, name);
 }
 
@@ -76,15 +76,17 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, autograd
   Tensor lengths = as_tensor(given, int64, {form.what, "input_length"});
   refuse_sparse({form.what, "input_length"}, lengths);
   const TensorDesc& b = Access::desc(lengths);
-  if (!b.dtype.is_integer()) fail<TypeError>({form.what, "input_length"}, "is ", b.dtype, "; it must be integers");
+  if (!b.dtype.is_integer())
+    fail<TypeError>({form.what, "input_length"}, "is ", b.dtype, kExpected, "it must be integers");
   if (b.rank == 0 && !b.symbolic()) {
     form.length = lengths.item<std::int64_t>();
-    if (form.length < 0) fail<ValueError>({form.what, "input_length"}, "is ", form.length, "; it must not be negative");
+    if (form.length < 0)
+      fail<ValueError>({form.what, "input_length"}, "is ", form.length, kExpected, "it must not be negative");
     return Tensor();
   }
   if (b.rank != 1)
-    fail<ValueError>({form.what, "input_length"}, "has shape ", static_cast<const TensorSpec&>(b),
-                     "; it must be a number of steps or (samples,)");
+    fail<ValueError>({form.what, "input_length"}, "has shape ", static_cast<const TensorSpec&>(b), kExpected,
+                     "it must be a number of steps or (samples,)");
   if (masked) return Tensor();
   Tensor samples = expand_dims(cast(lengths, int64), form.axis);
   Tensor steps = arange(scalar_tensor(0, int64), shape_of(x, int64)[form.axis], scalar_tensor(1, int64), int64);
@@ -96,8 +98,9 @@ void check_inputs(const autograd::LoopForm& form, const Tensors& inputs) {
     const TensorDesc& b = Access::desc(x);
     if (b.rank < 0) fail_unknown_rank({form.what, "inputs"});
     if (b.rank < 3)
-      fail<ValueError>({form.what, "inputs"}, "have shape ", static_cast<const TensorSpec&>(b), "; they must be ",
-                       form.axis == 1 ? "(samples, time, ...)" : "(time, samples, ...)", " of rank 3 at least");
+      fail<ValueError>({form.what, "inputs"}, "have shape ", static_cast<const TensorSpec&>(b), kExpected,
+                       "they must be ", form.axis == 1 ? "(samples, time, ...)" : "(time, samples, ...)",
+                       " of rank 3 at least");
   }
 }
 
@@ -121,7 +124,7 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
   r.states = initial_states;
   r.mask = mask_of(mask, r);
   if (r.mask.defined() && initial_states.empty())
-    fail<ValueError>({"rnn", "initial_states"}, "is empty; a mask needs states to keep");
+    fail<ValueError>({"rnn", "initial_states"}, "is empty", kExpected, "a mask needs states to keep");
   Tensor lengths = lengths_mask(input_length, inputs[0], r.mask.defined(), r);
   if (lengths.defined()) r.mask = lengths;
   check_list(r.what, initial_states, "initial_states");
@@ -139,8 +142,9 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
     return out;
   };
   if (unroll && autograd::loop_length(r, r.xs) < 1)
-    fail<ValueError>({"rnn", "unroll"}, "needs a known time of at least one step, the inputs have shape ",
-                     static_cast<const TensorSpec&>(Access::desc(inputs[0])));
+    fail<ValueError>({"rnn", "unroll"}, "is true for inputs of shape ",
+                     static_cast<const TensorSpec&>(Access::desc(inputs[0])), kExpected,
+                     "it needs a known time of at least one step");
   Tensors out = unroll ? autograd::unrolled(r, step) : autograd::run_loop(r, step);
   RnnResult result{out[1], out[0], {}};
   result.new_states.reserve(out.size() - 2);
@@ -164,8 +168,9 @@ Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name, DType dty
   return autograd::run_loop(r, [&](const Tensors& xs, const Tensors&) {
     Tensor y = fn(xs);
     if (y.defined() && Access::desc(y).dtype != wanted)
-      fail<TypeError>({"map_fn", "fn"}, "returned ", Access::desc(y).dtype, "; it must be ", wanted,
-                      dtype.given() ? ", the dtype asked for" : ", the dtype of elems; name the other one as dtype");
+      fail<TypeError>({"map_fn", "fn"}, "returned ", Access::desc(y).dtype, kExpected, "it must be ", wanted,
+                      dtype.given() ? ", the dtype asked for" : ", the dtype of elems", kRemedy,
+                      dtype.given() ? "" : "name the other one as dtype");
     return Tensors(y);
   })[0];
 }

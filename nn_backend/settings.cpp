@@ -145,7 +145,7 @@ std::string word(const std::string& file, const char* field, const Field& value,
     if (value.kind == Field::kText && value.text == w) return w;
     known += text(known.empty() ? "" : " or ", '"', w, '"');
   }
-  fail<AssertionError>({}, file, ": ", field, " is ", excerpt(value.json), "; it must be ", known);
+  fail<AssertionError>({}, file, ": ", field, " is ", excerpt(value.json), kExpected, "it must be ", known);
 }
 
 /// The text with its long integers cut to what fits 64 bits: Python's integers are unbounded, and Json would parse long
@@ -183,15 +183,15 @@ void apply_settings(const std::string& all, const std::string& file, Settings& s
     return;
   }
   if (std::string_view(config.type) != "object")
-    fail<TypeError>({}, file, ": holds ", config.type, " where an object is expected");
+    fail<TypeError>({}, file, ": holds ", config.type, kExpected, "it must hold an object");
   if (const Field* floatx = config.find("floatx"))
     s.floatx = DType(Name(word(file, "floatx", *floatx, {"float16", "float32", "float64"})));
   if (const Field* epsilon = config.find("epsilon")) {
     if (epsilon->kind != Field::kFloat) {
       const auto cut = whole.find(epsilon->json);
       fail<AssertionError>({}, file, ": epsilon is ",
-                           cut == whole.end() ? excerpt(epsilon->json) : excerpt(cut->second),
-                           "; it must be a float such as 1e-07 or 1.0");
+                           cut == whole.end() ? excerpt(epsilon->json) : excerpt(cut->second), kExpected,
+                           "it must be a float such as 1e-07 or 1.0");
     }
     s.epsilon = epsilon->number;
   }
@@ -206,7 +206,7 @@ void apply_settings(const std::string& all, const std::string& file, Settings& s
     if (name.find('/') != name.npos || name != printable(name) || name.find('\0') != name.npos ||
         name.size() > kLongestName)
       fail<ValueError>({}, "Unable to import backend : ", excerpt(name), ": ", file,
-                       " takes a name, such as my_package.my_module; KERAS_BACKEND takes a path");
+                       " takes a name, such as my_package.my_module", kRemedy, "KERAS_BACKEND takes a path");
     s.backend = name;
     s.source = file;
   }

@@ -50,9 +50,9 @@ Tensor repeat(const Operand& x, int n) {
   Arg t(x, DType(), {"repeat", "x"});
   if (!t.tensor().defined()) fail_empty({"repeat", "x"});
   if (t.desc().rank != 2)
-    fail<AssertionError>({"repeat", "x"}, "of shape ", static_cast<const TensorSpec&>(t.desc()),
-                         " must have rank 2: (samples, features)");
-  if (n < 1) fail<ValueError>({"repeat", "n"}, "is ", n, "; it must be at least 1");
+    fail<AssertionError>({"repeat", "x"}, "of shape ", static_cast<const TensorSpec&>(t.desc()), kExpected,
+                         "the rank must be 2: (samples, features)");
+  if (n < 1) fail<ValueError>({"repeat", "n"}, "is ", n, kExpected, "it must be at least 1");
   return attribute_errors("repeat", [&] { return ops::repeat_elements(ops::expand_dims(t, 1), n, 1); });
 }
 Tensor tile(const Operand& x, const Dims& n) {

@@ -19,7 +19,7 @@ using namespace ops;
 template <>
 struct ops::Unbox<backend::SparseParts> {
   static backend::SparseParts from(const external::Value& v) {
-    if (v.size() != 3) fail<TypeError>({"external"}, "a list of three tensors is expected");
+    if (v.size() != 3) fail<TypeError>({"external"}, text(v), kExpected, "it must be a list of three tensors");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensor()};
   }
 };
@@ -48,7 +48,8 @@ Tensor integers_of(const Operand& x, const char* what, const char* which) {
   Tensor t = as_tensor(x, int64, {what, which});
   if (!t.defined()) fail_empty({what, which});
   refuse_sparse({what, which}, t);
-  if (!t.dtype().is_integer()) fail<TypeError>({what, which}, "are ", t.dtype(), "; they must be integers (K::cast)");
+  if (!t.dtype().is_integer())
+    fail<TypeError>({what, which}, "are ", t.dtype(), kExpected, "they must be integers (K::cast)");
   return t;
 }
 
@@ -59,20 +60,21 @@ Tensor paired(const Tensor& indices, const Tensor& shape) {
   if (i.rank != 1 || s.dims[0] < 1) return indices;
   if (i.dims[0] >= 0 && i.dims[0] % s.dims[0] != 0)
     fail<ValueError>({"sparse_coo", "indices"}, "are a list of ", i.dims[0], " for a dense_shape of ", s.dims[0],
-                     " axes; there must be one for each axis of each entry");
+                     " axes", kExpected, "there must be one for each axis of each entry");
   return reshape(indices, {Dim(-1), Dim(s.dims[0])});
 }
 
 Tensor checked_shape(const Dims& dims, const char* what) {
   Tensor shape = dims_tensor(dims, what, "dense_shape");
   if (Access::desc(shape).dims[0] == 0)
-    fail<ValueError>({what, "dense_shape"}, "is (); a sparse tensor has at least one axis");
+    fail<ValueError>({what, "dense_shape"}, "is ()", kExpected, "a sparse tensor has at least one axis");
   return shape;
 }
 
 const std::int64_t* host_integers(const Tensor& t, const char* which) {
   if (t.symbolic())
-    fail<ValueError>({"sparse_csr", which}, "are symbolic; K::sparse_coo takes indices that depend on placeholders");
+    fail<ValueError>({"sparse_csr", which}, "are symbolic", kRemedy,
+                     "K::sparse_coo takes indices that depend on placeholders");
   check_rank({"sparse_csr", which}, Access::desc(t), 1);
   return t.data<std::int64_t>();
 }
@@ -96,11 +98,12 @@ Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Opera
   const std::int64_t *start = host_integers(starts, "row_starts"), *column = host_integers(at, "columns");
   TensorSpec matrix = shape_from(shape, v.dtype(), what, "dense_shape");
   if (matrix.rank != 2)
-    fail<ValueError>({what, "dense_shape"}, "has ", int(matrix.rank), " axes; compressed rows describe a matrix");
+    fail<ValueError>({what, "dense_shape"}, "has ", int(matrix.rank), " axes", kExpected,
+                     "compressed rows describe a matrix");
   std::int64_t n = at.size(), rows = starts.size() - 1;
   if (rows != matrix.dims[0])
-    fail<ValueError>({what, "row_starts"}, "are ", rows + 1, " for the dense_shape ", matrix, "; there must be ",
-                     matrix.dims[0] + 1, ", one more than rows");
+    fail<ValueError>({what, "row_starts"}, "are ", rows + 1, " for the dense_shape ", matrix, kExpected,
+                     "there must be ", matrix.dims[0] + 1, ", one more than rows");
   bool rises = start[0] == 0 && start[rows] == n;
   for (std::int64_t r = 0; rises && r < rows; ++r) rises = start[r] <= start[r + 1];
   if (!rises) fail<ValueError>({what, "row_starts"}, "do not rise from 0 to the number of columns given, ", n);
@@ -139,7 +142,8 @@ Tensor to_dense(const Operand& tensor) {
 
 SparseParts sparse_parts(const Tensor& x) {
   KASSETTE_DISPATCH(sparse_parts, x);
-  if (!kassette::is_sparse(x)) fail<TypeError>({"sparse_parts", "x"}, "is not sparse; K::to_sparse(x) makes it so");
+  if (!kassette::is_sparse(x))
+    fail<TypeError>({"sparse_parts", "x"}, "is not sparse", kRemedy, "K::to_sparse(x) makes it so");
   return {sparse_part(x, kIndices), sparse_part(x, kValues), cast(sparse_part(x, kDenseShape), int64)};
 }
 

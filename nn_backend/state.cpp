@@ -54,7 +54,7 @@ const TensorDesc& variable_desc(const Tensor& x, const char* what) {
   if (!x.defined()) fail_empty({what, "x"});
   const TensorDesc& b = Access::desc(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
-    fail<TypeError>({what, "x"}, "is not a variable; make it with K::variable");
+    fail<TypeError>({what, "x"}, "is not a variable", kRemedy, "make it with K::variable");
   return b;
 }
 
@@ -79,9 +79,9 @@ Value value_of_pair(const Tensor& variable, const Operand& value, std::size_t i)
   } catch (const AsyncError&) {
     throw;
   } catch (Error& e) {
-    const std::string which = e.argument(), message = ErrorAccess::message(e);
-    if (which.empty()) ErrorAccess::set(e, "batch_set_value", text("pair ", i).c_str(), kIsRefused + message);
-    else ErrorAccess::set(e, "batch_set_value", text(which == "x" ? "variable " : "value ", i).c_str(), message);
+    const std::string which = e.argument();
+    if (which.empty()) ErrorAccess::set(e, "batch_set_value", text("pair ", i).c_str(), text(kIsRefused, e.given()));
+    else ErrorAccess::set(e, "batch_set_value", text(which == "x" ? "variable " : "value ", i).c_str(), e.given());
     throw;
   }
 }
@@ -118,7 +118,8 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
   const char* what = "moving_average_update";
   const TensorDesc& b = variable_desc(x, what);
   Tensor target = in_dtype(value, b.dtype, {what, "value"}), m = in_dtype(momentum, b.dtype, {what, "momentum"});
-  if (m.ndim() > 0) fail<ValueError>({what, "momentum"}, "has shape ", m.shape(), "; it must be a number or a scalar");
+  if (m.ndim() > 0)
+    fail<ValueError>({what, "momentum"}, "has shape ", m.shape(), kExpected, "it must be a number or a scalar");
   if (const TensorDesc& v = Access::desc(target); !v.compatible(b)) fail_shapes({what}, cell_of(b), b, v);
   // A value that turns out to be smaller must not be broadcast: this throws at replay too.
   return attribute_errors(what, [&] {
@@ -164,8 +165,8 @@ void batch_set_value(std::initializer_list<ValuePair> tuples) {
 }
 void batch_set_value(const Tensors& variables, const Tensors& list) {
   if (variables.size() != list.size())
-    fail<ValueError>({"batch_set_value"}, variables.size(), " variables, ", list.size(),
-                     " values; there must be one for each");
+    fail<ValueError>({"batch_set_value"}, variables.size(), " variables, ", list.size(), " values", kExpected,
+                     "there must be one for each");
   KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(variables, list), Pairs{{}, variables, list});
   std::vector<Value> values;
   for (std::int64_t i = 0; i < list.size(); ++i) values.push_back(value_of_pair(variables[i], list[i], values.size()));

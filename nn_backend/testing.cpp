@@ -71,7 +71,7 @@ double coarseness(DType a, DType b) {
   return eps;
 }
 void raise(const char* what, const Comparison& c) {
-  if (!c) throw AssertionError((std::string(what) + ": " + c.report).c_str());
+  if (!c) throw AssertionError(what, "", c.report.c_str());
 }
 
 /// The elements of both sides, and which of them differ.
@@ -170,10 +170,10 @@ namespace detail {
 
 void check_error_text(const char* what, Name expected) {
   if (std::string(what).find(string_of(expected)) == std::string::npos)
-    throw AssertionError(text("expect_error: \"", what, "\", expected \"", string_of(expected), "\" in it").c_str());
+    fail<AssertionError>({"expect_error"}, '"', what, "\", expected \"", string_of(expected), "\" in it");
 }
 void fail_no_error(Name expected) {
-  throw AssertionError(text("expect_error: nothing was thrown, expected \"", string_of(expected), "\"").c_str());
+  fail<AssertionError>({"expect_error"}, "nothing was thrown, expected \"", string_of(expected), '"');
 }
 
 }  // namespace detail
@@ -220,13 +220,14 @@ void assert_close(const Array& actual, const Array& expected, const Tolerance& t
 Random::Random(Scalar seed) : seed_(0), outer_(context().random_scopes) {
   const char* given = std::getenv("KASSETTE_TEST_SEED");
   if (!seed.is_none()) {
-    if (Access::kind(seed) != Scalar::kInt) fail<TypeError>({"Random", "seed"}, "must be an integer or None");
+    if (Access::kind(seed) != Scalar::kInt)
+      fail<TypeError>({"Random", "seed"}, "is ", scalar_text(seed), kExpected, "it must be an integer or None");
     seed_ = Access::int_value(seed);
   } else if (given) {
     char* end = nullptr;
     seed_ = std::strtoll(given, &end, 10);
     if (end == given || *end)
-      fail<ValueError>({"Random"}, "KASSETTE_TEST_SEED is '", given, "'; it must be an integer");
+      fail<ValueError>({"Random"}, "KASSETTE_TEST_SEED is '", given, "'", kExpected, "it must be an integer");
   }
   context().random_scopes = this;
 }
@@ -258,7 +259,8 @@ namespace {
 
 /// FOLDER/NAME, without an extension.
 std::string golden_path(Name name, const GoldenOptions& o) {
-  if (name.size() == 0) fail<ValueError>({"compare_golden", "name"}, "is empty; it must have at least one character");
+  if (name.size() == 0)
+    fail<ValueError>({"compare_golden", "name"}, "is empty", kExpected, "it must have at least one character");
   const Name folder =
       o.folder.given() ? o.folder : Name(static_cast<const char*>(secure_getenv("KASSETTE_GOLDEN_DIR")));
   return text(folder.given() ? string_of(folder) : "golden", '/', string_of(name));

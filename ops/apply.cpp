@@ -395,7 +395,8 @@ Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in)
 
 Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
   int n_in = in.size(), n_out = outputs_of(op, attrs);
-  if (n_out > kMaxOutputs) fail<NotImplementedError>({op.name}, n_out, " results; one op has at most ", kMaxOutputs);
+  if (n_out > kMaxOutputs)
+    fail<NotImplementedError>({op.name}, n_out, " results", kExpected, "one op has at most ", kMaxOutputs);
   InlineArray<In, 8> ins(n_in);
   for (int i = 0; i < n_in; ++i) ins[i] = In(in.begin()[i]);
   Tensors out;

@@ -19,10 +19,10 @@ bool is_linear(Reduction how) { return how == Reduction::sum || how == Reduction
 void check_reduced(const OpCall& call, DType dtype) {
   const Reduction how = reduction_of(call.attrs);
   if (how == Reduction::mean && !dtype.is_float())
-    fail<TypeError>({call.op.name}, "the mean of ", dtype, "; it must be of floats (K::cast)");
+    fail<TypeError>({call.op.name}, "the mean of ", dtype, kExpected, "it must be of floats (K::cast)");
   if (dtype.is_bool() && (how == Reduction::sum || how == Reduction::prod))
-    fail<TypeError>({call.op.name}, "the ", reduction_name(how),
-                    " of bool; it must be of numbers (K::cast), or max or min, which are any and all");
+    fail<TypeError>({call.op.name}, "the ", reduction_name(how), " of bool", kExpected,
+                    "it must be of numbers (K::cast), or max or min, which are any and all");
 }
 
 void list_rule(const OpCall& call, TensorSpec* out) {
@@ -146,16 +146,16 @@ void recv_vjp(const VjpContext& ctx) {
 
 void check_rank(const At& at, int rank, const RankGroup& group) {
   if (rank < 0 || rank >= group.size)
-    fail<ValueError>(at, "is ", rank, "; the world has ", group.size, group.size == 1 ? " rank" : " ranks",
+    fail<ValueError>(at, "is ", rank, kExpected, "the world has ", group.size, group.size == 1 ? " rank" : " ranks",
                      ", counted from 0");
 }
 void check_peer(const At& at, int rank, const RankGroup& group) {
   check_rank(at, rank, group);
   if (rank == group.rank) fail<ValueError>(at, "is ", rank, ", this rank itself");
   if (context().depth > 0)
-    fail<NotImplementedError>(
-        {at.function},
-        "inside a loop or a branch of K::switch_, whose steps may be computed again; exchange outside of it");
+    fail<NotImplementedError>({at.function},
+                              "inside a loop or a branch of K::switch_, whose steps may be computed again", kRemedy,
+                              "exchange outside of it");
 }
 
 // Note [Ops of many ranks]

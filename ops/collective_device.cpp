@@ -29,7 +29,7 @@ DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ) {
   if (gpus.comm && gpus.device != call.device)
     prepared(call, [&]() -> DeviceCommunicator* {
       fail<ValueError>({}, words_of(call), ": it is on ", call.device, ", and this world exchanges from ", gpus.device,
-                       "; another GPU takes a world of its own, by split");
+                       kRemedy, "another GPU takes a world of its own, by split");
     });
   return gpus.comm;
 }

@@ -375,8 +375,8 @@ void recv_kernel(const OpCall& call) {
     if (sent.dtype != out.dtype || !sent.same_shape(out)) {
       Ref<Storage> unread = host_block(sent.bytes());
       comm.recv_data(unread->data, sent.bytes(), peer_of(call.attrs));  // the next recv takes the next message
-      fail<ValueError>({"recv"}, "rank ", peer_of(call.attrs), " sends ", sent.dtype, " ", shape_text(sent),
-                       "; it must be ", out.dtype, " ", shape_text(out));
+      fail<ValueError>({"recv"}, "rank ", peer_of(call.attrs), " sends ", sent.dtype, " ", shape_text(sent), kExpected,
+                       "it must be ", out.dtype, " ", shape_text(out));
     }
     comm.recv_data(to.data(), out.bytes(), peer_of(call.attrs));
   });

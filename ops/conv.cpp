@@ -16,8 +16,8 @@ bool known(std::int64_t n) { return n >= 0; }
 void check_floats(const TensorSpec& x, const TensorSpec& w) {
   if (!x.dtype.is_float()) fail_not_float({"convolution", "x"}, x.dtype);
   if (x.dtype != w.dtype)
-    fail<TypeError>({"convolution"}, "x is ", x.dtype, ", the kernel is ", w.dtype,
-                    "; cast one of them (K::cast), tensors are not promoted");
+    fail<TypeError>({"convolution"}, "x is ", x.dtype, ", the kernel is ", w.dtype, kRemedy,
+                    "cast one of them (K::cast), tensors are not promoted");
 }
 
 /// The name of the kernel among the arguments of the K function.
@@ -35,10 +35,10 @@ void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channel
              : of_kernel == how.axes ? "input channels, output channels)"
                                      : "output channels, input channels)");
   for (int i = 0; i < w.rank; ++i)
-    if (w.dims[i] == 0) fail<ValueError>(kernel, "has shape ", w, "; no size of a kernel is 0");
+    if (w.dims[i] == 0) fail<ValueError>(kernel, "has shape ", w, kExpected, "no size of a kernel is 0");
   for (int i = 0; how.pointwise && i < how.axes; ++i)
-    if (differ(w.dims[i], 1)) fail<ValueError>(kernel, "has shape ", w, "; its spatial sizes must be 1");
-  if (channels == 0) fail<ValueError>({"convolution", "x"}, "has shape ", x, "; it has no channels");
+    if (differ(w.dims[i], 1)) fail<ValueError>(kernel, "has shape ", w, kExpected, "its spatial sizes must be 1");
+  if (channels == 0) fail<ValueError>({"convolution", "x"}, "has shape ", x, ", which has no channels");
   if (differ(w.dims[of_kernel], channels) && how.pointwise)
     fail<ValueError>({"convolution"}, "pointwise_kernel ", w, " takes ", w.dims[of_kernel],
                      " channels, and depthwise_kernel gives ", channels);
@@ -68,8 +68,8 @@ std::int64_t positions(const ConvForm& how, int axis, const TensorSpec& x, const
   if (!known(n)) return kUnknown;
   if (window.padding == Padding::valid && n < window.extent())
     fail<ValueError>({"convolution"}, "x ", x, " is smaller than the kernel ", w,
-                     window.dilation > 1 ? " with its dilation" : "", ": ", n, " against ", window.extent(),
-                     "; padding \"same\" takes any size");
+                     window.dilation > 1 ? " with its dilation" : "", ": ", n, " against ", window.extent(), kRemedy,
+                     "padding \"same\" takes any size");
   return window.positions(n);
 }
 
@@ -105,36 +105,36 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   check_rank("convolution", how, dy, "x");
   const DimValues dims = read_dims(call, 2, "output_shape");
   if (differ(dims.rank, how.axes + 2))
-    fail<ValueError>({"convolution", "output_shape"}, dims, " has ", dims.rank, " entries; it must have ", how.axes + 2,
-                     ", the batch and the channels among them");
+    fail<ValueError>({"convolution", "output_shape"}, dims, " has ", dims.rank, " entries", kExpected, "it must have ",
+                     how.axes + 2, ", the batch and the channels among them");
   std::int64_t channels = dy.dim(how.channel_axis());
   if (!how.depthwise) check_kernel(how, w, channels, dy, how.axes + 1);
   out->dtype = dy.dtype;
   out->rank = static_cast<std::int8_t>(how.axes + 2);
   auto entry = [&](int axis) { return dims.rank < 0 || dims.is_unknown(axis) ? kUnknown : dims.at[axis]; };
   auto refuse = [&](auto... why) {
-    fail<ValueError>({"convolution"}, "output_shape ", dims, " for x ", dy, " and a kernel ", w, ": ", why...);
+    fail<ValueError>({"convolution"}, "output_shape ", dims, " for x ", dy, " and a kernel ", w, why...);
   };
   const std::int64_t batch = dy.dim(0);
-  if (differ(entry(0), batch)) refuse("the batch is ", batch);
+  if (differ(entry(0), batch)) refuse(kExpected, "the batch is ", batch);
   out->dims[0] = known(batch) ? batch : std::max(entry(0), kUnknown);
   const int c = how.channel_axis();
   const std::int64_t of_kernel = w.dim(how.axes);
   if (differ(entry(c), of_kernel) || (known(of_kernel) && dims.rank >= 0 && !dims.is_unknown(c) && entry(c) < 0))
-    refuse("the kernel gives ", of_kernel, " channels");
+    refuse(kExpected, "the kernel gives ", of_kernel, " channels");
   out->dims[c] = known(of_kernel) ? of_kernel : entry(c);
   for (int i = 0; i < how.axes; ++i) {
     const int axis = how.space_axis(i);
     std::int64_t n = entry(axis), have = dy.dim(axis);
     out->dims[axis] = n;
     if (dims.rank >= 0 && !dims.is_unknown(axis) && n < 0)
-      refuse("the sizes of space must be given (None is shown as -1)");
+      refuse(kExpected, "the sizes of space must be given (None is shown as -1)");
     WindowAxis window = how.window[i];
     if (!known(n) || !known(have)) continue;
     if (w.rank >= 0 && known(w.dims[i])) window = window_axis_of(how, i, w);
     else if (window.padding == Padding::valid) continue;
     if (window.positions(n) != have)
-      refuse("a convolution of ", n, " elements with this stride and padding gives ", window.positions(n), ", x has ",
+      refuse(": a convolution of ", n, " elements with this stride and padding gives ", window.positions(n), ", x has ",
              have);
   }
 }

@@ -42,10 +42,10 @@ std::int64_t check(const OpCall& call) {
   for (auto [i, name] : {std::pair(kCtcInputLength, "input_length"), std::pair(kCtcLabelLength, "label_length")}) {
     const TensorSpec& x = call.spec(i);
     check_rank({kCtcName, name}, x, 2, ": (samples, 1)");
-    if (differ(x.dim(1), 1)) fail<ValueError>({kCtcName, name}, "of shape ", x, " must be (samples, 1)");
+    if (differ(x.dim(1), 1)) fail<ValueError>({kCtcName, name}, "has shape ", x, kExpected, "it must be (samples, 1)");
   }
   if (y.rank == 3 && y.dims[2] == 0)
-    fail<ValueError>({kCtcName, "y_pred"}, "of shape ", y, " has no classes; the last one is the blank");
+    fail<ValueError>({kCtcName, "y_pred"}, "of shape ", y, " has no classes", kExpected, "the last one is the blank");
   return samples(call);
 }
 void cost_rule(const OpCall& call, TensorSpec* out) {
@@ -211,8 +211,8 @@ void mask_rule(const OpCall& call, TensorSpec* out) {
   out->dims[0] = labels.dim(0) < 0 ? lengths.dim(0) : labels.dim(0);
   out->dims[1] = labels.dim(1);
   if (differ(labels.dim(0), lengths.dim(0)))
-    fail<ValueError>({name}, "labels ", labels, " and ", lengths.dims[0],
-                     " label_lengths; there must be one for each sample");
+    fail<ValueError>({name}, "labels ", labels, " and ", lengths.dims[0], " label_lengths", kExpected,
+                     "there must be one for each sample");
 }
 void mask_kernel(const OpCall& call) {
   const TensorSpec& labels = call.spec(0);

@@ -104,8 +104,8 @@ void size_kernel(const OpCall& call) { *call.out_as<std::int32_t>() = checked("s
 
 /// Throws if a tensor cannot be one size of a shape.
 void check_size(const At& at, const TensorSpec& s) {
-  if (!s.dtype.is_integer()) fail<TypeError>(at, "holds a tensor of ", s.dtype, "; sizes must be integers");
-  if (s.rank > 0) fail<ValueError>(at, "holds a tensor of shape ", s, "; sizes must be scalars");
+  if (!s.dtype.is_integer()) fail<TypeError>(at, "holds a tensor of ", s.dtype, kExpected, "sizes must be integers");
+  if (s.rank > 0) fail<ValueError>(at, "holds a tensor of shape ", s, kExpected, "sizes must be scalars");
 }
 struct PackAttrs {
   static constexpr const char* attrs_name = "pack";
@@ -126,7 +126,7 @@ void pack_kernel(const OpCall& call) {
 
 /// Throws if a tensor that holds a whole shape has more than one axis.
 void check_one_axis(const At& at, const TensorSpec& s) {
-  if (s.rank > 1) fail<ValueError>(at, "is a tensor of shape ", s, "; it must have one axis");
+  if (s.rank > 1) fail<ValueError>(at, "is a tensor of shape ", s, kExpected, "it must have one axis");
 }
 
 Tensor on_host(const Tensor& t) { return t.device() == cpu ? t : t.to(cpu); }
@@ -166,12 +166,12 @@ Tensor dims_tensor(const Dims& dims, const char* what, const char* name) {
     if (!t.defined()) fail_empty(at);
     refuse_sparse(at, t);
     const TensorDesc& b = Access::desc(t);
-    if (!b.dtype.is_integer()) fail<TypeError>(at, "is a tensor of ", b.dtype, "; it must be of integers");
+    if (!b.dtype.is_integer()) fail<TypeError>(at, "is a tensor of ", b.dtype, kExpected, "it must be of integers");
     if (b.rank == 0) return attribute_errors(what, [&] { return packed({t}, at); });
     check_one_axis(at, b);
     return on_host(t);
   }
-  if (dims.size_ < 0) fail<ValueError>(at, "is None; its rank must be known here");
+  if (dims.size_ < 0) fail<ValueError>(at, "is None", kExpected, "its rank must be known here");
   check_length(at, dims);
   for (int i = 0; i < dims.size_; ++i)
     if (dims.dims_[i].tensor_) return attribute_errors(what, [&] { return packed(dims, at); });
@@ -204,8 +204,8 @@ void to_shape(const At& at, const DimValues& v, TensorSpec* out) {
   out->rank = static_cast<std::int8_t>(v.rank);
   for (int k = 0; k < v.rank; ++k) {
     if (!v.is_unknown(k) && v.at[k] < 0)
-      fail<ValueError>(
-          at, v, ": sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
+      fail<ValueError>(at, v, ": sizes must be known and not negative (None is shown as -1)", kRemedy,
+                       "use K::shape(x)[i] for an unknown one");
     out->dims[k] = v.is_unknown(k) ? kUnknown : v.at[k];
   }
 }

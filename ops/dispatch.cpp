@@ -149,7 +149,8 @@ void fail_answer(const char* name, const Boxed& answer) {
   try {
     throw;
   } catch (const Error& e) {
-    fail<TypeError>({name}, "the backend '", b ? b->name : "", "' returned ", what, ": ", ErrorAccess::message(e));
+    fail<TypeError>({name}, "the backend '", b ? b->name : "", "' returned ", what, ": ", e.given(), kExpected,
+                    e.expected(), kRemedy, e.remedy());
   }
 }
 

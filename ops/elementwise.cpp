@@ -201,7 +201,7 @@ void broadcast_spec(const char* op, const TensorSpec& a, const TensorSpec& b, Te
 void same_rule(const OpCall& call, TensorSpec* out) { out->set(call.spec(0)); }
 
 void fail_dtypes(const OpDef& op, DType a, DType b) {
-  fail<TypeError>({op.name}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+  fail<TypeError>({op.name}, a, " and ", b, kRemedy, "cast one of them (K::cast), tensors are not promoted");
 }
 
 void fail_domain(const OpCall& call, DType dtype, Domain domain) {
@@ -211,7 +211,7 @@ void fail_domain(const OpCall& call, DType dtype, Domain domain) {
                   : domain == Domain::bools    ? "bool"
                   : domain == Domain::integers ? "an integer dtype"
                                                : "a number",
-                  "; cast it first (K::cast)");
+                  kRemedy, "cast it first (K::cast)");
 }
 
 }  // namespace kassette::ops

@@ -31,15 +31,14 @@ bool is_of_allocator(const Error& e) { return !names_one(e) && dynamic_cast<cons
 void rethrow_attributed(const char* what, const std::string& item) {
   rethrow_edited([&](Error& e) {
     if (!names_one(e) && !is_of_allocator(e)) return;
-    const std::string argument = e.argument(), message = ErrorAccess::message(e);
-    if (item.empty()) ErrorAccess::set(e, what, argument.c_str(), message);
-    else ErrorAccess::set(e, what, item.c_str(), text(kIsRefused, argument, argument.empty() ? "" : " ", message));
+    if (item.empty()) return ErrorAccess::set(e, what, e.argument(), e.given());
+    ErrorAccess::set(e, what, item.c_str(), text(kIsRefused, e.argument(), *e.argument() ? " " : "", e.given()));
   });
 }
 
 void rethrow_for(const char* op) {
   rethrow_edited([op](Error& e) {
-    if (is_of_allocator(e)) ErrorAccess::set(e, op, "", ErrorAccess::message(e));
+    if (is_of_allocator(e)) ErrorAccess::set(e, op, "", e.given());
   });
 }
 
@@ -50,8 +49,7 @@ void rethrow_of_instruction(std::int32_t function, const char* op) {
 
 void rethrow_in_step(std::int64_t t, std::int64_t steps, const std::string& what) {
   rethrow_edited([&](Error& e) {
-    ErrorAccess::set(e, e.function(), e.argument(),
-                     text(ErrorAccess::message(e), " (step ", t, " of ", steps, " of ", what, ")"));
+    ErrorAccess::set(e, e.function(), e.argument(), text(e.given(), " (step ", t, " of ", steps, " of ", what, ")"));
   });
 }
 

@@ -32,7 +32,7 @@ bool in_floats(const OpCall& call) {
 
 std::int64_t count_floats(double start, double stop, double step) {
   if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
-    fail<ValueError>({"arange"}, "from ", start, " to ", stop, " by ", step, ": the numbers must be finite");
+    fail<ValueError>({"arange"}, "from ", start, " to ", stop, " by ", step, kExpected, "the numbers must be finite");
   double n = std::ceil((stop - start) / step);
   if (n > 0x1p56) fail_long(n);
   return n > 0 ? static_cast<std::int64_t>(n) : 0;
@@ -61,14 +61,14 @@ constexpr const char* kRangeNames[] = {"start", "stop", "step"};
 
 void arange_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.op.placement(call.attrs).dtype;
-  if (out->dtype.is_bool()) fail<TypeError>({"arange", "dtype"}, "is bool; it must be a number");
+  if (out->dtype.is_bool()) fail<TypeError>({"arange", "dtype"}, "is bool", kExpected, "it must be a number");
   out->rank = 1;
   out->dims[0] = kUnknown;
   for (int i = 0; i < 3; ++i)
     if (call.spec(i).rank > 0)
-      fail<ValueError>({"arange", kRangeNames[i]}, "has shape ", call.spec(i), "; it must be a scalar");
+      fail<ValueError>({"arange", kRangeNames[i]}, "has shape ", call.spec(i), kExpected, "it must be a scalar");
   if (call.in[2].data && number<double>(call.in[2]) == 0)
-    fail<ValueError>({"arange", "step"}, "is 0; it must be another number");
+    fail<ValueError>({"arange", "step"}, "is 0", kExpected, "it must be another number");
   for (int i = 0; i < 3; ++i)
     if (!call.in[i].data) return;
   if (in_floats(call)) {
@@ -80,7 +80,8 @@ void arange_rule(const OpCall& call, TensorSpec* out) {
   if (out->dims[0] == 0) return;
   for (std::int64_t v : {start, start + (out->dims[0] - 1) * step})
     if (!fits(v, out->dtype))
-      fail<ValueError>({"arange", "dtype"}, "is ", out->dtype, ", which ", v, " does not fit; ask for int64");
+      fail<ValueError>({"arange", "dtype"}, "is ", out->dtype, ", which ", v, " does not fit", kRemedy,
+                       "ask for int64");
 }
 
 template <class From>
@@ -109,7 +110,7 @@ void eye_rule(const OpCall& call, TensorSpec* out) {
   dims_from(call, 0, out, "size");
   out->dtype = call.op.placement(call.attrs).dtype;
   if (differ(out->rank, 2))
-    fail<ValueError>({"eye", "size"}, "holds ", int(out->rank), " sizes; there must be one or two");
+    fail<ValueError>({"eye", "size"}, "holds ", int(out->rank), " sizes", kExpected, "there must be one or two");
 }
 void eye_kernel(const OpCall& call) {
   TensorDesc& out = *call.out[0];

@@ -19,7 +19,7 @@ constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17;
 
 void check_indices(const char* op, const TensorSpec& s) {
   if (s.dtype != int32 && s.dtype != int64)
-    fail<TypeError>({op, "indices"}, "are ", s.dtype, "; they must be int32 or int64 (K::cast)");
+    fail<TypeError>({op, "indices"}, "are ", s.dtype, kExpected, "they must be int32 or int64 (K::cast)");
 }
 
 void gather_rule(const OpCall& call, TensorSpec* out) {
@@ -28,8 +28,8 @@ void gather_rule(const OpCall& call, TensorSpec* out) {
   // x[i]: the index is a scalar, even if its rank is unknown so far
   const bool one = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;
   if (one && indices.rank > 0)
-    fail<ValueError>({"index"}, "a tensor of shape ", indices,
-                     "; an index tensor must be an integer scalar; K::gather takes rows");
+    fail<ValueError>({"index"}, "a tensor of shape ", indices, kExpected, "an index tensor must be an integer scalar",
+                     kRemedy, "K::gather takes rows");
   const int more = one ? 0 : indices.rank;
   out->dtype = x.dtype;
   out->rank = -1;
@@ -164,7 +164,7 @@ void gather_grad_gradient(const VjpContext& ctx) { ctx.din(0) = apply1(gather_op
 void one_hot_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
   if (!x.dtype.is_integer())
-    fail<TypeError>({"one_hot", "indices"}, "are ", x.dtype, "; they must be integers (K::cast)");
+    fail<TypeError>({"one_hot", "indices"}, "are ", x.dtype, kExpected, "they must be integers (K::cast)");
   out->dtype = float32;
   out->rank = x.rank < 0 ? x.rank : checked_rank("one_hot", x.rank + 1, x);
   for (int i = 0; i < x.rank; ++i) out->dims[i] = x.dims[i];
@@ -213,7 +213,7 @@ Tensor gather(const Tensor& x, const Tensor& indices, int axis, Wrap wrap) {
   return apply1(gather_op, GatherAttrs{axis, wrap}, {x, indices});
 }
 Tensor one_hot(const Tensor& indices, std::int64_t classes) {
-  if (classes < 0) fail<ValueError>({"one_hot", "num_classes"}, "is ", classes, "; it must not be negative");
+  if (classes < 0) fail<ValueError>({"one_hot", "num_classes"}, "is ", classes, kExpected, "it must not be negative");
   return apply1(one_hot_op, OneHotAttrs{classes}, {indices});
 }
 

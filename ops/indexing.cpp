@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/convert.h"
 #include "core/text.h"
 #include "ops/dispatch.h"
 #include "ops/index.h"
@@ -26,8 +27,8 @@ struct Expression {
 };
 
 [[noreturn]] void fail_text(const char* all, const char* at) {
-  fail<ValueError>({"index"}, "'", all, "' is not understood at '", at,
-                   "'; it must be made of 1, 1:5, ::-1, ..., newaxis, with commas between");
+  fail<ValueError>({"index"}, "'", all, "' is not understood at '", at, "'", kExpected,
+                   "it must be made of 1, 1:5, ::-1, ..., newaxis, with commas between");
 }
 
 class Parser {
@@ -56,7 +57,7 @@ class Parser {
     }
     p.has_stop = number(p.stop);
     if (accept(":") && number(p.step) && p.step == 0)
-      fail<ValueError>({"index"}, "'", text_, "': the step is 0; it must be another number");
+      fail<ValueError>({"index"}, "'", text_, "': the step is 0", kExpected, "it must be another number");
     list_.push(p);
   }
   bool number(std::int64_t& value) {
@@ -88,10 +89,10 @@ void add_tensor(Expression& e, const Tensor& t) {
   if (!t.defined()) fail_empty({"index"});
   const TensorDesc& b = Access::desc(t);
   if (!b.dtype.is_integer())
-    fail<TypeError>({"index"}, "a tensor of ", b.dtype, "; an index tensor must be an integer scalar");
+    fail<TypeError>({"index"}, "a tensor of ", b.dtype, kExpected, "an index tensor must be an integer scalar");
   if (b.rank > 0)
-    fail<ValueError>({"index"}, "a tensor of shape ", static_cast<const TensorSpec&>(b),
-                     "; an index tensor must be an integer scalar; K::gather takes rows");
+    fail<ValueError>({"index"}, "a tensor of shape ", static_cast<const TensorSpec&>(b), kExpected,
+                     "an index tensor must be an integer scalar", kRemedy, "K::gather takes rows");
   if (e.n_tensors == kMaxRank) fail<ValueError>({"index"}, "more than ", kMaxRank, " tensors");
   e.tensors[e.n_tensors++] = {&t, e.list->n};
   e.list->push({});
@@ -151,7 +152,8 @@ Tensor evaluate(const Tensor& x, const Expression& e) {
 
 std::int64_t bound(const Scalar& s) {
   Scalar::Kind kind = Access::kind(s);
-  if (kind != Scalar::kInt && kind != Scalar::kUint) fail<TypeError>({"slice"}, "a bound must be an integer or None");
+  if (kind != Scalar::kInt && kind != Scalar::kUint)
+    fail<TypeError>({"slice"}, "a bound is ", scalar_text(s), kExpected, "it must be an integer or None");
   return Access::int_value(s);
 }
 
@@ -180,7 +182,7 @@ using namespace ops;
 
 Index slice(Scalar start, Scalar stop, Scalar step) {
   std::int64_t by = step.is_none() ? 1 : bound(step);
-  if (by == 0) fail<ValueError>({"slice", "step"}, "is 0; it must be another number");
+  if (by == 0) fail<ValueError>({"slice", "step"}, "is 0", kExpected, "it must be another number");
   return Index(Index::kSlice, static_cast<std::uint8_t>((start.is_none() ? 0 : 1) | (stop.is_none() ? 0 : 2)),
                start.is_none() ? 0 : bound(start), stop.is_none() ? 0 : bound(stop), by);
 }

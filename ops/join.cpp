@@ -20,15 +20,16 @@ void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
   for (int k = first; k < call.n_in; ++k) {
     const TensorSpec& s = call.spec(k);
     if (s.dtype != out->dtype)
-      fail<TypeError>({call.op.name}, "tensor ", first, " is ", out->dtype, ", tensor ", k, " is ", s.dtype,
-                      "; cast one of them (K::cast), tensors are not promoted");
+      fail<TypeError>({call.op.name}, "tensor ", first, " is ", out->dtype, ", tensor ", k, " is ", s.dtype, kRemedy,
+                      "cast one of them (K::cast), tensors are not promoted");
     if (out->rank < 0) {
       out->set(s);
       continue;
     }
     if (!out->merge(s, from_front(axis, s.rank)))
       fail<ValueError>({call.op.name}, "tensor ", first, " has shape ", call.spec(first), ", tensor ", k, " has ", s,
-                       "; they must be equal", axis == INT64_MIN ? "" : text(" elsewhere than along axis ", axis));
+                       kExpected, "they must be equal",
+                       axis == INT64_MIN ? "" : text(" elsewhere than along axis ", axis));
   }
 }
 
@@ -53,7 +54,8 @@ void concatenate_rule(const OpCall& call, TensorSpec* out) {
   merge(call, 0, call.attrs.as<AxisAttrs>().axis, out);
   if (out->rank < 0) return;
   if (out->rank == 0)
-    fail<ValueError>({"concatenate", "tensors"}, "are scalars, which have no axis to join along; K::stack makes one");
+    fail<ValueError>({"concatenate", "tensors"}, "are scalars, which have no axis to join along", kRemedy,
+                     "K::stack makes one");
   int axis = place_axis("concatenate", call.attrs.as<AxisAttrs>().axis, *out);
   std::int64_t n = 0;
   for (int k = 0; k < call.n_in; ++k) {
@@ -183,7 +185,7 @@ void unstack_gradient(const VjpContext& ctx) {
 }
 
 void check_parts(const char* op, const char* argument, const Tensors& parts) {
-  if (parts.empty()) fail<ValueError>({op, argument}, "is an empty list; at least one tensor is needed");
+  if (parts.empty()) fail<ValueError>({op, argument}, "is an empty list", kExpected, "at least one tensor is needed");
 }
 
 }  // namespace

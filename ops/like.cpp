@@ -183,33 +183,35 @@ void assert_shape(ShapeCheck check, const TensorSpec& x, const TensorSpec& like)
     fail<ValueError>({"clip", check == ShapeCheck::min_of_clip ? "min_value" : "max_value"}, "of shape ", x,
                      " does not broadcast to x of shape ", like);
   if (check == ShapeCheck::moving_average)
-    fail<ValueError>({"moving_average_update"}, "the variable is ", like, ", the value ", x, "; shapes must be equal");
+    fail<ValueError>({"moving_average_update"}, "the variable is ", like, ", the value ", x, kExpected,
+                     "shapes must be equal");
   if (is_bias(check)) {
     if (x.rank == 1)
-      fail<ValueError>({"bias_add"}, "bias of shape ", x, " for x of shape ", like,
-                       " must have one number for each channel");
+      fail<ValueError>({"bias_add"}, "bias of shape ", x, " for x of shape ", like, kExpected,
+                       "there must be one number for each channel");
     if (x.rank != like.rank - 1)
-      fail<ValueError>({"bias_add"}, "bias of shape ", x, " for x of shape ", like, " must have rank 1 or ",
+      fail<ValueError>({"bias_add"}, "bias of shape ", x, " for x of shape ", like, kExpected, "the rank must be 1 or ",
                        int(like.rank) - 1);
-    fail<ValueError>({"bias_add"}, "bias of shape ", x, " for x of shape ", like, " must have the sizes of x");
+    fail<ValueError>({"bias_add"}, "bias of shape ", x, " for x of shape ", like, kExpected,
+                     "its sizes must be those of x");
   }
   if (is_mask(check))
-    fail<ValueError>({"rnn"}, "mask has shape ", x, ", the inputs ", like, "; it must be ",
+    fail<ValueError>({"rnn"}, "mask has shape ", x, ", the inputs ", like, kExpected, "it must be ",
                      check == ShapeCheck::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");
   if (check == ShapeCheck::branches)
-    fail<ValueError>({"switch_"}, "the branches have shapes ", like, " and ", x, "; they must be equal");
+    fail<ValueError>({"switch_"}, "the branches have shapes ", like, " and ", x, kExpected, "they must be equal");
   if (check == ShapeCheck::state)
-    fail<ValueError>({"rnn"}, "the step returned a state of shape ", x, ", it was ", like,
-                     "; the shape must stay the same");
+    fail<ValueError>({"rnn"}, "the step returned a state of shape ", x, ", it was ", like, kExpected,
+                     "the shape must stay the same");
   if (is_rows(check))
-    fail<ValueError>({"rnn"}, check == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, "; it must be (",
-                     like.dims[0], ", ...), a row for each sample");
+    fail<ValueError>({"rnn"}, check == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, kExpected,
+                     "it must be (", like.dims[0], ", ...), a row for each sample");
   if (check == ShapeCheck::class_ids)
-    fail<ValueError>({"sparse_categorical_crossentropy"}, "target ", x,
-                     " must have the shape of output without its classes, ", like);
+    fail<ValueError>({"sparse_categorical_crossentropy"}, "target has shape ", x, kExpected,
+                     "it must be that of output without its classes, ", like);
   const char* what = check == ShapeCheck::binary_crossentropy ? "binary_crossentropy" : "categorical_crossentropy";
-  fail<ValueError>({what}, "target ", x, " and output ", like, " must have one shape");
+  fail<ValueError>({what}, "target has shape ", x, ", output ", like, kExpected, "they must be equal");
 }
 
 Tensor assert_shape_of(ShapeCheck check, const Tensor& x, const Tensor& like) {

@@ -33,8 +33,8 @@ constexpr std::int64_t kAbsent = -2;
 
 void check_dtypes(const OpCall& call, const char* caller) {
   DType a = call.spec(0).dtype, b = call.spec(1).dtype;
-  if (a != b) fail<TypeError>({caller}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
-  if (a.is_bool()) fail<TypeError>({caller}, "bool is not a number; cast it first (K::cast)");
+  if (a != b) fail<TypeError>({caller}, a, " and ", b, kRemedy, "cast one of them (K::cast), tensors are not promoted");
+  if (a.is_bool()) fail<TypeError>({caller}, "bool is not a number", kRemedy, "cast it first (K::cast)");
 }
 
 void rule(const OpCall& call, TensorSpec* out) {
@@ -211,7 +211,8 @@ constinit const OpDef matmul_op{
 
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
   int ra = rank_of(a, "matmul", "the first operand"), rb = rank_of(b, "matmul", "the second operand");
-  if (ra < 2 || rb < 2) fail<ValueError>({"matmul"}, spec_of(a), " x ", spec_of(b), ": both need at least two axes");
+  if (ra < 2 || rb < 2)
+    fail<ValueError>({"matmul"}, spec_of(a), " x ", spec_of(b), kExpected, "both must have at least two axes");
   ContractionForm f;
   f.broadcast = true;
   int batches = std::max(ra, rb) - 2, m = batches, k = batches + 1, n = batches + 2;
@@ -236,7 +237,9 @@ Tensor dot(const Tensor& x, const Tensor& y) {
 
 ContractionForm dot_form(const TensorSpec& x, const TensorSpec& y) {
   int rx = x.rank, ry = y.rank;
-  if (rx < 1 || ry < 1) fail<ValueError>({"dot"}, x, " x ", y, ": both need at least one axis; use * for a number");
+  if (rx < 1 || ry < 1)
+    fail<ValueError>({"dot"}, x, " x ", y, kExpected, "both must have at least one axis", kRemedy,
+                     "use * for a number");
   (void)checked_rank("dot", rx + ry - 2, x, " x ", y);
   ContractionForm f;
   f.caller = Caller::dot;
@@ -259,7 +262,7 @@ Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis) {
 ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_axis, int y_axis) {
   int rx = x.rank, ry = y.rank;
   if (rx < 2 || ry < 2)
-    fail<ValueError>({"batch_dot"}, x, " x ", y, ": both need at least two axes, the batch and another");
+    fail<ValueError>({"batch_dot"}, x, " x ", y, kExpected, "both must have at least two axes, the batch and another");
   auto summed = [](int axis, const TensorSpec& s, const char* which) {
     int at = place_axis("batch_dot", axis, s, 0, "axes");
     if (at == 0)

@@ -17,7 +17,8 @@ DType stat_dtype(DType d) { return d.size() < 4 ? float32 : d; }
 void check_parameter(const OpCall& call, int i, const char* name, DType dtype, const TensorSpec& shape) {
   const TensorSpec &p = call.spec(i), &x = call.spec(0);
   if (p.dtype != dtype)
-    fail<TypeError>({call.op.name}, "x is ", x.dtype, ", ", name, " is ", p.dtype, "; cast one of them (K::cast)");
+    fail<TypeError>({call.op.name}, "x is ", x.dtype, ", ", name, " is ", p.dtype, kRemedy,
+                    "cast one of them (K::cast)");
   bool ok = p.rank < 0 || shape.rank < 0 || p.rank <= shape.rank;
   for (int k = 0; ok && shape.rank >= 0 && k < p.rank; ++k)
     ok = p.dims[k] == 1 || !differ(p.dims[k], shape.dims[shape.rank - p.rank + k]);

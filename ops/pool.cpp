@@ -34,8 +34,8 @@ void rule(const OpCall& call, TensorSpec* out) {
     const WindowAxis& w = form.window[i];
     const std::int64_t n = x.dim(form.space_axis(i));
     if (n >= 0 && w.padding == Padding::valid && n < w.size)
-      fail<ValueError>({"pool", "x"}, x, " is smaller than the window: ", n, " against ", w.size,
-                       "; padding \"same\" takes any size");
+      fail<ValueError>({"pool", "x"}, x, " is smaller than the window: ", n, " against ", w.size, kRemedy,
+                       "padding \"same\" takes any size");
     out->dims[form.space_axis(i)] = n < 0 ? kUnknown : w.positions(n);
   }
 }

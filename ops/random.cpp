@@ -62,9 +62,7 @@ std::uint64_t seed_of(const Scalar& seed, const char* what) {
     case Scalar::kNone: return next_seed();
     case Scalar::kInt:
     case Scalar::kUint: return static_cast<std::uint64_t>(Access::int_value(seed));
-    case Scalar::kFloat:
-      fail<TypeError>({what, "seed"}, "is ", Access::float_value(seed), "; it must be an integer or None");
-    default: fail<TypeError>({what, "seed"}, "must be an integer or None");
+    default: fail<TypeError>({what, "seed"}, "is ", scalar_text(seed), kExpected, "it must be an integer or None");
   }
 }
 
@@ -98,7 +96,7 @@ void draw_rule(const OpCall& call, TensorSpec* out) {
 }
 void float_draw_rule(const OpCall& call, TensorSpec* out) {
   DType dtype = call.op.placement(call.attrs).dtype;
-  if (!dtype.is_float()) fail<TypeError>({call.op.name, "dtype"}, "is ", dtype, "; it must be a float dtype");
+  if (!dtype.is_float()) fail<TypeError>({call.op.name, "dtype"}, "is ", dtype, kExpected, "it must be a float dtype");
   draw_rule(call, out);
 }
 
@@ -106,8 +104,8 @@ void integer_draw_rule(const OpCall& call, TensorSpec* out) {
   draw_rule(call, out);
   for (int i = 2; i < call.n_in; ++i)
     if (call.spec(i).rank > 0)
-      fail<TypeError>({call.op.name, i == 2 ? "minval" : "maxval"}, "has shape ", call.spec(i),
-                      "; integer bounds must be scalars");
+      fail<TypeError>({call.op.name, i == 2 ? "minval" : "maxval"}, "has shape ", call.spec(i), kExpected,
+                      "integer bounds must be scalars");
 }
 
 double rounded_to(DType dtype, double v) {
@@ -133,14 +131,15 @@ bool mask_spec(const OpCall& call, TensorSpec& mask) {
     if (mask.dims[i] != 1 && differ(mask.dims[i], n))
       fail<ValueError>({"dropout", "noise_shape"}, given, " does not broadcast to x of shape ", x);
     if (!given.is_unknown(i) && given.at[i] < -1)
-      fail<ValueError>({"dropout", "noise_shape"}, given, ": sizes must not be negative, except -1 for that of x");
+      fail<ValueError>({"dropout", "noise_shape"}, given, kExpected,
+                       "sizes must not be negative, except -1 for that of x");
   }
   if (shift < 0) fail<ValueError>({"dropout", "noise_shape"}, given, " does not broadcast to x of shape ", x);
   return true;
 }
 void dropout_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
-  if (!x.dtype.is_float()) fail<ValueError>({"dropout", "x"}, "is ", x.dtype, "; it must be a float dtype");
+  if (!x.dtype.is_float()) fail<ValueError>({"dropout", "x"}, "is ", x.dtype, kExpected, "it must be a float dtype");
   TensorSpec mask;
   mask_spec(call, mask);
   out->set(x);
@@ -449,8 +448,8 @@ void check_bounds(double low, double high, DType dtype) {
   bool finite = std::isfinite(rounded_to(dtype, low)) && std::isfinite(rounded_to(dtype, high)) &&
                 std::isfinite(rounded_to(computed, high - low));
   if (!finite)
-    fail<ValueError>({"random_uniform"}, "from ", low, " to ", high, ": bounds and their distance must be finite in ",
-                     dtype);
+    fail<ValueError>({"random_uniform"}, "from ", low, " to ", high, kExpected,
+                     "bounds and their distance must be finite in ", dtype);
 }
 Tensor random_uniform(const Draw& draw, double low, double high) {
   double top = high > low && draw.dtype.is_float() ? largest_below(high, draw.dtype) : INFINITY;

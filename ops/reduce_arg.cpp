@@ -143,7 +143,8 @@ void logical_kernel(const OpCall& call) {
 void top_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &p = call.spec(0), &t = call.spec(1);
   if (!p.dtype.is_float())
-    fail<TypeError>({"in_top_k", "predictions"}, "are ", p.dtype, ", not a float dtype; cast them first (K::cast)");
+    fail<TypeError>({"in_top_k", "predictions"}, "are ", p.dtype, ", not a float dtype", kRemedy,
+                    "cast them first (K::cast)");
   if (!t.dtype.is_integer()) fail<TypeError>({"in_top_k", "targets"}, "are ", t.dtype, ", not integers");
   check_rank({"in_top_k", "predictions"}, p, 2, ": (samples, classes)");
   check_rank({"in_top_k", "targets"}, t, 1, ": (samples,)");

@@ -10,9 +10,10 @@
 namespace kassette::ops {
 namespace {
 
+/// An error about values. Each {} of a text is replaced by a number.
 struct Words {
   At at;
-  const char* message;  // each {} is replaced by a number
+  const char *given, *expected = "", *remedy = "";
 };
 
 Words words_of(Refusal refusal) {
@@ -23,17 +24,18 @@ Words words_of(Refusal refusal) {
     case Refusal::class_id:
       return {{"sparse_categorical_crossentropy", "target"},
               "holds class {} at position {}, which is out of range for {} classes"};
-    case Refusal::power: return {{"pow", "a"}, "holds a negative integer; cast x to a float dtype (K::cast)"};
+    case Refusal::power: return {{"pow", "a"}, "holds a negative integer", "", "cast x to a float dtype (K::cast)"};
     case Refusal::quotient: return {{"floor_divide"}, "integer division by zero"};
     case Refusal::remainder: return {{"remainder"}, "integer division by zero"};
     case Refusal::ctc_input_length:
-      return {{"ctc_batch_cost", "input_length"}, "{} of sample {}; y_pred has {} time steps"};
+      return {{"ctc_batch_cost", "input_length"}, "{} of sample {}", "y_pred has {} time steps"};
     case Refusal::ctc_label_length: return {{"ctc_batch_cost", "label_length"}, "{} of sample {} is negative"};
     case Refusal::ctc_too_long:
-      return {{"ctc_batch_cost"}, "the {} labels of sample {} need as many time steps; its input_length is {}"};
+      return {{"ctc_batch_cost"}, "the {} labels of sample {} need as many time steps", "its input_length is {}"};
     case Refusal::ctc_label:
       return {{"ctc_batch_cost", "y_true"},
-              "has label {} at position {} of sample {}, within its label_length of {}; labels must not be negative"};
+              "has label {} at position {} of sample {}, within its label_length of {}",
+              "labels must not be negative"};
     case Refusal::ctc_after_end:
       return {
           {"ctc_batch_cost", "y_true"},
@@ -43,11 +45,12 @@ Words words_of(Refusal refusal) {
 }
 
 /// The call that throws is not the call at fault, so a stack trace would show the wrong line.
-constexpr const char* kHint = "; KASSETTE_CUDA_SYNC=1 stops at the op itself";
+constexpr const char* kHint = "KASSETTE_CUDA_SYNC=1 stops at the op itself";
 
-std::string filled(const char* message, const std::int64_t* numbers) {
+/// The text with the next of the numbers for each {}.
+std::string filled(const char* words, const std::int64_t*& numbers) {
   std::string said;
-  for (const char* at = message; *at; ++at) {
+  for (const char* at = words; *at; ++at) {
     if (*at != '{') {
       said += *at;
       continue;
@@ -83,15 +86,15 @@ void fail_devices(const OpDef& op, const In* in) {
   while (goes_anywhere(k) || on(k) == on(i)) ++k;
   const bool alone = !context().function;  // else the names are not those of the function that the user called
   fail<DeviceError>({op.name}, alone ? input_name(op, i) : "one operand", " is on ", on(i), ", ",
-                    alone ? input_name(op, k) : "another", " on ", on(k), "; move one with .to(\"", on(i), "\")");
+                    alone ? input_name(op, k) : "another", " on ", on(k), kRemedy, "move one with .to(\"", on(i),
+                    "\")");
 }
 
 void refuse(Refusal refusal, const std::int64_t* numbers, Thrown thrown) {
   const Words words = words_of(refusal);
-  const std::string message = filled(words.message, numbers);
-  if (thrown == Thrown::by_later_wait)
-    throw AsyncError(words.at.function, words.at.argument, (message + kHint).c_str());
-  throw ValueError(words.at.function, words.at.argument, message.c_str());
+  const std::string given = filled(words.given, numbers), expected = filled(words.expected, numbers);
+  if (thrown == Thrown::by_call) fail<ValueError>(words.at, given, kExpected, expected, kRemedy, words.remedy);
+  fail<AsyncError>(words.at, given, kExpected, expected, kRemedy, words.remedy, *words.remedy ? "; " : "", kHint);
 }
 
 }  // namespace kassette::ops

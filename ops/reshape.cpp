@@ -43,7 +43,7 @@ void reshape_rule(const OpCall& call, TensorSpec* out) {
     out->dims[i] = d.is_unknown(i) ? kUnknown : d.at[i];
     if (d.is_unknown(i) || d.at[i] >= 0) continue;
     if (d.at[i] != -1)
-      fail<ValueError>({"reshape", "shape"}, d, ": sizes must not be negative, except one -1 to be inferred");
+      fail<ValueError>({"reshape", "shape"}, d, kExpected, "sizes must not be negative, except one -1 to be inferred");
     if (infer >= 0) fail<ValueError>({"reshape", "shape"}, d, ": only one size can be inferred");
     infer = i;
   }

@@ -17,7 +17,7 @@ void rule(const OpCall& call, TensorSpec* out) {
   const ResizeAttrs& how = call.attrs.as<ResizeAttrs>();
   const TensorSpec& x = call.spec(0);
   if (x.dtype != float32 && x.dtype != float64)
-    fail<TypeError>({"resize_bilinear", "x"}, "is ", x.dtype, "; it must be float32 or float64");
+    fail<TypeError>({"resize_bilinear", "x"}, "is ", x.dtype, kExpected, "it must be float32 or float64");
   check_rank({"resize_bilinear", "x"}, x, 4);
   const int rows = how.channels_first ? 2 : 1;
   out->rank = 4;

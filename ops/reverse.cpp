@@ -48,7 +48,7 @@ constinit const OpDef reverse_op{
     .name = "reverse", .rule = reverse_rule, .cpu = reverse_kernel, .vjp = reverse_gradient, .cuda = reverse_kernel};
 
 Tensor reverse(const Tensor& x, const Axes& axes) {
-  if (axes.size_ < 0) fail<ValueError>({"reverse", "axes"}, "are None; list them");
+  if (axes.size_ < 0) fail<ValueError>({"reverse", "axes"}, "are None", kRemedy, "list them");
   check_length({"reverse", "axes"}, axes);
   ReverseAttrs attrs{};
   for (int k = 0; k < axes.size_; ++k) {

@@ -11,11 +11,11 @@ namespace {
 
 /// `argument`: "start" or "size", whichever is at fault, or "" if they do not fit together.
 [[noreturn]] void fail_bounds(const char* argument, const TensorSpec& x, const DimValues& start, const DimValues& size,
-                              const char* why) {
+                              const char* expected) {
   const bool of_size = std::strcmp(argument, "size") == 0;
   fail<ValueError>({"slice", argument}, *argument ? "" : "start ", of_size ? size : start,
-                   of_size ? " with start " : " and size ", of_size ? start : size, " of a tensor of shape ", x, ": ",
-                   why);
+                   of_size ? " with start " : " and size ", of_size ? start : size, " of a tensor of shape ", x,
+                   kExpected, expected);
 }
 
 void slice_region(const TensorSpec& x, const DimValues& start, const DimValues& size, Region& r) {
@@ -27,7 +27,7 @@ void slice_region(const TensorSpec& x, const DimValues& start, const DimValues& 
     if (sizes && z < -1) fail_bounds("size", x, start, size, "a size must not be negative, except -1 for the rest");
     if (sizes && z == -1 && starts && n >= 0) z = n - s;
     if (starts && n >= 0 && (s > n || (z >= 0 && z > n - s)))
-      fail_bounds(s > n ? "start" : "", x, start, size, "beyond the end");
+      fail_bounds(s > n ? "start" : "", x, start, size, "the slice must end within the axis");
     r.start[i] = s;
     r.step[i] = 1;
     r.count[i] = z;

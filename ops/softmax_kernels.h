@@ -98,7 +98,7 @@ inline constexpr AxisSet kLastAxis{.back = 1};
 /// Sets *out to the shape that a and b share, with each size that one of them knows. Throws ValueError if they cannot
 /// be equal.
 inline void one_shape(const char* op, const TensorSpec& a, const TensorSpec& b, TensorSpec* out) {
-  if (!a.compatible(b)) fail<ValueError>({op}, "target ", a, " and output ", b, " must have one shape");
+  if (!a.compatible(b)) fail<ValueError>({op}, "target has shape ", a, ", output ", b, kExpected, "they must be equal");
   out->set(a.rank < 0 ? b : a);
   out->refine(b);
 }
@@ -109,8 +109,8 @@ inline void class_rule(const OpCall& call, TensorSpec* out) {
   if (ids.dtype != int64) fail<TypeError>({call.op.name}, "classes are ", ids.dtype, ", not int64");
   reduced_spec(call.op.name, kLastAxis, z, &out[0]);
   if (!ids.compatible(out[0]))
-    fail<ValueError>({call.op.name}, "target ", ids, " must have the shape of output without its classes, ",
-                     static_cast<const TensorSpec&>(out[0]));
+    fail<ValueError>({call.op.name}, "target has shape ", ids, kExpected,
+                     "it must be that of output without its classes, ", static_cast<const TensorSpec&>(out[0]));
   TensorSpec merged;
   one_shape(call.op.name, ids, out[0], &merged);
   merged.dtype = z.dtype;

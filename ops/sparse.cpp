@@ -54,7 +54,8 @@ void coo_kernel(const OpCall& call) {
 /// Input: a dense tensor. Output: the indices of its nonzero elements, in row-major order.
 void nonzero_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
-  if (x.rank == 0) fail<ValueError>({"to_sparse", "x"}, "is a scalar; a sparse tensor has at least one axis");
+  if (x.rank == 0)
+    fail<ValueError>({"to_sparse", "x"}, "is a scalar", kExpected, "a sparse tensor has at least one axis");
   out->dtype = int64;
   out->rank = 2;
   out->dims[0] = kUnknown;
@@ -90,8 +91,8 @@ void check_entries(const OpCall& call, int indices, int values) {
   const TensorSpec &i = call.spec(indices), &v = call.spec(values);
   check_rank({call.op.name, "values"}, v, 1, ": (entries,)");
   if (i.rank >= 0 && v.rank >= 0 && differ(i.dims[0], v.dims[0]))
-    fail<ValueError>({call.op.name}, i.dims[0], " indices and ", v.dims[0],
-                     " values; there must be one of each for an entry");
+    fail<ValueError>({call.op.name}, i.dims[0], " indices and ", v.dims[0], " values", kExpected,
+                     "there must be one of each for an entry");
 }
 
 /// Inputs: indices, values, dense shape.
@@ -197,7 +198,7 @@ void concatenate_rule(const OpCall& call, TensorSpec* out) {
     }
     if (!whole.merge(s, axis))
       fail<ValueError>({call.op.name}, "tensor 0 has shape ", dense_shape(call, 1), ", tensor ", k / 2, " has ", s,
-                       "; they must be equal elsewhere than along axis ", axis);
+                       kExpected, "they must be equal elsewhere than along axis ", axis);
     whole.dims[axis] = sum_of_sizes(whole.dim(axis), s.dim(axis));
   }
   out[0] = TensorSpec(int64, {count, whole.rank});
@@ -269,10 +270,10 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& sha
   check_rank({"sparse_coo", "values"}, v, 1, ": (entries,)");
   const TensorDesc& i = Access::desc(indices);
   if (!i.dtype.is_integer())
-    fail<TypeError>({"sparse_coo", "indices"}, "are ", i.dtype, "; they must be integers (K::cast)");
+    fail<TypeError>({"sparse_coo", "indices"}, "are ", i.dtype, kExpected, "they must be integers (K::cast)");
   if (v.rank == 1 && i.rank == 2 && differ(v.dims[0], i.dims[0]))
-    fail<ValueError>({"sparse_coo"}, i.dims[0], " indices and ", v.dims[0],
-                     " values; there must be one of each for an entry");
+    fail<ValueError>({"sparse_coo"}, i.dims[0], " indices and ", v.dims[0], " values", kExpected,
+                     "there must be one of each for an entry");
   return handle("sparse_coo", apply1(sparse_coo_op, {indices.to(cpu), shape}), values, shape);
 }
 

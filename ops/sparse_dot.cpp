@@ -81,21 +81,22 @@ TensorSpec matrix_shape(const OpCall& call, int i) {
   TensorSpec s;
   dims_from(call, i, &s, "dense_shape");
   if (differ(s.rank, 2))
-    fail<ValueError>({"dot"}, "a sparse tensor of shape ", s, "; products take matrices (K::to_dense)");
+    fail<ValueError>({"dot"}, "a sparse tensor of shape ", s, kExpected, "products take matrices (K::to_dense)");
   if (s.rank < 0) s = TensorSpec(DType(), {kUnknown, kUnknown});
   return s;
 }
 void check_matrix(const OpCall& call, int i) {
   const TensorSpec& s = call.spec(i);
   if (s.rank == 0 || s.rank > 2)
-    fail<ValueError>({"dot"}, "a dense operand of shape ", s, "; with a sparse matrix it must be a matrix or a vector");
+    fail<ValueError>({"dot"}, "a dense operand of shape ", s, kExpected,
+                     "with a sparse matrix it must be a matrix or a vector");
 }
 /// A vector is a matrix of one column.
 std::int64_t dim(const TensorSpec& s, int i) { return s.rank < 0 ? kUnknown : i < s.rank ? s.dims[i] : 1; }
 
 void check_dtypes(DType a, DType b) {
-  if (a != b) fail<TypeError>({"dot"}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
-  if (a.is_bool()) fail<TypeError>({"dot"}, "bool is not a number; cast it first (K::cast)");
+  if (a != b) fail<TypeError>({"dot"}, a, " and ", b, kRemedy, "cast one of them (K::cast), tensors are not promoted");
+  if (a.is_bool()) fail<TypeError>({"dot"}, "bool is not a number", kRemedy, "cast it first (K::cast)");
 }
 
 /// Inputs: indices, values, dense shape, a dense matrix or vector.

@@ -97,7 +97,8 @@ const SparseElements& SparseIndex::elements() const {
 }
 
 SparseElements SparseIndex::grouped() const {
-  if (count_ > UINT32_MAX) fail<ValueError>({"to_dense"}, "a sparse tensor of ", count_, " entries; 2^32 is the most");
+  if (count_ > UINT32_MAX)
+    fail<ValueError>({"to_dense"}, "a sparse tensor of ", count_, " entries", kExpected, "2^32 is the most");
   std::vector<std::int64_t> element(count_);
   std::vector<std::uint32_t> order(element.size());
   for (std::int64_t k = 0; k < count_; ++k) element[k] = this->element(k);
@@ -178,8 +179,8 @@ SparseView SparseIndex::on(Device device, SparseView::Part part) const {
 SparseLines SparseIndex::sorted(int axis) const {
   const int other = 1 - axis;
   if (count_ > UINT32_MAX || shape_.dims[other] > UINT32_MAX)
-    fail<ValueError>({"dot"}, "a sparse matrix of shape ", shape_text(shape_), " with ", count_,
-                     " entries; 2^32 is the most along an axis and of entries");
+    fail<ValueError>({"dot"}, "a sparse matrix of shape ", shape_text(shape_), " with ", count_, " entries", kExpected,
+                     "2^32 is the most along an axis and of entries");
   SparseLines l;
   l.n = shape_.dims[axis];
   bool listed = axis == 0 && rising_;

@@ -41,9 +41,10 @@ constexpr ElementwiseLoops loops{find, 3, kShortGrain, false};
 void rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &c = call.spec(0), &a = call.spec(1), &b = call.spec(2);
   if (!c.dtype.is_bool())
-    fail<TypeError>({"where", "condition"}, "is ", c.dtype, "; compare it with something, or cast it to bool");
+    fail<TypeError>({"where", "condition"}, "is ", c.dtype, kRemedy, "compare it with something, or cast it to bool");
   if (a.dtype != b.dtype)
-    fail<TypeError>({"where"}, a.dtype, " and ", b.dtype, "; cast one of them (K::cast), tensors are not promoted");
+    fail<TypeError>({"where"}, a.dtype, " and ", b.dtype, kRemedy,
+                    "cast one of them (K::cast), tensors are not promoted");
   TensorSpec branches;
   broadcast_spec("where", a, b, &branches);
   broadcast_spec("where", c, branches, out);

@@ -125,12 +125,12 @@ void tile_rule(const OpCall& call, TensorSpec* out) {
   DimValues times = read_dims(call, 1, "n");
   for (int i = 0; i < times.rank; ++i)
     if (!times.is_unknown(i) && times.at[i] < 0)
-      fail<ValueError>({"tile", "n"}, "is ", times, "; factors must not be negative");
+      fail<ValueError>({"tile", "n"}, "is ", times, kExpected, "factors must not be negative");
   out->set(x);
   if (x.rank < 0) return;
   if (times.rank > x.rank)
-    fail<NotImplementedError>({"tile", "n"}, "is ", times, ", more factors than x of shape ", x,
-                              " has axes; K::expand_dims makes axes");
+    fail<NotImplementedError>({"tile", "n"}, "is ", times, ", more factors than x of shape ", x, " has axes", kRemedy,
+                              "K::expand_dims makes axes");
   for (int i = 0; i < x.rank; ++i) {
     int k = times.rank < 0 ? -1 : i - (x.rank - times.rank);
     if (times.rank < 0 || (k >= 0 && times.is_unknown(k))) out->dims[i] = kUnknown;
@@ -228,7 +228,7 @@ constinit const OpDef broadcast_to_op{.name = "broadcast_to",
                                       .cuda = broadcast_to_kernel};
 
 Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis) {
-  if (times < 1) fail<ValueError>({"repeat_elements", "rep"}, "is ", times, "; it must be at least 1");
+  if (times < 1) fail<ValueError>({"repeat_elements", "rep"}, "is ", times, kExpected, "it must be at least 1");
   return apply1(repeat_op, RepeatAttrs{times, axis}, {x});
 }
 Tensor tile(const Tensor& x, const Dims& times) { return apply1(tile_op, {x, dims_tensor(times, "tile", "n")}); }

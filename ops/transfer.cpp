@@ -108,7 +108,7 @@ using namespace ops;
 
 Tensor Tensor::to(Device device, ToOptions options) const {
   if (!defined()) fail_empty({"to"});
-  if (!device.given()) fail<ValueError>({"to", "device"}, "is None; there are 'cpu' and 'cuda:N'");
+  if (!device.given()) fail<ValueError>({"to", "device"}, "is None", kExpected, "there are 'cpu' and 'cuda:N'");
   if (device == this->device()) return *this;
   if (is_sparse(*this)) return with_values(*this, sparse_part(*this, kValues).to(device, options));
   device_api(device);  // throws if the device is absent, for symbolic tensors too

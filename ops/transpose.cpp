@@ -90,7 +90,8 @@ constinit const OpDef permute_op{
     .name = "permute_dimensions", .rule = rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
 
 Tensor permute(const Tensor& x, const Axes& pattern) {
-  if (pattern.size_ < 0) fail<ValueError>({"permute_dimensions", "pattern"}, "is None; it must list every axis");
+  if (pattern.size_ < 0)
+    fail<ValueError>({"permute_dimensions", "pattern"}, "is None", kExpected, "it must list every axis");
   check_length({"permute_dimensions", "pattern"}, pattern);
   PermuteAttrs attrs{};
   std::uint32_t seen = 0;

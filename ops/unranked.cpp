@@ -46,8 +46,8 @@ void rule(const OpCall& call, TensorSpec* out) {
   const Unranked& u = call.attrs.as<Unranked>();
   const char* caller = u.caller == Caller::dot ? "dot" : "batch_dot";
   DType a = call.spec(0).dtype, b = call.spec(1).dtype;
-  if (a != b) fail<TypeError>({caller}, a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
-  if (a.is_bool()) fail<TypeError>({caller}, "bool is not a number; cast it first (K::cast)");
+  if (a != b) fail<TypeError>({caller}, a, " and ", b, kRemedy, "cast one of them (K::cast), tensors are not promoted");
+  if (a.is_bool()) fail<TypeError>({caller}, "bool is not a number", kRemedy, "cast it first (K::cast)");
   if (u.parts.result != kZ) return out->set(u.parts.result == kX ? x : y);
   out->dtype = a;
   out->rank = -1;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/messages.h"
 
 namespace kassette::test {
 

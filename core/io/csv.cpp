@@ -113,7 +113,8 @@ class Reader {
       line.remove_prefix(more ? end + 1 : end);
     }
     if (rows_ == 0) columns_ = column;
-    if (column != columns_) file_.refuse("line ", line_, ": ", column, " columns; there must be ", columns_);
+    if (column != columns_)
+      file_.refuse("line ", line_, ": ", column, " columns", kExpected, "there must be ", columns_);
     ++rows_;
   }
   std::size_t field_end(std::string_view line) const {
@@ -156,7 +157,7 @@ class Reader {
                  std::is_floating_point_v<T> ? "a number"
                  : options_.dtype.is_bool()  ? "0 or 1"
                                              : "an integer",
-                 line_ == 1 && !options_.skip_rows ? "; {.skip_rows = 1} passes over a line of names" : "");
+                 kRemedy, line_ == 1 && !options_.skip_rows ? "{.skip_rows = 1} passes over a line of names" : "");
   }
   struct Block {
     std::unique_ptr<std::byte[]> data;
@@ -204,7 +205,7 @@ void check_delimiter(const char* function, char delimiter) {
                             : delimiter == '\r' ? "\\r"
                             : delimiter == '\0' ? "\\0"
                                                 : std::string(1, delimiter);
-  fail<ValueError>({function, "delimiter"}, "is '", given, "'; it must not occur in numbers or end lines");
+  fail<ValueError>({function, "delimiter"}, "is '", given, "'", kExpected, "it must not occur in numbers or end lines");
 }
 
 }  // namespace
@@ -213,7 +214,7 @@ Tensor load_csv(Name path, const LoadCsvOptions& options) {
   io::InputFile file("load_csv", path, options.max_bytes);
   if (!options.dtype.given()) fail<TypeError>({"load_csv", "dtype"}, "is None");
   if (options.skip_rows < 0)
-    fail<ValueError>({"load_csv", "skip_rows"}, "is ", options.skip_rows, "; it must not be negative");
+    fail<ValueError>({"load_csv", "skip_rows"}, "is ", options.skip_rows, kExpected, "it must not be negative");
   check_delimiter("load_csv", options.delimiter);
   if (options.dtype == float32) return load_as<float>(file, options);  // not by way of double: that would round twice
   return options.dtype.is_float() ? load_as<double>(file, options) : load_as<std::int64_t>(file, options);
@@ -223,7 +224,7 @@ void save_csv(Name path, const Tensor& x, const SaveCsvOptions& options) {
   io::Source source({"save_csv", "x"}, x);
   const TensorSpec& spec = source.spec();
   if (spec.rank != 1 && spec.rank != 2)
-    fail<ValueError>({"save_csv", "x"}, "has shape ", spec, "; it must be a matrix or a vector");
+    fail<ValueError>({"save_csv", "x"}, "has shape ", spec, kExpected, "it must be a matrix or a vector");
   check_delimiter("save_csv", options.delimiter);
   std::int64_t columns = spec.rank == 2 ? spec.dims[1] : 1;
   io::OutputFile file("save_csv", path);

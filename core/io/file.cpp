@@ -47,8 +47,8 @@ struct InputFile::Mapping {
 InputFile::InputFile(const char* what, Name path, std::int64_t max_bytes)
     : what_(what), shown_(printable(required(what, "path", path))) {
   if (max_bytes < 0)
-    fail<ValueError>({what, "max_bytes"}, "is ", max_bytes,
-                     "; 0 stands for 8 times the file's size and at least 1 GiB");
+    fail<ValueError>({what, "max_bytes"}, "is ", max_bytes, kExpected,
+                     "0 stands for 8 times the file's size and at least 1 GiB");
   // Opening a pipe would wait for its writer.
   descriptor_ = ::open(string_of(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat status;
@@ -77,7 +77,7 @@ void InputFile::reserve_bytes(std::int64_t bytes) const {
   if (bytes > max_bytes_ - claimed_)
     refuse("takes ", bytes, " bytes of memory",
            claimed_ ? text(" beside ", claimed_, " of other arrays") : std::string(), ", and max_bytes is ", max_bytes_,
-           "; {.max_bytes = ...} allows more");
+           kRemedy, "{.max_bytes = ...} allows more");
   claimed_ += bytes;
 }
 
@@ -354,7 +354,8 @@ void unsigned_to_int64(const InputFile& file, const char* where, std::byte* data
     // Each element is read before it is overwritten: int64 i ends no later than the start of unsigned element i + 1.
     std::uint64_t v = size == 4 ? load_le<std::uint32_t>(from + i * 4) : load_le<std::uint64_t>(from + i * 8);
     if (v > std::uint64_t(INT64_MAX))
-      file.refuse(where, "element ", i, " is ", v, "; uint64 arrays are read as int64, which does not hold it");
+      file.refuse(where, "element ", i, " is ", v, kExpected,
+                  "uint64 arrays are read as int64, which does not hold it");
     std::memcpy(data + i * 8, &v, 8);
   }
 }

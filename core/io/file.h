@@ -39,7 +39,9 @@ class InputFile {
   /// question marks, and long text is shortened.
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
-    fail<ValueError>({what_}, shown_, ": ", excerpt(text(parts...)));
+    const ErrorText said(parts...);
+    fail<ValueError>({what_}, shown_, ": ", excerpt(said.given), kExpected, excerpt(said.expected), kRemedy,
+                     excerpt(said.remedy));
   }
   const char* what() const { return what_; }
 

@@ -102,7 +102,8 @@ Tensor load_idx(Name path, const LoadLimits& limits) {
   for (const Code& c : kCodes)
     if (c.code == head[2]) spec.dtype = c.dtype;
   if (head[0] || head[1] || !spec.dtype.given()) file.refuse("not an IDX file");
-  if (!is_rank(head[3])) file.refuse("an array of ", int(head[3]), " dimensions; at most ", kMaxRank, " are possible");
+  if (!is_rank(head[3]))
+    file.refuse("an array of ", int(head[3]), " dimensions", kExpected, "at most ", kMaxRank, " are possible");
   spec.rank = static_cast<std::int8_t>(head[3]);
   for (int i = 0; i < spec.rank; ++i) {
     std::uint32_t n;
@@ -126,11 +127,11 @@ void save_idx(Name path, const Tensor& x) {
   for (const Code& c : kCodes)
     if (c.dtype == spec.dtype) head[2] = static_cast<unsigned char>(c.code);
   if (!head[2])
-    fail<TypeError>({"save_idx", "x"}, "is ", spec.dtype,
-                    "; the format has uint8, int8, int16, int32, float32 and float64");
+    fail<TypeError>({"save_idx", "x"}, "is ", spec.dtype, kExpected,
+                    "the format has uint8, int8, int16, int32, float32 and float64");
   for (int i = 0; i < spec.rank; ++i)
     if (spec.dims[i] > UINT32_MAX)
-      fail<ValueError>({"save_idx", "x"}, "has a size of ", spec.dims[i], "; the format has 32 bits for it");
+      fail<ValueError>({"save_idx", "x"}, "has a size of ", spec.dims[i], kExpected, "the format has 32 bits for it");
   io::OutputFile file("save_idx", path);
   file.write(head, 4);
   for (int i = 0; i < spec.rank; ++i) {

@@ -30,7 +30,8 @@ class NameFilter {
   /// Throws ValueError if a wanted array was not in the file.
   void check(const InputFile& file) const {
     for (const auto& [name, found] : found_)
-      if (!found) file.refuse("no array is called '", name, "'; there are ", there_.empty() ? "none" : there_);
+      if (!found)
+        file.refuse("no array is called '", name, "'", kExpected, "there are ", there_.empty() ? "none" : there_);
   }
 
  private:

@@ -77,7 +77,7 @@ const Tensor& NamedTensors::operator[](Name name) const& {
     }
     there += text(there.empty() ? "" : ", ", "'", excerpt(item.name), "'");
   }
-  fail<ValueError>({"NamedTensors"}, "no tensor is called '", excerpt(text_of(name)), "'; there ",
+  fail<ValueError>({"NamedTensors"}, "no tensor is called '", excerpt(text_of(name)), "'", kExpected, "there ",
                    size() == 1 ? "is " : "are ", there.empty() ? "none" : there);
 }
 void NamedTensors::set(Name name, const Tensor& tensor) {

@@ -102,9 +102,8 @@ void set_dtype(const InputFile& file, const char* where, std::string_view descr,
       h.stored_unsigned = size;
     }
   if (!h.spec.dtype.given())
-    file.refuse(where, "elements of dtype '", descr,
-                "', which tensors do not support; convert them in NumPy (x.astype)",
-                *where ? ", or give the names of the arrays to load" : "");
+    file.refuse(where, "elements of dtype '", descr, "', which tensors do not support", kRemedy,
+                "convert them in NumPy (x.astype)", *where ? ", or give the names of the arrays to load" : "");
   if (h.spec.dtype.size() == 1) h.swapped = false;
 }
 
@@ -127,13 +126,15 @@ void set_shape(const InputFile& file, const char* where, Literal& in, TensorSpec
 std::int64_t npy_header_end(const InputFile& file, const char* where, const std::string& preamble) {
   if (preamble.size() < 10 || std::memcmp(preamble.data(), kMagic, 6) != 0) file.refuse(where, "not an npy file");
   int major = static_cast<unsigned char>(preamble[6]);
-  if (major < 1 || major > 3) file.refuse(where, "version ", major, " of the npy format; 1 to 3 are known");
+  if (major < 1 || major > 3)
+    file.refuse(where, "version ", major, " of the npy format", kExpected, "1 to 3 are known");
   if (major > 1 && preamble.size() < 12) file.refuse(where, "not an npy file");
   std::int64_t end = major == 1 ? 10 + load_le<std::uint16_t>(preamble.data() + 8)
                                 : 12 + static_cast<std::int64_t>(load_le<std::uint32_t>(preamble.data() + 8));
   // No valid header is that short; readers rely on it to extend to the end of the preamble.
   if (end < kNpyPreamble) file.refuse(where, "not an npy file");
-  if (end > kNpyLongest) file.refuse(where, "a header of ", end, " bytes; at most ", kNpyLongest, " are read");
+  if (end > kNpyLongest)
+    file.refuse(where, "a header of ", end, " bytes", kExpected, "at most ", kNpyLongest, " are read");
   return end;
 }
 
@@ -149,7 +150,7 @@ NpyHeader npy_header(const InputFile& file, const char* where, const std::string
     in.expect(':');
     if (key == "descr" && !has_descr) {
       has_descr = true;
-      if (!in.at_quote()) file.refuse(where, "an array of structures; tensors have none");
+      if (!in.at_quote()) file.refuse(where, "an array of structures", kExpected, "tensors have none");
       set_dtype(file, where, in.quoted(), h);
     } else if (key == "fortran_order" && !has_order) {
       has_order = true;

@@ -58,8 +58,8 @@ void save_npz(Name path, const NamedTensors& arrays, const NpzOptions& options) 
   io::ZipWriter zip(file);
   for (const NamedTensor& a : arrays) {
     if (std::string_view(a.name).size() > 65000)
-      fail<ValueError>({"save_npz", "arrays"}, "has a name of ", std::string_view(a.name).size(),
-                       " bytes; 65000 is the most");
+      fail<ValueError>({"save_npz", "arrays"}, "has a name of ", std::string_view(a.name).size(), " bytes", kExpected,
+                       "65000 is the most");
     io::Source source({"save_npz", "arrays"}, a.tensor);
     zip.add(std::string(a.name) + std::string(kSuffix),
             io::npy_header_text(source.spec(), /*fortran_order=*/false, /*big_endian=*/false), source.data(),

@@ -121,7 +121,7 @@ void put(png_structp png, png_bytep data, std::size_t n) {
     p->out->write(data, static_cast<std::int64_t>(n));
     return;
   } catch (const Error& e) {
-    std::strncpy(p->message, ErrorAccess::message(e), kMessage - 1);
+    std::strncpy(p->message, e.given(), kMessage - 1);
   }
   png_longjmp(png, 1);
 }
@@ -191,17 +191,18 @@ void save_png(Name path, const Tensor& x) {
   p.channels = spec.rank == 3 && spec.dims[2] <= 4 ? static_cast<int>(spec.dims[2]) : spec.rank == 2 ? 1 : 0;
   p.bits = spec.dtype == uint16 ? 16 : 8;
   if (!p.channels || !p.height || !p.width)
-    fail<ValueError>({"save_png", "x"}, "has shape ", spec,
-                     "; it must be (height, width) or (height, width, 1 to 4), and not empty");
+    fail<ValueError>({"save_png", "x"}, "has shape ", spec, kExpected,
+                     "it must be (height, width) or (height, width, 1 to 4), and not empty");
   if (std::max(p.height, p.width) > kMaxSide)
-    fail<ValueError>({"save_png", "x"}, "has shape ", spec, "; libpng writes up to 1000000 a side");
+    fail<ValueError>({"save_png", "x"}, "has shape ", spec, kExpected, "libpng writes up to 1000000 a side");
   std::vector<std::byte> levels;
   const std::byte* data = source.data();
   if (spec.dtype.is_float() || spec.dtype.is_bool()) {
     levels = gray_levels(source);
     data = levels.data();
   } else if (spec.dtype != uint8 && spec.dtype != uint16) {
-    fail<TypeError>({"save_png", "x"}, "is ", spec.dtype, "; it must be uint8, uint16, bool, or floats from 0 to 1");
+    fail<TypeError>({"save_png", "x"}, "is ", spec.dtype, kExpected,
+                    "it must be uint8, uint16, bool, or floats from 0 to 1");
   }
   io::OutputFile file("save_png", path);
   p.out = &file;

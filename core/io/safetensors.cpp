@@ -121,8 +121,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     }
     if (e.spec.dtype.given()) return true;
     if (e.wanted)
-      file_.refuse("'", e.name, "' has elements of dtype ", s,
-                   ", which tensors do not support; give the names of the arrays to load");
+      file_.refuse("'", e.name, "' has elements of dtype ", s, ", which tensors do not support", kRemedy,
+                   "give the names of the arrays to load");
     e.foreign = s.empty() ? "?" : s;
     return true;
   }
@@ -166,7 +166,7 @@ void check_places(const InputFile& file, const std::vector<Entry>& entries, std:
   for (std::size_t i : order) {
     const Entry& e = entries[i];
     if (e.begin != at || e.end < e.begin || e.end > available)
-      file.refuse("'", e.name, "' lies at ", e.begin, " to ", e.end, "; it must lie from ", at, " to at most ",
+      file.refuse("'", e.name, "' lies at ", e.begin, " to ", e.end, kExpected, "it must lie from ", at, " to at most ",
                   available);
     at = e.end;
     if (!e.foreign.empty()) continue;  // a dtype whose size we do not know

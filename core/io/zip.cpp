@@ -130,7 +130,8 @@ std::vector<ZipEntry> zip_entries(const InputFile& file) {
 ZipReader::ZipReader(const InputFile& file, const ZipEntry& entry) : file_(file), entry_(entry), at_(entry.data) {
   if (entry.encrypted) file.refuse("'", entry.name, "' is encrypted");
   if (entry.method != 0 && entry.method != 8)
-    file.refuse("'", entry.name, "' is compressed by method ", entry.method, "; stored and deflated entries are read");
+    file.refuse("'", entry.name, "' is compressed by method ", entry.method, kExpected,
+                "stored and deflated entries are read");
   if (!entry.deflated) return;
   auto stream = std::make_unique<z_stream>();
   std::memset(stream.get(), 0, sizeof(z_stream));

@@ -312,7 +312,8 @@ int num_threads() {
 }
 
 void set_num_threads(int n) {
-  if (n < 0 || n > kMaxThreads) fail<ValueError>({"set_num_threads", "n"}, "is ", n, "; it must be 0 to ", kMaxThreads);
+  if (n < 0 || n > kMaxThreads)
+    fail<ValueError>({"set_num_threads", "n"}, "is ", n, kExpected, "it must be 0 to ", kMaxThreads);
   use_threads(n ? n : std::min(available_cpus(), kMaxThreads));
 }
 

@@ -259,6 +259,7 @@ std::string CudaDevice::launched_last() const {
 
 void CudaDevice::fail(cudaError_t error, const char* what) {
   std::string words = std::string("CUDA says: ") + cudaGetErrorString(error);
+  const char* remedy = "";
   // Reading the error of a call clears it. The error of a kernel is sticky: every call returns it until the process
   // ends.
   cudaGetLastError();
@@ -272,10 +273,10 @@ void CudaDevice::fail(cudaError_t error, const char* what) {
       lost_words_ = name + " is lost to this process since an error" + where + ": " + cudaGetErrorString(error);
       lost_.store(true, std::memory_order_release);
     }
-    words += (waits_ ? "" : where) + "; " + name + " is lost to this process" +
-             (waits_ ? "" : "; KASSETTE_CUDA_SYNC=1 tells which op it was");
+    words += (waits_ ? "" : where) + "; " + name + " is lost to this process";
+    if (!waits_) remedy = "KASSETTE_CUDA_SYNC=1 tells which op it was";
   }
-  throw DeviceError(what, "", words.c_str());
+  throw DeviceError(what, "", words.c_str(), "", remedy);
 }
 void CudaDevice::fail_lost() { throw DeviceError(lost_words_.c_str()); }
 

@@ -31,9 +31,10 @@ Tensor drawn(const Operand& x, const At& at) {
 
 void check(const char* what, const PictureOptions& o) {
   if (o.width < 0 || o.height < 0 || o.width > 10000 || o.height > 10000)
-    fail<ValueError>({what, "options"}, "ask for ", o.width, " x ", o.height, " characters; each must be 0 to 10000");
+    fail<ValueError>({what, "options"}, "ask for ", o.width, " x ", o.height, " characters", kExpected,
+                     "each must be 0 to 10000");
   if (o.bins < 0 || o.bins > 1000)
-    fail<ValueError>({what, "options"}, "ask for ", o.bins, " bins; there must be 1 to 1000");
+    fail<ValueError>({what, "options"}, "ask for ", o.bins, " bins", kExpected, "there must be 1 to 1000");
 }
 
 /// A title with spaces in place of control characters, which would move the cursor or break the line.
@@ -54,17 +55,17 @@ Picture plot(const Operand& y, const PictureOptions& options) {
   check("plot", options);
   Tensor ys = drawn(y, {"plot", "y"});
   if (ys.ndim() < 1 || ys.ndim() > 2)
-    fail<ValueError>({"plot", "y"}, "has shape ", ys.shape(), "; it must be (n,), or (n, k) for k lines");
+    fail<ValueError>({"plot", "y"}, "has shape ", ys.shape(), kExpected, "it must be (n,), or (n, k) for k lines");
   return PictureAccess::make(Picture::kPlot, Tensor(), ys, options);
 }
 Picture plot_over(const Operand& x, const Operand& y, const PictureOptions& options) {
   check("plot", options);
   Tensor xs = drawn(x, {"plot", "x"}), ys = drawn(y, {"plot", "y"});
   if (ys.ndim() < 1 || ys.ndim() > 2)
-    fail<ValueError>({"plot", "y"}, "has shape ", ys.shape(), "; it must be (n,), or (n, k) for k lines");
+    fail<ValueError>({"plot", "y"}, "has shape ", ys.shape(), kExpected, "it must be (n,), or (n, k) for k lines");
   if (xs.ndim() != 1 || xs.size() != std::int64_t(ys.shape()[0]))
-    fail<ValueError>({"plot"}, "x ", xs.shape(), " and y ", ys.shape(),
-                     ": x must have one element for each of y's first axis");
+    fail<ValueError>({"plot"}, "x ", xs.shape(), " and y ", ys.shape(), kExpected,
+                     "x must have one element for each of y's first axis");
   return PictureAccess::make(Picture::kPlot, xs, ys, options);
 }
 Picture hist(const Operand& x, const PictureOptions& options) {
@@ -77,7 +78,8 @@ Picture imshow(const Operand& image, const PictureOptions& options) {
   Shape s = x.shape();
   bool good = s.rank() == 2 || (s.rank() == 3 && (s[2] == 1 || s[2] == 3 || s[2] == 4));
   if (!good)
-    fail<ValueError>({"imshow", "image"}, "has shape ", s, "; it must be (h, w), (h, w, 1), (h, w, 3) or (h, w, 4)");
+    fail<ValueError>({"imshow", "image"}, "has shape ", s, kExpected,
+                     "it must be (h, w), (h, w, 1), (h, w, 3) or (h, w, 4)");
   return PictureAccess::make(Picture::kImage, x, Tensor(), options);
 }
 

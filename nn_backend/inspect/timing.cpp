@@ -78,7 +78,7 @@ std::int64_t resident_bytes() {
 Timing detail::timed(Callable<Device()> call, const TimeitOptions& o) {
   if (o.runs < 0 || o.loops < 0 || !(o.seconds >= 0))
     fail<ValueError>({"timeit", "options"}, "hold runs ", o.runs, ", loops ", o.loops, ", seconds ", o.seconds,
-                     "; none may be negative");
+                     kExpected, "none may be negative");
   Timing t;
   run(call, 1);  // fills caches, chooses kernels
   t.loops = o.loops ? o.loops : loops_for(call);

@@ -215,7 +215,7 @@ void bind_control(nb::module_& m) {
       "gradients",
       [](const Tensors& losses, const Tensors& of) {
         Recorded on;
-        if (losses.empty()) throw ValueError("gradients: no loss");
+        if (losses.empty()) throw ValueError("gradients", "loss", "is an empty list");
         Tensor sum = K::sum(losses[0]);
         for (std::int64_t i = 1; i < losses.size(); ++i) sum = sum + K::sum(losses[i]);
         return K::gradients(losses.size() == 1 ? losses[0] : sum, of);

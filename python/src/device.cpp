@@ -76,9 +76,8 @@ void* consumer_stream(nb::handle stream, Device device) {
   const std::int64_t number = to_int(stream, "__dlpack__: stream");
   if (number == -1) return current_stream(device).native();  // behind itself
   if (number <= 0)
-    throw ValueError(
-        ("__dlpack__: stream " + std::to_string(number) + " is none on a CUDA device: None, -1, 1, 2 or a cudaStream_t")
-            .c_str());
+    throw ValueError("__dlpack__", "stream", ("is " + std::to_string(number)).c_str(),
+                     "on a CUDA device it must be None, -1, 1, 2 or a cudaStream_t");
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number));
 }
 
@@ -102,7 +101,7 @@ nb::object to_capsule(const Tensor& x, nb::handle stream, nb::handle max_version
 Tensor from_capsule(nb::handle capsule) {
   if (Capsule<DLManagedTensorVersioned>::is(capsule)) return Capsule<DLManagedTensorVersioned>::take(capsule);
   if (Capsule<DLManagedTensor>::is(capsule)) return Capsule<DLManagedTensor>::take(capsule);
-  throw TypeError("from_dlpack: what __dlpack__ gave is no capsule of DLPack, or was taken before");
+  throw TypeError("from_dlpack", "", "what __dlpack__ gave is no capsule of DLPack, or was taken before");
 }
 Tensor from_array(nb::handle array) {
   if (const Tensor* t = tensor_of(array)) return *t;
@@ -113,9 +112,8 @@ Tensor from_array(nb::handle array) {
   nb::dict asked;
   if (type == dlpack::kDLCUDA) {
     if (index < 0 || index >= device_count())
-      throw DeviceError(
-          ("from_dlpack: CUDA device " + std::to_string(index) + "; there are " + std::to_string(device_count()))
-              .c_str());
+      throw DeviceError("from_dlpack", "", ("CUDA device " + std::to_string(index)).c_str(),
+                        ("there are " + std::to_string(device_count())).c_str());
     const Device device(Device::kCuda, static_cast<std::uint8_t>(index));
     asked["stream"] = reinterpret_cast<std::uintptr_t>(current_stream(device).native());
   }

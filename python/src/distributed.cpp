@@ -29,19 +29,19 @@ constexpr const char* kReductions[] = {"sum", "mean", "max", "min", "prod"};  //
 D::Reduction reduction_of(const char* function, const Label& how) {
   for (int i = 0; i < 5; ++i)
     if (how.text() == kReductions[i]) return static_cast<D::Reduction>(i);
-  throw ValueError(
-      (std::string(function) + ": how: '" + how.text() + "' is not one of sum, mean, max, min, prod").c_str());
+  throw ValueError(function, "how", ("is '" + std::string(how.text()) + "'").c_str(),
+                   "it must be sum, mean, max, min or prod");
 }
 
 /// The value of an array, a number or a list of numbers, in its own dtype: numbers are NumPy's.
 Tensor value_of(const char* function, nb::handle x) {
   try {
-    if (x.is_none()) throw TypeError("a tensor, a number or an array is expected, not None");
+    if (x.is_none()) throw TypeError("", "", "None", "it must be a tensor, a number or an array");
     return from_numpy(nb::module_::import_("numpy").attr("asarray")(x));
   } catch (const TypeError& e) {
-    throw TypeError(behind(function, e.what()).c_str());
+    throw TypeError(function, "", e.given(), e.expected(), e.remedy());
   } catch (const ValueError& e) {
-    throw ValueError(behind(function, e.what()).c_str());
+    throw ValueError(function, "", e.given(), e.expected(), e.remedy());
   }
 }
 
@@ -104,7 +104,7 @@ Tensors variables_of(nb::handle x) {
   else
     for (nb::handle item : nb::iter(x)) look(item);
   if (!variables.empty() && others)
-    throw ValueError("broadcast: variables, which take the value at once, and others in one list");
+    throw ValueError("broadcast", "", "variables, which take the value at once, and others in one list");
   return variables;
 }
 
@@ -137,7 +137,7 @@ nb::object shard(nb::handle x, const MaybeWorld& world) {
   }
   // Sliced by its own class: of an array that is mapped only these rows are read.
   if (nb::hasattr(x, "ndim") && nb::cast<int>(x.attr("ndim")) == 0)
-    throw ValueError("shard: x is a scalar, which has no rows");
+    throw ValueError("shard", "x", "is a scalar, which has no rows");
   if (!nb::hasattr(x, "__len__") || !nb::hasattr(x, "__getitem__"))
     throw TypeError(behind("shard", "a tensor, an array or a list is expected, not " + type_of(x)).c_str());
   const auto n = static_cast<std::int64_t>(nb::len(x));
@@ -270,7 +270,7 @@ void bind_distributed(nb::module_& parent) {
          const MaybeWorld& world) {
         const D::World w = world_of(world);
         const D::Reduction r = reduction_of("gradients", how);
-        if (losses.empty()) throw ValueError("gradients: no loss");
+        if (losses.empty()) throw ValueError("gradients", "loss", "is an empty list");
         Recorded on;
         Tensor total = losses[0];
         if (losses.size() > 1) {

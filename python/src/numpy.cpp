@@ -68,7 +68,7 @@ Tensor from_numpy(nb::handle object) {
   if (PyArray_ISBYTESWAPPED(a)) return from_numpy(checked(PyArray_Cast(a, PyArray_TYPE(a))));
   int rank = PyArray_NDIM(a);
   if (rank > kMaxRank)
-    throw ValueError((std::string("an array of rank ") + std::to_string(rank) + "; a tensor has 0 to 8 axes").c_str());
+    throw ValueError("", "", ("an array of rank " + std::to_string(rank)).c_str(), "a tensor has 0 to 8 axes");
   std::int64_t sizes[kMaxRank], strides[kMaxRank];
   for (int i = 0; i < rank; ++i) {
     sizes[i] = PyArray_DIM(a, i);
@@ -237,9 +237,9 @@ Value::Value(nb::handle object, const char* what) : Value() {
   try {
     set(object);
   } catch (const TypeError& e) {
-    throw TypeError(behind(what, e.what()).c_str());
+    throw TypeError(what ? what : "", "", e.given(), e.expected(), e.remedy());
   } catch (const ValueError& e) {
-    throw ValueError(behind(what, e.what()).c_str());
+    throw ValueError(what ? what : "", "", e.given(), e.expected(), e.remedy());
   }
 }
 

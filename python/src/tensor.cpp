@@ -201,15 +201,16 @@ void bind_tensor(nb::module_& m) {
                  if (x.tensor.ndim() == 0) throw TypeError("a scalar tensor has no length");
                  Extent n = x.tensor.ndim() < 0 ? Extent(-1) : x.tensor.shape()[0];
                  if (!n.known())
-                   throw TypeError(
-                       "the length of this tensor is not known before a function is called; use K.shape(x)[0]");
+                   throw TypeError("", "", "the length of this tensor is not known before a function is called", "",
+                                   "use K.shape(x)[0]");
                  return static_cast<std::int64_t>(n);
                })
           .def(
               "__array__",
               [](const Held& x, nb::handle dtype, nb::handle) {
                 if (x.tensor.symbolic())
-                  throw NotImplementedError("a symbolic tensor has no values for NumPy; use K.eval or K.function");
+                  throw NotImplementedError("", "", "a symbolic tensor has no values for NumPy", "",
+                                            "use K.eval or K.function");
                 nb::object array = nb::module_::import_("numpy").attr("asarray")(to_numpy(x.tensor));
                 return dtype.is_none() ? array : array.attr("astype")(dtype);
               },

@@ -20,6 +20,7 @@ using kassette::Tensors;
 using kassette::test::error_of;
 using kassette::test::number;
 using kassette::test::values;
+using kassette::test::without_steps;
 using Vec = std::vector<double>;
 
 namespace {
@@ -229,10 +230,10 @@ TEST_CASE("what fails in a replay is named as the user called it, whatever it is
   Tensor sum = K::foldl([&](const Tensor& s, const Tensor& x) { return s + K::sum(K::switch_(c, x, x + 1.0)); }, xs,
                         K::constant(0));
   Tensors loop{fed[0], K::ones({2, 2, 3})};
-  CHECK(error_of([&] { K::function({c, xs}, {sum})(loop); }) == said + " (step 0 of 2 of foldl)");
-  CHECK(error_of([&] {
-          K::function({c, xs}, {sum, K::gradients(sum, {xs})[0]})(loop);
-        }) == said + " (step 0 of 2 of foldl)");
+  const std::string in_loop = error_of([&] { K::function({c, xs}, {sum})(loop); });
+  CHECK(in_loop.find(" (step 0 of 2 of foldl)") != std::string::npos);
+  CHECK(without_steps(in_loop) == said);
+  CHECK(error_of([&] { K::function({c, xs}, {sum, K::gradients(sum, {xs})[0]})(loop); }) == in_loop);
   Tensor taken = K::switch_(
       K::sum(a) > 0.0, [&] { return K::switch_(c, a, b); }, [&] { return b; });
   CHECK(error_of([&] { K::function({c, a, b}, {taken})(fed); }) == said);

@@ -1,4 +1,4 @@
-// tests/core/error_test.cpp - errors keep their parts: the function and the argument.
+// tests/core/error_test.cpp - errors keep their parts: function, argument, given, expected, remedy.
 #include <string>
 #include <tuple>
 #include <utility>
@@ -35,6 +35,41 @@ TEST_CASE("an error is composed of a function, an argument and a message", "[err
   CHECK(parts(ValueError("pad", "", "no room")) == Parts("pad: no room", "pad", ""));
   CHECK(parts(ValueError("pad: no room")) == Parts("pad: no room", "", ""));
   CHECK(parts(ValueError("")) == Parts("", "", ""));
+}
+
+TEST_CASE("what was given, what must be and the remedy are parts of their own", "[errors]") {
+  const auto rest = [](const Error& e) { return Parts(e.given(), e.expected(), e.remedy()); };
+  const ValueError whole("pad", "x", "is a scalar", "it must have an axis", "K::expand_dims makes one");
+  CHECK(parts(whole) == Parts("pad: x is a scalar; it must have an axis; K::expand_dims makes one", "pad", "x"));
+  CHECK(rest(whole) == Parts("is a scalar", "it must have an axis", "K::expand_dims makes one"));
+  const ValueError short_one("pad", "x", "is a scalar", "", "K::expand_dims makes one");
+  CHECK(std::string(short_one.what()) == "pad: x is a scalar; K::expand_dims makes one");
+  CHECK(rest(short_one) == Parts("is a scalar", "", "K::expand_dims makes one"));
+  CHECK(rest(ValueError("no room")) == Parts("no room", "", ""));
+  ValueError copy("another");
+  copy = whole;
+  CHECK(rest(copy) == rest(whole));
+
+  Tensor x = K::constant({1, 2}), a = K::placeholder({2}), b = K::placeholder({2}, None, "int32");
+  const auto rest_of = [&](auto f) {
+    try {
+      f();
+    } catch (const Error& e) {
+      return rest(e);
+    }
+    return Parts("no error", "", "");
+  };
+  CHECK(rest_of([&] { K::repeat(K::ones({2, 3}), 0); }) == Parts("is 0", "it must be at least 1", ""));
+  const Parts cast("float32 and int32", "", "cast one of them (K::cast), tensors are not promoted");
+  CHECK(rest_of([&] { x + K::cast(x, "int32"); }) == cast);
+  CHECK(rest_of([&] { a + b; }) == cast);
+  // Behind another function's name, and with a step of a loop, they stay.
+  const Tensor n = K::placeholder({K::None}, None, "int32");
+  auto powers = K::function({n}, {K::map_fn([](const Tensor& m) { return K::pow(K::constant(2, "int32"), m); }, n)});
+  CHECK(rest_of([&] { powers({{1, -1}}); }) ==
+        Parts("holds a negative integer (step 1 of 2 of map_fn)", "", "cast x to a float dtype (K::cast)"));
+  CHECK(rest_of([&] { K::get_value(K::gather(x, {5})); }) ==
+        Parts("hold 5, which is out of range for an axis of size 2", "", ""));
 }
 
 TEST_CASE("a copy of an error has its parts", "[errors]") {

@@ -3,6 +3,7 @@
 #include <kassette/error.h>
 #include <kassette/print.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -153,17 +154,26 @@ TEST_CASE("print options hold for all that is printed", "[print]") {
   CHECK(print_options().precision == 8);
 }
 
-TEST_CASE("every float16 prints digits that read back", "[print]") {
-  int wrong = 0, longest = 0;
+TEST_CASE("every float16 prints the fewest digits that read back", "[print]") {
+  int wrong = 0, longest = 0, shorter = 0;
+  const auto bits_of = [](const std::string& s) {
+    return to_half(static_cast<float>(std::strtod(s.c_str(), nullptr))).bits;
+  };
   for (int bits = 0; bits < 0x7c00; ++bits) {
     double v = to_float(Half{static_cast<std::uint16_t>(bits)});
     Decimal d = shortest_decimal(v, float16);
     std::string s(1, d.digits[0]);
     s += "." + std::string(d.digits + 1, static_cast<std::size_t>(d.count - 1)) + "e" + std::to_string(d.exponent);
-    wrong += to_half(static_cast<float>(std::strtod(s.c_str(), nullptr))).bits != bits;
+    wrong += bits_of(s) != bits;
+    // The two neighbours with a digit less.
+    const int exponent = d.exponent - d.count + 2;
+    const auto below = static_cast<std::int64_t>(std::floor(v / std::pow(10., exponent)));
+    for (std::int64_t n = below; d.count > 1 && n <= below + 1; ++n)
+      shorter += bits_of(std::to_string(n) + "e" + std::to_string(exponent)) == bits;
     longest = std::max(longest, d.count);
   }
   CHECK(wrong == 0);
+  CHECK(shorter == 0);
   CHECK(longest == 5);
 }
 

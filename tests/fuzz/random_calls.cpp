@@ -117,7 +117,7 @@ bool differs_by_nature(const Call& call, const std::string& said) {
   const bool no_step = (call.text.compare(0, 4, "fold") == 0 && shape.rank() > 0 && shape[0] <= 1) ||
                        (call.text.compare(0, 3, "rnn") == 0 && shape.rank() > 1 &&
                         shape[call.text.find("time_major") == std::string::npos ? 1 : 0] == 0);
-  return no_step || has_one_of(said, {"must have rank 2: (entries, axes)", "does not fit int32"});
+  return no_step || has_one_of(said, {"the rank must be 2: (entries, axes)", "does not fit int32"});
 }
 bool asks_for_more(const std::string& said) {
   return has_one_of(said, {"known", "declare", "None", "(...)", "placeholder"});

@@ -29,6 +29,7 @@
 #ifdef KASSETTE_REFUSED
 #include "tests/memory/refused.h"
 #endif
+#include "tests/messages.h"
 #include "tests/settings.h"
 
 namespace K = kassette::backend;
@@ -51,12 +52,6 @@ struct Outcome {
   Tensors results, first, second, weights;
   std::string error;
 };
-
-/// The message without the part that only a replay adds: which step of which loop it was.
-std::string without_steps(std::string message) {
-  for (std::size_t at; (at = message.rfind(" (step ")) != std::string::npos;) message.erase(at);
-  return message;
-}
 
 template <class F>
 Outcome outcome_of(F f) {

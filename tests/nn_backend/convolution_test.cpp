@@ -261,7 +261,7 @@ TEST_CASE("bias for channels and for places", "[conv]") {
   CHECK(flat(K::bias_add(K::zeros({2, 3}, "float64"), K::constant({1, 2, 3}, float64), "channels_first")) ==
         List{1, 2, 3, 1, 2, 3});
   CHECK_THROWS_WITH(K::bias_add(x, K::constant({1}, float64)),
-                    "bias_add: bias of shape (1,) for x of shape (1, 2, 3) must have one number for each channel");
+                    "bias_add: bias of shape (1,) for x of shape (1, 2, 3); there must be one number for each channel");
   Tensor p = K::placeholder({None, None, None}, None, "float64");
   auto f = K::function({p}, {K::bias_add(p, K::constant({1}, float64))});
   CHECK_THROWS_AS(f({x}), ValueError);
@@ -316,7 +316,7 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
         }) == "conv1d: padding \"causal\" takes channels_last");
   CHECK(refused([&] {
           K::conv2d(K::ones({5, 6, 3}), w);
-        }) == "conv2d: x of shape (5, 6, 3) must have rank 4: (batch, rows, columns, channels)");
+        }) == "conv2d: x of shape (5, 6, 3); the rank must be 4: (batch, rows, columns, channels)");
   CHECK(refused([&] {
           K::conv2d(K::ones({2, 5, 6, 0}), K::ones({3, 3, 0, 4}));
         }) == "conv2d: kernel has shape (3, 3, 0, 4); no size of a kernel is 0");
@@ -332,7 +332,7 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
   CHECK(refused([&] {
           K::conv2d_transpose(x, K::ones({3, 3, 4, 3}), {3, 10, 12, 4}, 2, "same");
         }) ==
-        "conv2d_transpose: output_shape (3, 10, 12, 4) for x (2, 5, 6, 3) and a kernel (3, 3, 4, 3): the batch is 2");
+        "conv2d_transpose: output_shape (3, 10, 12, 4) for x (2, 5, 6, 3) and a kernel (3, 3, 4, 3); the batch is 2");
   CHECK(refused([&] {
           K::separable_conv2d(x, K::ones({3, 3, 3, 1}), K::ones({1, 2, 3, 4}));
         }) == "separable_conv2d: pointwise_kernel has shape (1, 2, 3, 4); its spatial sizes must be 1");
@@ -400,7 +400,7 @@ TEST_CASE("local convolution and bias of no elements, with sizes that are unknow
   auto bias = K::function({q, b}, {K::bias_add(q, b, "channels_first")});
   CHECK(bias({K::ones({2, 0, 3, 3}), K::ones({3, 3, 0})})[0].shape() == Shape{2, 0, 3, 3});
   CHECK_THROWS_WITH(bias({K::ones({1, 5, 2, 2}), K::ones({1, 1, 1})}),
-                    "bias_add: bias of shape (1, 1, 1) for x of shape (1, 5, 2, 2) must have the sizes of x");
+                    "bias_add: bias of shape (1, 1, 1) for x of shape (1, 5, 2, 2); its sizes must be those of x");
   CHECK(flat(bias({K::zeros({1, 2, 1, 1}), K::constant({{{5.0, 6.0}}})})[0]) == List{5, 6});
 }
 

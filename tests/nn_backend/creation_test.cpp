@@ -220,7 +220,7 @@ TEST_CASE("a placeholder's shape wins over ndim, and ndim is an integer", "[crea
   CHECK(K::int_shape(K::placeholder({2, 3}, 5)) == Shape{2, 3});
   CHECK(K::int_shape(K::placeholder({}, 3)) == Shape{});
   CHECK(K::int_shape(K::placeholder(None, 8)).rank() == 8);
-  CHECK_THROWS_WITH(K::placeholder(None, 1.5), "placeholder: ndim must be an integer or None");
+  CHECK_THROWS_WITH(K::placeholder(None, 1.5), "placeholder: ndim is 1.5; it must be an integer or None");
   CHECK_THROWS_WITH(K::placeholder(K::shape(K::placeholder({2}))),
                     "placeholder: shape is a tensor; it must be numbers and None");
 }

@@ -169,7 +169,7 @@ TEST_CASE("ctc_decode says what does not fit", "[ctc]") {
   CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({5}, int32)),
                     "ctc_decode: y_pred (2, 5, 4) has 2 samples, input_length (1,) has 1");
   CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({{5}, {5}}, int32)),
-                    "ctc_decode: input_length of shape (2, 1) must have rank 1: (samples,)");
+                    "ctc_decode: input_length of shape (2, 1); the rank must be 1: (samples,)");
   CHECK_THROWS_WITH(K::ctc_decode(K::zeros({2, 0, 4}), steps),
                     "ctc_decode: y_pred of shape (2, 0, 4) has no time steps");
   CHECK_THROWS_WITH(K::ctc_decode(y, steps, false, 3, 4),

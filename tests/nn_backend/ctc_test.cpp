@@ -296,7 +296,7 @@ TEST_CASE("ctc_batch_cost says what does not fit, at once and when it is played"
   CHECK(error_of(labels, y, steps, column({3, 2, 1})) ==
         "ctc_batch_cost: input_length (2, 1) has 2 samples, label_length (3, 1) has 3");
   CHECK(error_of(labels, y, K::constant({{5, 5}, {5, 5}}, int32), lengths) ==
-        "ctc_batch_cost: input_length of shape (2, 2) must be (samples, 1)");
+        "ctc_batch_cost: input_length has shape (2, 2); it must be (samples, 1)");
   CHECK(error_of(labels, K::zeros({2, 5, 0}), steps, lengths) ==
         "ctc_batch_cost: y_pred of shape (2, 5, 0) has no classes; the last one is the blank");
 }

@@ -147,7 +147,7 @@ TEST_CASE("functions and callables of a backend are called", "[external]") {
   CHECK(said(folded) == "relu(w, 0, None, 0)");
   CHECK_THROWS_AS(K::foldr([](const Tensor&, const Tensor&) -> Tensor { throw Unknown(); }, w), Unknown);
   CHECK_THROWS_WITH(K::foldl([](const Tensor& a, const Tensor&) { return a; }, w),
-                    "external: a float where a tensor is expected");
+                    "external: a float; it must be a tensor");
 }
 
 TEST_CASE("inside a call of a backend K functions are our own", "[external]") {
@@ -178,7 +178,7 @@ TEST_CASE("what a backend throws or answers wrongly is one line", "[external]") 
   CHECK_THROWS_WITH(K::sin(w), "sin: the backend 'my.words' threw something that is not a std::exception");
   CHECK_THROWS_WITH(K::cos(w), "cos: no such luck");
   CHECK_THROWS_AS(K::cos(w), kassette::ValueError);
-  CHECK_THROWS_WITH(K::exp(w), "exp: the backend 'my.words' returned 1.5: a float where a tensor is expected");
+  CHECK_THROWS_WITH(K::exp(w), "exp: the backend 'my.words' returned 1.5: a float; it must be a tensor");
   CHECK(said(K::relu(w)) == "relu(w, 0, None, 0)");
 }
 
@@ -260,7 +260,7 @@ TEST_CASE("boxed values are what they were made from", "[external]") {
   CHECK(printed(Value::list({true, 2, 2.5, "x", K::None, Value::list({})})) == "[True, 2, 2.5, 'x', None, []]");
   CHECK(Value(3).as_float() == 3);
   CHECK(Value(Tensor()).is_none());
-  CHECK_THROWS_WITH(Value("x").as_int(), "external: text where an int is expected");
+  CHECK_THROWS_WITH(Value("x").as_int(), "external: text; it must be an int");
   CHECK_THROWS_WITH(Value::list({1})[1], "external: element 1 of a list of 1");
   Value a = Value::list({"deep"}), b = a;
   a = 1;
@@ -271,18 +271,18 @@ TEST_CASE("a boxed value of another kind than the one that is asked for is a Typ
   using external::Value;
   const Value code = external::Code{run_words, nullptr, nullptr};
   auto refused = [](const char* words, auto&& f) {
-    CHECK(kassette::test::error_of<kassette::TypeError>(f) == std::string("external: ") + words + " is expected");
+    CHECK(kassette::test::error_of<kassette::TypeError>(f) == std::string("external: ") + words);
   };
-  refused("None where a bool", [] { Value().as_bool(); });
-  refused("a float where an int", [] { Value(2.5).as_int(); });
-  refused("a list where a float", [] { Value::list({1}).as_float(); });
-  refused("an int where text", [] { Value(1).as_text(); });
-  refused("a bool where a tensor", [] { Value(true).as_tensor(); });
-  refused("code where a list of tensors", [&] { code.as_tensors(); });
-  refused("an int where a tensor", [] { Value::list({1}).as_tensors(); });
-  refused("a tensor where a list", [] { Value(K::ones({2})).size(); });
-  refused("text where a list", [] { Value("x")[0]; });
-  refused("a list where code", [] { Value::list({1})({1}); });
+  refused("None; it must be a bool", [] { Value().as_bool(); });
+  refused("a float; it must be an int", [] { Value(2.5).as_int(); });
+  refused("a list; it must be a float", [] { Value::list({1}).as_float(); });
+  refused("an int; it must be text", [] { Value(1).as_text(); });
+  refused("a bool; it must be a tensor", [] { Value(true).as_tensor(); });
+  refused("code; it must be a list of tensors", [&] { code.as_tensors(); });
+  refused("an int; it must be a tensor", [] { Value::list({1}).as_tensors(); });
+  refused("a tensor; it must be a list", [] { Value(K::ones({2})).size(); });
+  refused("text; it must be a list", [] { Value("x")[0]; });
+  refused("a list; it must be code", [] { Value::list({1})({1}); });
   CHECK_THROWS_WITH(Value::list({1, 2})[-1], "external: element -1 of a list of 2");
 }
 

@@ -371,7 +371,7 @@ TEST_CASE("pictures are saved as PNG", "[inspect]") {
 TEST_CASE("pictures refuse what they cannot show", "[inspect]") {
   CHECK_THROWS_WITH(plot(K::zeros({2, 2, 2})), "plot: y has shape (2, 2, 2); it must be (n,), or (n, k) for k lines");
   CHECK_THROWS_WITH(plot({1, 2, 3}, K::constant({1.0, 2.0})),
-                    "plot: x (3,) and y (2,): x must have one element for each of y's first axis");
+                    "plot: x (3,) and y (2,); x must have one element for each of y's first axis");
   CHECK_THROWS_WITH(imshow(K::zeros({2})),
                     "imshow: image has shape (2,); it must be (h, w), (h, w, 1), (h, w, 3) or (h, w, 4)");
   CHECK_THROWS_WITH(hist({1}, {.bins = -1}), "hist: options ask for -1 bins; there must be 1 to 1000");

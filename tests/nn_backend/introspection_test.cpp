@@ -87,8 +87,8 @@ TEST_CASE("predicates answer for what is no tensor", "[introspection]") {
   CHECK_FALSE(K::is_variable(K::variable(1) * 1));
   CHECK_FALSE(K::is_variable(K::identity(K::variable(1))));
   CHECK(K::is_tensor(K::placeholder({2})));
-  CHECK_THROWS_WITH(K::is_keras_tensor(1.5), "is_keras_tensor: x is a float, not a tensor");
-  CHECK_THROWS_WITH(K::is_keras_tensor(None), "is_keras_tensor: x is None, not a tensor");
+  CHECK_THROWS_WITH(K::is_keras_tensor(1.5), "is_keras_tensor: x is 1.5; it must be a tensor");
+  CHECK_THROWS_WITH(K::is_keras_tensor(None), "is_keras_tensor: x is None; it must be a tensor");
 }
 
 TEST_CASE("tensors know what they are", "[introspection]") {
@@ -104,7 +104,7 @@ TEST_CASE("tensors know what they are", "[introspection]") {
   CHECK_FALSE(K::is_tensor(Tensor()));
   CHECK_FALSE(K::is_keras_tensor(v));
   CHECK_FALSE(K::is_keras_tensor(p));
-  CHECK_THROWS_WITH(K::is_keras_tensor({1, 2}), "is_keras_tensor: x is a list, not a tensor");
+  CHECK_THROWS_WITH(K::is_keras_tensor({1, 2}), "is_keras_tensor: x is a list; it must be a tensor");
   CHECK(K::count_params(v) == 8);
   CHECK(K::count_params(3.0) == 1);
   CHECK(K::int_shape(v) == Shape{4, 2});

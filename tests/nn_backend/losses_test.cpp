@@ -162,13 +162,13 @@ TEST_CASE("binary cross-entropy of small vectors, probabilities and logits", "[l
 TEST_CASE("losses of what does not fit", "[losses]") {
   Tensor a = wide({{1, 2, 3}, {4, 5, 6}}), b = wide({1, 2, 3});
   CHECK_THROWS_WITH(K::categorical_crossentropy(b, a, true),
-                    "categorical_crossentropy: target (3,) and output (2, 3) must have one shape");
+                    "categorical_crossentropy: target has shape (3,), output (2, 3); they must be equal");
   CHECK_THROWS_WITH(K::categorical_crossentropy(b, a),
-                    "categorical_crossentropy: target (3,) and output (2, 3) must have one shape");
+                    "categorical_crossentropy: target has shape (3,), output (2, 3); they must be equal");
   CHECK_THROWS_WITH(K::categorical_crossentropy(a, a, false, 2),
                     "categorical_crossentropy: axis 2 is out of range for (2, 3) of rank 2");
   CHECK_THROWS_WITH(K::binary_crossentropy(b, a),
-                    "binary_crossentropy: target (3,) and output (2, 3) must have one shape");
+                    "binary_crossentropy: target has shape (3,), output (2, 3); they must be equal");
   CHECK_THROWS_WITH(
       K::sparse_categorical_crossentropy({0, 3}, a, true),
       "sparse_categorical_crossentropy: target holds class 3 at position 1, which is out of range for 3 classes");
@@ -187,14 +187,14 @@ TEST_CASE("losses hold shapes that only a replay knows to each other", "[losses]
   auto f = K::function({t, o}, {loss});
   CHECK(f({K::ones({2, 3}), K::ones({2, 3})})[0].shape() == Shape{2});
   CHECK_THROWS_WITH(f({K::ones({1, 3}), K::ones({1, 1})}),
-                    "categorical_crossentropy: target (1, 3) and output (1, 1) must have one shape");
+                    "categorical_crossentropy: target has shape (1, 3), output (1, 1); they must be equal");
   CHECK_THROWS_AS(f({K::ones({1, 3}), K::ones({2, 3})}), ValueError);
   auto of_any = K::function({any, o}, {K::categorical_crossentropy(any, o)});
   CHECK_THROWS_WITH(of_any({K::ones({3}), K::ones({2, 3})}),
-                    "categorical_crossentropy: target (3,) and output (2, 3) must have one shape");
+                    "categorical_crossentropy: target has shape (3,), output (2, 3); they must be equal");
   Tensor b = K::binary_crossentropy(t, o);
   CHECK_THROWS_WITH(K::function({t, o}, {b})({K::ones({1, 3}), K::ones({1, 1})}),
-                    "binary_crossentropy: target (1, 3) and output (1, 1) must have one shape");
+                    "binary_crossentropy: target has shape (1, 3), output (1, 1); they must be equal");
   CHECK(K::categorical_crossentropy(K::placeholder({None, None, 4}), K::placeholder({None, 5, None})).shape() ==
         Shape{-1, 5});
 }
@@ -207,7 +207,7 @@ TEST_CASE("class ids of unknown rank are held to the output when they are there"
     CHECK(f({K::constant(0, "int32", shape), scores})[0].shape() == Shape{2, 4});
   CHECK_THROWS_WITH(
       f({K::constant(0, "int32", {4, 2}), scores}),
-      "sparse_categorical_crossentropy: target (4, 2) must have the shape of output without its classes, (2, 4)");
+      "sparse_categorical_crossentropy: target has shape (4, 2); it must be that of output without its classes, (2, 4)");
   CHECK_THROWS_AS(f({K::constant(0, "int32", {7}), scores}), ValueError);
 }
 

@@ -82,6 +82,13 @@ TEST_CASE("sums keep integer dtypes and wrap", "[ledger]") {
 
 TEST_CASE("places of extremes are int64", "[ledger]") {
   CHECK(K::argmax(K::constant({1, 3, 3})).dtype() == int64);
+  // A row is searched in blocks of 4096 elements.
+  for (std::int64_t n : {4095, 4096, 4097, 8192}) {
+    const Tensor x = K::arange(n);
+    CHECK(K::argmax(x).item<std::int64_t>() == n - 1);
+    CHECK(K::argmax(-x).item<std::int64_t>() == 0);
+    CHECK(K::argmin(K::abs(x - 4000)).item<std::int64_t>() == 4000);
+  }
   CHECK(K::argmax(K::constant({1, 3, 3})).item<int>() == 1);
 }
 

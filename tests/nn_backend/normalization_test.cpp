@@ -396,7 +396,7 @@ TEST_CASE("batch normalisation refuses what does not fit", "[normalization]") {
   CHECK_THROWS_WITH(K::batch_normalization(x, 0, K::ones({3}, "float64"), K::None, K::None),
                     "batch_normalization: x is float32, var is float64; cast one of them (K::cast)");
   CHECK_THROWS_WITH(K::batch_normalization(x, 0, K::None, K::None, K::None),
-                    "batch_normalization: var is None where a number or tensor is expected");
+                    "batch_normalization: var is None; it must be a number or a tensor");
   CHECK_THROWS_WITH(K::batch_normalization(x, 0, 1, K::None, K::None, 2),
                     "batch_normalization: axis 2 is out of range for (4, 3) of rank 2");
   CHECK_THROWS_WITH(

@@ -325,7 +325,7 @@ TEST_CASE("products of placeholders of unknown rank are decided at each call, gr
     return "";
   };
   CHECK(message([&] { half({{1, 2, 3}}); }) == "dot: (3,) x (2, 2): inner dimensions differ, 3 against 2");
-  CHECK(message([&] { half({1}); }) == "dot: () x (2, 2): both need at least one axis; use * for a number");
+  CHECK(message([&] { half({1}); }) == "dot: () x (2, 2); both must have at least one axis; use * for a number");
   auto batch = K::function({x, y}, {K::batch_dot(x, y, {1, 2})});
   CHECK(message([&] {
           batch({{{1, 2}}, {{1, 2}}});

@@ -132,8 +132,9 @@ TEST_CASE("a variable keeps its constraint, which updates do not apply", "[print
 TEST_CASE("a sparse value takes no constraint: the result is not a variable", "[constraint][sparse]") {
   Tensor sparse = K::sparse_coo({{0, 1}}, {-1}, {2, 2});
   CHECK_THROWS_AS(K::variable(sparse, K::None, K::None, clipped), ValueError);
-  CHECK_THROWS_WITH(K::variable(sparse, K::None, K::None, clipped),
-                    "variable: constraint must be None for a sparse value: the result is not a variable");
+  CHECK_THROWS_WITH(
+      K::variable(sparse, K::None, K::None, clipped),
+      "variable: constraint is given for a sparse value, and the result is not a variable; it must be None");
   CHECK_FALSE(K::is_variable(K::variable(sparse, K::None, K::None, K::None)));
 }
 

@@ -15,6 +15,7 @@ using kassette::Tensor;
 using kassette::Tensors;
 using kassette::test::error_of;
 using kassette::test::values;
+using kassette::test::without_steps;
 namespace K = kassette::backend;
 using Vec = std::vector<double>;
 
@@ -99,7 +100,7 @@ TEST_CASE("a step of rnn that loses rows is refused when the number of samples i
         Tensor y = run(in, state);
         std::string replayed = error_of<kassette::ValueError>([&] { K::function({in, state}, {y})({x, s}); });
         if (masked && !zeros) CHECK(replayed != "no error");  // the mask is the first to see it
-        else CHECK(replayed.substr(0, said.size()) == said);
+        else CHECK(without_steps(replayed) == said);
         CHECK(error_of<kassette::ValueError>([&] {
                 K::function({in, state}, {y, K::gradients(y, {in})[0]})({x, s});
               }) != "no error");
@@ -190,7 +191,7 @@ TEST_CASE("a local convolution of too few elements is refused when the sizes are
     for (const Tensor& in :
          {K::placeholder({K::None, K::None, channels}), K::placeholder(K::None, 3), K::placeholder()}) {
       auto f = K::function({in}, {run(in)});
-      CHECK(error_of<kassette::ValueError>([&] { f({x}); }).find("beyond the end") != std::string::npos);
+      CHECK(error_of<kassette::ValueError>([&] { f({x}); }).find("must end within the axis") != std::string::npos);
       CHECK(f({K::ones({1, 4, channels})})[0].shape() == Shape{1, 4, 2});
     }
     auto plane = [&](const Tensor& in) {

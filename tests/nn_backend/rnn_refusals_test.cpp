@@ -73,8 +73,9 @@ TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symb
           [&](const Tensor& in) { K::rnn(keep, in, {h}, false, K::None, {Tensor()}); });
   Tensor any_time = K::placeholder({4, K::None, 5}), any_rank = K::placeholder(K::None);
   CHECK(error_of([&] { K::rnn(keep, any_time, {h}, false, K::None, K::None, true); }) ==
-        "rnn: unroll needs a known time of at least one step, the inputs have shape (4, None, 5)");
-  refuses(K::ones({4, 0, 5}), "rnn: unroll needs a known time of at least one step, the inputs have shape (4, 0, 5)",
+        "rnn: unroll is true for inputs of shape (4, None, 5); it needs a known time of at least one step");
+  refuses(K::ones({4, 0, 5}),
+          "rnn: unroll is true for inputs of shape (4, 0, 5); it needs a known time of at least one step",
           [&](const Tensor& in) { K::rnn(keep, in, {h}, false, K::None, K::None, true); });
   CHECK(error_of([&] { K::rnn(keep, any_rank, {h}); }) ==
         "rnn: inputs of unknown rank; declare the rank in the placeholder");

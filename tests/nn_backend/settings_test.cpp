@@ -205,7 +205,7 @@ TEST_CASE("Python's json takes the same files for malformed, and the same number
 TEST_CASE("a file that holds no object is an error", "[settings]") {
   Home home("[1, 2]");
   CHECK_THROWS_AS(K::reload(), kassette::TypeError);
-  CHECK_THROWS_WITH(K::backend(), home.file().string() + ": holds array where an object is expected");
+  CHECK_THROWS_WITH(K::backend(), home.file().string() + ": holds array; it must hold an object");
 }
 
 TEST_CASE("a file that cannot be read is an error of one line", "[settings]") {
@@ -394,7 +394,7 @@ TEST_CASE("control characters in a folder's name do not break the line", "[setti
   fs::create_directories(home.folder / "a\n\x1b[2J");
   std::ofstream(home.folder / "a\n\x1b[2J" / "keras.json") << "[]";
   CHECK_THROWS_WITH(K::reload(),
-                    (home.folder / "a??[2J" / "keras.json").string() + ": holds array where an object is expected");
+                    (home.folder / "a??[2J" / "keras.json").string() + ": holds array; it must hold an object");
 }
 
 TEST_CASE("KERAS_BACKEND goes before the file, unless it is empty", "[settings]") {

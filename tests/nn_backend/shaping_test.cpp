@@ -46,7 +46,7 @@ TEST_CASE("reshape says what does not fit", "[shaping]") {
   CHECK_THROWS_WITH(K::reshape(x, {-1, 4}), "reshape: shape (-1, 4) does not hold the 6 elements of x of shape (2, 3)");
   CHECK_THROWS_WITH(K::reshape(x, {-1, -1}), "reshape: shape (-1, -1): only one size can be inferred");
   CHECK_THROWS_WITH(K::reshape(x, {-2, 3}),
-                    "reshape: shape (-2, 3): sizes must not be negative, except one -1 to be inferred");
+                    "reshape: shape (-2, 3); sizes must not be negative, except one -1 to be inferred");
   CHECK_THROWS_WITH(K::reshape(counted({0, 3}, 0), {-1, 0}),
                     "reshape: shape (-1, 0): x of shape (0, 3) has no elements, so any size fits in place of -1");
   CHECK_THROWS_WITH(K::reshape(x, {1L << 40, 1L << 40}),
@@ -71,6 +71,10 @@ TEST_CASE("a shape that mixes numbers and shape(x)[i] keeps its numbers", "[shap
   CHECK(K::int_shape(K::reshape(p, {K::shape(p)[-1], -1})) == Shape{3, -1});
   CHECK(K::int_shape(K::reshape(p, K::shape(p))) == Shape{-1, 3});
   CHECK(K::int_shape(K::reshape(p, K::shape(p)[slice(None, None, -1)])) == Shape{3, -1});
+  Tensor four = K::placeholder({2, 3, K::None, 5});
+  CHECK(K::int_shape(K::reshape(four, K::shape(four)[slice(None, None, 2)])) == Shape{2, -1});
+  CHECK(K::int_shape(K::reshape(four, K::shape(four)[slice(3, None, -2)])) == Shape{5, 3});
+  CHECK(K::ndim(K::reshape(p, K::placeholder({9}, None, "int32"))) == None);  // more sizes than axes: refused when run
   CHECK(K::int_shape(K::reshape(p, K::stack({K::shape(p)[0], K::shape(p)[1]}))) == Shape{-1, 3});
   CHECK(K::int_shape(K::reshape(p, K::concatenate({K::shape(p), K::constant({1}, "int32")}))) == Shape{-1, 3, 1});
   CHECK(K::int_shape(K::reshape(p, {-1, 6})) == Shape{-1, 6});
@@ -212,7 +216,7 @@ TEST_CASE("repeat_elements, repeat and tile", "[shaping]") {
   CHECK_THROWS_WITH(K::tile({1, 2}, {2, 3}),
                     "tile: n is (2, 3), more factors than x of shape (2,) has axes; K::expand_dims makes axes");
   CHECK_THROWS_WITH(K::tile({1, 2}, -1), "tile: n is (-1,); factors must not be negative");
-  CHECK_THROWS_WITH(K::repeat({1, 2}, 3), "repeat: x of shape (2,) must have rank 2: (samples, features)");
+  CHECK_THROWS_WITH(K::repeat({1, 2}, 3), "repeat: x of shape (2,); the rank must be 2: (samples, features)");
   CHECK_THROWS_AS(K::repeat({1, 2}, 3), AssertionError);
   CHECK_THROWS_WITH(K::repeat_elements({1, 2}, 0, 0), "repeat_elements: rep is 0; it must be at least 1");
   CHECK_THROWS_WITH(K::repeat_elements({1, 2}, 2, 1), "repeat_elements: axis 1 is out of range for (2,) of rank 1");
@@ -244,11 +248,12 @@ TEST_CASE("slice takes a window", "[shaping]") {
   CHECK(K::int_shape(K::slice(p, {0, 1}, {K::shape(p)[0], 3})) == Shape{-1, 3});
   CHECK_THROWS_WITH(
       K::slice(x, {1, 2, 3, 0}, {2, 2, 1, 1}),
-      "slice: start (1, 2, 3, 0) and size (2, 2, 1, 1) of a tensor of shape (4, 4): they must have an entry for each axis");
-  CHECK_THROWS_WITH(K::slice(x, {3, 0}, {2, 4}),
-                    "slice: start (3, 0) and size (2, 4) of a tensor of shape (4, 4): beyond the end");
+      "slice: start (1, 2, 3, 0) and size (2, 2, 1, 1) of a tensor of shape (4, 4); they must have an entry for each axis");
+  CHECK_THROWS_WITH(
+      K::slice(x, {3, 0}, {2, 4}),
+      "slice: start (3, 0) and size (2, 4) of a tensor of shape (4, 4); the slice must end within the axis");
   CHECK_THROWS_WITH(K::slice(x, {-1, 0}, {1, 4}),
-                    "slice: start (-1, 0) and size (1, 4) of a tensor of shape (4, 4): a start must not be negative");
+                    "slice: start (-1, 0) and size (1, 4) of a tensor of shape (4, 4); a start must not be negative");
   CHECK_THROWS_AS(K::slice(x, {1, 0}, {INT64_MAX, 4}), ValueError);
 }
 

@@ -180,7 +180,7 @@ TEST_CASE("bad sparse input is one line", "[sparse]") {
   CHECK_THROWS_WITH(K::sparse_coo({0, 1, 2}, {1}, {3, 4}),
                     Catch::Contains("indices are a list of 3 for a dense_shape of 2 axes"));
   CHECK_THROWS_WITH(K::sparse_coo({{0, 1}}, {{1}}, {3, 4}),
-                    "sparse_coo: values of shape (1, 1) must have rank 1: (entries,)");
+                    "sparse_coo: values of shape (1, 1); the rank must be 1: (entries,)");
   CHECK_THROWS_AS(K::sparse_coo({{0.5, 1}}, {1}, {3, 4}), TypeError);
   CHECK_THROWS_WITH(K::sparse_coo(K::constant({{0., 1.}}), {1}, {3, 4}),
                     "sparse_coo: indices are float32; they must be integers (K::cast)");
@@ -402,7 +402,7 @@ TEST_CASE("parts of a sparse tensor that are sparse themselves are refused", "[s
 TEST_CASE("indices of three axes are refused, and sparse tensors of computed values have their gradients in any order",
           "[sparse]") {
   CHECK_THROWS_WITH(K::sparse_coo(K::zeros({1, 1, 2}, "int32"), {1}, {3, 4}),
-                    "sparse_coo: indices of shape (1, 1, 2) must have rank 2: (entries, axes)");
+                    "sparse_coo: indices of shape (1, 1, 2); the rank must be 2: (entries, axes)");
   Tensor v = K::variable({0.5, -1.0}, "float64"), m = K::constant({{1, 2}, {3, 4}}, "float64");
   Tensor s = K::sparse_coo({{0, 1}, {1, 0}}, K::exp(v) * 2.0, {2, 2});
   Tensor g = K::gradients(K::sum(K::dot(s, m)), {v})[0];  // 2 e^v[0] (3 + 4), 2 e^v[1] (1 + 2)

@@ -46,7 +46,7 @@ TEST_CASE("slices are clipped and step both ways", "[indexing]") {
   CHECK(x[slice(None, None, INT64_MIN)].item<float>() == 5);
   CHECK(values(counted({2, 3}, 6)(all, slice(None, None, 2))) == Doubles{0, 2, 3, 5});
   CHECK_THROWS_WITH(slice(0, 1, 0), "slice: step is 0; it must be another number");
-  CHECK_THROWS_WITH(slice(0.5, 1), "slice: a bound must be an integer or None");
+  CHECK_THROWS_WITH(slice(0.5, 1), "slice: a bound is 0.5; it must be an integer or None");
 }
 
 TEST_CASE("ellipsis and new axes", "[indexing]") {

@@ -293,7 +293,7 @@ TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {
   CHECK_THROWS_WITH(matmul(K::ones({2, 3, 4}), K::ones({5, 4, 3})),
                     "matmul: (2, 3, 4) x (5, 4, 3): batch axes do not broadcast, 2 against 5");
   CHECK_THROWS_WITH(K::dot(K::constant(2.0), a),
-                    "dot: () x (32, 784): both need at least one axis; use * for a number");
+                    "dot: () x (32, 784); both must have at least one axis; use * for a number");
   CHECK_THROWS_WITH(K::dot(a, K::ones({784, 2}, "float64")),
                     "dot: float32 and float64; cast one of them (K::cast), tensors are not promoted");
   CHECK_THROWS_WITH(K::dot(K::zeros({2, 2}, "bool"), K::zeros({2, 2}, "bool")),
@@ -313,7 +313,7 @@ TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {
                     "batch_dot: axes hold -3, the batch axis of y, which cannot be summed over");
   CHECK_THROWS_WITH(K::batch_dot(x, x, 3), "batch_dot: axes hold 3, which is out of range for (2, 3, 4) of rank 3");
   CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2})),
-                    "batch_dot: (2, 3, 4) x (2,): both need at least two axes, the batch and another");
+                    "batch_dot: (2, 3, 4) x (2,); both must have at least two axes, the batch and another");
   CHECK_THROWS_WITH(K::batch_dot(x, x, {1, 2, 2}),
                     "batch_dot: axes are 3; there must be one of x and one of y, or one that stands for both");
 }

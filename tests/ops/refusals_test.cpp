@@ -32,7 +32,7 @@ TEST_CASE("an op on integers that needs floats names the dtype and the remedy", 
           sparse_coo(K::zeros({2, 1}), K::ones({2}), K::constant({3}, "int64"));
         }) == "sparse_coo: indices are float32; they must be integers (K::cast)");
   CHECK(error_of<TypeError>([] { K::dropout(K::ones({2}), 0.5, K::None, true); }) ==
-        "dropout: seed must be an integer or None");
+        "dropout: seed is true; it must be an integer or None");
 }
 
 TEST_CASE("sizes that nothing can have are refused by the function that was given them", "[errors]") {
@@ -43,7 +43,7 @@ TEST_CASE("sizes that nothing can have are refused by the function that was give
         }) == "pad: padding must not be negative; K::slice removes elements");
   CHECK(error_of<ValueError>([] {
           K::dropout(K::ones({2, 3}), 0.5, {2, -2});
-        }) == "dropout: noise_shape (2, -2): sizes must not be negative, except -1 for that of x");
+        }) == "dropout: noise_shape (2, -2); sizes must not be negative, except -1 for that of x");
   CHECK(error_of<ValueError>([] {
           const std::int64_t most = std::numeric_limits<std::int64_t>::max();
           resize_bilinear(K::zeros({1, 2, 3, 1}), {most, 1, false});

@@ -153,11 +153,11 @@ def mismatch():
 
 def arguments():
     for call, kind, said in (
-            (lambda: D.all_reduce(1.0, "average"), ValueError, "all_reduce: how: 'average' is not one of sum, mean, max, min, prod"),
+            (lambda: D.all_reduce(1.0, "average"), ValueError, "all_reduce: how is 'average'; it must be sum, mean, max, min or prod"),
             (lambda: D.all_reduce(1.0, 3), TypeError, "all_reduce: how: text is expected, not int"),
             (lambda: D.all_reduce("a"), TypeError, "all_reduce: an array of dtype <U1: tensors do not support it"),
             (lambda: D.broadcast(1.0, None), TypeError, "broadcast: root: a value is expected, not None"),
-            (lambda: D.gradients([], []), ValueError, "gradients: no loss"),
+            (lambda: D.gradients([], []), ValueError, "gradients: loss is an empty list"),
             (lambda: D.save("x", [1]), TypeError, "save: tensors: a dict of names and tensors is expected, not list")):
         assert message_of(call, kind) == said, message_of(call, kind)
 

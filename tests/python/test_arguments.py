@@ -17,7 +17,7 @@ DOUBLE = K.function([X], [X * 2])
     (lambda: K.dot(X, X), ValueError, r"dot: \(2, 3\) x \(2, 3\): inner dimensions differ"),
     (lambda: K.dot(X, [[1, 2], [3]]), ValueError, "dot: y is a ragged list"),
     (lambda: K.variable("text"), TypeError, "variable: value: a tensor, a number or an array is expected, not str"),
-    (lambda: K.variable(None), TypeError, "variable: value is None where a number or tensor is expected"),
+    (lambda: K.variable(None), TypeError, "variable: value is None; it must be a number or a tensor"),
     (lambda: K.variable([[1, 2], [3]]), ValueError, "variable: value is a ragged list"),
     (lambda: K.variable(2 ** 70), ValueError, "variable: value: an integer of more than 64 bits"),
     (lambda: K.placeholder(ndim=9), ValueError, "placeholder: ndim is 9"),

@@ -167,7 +167,7 @@ def test_a_consumer_reads_on_its_stream():
     for stream in (None, -1, seen[0]):
         assert "dltensor" in repr(x.__dlpack__(stream=stream))
     for stream in (0, -2):
-        with pytest.raises(ValueError, match=f"^__dlpack__: stream {stream} is none on a CUDA device: None, -1, 1, 2 or a cudaStream_t$"):
+        with pytest.raises(ValueError, match=f"^__dlpack__: stream is {stream}; on a CUDA device it must be None, -1, 1, 2 or a cudaStream_t$"):
             x.__dlpack__(stream=stream)
     with pytest.raises(BufferError, match="^__dlpack__: the tensor is on cuda:0; Tensor.to copies it to another device$"):
         x.__dlpack__(dl_device=(1, 0))

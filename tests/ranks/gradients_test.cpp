@@ -209,7 +209,7 @@ TEST_CASE("D::gradients: variables that are not reached, listed twice, or the lo
   CHECK(numbers(g[3]) == numbers(expected[0]));
   CHECK(numbers(g[4])[0] == world.size());
   CHECK(message_of([&] { D::gradients(loss, {a}, D::max); }) ==
-        "gradients: how must be sum or mean: gradients are added or averaged over the ranks");
+        "gradients: how is max; it must be sum or mean: gradients are added or averaged over the ranks");
   CHECK(message_of([&] { D::gradients(loss, {K::constant({1., 2.})}); }).find("gradients: variable 0") == 0);
 }
 

@@ -361,6 +361,11 @@ TEST_CASE("a wrong call is refused in one line that names the function and the a
       message = e.what();
       function = e.function();
       argument = e.argument();
+      // A part that is missing from the structure would be glued to another.
+      for (std::string part : {e.given(), e.expected(), e.remedy()}) {
+        INFO(part);
+        CHECK(part.find("; ") == std::string::npos);
+      }
     }
     INFO(message);
     CHECK(function == call.function);
