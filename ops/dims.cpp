@@ -204,7 +204,7 @@ void to_shape(const At& at, const DimValues& v, TensorSpec* out) {
   out->rank = static_cast<std::int8_t>(v.rank);
   for (int k = 0; k < v.rank; ++k) {
     if (!v.is_unknown(k) && v.at[k] < 0)
-      fail<ValueError>(at, v, ": sizes must be known and not negative (None is shown as -1)", kRemedy,
+      fail<ValueError>(at, v, kExpected, "sizes must be known and not negative (None is shown as -1)", kRemedy,
                        "use K::shape(x)[i] for an unknown one");
     out->dims[k] = v.is_unknown(k) ? kUnknown : v.at[k];
   }

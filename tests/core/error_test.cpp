@@ -66,8 +66,9 @@ TEST_CASE("what was given, what must be and the remedy are parts of their own", 
   // Behind another function's name, and with a step of a loop, they stay.
   const Tensor n = K::placeholder({K::None}, None, "int32");
   auto powers = K::function({n}, {K::map_fn([](const Tensor& m) { return K::pow(K::constant(2, "int32"), m); }, n)});
-  CHECK(rest_of([&] { powers({{1, -1}}); }) ==
-        Parts("holds a negative integer (step 1 of 2 of map_fn)", "", "cast x to a float dtype (K::cast)"));
+  CHECK(rest_of([&] {
+          powers({{1, -1}});
+        }) == Parts("holds a negative integer (step 1 of 2 of map_fn)", "", "cast x to a float dtype (K::cast)"));
   CHECK(rest_of([&] { K::get_value(K::gather(x, {5})); }) ==
         Parts("hold 5, which is out of range for an axis of size 2", "", ""));
 }

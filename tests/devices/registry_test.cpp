@@ -20,6 +20,7 @@ TEST_CASE("a device that is absent is an error with the reason in one line, and 
   CHECK_THROWS_AS(device_api(far), DeviceError);
   CHECK_THROWS_WITH(device_api(far), std::string("cuda:200 is not available: ") + why);
   CHECK_THROWS_AS(K::ones({2}).to("cuda:200"), DeviceError);
+  CHECK_THROWS_AS(K::placeholder({2}).to("cuda:200"), DeviceError);
   CHECK(device_absent(far) == why);  // found out once
   CHECK(K::dot(K::ones({2, 2}), K::ones({2, 2})).to_vector<float>()[0] == 2);
   CHECK(device_absent(cpu) == nullptr);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -157,6 +158,20 @@ TEST_CASE("the child of a fork has a pool of its own", "[threads]") {
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
   CHECK(visits(100, 1) == std::vector<int>(100, 1));
+}
+
+TEST_CASE("the pool's threads have names", "[threads]") {
+  Threads scope(3);
+  visits(1000, 1);
+  std::set<std::string> names;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream comm(task.path() / "comm");
+    std::string name;
+    std::getline(comm, name);
+    names.insert(name);
+  }
+  CHECK(names.count("kassette-1") == 1);
+  CHECK(names.count("kassette-2") == 1);
 }
 
 TEST_CASE("a sleeping pool wakes", "[threads]") {

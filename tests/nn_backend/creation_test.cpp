@@ -68,7 +68,7 @@ TEST_CASE("constant takes a shape", "[creation]") {
   CHECK_THROWS_WITH(K::constant({1, 2, 3}, None, {2, 2}), "constant: value of shape (3,) does not fill (2, 2)");
   CHECK_THROWS_WITH(
       K::constant(1, None, {K::None, 2}),
-      "constant: shape (-1, 2): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
+      "constant: shape (-1, 2); sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
   CHECK_THROWS_WITH(K::constant(1, None, {K::shape(K::placeholder({K::None}))[0]}),
                     "constant: shape depends on a placeholder; K::zeros and K::ones take such a shape");
   CHECK_THROWS_WITH(
@@ -102,7 +102,7 @@ TEST_CASE("zeros and ones are variables, of a symbolic shape tensors", "[creatio
   CHECK(values(K::function({p}, {dynamic})({K::zeros({2, 3})})[0]) == std::vector<double>(4, 1));
   CHECK_THROWS_WITH(
       K::zeros({2, -3}),
-      "zeros: shape (2, -3): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
+      "zeros: shape (2, -3); sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
   CHECK_THROWS_WITH(
       K::zeros({1L << 40, 1L << 40}),
       "zeros: a result of shape (1099511627776, 1099511627776) and dtype float32 is too large to address");

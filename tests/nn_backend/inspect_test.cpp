@@ -360,7 +360,14 @@ TEST_CASE("pictures are saved as PNG", "[inspect]") {
   CHECK(image.shape() == Shape{400, 640, 3});
   Tensor blue =
       K::sum(K::cast(K::equal(K::constant(image, "int32"), K::constant({0, 114, 178}, "int32")), "int32"), -1);
-  CHECK(K::sum(K::cast(K::equal(blue, K::constant(3, "int32")), "int32")).item<int>() > 500);
+  const Tensor line = K::cast(K::equal(blue, K::constant(3, "int32")), "int32");
+  CHECK(K::sum(line).item<int>() > 500);
+  // It rises, from the bottom at the left: rows count from the top.
+  const auto row = [&](const Index& columns) { return K::argmax(K::sum(line(all, columns), 1)).item<std::int64_t>(); };
+  CHECK(row(slice(60, 150)) > 250);
+  CHECK(K::argmax(K::max(line, 1)).item<std::int64_t>() < 100);
+  CHECK(K::sum(line(slice(0, 100), slice(500, None))).item<int>() > 0);
+  CHECK(K::sum(line(slice(0, 100), slice(0, 300))).item<int>() == 0);
   hist({1, 2, 2, 3}, {.bins = 3}).save(path);
   CHECK(load_png(path).shape() == Shape{400, 640, 3});
   Tensor colors = imshow(K::constant({{{1.0, 0.5, 0.0, 0.5}}})).pixels();  // half seen through

@@ -139,7 +139,7 @@ TEST_CASE("random variables take shapes that are known, in numbers or tensors", 
                     "random_normal_variable: shape (None, 3) depends on a placeholder; a variable has known sizes");
   CHECK_THROWS_WITH(
       K::random_uniform_variable({K::None, 2}, 0, 1),
-      "random_uniform_variable: shape (-1, 2): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
+      "random_uniform_variable: shape (-1, 2); sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
 }
 
 TEST_CASE("reshape to sizes of tensors infers one size, keeps known ones, and its gradient has the shape of x",

@@ -7,6 +7,7 @@
 
 #include "tests/catch.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 
 using kassette::Tensor;
 using kassette::test::values;
@@ -136,6 +137,15 @@ TEST_CASE("a throwing call takes no seed", "[random]") {
   CHECK_THROWS_AS(K::dropout(K::constant({1}), 1.0), kassette::ValueError);
   CHECK_THROWS_AS(K::random_uniform({2}, 0, INFINITY), kassette::ValueError);
   CHECK(values(K::random_uniform({5})) == a);
+  // Nor does one that fails when it has taken it already.
+  const auto next = values(K::random_uniform({5}));
+  K::set_random_seed(3);
+  CHECK(values(K::random_uniform({5})) == a);
+  {
+    kassette::test::MemoryLimit small(1 << 16);
+    for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(K::random_uniform({1 << 20}), kassette::MemoryError);
+  }
+  CHECK(values(K::random_uniform({5})) == next);
 }
 
 TEST_CASE("mean, stddev and bounds may be tensors", "[random]") {

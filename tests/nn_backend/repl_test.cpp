@@ -91,6 +91,8 @@ TEST_CASE("a prompt shows containers with their elements", "[repl]") {
   CHECK(shown(std::vector<std::vector<int>>{{1}, {2, 3}}) == "{{1}, {2, 3}}");
   int plain[] = {4, 5};
   CHECK(shown(plain) == "{4, 5}");
+  const int many[1000] = {};
+  CHECK(shown(many) == shown(std::vector<int>(1000, 0)));
   CHECK(shown(std::optional<int>(3)) == "3");
   CHECK(shown(std::optional<int>()) == "nullopt");
   CHECK(shown(std::unique_ptr<int>()) == "nullptr");

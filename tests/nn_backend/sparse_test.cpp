@@ -187,8 +187,9 @@ TEST_CASE("bad sparse input is one line", "[sparse]") {
   CHECK_THROWS_WITH(K::sparse_coo({}, {}, {}), "sparse_coo: dense_shape is (); a sparse tensor has at least one axis");
   CHECK_THROWS_WITH(
       K::sparse_coo({}, {}, {2, -1}),
-      "sparse_coo: dense_shape (2, -1): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
+      "sparse_coo: dense_shape (2, -1); sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
   CHECK_THROWS_WITH(K::sparse_coo({}, {}, {1 << 30, 1 << 30, 2}), Catch::Contains("has more than 2^60 elements"));
+  CHECK_THROWS_WITH(K::sparse_csr({0}, {}, {}, {-1, 2}), Catch::Contains("sparse_csr: dense_shape (-1, 2); sizes"));
   CHECK_THROWS_WITH(K::sparse_csr({0, 2}, {0, 1}, {1, 2}, {2, 2}),
                     "sparse_csr: row_starts are 2 for the dense_shape (2, 2); there must be 3, one more than rows");
   CHECK_THROWS_WITH(K::sparse_csr({0, 2, 1}, {0, 1}, {1, 2}, {2, 2}),

@@ -1,4 +1,6 @@
 // tests/ops/matmul_test.cpp - dot, matmul and batch_dot against their definitions.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -352,4 +354,11 @@ TEST_CASE("a product that is added to a sum has the bits of a product and an add
   };
   check(0.0f);
   check(0.0);
+}
+
+TEST_CASE("OpenBLAS runs each product in the thread that calls it", "[products]") {
+  const auto threads = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_num_threads"));
+  if (!threads) return kassette::test::skip("another BLAS, or symbols with a suffix");
+  K::dot(K::ones({300, 300}), K::ones({300, 300}));
+  CHECK(threads() == 1);
 }
