@@ -70,11 +70,15 @@ class PseudoTerminal {
     close(was_);
     close(master_);
   }
+  /// What has been written. The kernel hands it over piece by piece, so a byte behind it marks its end.
   std::string text() {
-    std::string s(1 << 14, '\0');
-    fcntl(master_, F_SETFL, O_NONBLOCK);
-    ssize_t n = read(master_, s.data(), s.size());
-    s.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+    constexpr char kEnd = '\x01';
+    if (write(descriptor_, &kEnd, 1) != 1) return "";
+    std::string s;
+    char piece[4096];
+    for (ssize_t n; (s.empty() || s.back() != kEnd) && (n = read(master_, piece, sizeof piece)) > 0;)
+      s.append(piece, static_cast<std::size_t>(n));
+    if (!s.empty()) s.pop_back();
     return s;
   }
 
