@@ -160,7 +160,7 @@ namespace {
 
 /// The first line of the message of a foreign exception.
 std::string first_line(const char* what) {
-  std::string s = what ? what : "";
+  const std::string s = what;
   return s.substr(0, s.find('\n'));
 }
 
