@@ -38,7 +38,8 @@ class KASSETTE_API Scalar {
   constexpr Scalar(long double v) : Scalar(static_cast<double>(v)) {}
   Scalar(Extent v) : Scalar(static_cast<std::int64_t>(v)) {}
   Scalar(const void*) = delete;  // else every pointer and string would be a bool
-  template <class F, class = std::enable_if_t<std::is_function<std::remove_pointer_t<std::decay_t<F>>>::value>>
+  template <class F,
+            class = std::enable_if_t<std::is_function<std::remove_pointer_t<std::remove_reference_t<F>>>::value>>
   Scalar(F&&) = delete;  // and a function too
   constexpr bool is_none() const { return kind_ == kNone; }
 

@@ -10,7 +10,6 @@
 namespace K = kassette::backend;
 using kassette::slice;
 using kassette::Tensor;
-using kassette::Tensors;
 
 constexpr double kLevel = 0.5;
 constexpr int kDraws = 1000;
@@ -99,7 +98,7 @@ int main() {
 
   // And what a call costs when there is little to compute.
   const auto begin = std::chrono::steady_clock::now();
-  Readings(net, x[slice(0, 1)], kDraws);
+  const Readings one(net, x[slice(0, 1)], kDraws);
   const double each = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / kDraws;
   std::printf("one digit: %.1f microseconds a reading; repeated with the same seed %s\n", 1e6 * each,
               same ? "to the last bit" : "it differs");

@@ -77,7 +77,7 @@ void elementwise(const Scale& s) {
 
 void reductions(const Scale& s) {
   const int n = s.side * s.side;
-  auto read = [=](const std::string& name, const Sizes& shape, std::vector<int> axes) {
+  auto read = [=](const std::string& name, const Sizes& shape, const std::vector<int>& axes) {
     row("red." + name, [=] {
       return [=, a = numbers(shape)] { Tensor c = axes.empty() ? K::sum(a) : K::sum(a, axes); };
     }).moved = kFloat * n;
@@ -107,7 +107,7 @@ void layers(const Scale& s) {
     return
         [=] { Tensors g = K::gradients(K::mean(K::sparse_categorical_crossentropy(t, z, /*from_logits=*/true)), {z}); };
   });
-  auto normalise = [=](const std::string& layout, const Sizes& shape, std::vector<int> axes) {
+  auto normalise = [=](const std::string& layout, const Sizes& shape, const std::vector<int>& axes) {
     double elements = 1;
     for (int size : shape) elements *= size;
     row("nn.bn_f" + layout, [=] {

@@ -156,7 +156,7 @@ void ctc() {
 }
 
 /// Batch normalisation in training of 32 images of 56 x 56 with 64 channels; x has `shape`.
-void normalisation(const std::string& layout, std::vector<int> shape, std::vector<int> axes) {
+void normalisation(const std::string& layout, const std::vector<int>& shape, const std::vector<int>& axes) {
   auto data = [=] { return uniform(shape[0], shape[1], shape[2], shape[3]) - 0.6; };
   auto normalised = [=](const Tensor& x, const Tensor& scale, const Tensor& offset) {
     return K::normalize_batch_in_training(x, scale, offset, axes).normalized;

@@ -11,7 +11,6 @@ namespace K = kassette::backend;
 using kassette::all;
 using kassette::slice;
 using kassette::Tensor;
-using kassette::Tensors;
 using namespace kassette::test;
 using Vec = std::vector<double>;
 

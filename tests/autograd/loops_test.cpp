@@ -153,7 +153,7 @@ TEST_CASE("a loop with two states, two sequences and stacked outputs is what a p
     return Tensors{h, h * c, h, c};
   };
   for (bool reverse : {false, true})
-    for (std::vector<char> used :
+    for (const std::vector<char>& used :
          {std::vector<char>{1, 1, 1, 1}, {0, 0, 1, 0}, {0, 1, 0, 0}, {1, 0, 0, 1}, {0, 0, 0, 1}})
       same_as_a_plain_loop({step, 2, used, reverse});
 }

@@ -10,7 +10,6 @@
 #include "tests/results.h"
 
 namespace K = kassette::backend;
-using kassette::DType;
 using kassette::Tensor;
 using kassette::Tensors;
 using namespace kassette::test;

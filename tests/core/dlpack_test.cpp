@@ -31,8 +31,8 @@ struct Producer {
   std::vector<std::int64_t> shape, strides;
   M managed{};
   int deleted = 0;
-  Producer(void* data, dl::DLDataType dtype, std::vector<std::int64_t> dims, std::vector<std::int64_t> steps = {},
-           std::uint64_t byte_offset = 0)
+  Producer(void* data, dl::DLDataType dtype, const std::vector<std::int64_t>& dims,
+           const std::vector<std::int64_t>& steps = {}, std::uint64_t byte_offset = 0)
       : shape(dims), strides(steps) {
     managed.dl_tensor = {data,       {dl::kDLCPU, 0}, static_cast<std::int32_t>(shape.size()),
                          dtype,      shape.data(),    steps.empty() ? nullptr : strides.data(),

@@ -19,7 +19,7 @@ std::string outcome(const char* name) {
   auto misuse = emulated<int(const char*)>("emulated_misuse");
   auto catch_faults = emulated<void()>("emulated_catch_faults");
   int status = 0;
-  const std::string said = stderr_of([&] {
+  std::string said = stderr_of([&] {
     const pid_t child = fork();
     if (child == 0) {
       std::signal(SIGABRT, SIG_DFL);  // the test framework's report is for tests

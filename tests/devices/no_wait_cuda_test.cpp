@@ -53,7 +53,7 @@ const std::vector<Wrong>& wrong_calls() {
           "sparse_categorical_crossentropy: target holds class 3 at position 1, which is out of range for 3 classes",
       *gather_words = "gather: indices hold 3, which is out of range for an axis of size 3";
   auto two_rows = [](Device d) { return on(K::constant({{0.2, 0.3, 0.5}, {0.1, 0.8, 0.1}}), d); };
-  static auto ctc = [](std::vector<int> labels, int steps, int length) {
+  static auto ctc = [](const std::vector<int>& labels, int steps, int length) {
     return [=](Device d) -> std::function<Tensor()> {
       Tensor y_true = on(K::constant(labels, "int64", {2, 2}), d), y = on(K::ones({2, 4, 3}) / 3, d);
       Tensor input = on(K::constant({4, steps}, "int64", {2, 1}), d),
@@ -61,7 +61,7 @@ const std::vector<Wrong>& wrong_calls() {
       return [=] { return K::ctc_batch_cost(y_true, y, input, label); };
     };
   };
-  auto binary = [](std::initializer_list<int> divisors, std::function<Tensor(const Tensor&, const Tensor&)> op) {
+  auto binary = [](std::initializer_list<int> divisors, const std::function<Tensor(const Tensor&, const Tensor&)>& op) {
     std::vector<int> v(divisors);
     return [=](Device d) -> std::function<Tensor()> {
       Tensor a = on(K::constant({7, 8, 9}, "int32"), d), b = on(K::constant(v, "int32"), d);

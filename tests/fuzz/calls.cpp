@@ -181,7 +181,7 @@ Call random_call(std::uint64_t seed) {
   };
   if (!call.only_eager && r.one_in(3)) {  // and what is differentiated by its float inputs
     call.text += ", with gradients";
-    call.run = [run = std::move(call.run), draws = call.draws](const Tensors& in) {
+    call.run = [run = std::move(call.run)](const Tensors& in) {
       Tensors out = run(in), floats;
       Tensor loss;
       for (const Tensor& y : out)

@@ -205,7 +205,7 @@ TEST_CASE("idx comes in, plain and within gzip, and goes out", "[io]") {
 TEST_CASE("idx files that lie are refused", "[io]") {
   auto load = [](const std::string& path) { load_idx(path); };
   auto refused = [&](const std::string& bytes) { return refusal("load_idx", bytes, load); };
-  auto head = [](std::string sizes) { return std::string("\0\0\x08\x01", 4) + sizes; };
+  auto head = [](const std::string& sizes) { return std::string("\0\0\x08\x01", 4) + sizes; };
   CHECK(refused("") == "not an IDX file: 0 bytes");
   CHECK(refused("abcdefgh") == "not an IDX file");
   CHECK(refused(std::string("\0\0\x08\x09", 4) + std::string(36, '\0')) ==

@@ -213,7 +213,7 @@ std::string said(const Refused& r, F&& f) {
   try {
     f();
   } catch (const std::exception& e) {
-    const std::string s = e.what();
+    std::string s = e.what();
     if (category(e) != std::string(r.error)) return std::string("!") + category(e) + ": " + s;
     if (s.find(r.function + ": ") != 0) return "! does not begin with the function: " + s;
     if (s.find('\n') != std::string::npos) return "! more than one line: " + s;

@@ -129,7 +129,7 @@ TEST_CASE("reductions have gradients of every order over every kind of axes", "[
 }
 
 TEST_CASE("products with zeros have gradients of every order", "[reduce_grad]") {
-  for (List x : {List{0, 2, 3, 1.5}, List{0, 2, 0, 1.5}, List{0, 0, 0, 1.5}}) {
+  for (const List& x : {List{0, 2, 3, 1.5}, List{0, 2, 0, 1.5}, List{0, 0, 0, 1.5}}) {
     check_orders("prod", [](const Tensor& t) { return K::prod(t); }, x, {4});
     check_orders("cumprod", [](const Tensor& t) { return K::cumprod(t); }, x, {4});
     check_orders("cumprod", [](const Tensor& t) { return K::cumprod(t, 1); }, x, {2, 2});

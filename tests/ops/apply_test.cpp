@@ -25,7 +25,7 @@ std::string said(const Decision& d) {
   return std::string(d.symbolic ? "symbolic " : "") + (d.records ? "records " : "") + (d.draw ? "draw " : "");
 }
 
-const InputSummary kConstant, kTracked{.tracked = true}, kPlaceholder{.flags = kSymbolic, .tracked = true};
+const InputSummary kTracked{.tracked = true}, kPlaceholder{.flags = kSymbolic, .tracked = true};
 
 const Case kCases[] = {
     {.when = "constants"},
