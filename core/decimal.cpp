@@ -41,11 +41,11 @@ Decimal shortest_half(double value, DType dtype) {
     if (rounded_to(back, dtype) == value || precision == 6) return parse(text, end);
     // At a power of two the gap above is twice the gap below: the next larger decimal may parse back although the
     // nearest does not.
-    Decimal d = parse(text, end);
-    if (back < value && d.count == precision + 1 && d.digits[d.count - 1] != '9') {
+    const int last = precision ? precision + 1 : 0;
+    if (back < value && text[last] != '9') {
       char next[32];
       std::memcpy(next, text, sizeof text);
-      ++next[precision ? precision + 1 : 0];
+      ++next[last];
       std::from_chars(next, next + (end - text), back);
       if (rounded_to(back, dtype) == value) return parse(next, next + (end - text));
     }

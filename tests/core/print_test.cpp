@@ -154,27 +154,32 @@ TEST_CASE("print options hold for all that is printed", "[print]") {
   CHECK(print_options().precision == 8);
 }
 
-TEST_CASE("every float16 prints the fewest digits that read back", "[print]") {
-  int wrong = 0, longest = 0, shorter = 0;
-  const auto bits_of = [](const std::string& s) {
-    return to_half(static_cast<float>(std::strtod(s.c_str(), nullptr))).bits;
-  };
-  for (int bits = 0; bits < 0x7c00; ++bits) {
-    double v = to_float(Half{static_cast<std::uint16_t>(bits)});
-    Decimal d = shortest_decimal(v, float16);
-    std::string s(1, d.digits[0]);
-    s += "." + std::string(d.digits + 1, static_cast<std::size_t>(d.count - 1)) + "e" + std::to_string(d.exponent);
-    wrong += bits_of(s) != bits;
-    // The two neighbours with a digit less.
-    const int exponent = d.exponent - d.count + 2;
-    const auto below = static_cast<std::int64_t>(std::floor(v / std::pow(10., exponent)));
-    for (std::int64_t n = below; d.count > 1 && n <= below + 1; ++n)
-      shorter += bits_of(std::to_string(n) + "e" + std::to_string(exponent)) == bits;
-    longest = std::max(longest, d.count);
+TEST_CASE("every float16 and bfloat16 prints the fewest digits that read back", "[print]") {
+  for (DType dtype : {float16, bfloat16}) {
+    int wrong = 0, longest = 0, shorter = 0;
+    const auto bits_of = [&](const std::string& s) {
+      const auto f = static_cast<float>(std::strtod(s.c_str(), nullptr));
+      return dtype == float16 ? to_half(f).bits : to_bfloat16(f).bits;
+    };
+    for (int i = 0; i < (dtype == float16 ? 0x7c00 : 0x7f80); ++i) {
+      const auto bits = static_cast<std::uint16_t>(i);
+      const double v = dtype == float16 ? to_float(Half{bits}) : to_float(BFloat16{bits});
+      const Decimal d = shortest_decimal(v, dtype);
+      std::string s(1, d.digits[0]);
+      s += "." + std::string(d.digits + 1, static_cast<std::size_t>(d.count - 1)) + "e" + std::to_string(d.exponent);
+      wrong += bits_of(s) != bits;
+      // The two neighbours with a digit less.
+      const int exponent = d.exponent - d.count + 2;
+      const auto below = static_cast<std::int64_t>(std::floor(v / std::pow(10., exponent)));
+      for (std::int64_t n = below; d.count > 1 && n <= below + 1; ++n)
+        shorter += bits_of(std::to_string(n) + "e" + std::to_string(exponent)) == bits;
+      longest = std::max(longest, d.count);
+    }
+    INFO(dtype);
+    CHECK(wrong == 0);
+    CHECK(shorter == 0);
+    CHECK(longest == (dtype == float16 ? 5 : 4));
   }
-  CHECK(wrong == 0);
-  CHECK(shorter == 0);
-  CHECK(longest == 5);
 }
 
 TEST_CASE("text compares, copies and is empty when zeroed", "[print]") {
