@@ -74,7 +74,11 @@ TEST_CASE("a shape that mixes numbers and shape(x)[i] keeps its numbers", "[shap
   Tensor four = K::placeholder({2, 3, K::None, 5});
   CHECK(K::int_shape(K::reshape(four, K::shape(four)[slice(None, None, 2)])) == Shape{2, -1});
   CHECK(K::int_shape(K::reshape(four, K::shape(four)[slice(3, None, -2)])) == Shape{5, 3});
-  CHECK(K::ndim(K::reshape(p, K::placeholder({9}, None, "int32"))) == None);  // more sizes than axes: refused when run
+  // More sizes than a tensor has axes are refused when they are there.
+  Tensor nine = K::placeholder({9}, None, "int32");
+  CHECK(K::int_shape(K::tile(p, nine)) == Shape{-1, -1});
+  CHECK_THROWS_WITH(K::function({p, nine}, {K::reshape(p, nine)})({K::ones({1, 3}), {1, 1, 1, 1, 1, 1, 1, 1, 3}}),
+                    "reshape: rank 9; a tensor has 0 to 8 axes");
   CHECK(K::int_shape(K::reshape(p, K::stack({K::shape(p)[0], K::shape(p)[1]}))) == Shape{-1, 3});
   CHECK(K::int_shape(K::reshape(p, K::concatenate({K::shape(p), K::constant({1}, "int32")}))) == Shape{-1, 3, 1});
   CHECK(K::int_shape(K::reshape(p, {-1, 6})) == Shape{-1, 6});
