@@ -75,8 +75,8 @@ class PythonFunction {
     options.fetches = fetches;
     function_ = K::function(in, out, options);
   }
-  nb::list operator()(nb::handle inputs, nb::args more) const {
-    if (nb::len(more) > 0 || (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())))
+  nb::list operator()(nb::handle inputs, const nb::args& more) const {
+    if (more.size() > 0 || (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())))
       throw TypeError("function: the inputs are given as a list or a tuple");
     Tensors feeds;
     std::size_t n = nb::len(inputs), i = 0;
@@ -114,7 +114,7 @@ class PythonScope {
  public:
   explicit PythonScope(A argument) : argument_(std::move(argument)) {}
   void enter() { scope_ = std::make_unique<S>(argument_); }
-  void exit(nb::args) { scope_.reset(); }
+  void exit(const nb::args&) { scope_.reset(); }
 
  private:
   A argument_;
@@ -284,7 +284,7 @@ void bind_control(nb::module_& m) {
   auto fold = [&m](const char* name, auto f) {
     m.def(
         name,
-        [f, what = std::string(name) + ": what fn returned"](nb::callable fn, const Value& elems,
+        [f, what = std::string(name) + ": what fn returned"](const nb::callable& fn, const Value& elems,
                                                              const Value& initializer, const Label& label) {
           Recorded on;
           return f([&](const Tensor& acc,

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # tests/scripts/tidy.sh BUILD [--all] - clang-tidy 14 with the checks of .clang-tidy over the sources that differ from main, or over all that BUILD compiles.
+# tests/scripts/tidy.sh BUILD --python PYTHON - over python/src, with the headers of Python, and those of nanobind and NumPy that PYTHON has.
 # BUILD is a configured build folder; its compile_commands.json is made where it is missing.
 set -euo pipefail
-[ $# -ge 1 ] || { echo "usage: tests/scripts/tidy.sh BUILD [--all]"; exit 2; }
+[ $# -ge 1 ] || { echo "usage: tests/scripts/tidy.sh BUILD [--all | --python PYTHON]"; exit 2; }
 build=$(realpath "$1")
 cd "$(dirname "$(readlink -f "$0")")/../.."
 for tool in clang-tidy-14 clang-tidy; do
@@ -14,12 +15,19 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 changed=
-if [ "${2:-}" != --all ]; then
+if [ "${2:-}" = --python ]; then
+  flags=$("$3" -c 'import nanobind, numpy, sysconfig
+print("-std=c++20 -Wall -Wextra", *("-isystem " + f for f in (numpy.get_include(), nanobind.include_dir(), sysconfig.get_path("include"))))')
+  flags="-- $flags -I$build/include"
+elif [ "${2:-}" != --all ]; then
   base=$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main)
   changed=$(git diff --name-only "$base" -- '*.cpp'; git ls-files --others --exclude-standard -- '*.cpp')
 fi
 # A vector source is compiled for each CPU level, and CUDA's for the host: once is enough.
-python3 - "$build/compile_commands.json" "$PWD" ${2:+"$2"} <<PYTHON >"$work/files"
+if [ "${2:-}" = --python ]; then
+  printf '%s\n' python/src/*.cpp >"$work/files"
+else
+  python3 - "$build/compile_commands.json" "$PWD" ${2:+"$2"} <<PYTHON >"$work/files"
 import json, sys
 files = sorted({entry["file"] for entry in json.load(open(sys.argv[1]))})
 changed = set("""$changed""".split())
@@ -29,9 +37,10 @@ for file in files:
     if ours and name.endswith(".cpp") and ("--all" in sys.argv or name in changed):
         print(file)
 PYTHON
+fi
 status=0
 # clang knows not all of g++'s warnings, and with -Werror that would be an error. It also says that a local variable shadows what a test uses of a namespace.
-xargs -r -a "$work/files" -P "$(nproc)" -n 1 "$tool" -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-shadow >"$work/out" 2>"$work/err" || status=1
+xargs -r -a "$work/files" -P "$(nproc)" -I '{}' "$tool" -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-shadow '{}' ${flags:-} >"$work/out" 2>"$work/err" || status=1
 # A header is looked at with each source that includes it.
 grep -E ': (warning|error): .*\]$' "$work/out" | sort -u >"$work/found" || true
 cat "$work/found"
