@@ -57,7 +57,7 @@ TEST_CASE("print_tensor in a function writes at each call that needs it, and x i
   plain({{1.5, 2.5}});
   CHECK(caught.take().empty());
   both({{1.5, 2.5}});
-  both(Operand({3.0}));
+  both({std::vector<double>{3.0}});
   CHECK(caught.take() == Lines{"x: [1.5 2.5]", "x: [3.]"});
 }
 
