@@ -210,10 +210,11 @@ void PlanBuilder::add_node(Node* n) {
     program_.random_sources.push_back({base, Ref<Node>(n)});
   } else if (cell.value.storage) {
     program_.defaults.push_back({base, Ref<Node>(n)});
+  } else if (program_.missing.empty() && cell.in_body) {
+    program_.missing = "a tensor made inside the body of a control-flow function was used outside of it";
   } else if (program_.missing.empty()) {
-    program_.missing = cell.in_body ? "a tensor made inside the body of a control-flow function was used outside of it"
-                                    : text("the placeholder ", leaf_text(cell),
-                                           " is not fed; list it among the inputs of a K::function");
+    program_.missing = text("the placeholder ", leaf_text(cell), " is not fed");
+    program_.missing_remedy = "list it among the inputs of a K::function";
   }
 }
 

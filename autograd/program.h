@@ -127,6 +127,7 @@ struct Program {
   std::vector<TensorDesc> known;        // specialised: shape and device per slot; rank -1 if known only in a call
   const char* what = "function";        // the function that errors name
   std::string missing;                  // the error if a placeholder is needed and not fed; else empty
+  const char* missing_remedy = "";      // what to do about it
   std::vector<Ref<Node>> owned_nodes;   // inputs and leaves, which stay alive with the program
 
   const Instruction& instruction(int k) const { return instructions[k]; }
@@ -146,6 +147,8 @@ struct Program {
   /// True if the value of a slot is read by the caller or by an instruction from `end` on.
   bool stays(int slot, int end) const { return root[slot] || last_value_use[slot] >= end; }
 };
+/// Throws the error of a placeholder that is needed and not fed.
+[[noreturn]] __attribute__((cold)) void fail_missing(const Program& p);
 
 /// Logs, at debug level, which instruction failed.
 void log_failure(const Program& program, int k);

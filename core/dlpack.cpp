@@ -150,7 +150,7 @@ template <class M>
 M* exported(const Tensor& x, void* stream, const char* what) {
   if (!x.defined()) fail_empty({what});
   const TensorDesc& b = Access::desc(x);
-  if (is_sparse(b)) fail<ValueError>({what}, "a sparse tensor (K::to_dense)");
+  if (is_sparse(b)) fail<ValueError>({what}, "a sparse tensor", kRemedy, "K::to_dense makes it dense");
   Value v = concrete_value(b, what);
   if (b.device != cpu && stream) Stream(b.device, stream).wait_for(current_stream(b.device));
   else if (b.device != cpu) synchronize(b.device);  // the consumer may use any stream

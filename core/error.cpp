@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "core/text.h"
 
@@ -84,7 +85,9 @@ void fail_unset(const At& at, const Cell& variable) {
 }
 
 void ErrorAccess::set(Error& e, const char* function, const char* argument, const std::string& given) {
-  if (e.parts_) e = Error(function, argument, given.c_str(), e.expected(), e.remedy());
+  if (!e.parts_) return;
+  Error renamed(function, argument, given.c_str(), e.expected(), e.remedy());
+  if (renamed.parts_) std::swap(e.parts_, renamed.parts_);  // else there is no memory: the old name is better than none
 }
 
 ValueError::~ValueError() = default;

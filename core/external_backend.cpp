@@ -221,6 +221,9 @@ void* unwrap(const Tensor& x, const TensorKind* kind) {
 
 }  // namespace external
 
+void ExternalBackendAccess::fail_kind(const external::Value& value, const char* expected) {
+  external::fail_kind(value.kind(), expected);
+}
 const external::Code* ExternalBackendAccess::code(const external::Value& value) {
   return value.kind_ == external::Value::kCode ? &external::as<external::CodeObject>(value.object_)->code : nullptr;
 }

@@ -21,6 +21,8 @@ struct ExternalBackendAccess {
   }
   /// The code that a value holds; null if it holds something else.
   static const external::Code* code(const external::Value& value);
+  /// Throws the TypeError for a value of another kind than `expected`, "a tensor".
+  [[noreturn]] static void fail_kind(const external::Value& value, const char* expected);
   /// A call into a backend in progress. `passing` is an exception of the built-in backend, or of user code that the
   /// backend calls: if the backend lets it through, it is not reported as the backend's failure.
   struct ActiveCall {

@@ -48,6 +48,7 @@ struct ErrorText {
   explicit ErrorText(const Words&... words) {
     (add(words), ...);
   }
+  ErrorText(const ErrorText&) = delete;
   std::string given, expected, remedy;
 
  private:
@@ -55,7 +56,7 @@ struct ErrorText {
   void add(const Word& word) {
     *now_ += text(word);
   }
-  void add(ErrorPart part) { now_ = part == kExpected ? &expected : &remedy; }
+  void add(ErrorPart part) { now_ = part == kExpected ? &expected : part == kRemedy ? &remedy : &given; }
 
   std::string* now_ = &given;
 };

@@ -69,7 +69,7 @@ Stream::Stream(Device device, void* native) : device_(device) {
   CudaDeviceApi* api = api_unless_cpu("Stream", device);
   if (!api) return;
   if (!native)
-    fail<ValueError>({"Stream"}, "a null pointer is no stream of ", device, kExpected,
+    fail<ValueError>({"Stream"}, "a null pointer is no stream of ", device, kRemedy,
                      "CUDA's legacy default stream is cudaStreamLegacy");
   stream_ = &api->stream_of(native);
 }

@@ -24,7 +24,7 @@ ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name pa
   how.channels_first = is_channels_first({what, "data_format"}, data_format);
   const Padding kind = padding_of(what, padding, causal);
   if (kind == Padding::causal && how.channels_first)
-    fail<ValueError>({what, "padding"}, "\"causal\" takes channels_last");
+    fail<ValueError>({what, "padding"}, "is \"causal\"", kExpected, "data_format must be \"channels_last\" for it");
   std::int64_t stride[3], dilation[3];
   numbers_for(what, "strides", strides, axes, stride);
   numbers_for(what, "dilation_rate", dilation_rate, axes, dilation);
@@ -142,7 +142,7 @@ template Tensor conv3d_transpose<0>(const Operand&, const Operand&, const Dims&,
 Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const ConvOptions& o) {
   if (o.dilation_rate.size_ != 1 || o.dilation_rate.dims_[0].tensor_ || o.dilation_rate.dims_[0].value_ != 1)
     fail<ValueError>({"conv3d_transpose", "dilation_rate"}, "is not 1", kExpected,
-                     "a transposed convolution over three axes takes no other");
+                     "it must be 1: a transposed convolution over three axes takes no other");
   return conv3d_transpose<0>(x, kernel, output_shape, o.strides, o.padding, o.data_format);
 }
 

@@ -63,7 +63,7 @@ template <>
 struct ops::Unbox<Function> {
   static Function from(const external::Value& v) {
     const external::Code* code = ExternalBackendAccess::code(v);
-    if (!code) fail<TypeError>({"external"}, text(v), kExpected, "it must be code");
+    if (!code) ExternalBackendAccess::fail_kind(v, "code");
     if (code->run == run_function) return *static_cast<const Function*>(code->state);
     return FunctionAccess::make(Plan::external(v));
   }

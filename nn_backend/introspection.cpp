@@ -52,7 +52,8 @@ bool is_tensor(const Operand& x) {
 bool is_keras_tensor(const Operand& x) {
   KASSETTE_DISPATCH(is_keras_tensor, x);
   if (!is_tensor(x))
-    fail<ValueError>({"is_keras_tensor", "x"}, "is ", scalar_text(x), kExpected, "it must be a tensor");
+    fail<ValueError>({"is_keras_tensor", "x"}, "is ", is_tensor_operand(x) ? kEmptyTensor : scalar_text(x), kExpected,
+                     "it must be a tensor");
   return Access::desc(tensor_of(x)).flags & kLayer;
 }
 Tensor mark_keras_tensor(const Tensor& x) {

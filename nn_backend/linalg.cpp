@@ -25,7 +25,7 @@ void check_sparse(const TensorDesc& sparse, const TensorDesc& dense, std::int64_
   const TensorSpec &s = sparse, &d = dense;
   auto both = [&] { return first ? text("sparse ", s, " x ", d) : text(d, " x sparse ", s); };
   if (s.rank != 2 || d.rank > 2 || d.rank == 0)
-    fail<ValueError>({"dot"}, both(), ": a sparse matrix takes a dense matrix or vector");
+    fail<ValueError>({"dot"}, both(), kExpected, "a sparse matrix takes a dense matrix or vector");
   if (differ(k, of_sparse))
     fail<ValueError>({"dot"}, both(), ": inner dimensions differ, ", first ? of_sparse : k, " against ",
                      first ? k : of_sparse);

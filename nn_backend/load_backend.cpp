@@ -38,8 +38,8 @@ constexpr const char *kEntry = "kassette_external_backend", *kOldEntry = "kasset
 template <class... Words>
 [[noreturn]] void fail_import(const std::string& name, const Words&... words) {
   const ErrorText said(words...);
-  fail<ValueError>({}, "Unable to import backend : ", printable(name), ": ", printable(said.given), kRemedy,
-                   said.remedy);
+  fail<ValueError>({}, "Unable to import backend : ", printable(name), ": ", printable(said.given), kExpected,
+                   printable(said.expected), kRemedy, said.remedy);
 }
 
 std::string folder_of(const std::string& file) {

@@ -124,7 +124,7 @@ std::int64_t extent_of_patches(const char* what, std::int64_t places, std::int64
   std::int64_t extent;
   if (places == 0) return 0;
   if (__builtin_mul_overflow(places - 1, stride, &extent) || __builtin_add_overflow(extent, size, &extent))
-    fail<ValueError>({what, "strides"}, "hold ", stride, kExpected, places,
+    fail<ValueError>({what, "strides"}, "hold ", stride, ", with which ", places,
                      " patches take more elements than a tensor can have");
   return extent;
 }

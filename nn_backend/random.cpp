@@ -112,10 +112,8 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
 }
 
 [[noreturn]] void fail_fraction(const Sample& s, const Operand& x, const char* name) {
-  const bool number = Access::kind(x) == Scalar::kFloat;
-  fail<TypeError>({s.what, name}, number ? text("is ", Access::float_value(x), " and ") : "must be an integer where ",
-                  "the samples are ", s.dtype, kExpected, "bounds are integers, as in random_uniform(shape, 0, 10, \"",
-                  s.dtype, "\")");
+  fail<TypeError>({s.what, name}, "is ", scalar_text(x), " and the samples are ", s.dtype, kExpected,
+                  "bounds must be integers, as in random_uniform(shape, 0, 10, \"", s.dtype, "\")");
 }
 /// An integer bound, which must be an integer number.
 std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) {
@@ -123,7 +121,8 @@ std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) 
   bool zero = Access::kind(x) == Scalar::kFloat && Access::float_value(x) == 0;  // the default of minval
   if (!integral && !zero) fail_fraction(s, x, name);
   std::int64_t v = integral ? Access::int_value(x) : 0;
-  if (Access::kind(x) == Scalar::kUint && v < 0) fail<ValueError>({s.what, name}, "does not fit int64");
+  if (Access::kind(x) == Scalar::kUint && v < 0)
+    fail<ValueError>({s.what, name}, "is ", scalar_text(x), ", which does not fit int64");
   return v;
 }
 std::int64_t checked_low(const Sample& s, const Operand& x) {

@@ -205,8 +205,8 @@ void apply_settings(const std::string& all, const std::string& file, Settings& s
     // named.
     if (name.find('/') != name.npos || name != printable(name) || name.find('\0') != name.npos ||
         name.size() > kLongestName)
-      fail<ValueError>({}, "Unable to import backend : ", excerpt(name), ": ", file,
-                       " takes a name, such as my_package.my_module", kRemedy, "KERAS_BACKEND takes a path");
+      fail<ValueError>({}, "Unable to import backend : ", excerpt(name), ": not a name", kExpected, "backend in ", file,
+                       " must be a name, such as my_package.my_module", kRemedy, "KERAS_BACKEND takes a path");
     s.backend = name;
     s.source = file;
   }

@@ -19,7 +19,8 @@ using namespace ops;
 template <>
 struct ops::Unbox<backend::SparseParts> {
   static backend::SparseParts from(const external::Value& v) {
-    if (v.size() != 3) fail<TypeError>({"external"}, text(v), kExpected, "it must be a list of three tensors");
+    if (v.size() != 3)
+      fail<TypeError>({"external"}, "a list of ", v.size(), kExpected, "it must be a list of three tensors");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensor()};
   }
 };
@@ -49,7 +50,8 @@ Tensor integers_of(const Operand& x, const char* what, const char* which) {
   if (!t.defined()) fail_empty({what, which});
   refuse_sparse({what, which}, t);
   if (!t.dtype().is_integer())
-    fail<TypeError>({what, which}, "are ", t.dtype(), kExpected, "they must be integers (K::cast)");
+    fail<TypeError>({what, which}, "are ", t.dtype(), kExpected, "they must be integers", kRemedy,
+                    "cast them (K::cast)");
   return t;
 }
 

@@ -170,10 +170,11 @@ namespace detail {
 
 void check_error_text(const char* what, Name expected) {
   if (std::string(what).find(string_of(expected)) == std::string::npos)
-    fail<AssertionError>({"expect_error"}, '"', what, "\", expected \"", string_of(expected), "\" in it");
+    fail<AssertionError>({"expect_error"}, '"', what, '"', kExpected, "it must hold \"", string_of(expected), '"');
 }
 void fail_no_error(Name expected) {
-  fail<AssertionError>({"expect_error"}, "nothing was thrown, expected \"", string_of(expected), '"');
+  fail<AssertionError>({"expect_error"}, "nothing was thrown", kExpected, "it must be an error with \"",
+                       string_of(expected), '"');
 }
 
 }  // namespace detail

@@ -19,10 +19,11 @@ bool is_linear(Reduction how) { return how == Reduction::sum || how == Reduction
 void check_reduced(const OpCall& call, DType dtype) {
   const Reduction how = reduction_of(call.attrs);
   if (how == Reduction::mean && !dtype.is_float())
-    fail<TypeError>({call.op.name}, "the mean of ", dtype, kExpected, "it must be of floats (K::cast)");
+    fail<TypeError>({call.op.name}, "the mean of ", dtype, kExpected, "it must be of floats", kRemedy,
+                    "cast it (K::cast)");
   if (dtype.is_bool() && (how == Reduction::sum || how == Reduction::prod))
     fail<TypeError>({call.op.name}, "the ", reduction_name(how), " of bool", kExpected,
-                    "it must be of numbers (K::cast), or max or min, which are any and all");
+                    "it must be of numbers, or max or min, which are any and all", kRemedy, "cast it (K::cast)");
 }
 
 void list_rule(const OpCall& call, TensorSpec* out) {

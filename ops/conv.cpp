@@ -116,19 +116,19 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
     fail<ValueError>({"convolution"}, "output_shape ", dims, " for x ", dy, " and a kernel ", w, why...);
   };
   const std::int64_t batch = dy.dim(0);
-  if (differ(entry(0), batch)) refuse(kExpected, "the batch is ", batch);
+  if (differ(entry(0), batch)) refuse(kExpected, "its batch must be ", batch);
   out->dims[0] = known(batch) ? batch : std::max(entry(0), kUnknown);
   const int c = how.channel_axis();
   const std::int64_t of_kernel = w.dim(how.axes);
   if (differ(entry(c), of_kernel) || (known(of_kernel) && dims.rank >= 0 && !dims.is_unknown(c) && entry(c) < 0))
-    refuse(kExpected, "the kernel gives ", of_kernel, " channels");
+    refuse(kExpected, "it must have ", of_kernel, " channels, as the kernel");
   out->dims[c] = known(of_kernel) ? of_kernel : entry(c);
   for (int i = 0; i < how.axes; ++i) {
     const int axis = how.space_axis(i);
     std::int64_t n = entry(axis), have = dy.dim(axis);
     out->dims[axis] = n;
     if (dims.rank >= 0 && !dims.is_unknown(axis) && n < 0)
-      refuse(kExpected, "the sizes of space must be given (None is shown as -1)");
+      refuse(kExpected, "its sizes of space must be given (None is shown as -1)");
     WindowAxis window = how.window[i];
     if (!known(n) || !known(have)) continue;
     if (w.rank >= 0 && known(w.dims[i])) window = window_axis_of(how, i, w);

@@ -45,7 +45,8 @@ std::int64_t check(const OpCall& call) {
     if (differ(x.dim(1), 1)) fail<ValueError>({kCtcName, name}, "has shape ", x, kExpected, "it must be (samples, 1)");
   }
   if (y.rank == 3 && y.dims[2] == 0)
-    fail<ValueError>({kCtcName, "y_pred"}, "of shape ", y, " has no classes", kExpected, "the last one is the blank");
+    fail<ValueError>({kCtcName, "y_pred"}, "of shape ", y, " has no classes", kExpected,
+                     "there must be at least one, the blank");
   return samples(call);
 }
 void cost_rule(const OpCall& call, TensorSpec* out) {

@@ -32,7 +32,8 @@ void decode_rule(const OpCall& call, TensorSpec* out) {
   check_rank({kName, "input_length"}, steps, 1, ": (samples,)");
   if (y.rank == 3 && y.dims[1] == 0) fail<ValueError>({kName, "y_pred"}, "of shape ", y, " has no time steps");
   if (y.rank == 3 && y.dims[2] == 0)
-    fail<ValueError>({kName, "y_pred"}, "of shape ", y, " has no classes", kExpected, "the last one is the blank");
+    fail<ValueError>({kName, "y_pred"}, "of shape ", y, " has no classes", kExpected,
+                     "there must be at least one, the blank");
   const std::int64_t n = y.dim(0), m = steps.dim(0);
   if (differ(n, m)) fail<ValueError>({kName}, "y_pred ", y, " has ", n, " samples, input_length ", steps, " has ", m);
   for (int i = 0; i < call.n_out; ++i) {
@@ -65,8 +66,8 @@ const std::int64_t* checked_steps(const OpCall& call) {
   const auto* steps = call.in[1].as<std::int64_t>();
   for (std::int64_t i = 0; i < y.dims[0]; ++i)
     if (steps[i] < 0 || steps[i] > y.dims[1])
-      fail<ValueError>({kName, "input_length"}, steps[i], " of sample ", i, kExpected, "y_pred has ", y.dims[1],
-                       " time steps");
+      fail<ValueError>({kName, "input_length"}, steps[i], " of sample ", i, kExpected, "it must be 0 to ", y.dims[1],
+                       ", the time steps of y_pred");
   return steps;
 }
 /// Calls f(0.f) or f(0.).

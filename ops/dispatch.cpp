@@ -145,12 +145,15 @@ Shape Unbox<Shape>::from(const Boxed& v) {
 
 void fail_answer(const char* name, const Boxed& answer) {
   const ExternalBackend* b = external_backend();
-  std::string what = answer.kind() == Boxed::kTensor ? "a tensor" : text(answer);
+  const std::string what = answer.kind() == Boxed::kTensor ? "a tensor"
+                           : answer.kind() == Boxed::kList ? text("a list of ", answer.size())
+                                                           : text(answer);
   try {
     throw;
   } catch (const Error& e) {
-    fail<TypeError>({name}, "the backend '", b ? b->name : "", "' returned ", what, ": ", e.given(), kExpected,
-                    e.expected(), kRemedy, e.remedy());
+    const bool said = what == e.given();
+    fail<TypeError>({name}, "the backend '", b ? b->name : "", "' returned ", what, said ? "" : ": ",
+                    said ? "" : e.given(), kExpected, e.expected(), kRemedy, e.remedy());
   }
 }
 

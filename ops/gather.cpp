@@ -19,7 +19,8 @@ constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17;
 
 void check_indices(const char* op, const TensorSpec& s) {
   if (s.dtype != int32 && s.dtype != int64)
-    fail<TypeError>({op, "indices"}, "are ", s.dtype, kExpected, "they must be int32 or int64 (K::cast)");
+    fail<TypeError>({op, "indices"}, "are ", s.dtype, kExpected, "they must be int32 or int64", kRemedy,
+                    "cast them (K::cast)");
 }
 
 void gather_rule(const OpCall& call, TensorSpec* out) {
@@ -164,7 +165,8 @@ void gather_grad_gradient(const VjpContext& ctx) { ctx.din(0) = apply1(gather_op
 void one_hot_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
   if (!x.dtype.is_integer())
-    fail<TypeError>({"one_hot", "indices"}, "are ", x.dtype, kExpected, "they must be integers (K::cast)");
+    fail<TypeError>({"one_hot", "indices"}, "are ", x.dtype, kExpected, "they must be integers", kRemedy,
+                    "cast them (K::cast)");
   out->dtype = float32;
   out->rank = x.rank < 0 ? x.rank : checked_rank("one_hot", x.rank + 1, x);
   for (int i = 0; i < x.rank; ++i) out->dims[i] = x.dims[i];

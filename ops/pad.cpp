@@ -62,7 +62,8 @@ constinit const OpDef pad_op{
 Tensor pad(const Tensor& x, const Pads& amounts) {
   for (int i = 0; i < amounts.rank; ++i)
     if (amounts.before[i] < 0 || amounts.after[i] < 0)
-      fail<ValueError>({"pad", "padding"}, "must not be negative", kRemedy, "K::slice removes elements");
+      fail<ValueError>({"pad", "padding"}, "holds ", std::min(amounts.before[i], amounts.after[i]), kExpected,
+                       "amounts must not be negative", kRemedy, "K::slice removes elements");
   return apply1(pad_op, Attrs(Ref<Extra>::adopt(new Amounts(amounts))), {x});
 }
 

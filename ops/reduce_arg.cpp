@@ -145,7 +145,8 @@ void top_rule(const OpCall& call, TensorSpec* out) {
   if (!p.dtype.is_float())
     fail<TypeError>({"in_top_k", "predictions"}, "are ", p.dtype, ", not a float dtype", kRemedy,
                     "cast them first (K::cast)");
-  if (!t.dtype.is_integer()) fail<TypeError>({"in_top_k", "targets"}, "are ", t.dtype, ", not integers");
+  if (!t.dtype.is_integer())
+    fail<TypeError>({"in_top_k", "targets"}, "are ", t.dtype, kExpected, "they must be integers");
   check_rank({"in_top_k", "predictions"}, p, 2, ": (samples, classes)");
   check_rank({"in_top_k", "targets"}, t, 1, ": (samples,)");
   const std::int64_t n = p.dim(0), m = t.dim(0);

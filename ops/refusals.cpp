@@ -28,10 +28,10 @@ Words words_of(Refusal refusal) {
     case Refusal::quotient: return {{"floor_divide"}, "integer division by zero"};
     case Refusal::remainder: return {{"remainder"}, "integer division by zero"};
     case Refusal::ctc_input_length:
-      return {{"ctc_batch_cost", "input_length"}, "{} of sample {}", "y_pred has {} time steps"};
+      return {{"ctc_batch_cost", "input_length"}, "{} of sample {}", "it must be 0 to {}, the time steps of y_pred"};
     case Refusal::ctc_label_length: return {{"ctc_batch_cost", "label_length"}, "{} of sample {} is negative"};
     case Refusal::ctc_too_long:
-      return {{"ctc_batch_cost"}, "the {} labels of sample {} need as many time steps", "its input_length is {}"};
+      return {{"ctc_batch_cost"}, "the {} labels of sample {} need as many time steps, and its input_length is {}"};
     case Refusal::ctc_label:
       return {{"ctc_batch_cost", "y_true"},
               "has label {} at position {} of sample {}, within its label_length of {}",

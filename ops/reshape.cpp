@@ -44,7 +44,7 @@ void reshape_rule(const OpCall& call, TensorSpec* out) {
     if (d.is_unknown(i) || d.at[i] >= 0) continue;
     if (d.at[i] != -1)
       fail<ValueError>({"reshape", "shape"}, d, kExpected, "sizes must not be negative, except one -1 to be inferred");
-    if (infer >= 0) fail<ValueError>({"reshape", "shape"}, d, ": only one size can be inferred");
+    if (infer >= 0) fail<ValueError>({"reshape", "shape"}, d, kExpected, "only one size can be inferred");
     infer = i;
   }
   if (!known || d.rank < 0 || !x.known()) return;

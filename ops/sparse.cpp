@@ -270,7 +270,8 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& sha
   check_rank({"sparse_coo", "values"}, v, 1, ": (entries,)");
   const TensorDesc& i = Access::desc(indices);
   if (!i.dtype.is_integer())
-    fail<TypeError>({"sparse_coo", "indices"}, "are ", i.dtype, kExpected, "they must be integers (K::cast)");
+    fail<TypeError>({"sparse_coo", "indices"}, "are ", i.dtype, kExpected, "they must be integers", kRemedy,
+                    "cast them (K::cast)");
   if (v.rank == 1 && i.rank == 2 && differ(v.dims[0], i.dims[0]))
     fail<ValueError>({"sparse_coo"}, i.dims[0], " indices and ", v.dims[0], " values", kExpected,
                      "there must be one of each for an entry");

@@ -81,7 +81,8 @@ TensorSpec matrix_shape(const OpCall& call, int i) {
   TensorSpec s;
   dims_from(call, i, &s, "dense_shape");
   if (differ(s.rank, 2))
-    fail<ValueError>({"dot"}, "a sparse tensor of shape ", s, kExpected, "products take matrices (K::to_dense)");
+    fail<ValueError>({"dot"}, "a sparse tensor of shape ", s, kExpected, "products take matrices", kRemedy,
+                     "K::to_dense makes it dense");
   if (s.rank < 0) s = TensorSpec(DType(), {kUnknown, kUnknown});
   return s;
 }

@@ -118,7 +118,7 @@ Tensor Tensor::to(Device device, ToOptions options) const {
 Tensor pin_memory(const Tensor& x) {
   if (!x.defined()) fail_empty({"pin_memory"});
   const TensorDesc& b = Access::desc(x);
-  if (is_sparse(b)) fail<ValueError>({"pin_memory"}, "a sparse tensor (K::to_dense)");
+  if (is_sparse(b)) fail<ValueError>({"pin_memory"}, "a sparse tensor", kRemedy, "K::to_dense makes it dense");
   if (x.symbolic()) fail<ValueError>({"pin_memory"}, "a symbolic tensor, which has no value");
   const Device place = context().default_device == cpu ? Device(Device::kCuda, 0) : context().default_device;
   if (device_absent(place)) return x;

@@ -48,7 +48,7 @@ InputFile::InputFile(const char* what, Name path, std::int64_t max_bytes)
     : what_(what), shown_(printable(required(what, "path", path))) {
   if (max_bytes < 0)
     fail<ValueError>({what, "max_bytes"}, "is ", max_bytes, kExpected,
-                     "0 stands for 8 times the file's size and at least 1 GiB");
+                     "it must not be negative, and 0 stands for 8 times the file's size and at least 1 GiB");
   // Opening a pipe would wait for its writer.
   descriptor_ = ::open(string_of(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat status;
@@ -354,8 +354,8 @@ void unsigned_to_int64(const InputFile& file, const char* where, std::byte* data
     // Each element is read before it is overwritten: int64 i ends no later than the start of unsigned element i + 1.
     std::uint64_t v = size == 4 ? load_le<std::uint32_t>(from + i * 4) : load_le<std::uint64_t>(from + i * 8);
     if (v > std::uint64_t(INT64_MAX))
-      file.refuse(where, "element ", i, " is ", v, kExpected,
-                  "uint64 arrays are read as int64, which does not hold it");
+      file.refuse(where, "element ", i, " is ", v, kExpected, "it must be at most ", INT64_MAX,
+                  ": uint64 arrays are read as int64");
     std::memcpy(data + i * 8, &v, 8);
   }
 }

@@ -273,7 +273,7 @@ void CudaDevice::fail(cudaError_t error, const char* what) {
       lost_words_ = name + " is lost to this process since an error" + where + ": " + cudaGetErrorString(error);
       lost_.store(true, std::memory_order_release);
     }
-    words += (waits_ ? "" : where) + "; " + name + " is lost to this process";
+    words += (waits_ ? "" : where) + ", and " + name + " is lost to this process";
     if (!waits_) remedy = "KASSETTE_CUDA_SYNC=1 tells which op it was";
   }
   throw DeviceError(what, "", words.c_str(), "", remedy);

@@ -54,8 +54,9 @@ Tensor variable_of(nb::handle pair, const char* what) {
 
 K::Step step_from(nb::handle result) {
   if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr()))
-    throw TypeError("rnn: the step returns a pair: the output, and the list of new states");
-  if (nb::len(result) != 2) throw ValueError("rnn: the step returns a pair: the output, and the list of new states");
+    throw TypeError("rnn", "", "the step returned no pair", "it must return the output and the list of new states");
+  if (nb::len(result) != 2)
+    throw ValueError("rnn", "", "the step returned no pair", "it must return the output and the list of new states");
   return {tensor_from(result[0], "rnn: the output that the step returned"),
           to_tensors(result[1], "rnn: the states that the step returned")};
 }
@@ -77,7 +78,7 @@ class PythonFunction {
   }
   nb::list operator()(nb::handle inputs, const nb::args& more) const {
     if (more.size() > 0 || (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())))
-      throw TypeError("function: the inputs are given as a list or a tuple");
+      throw TypeError("function", "inputs", "are no list or tuple", "they must be given as one");
     Tensors feeds;
     std::size_t n = nb::len(inputs), i = 0;
     feeds.reserve(static_cast<std::int64_t>(n));

@@ -35,13 +35,13 @@ D::Reduction reduction_of(const char* function, const Label& how) {
 
 /// The value of an array, a number or a list of numbers, in its own dtype: numbers are NumPy's.
 Tensor value_of(const char* function, nb::handle x) {
+  if (x.is_none()) throw TypeError(function, "x", "is None", "it must be a tensor, a number or an array");
   try {
-    if (x.is_none()) throw TypeError("", "", "None", "it must be a tensor, a number or an array");
     return from_numpy(nb::module_::import_("numpy").attr("asarray")(x));
   } catch (const TypeError& e) {
-    throw TypeError(function, "", e.given(), e.expected(), e.remedy());
+    throw TypeError(function, e.argument(), e.given(), e.expected(), e.remedy());
   } catch (const ValueError& e) {
-    throw ValueError(function, "", e.given(), e.expected(), e.remedy());
+    throw ValueError(function, e.argument(), e.given(), e.expected(), e.remedy());
   }
 }
 
@@ -139,7 +139,7 @@ nb::object shard(nb::handle x, const MaybeWorld& world) {
   if (nb::hasattr(x, "ndim") && nb::cast<int>(x.attr("ndim")) == 0)
     throw ValueError("shard", "x", "is a scalar, which has no rows");
   if (!nb::hasattr(x, "__len__") || !nb::hasattr(x, "__getitem__"))
-    throw TypeError(behind("shard", "a tensor, an array or a list is expected, not " + type_of(x)).c_str());
+    throw TypeError("shard", "x", ("is " + type_of(x)).c_str(), "it must be a tensor, an array or a list");
   const auto n = static_cast<std::int64_t>(nb::len(x));
   const std::int64_t ranks = w.size(), rank = w.rank(), rows = n / ranks, rest = n % ranks;
   const std::int64_t begin = rank * rows + std::min(rank, rest), end = begin + rows + (rank < rest);
@@ -150,7 +150,7 @@ NamedTensors named(const char* function, nb::handle values) {
   NamedTensors list;
   if (values.is_none()) return list;
   if (!PyDict_Check(values.ptr()))
-    throw TypeError(behind(function, "a dict of names and tensors is expected, not " + type_of(values)).c_str());
+    throw TypeError(function, "", type_of(values).c_str(), "it must be a dict of names and tensors");
   for (auto [name, value] : nb::borrow<nb::dict>(values)) {
     Label label;
     label.set(name);

@@ -237,9 +237,11 @@ Value::Value(nb::handle object, const char* what) : Value() {
   try {
     set(object);
   } catch (const TypeError& e) {
-    throw TypeError(what ? what : "", "", e.given(), e.expected(), e.remedy());
+    if (!what) throw;
+    throw TypeError(what, e.argument(), e.given(), e.expected(), e.remedy());
   } catch (const ValueError& e) {
-    throw ValueError(what ? what : "", "", e.given(), e.expected(), e.remedy());
+    if (!what) throw;
+    throw ValueError(what, e.argument(), e.given(), e.expected(), e.remedy());
   }
 }
 

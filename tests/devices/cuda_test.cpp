@@ -187,7 +187,7 @@ TEST_CASE("an error of a kernel is said where somebody waits, with the ops befor
           y = K::exp(x);
           y.to("cpu");
         }) == "to: CUDA says: an illegal memory access was encountered " + before +
-                  "; cuda:4 is lost to this process; KASSETTE_CUDA_SYNC=1 tells which op it was");
+                  ", and cuda:4 is lost to this process; KASSETTE_CUDA_SYNC=1 tells which op it was");
   using Use = void (*)(const Tensor&);
   for (Use use : std::initializer_list<Use>{
            [](const Tensor& x) { K::exp(x); }, [](const Tensor& x) { x.to("cpu"); },

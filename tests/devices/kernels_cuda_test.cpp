@@ -388,7 +388,7 @@ TEST_CASE("ctc_decode on a device gives the CPU's labels and scores, there", "[c
     CHECK(same_bits(moved.log_prob.to("cpu"), here.log_prob));
     CHECK(error_of<ValueError>([&] {
             K::ctc_decode(there(y), there(K::constant({9, 10, 0}, int32)));
-          }) == "ctc_decode: input_length 10 of sample 1; y_pred has 9 time steps");
+          }) == "ctc_decode: input_length 10 of sample 1; it must be 0 to 9, the time steps of y_pred");
   }
 }
 

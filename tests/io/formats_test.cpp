@@ -329,8 +329,9 @@ TEST_CASE("every loader keeps to max_bytes, and says so in one line", "[io]") {
   CHECK(said([&] { load_npy(path, {.max_bytes = 399}); }) == over);
   CHECK(load_npy(path, {.max_bytes = 400}).size() == 100);
   CHECK(load_npy(path, {.mmap = true, .max_bytes = 1}).size() == 100);
-  CHECK(error_of<ValueError>([&] { load_npy(path, {.max_bytes = -1}); }) ==
-        "load_npy: max_bytes is -1; 0 stands for 8 times the file's size and at least 1 GiB");
+  CHECK(
+      error_of<ValueError>([&] { load_npy(path, {.max_bytes = -1}); }) ==
+      "load_npy: max_bytes is -1; it must not be negative, and 0 stands for 8 times the file's size and at least 1 GiB");
   for (bool compress : {false, true}) {
     save_npz(path, {{"a", a}, {"b", b}}, {.compress = compress});
     CHECK(said([&] { load_npz(path, {.max_bytes = 399}); }) == over);

@@ -98,7 +98,7 @@ TEST_CASE("uint32 and uint64 come as int64 where their values fit", "[io]") {
   }
   CHECK(refused(npy("{'descr': '<u8', 'fortran_order': False, 'shape': (2,), }", 0) +
                 std::string("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x80", 16)) ==
-        "element 1 is 9223372036854775808; uint64 arrays are read as int64, which does not hold it");
+        "element 1 is 9223372036854775808; it must be at most 9223372036854775807: uint64 arrays are read as int64");
   CHECK(refused(npy("{'descr': '<u4', 'fortran_order': False, 'shape': (7,), }", 0) + six) ==
         "uint32 (7,) takes 28 bytes, and the file has 24 for it");
   CHECK(load_npy(foreign("uint32.npy")).dtype() == int64);
@@ -130,7 +130,7 @@ TEST_CASE("arrays of an npz are read by name, whatever else it holds", "[io]") {
   CHECK_THROWS_WITH(
       load_npz(path, {"big"}),
       "load_npz: " + path +
-          ": 'big': element 1 is 9223372036854775808; uint64 arrays are read as int64, which does not hold it");
+          ": 'big': element 1 is 9223372036854775808; it must be at most 9223372036854775807: uint64 arrays are read as int64");
   CHECK_THROWS_WITH(load_npz(path, {"w", "v"}),
                     "load_npz: " + path + ": no array is called 'v'; there are 'w', 'u', 't', 'big'");
   CHECK_THROWS_AS(load_npz(path, {"w", None}), ValueError);

@@ -313,7 +313,7 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
         "conv2d: padding is \"causal\"; it must be \"valid\" or \"same\"");
   CHECK(refused([&] {
           K::conv1d(K::ones({2, 5, 3}), K::ones({2, 3, 4}), 1, "causal", "channels_first");
-        }) == "conv1d: padding \"causal\" takes channels_last");
+        }) == "conv1d: padding is \"causal\"; data_format must be \"channels_last\" for it");
   CHECK(refused([&] {
           K::conv2d(K::ones({5, 6, 3}), w);
         }) == "conv2d: x of shape (5, 6, 3); the rank must be 4: (batch, rows, columns, channels)");
@@ -329,10 +329,11 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
         K::conv2d_transpose(x, K::ones({3, 3, 4, 3}), {2, 9, 9, 4}, 2, "same");
       }) ==
       "conv2d_transpose: output_shape (2, 9, 9, 4) for x (2, 5, 6, 3) and a kernel (3, 3, 4, 3): a convolution of 9 elements with this stride and padding gives 5, x has 6");
-  CHECK(refused([&] {
-          K::conv2d_transpose(x, K::ones({3, 3, 4, 3}), {3, 10, 12, 4}, 2, "same");
-        }) ==
-        "conv2d_transpose: output_shape (3, 10, 12, 4) for x (2, 5, 6, 3) and a kernel (3, 3, 4, 3); the batch is 2");
+  CHECK(
+      refused([&] {
+        K::conv2d_transpose(x, K::ones({3, 3, 4, 3}), {3, 10, 12, 4}, 2, "same");
+      }) ==
+      "conv2d_transpose: output_shape (3, 10, 12, 4) for x (2, 5, 6, 3) and a kernel (3, 3, 4, 3); its batch must be 2");
   CHECK(refused([&] {
           K::separable_conv2d(x, K::ones({3, 3, 3, 1}), K::ones({1, 2, 3, 4}));
         }) == "separable_conv2d: pointwise_kernel has shape (1, 2, 3, 4); its spatial sizes must be 1");

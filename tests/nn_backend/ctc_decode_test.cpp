@@ -163,9 +163,9 @@ TEST_CASE("ctc_decode has the same result for any number of threads, and one of 
 TEST_CASE("ctc_decode says what does not fit", "[ctc]") {
   Tensor y = scores(2, 5, 4), steps = K::constant({5, 5}, int32);
   CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({6, 5}, int32)),
-                    "ctc_decode: input_length 6 of sample 0; y_pred has 5 time steps");
+                    "ctc_decode: input_length 6 of sample 0; it must be 0 to 5, the time steps of y_pred");
   CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({5, -1}, int32), false),
-                    "ctc_decode: input_length -1 of sample 1; y_pred has 5 time steps");
+                    "ctc_decode: input_length -1 of sample 1; it must be 0 to 5, the time steps of y_pred");
   CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({5}, int32)),
                     "ctc_decode: y_pred (2, 5, 4) has 2 samples, input_length (1,) has 1");
   CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({{5}, {5}}, int32)),

@@ -281,11 +281,11 @@ TEST_CASE("ctc_batch_cost says what does not fit, at once and when it is played"
          labels = K::constant({{0, 1, 2}, {1, 1, 0}}, int32);
   Tensor steps = column({5, 5}), lengths = column({3, 2});
   CHECK(error_of(labels, y, column({5, 6}), lengths) ==
-        "ctc_batch_cost: input_length 6 of sample 1; y_pred has 5 time steps");
+        "ctc_batch_cost: input_length 6 of sample 1; it must be 0 to 5, the time steps of y_pred");
   CHECK(error_of(labels, y, column({-1, 5}), lengths) ==
-        "ctc_batch_cost: input_length -1 of sample 0; y_pred has 5 time steps");
+        "ctc_batch_cost: input_length -1 of sample 0; it must be 0 to 5, the time steps of y_pred");
   CHECK(error_of(labels, y, column({2, 5}), lengths) ==
-        "ctc_batch_cost: the 3 labels of sample 0 need as many time steps; its input_length is 2");
+        "ctc_batch_cost: the 3 labels of sample 0 need as many time steps, and its input_length is 2");
   CHECK(error_of(labels, y, steps, column({3, -2})) == "ctc_batch_cost: label_length -2 of sample 1 is negative");
   CHECK(
       error_of(K::constant({{0, 1, 2}, {1, -1, 0}}, int32), y, steps, lengths) ==
@@ -298,7 +298,7 @@ TEST_CASE("ctc_batch_cost says what does not fit, at once and when it is played"
   CHECK(error_of(labels, y, K::constant({{5, 5}, {5, 5}}, int32), lengths) ==
         "ctc_batch_cost: input_length has shape (2, 2); it must be (samples, 1)");
   CHECK(error_of(labels, K::zeros({2, 5, 0}), steps, lengths) ==
-        "ctc_batch_cost: y_pred of shape (2, 5, 0) has no classes; the last one is the blank");
+        "ctc_batch_cost: y_pred of shape (2, 5, 0) has no classes; there must be at least one, the blank");
 }
 
 TEST_CASE("the gradient of ctc_batch_cost can be taken twice, and says so the third time", "[ctc]") {

@@ -97,10 +97,10 @@ TEST_CASE("integer samples need integer bounds", "[random]") {
                     "random_uniform: maxval is 257; uint8 holds 0 to 255, and samples are below maxval");
   CHECK_THROWS_WITH(
       K::random_uniform({2}, 0.0, 1.0, "int32"),
-      "random_uniform: maxval is 1 and the samples are int32; bounds are integers, as in random_uniform(shape, 0, 10, \"int32\")");
+      "random_uniform: maxval is 1 and the samples are int32; bounds must be integers, as in random_uniform(shape, 0, 10, \"int32\")");
   CHECK_THROWS_WITH(
       K::random_uniform({2}, 0, 1.5, "int32"),
-      "random_uniform: maxval is 1.5 and the samples are int32; bounds are integers, as in random_uniform(shape, 0, 10, \"int32\")");
+      "random_uniform: maxval is 1.5 and the samples are int32; bounds must be integers, as in random_uniform(shape, 0, 10, \"int32\")");
   CHECK_THROWS_WITH(K::random_uniform({2}, 3, 3, "int64"), "random_uniform: minval 3 is not below maxval 3");
   CHECK_THROWS_WITH(K::random_uniform({2}, 0, 1, "bool"), "random_uniform: dtype is bool; it must be a float dtype");
 }

@@ -331,8 +331,8 @@ TEST_CASE("the file names a backend and no path", "[settings]") {
     } catch (const kassette::ValueError& e) {
       const std::string said = e.what();
       CHECK(said.rfind("Unable to import backend : ", 0) == 0);
-      CHECK(said.find(home.file().string() +
-                      " takes a name, such as my_package.my_module; KERAS_BACKEND takes a path") != said.npos);
+      CHECK(said.find(": not a name; backend in " + home.file().string() +
+                      " must be a name, such as my_package.my_module; KERAS_BACKEND takes a path") != said.npos);
       CHECK(said.find_first_of("\n\x1b") == said.npos);
     }
   }

@@ -44,7 +44,7 @@ TEST_CASE("reshape says what does not fit", "[shaping]") {
   Tensor x = counted({2, 3}, 6);
   CHECK_THROWS_WITH(K::reshape(x, {4, 2}), "reshape: shape (4, 2) does not hold the 6 elements of x of shape (2, 3)");
   CHECK_THROWS_WITH(K::reshape(x, {-1, 4}), "reshape: shape (-1, 4) does not hold the 6 elements of x of shape (2, 3)");
-  CHECK_THROWS_WITH(K::reshape(x, {-1, -1}), "reshape: shape (-1, -1): only one size can be inferred");
+  CHECK_THROWS_WITH(K::reshape(x, {-1, -1}), "reshape: shape (-1, -1); only one size can be inferred");
   CHECK_THROWS_WITH(K::reshape(x, {-2, 3}),
                     "reshape: shape (-2, 3); sizes must not be negative, except one -1 to be inferred");
   CHECK_THROWS_WITH(K::reshape(counted({0, 3}, 0), {-1, 0}),
@@ -267,7 +267,8 @@ TEST_CASE("one_hot is float32 and ignores indices out of range", "[shaping]") {
   CHECK(values(h) == Doubles{1, 0, 0, 0, 0, 1, 0, 0, 0});
   CHECK(K::one_hot(K::constant({{1}, {3}}, "uint8"), 2).shape() == Shape{2, 1, 2});
   CHECK(K::int_shape(K::one_hot(K::placeholder({K::None}, None, "int32"), 4)) == Shape{-1, 4});
-  CHECK_THROWS_WITH(K::one_hot(K::constant({1.0}), 2), "one_hot: indices are float32; they must be integers (K::cast)");
+  CHECK_THROWS_WITH(K::one_hot(K::constant({1.0}), 2),
+                    "one_hot: indices are float32; they must be integers; cast them (K::cast)");
   CHECK_THROWS_WITH(K::one_hot({1}, -2), "one_hot: num_classes is -2; it must not be negative");
 }
 
@@ -285,6 +286,6 @@ TEST_CASE("gather selects rows", "[shaping]") {
   CHECK_THROWS_WITH(K::gather(rows, {0, 3}), "gather: indices hold 3, which is out of range for an axis of size 3");
   CHECK_THROWS_WITH(K::gather(rows, {-1}), "gather: indices hold -1, which is out of range for an axis of size 3");
   CHECK_THROWS_WITH(K::gather(rows, K::constant({1.0})),
-                    "gather: indices are float32; they must be int32 or int64 (K::cast)");
+                    "gather: indices are float32; they must be int32 or int64; cast them (K::cast)");
   CHECK_THROWS_WITH(K::gather(1.0, {0}), "gather: reference is a scalar, which has no axis to select along");
 }

@@ -183,7 +183,7 @@ TEST_CASE("bad sparse input is one line", "[sparse]") {
                     "sparse_coo: values of shape (1, 1); the rank must be 1: (entries,)");
   CHECK_THROWS_AS(K::sparse_coo({{0.5, 1}}, {1}, {3, 4}), TypeError);
   CHECK_THROWS_WITH(K::sparse_coo(K::constant({{0., 1.}}), {1}, {3, 4}),
-                    "sparse_coo: indices are float32; they must be integers (K::cast)");
+                    "sparse_coo: indices are float32; they must be integers; cast them (K::cast)");
   CHECK_THROWS_WITH(K::sparse_coo({}, {}, {}), "sparse_coo: dense_shape is (); a sparse tensor has at least one axis");
   CHECK_THROWS_WITH(
       K::sparse_coo({}, {}, {2, -1}),
@@ -237,9 +237,9 @@ TEST_CASE("products with a sparse matrix: what fits and what does not", "[sparse
   CHECK_THROWS_WITH(K::dot(a, a), "dot: both operands are sparse; densify one of them: K::to_dense(y)");
   CHECK_THROWS_AS(K::dot(a, a), NotImplementedError);
   CHECK_THROWS_WITH(K::dot(a, K::ones({2, 3, 2})),
-                    "dot: sparse (2, 3) x (2, 3, 2): a sparse matrix takes a dense matrix or vector");
+                    "dot: sparse (2, 3) x (2, 3, 2); a sparse matrix takes a dense matrix or vector");
   CHECK_THROWS_WITH(K::dot(K::sparse_coo({}, {}, {2, 2, 3}), K::ones({3, 2})),
-                    "dot: sparse (2, 2, 3) x (3, 2): a sparse matrix takes a dense matrix or vector");
+                    "dot: sparse (2, 2, 3) x (3, 2); a sparse matrix takes a dense matrix or vector");
   CHECK(values(K::dot(K::cast(a, "int8"), K::constant({{100}, {100}, {100}}, "int8"))) == Vec{-56, 44});  // wraps
 }
 

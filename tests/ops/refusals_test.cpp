@@ -30,7 +30,7 @@ TEST_CASE("an op on integers that needs floats names the dtype and the remedy", 
         }) == "resize_bilinear: x is int32; it must be float32 or float64");
   CHECK(error_of<TypeError>([] {
           sparse_coo(K::zeros({2, 1}), K::ones({2}), K::constant({3}, "int64"));
-        }) == "sparse_coo: indices are float32; they must be integers (K::cast)");
+        }) == "sparse_coo: indices are float32; they must be integers; cast them (K::cast)");
   CHECK(error_of<TypeError>([] { K::dropout(K::ones({2}), 0.5, K::None, true); }) ==
         "dropout: seed is true; it must be an integer or None");
 }
@@ -40,7 +40,7 @@ TEST_CASE("sizes that nothing can have are refused by the function that was give
           Pads amounts{.rank = 1};
           amounts.after[0] = -1;
           pad(K::ones({3}), amounts);
-        }) == "pad: padding must not be negative; K::slice removes elements");
+        }) == "pad: padding holds -1; amounts must not be negative; K::slice removes elements");
   CHECK(error_of<ValueError>([] {
           K::dropout(K::ones({2, 3}), 0.5, {2, -2});
         }) == "dropout: noise_shape (2, -2); sizes must not be negative, except -1 for that of x");

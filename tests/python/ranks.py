@@ -158,7 +158,7 @@ def arguments():
             (lambda: D.all_reduce("a"), TypeError, "all_reduce: an array of dtype <U1: tensors do not support it"),
             (lambda: D.broadcast(1.0, None), TypeError, "broadcast: root: a value is expected, not None"),
             (lambda: D.gradients([], []), ValueError, "gradients: loss is an empty list"),
-            (lambda: D.save("x", [1]), TypeError, "save: tensors: a dict of names and tensors is expected, not list")):
+            (lambda: D.save("x", [1]), TypeError, "save: tensors: list; it must be a dict of names and tensors")):
         assert message_of(call, kind) == said, message_of(call, kind)
 
 

@@ -42,8 +42,8 @@ DOUBLE = K.function([X], [X * 2])
     (lambda: K.name_scope(3), TypeError, "name_scope: name: text is expected, not int"),
     (lambda: K.control_dependencies(3), TypeError, "control_dependencies: control_inputs: a list of tensors is expected, not int"),
     (lambda: K.concatenate([X, None]), TypeError, "concatenate: tensors: None where a tensor is expected"),
-    (lambda: DOUBLE(np.ones(2)), TypeError, "function: the inputs are given as a list or a tuple"),
-    (lambda: DOUBLE([1], [2]), TypeError, "function: the inputs are given as a list or a tuple"),
+    (lambda: DOUBLE(np.ones(2)), TypeError, "function: inputs are no list or tuple; they must be given as one"),
+    (lambda: DOUBLE([1], [2]), TypeError, "function: inputs are no list or tuple; they must be given as one"),
     (lambda: DOUBLE([np.ones((2, 4))]), ValueError, r"function: .*\(2, 4\)"),
     (lambda: DOUBLE([]), ValueError, "function: 0 values for 1 input"),
     (lambda: K.function([], [], bogus=1), ValueError, "Invalid argument 'bogus' passed to K.function with the kassette backend"),   # as on TensorFlow
@@ -65,7 +65,7 @@ DOUBLE = K.function([X], [X * 2])
     (lambda: K.update(K.constant(1.0), 2.0), TypeError, "update: .*variable"),
     (lambda: K.gradients(K.constant(1.0), [K.constant(1.0)]), ValueError, "gradients: .*not recorded"),
     (lambda: K.is_keras_tensor(np.ones(2)), ValueError, "Expected a symbolic tensor"),
-    (lambda: K.rnn(lambda x, s: 3, K.placeholder((2, 3, 4)), [K.placeholder((2, 4))]), TypeError, "rnn: the step returns a pair"),
+    (lambda: K.rnn(lambda x, s: 3, K.placeholder((2, 3, 4)), [K.placeholder((2, 4))]), TypeError, "rnn: the step returned no pair"),
     (lambda: K.set_floatx(3), (TypeError, ValueError), "text is expected|Unknown floatx"),
 ])
 def test_errors_name_function_and_argument_in_one_line(call, error, words):

@@ -93,9 +93,9 @@ TEST_CASE("all_reduce of bool: max is any, min is all, a sum is refused on every
       CHECK(got[i] == combined(how, static_cast<std::int64_t>(i), world.size(), bool_));
   }
   CHECK(message_of([&] { D::all_reduce(x); }) ==
-        "all_reduce: the sum of bool; it must be of numbers (K::cast), or max or min, which are any and all");
+        "all_reduce: the sum of bool; it must be of numbers, or max or min, which are any and all; cast it (K::cast)");
   CHECK(message_of([&] { D::all_reduce(K::constant(1, int32), D::mean); }) ==
-        "all_reduce: the mean of int32; it must be of floats (K::cast)");
+        "all_reduce: the mean of int32; it must be of floats; cast it (K::cast)");
 }
 
 TEST_CASE("the extremes of floats do not depend on the order of ranks", "[ranks]") {
