@@ -169,7 +169,7 @@ const Refused kOutputShapes[] = {
     {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, 10, 13, 4)", "gives 4"}, ON { return K::conv2d_transpose(X, W, {2, 10, 13, 4}, 2); }},
     {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, 0, 12, 4)", "(2, 5, 6, 3)"}, ON { return K::conv2d_transpose(X, W, {2, 0, 12, 4}, 2, "same"); }},
     {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, 10, 12, 5)", "4 channels"}, ON { return K::conv2d_transpose(X, W, {2, 10, 12, 5}, 2, "same"); }},
-    {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(1, 10, 12, 4)", "the batch is 2"}, ON { return K::conv2d_transpose(X, W, {1, 10, 12, 4}, 2, "same"); }},
+    {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(1, 10, 12, 4)", "its batch must be 2"}, ON { return K::conv2d_transpose(X, W, {1, 10, 12, 4}, 2, "same"); }},
     {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(10, 12, 4)", "3 entries"}, ON { return K::conv2d_transpose(X, W, {10, 12, 4}, 2, "same"); }},
     {"conv2d_transpose", {kf2, {3, 3, 4, 3}}, {"(2, 4, 11, 13)", "gives 6"}, ON { return K::conv2d_transpose(X, W, {2, 4, 11, 13}, 2, "same", "channels_first"); }},
     {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, -1, 12, 4)", "must be given"}, ON { return K::conv2d_transpose(X, W, {2, None, 12, 4}, 2, "same"); }},
