@@ -258,7 +258,7 @@ TEST_CASE("with KASSETTE_CUDA_SYNC an error is said by the op that made it: kern
       FaultyDevice fault;
       y = use(x);
     });
-    CHECK(said == name + std::string(": CUDA says: an illegal memory access was encountered; cuda:") +
+    CHECK(said == name + std::string(": CUDA says: an illegal memory access was encountered, and cuda:") +
                       (said.find("cuda:5") != said.npos ? "5" : "4") + " is lost to this process");
   }
   CHECK(said_in_a_child([] {
