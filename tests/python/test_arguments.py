@@ -22,7 +22,7 @@ DOUBLE = K.function([X], [X * 2])
     (lambda: K.variable(2 ** 70), ValueError, "variable: value: an integer of more than 64 bits"),
     (lambda: K.placeholder(ndim=9), ValueError, "placeholder: ndim is 9"),
     (lambda: K.placeholder((2, "a")), TypeError, "placeholder: shape: an integer is expected, not str"),
-    (lambda: K.zeros((2, -3)), ValueError, r"zeros: shape \(2, -3\): sizes must be known and not negative"),
+    (lambda: K.zeros((2, -3)), ValueError, r"zeros: shape \(2, -3\); sizes must be known and not negative"),
     (lambda: K.cast(X, "float31"), TypeError, "cast: dtype: dtype 'float31' is unknown"),
     (lambda: K.sum(X, axis="x"), TypeError, "sum: axis: an integer is expected, not str"),
     (lambda: K.sum(X, keepdims=3), TypeError, "sum: keepdims: True or False is expected, not int"),
