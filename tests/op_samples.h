@@ -26,23 +26,23 @@ namespace K = kassette::backend;
   }
 
 // ---- shapes that many share
-constexpr const char* kOne = "(2,3) | (4,3) | (1,1) | (0,3) | () | (3) | (1) | (2,1,3) | (3,2,2) | (2,1,2,1,2)";
-constexpr const char* kTwo =
+inline constexpr const char* kOne = "(2,3) | (4,3) | (1,1) | (0,3) | () | (3) | (1) | (2,1,3) | (3,2,2) | (2,1,2,1,2)";
+inline constexpr const char* kTwo =
     "(2,3) (2,3) | (4,3) (4,3) | (2,1) (1,3) | (1,3) (2,3) | (2,1) (2,3) | (0,3) (1,3) | (2,3) (3) | (4,1) (3) | "
     "(2,3) () | (0,3) () | () (2,3) | () () | (2,1,3) (4,1) | (3) (1)";
-constexpr const char* kTwoWrong = "(2,3) (4,3) | (2,3) (2) | (3) (4)";
-constexpr const char* kReduce = "(2,3) | (4,3) | (1,1) | (3,1)";
-constexpr const char* kReduce3 = "(2,3,2) | (4,1,3) | (1,1,1)";
-constexpr const char* kMatrix = "(2,3) | (4,3) | (1,1) | (0,3)";
+inline constexpr const char* kTwoWrong = "(2,3) (4,3) | (2,3) (2) | (3) (4)";
+inline constexpr const char* kReduce = "(2,3) | (4,3) | (1,1) | (3,1)";
+inline constexpr const char* kReduce3 = "(2,3,2) | (4,1,3) | (1,1,1)";
+inline constexpr const char* kMatrix = "(2,3) | (4,3) | (1,1) | (0,3)";
 
 // ---- ranges of values
 /// kSmall: where tanh is far from 1, whose last place is many of those of its slope.
-constexpr Input kReal{}, kSmall{-0.6, 0.6}, kPositive{0.2, 3}, kUnit{0.05, 0.95},
+inline constexpr Input kReal{}, kSmall{-0.6, 0.6}, kPositive{0.2, 3}, kUnit{0.05, 0.95},
     kBool{.low = 0, .high = 1, .dtype = bool_, .differentiable = false}, kNoPath{.differentiable = false},
     kTarget{.low = 0.05, .high = 0.95, .mixes = true};
-constexpr Input kOptionalBool{.low = 0, .high = 1, .dtype = bool_, .differentiable = false, .optional = true},
+inline constexpr Input kOptionalBool{.low = 0, .high = 1, .dtype = bool_, .differentiable = false, .optional = true},
     kOptional{.optional = true}, kOptionalPositive{.low = 0.2, .high = 3, .optional = true};
-constexpr Input kShape{.differentiable = false, .host = true},
+inline constexpr Input kShape{.differentiable = false, .host = true},
     kCondition{.low = 0, .high = 1, .dtype = bool_, .differentiable = false, .host = true};
 constexpr Input index_below(int n, DType dtype = int32) {
   return {.low = 0, .high = n - 1.0, .dtype = dtype, .differentiable = false};
@@ -52,23 +52,24 @@ constexpr Input place_below(int n, DType dtype = int32) {
   return {.low = 0, .high = n - 1.0, .dtype = dtype, .differentiable = false, .anywhere = true};
 }
 
-constexpr Takes kFloats = Takes::floats, kNumbers = Takes::numbers, kAnything = Takes::anything, kBools = Takes::bools;
-constexpr Order kSecond = Order::second, kNone = Order::none;
+inline constexpr Takes kFloats = Takes::floats, kNumbers = Takes::numbers, kAnything = Takes::anything,
+                       kBools = Takes::bools;
+inline constexpr Order kSecond = Order::second, kNone = Order::none;
 
-Tensors list(const K::CtcDecoded& d, const Tensor& scores) {
+inline Tensors list(const K::CtcDecoded& d, const Tensor& scores) {
   Tensors all = d.decoded;
   all.push_back(K::cast(d.log_prob, scores.dtype()));
   return all;
 }
-Tensors list(const K::NormalizedBatch& batch) { return {batch.normalized, batch.mean, batch.variance}; }
-Tensors list(const K::RnnResult& r) {
+inline Tensors list(const K::NormalizedBatch& batch) { return {batch.normalized, batch.mean, batch.variance}; }
+inline Tensors list(const K::RnnResult& r) {
   Tensors all{r.last_output, r.outputs};
   for (const Tensor& s : r.new_states) all.push_back(s);
   return all;
 }
 
 // clang-format off
-constexpr Sample kOpSamples[] = {
+inline constexpr Sample kOpSamples[] = {
     // ---- elementwise.h
     {"square", kOne, CALL(K::square(x)), {kReal}, kNumbers},
     {"abs", kOne, CALL(K::abs(x)), {kReal}, kNumbers},
