@@ -56,13 +56,16 @@ inline constexpr Takes kFloats = Takes::floats, kNumbers = Takes::numbers, kAnyt
                        kBools = Takes::bools;
 inline constexpr Order kSecond = Order::second, kNone = Order::none;
 
-inline Tensors list(const K::CtcDecoded& d, const Tensor& scores) {
+// Results as a list, in a function of their own: tests/scripts/overhead.sh takes its cost away.
+[[gnu::noinline]] inline Tensors list(const K::CtcDecoded& d, const Tensor& scores) {
   Tensors all = d.decoded;
   all.push_back(K::cast(d.log_prob, scores.dtype()));
   return all;
 }
-inline Tensors list(const K::NormalizedBatch& batch) { return {batch.normalized, batch.mean, batch.variance}; }
-inline Tensors list(const K::RnnResult& r) {
+[[gnu::noinline]] inline Tensors list(const K::NormalizedBatch& batch) {
+  return {batch.normalized, batch.mean, batch.variance};
+}
+[[gnu::noinline]] inline Tensors list(const K::RnnResult& r) {
   Tensors all{r.last_output, r.outputs};
   for (const Tensor& s : r.new_states) all.push_back(s);
   return all;
