@@ -32,7 +32,7 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
     : loop_(std::move(program)), program_(loop_->program()), call_(call), in_(in), descs_(loop_->producer.size()),
       bounds_(program_.instructions.size()), dynamic_(descs_.size()), stacks_(descs_.size()) {
   const LoopProgram& p = *loop_;
-  if (!program_.missing.empty()) fail_missing(program_);
+  check_missing(program_);
   if (call_.segment >= call_.steps) call_.segment = 0;
   for (const auto& [slot, value] : program_.constants) desc(slot) = value;
   int n_in = 0, n_out = 0;

@@ -168,7 +168,7 @@ Tensors Plan::pack_results(const Tensors& outputs) const {
 }
 
 void Plan::fill(Frame& f, std::span<const Tensor> args) const {
-  if (!program_.missing.empty()) fail_missing(program_);
+  check_missing(program_);
   for (const Feed& feed : program_.feeds) f.at[feed.slot] = &f.own[feed.slot];
   for (std::size_t i = 0; i < args.size(); ++i) {
     const Feed& feed = program_.feeds[i];
@@ -361,7 +361,7 @@ Tensors connect_instruction(const Instruction& s, const Tensors& in) {
 }  // namespace
 
 Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys) const {
-  if (!program_.missing.empty()) fail_missing(program_);
+  check_missing(program_);
   std::vector<Tensor> slots(program_.n_slots);
   for (std::size_t i = 0; i < args.size(); ++i) slots[program_.feeds[i].slot] = args[i];
   for (const auto& [slot, desc] : program_.constants) slots[slot] = Access::wrap(desc);

@@ -147,8 +147,11 @@ struct Program {
   /// True if the value of a slot is read by the caller or by an instruction from `end` on.
   bool stays(int slot, int end) const { return root[slot] || last_value_use[slot] >= end; }
 };
-/// Throws the error of a placeholder that is needed and not fed.
 [[noreturn]] __attribute__((cold)) void fail_missing(const Program& p);
+/// Throws ValueError if the program reads a placeholder that is not among its inputs.
+inline void check_missing(const Program& p) {
+  if (!p.missing.empty()) fail_missing(p);
+}
 
 /// Logs, at debug level, which instruction failed.
 void log_failure(const Program& program, int k);

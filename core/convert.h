@@ -41,7 +41,7 @@ void copy_strided(std::byte* to, const TensorSpec& spec, const std::byte* from, 
 /// Whether n bytes are all 0 or 1: reading any other byte as a bool is undefined behaviour.
 bool holds_bools(const std::byte* p, std::int64_t n);
 
-/// A number, or the kind of what is none, for messages: "1.5", "None", "a list".
+/// The text of an operand in messages: a number as it is, "1.5", else its kind, "None" or "a list".
 std::string scalar_text(const Scalar& s);
 /// Writes a host number as one element at `to`. Throws TypeError for None and for a fraction into an integer dtype,
 /// ValueError if the number does not fit.

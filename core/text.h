@@ -2,6 +2,8 @@
 #pragma once
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 #include <kassette/error.h>
 
@@ -38,11 +40,13 @@ struct At {
   const char *function, *argument;
 };
 
-/// Between the words of fail(): what follows is Error::expected(), or Error::remedy().
+/// Markers among the arguments of fail(): those behind kExpected make Error::expected(), those behind kRemedy
+/// Error::remedy().
 enum class ErrorPart { given, expected, remedy };
 inline constexpr ErrorPart kExpected = ErrorPart::expected, kRemedy = ErrorPart::remedy;
 
-/// What an error says behind its function and argument.
+/// Error::given(), expected() and remedy(), joined from the arguments of fail(). Appending is not inlined: there are
+/// hundreds of calls of fail().
 struct ErrorText {
   template <class... Words>
   explicit ErrorText(const Words&... words) {
@@ -54,8 +58,14 @@ struct ErrorText {
  private:
   template <class Word>
   void add(const Word& word) {
-    *now_ += text(word);
+    if constexpr (std::is_convertible_v<const Word&, std::string_view>) append(word);
+    else append_streamed(word);
   }
+  template <class Word>
+  __attribute__((noinline, cold)) void append_streamed(const Word& word) {
+    append(text(word));
+  }
+  void append(std::string_view words);
   void add(ErrorPart part) { now_ = part == kExpected ? &expected : part == kRemedy ? &remedy : &given; }
 
   std::string* now_ = &given;

@@ -20,8 +20,7 @@ using namespace ops;
 template <>
 struct ops::Unbox<backend::NormalizedBatch> {
   static backend::NormalizedBatch from(const external::Value& v) {
-    if (v.size() != 3)
-      fail<TypeError>({"external"}, "a list of ", v.size(), kExpected, "it must be a list of three tensors");
+    if (v.size() != 3) fail_list(v, "three tensors");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensor()};
   }
 };

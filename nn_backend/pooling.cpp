@@ -27,7 +27,8 @@ using namespace detail;
 
 namespace {
 
-/// Throws the error for sizes that are None, or that hold `held`.
+/// Throws E for sizes that are None (`held` is empty), or among which is `held`: "strides hold 0; they must be at least
+/// 1".
 template <class E = ValueError, class... Wanted>
 [[noreturn]] __attribute__((noinline, cold)) void refuse_sizes(const At& at, const std::string& held,
                                                                const Wanted&... wanted) {

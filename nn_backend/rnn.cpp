@@ -21,18 +21,14 @@ using namespace ops;
 template <>
 struct ops::Unbox<backend::Step> {
   static backend::Step from(const external::Value& v) {
-    if (v.size() != 2)
-      fail<TypeError>({"external"}, "a list of ", v.size(), kExpected,
-                      "it must be a list of the step's output and its states");
+    if (v.size() != 2) fail_list(v, "the step's output and its states");
     return {v[0].as_tensor(), v[1].as_tensors()};
   }
 };
 template <>
 struct ops::Unbox<backend::RnnResult> {
   static backend::RnnResult from(const external::Value& v) {
-    if (v.size() != 3)
-      fail<TypeError>({"external"}, "a list of ", v.size(), kExpected,
-                      "it must be a list of last_output, outputs and new_states");
+    if (v.size() != 3) fail_list(v, "last_output, outputs and new_states");
     return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensors()};
   }
 };

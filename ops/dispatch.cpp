@@ -143,10 +143,20 @@ Shape Unbox<Shape>::from(const Boxed& v) {
   return Shape(dims, v.size());
 }
 
+namespace {
+
+std::string list_text(const Boxed& list) { return text("a list of ", list.size()); }
+
+}  // namespace
+
+void fail_list(const Boxed& list, const char* expected) {
+  fail<TypeError>({"external"}, list_text(list), kExpected, "it must be a list of ", expected);
+}
+
 void fail_answer(const char* name, const Boxed& answer) {
   const ExternalBackend* b = external_backend();
   const std::string what = answer.kind() == Boxed::kTensor ? "a tensor"
-                           : answer.kind() == Boxed::kList ? text("a list of ", answer.size())
+                           : answer.kind() == Boxed::kList ? list_text(answer)
                                                            : text(answer);
   try {
     throw;

@@ -99,6 +99,8 @@ KASSETTE_UNBOX(Shape);
 KASSETTE_UNBOX(Extent);
 KASSETTE_UNBOX(DType);
 
+/// Throws the TypeError for a list from a backend that has another number of items than `expected`, "three tensors".
+[[noreturn]] void fail_list(const external::Value& list, const char* expected);
 /// Inside a catch: throws the TypeError for a result of the wrong kind.
 [[noreturn]] void fail_answer(const char* name, const external::Value& answer);
 template <class R>

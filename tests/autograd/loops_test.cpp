@@ -227,20 +227,6 @@ TEST_CASE("bodies with views, shapes that are values, and captures used more tha
                         {1, 1}});
 }
 
-TEST_CASE("several captures that have a history carry gradients", "[loops]") {
-  Tensor w = K::variable({0.5, -1.0}, "float64"), x = K::constant({{1, 2}, {3, 4}, {5, 6}}, "float64");
-  Tensor a = w * 2, b = K::sin(w), c = K::square(w);
-  auto step = [&](const Tensor& s, const Tensor& e) {
-    return s * K::tanh(K::exp(a) + K::cos(b) * K::exp(c)) + e * K::exp(b);
-  };
-  Tensor plain = K::zeros({2}, "float64");
-  for (int i = 0; i < 3; ++i) plain = step(plain, x[i]);
-  Tensor looped = K::foldl(step, x, K::zeros({2}, "float64"));
-  CHECK(values(looped) == values(plain));
-  const auto wanted = values(K::gradients(K::sum(plain), {w})[0]), got = values(K::gradients(K::sum(looped), {w})[0]);
-  for (std::size_t i = 0; i < 2; ++i) CHECK(got[i] == Approx(wanted[i]).epsilon(1e-12));
-}
-
 TEST_CASE("loops and branches inside of loops", "[loops]") {
   same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
                           Tensor inner = K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(a * e + w); },

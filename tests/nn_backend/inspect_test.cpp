@@ -70,7 +70,7 @@ class PseudoTerminal {
     close(was_);
     close(master_);
   }
-  /// What has been written. The kernel hands it over piece by piece, so a byte behind it marks its end.
+  /// Returns all that was written. A terminal delivers it in pieces, so a marker byte is written and awaited.
   std::string text() {
     constexpr char kEnd = '\x01';
     if (write(descriptor_, &kEnd, 1) != 1) return "";

@@ -74,7 +74,7 @@ TEST_CASE("a shape that mixes numbers and shape(x)[i] keeps its numbers", "[shap
   Tensor four = K::placeholder({2, 3, K::None, 5});
   CHECK(K::int_shape(K::reshape(four, K::shape(four)[slice(None, None, 2)])) == Shape{2, -1});
   CHECK(K::int_shape(K::reshape(four, K::shape(four)[slice(3, None, -2)])) == Shape{5, 3});
-  // More sizes than a tensor has axes are refused when they are there.
+  // A shape of nine sizes is accepted as a placeholder, and refused when the function runs.
   Tensor nine = K::placeholder({9}, None, "int32");
   CHECK(K::int_shape(K::tile(p, nine)) == Shape{-1, -1});
   CHECK_THROWS_WITH(K::function({p, nine}, {K::reshape(p, nine)})({K::ones({1, 3}), {1, 1, 1, 1, 1, 1, 1, 1, 3}}),

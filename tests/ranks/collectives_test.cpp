@@ -139,7 +139,7 @@ TEST_CASE("a list of many dtypes and sizes is reduced as its tensors are one by 
   for (const auto& dims : kShapes)
     for (DType dtype : {float32, int32, float16, float64}) {
       const Tensor x = tensor_of(world.rank(), dims, dtype);
-      // Numbers that float32 does not hold: each dtype travels as itself.
+      // float32 cannot hold these int32 and float64: they would change if the list were sent in one dtype.
       xs.push_back(dtype == int32 ? x + 16777217 : dtype == float64 ? x / 3.0 : x);
     }
   xs.push_back(tensor_of(world.rank(), {3000, 1000}, float32));
