@@ -64,8 +64,6 @@ const char* Error::given() const noexcept { return part(parts_, 3); }
 const char* Error::expected() const noexcept { return part(parts_, 4); }
 const char* Error::remedy() const noexcept { return part(parts_, 5); }
 
-void ErrorText::append(std::string_view words) { now_->append(words); }
-
 void fail_empty(const At& at) { fail<ValueError>(at, *at.argument ? "is " : "", kEmptyTensor); }
 void fail_not_float(const At& at, DType dtype) {
   const bool named = *at.argument;

@@ -46,7 +46,7 @@ enum class ErrorPart { given, expected, remedy };
 inline constexpr ErrorPart kExpected = ErrorPart::expected, kRemedy = ErrorPart::remedy;
 
 /// Error::given(), expected() and remedy(), joined from the arguments of fail(). Appending is not inlined: there are
-/// hundreds of calls of fail().
+/// hundreds of calls of fail(), in the device libraries too.
 struct ErrorText {
   template <class... Words>
   explicit ErrorText(const Words&... words) {
@@ -65,7 +65,7 @@ struct ErrorText {
   __attribute__((noinline, cold)) void append_streamed(const Word& word) {
     append(text(word));
   }
-  void append(std::string_view words);
+  __attribute__((noinline, cold)) void append(std::string_view words) { now_->append(words); }
   void add(ErrorPart part) { now_ = part == kExpected ? &expected : part == kRemedy ? &remedy : &given; }
 
   std::string* now_ = &given;
