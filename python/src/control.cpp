@@ -77,7 +77,7 @@ class PythonFunction {
     function_ = K::function(in, out, options);
   }
   nb::list operator()(nb::handle inputs, const nb::args& more) const {
-    if (more.size() > 0 || (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())))
+    if (nb::len(more) > 0 || (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())))
       throw TypeError("function", "inputs", "are no list or tuple", "they must be given as one");
     Tensors feeds;
     std::size_t n = nb::len(inputs), i = 0;

@@ -38,16 +38,15 @@ Tensors run(const Sample& s, const Tensors& in) {
   return out;
 }
 
-// ThreadSanitizer takes a hundred times as long, and keeps four bytes for each one that was ever used.
-#ifdef __SANITIZE_THREAD__
+// The sanitizers take many times as long, and have the other dtypes from other sweeps.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kCases = 1;
 const DType kDTypes[] = {float32};
-constexpr std::int64_t kShared = 150000;  // elements that two threads share
 #else
 constexpr int kCases = 2;
 const DType kDTypes[] = {float32, float64, int32};
-constexpr std::int64_t kShared = 300000;
 #endif
+constexpr std::int64_t kShared = 300000;  // elements that two threads share, of reductions too
 
 /// Inputs of some `size` elements.
 template <class F>
