@@ -14,6 +14,14 @@
 
 namespace kassette::test {
 
+/// True under the address and the thread sanitizer, where a sweep takes many times as long: it may then take fewer
+/// cases along each path.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 /// Every process-wide setting. The listener in main.cpp fails a test case that leaves one of them changed.
 struct Settings {
   int threads = 0;

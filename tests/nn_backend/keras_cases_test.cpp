@@ -256,7 +256,8 @@ TEST_CASE("K gives the values, gradients and errors of TensorFlow's Keras", "[ke
   }
 }
 
-TEST_CASE("K gives the same on placeholders, of known and of unknown sizes, and errors in the same words", "[keras]") {
+TEST_CASE("K gives the same on placeholders, of known and of unknown sizes, and errors in the same words",
+          "[keras][serial]") {
   for (const KerasCase& c : keras_cases()) {
     if (c.is_static || !c.note.empty()) continue;
     std::string eager, known, unknown;

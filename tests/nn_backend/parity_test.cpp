@@ -295,7 +295,7 @@ TEST_CASE("arguments have Keras' names, order and defaults, or the index says wh
   }
 }
 
-TEST_CASE("the parity page says what the headers say, and names tests that call the function", "[parity]") {
+TEST_CASE("the parity page says what the headers say, and names tests that call the function", "[parity][serial]") {
   auto all = declared();
   auto cases = test_cases();
   std::map<std::string, std::string> bodies;

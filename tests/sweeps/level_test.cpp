@@ -2,6 +2,7 @@
 #include <kassette/testing.h>
 
 #include <cmath>
+#include <span>
 
 #include "core/runtime.h"
 #include "tests/catch.h"
@@ -38,14 +39,10 @@ Tensors run(const Sample& s, const Tensors& in) {
   return out;
 }
 
-// The sanitizers take many times as long, and have the other dtypes from other sweeps.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kCases = 1;
-const DType kDTypes[] = {float32};
-#else
-constexpr int kCases = 2;
-const DType kDTypes[] = {float32, float64, int32};
-#endif
+// The sanitizers have the other dtypes from other sweeps.
+constexpr int kCases = kSanitized ? 1 : 2;
+constexpr DType kDTypes[] = {float32, float64, int32};
+constexpr std::size_t kNumDTypes = kSanitized ? 1 : std::size(kDTypes);
 constexpr std::int64_t kShared = 300000;  // elements that two threads share, of reductions too
 
 /// Inputs of some `size` elements.
@@ -57,7 +54,7 @@ void for_each_large_case(std::int64_t size, F&& f) {
     for (const Shapes& small : cases_of(s)) {
       if (++cases > kCases) break;
       Shapes shapes = grown(small, size);
-      for (DType dtype : kDTypes) {
+      for (DType dtype : std::span(kDTypes, kNumDTypes)) {
         bool fits = s.takes == Takes::anything ||
                     (dtype.is_float() && s.takes != Takes::bools && s.takes != Takes::integers) ||
                     (dtype.is_integer() && (s.takes == Takes::numbers || s.takes == Takes::integers));

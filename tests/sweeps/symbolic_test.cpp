@@ -239,7 +239,7 @@ TEST_CASE("every sample has the bits of eager calls where fast paths are taken w
   }
 }
 
-TEST_CASE("every sample in a branch has the first and second gradients of the eager call", "[sweep]") {
+TEST_CASE("every sample in a branch has the first and second gradients of the eager call", "[sweep][serial]") {
   for (const Sample& s : op_samples()) {
     if (s.order == Order::none || s.traits.draws) continue;
     for (const Shapes& shapes : cases_of(s)) try {
