@@ -48,15 +48,15 @@ ChainOperand Chain::repeated(const std::byte* one, int buffer) {
 
 /// Processors prefetch one stream by themselves; several operands, in addition to results that are written, need
 /// prefetch instructions.
-bool Chain::fetches() const {
-  return table_.fetch[is_double_] && shape_.numel() * element_size_ >= fast_path_thresholds.fetched;
+bool Chain::prefetches() const {
+  return table_.prefetch[is_double_] && shape_.numel() * element_size_ >= fast_path_thresholds.prefetched;
 }
-void Chain::fetch(const ChainOperand& p) {
+void Chain::prefetch(const ChainOperand& p) {
   if (!p.base) return;
-  for (int i = 0; i < n_fetch_; ++i)
+  for (int i = 0; i < n_prefetch_; ++i)
     if (code_[i].operand == p.base) return;
-  add(table_.fetch[is_double_], p);
-  ++n_fetch_;
+  add(table_.prefetch[is_double_], p);
+  ++n_prefetch_;
 }
 
 void Chain::store_result(std::byte* to, bool fresh) {
@@ -153,7 +153,7 @@ void Chain::run_rest(const ChainCode* running, std::byte* chunks, std::int64_t a
   std::copy_n(running, n_code_, code);
   const std::byte* copies[kMaxChunks];
   int n_copies = 0;
-  for (int i = n_fetch_; i < n_code_ - 1; ++i) {
+  for (int i = n_prefetch_; i < n_code_ - 1; ++i) {
     ChainCode& c = code[i];
     if (!c.advance_mask) continue;
     const std::byte* from = c.operand + at * element_size_;
@@ -166,8 +166,8 @@ void Chain::run_rest(const ChainCode* running, std::byte* chunks, std::int64_t a
     c.operand = chunks + (n_chunks_ + k) * table_.chunk_bytes;
     c.advance_mask = 0;
   }
-  table_.run[is_double_](code + n_fetch_, 0, 1);
-  for (int i = n_fetch_; i < n_code_ - 1; ++i) {
+  table_.run[is_double_](code + n_prefetch_, 0, 1);
+  for (int i = n_prefetch_; i < n_code_ - 1; ++i) {
     const auto handler = running[i].opcode.handler;
     if (running[i].advance_mask &&
         (handler == table_.store[is_double_].handler || handler == table_.stream[is_double_].handler))

@@ -25,7 +25,7 @@ class UninitializedArray {
 /// Threaded code of fused elementwise ops, with intermediate values in registers. It can be run over parts of a range.
 class Chain {
  public:
-  static constexpr int kMaxOps = DeviceChain::kMostOps;
+  static constexpr int kMaxOps = DeviceChain::kMaxOps;
 
   /// `at_once`: the number of elements that one thread processes on the CPU; it decides the chunk size.
   Chain(DType dtype, const ChainShape& shape, Device device, std::int64_t at_once);
@@ -40,8 +40,8 @@ class Chain {
   ChainOperand repeated(const std::byte* one, int buffer = -1);
 
   /// True if the operands are large enough to be prefetched.
-  bool fetches() const;
-  void fetch(const ChainOperand& p);
+  bool prefetches() const;
+  void prefetch(const ChainOperand& p);
   void load(const ChainOperand& p) { add(table_.load[is_double_], p); }
   void store(const ChainOperand& p) { add(table_.store[is_double_], p); }
   /// Stores a result. If it is fresh, large and aligned, non-temporal stores write it past the caches: plain stores
@@ -137,7 +137,7 @@ class Chain {
   const int element_size_;  // bytes
   const ChainShape shape_;
   const bool large_;  // fresh results are stored past the caches
-  int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_constants_ = 0, n_in_memory_ = 0;
+  int n_code_ = 0, n_unary_ = 0, n_calls_ = 0, n_prefetch_ = 0, n_chunks_ = 0, n_constants_ = 0, n_in_memory_ = 0;
   ChainCode code_[kMaxCode];
   UninitializedArray<ChainOperand, kMaxCode> from_;
   ChainConstant constants_[kMaxConstants];

@@ -51,7 +51,7 @@ void Plan::check_increments() const {
 }
 
 /// Lets instructions write into a variable's own memory if nothing else refers to that. The variables must be locked.
-void Plan::find_alone(Frame& f) const {
+void Plan::bind_in_place(Frame& f) const {
   f.commit.in_place.assign(program_.effects.size(), 0);
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];
@@ -116,7 +116,7 @@ void Plan::commit(Frame& f) const {
   locks.lock();
   for (const Effect& e : program_.effects)
     if (e.in_place_instruction >= 0 && !e.cell->value.storage) fail_unset({e.what, which(e).c_str()}, *e.cell);
-  find_alone(f);
+  bind_in_place(f);
   prepare_tail(f);
   std::vector<Ref<Storage>> room;  // for increments that are no instructions, in case they cannot be made in place
   for (const Effect& e : program_.effects)

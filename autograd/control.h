@@ -99,12 +99,12 @@ Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, cons
 /// The key for a node whose bodies draw no random numbers.
 Tensor no_key(const char* what);
 /// While alive, random draws of this thread belong to this step of an eager loop: Note [Series of draws].
-class PlainStep {
+class EagerStep {
  public:
-  PlainStep(std::int64_t step, std::int64_t steps) : PlainStep(context(), step, steps) {}
+  EagerStep(std::int64_t step, std::int64_t steps) : EagerStep(context(), step, steps) {}
 
  private:
-  PlainStep(Context& c, std::uint64_t step, std::uint64_t steps)
+  EagerStep(Context& c, std::uint64_t step, std::uint64_t steps)
       : step_(c.loop_step, c.loop_step * steps + step), steps_(c.loop_steps, c.loop_steps * steps) {}
   Scoped<std::uint64_t> step_, steps_;
 };

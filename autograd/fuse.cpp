@@ -43,7 +43,7 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
   bool splats = false;
   for (int k = begin; k < end && k - begin < Chain::kMaxOps; ++k) {
     const Instruction& s = instruction(k);
-    if (!s.fusible || s.need != 2 || (k > begin && !may_take(FastPath::chain))) break;
+    if (!s.fusible || s.need != kValue || (k > begin && !may_take(FastPath::chain))) break;
     TensorDesc& out = f.own[s.out];
     infer(f, s);
     known = known && s.known;
@@ -90,7 +90,7 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
 bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
   const Instruction& s = instruction(group.end);
   const int from = instruction(group.end - 1).out;
-  if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != 2 || s.tail || input(s, 0) != from ||
+  if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != kValue || s.tail || input(s, 0) != from ||
       stays(from, group.end + 1) || group.n <= kReduceRow)
     return false;
   infer(f, s);
@@ -125,10 +125,10 @@ void Plan::run_group(Frame& f, const FusionGroup& group) const {
 int Plan::run_with_bias(Frame& f, int k, int end) const {
   const Instruction& product = instruction(k);
   const OpDef& op = *product.op;
-  if (!may_take(FastPath::with_bias) || !(op.with_bias || op.cuda_with_bias) || product.need != 2 || k + 1 >= end)
+  if (!may_take(FastPath::with_bias) || !(op.with_bias || op.cuda_with_bias) || product.need != kValue || k + 1 >= end)
     return 0;
   const Instruction& sum = instruction(k + 1);
-  if (sum.op->pattern != Pattern::add || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
+  if (sum.op->pattern != Pattern::add || sum.need != kValue || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
   if (other == product.out) return 0;
   const TensorDesc& bias = *f.at[other];
@@ -146,7 +146,7 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
   if (bias.rank > made.rank || !repeats_rows(bias, made)) return 0;
   summed.set(made);
   made.device = summed.device = bias.device;
-  const bool relu = next && next->op->pattern == Pattern::relu && next->need == 2 && !next->tail &&
+  const bool relu = next && next->op->pattern == Pattern::relu && next->need == kValue && !next->tail &&
                     input(*next, 0) == sum.out && !stays(sum.out, k + 3) && !f.own[next->out].storage;
   if (relu) *(out = &f.own[next->out]) = make_desc(made, cpu);
   out->offset = 0;
@@ -192,12 +192,12 @@ void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
 
 }  // namespace
 
-void Plan::fetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) const {
-  if (!chain.fetches()) return;
+void Plan::prefetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) const {
+  if (!chain.prefetches()) return;
   for (int k = group.begin; k < group.chain_end(); ++k)
     for (int slot : program_.reads(instruction(k))) {
       const TensorDesc& b = *f.at[slot];
-      if (b.storage && !is_splat(b) && (b.numel() != 1 || group.n == 1)) chain.fetch(chain.memory(b.data()));
+      if (b.storage && !is_splat(b) && (b.numel() != 1 || group.n == 1)) chain.prefetch(chain.memory(b.data()));
     }
 }
 
@@ -237,7 +237,7 @@ void Plan::run_fused(Frame& f, const FusionGroup& group) const {
   const TensorDesc& first = f.own[instruction(group.begin).out];
   const DType dtype = first.dtype;
   Chain chain(dtype, {.rows = group.n / group.width, .width = group.width}, first.device, group.n);
-  fetch_operands(chain, f, group);
+  prefetch_operands(chain, f, group);
   add_instructions(chain, f, group);
   chain.finish();
   if (first.device != cpu) return chain.enqueue();

@@ -42,7 +42,7 @@ void LoopRun::load_residuals(std::int64_t t, std::int64_t begin) {
 
 /// The instructions of a step's adjoint. A product that is only added to the cotangent of a capture forms one group
 /// with that addition.
-std::vector<LoopGroup> LoopRun::sums_of(const StepAdjoint& adjoint) {
+std::vector<LoopGroup> LoopRun::adjoint_groups(const StepAdjoint& adjoint) {
   const LoopProgram& p = *loop_;
   std::vector<int> reads(descs_.size(), 0);
   for (int k : adjoint.instructions)
@@ -89,7 +89,7 @@ void LoopRun::bind_back(const StepAdjoint& adjoint, BoundAdjoint& back) {
   const LoopProgram& p = *loop_;
   back.bound = true;
   bind(adjoint.instructions);
-  const std::vector<LoopGroup> groups = sums_of(adjoint);
+  const std::vector<LoopGroup> groups = adjoint_groups(adjoint);
   back.schedule = arrange(groups);
   auto in_place = [&](int sum) {
     return std::ranges::any_of(groups, [&](const LoopGroup& group) { return group.sum == sum; });

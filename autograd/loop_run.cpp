@@ -19,7 +19,7 @@
 namespace kassette::autograd {
 namespace {
 
-std::vector<LoopGroup> items_of(const std::vector<int>& instructions) {
+std::vector<LoopGroup> single_groups(const std::vector<int>& instructions) {
   std::vector<LoopGroup> groups;
   groups.reserve(instructions.size());
   for (int k : instructions) groups.push_back({.instruction = k});
@@ -128,7 +128,7 @@ void LoopRun::bind_instruction(int k) {
   }
   if (b.dynamic)
     for (int i = 0; i < s.n_out; ++i) dynamic_[s.out + i] = 1;
-  b.skipped = !b.dynamic && s.need == 1;
+  b.skipped = !b.dynamic && s.need == kShape;
   b.instruction = &s;
 }
 
@@ -224,7 +224,7 @@ Tensors LoopRun::forward(bool for_backward) {
   lists_.resize(p.signature.n_ys);
   try {
     bind(p.forward_instructions);
-    forward_ = arrange(items_of(p.forward_instructions));
+    forward_ = arrange(single_groups(p.forward_instructions));
     start_pass(for_backward && !segments ? Pass::both : Pass::outputs, call_.steps);
   } catch (const Error&) {
     fail_at(0, "");
@@ -401,7 +401,7 @@ void LoopRun::execute_dynamic(const OpCall& call, const Instruction& s) {
     put(*call.out[i], {});
     known = known && call.out[i]->known();
   }
-  if (s.need != 1 || !known) run(call, s);
+  if (s.need != kShape || !known) run(call, s);
 }
 
 void LoopRun::save_residuals() {

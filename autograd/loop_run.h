@@ -97,7 +97,7 @@ class LoopRun final : public Extra {
   std::int64_t recompute_segment(std::int64_t t);
   void zero_rows(int i, std::int64_t begin, std::int64_t end);
   void bind_back(const StepAdjoint& adjoint, BoundAdjoint& back);
-  std::vector<LoopGroup> sums_of(const StepAdjoint& adjoint);
+  std::vector<LoopGroup> adjoint_groups(const StepAdjoint& adjoint);
   void store_dx(const StepAdjoint& adjoint, const BoundAdjoint& back, std::int64_t t);
   static TensorDesc copy_of(const TensorDesc& b);
   Tensor carried_tensor(int slot);

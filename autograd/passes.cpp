@@ -10,7 +10,7 @@ namespace kassette::autograd {
 /// A rule reads the values of inputs on the host (a shape to reshape to), so those values are needed even if only the
 /// output's shape is.
 bool reads_shape(const Instruction& s, int i) {
-  return has_bit(s.op->shape_only, i) || (s.need == 1 && !has_bit(s.op->host, i));
+  return has_bit(s.op->shape_only, i) || (s.need == kShape && !has_bit(s.op->host, i));
 }
 
 void reorder(Program& p, std::vector<std::pair<int, int>> places) {
@@ -29,7 +29,7 @@ void find_roots(Program& p) {
 }
 
 void find_needs(Program& p) {
-  std::vector<std::uint8_t> need(p.n_slots, kNothing);
+  std::vector<Need> need(p.n_slots, kNothing);
   for (int slot = 0; slot < p.n_slots; ++slot)
     if (p.root[slot]) need[slot] = kValue;
   for (auto it = p.instructions.rbegin(); it != p.instructions.rend(); ++it) {
@@ -39,8 +39,8 @@ void find_needs(Program& p) {
     // The shapes of a body's results may be known only once it has run.
     if (s.op == &call_op) s.need = kValue;
     for (int i = 0; i < s.n_in; ++i) {
-      std::uint8_t& n = need[p.input(s, i)];
-      n = std::max<std::uint8_t>(n, reads_shape(s, i) ? kShape : kValue);
+      Need& n = need[p.input(s, i)];
+      n = std::max(n, reads_shape(s, i) ? kShape : kValue);
     }
   }
 }
@@ -55,7 +55,7 @@ void find_tail(Program& p) {
   for (int o : p.fetches) only_tail[o] = 0;
   for (auto it = p.instructions.rbegin(); it != p.instructions.rend(); ++it) {
     Instruction& s = *it;
-    s.tail = s.need == 2 && s.fusible && only_tail[s.out];
+    s.tail = s.need == kValue && s.fusible && only_tail[s.out];
     if (!s.need) continue;
     if (!s.tail)
       for (int slot : p.reads(s)) only_tail[slot] = 0;
@@ -141,7 +141,7 @@ void find_splats(Program& p) {
       if (!s.fusible && !has_bit(s.op->shape_only, i)) readable[p.input(s, i)] = 0;
   for (Instruction& s : p.instructions) {
     const int out = s.out;
-    s.splat = s.op->repeated && s.need == 2 && readable[out] && !p.root[out];
+    s.splat = s.op->repeated && s.need == kValue && readable[out] && !p.root[out];
   }
 }
 

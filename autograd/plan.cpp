@@ -218,7 +218,7 @@ void Plan::run_instruction(Frame& f, const Instruction& s) const {
   if (!s.known) ops::infer(call);
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) known = known && outs[i]->known();
-  if (s.need == 1 && known) return;
+  if (s.need == kShape && known) return;
   if (s.splat && run_as_splat(call, f.own[s.out])) return;
   compute(call);
 }

@@ -100,7 +100,7 @@ class Plan {
   bool sums(const Instruction& s) const;
   bool sums_chain(Frame& f, const FusionGroup& group) const;
   void run_fused(Frame& f, const FusionGroup& group) const;
-  void fetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) const;
+  void prefetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) const;
   void add_instructions(Chain& chain, const Frame& f, const FusionGroup& group) const;
   void release_dead(Frame& f, const Instruction& s) const;
   bool reads_splat(const Frame& f, const Instruction& s) const;
@@ -113,7 +113,7 @@ class Plan {
   const Plan& flat() const;
   OpCall call_of(Frame& f, const Instruction& s, TensorDesc* const* out) const;
   void commit(Frame& f) const;
-  void find_alone(Frame& f) const;
+  void bind_in_place(Frame& f) const;
   void prepare_tail(Frame& f) const;
   void store(Frame& f, const Effect& e, Ref<Storage> room) const;
   void check_increments() const;

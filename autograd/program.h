@@ -45,7 +45,7 @@ struct Effect {
   const char* what;       // the function that the user called
   int update_index = -1;  // the pair's place in the list of updates; -1: made by an update op
   /// The instruction of the tail that computes the new value and may write it into the variable's own memory, and the
-  /// slot through which that reads the variable; for adds, loaded again under the lock. -1: none.
+  /// slot through which that reads the variable; for increments, loaded again under the lock. -1: none.
   int in_place_instruction = -1, old_value_slot = -1;
 };
 
@@ -65,9 +65,9 @@ struct Instruction {
   int out, n_out;                // slots
   int dead, n_dead;              // into Program::dead: slots that no later instruction reads
   int dead_value, n_dead_value;  // into Program::dead: slots whose value (not shape) no later instruction reads
-  std::uint8_t need;             // the greatest Need of its outputs
+  Need need;                     // the greatest of its outputs
   bool fusible;                  // elementwise, with one or two inputs and a result that is not bool: may be in a chain
-  bool tail;                     // only updates need its result: runs at commit
+  bool tail;                     // elementwise, and only updates need its result: runs at commit
   bool makes_key;                // its result is a random key; in a body of control flow the run is given that key
   bool one;                      // elementwise, and each input has one element
   bool splat;                    // its result may be a splat, see Note [Splats]

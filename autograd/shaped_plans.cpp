@@ -44,7 +44,7 @@ Ref<Plan> ShapedPlans::find(const Plan& plan, std::span<const Tensor> args) {
   if (known == kept_.end()) {
     Entry first{shapes_of(args), 1, {}};
     if (kept_.size() == kMost) {
-      if (kept_.back().plan) calls_ = std::min(2 * calls_, kMostCalls);
+      if (kept_.back().plan) calls_ = std::min(2 * calls_, kMaxCalls);
       kept_.pop_back();
     }
     kept_.insert(kept_.begin(), std::move(first));

@@ -17,15 +17,15 @@ class ShapedPlans {
   ~ShapedPlans();
   ShapedPlans(const ShapedPlans&) = delete;
   ShapedPlans& operator=(const ShapedPlans&) = delete;
-  /// The plan for arguments of these shapes, made at the second call with them. Returns null before that, or if
-  /// specialise() throws. Building a plan costs as much as a call or two, so each eviction doubles (up to kMostCalls)
-  /// the number of calls after which a plan is built.
+  /// The plan for arguments of these shapes. Returns null until enough calls had these shapes (at first two), or if
+  /// specialise() throws. Building a plan costs as much as a call or two, so each eviction of a plan doubles that
+  /// number, up to kMaxCalls.
   Ref<Plan> find(const Plan& plan, std::span<const Tensor> args);
 
  private:
   struct Entry;
   static constexpr std::size_t kMost = 4;
-  static constexpr int kMostCalls = 64;
+  static constexpr int kMaxCalls = 64;
   std::mutex mutex_;
   std::vector<Entry> kept_;  // most recently used first
   int calls_ = 2;            // the plan of an entry is made at this call

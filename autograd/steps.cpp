@@ -136,7 +136,7 @@ Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,
     now.clear();
     for (LazyUnstack& e : elements) now.push_back(e[form.reverse ? size - 1 - t : t]);
     Tensors out = [&] {
-      PlainStep in(t, size);
+      EagerStep in(t, size);
       return step(now, states, t);
     }();
     check_step(form, out, states, t > 0 ? last.begin() : nullptr, Access::desc(xs.begin()[0]), /*masked=*/false);

@@ -98,7 +98,7 @@ __attribute__((always_inline)) constexpr void each_field(T& of, F visit) {
 /// It converts to Attrs. Kernels, rules and adjoints read it by attrs.as<GatherAttrs>(), which traps if the Attrs hold
 /// another struct. Default-constructed Attrs can be read as any struct: all fields are 0.
 class Attrs {
-  static constexpr std::ptrdiff_t kBytes = 32, kTag = kBytes - 2;  // the tag comes last, behind the fields
+  static constexpr std::ptrdiff_t kBytes = 32, kTag = kBytes - 2;  // the tag comes last, after the fields
 
  public:
   Attrs() = default;

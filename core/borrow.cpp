@@ -9,7 +9,7 @@ namespace kassette {
 namespace {
 
 /// The TensorSpec of a dtype and a known shape.
-TensorSpec numbers_of(const char* what, DType dtype, const Dims& shape) {
+TensorSpec known_spec(const char* what, DType dtype, const Dims& shape) {
   if (!dtype.given()) fail<TypeError>({what, "dtype"}, "is None");
   TensorSpec spec(dtype, {});
   if (shape.whole_) fail<TypeError>({what, "shape"}, "is a tensor", kExpected, "it must be numbers");
@@ -29,7 +29,7 @@ TensorSpec numbers_of(const char* what, DType dtype, const Dims& shape) {
 
 TensorSpec borrowed_spec(std::int64_t count, DType dtype, const Dims& shape) {
   if (shape.size_ < 0 && !shape.whole_ && count != detail::kOfShape) return TensorSpec(dtype, {count});
-  TensorSpec spec = numbers_of("borrow", dtype, shape);
+  TensorSpec spec = known_spec("borrow", dtype, shape);
   std::int64_t bytes = spec.checked_bytes("borrow");
   if (count != detail::kOfShape && bytes != count * dtype.size())
     fail<ValueError>({"borrow"}, count, " elements for the shape ", spec, ", which takes ", spec.numel());
@@ -59,7 +59,7 @@ Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Di
 }
 
 Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides) {
-  TensorSpec spec = numbers_of("from_memory", dtype, shape);
+  TensorSpec spec = known_spec("from_memory", dtype, shape);
   std::int64_t bytes = spec.checked_bytes("from_memory"), apart[kMaxRank] = {};
   if (strides.whole_) fail<TypeError>({"from_memory", "strides"}, "are a tensor", kExpected, "they must be numbers");
   const bool given = strides.size_ >= 0;

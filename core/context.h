@@ -30,8 +30,8 @@ struct PoolList {
   std::uint32_t count = 0;
 };
 
-inline constexpr std::size_t kMaxPooled = 4352;  // bytes
-inline constexpr int kPoolLists = 64 + 17;
+inline constexpr std::size_t kMaxPooled = 4352;                    // bytes
+inline constexpr int kPoolLists = 64 + (kMaxPooled - 1024) / 256;  // see pool_list()
 
 /// A counter that only its own thread writes and any thread may read: relaxed loads and stores, no atomic add.
 class Counter {
@@ -89,7 +89,8 @@ struct Context : ScopeState {
   Context* previous = nullptr;
 };
 
-// Initial-exec: one load, no call of __tls_get_addr. The library needs eight bytes of static TLS.
+// Initial-exec: one load, no call of __tls_get_addr. The library's thread-locals take a few hundred bytes of static
+// TLS.
 extern __thread Context* tls_context __attribute__((tls_model("initial-exec"), visibility("hidden")));
 Context& make_context();
 inline Context& context() {

@@ -15,7 +15,7 @@ namespace kassette {
   X(streamed)           /* a chain's result stored past the caches */ \
   X(repeated)           /* a result kept as a splat */ \
   X(with_bias)          /* a convolution with its bias; on a GPU a matrix product with its bias */ \
-  X(with_bias_relu)     /* with_bias, with a relu fused behind it */ \
+  X(with_bias_relu)     /* with_bias, followed by a fused relu */ \
   X(updated_in_place)   /* an instruction writes into the memory of the variable that it updates */ \
   X(accumulated)        /* an op of an adjoint that adds to a cotangent directly */ \
   X(added_in_place)     /* a cotangent added into the memory of the sum */ \
@@ -57,14 +57,14 @@ inline std::int64_t times_taken(FastPath path) {
 inline constexpr const char* kFastPathNames[kFastPaths] = {KASSETTE_FAST_PATHS(KASSETTE_FAST_PATH)};
 #undef KASSETTE_FAST_PATH
 
-/// The sizes from which fast paths are taken; tests set them to 0, so that small shapes take the paths too. They never
-/// change bits.
+/// The sizes from which fast paths are taken, which tests set to 0, so that small shapes take the paths too; and the
+/// paths that are switched off.
 struct FastPathThresholds {
   std::int64_t chain_part = 3 << 16;  // elements times instructions of a chain: the work that is worth a thread
   // elements of a chain from which it runs in chunks of eight vectors: little is left over
   std::int64_t long_chunks = 1 << 14;
-  std::int64_t streamed = 16 << 20;  // bytes of a chain's result from which it is stored past the caches
-  std::int64_t fetched = 1 << 20;    // bytes of an operand of a chain from which it is prefetched
+  std::int64_t streamed = 16 << 20;   // bytes of a chain's result from which it is stored past the caches
+  std::int64_t prefetched = 1 << 20;  // bytes of an operand of a chain from which it is prefetched
   std::int64_t loop_chain_row = 256, loop_chain = 1024;  // bytes below which a chain in a loop costs more than it saves
   std::int64_t loop_chain_part = 1 << 16;                // as chain_part, for a chain in a loop
   std::int64_t function_node = 64;  // instructions of a function from which a call of it is recorded as one node
@@ -73,7 +73,7 @@ struct FastPathThresholds {
 };
 inline constinit FastPathThresholds fast_path_thresholds;
 
-/// False if a test has switched the fast path off; the general path gives the same bits.
+/// False if a test has switched the fast path off.
 inline bool may_take(FastPath path) { return !(fast_path_thresholds.off >> static_cast<int>(path) & 1); }
 
 }  // namespace kassette

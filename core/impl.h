@@ -30,7 +30,7 @@ constexpr std::int64_t sum_of_sizes(std::int64_t a, std::int64_t b) { return a <
 
 struct TensorSpec;
 [[noreturn]] void fail_size(const TensorSpec& spec, const char* what);
-inline constexpr std::int64_t kMostBytes = std::int64_t(1) << 56;  // the largest tensor
+inline constexpr std::int64_t kMaxBytes = std::int64_t(1) << 56;  // the largest tensor
 
 /// Shape and dtype, the result of a rule. An unknown dim is -1; an unknown rank is -1, and the dims then mean nothing.
 struct TensorSpec {
@@ -65,7 +65,7 @@ struct TensorSpec {
     std::int64_t n = dtype.size();
     bool over = false;
     for (int i = 0; i < rank; ++i) over |= __builtin_mul_overflow(n, dims[i], &n);
-    if (over || n == 0 || n > kMostBytes) return checked_empty(what);
+    if (over || n == 0 || n > kMaxBytes) return checked_empty(what);
     return n;
   }
   /// The slow path of checked_bytes(): 0 for an empty tensor whose other sizes fit; throws otherwise.

@@ -71,7 +71,7 @@ std::int64_t TensorSpec::checked_empty(const char* what) const {
   bool over = false;
   for (int i = 0; i < rank; ++i)
     if (dims[i] != 0) over |= __builtin_mul_overflow(n, dims[i], &n);
-  if (over || n > kMostBytes) fail_size(*this, what);
+  if (over || n > kMaxBytes) fail_size(*this, what);
   return 0;
 }
 

@@ -40,7 +40,7 @@ struct At {
   const char *function, *argument;
 };
 
-/// Markers among the arguments of fail(): those behind kExpected make Error::expected(), those behind kRemedy
+/// Markers among the arguments of fail(): those after kExpected form Error::expected(), those after kRemedy
 /// Error::remedy().
 enum class ErrorPart { given, expected, remedy };
 inline constexpr ErrorPart kExpected = ErrorPart::expected, kRemedy = ErrorPart::remedy;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/sanitizers.h"
 #include "devices/bytes_text.h"
 
 namespace kassette::devices {
@@ -14,17 +15,7 @@ namespace {
 
 constexpr int kLogSmallest = 12;  // up to 4 KiB in steps of 512 bytes
 constexpr std::int64_t kAlwaysKept = std::int64_t(64) << 20;
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kCaching = false;  // so that the sanitizer sees every block
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool kCaching = false;
-#else
-constexpr bool kCaching = true;
-#endif
-#else
-constexpr bool kCaching = true;
-#endif
+constexpr bool kCaching = !kAddressSanitizer;  // the sanitizer sees every block
 
 std::mutex all_mutex;
 

@@ -25,9 +25,10 @@ enum class CachePolicy : std::uint8_t {
   keep_all
 };
 
-/// The caching allocator of a device. Eight size classes per power of two, so that rounding up wastes at most an
-/// eighth. The block freed last is reused first: it is the one still in the CPU's caches. Cached blocks of a stream
-/// below 0 are never returned to the source: Note [Graphs] in devices/cuda/graph.cpp.
+/// The caching allocator of a device. Size classes are 512 bytes apart up to 4 KiB; above, there are eight per power of
+/// two, so that rounding up wastes at most an eighth. The block freed last is reused first: it is the one still in the
+/// CPU's caches. Cached blocks of a stream below 0 are never returned to the source: Note [Graphs] in
+/// devices/cuda/graph.cpp.
 class BlockCache {
  public:
   /// Must live for ever: blocks may be freed after main.

@@ -48,9 +48,9 @@ std::string transport_name();
 /// A second group of the same ranks, for use by a background thread. The first call makes it, and all ranks have to
 /// make that call.
 RankGroup& background_of(RankGroup& group);
-/// Whether to overlap communication with computation by a second thread: if there are several machines, or
-/// KASSETTE_RANKS_OVERLAP is 1. Within one machine it does not pay, as the exchange itself keeps the cores busy that
-/// compute.
+/// True if gradients are exchanged by a second thread while this one computes. The transport must be safe for two
+/// threads, and KASSETTE_RANKS_OVERLAP not 0 or, if it is unset, the ranks on several machines: within one machine it
+/// does not pay, as the exchange itself keeps the cores busy that compute.
 bool ranks_overlap();
 
 /// Registers the end of this rank's part of the job, so that at exit it comes before the destructors of the libraries

@@ -4,8 +4,8 @@
 
 namespace kassette::devices {
 
-/// How elements are combined, of a tensor or of all ranks. What takes a `mean` computes the sum, and its caller
-/// divides. The order is that of distributed::Reduction.
+/// How the elements of a tensor, or of all ranks, are combined. A function that is passed `mean` computes the sum; its
+/// caller divides. The order is that of distributed::Reduction.
 enum class Reduction : std::uint8_t { sum, mean, max, min, prod };
 inline constexpr int kReductions = 5;
 

@@ -118,7 +118,7 @@ void watch_ranks(const Transport& transport, int rank) {
     if (end != set && !*end && seconds >= 0) set_ranks_timeout(seconds);
     else
       log_warning(
-          text("KASSETTE_RANKS_TIMEOUT is \"", set, "\", expected a number of seconds; it stays ", ranks_timeout()));
+          text("KASSETTE_RANKS_TIMEOUT is \"", set, "\"; it must be a number of seconds; using ", ranks_timeout()));
   }
   std::thread(run, std::cref(transport), rank).detach();
 }

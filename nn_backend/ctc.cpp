@@ -20,7 +20,7 @@ using namespace ops;
 template <>
 struct ops::Unbox<backend::CtcDecoded> {
   static backend::CtcDecoded from(const external::Value& v) {
-    if (v.size() < 2) fail_list(v, "tensors, the scores behind the paths");
+    if (v.size() < 2) fail_list(v, "tensors, the scores after the paths");
     backend::CtcDecoded d;
     for (std::int64_t i = 0; i + 1 < v.size(); ++i) d.decoded.push_back(v[i].as_tensor());
     d.log_prob = v[v.size() - 1].as_tensor();

@@ -358,8 +358,8 @@ NamedTensors load(Name path, const LoadOptions& options, const World& world) {
     loaded = load_safetensors(path, options);
     const std::string checkpoint = metadata_of(loaded, kCheckpoint), files = metadata_of(loaded, kShardFiles);
     const long parts = std::strtol(files.c_str(), nullptr, 10);
-    constexpr long kMostFiles = 99999;
-    if (parts < 0 || parts > kMostFiles)
+    constexpr long kMaxFiles = 99999;
+    if (parts < 0 || parts > kMaxFiles)
       fail<ValueError>({"load"}, in_quotes(file), " says that it has ", in_quotes(files), " files of shards");
     if (parts == group.size) {
       for (const NamedTensor& t : load_shards(shard_file(file, group.rank, group.size), checkpoint, options))

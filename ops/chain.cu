@@ -119,7 +119,7 @@ template <class T>
 void run(CudaDevice& device, const DeviceChain& chain) {
   constexpr int kFew = 4;
   launch("function", device, blocks_for((chain.n + kEach - 1) / kEach),
-         chain.n_kept <= kFew ? interpret<T, kFew> : interpret<T, DeviceChain::kMostKept>, chain, Divider(chain.width),
+         chain.n_kept <= kFew ? interpret<T, kFew> : interpret<T, DeviceChain::kMaxKept>, chain, Divider(chain.width),
          packs_of<T>(chain));
 }
 

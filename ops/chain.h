@@ -85,7 +85,7 @@ struct ChainTable {
   ChainOpcode call[2];                         // acc = loop(acc), with the chunk at `operand` as the loop's memory
   ChainOpcode load[2], store[2];               // acc = operand; operand = acc
   ChainOpcode stream[2];                       // operand = acc, past the caches; the operand is aligned to a vector
-  ChainOpcode fetch[2];                        // prefetches later chunks of the operand
+  ChainOpcode prefetch[2];                     // prefetches later chunks of the operand
   ChainOpcode end[2];                          // begins the next chunk; `operand` is the first ChainCode
   /// Runs the code on the chunks at byte offsets from `begin` up to `end`.
   void (*run[2])(const ChainCode* code, std::int64_t begin, std::int64_t end);

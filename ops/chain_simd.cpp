@@ -82,7 +82,7 @@ struct Handlers {
     ((r = X::load(m + K * X::kWidth)), ...);
     KASSETTE_NEXT;
   }
-  KASSETTE_HANDLER(fetch) {
+  KASSETTE_HANDLER(prefetch) {
     const std::byte* m = c->operand + at + kFetchAhead;
     for (std::int64_t i = 0; i < kBytes; i += 64) __builtin_prefetch(m + i);
     KASSETTE_NEXT;
@@ -154,7 +154,7 @@ const ChainTable table = {
     .load = KASSETTE_BOTH(load),
     .store = KASSETTE_BOTH(store),
     .stream = KASSETTE_BOTH(stream),
-    .fetch = KASSETTE_BOTH(fetch),
+    .prefetch = KASSETTE_BOTH(prefetch),
     .end = KASSETTE_BOTH(end),
     .run = {S<float>::run, S<double>::run},
     .pad = {S<float>::pad, S<double>::pad},

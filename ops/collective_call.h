@@ -55,7 +55,8 @@ auto prepared(const OpCall& call, F make) {
   }
 }
 
-/// Returns make(), within together(). If make() throws on one rank, agreed() throws on all ranks.
+/// Returns make(), which allocates the result of all_gather, within together(). If that throws on one rank, agreed()
+/// throws on all.
 template <class F>
 auto agreed(RankGroup& group, F make) {
   std::optional<decltype(make())> made;

@@ -28,7 +28,7 @@ void with_sparse_index(const OpCall& call, int dense_shape, int part, void (*use
   TensorSpec shape;
   dims_from(call, dense_shape, &shape);
   std::unique_ptr<SparseIndex> made;  // its device memory is released in stream order, after use()
-  const SparseIndex& index = SparseIndex::behind(call.op.name, *call.in[0].desc, shape, made);
+  const SparseIndex& index = SparseIndex::owner_of(call.op.name, *call.in[0].desc, shape, made);
   use(state, index.on(call.device, static_cast<SparseView::Part>(part)));
 }
 

@@ -35,7 +35,7 @@ void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channel
              : of_kernel == how.axes ? "input channels, output channels)"
                                      : "output channels, input channels)");
   for (int i = 0; i < w.rank; ++i)
-    if (w.dims[i] == 0) fail<ValueError>(kernel, "has shape ", w, kExpected, "no size of a kernel is 0");
+    if (w.dims[i] == 0) fail<ValueError>(kernel, "has shape ", w, kExpected, "its sizes must be positive");
   for (int i = 0; how.pointwise && i < how.axes; ++i)
     if (differ(w.dims[i], 1)) fail<ValueError>(kernel, "has shape ", w, kExpected, "its spatial sizes must be 1");
   if (channels == 0) fail<ValueError>({"convolution", "x"}, "has shape ", x, ", which has no channels");
@@ -53,7 +53,7 @@ WindowAxis window_axis_of(const ConvForm& how, int axis, const TensorSpec& w) {
   WindowAxis window = how.window[axis];
   window.size = w.dims[axis];
   std::int64_t span;
-  if (__builtin_mul_overflow(window.size - 1, window.dilation, &span) || span > kMostBytes)
+  if (__builtin_mul_overflow(window.size - 1, window.dilation, &span) || span > kMaxBytes)
     fail<ValueError>({"convolution", kernel_name(how)}, "of shape ", w, " with dilation_rate ", window.dilation,
                      " spans more than can be addressed");
   return window;
@@ -128,7 +128,7 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
     std::int64_t n = entry(axis), have = dy.dim(axis);
     out->dims[axis] = n;
     if (dims.rank >= 0 && !dims.is_unknown(axis) && n < 0)
-      refuse(kExpected, "its sizes of space must be given (None is shown as -1)");
+      refuse(kExpected, "its spatial sizes must be given (None is shown as -1)");
     WindowAxis window = how.window[i];
     if (!known(n) || !known(have)) continue;
     if (w.rank >= 0 && known(w.dims[i])) window = window_axis_of(how, i, w);

@@ -5,7 +5,7 @@
 namespace kassette::ops {
 namespace {
 
-constexpr std::int64_t kMostTaps = 1 << 16;  // in a block: each thread keeps a list of them
+constexpr std::int64_t kMaxTaps = 1 << 16;  // in a block: each thread keeps a list of them
 
 /// The division of a depthwise convolution into groups of channels and blocks of taps, which bounds the size of its
 /// buffers.
@@ -23,7 +23,7 @@ class DepthwiseParts {
   std::int64_t at_once() const { return at_once_; }
   /// Blocks of at most `most` taps, for `channels` channels that are computed together.
   std::vector<Block> blocks(std::int64_t channels, std::int64_t most) const {
-    return blocks_of(axis_, 1, std::clamp<std::int64_t>(most, 1, kMostTaps),
+    return blocks_of(axis_, 1, std::clamp<std::int64_t>(most, 1, kMaxTaps),
                      copied_ ? static_cast<double>(kSlab) / static_cast<double>(channels) : HUGE_VAL);
   }
   /// The tiles in which `blocks` are computed. If x is read in place, a tile needs no memory for the elements between

@@ -50,7 +50,7 @@ class KeptPlaces {
   const ChainView& chain_;
   D& to_;
   int place_of_[256] = {};
-  bool used_[D::kMostKept] = {};
+  bool used_[D::kMaxKept] = {};
 };
 
 int operand_of(D& to, int& n, std::byte* base, std::int64_t row_gap) {
@@ -75,7 +75,7 @@ const ChainTable& device_chain_table() {
                                 .load = {load, load},
                                 .store = {store, store},
                                 .stream = {store, store},
-                                .fetch = {},
+                                .prefetch = {},
                                 .end = {end, end},
                                 .run = {},
                                 .pad = {},

@@ -29,22 +29,21 @@ struct DeviceChain {
     std::byte* base;
     std::int64_t row_gap;  // bytes between the end of a row and the start of the next
   };
-  static constexpr int kMostOps = 32, kMostCode = 112, kMostOperands = 100, kMostUnary = kMostOps, kMostKept = kMostOps;
-  static_assert(3 * kMostOps <= kMostCode && 3 * kMostOps <= kMostOperands);  // for each op: a load, the op, a store
+  static constexpr int kMaxOps = 32, kMaxCode = 112, kMaxOperands = 100, kMaxUnary = kMaxOps, kMaxKept = kMaxOps;
+  static_assert(3 * kMaxOps <= kMaxCode && 3 * kMaxOps <= kMaxOperands);  // for each op: a load, the op, a store
 
   /// True if an op (a load, an op of a second operand, a store) may follow so many opcodes, operands in memory,
   /// unary ops and intermediate values.
   static constexpr bool has_room(int n_code, int n_operands, int n_unary, int n_kept) {
-    return n_code + 5 < kMostCode && n_operands + 5 < kMostOperands && n_unary + 1 < kMostUnary &&
-           n_kept + 2 < kMostKept;
+    return n_code + 5 < kMaxCode && n_operands + 5 < kMaxOperands && n_unary + 1 < kMaxUnary && n_kept + 2 < kMaxKept;
   }
 
   bool is_double;
   int n_code, n_kept;
   std::int64_t n, width;  // the number of elements, in all and per row
-  Code code[kMostCode];
-  Operand operands[kMostOperands];
-  ChainAttrs attrs[kMostUnary];
+  Code code[kMaxCode];
+  Operand operands[kMaxOperands];
+  ChainAttrs attrs[kMaxUnary];
 };
 static_assert(sizeof(DeviceChain) <= 4096 && DeviceChain::kEnd <= 255);
 /// A number that changes with the lists of ops and the layout of DeviceChain, by which the device library is checked

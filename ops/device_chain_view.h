@@ -19,7 +19,7 @@ struct ChainView {
 };
 /// The opcodes for devices: numbers of DeviceChain. Every op has one.
 const ChainTable& device_chain_table();
-/// Enqueues a chain of at most DeviceChain::kMostOps ops.
+/// Enqueues a chain of at most DeviceChain::kMaxOps ops.
 void run_chain(Device device, const ChainView& chain);
 
 }  // namespace kassette::ops

@@ -198,7 +198,7 @@ void assert_shape(ShapeCheck check, const TensorSpec& x, const TensorSpec& like)
   if (is_mask(check))
     fail<ValueError>({"rnn"}, "mask has shape ", x, ", the inputs ", like, kExpected, "it must be ",
                      check == ShapeCheck::mask ? "(samples, time)" : "(time, samples)",
-                     " as they are, or the same with an axis of size 1 behind");
+                     " as they are, or the same with an axis of size 1 appended");
   if (check == ShapeCheck::branches)
     fail<ValueError>({"switch_"}, "the branches have shapes ", like, " and ", x, kExpected, "they must be equal");
   if (check == ShapeCheck::state)

@@ -104,7 +104,7 @@ cublasComputeType_t compute_type(DType dtype) {
 
 // cuBLAS puts the products of a call on one axis of a grid, and some versions failed beyond its limit of 65,535
 // (PyTorch's issue 45724).
-constexpr std::int64_t kMostProducts = 63 << 10;
+constexpr std::int64_t kMaxProducts = 63 << 10;
 
 // cuBLAS is column-major: it gets the transposed product, out^T = b^T a^T.
 void multiply(const char* what, CudaDevice& device, const BlasProduct& product) {
@@ -119,14 +119,14 @@ void multiply(const char* what, CudaDevice& device, const BlasProduct& product) 
   std::unique_lock<std::mutex> lock;
   cublasHandle_t blas = device.blas(&lock);
   const std::int64_t item = product.dtype.size(), out_item = product.out_dtype.size();
-  for (std::int64_t first = 0; first < product.batch; first += kMostProducts)
+  for (std::int64_t first = 0; first < product.batch; first += kMaxProducts)
     device.check(
         cublasGemmStridedBatchedEx_64(
             blas, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, alpha,
             product.b + first * product.next_b * item, type, p.ldb, product.next_b,
             product.a + first * product.next_a * item, type, p.lda, product.next_a, beta,
             product.out + first * product.next_out * out_item, type_of(product.out_dtype), p.ldo, product.next_out,
-            std::min(kMostProducts, product.batch - first), compute_type(product.dtype), CUBLAS_GEMM_DEFAULT),
+            std::min(kMaxProducts, product.batch - first), compute_type(product.dtype), CUBLAS_GEMM_DEFAULT),
         what);
   device.launched(what);
 }

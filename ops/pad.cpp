@@ -25,7 +25,7 @@ void pad_rule(const OpCall& call, TensorSpec* out) {
   out->rank = static_cast<std::int8_t>(p.rank);
   for (int i = 0; i < p.rank; ++i) {
     std::int64_t n = std::max<std::int64_t>(x.dim(i), 0);
-    if (__builtin_add_overflow(n, p.before[i], &n) || __builtin_add_overflow(n, p.after[i], &n) || n > kMostBytes)
+    if (__builtin_add_overflow(n, p.before[i], &n) || __builtin_add_overflow(n, p.after[i], &n) || n > kMaxBytes)
       fail<ValueError>({"pad", "padding"}, "of ", p.before[i], " and ", p.after[i], " makes axis ", i,
                        " too large to address");
     out->dims[i] = x.dim(i) < 0 ? kUnknown : n;

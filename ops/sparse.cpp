@@ -128,7 +128,7 @@ void to_dense_kernel(const OpCall& call) {
   TensorDesc& out = *call.out[0];
   zero_bytes(out.data(), out.bytes());
   std::unique_ptr<SparseIndex> made;
-  const SparseIndex& index = SparseIndex::behind("to_dense", *call.in[0].desc, out, made);
+  const SparseIndex& index = SparseIndex::owner_of("to_dense", *call.in[0].desc, out, made);
   dispatch(out.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const T* values = call.in[1].as<T>();
@@ -166,7 +166,7 @@ void gather_rule(const OpCall& call, TensorSpec* out) {
 }
 void gather_kernel(const OpCall& call) {
   std::unique_ptr<SparseIndex> made;
-  const SparseIndex& index = SparseIndex::behind("sparse_gather", *call.in[0].desc, call.spec(2), made);
+  const SparseIndex& index = SparseIndex::owner_of("sparse_gather", *call.in[0].desc, call.spec(2), made);
   dispatch(call.out[0]->dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const T* from = call.in[2].as<T>();

@@ -121,7 +121,7 @@ void dot_kernel(const OpCall& call) {
   std::int64_t width = dim(out, 1);
   if (out.numel() == 0) return;
   std::unique_ptr<SparseIndex> made;
-  const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].desc, matrix_shape(call, 2), made);
+  const SparseIndex& index = SparseIndex::owner_of("dot", *call.in[0].desc, matrix_shape(call, 2), made);
   const SparseLines& lines = index.lines(static_cast<int>(call.attrs.as<SparseDotAttrs>().transposed));
   const SparseEntries m{lines.starts, lines.others, lines.order};
   constexpr int kInputs[] = {1, 3};
@@ -170,7 +170,7 @@ void products_rule(const OpCall& call, TensorSpec* out) {
 void products_kernel(const OpCall& call) {
   std::int64_t width = dim(call.spec(2), 1);
   std::unique_ptr<SparseIndex> made;
-  const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].desc, matrix_shape(call, 1), made);
+  const SparseIndex& index = SparseIndex::owner_of("dot", *call.in[0].desc, matrix_shape(call, 1), made);
   constexpr int kInputs[] = {2, 3};
   with_loops(call, kInputs, [&](const auto& loop, const auto* x, const auto* y, auto* to) {
     devices::parallel_for(

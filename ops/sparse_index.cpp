@@ -69,8 +69,8 @@ bool SparseIndex::is_for(const TensorDesc& indices, const TensorSpec& shape) con
          at_ == reinterpret_cast<const std::int64_t*>(indices.data());
 }
 
-const SparseIndex& SparseIndex::behind(const char* what, const TensorDesc& indices, const TensorSpec& shape,
-                                       std::unique_ptr<SparseIndex>& made) {
+const SparseIndex& SparseIndex::owner_of(const char* what, const TensorDesc& indices, const TensorSpec& shape,
+                                         std::unique_ptr<SparseIndex>& made) {
   const Storage& s = *indices.storage;
   if (s.kind == Storage::kBorrowed && s.owner->release == release) {
     const auto* index = static_cast<const SparseIndex*>(s.owner->state);
@@ -98,7 +98,8 @@ const SparseElements& SparseIndex::elements() const {
 
 SparseElements SparseIndex::grouped() const {
   if (count_ > UINT32_MAX)
-    fail<ValueError>({"to_dense"}, "a sparse tensor of ", count_, " entries", kExpected, "2^32 is the most");
+    fail<ValueError>({"to_dense"}, "a sparse tensor of ", count_, " entries", kExpected,
+                     "there must be fewer than 2^32");
   std::vector<std::int64_t> element(count_);
   std::vector<std::uint32_t> order(element.size());
   for (std::int64_t k = 0; k < count_; ++k) element[k] = this->element(k);
@@ -180,7 +181,7 @@ SparseLines SparseIndex::sorted(int axis) const {
   const int other = 1 - axis;
   if (count_ > UINT32_MAX || shape_.dims[other] > UINT32_MAX)
     fail<ValueError>({"dot"}, "a sparse matrix of shape ", shape_text(shape_), " with ", count_, " entries", kExpected,
-                     "2^32 is the most along an axis and of entries");
+                     "there must be fewer than 2^32 along an axis, and fewer than 2^32 entries");
   SparseLines l;
   l.n = shape_.dims[axis];
   bool listed = axis == 0 && rising_;

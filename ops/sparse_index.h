@@ -47,8 +47,8 @@ class SparseIndex {
   static Ref<Storage> own(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count,
                           const TensorSpec& shape);
   /// The SparseIndex that owns the storage of `indices`. If none does, makes one, which `made` then owns.
-  static const SparseIndex& behind(const char* what, const TensorDesc& indices, const TensorSpec& shape,
-                                   std::unique_ptr<SparseIndex>& made);
+  static const SparseIndex& owner_of(const char* what, const TensorDesc& indices, const TensorSpec& shape,
+                                     std::unique_ptr<SparseIndex>& made);
 
   std::int64_t count() const { return count_; }
   int rank() const { return shape_.rank; }

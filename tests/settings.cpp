@@ -42,8 +42,9 @@ std::string text(const PrintOptions& options) {
 std::string text(const FastPathThresholds& t) {
   static_assert(sizeof t == 10 * sizeof(std::int64_t), "a field that is not compared");
   std::ostringstream os;
-  os << t.chain_part << ' ' << t.long_chunks << ' ' << t.streamed << ' ' << t.fetched << ' ' << t.loop_chain_row << ' '
-     << t.loop_chain << ' ' << t.loop_chain_part << ' ' << t.function_node << ' ' << t.released << " off " << t.off;
+  os << t.chain_part << ' ' << t.long_chunks << ' ' << t.streamed << ' ' << t.prefetched << ' ' << t.loop_chain_row
+     << ' ' << t.loop_chain << ' ' << t.loop_chain_part << ' ' << t.function_node << ' ' << t.released << " off "
+     << t.off;
   return os.str();
 }
 template <class T>

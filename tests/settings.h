@@ -10,17 +10,14 @@
 
 #include "core/fast_paths.h"
 #include "core/log.h"
+#include "core/sanitizers.h"
 #include "devices/cpu/level.h"
 
 namespace kassette::test {
 
 /// True under the address and the thread sanitizer, where a sweep takes many times as long: it may then take fewer
 /// cases along each path.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
+inline constexpr bool kSanitized = kAddressSanitizer || kThreadSanitizer;
 
 /// Every process-wide setting. The listener in main.cpp fails a test case that leaves one of them changed.
 struct Settings {
@@ -73,7 +70,7 @@ class Threads {
 /// Thresholds that are all one number, with the fast paths `off` switched off.
 inline FastPathThresholds thresholds_at(std::int64_t all, std::uint64_t off) {
   FastPathThresholds t;
-  for (std::int64_t* one : {&t.chain_part, &t.long_chunks, &t.streamed, &t.fetched, &t.loop_chain_row, &t.loop_chain,
+  for (std::int64_t* one : {&t.chain_part, &t.long_chunks, &t.streamed, &t.prefetched, &t.loop_chain_row, &t.loop_chain,
                             &t.loop_chain_part, &t.function_node, &t.released})
     *one = all;
   t.off = off;

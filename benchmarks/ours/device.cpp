@@ -1,4 +1,4 @@
-// Rows of a CUDA device: the timer waits for it once behind each sample. peers/torch_cuda_bench.py has the same names.
+// Rows of a CUDA device: the timer waits for it once after each sample. peers/torch_cuda_bench.py has the same names.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -41,7 +41,7 @@ constexpr double kFloat = 4;
 
 void copies(const Scale& s) {
   const int n = s.side * s.side;
-  // Two vectors one behind the other: CUDA's own copy twice, the yardstick of all that memory limits.
+  // Two vectors one after the other: CUDA's own copy twice, the yardstick of all that memory limits.
   row("copy.device", [=] {
     return [a = numbers(n / 2), b = numbers(n / 2)] { Tensor y = K::concatenate({a, b}, 0); };
   }).moved = 2 * kFloat * n;

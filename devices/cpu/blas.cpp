@@ -79,13 +79,13 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 
 // 32 << 22 in OpenBLAS' common_x86_64.h; grown by as much with 0.3.21
 constexpr std::int64_t kBuffer = std::int64_t(128) << 20;
-constexpr std::size_t kMostBuffers = 64;  // OpenBLAS ends the process if it has to make too many
+constexpr std::size_t kMaxBuffers = 64;  // OpenBLAS ends the process if it has to make too many
 
 class Buffers {
  public:
   void enter() {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (threads_ == made_.size() && made_.size() < kMostBuffers) {
+    if (threads_ == made_.size() && made_.size() < kMaxBuffers) {
       made_.reserve(made_.size() + 1);
       std::vector<void*> held;
       held.reserve(made_.size() + 1);

@@ -139,7 +139,8 @@ class CudaDevice final : public CudaDeviceApi {
   void settle_capture() noexcept;
   void begin_on(DeviceStream& base);
   cublasHandle_t make_blas(cudaStream_t stream, void* workspace);
-  /// The only place where the host waits for the device: for one stream, or, if `stream` is null, for all of them.
+  /// Waits for one stream or, if `stream` is null, for all of them, and throws what kernels have reported. The host
+  /// waits nowhere else, except to release memory after an error.
   void wait(DeviceStream* stream, const char* what);
   [[noreturn]] void fail(cudaError_t error, const char* what);
   [[noreturn]] void fail_lost();

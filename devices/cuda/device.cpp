@@ -15,8 +15,8 @@ using namespace devices;
 namespace {
 
 constexpr int kMaxDevices = 256;
-constexpr int kMostCaptured = 1 << 14;  // in one graph
-constexpr std::int64_t kMostStaged = std::int64_t(16) << 20, kMostStagedTogether = std::int64_t(256) << 20;  // bytes
+constexpr int kMaxCaptured = 1 << 14;  // in one graph
+constexpr std::int64_t kMaxStaged = std::int64_t(16) << 20, kMaxStagedTogether = std::int64_t(256) << 20;  // bytes
 
 bool is_set(const char* variable) {
   const char* text = std::getenv(variable);
@@ -123,7 +123,7 @@ void CudaDevice::empty_cache() {
   trim_pinned();
 }
 
-/// The caller may overwrite `from` when this returns: up to kMostStaged bytes go through a pinned buffer; for more, or
+/// The caller may overwrite `from` when this returns: up to kMaxStaged bytes go through a pinned buffer; for more, or
 /// without pinned memory, the host waits for the copy.
 void CudaDevice::copy_from_host(void* to, const void* from, std::int64_t bytes) {
   struct Staged {
@@ -132,7 +132,7 @@ void CudaDevice::copy_from_host(void* to, const void* from, std::int64_t bytes) 
     std::int64_t bytes;
   };
   if (void* data =
-          bytes <= kMostStaged && staged_.load() + bytes <= kMostStagedTogether ? allocate_pinned(bytes) : nullptr) {
+          bytes <= kMaxStaged && staged_.load() + bytes <= kMaxStagedTogether ? allocate_pinned(bytes) : nullptr) {
     std::memcpy(data, from, static_cast<std::size_t>(bytes));
     staged_.fetch_add(bytes);
     const Owner owner{[](void* state) {
@@ -242,7 +242,7 @@ void CudaDevice::wait(DeviceStream* stream, const char* what) {
 void CudaDevice::launched(const char* what) {
   launched_[n_launched_.fetch_add(1, std::memory_order_relaxed) % kRemembered].store(what, std::memory_order_relaxed);
   if (waits_) wait(&current(), what);
-  else if (current().base && ++capture_.enqueued == kMostCaptured) leave_capture();
+  else if (current().base && ++capture_.enqueued == kMaxCaptured) leave_capture();
 }
 
 std::string CudaDevice::launched_last() const {

@@ -11,12 +11,13 @@
 // Note [Graphs]
 // Launching a kernel costs the host some microseconds, and the device idles for about one between two kernels of a
 // stream. A graph is launched once, and its kernels follow each other without the host. We do not build graphs by hand:
-// a function runs as always, step by step, and CUDA captures what it enqueues. From the second run on the executable
-// graph of the previous run is updated with the new arguments (cudaGraphExecUpdate) and launched; if the two differ in
-// structure a new one is instantiated. So addresses, keys of random draws, numbers and sizes may differ from run to
-// run, and the host's code runs each time: a graph is never replayed, and inputs need not be copied to fixed addresses.
-// The price is that the host's work is not saved. PyTorch's graphs do save it: they replay over memory of their own,
-// and it is up to the user that only the values of inputs change.
+// a function runs as always, step by step, and CUDA captures what it enqueues. The first run is not captured; the
+// second is, and its graph is instantiated. From the third run on that executable graph is updated with the new
+// arguments (cudaGraphExecUpdate) and launched; if the two differ in structure a new one is instantiated. So addresses,
+// keys of random draws, numbers and sizes may differ from run to run, and the host's code runs each time: a graph is
+// never replayed, and inputs need not be copied to fixed addresses. The price is that the host's work is not saved.
+// PyTorch's graphs do save it: they replay over memory of their own, and it is up to the user that only the values of
+// inputs change.
 //
 // Captured work runs later than it was enqueued, when the graph is launched, and other threads may enqueue on the same
 // stream in the meantime.
@@ -37,9 +38,9 @@
 namespace kassette::devices {
 
 struct DeviceGraph {
-  static constexpr int kMostMisses = 3;
+  static constexpr int kMaxMisses = 3;
   bool ran = false;  // the first run is not captured: CUDA loads modules, and the cuBLAS handle is made
-  int misses = 0;    // consecutive runs in which the graph was of no use; at kMostMisses capturing stops for good
+  int misses = 0;    // consecutive runs in which the graph was of no use; at kMaxMisses capturing stops for good
   cudaGraphExec_t exec = nullptr;
 };
 
@@ -94,7 +95,7 @@ bool CudaDevice::begin_capture(DeviceGraph*& graph) {
   std::unique_lock<std::recursive_mutex> lock(capture_.mutex, std::try_to_lock);
   if (!lock || capture_.graph) return false;
   if (!graph) graph = new DeviceGraph;
-  if (!std::exchange(graph->ran, true) || graph->misses == DeviceGraph::kMostMisses) return false;
+  if (!std::exchange(graph->ran, true) || graph->misses == DeviceGraph::kMaxMisses) return false;
   try {
     begin_on(base);
   } catch (const Error&) {  // if the device has an error, the function will report it
@@ -168,7 +169,7 @@ const char* CudaDevice::end_capture() noexcept {
     set_current(*captured.base);
   }
   if (capture_.base->awaits_graph) settle_capture();
-  if (capture_.refused) capture_.graph->misses = DeviceGraph::kMostMisses;
+  if (capture_.refused) capture_.graph->misses = DeviceGraph::kMaxMisses;
   capture_.graph = nullptr;
   const char* refused = capture_.refused;
   capture_.mutex.unlock();

@@ -46,8 +46,8 @@ Tensor variable_of(nb::handle pair, const char* what) {
   const bool is_pair = (PyTuple_Check(pair.ptr()) || PyList_Check(pair.ptr())) && nb::len(pair) == 2;
   const Tensor* v = is_pair ? tensor_of(pair[0]) : nullptr;
   if (!v)
-    throw TypeError(behind(what, "a pair of a variable and a value is expected, not " +
-                                     type_of(is_pair ? nb::handle(pair[0]) : pair))
+    throw TypeError(prefixed(what, "a pair of a variable and a value is expected, not " +
+                                       type_of(is_pair ? nb::handle(pair[0]) : pair))
                         .c_str());
   return *v;
 }
@@ -77,7 +77,7 @@ class PythonFunction {
     function_ = K::function(in, out, options);
   }
   nb::list operator()(nb::handle inputs, const nb::args& more) const {
-    if (nb::len(more) > 0 || (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())))
+    if (nb::len(nb::handle(more)) > 0 || (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())))
       throw TypeError("function", "inputs", "are no list or tuple", "they must be given as one");
     Tensors feeds;
     std::size_t n = nb::len(inputs), i = 0;

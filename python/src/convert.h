@@ -93,8 +93,8 @@ class Label {
 Tensors to_tensors(nb::handle list, const char* what);
 nb::list to_list(const Tensors& tensors);
 Axes to_axes(nb::handle object, const char* what);
-/// `line` behind the prefix `what`, unless that is null.
-std::string behind(const char* what, const std::string& line);
+/// `what` followed by `line`; `line` alone if `what` is null.
+std::string prefixed(const char* what, const std::string& line);
 /// What an object is, for errors.
 std::string type_of(nb::handle object);
 /// A dtype by its name or NumPy's; not given for None.
@@ -131,7 +131,7 @@ void bind_distributed(nb::module_& m);
 void bind_devices(nb::module_& m);
 /// Has the functions of a module name the argument that does not fit.
 void explain_arguments(nb::module_& m);
-/// What kassette._arguments asks whether an argument fits.
+/// Binds the functions by which kassette._arguments checks whether an argument fits.
 void bind_checks(nb::module_& m);
 
 }  // namespace python

@@ -47,7 +47,7 @@ struct Capsule {
 
 Device to_device(nb::handle name, const char* what) {
   if (!PyUnicode_Check(name.ptr()))
-    throw TypeError(behind(what, "a device such as 'cpu' or 'cuda:0' is expected, not " + type_of(name)).c_str());
+    throw TypeError(prefixed(what, "a device such as 'cpu' or 'cuda:0' is expected, not " + type_of(name)).c_str());
   return Device(nb::cast<std::string>(name).c_str());
 }
 std::string name_of_device(Device device) {

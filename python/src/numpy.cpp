@@ -131,7 +131,9 @@ nb::object to_numpy(const Tensor& x) {
   return array;
 }
 
-std::string behind(const char* what, const std::string& line) { return what ? std::string(what) + ": " + line : line; }
+std::string prefixed(const char* what, const std::string& line) {
+  return what ? std::string(what) + ": " + line : line;
+}
 
 namespace {
 
@@ -172,7 +174,7 @@ Scalar to_scalar(nb::handle object, const char* what) {
   if (is_array(number) && PyArray_SIZE(reinterpret_cast<PyArrayObject*>(number.ptr())) == 1)
     number = number.attr("item")();
   s = scalar_of(number, is_number);
-  if (!is_number) throw TypeError(behind(what, "a number is expected, not " + type_of(object)).c_str());
+  if (!is_number) throw TypeError(prefixed(what, "a number is expected, not " + type_of(object)).c_str());
   return s;
 }
 
@@ -186,12 +188,12 @@ std::int64_t to_int(nb::handle object, const char* what) {
     if (PyFloat_Check(whole.ptr()) && PyFloat_AS_DOUBLE(whole.ptr()) == static_cast<double>(static_cast<std::int64_t>(
                                                                             PyFloat_AS_DOUBLE(whole.ptr()))))
       return static_cast<std::int64_t>(PyFloat_AS_DOUBLE(whole.ptr()));
-    throw TypeError(behind(what, "an integer is expected, not " + type_of(object)).c_str());
+    throw TypeError(prefixed(what, "an integer is expected, not " + type_of(object)).c_str());
   }
   long long v = PyLong_AsLongLong(number.ptr());
   if (v == -1 && PyErr_Occurred()) {
     PyErr_Clear();
-    throw ValueError(behind(what, "an integer of more than 64 bits").c_str());
+    throw ValueError(prefixed(what, "an integer of more than 64 bits").c_str());
   }
   return v;
 }

@@ -133,13 +133,13 @@ Tensors to_tensors(nb::handle list, const char* what) {
   std::vector<Value> values;
   DType first;  // that of the first tensor
   if (!nb::hasattr(list, "__iter__"))
-    throw TypeError(behind(what, "a list of tensors is expected, not " + type_of(list)).c_str());
+    throw TypeError(prefixed(what, "a list of tensors is expected, not " + type_of(list)).c_str());
   for (nb::handle item : nb::iter(list)) {
     values.emplace_back(item, what);
     if (!first.given() && values.back().tensor()) first = values.back().tensor()->dtype();
   }
   for (Value& v : values) {
-    if (v.is_none()) throw TypeError(behind(what, "None where a tensor is expected").c_str());
+    if (v.is_none()) throw TypeError(prefixed(what, "None where a tensor is expected").c_str());
     if (v.tensor()) {
       tensors.push_back(*v.tensor());
       continue;

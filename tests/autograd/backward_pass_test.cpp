@@ -1,4 +1,5 @@
-// tests/autograd/backward_pass_test.cpp - the work that a backward pass postpones until a cotangent is read.
+// tests/autograd/backward_pass_test.cpp - gradients of gradients that slices and products read, and the order in which
+// cotangents are added.
 #include <kassette/backend.h>
 
 #include <vector>

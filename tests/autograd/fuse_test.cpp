@@ -292,7 +292,7 @@ TEST_CASE("in a function a product and what is added to it have the bits of both
     }
 }
 
-TEST_CASE("a bias behind a convolution, and a relu behind that, go into its pass, and give the bits of all",
+TEST_CASE("a bias after a convolution, and a relu after that, go into its pass, and give the bits of all",
           "[fuse][conv]") {
   auto make = [](const kassette::Dims& shape, std::int64_t n, std::uint64_t seed, DType dtype) {
     return K::eval(K::cast(f64(numbers(static_cast<std::size_t>(n), seed), shape), dtype));

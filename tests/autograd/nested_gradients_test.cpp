@@ -1,5 +1,5 @@
 // tests/autograd/nested_gradients_test.cpp - gradients of losses that are made of gradients: random programs, run
-// eagerly and by functions of placeholders. An eager pass postpones cotangents, adds in place and recomputes; the pass
+// eagerly and by functions of placeholders. An eager pass adds cotangents in place and rematerializes values; the pass
 // of a function is recorded op by op.
 #include <kassette/backend.h>
 

@@ -227,7 +227,7 @@ TEST_CASE("what is an alias in a function for one shape keeps its value when the
   }
 }
 
-TEST_CASE("errors are those of the first call", "[shaped_plans]") {
+TEST_CASE("a specialised function throws the same error at every call", "[shaped_plans]") {
   const Tensor x = K::placeholder({K::None, K::None}), y = K::placeholder({K::None, K::None});
   const Function f = K::function({x, y}, {K::dot(x, y)});
   const Tensors bad{K::ones({2, 3}), K::ones({4, 5})};

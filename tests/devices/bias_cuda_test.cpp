@@ -83,7 +83,7 @@ Tensor check_taken(const Layer& layer, const Tensors& in, std::int64_t times) {
 
 }  // namespace
 
-TEST_CASE("a bias behind a product on a CUDA device goes into the product", "[device][products]") {
+TEST_CASE("a bias after a product on a CUDA device goes into the product", "[device][products]") {
   if (!has_device("cuda:0")) return;
   DeviceScope scope("cuda:0");
   const Tensor x = draw({kM, kK}, 1), w = draw({kK, kN}, 2), b = draw({kN}, 3);
@@ -168,7 +168,7 @@ TEST_CASE("what is no bias of float32, or has a chain to go into, is added by it
   check([](const Tensors& in) { return K::dot(in[0], in[1]) + in[2]; }, {K::zeros({0, kK}).to("cuda:0"), w, b});
 }
 
-TEST_CASE("a relu behind a product and a bias keeps NaN on a CUDA device", "[device][products]") {
+TEST_CASE("a relu after a product and a bias keeps NaN on a CUDA device", "[device][products]") {
   if (!has_device("cuda:0")) return;
   DeviceScope scope("cuda:0");
   const float nan = std::numeric_limits<float>::quiet_NaN();

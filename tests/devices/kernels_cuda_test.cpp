@@ -95,7 +95,7 @@ TEST_CASE("sums and extremes and their places have the CPU's bits on a device, w
     }
 }
 
-TEST_CASE("they do in every dtype, integers wrapping around", "[reduce][device]") {
+TEST_CASE("reductions on a device equal the CPU's in every dtype, and integers wrap around", "[reduce][device]") {
   if (!has_device("cuda:0")) return;
   for (DType dtype : kDTypes)
     for (std::int64_t n : {33, 1025})

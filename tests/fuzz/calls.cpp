@@ -10,13 +10,13 @@ namespace K = kassette::backend;
 
 namespace {
 
-constexpr std::int64_t kMostElements = 3000;
+constexpr std::int64_t kMaxElements = 3000;
 
 std::int64_t elements(const Shape& s) {
   std::int64_t n = 1;
   for (std::int64_t d : s) {
     if (d == 0) return 0;
-    n = n > kMostElements ? n : n * std::min<std::int64_t>(d, kMostElements + 1);
+    n = n > kMaxElements ? n : n * std::min<std::int64_t>(d, kMaxElements + 1);
   }
   return n;
 }
@@ -43,7 +43,7 @@ Shape Arguments::shape() {
     dims[i] = random.one_in(60) && long_axes
                   ? random.of<std::int64_t>({std::int64_t(1) << 40, (std::int64_t(1) << 31) - 1, 100'000})
                   : random.of<std::int64_t>({1, 1, 2, 2, 3, 3, 4, 5, 0});
-  while (rank > 0 && (elements(Shape(dims, rank)) > kMostElements || !addressable(dims, rank)))
+  while (rank > 0 && (elements(Shape(dims, rank)) > kMaxElements || !addressable(dims, rank)))
     dims[random.below(rank)] = random.below(2);
   return Shape(dims, rank);
 }
@@ -69,7 +69,7 @@ Tensor Arguments::filled(const Shape& shape, DType dtype) {
 }
 
 int Arguments::with(const Shape& asked, DType dtype) {
-  const Shape shape = elements(asked) > kMostElements ? Shape{} : asked;
+  const Shape shape = elements(asked) > kMaxElements ? Shape{} : asked;
   call_.in.push_back(filled(shape, dtype));
   shapes_.push_back(shape);
   const int place = static_cast<int>(call_.in.size()) - 1;
@@ -96,7 +96,7 @@ int Arguments::like(int other) {
   for (std::int64_t n : s)
     if (skip-- <= 0) dims[rank++] = random.one_in(8) ? 1 : random.one_in(20) ? random.below(4) : n;
   Shape found(dims, rank);
-  return with(elements(found) > kMostElements ? s : found, d);
+  return with(elements(found) > kMaxElements ? s : found, d);
 }
 int Arguments::ints(int below) {
   int place = random.one_in(3) ? with(shape(), random.of<DType>({int32, int64, int32, uint8}))
@@ -133,7 +133,7 @@ int Arguments::matrix_beside(int other) {
   dims[std::max(0, rank - 2)] = random.one_in(10) ? random.below(4) : inner;
   if (rank > 2 && random.one_in(2)) dims[0] = s[0];
   Shape found(dims, rank);
-  return with(elements(found) > kMostElements ? s : found, random.one_in(8) ? dtype() : call_.in[other].dtype());
+  return with(elements(found) > kMaxElements ? s : found, random.one_in(8) ? dtype() : call_.in[other].dtype());
 }
 int Arguments::axis() {
   if (random.one_in(12)) return random.of<int>({INT_MIN, INT_MAX, -9, 8, 9, -10, 127, 128, -128, -129, 255, 256});

@@ -319,7 +319,7 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
         }) == "conv2d: x of shape (5, 6, 3); the rank must be 4: (batch, rows, columns, channels)");
   CHECK(refused([&] {
           K::conv2d(K::ones({2, 5, 6, 0}), K::ones({3, 3, 0, 4}));
-        }) == "conv2d: kernel has shape (3, 3, 0, 4); no size of a kernel is 0");
+        }) == "conv2d: kernel has shape (3, 3, 0, 4); its sizes must be positive");
   CHECK(refused([&] { K::conv2d(K::cast(x, "int32"), K::cast(w, "int32")); }) ==
         "TypeError conv2d: x is int32, not a float dtype; cast it first (K::cast)");
   CHECK(refused([&] { K::conv2d(x, K::cast(w, "float64")); }) ==

@@ -114,7 +114,7 @@ TEST_CASE("tensors know what they are", "[introspection]") {
   CHECK_THROWS_WITH(K::count_params(p), "count_params: x of shape (None, 2) has an unknown size; use K::size(x)");
 }
 
-TEST_CASE("what there is nothing to compute of is the value that a variable has then", "[introspection]") {
+TEST_CASE("cast, round and clip of a variable that they leave as it is return its current value", "[introspection]") {
   Tensor v = K::variable({1, 2}), n = K::variable({1, 2}, "int32");
   Tensors same{K::cast(v, "float32"), K::cast_to_floatx(v), K::cast(n, "int32"), K::round(n), K::clip(n, None, None)};
   K::update(v, {5, 6});

@@ -43,12 +43,12 @@ TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symb
     refuses(
         x,
         "rnn: mask has shape " + shape +
-            ", the inputs (4, 6, 5); it must be (samples, time) as they are, or the same with an axis of size 1 behind",
+            ", the inputs (4, 6, 5); it must be (samples, time) as they are, or the same with an axis of size 1 appended",
         [&](const Tensor& in) { K::rnn(keep, in, {h}, false, mask); });
   }
   refuses(
       x,
-      "rnn: mask has shape (6, 4), the inputs (4, 6, 5); it must be (time, samples) as they are, or the same with an axis of size 1 behind",
+      "rnn: mask has shape (6, 4), the inputs (4, 6, 5); it must be (time, samples) as they are, or the same with an axis of size 1 appended",
       [&](const Tensor& in) {
         K::rnn(keep, in, {K::zeros({6, 5})}, false, K::ones({6, 4}), K::None, false, K::None, true);
       });
@@ -91,7 +91,7 @@ TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symb
       error_of([&] {
         masked({x, K::ones({4, 5})});
       }) ==
-      "rnn: mask has shape (4, 5), the inputs (4, 6, 5); it must be (samples, time) as they are, or the same with an axis of size 1 behind");
+      "rnn: mask has shape (4, 5), the inputs (4, 6, 5); it must be (samples, time) as they are, or the same with an axis of size 1 appended");
 }
 
 TEST_CASE("a mask whose sizes only a replay knows is refused in rnn's words", "[rnn][bad]") {

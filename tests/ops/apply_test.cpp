@@ -1,4 +1,4 @@
-// tests/ops/apply_test.cpp - how the inputs of a call decide whether it is computed or recorded, at which level, and on
+// tests/ops/apply_test.cpp - how the inputs of a call decide whether it is computed or recorded, at which depth, and on
 // which device.
 #include "ops/apply.h"
 
@@ -64,7 +64,7 @@ TEST_CASE("whether a call is computed and recorded follows from the op, its inpu
   }
 }
 
-TEST_CASE("the level of a result is that of its inputs, of a draw the body's, and in a branch the branch's",
+TEST_CASE("the depth of a result is that of its inputs, of a draw the body's, and in a branch the branch's",
           "[apply]") {
   const Case plain{.when = ""}, draw{.when = "", .traits = kDraws};
   InputSummary seen{.depth = 2, .tracked = true};

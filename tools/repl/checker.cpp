@@ -24,9 +24,9 @@
 namespace repl {
 namespace {
 
-constexpr int kMostSeconds = 120;  // of computing, for one input
-constexpr int kLookMs = 100;       // how often Ctrl-C is looked for; it mostly ends the wait by itself
-constexpr int kChannel = 3;        // in the copy
+constexpr int kMaxSeconds = 120;  // of computing, for one input
+constexpr int kLookMs = 100;      // how often Ctrl-C is looked for; it mostly ends the wait by itself
+constexpr int kChannel = 3;       // in the copy
 
 bool write_all(int fd, const void* data, std::size_t size) {
   for (auto* at = static_cast<const char*>(data); size > 0;) {
@@ -117,7 +117,7 @@ void Checker::serve(int channel) {
       if (n <= 0) _exit(0);
       bytes.append(buffer, static_cast<std::size_t>(n));
     }
-    limit_computing(kMostSeconds);
+    limit_computing(kMaxSeconds);
     auto answer = body_(request, [](const std::string& reason) {
       write_record(kChannel, kReport, reason);
       limit_computing(1);

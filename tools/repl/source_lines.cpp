@@ -20,15 +20,15 @@ namespace {
 // Input is compiled with line tables. clang's interpreter registers each object that it makes, with the addresses of
 // its sections, in the list of GDB's JIT interface; that is where addresses are looked up. The addresses on the stack
 // are kept when an exception is thrown, because the frames are gone when it is caught.
-constexpr int kMostFrames = 256;
-std::uintptr_t stack[kMostFrames];
+constexpr int kMaxFrames = 256;
+std::uintptr_t stack[kMaxFrames];
 int depth = 0;
 const void* object = nullptr;
 
 _Unwind_Reason_Code keep(_Unwind_Context* context, void*) {
   int before_instruction = 0;
   const std::uintptr_t at = _Unwind_GetIPInfo(context, &before_instruction);
-  if (depth == kMostFrames) return _URC_END_OF_STACK;
+  if (depth == kMaxFrames) return _URC_END_OF_STACK;
   stack[depth++] = before_instruction ? at : at - 1;  // a return address is behind the call
   return _URC_NO_REASON;
 }
