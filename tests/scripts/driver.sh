@@ -173,6 +173,20 @@ if "$kassette" info | grep -q '^devices .*cuda'; then wanted=0; fi
 check "kassette test '[device]'" "0 $wanted" "$status $(grep -cE 'CUDA|GPU|cuda' tested)"
 [[ $(tail -n 1 tested) =~ ^[0-9]+\ passed,\ 0\ failed,\ [0-9]+\ skipped$ ]] || check "its last line" "the counts" "$(tail -n 1 tested)"
 
+# What is no unit test: one that passes, one that is skipped, one that fails and says why, one of ranks.
+{
+  printf "fine\ttrue\n"
+  printf "away\tsh -c 'echo skipped: no such machine; exit 77'\n"
+  printf "bad\tsh -c 'echo 2 is not 3; exit 3'\n"
+  printf "ranks\ttrue\n"
+} >built/tests/list.tsv
+status=0
+env -u KASSETTE_CMAKE_OPTIONS KASSETTE_BUILD="$work/built" "$kassette" test >tested 2>&1 || status=$?
+check "kassette test, one fails" "1 2 passed, 1 failed, 1 skipped" "$status $(tail -n 1 tested)"
+for line in 'passed: fine (' 'passed: ranks (' 'skipped: no such machine (away)' '    2 is not 3' 'failed: bad (exit code 3)'; do
+  grep -qF -- "$line" tested || check "kassette test" "$line" "$(cat tested)"
+done
+
 # Other ways to the same tool; a script that reads, in a folder with other letters; four at once.
 mkdir 'Übung "1"'
 cat >'Übung "1"/summe.cpp' <<'CPP'
