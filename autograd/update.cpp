@@ -94,8 +94,7 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
   InputView in[] = {{&b, nullptr}, {&v, nullptr}};
   update_rule(OpCall{update_op, attrs, in, 2, nullptr, 1, b.device}, &checked);
   Value now = read_value(v);
-  if (!now.storage)
-    fail<RuntimeError>({what, "value"}, "is a variable without a value", kRemedy, "give it one with K::set_value");
+  if (!now.storage) fail_unset({what, "value"}, *v.node->cell);
   Cell& cell = *b.node->cell;
   if (mode == Effect::kSet) {
     cell.store(std::move(now));
