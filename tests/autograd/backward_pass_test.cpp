@@ -1,5 +1,5 @@
-// tests/autograd/backward_pass_test.cpp - gradients of gradients that slices and products read, and the order in which
-// cotangents are added.
+// tests/autograd/backward_pass_test.cpp - gradients that are differentiated again after they were sliced or multiplied,
+// and the order in which shares of a gradient are added.
 #include <kassette/backend.h>
 
 #include <vector>

@@ -1,10 +1,10 @@
 // tests/fuzz/random_programs.cpp - runs random programs in every way there is: `kassette_random_programs [seconds [seed
 // [how many]]]`. Values have the same bits, except for the sign of zero. Gradients of programs with loops, branches or
 // calls agree within 1e-11 of the largest (1e-3 unless float64), second gradients within 1e-10 (1e-8 with nested
-// bodies, 1e-4 in narrow programs), and some gradients are compared with finite differences. A finding is printed with
-// the seed of its program: `kassette_random_programs 0 SEED 1` runs only that program again; with a text after that, it
-// looks for a smaller program that has a finding with that text. This file is one piece: each way of playing a program
-// is compared with the others.
+// bodies, 1e-4 where something is cast to float32), and some gradients are compared with finite differences. A finding
+// is printed with the seed of its program: `kassette_random_programs 0 SEED 1` runs only that program again; with a
+// text after that, it looks for a smaller program that has a finding with that text. This file is one piece: each way
+// of playing a program is compared with the others.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/print.h>

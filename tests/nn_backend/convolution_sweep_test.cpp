@@ -313,7 +313,7 @@ class Ways {
 }  // namespace
 
 TEST_CASE(
-    "the convolution family is what its definition says, in thousands of geometries, at every CPU level, in large and in small pieces, on 1 to 8 threads",
+    "the convolution family is what its definition says: geometries drawn at random, at every CPU level, in large and in small pieces, on 1 to 8 threads",
     "[conv][sweep]") {
   LimitsRestored limits;
   Ways ways;

@@ -134,8 +134,8 @@ void check_errors() {
 
 }  // namespace
 
-TEST_CASE("float math is within its stated error at every CPU level", "[math][serial]") { check_errors<float>(); }
-TEST_CASE("double math is within its stated error at every CPU level", "[math][serial]") { check_errors<double>(); }
+TEST_CASE("float math is within its stated error at every CPU level", "[math]") { check_errors<float>(); }
+TEST_CASE("double math is within its stated error at every CPU level", "[math]") { check_errors<double>(); }
 
 TEST_CASE("tanh never decreases from one of its pieces to the next, and is at most 1", "[math]") {
   std::vector<float> joints{9.02f};

@@ -126,7 +126,7 @@ TEST_CASE("dot follows its definition for every pair of ranks", "[matmul]") {
   CHECK(values<float>(ones) == std::vector<float>(2 * 7 * 4 * 6 * 5, 3.0f));
 }
 
-TEST_CASE("dot is right at sizes around every tile border", "[matmul][serial]") {
+TEST_CASE("dot is right at sizes around every tile border", "[matmul]") {
   for (std::int64_t n : {1, 3, 16, 31, 64, 65, 127, 129}) {
     check_dot<float>({n, n + 1}, {n + 1, n + 2});
     check_dot<double>({n + 2, n}, {n, n});

@@ -173,8 +173,7 @@ TEST_CASE("every sample of several tensors refuses two devices with a DeviceErro
   }
 }
 
-TEST_CASE("every sample that does not fit the memory limit throws a MemoryError and leaves nothing",
-          "[sweep][bad][serial]") {
+TEST_CASE("every sample that does not fit the memory limit throws a MemoryError and leaves nothing", "[sweep][bad]") {
   int refused = 0;
   for (const Sample& s : op_samples()) {
     if (!s.traits.grows) continue;

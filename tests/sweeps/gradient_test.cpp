@@ -57,14 +57,14 @@ TEST_CASE("every sample has gradients of the right shape where there is a path, 
   for_each_case([](const Sample& s, const Shapes&, const Tensors& in) { return check_paths(s, in); });
 }
 
-TEST_CASE("the gradient of every sample is that of central differences", "[sweep][serial]") {
+TEST_CASE("the gradient of every sample is that of central differences", "[sweep]") {
   for_each_case([](const Sample& s, const Shapes&, const Tensors& in) {
     if (s.order == Order::none) return std::string();
     return testing::gradcheck([&](const Tensors& xs) { return call(s, xs); }, in).message;
   });
 }
 
-TEST_CASE("the second gradient of every sample is that of central differences", "[sweep]") {
+TEST_CASE("the second gradient of every sample is that of central differences", "[sweep][serial]") {
   for_each_case([](const Sample& s, const Shapes&, const Tensors& in) {
     if (s.order == Order::none) return std::string();
     return testing::gradgradcheck([&](const Tensors& xs) { return call(s, xs); }, in).message;
