@@ -28,8 +28,8 @@ struct LoopSignature {
   int capture(int i) const { return n_xs + n_carry + i; }
 };
 
-/// The adjoint of the body for one pattern of cotangents. The pattern changes along a loop: in the last steps there
-/// may be no dependence on a state yet.
+/// The adjoint of the body for one pattern of cotangents. The pattern changes along a loop: the backward pass begins
+/// with the last steps, where there may be no cotangent of a state yet.
 struct StepAdjoint {
   std::vector<char> has_dy;  // per output of the body: stacked ones, then states
   std::vector<int> din;  // per argument (elements, states, captures): the slot of its cotangent, or -1 if it has none

@@ -16,15 +16,15 @@ void reorder(Program& p, std::vector<std::pair<int, int>> places);
 void find_roots(Program& p);
 /// Fills Instruction::need: whether the value, the shape or nothing of an instruction's outputs is needed.
 void find_needs(Program& p);
-/// Removes instructions that nothing needs, moves elementwise ones that only updates need to the end, and sets
-/// first_tail: Note [Commit].
+/// Removes unused instructions, moves elementwise ones whose results only updates use to the end, and sets first_tail:
+/// Note [Commit].
 void find_tail(Program& p);
 /// Has the instructions that run a body return residuals, and the instructions that differentiate it take them: Note
 /// [Residuals].
 void find_residuals(Program& p);
 /// Liveness: fills last_use, last_value_use, and the slots that are dead after each instruction.
 void find_last_uses(Program& p);
-/// Fills Effect::in_place_instruction and old_value_slot: updates that may write into the variable's own memory.
+/// Fills Effect::in_place_instruction and old_value_slot of updates that may write into the variable's own memory.
 void find_in_place(Program& p);
 /// Fills Instruction::splat, see Note [Splats].
 void find_splats(Program& p);

@@ -57,8 +57,8 @@ inline std::int64_t times_taken(FastPath path) {
 inline constexpr const char* kFastPathNames[kFastPaths] = {KASSETTE_FAST_PATHS(KASSETTE_FAST_PATH)};
 #undef KASSETTE_FAST_PATH
 
-/// The sizes from which fast paths are taken, which tests set to 0, so that small shapes take the paths too; and the
-/// paths that are switched off.
+/// Fast paths are taken from these sizes on, except for those that are switched off. Tests set the sizes to 0, so that
+/// small shapes take the fast paths too.
 struct FastPathThresholds {
   std::int64_t chain_part = 3 << 16;  // elements times instructions of a chain: the work that is worth a thread
   // elements of a chain from which it runs in chunks of eight vectors: little is left over

@@ -27,8 +27,8 @@ enum class CachePolicy : std::uint8_t {
 
 /// The caching allocator of a device. Size classes are 512 bytes apart up to 4 KiB; above, there are eight per power of
 /// two, so that rounding up wastes at most an eighth. The block freed last is reused first: it is the one still in the
-/// CPU's caches. Cached blocks of a stream below 0 are never returned to the source: Note [Graphs] in
-/// devices/cuda/graph.cpp.
+/// CPU's caches. Streams have numbers; blocks cached for a negative one, which captured work may still
+/// use, are never returned to the source: Note [Graphs] in devices/cuda/graph.cpp.
 class BlockCache {
  public:
   /// Must live for ever: blocks may be freed after main.

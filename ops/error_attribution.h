@@ -23,8 +23,7 @@ namespace kassette::ops {
 [[noreturn]] void rethrow_of_instruction(std::int32_t function, const char* op);
 /// Inside a catch: rethrows. A MemoryError without a name, as the allocator throws it, gets the name of `op`.
 [[noreturn]] void rethrow_for(const char* op);
-/// Inside a catch: rethrows the error of step t of a loop and appends the step to what was given: " (step 0 of 4 of
-/// rnn)".
+/// Inside a catch: rethrows the error of step t of a loop, with " (step 0 of 4 of rnn)" appended to its given().
 [[noreturn]] void rethrow_in_step(std::int64_t t, std::int64_t steps, const std::string& what);
 
 /// Converts a literal to the number in Context::function, and back. 0 stands for null, and for a literal that is too

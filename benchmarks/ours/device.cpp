@@ -1,4 +1,5 @@
-// Rows of a CUDA device: the timer waits for it once after each sample. peers/torch_cuda_bench.py has the same names.
+// Benchmark rows on a CUDA device. The timer synchronizes with it once, after each sample. The rows of
+// peers/torch_cuda_bench.py have the same names.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -41,7 +42,7 @@ constexpr double kFloat = 4;
 
 void copies(const Scale& s) {
   const int n = s.side * s.side;
-  // Two vectors one after the other: CUDA's own copy twice, the yardstick of all that memory limits.
+  // Concatenating two vectors is two copies by CUDA itself: the reference for every row that memory bandwidth limits.
   row("copy.device", [=] {
     return [a = numbers(n / 2), b = numbers(n / 2)] { Tensor y = K::concatenate({a, b}, 0); };
   }).moved = 2 * kFloat * n;
