@@ -119,7 +119,8 @@ class Checker:
     def run(self, program, arguments, where):
         place = self.work / "run"
         place.mkdir(exist_ok=True)
-        environment = dict(os.environ, KERAS_HOME=str(self.work / "keras"), KERAS_BACKEND="")
+        # The pages show what a terminal prints that knows Unicode.
+        environment = dict(os.environ, KERAS_HOME=str(self.work / "keras"), KERAS_BACKEND="", LC_ALL="C.UTF-8", TERM="xterm")
         done = subprocess.run([str(program), *arguments], capture_output=True, text=True, cwd=place, env=environment, timeout=120)
         if done.returncode != 0:
             return None, f"{where}: exit code {done.returncode}\n{done.stdout.replace(MARK, '')}{done.stderr}"
