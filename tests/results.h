@@ -65,8 +65,8 @@ inline void check_close(const std::vector<double>& got, const std::vector<double
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double off = std::abs(got[i] - expected[i]),
                  bound = std::isinf(expected[i]) ? 0 : std::max(absolute, relative * std::abs(expected[i]));
-    INFO("element " << i << ": " << got[i] << ", expected " << expected[i]);
-    CHECK((got[i] == expected[i] || off <= bound));
+    if (got[i] == expected[i] || off <= bound) continue;
+    FAIL_CHECK("element " << i << ": " << got[i] << ", expected " << expected[i]);
   }
 }
 inline void check_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {

@@ -48,6 +48,12 @@ std::int64_t at(const Dimensions& d, const Dimensions& index) {
   for (std::size_t k = 0; k < d.size(); ++k) i = i * d[k] + (d[k] == 1 ? 0 : index[k]);
   return i;
 }
+/// Elements from one index of an axis to the next.
+std::int64_t stride_of(const Dimensions& d, std::size_t axis) {
+  std::int64_t stride = 1;
+  for (std::size_t k = axis + 1; k < d.size(); ++k) stride *= d[k];
+  return stride;
+}
 /// The next index of a shape; false after the last.
 bool next(Dimensions& index, const Dimensions& d) {
   for (std::size_t k = d.size(); k-- > 0;) {
@@ -71,6 +77,7 @@ std::vector<T> by_definition(const Tensor& x, const Dimensions& dx, std::size_t 
   std::vector<T> out;
   for (std::int64_t n : d)
     if (n == 0) return out;
+  const std::int64_t stride_x = stride_of(dx, ax), stride_y = stride_of(dy, ay);
   Dimensions index(d.size(), 0);
   do {
     Dimensions ix, iy;
@@ -78,11 +85,10 @@ std::vector<T> by_definition(const Tensor& x, const Dimensions& dx, std::size_t 
     if (batched) ix.push_back(index[0]), iy.push_back(index[0]);
     for (std::size_t i = first; i < dx.size(); ++i) ix.push_back(i == ax ? 0 : index[p++]);
     for (std::size_t i = first; i < dy.size(); ++i) iy.push_back(i == ay ? 0 : index[p++]);
+    const T *a = x.data<T>() + at(dx, ix), *b = y.data<T>() + at(dy, iy);
     double sum = 0;
-    for (std::int64_t k = 0; k < dx[ax]; ++k) {
-      ix[ax] = iy[ay] = k;
-      sum += static_cast<double>(x.data<T>()[at(dx, ix)]) * static_cast<double>(y.data<T>()[at(dy, iy)]);
-    }
+    for (std::int64_t k = 0; k < dx[ax]; ++k)
+      sum += static_cast<double>(a[k * stride_x]) * static_cast<double>(b[k * stride_y]);
     out.push_back(static_cast<T>(sum));
   } while (next(index, d));
   return out;
@@ -335,7 +341,7 @@ TEST_CASE("a product that is added to a sum has the bits of a product and an add
     for (std::int64_t m : {2, 31, 128, 300})
       for (std::int64_t n : {3, 64, 513, 600})
         for (std::int64_t k : {1, 32, 100, 128, 129})
-          for (int t = 0; t < 4; ++t) {
+          for (int t = 0; t < 4; t += kassette::test::kSanitized ? 3 : 1) {
             if (k == 129 && (m == 300 || n == 600)) continue;
             GemmShape p{m, n, k, (t & 1) != 0, (t & 2) != 0, t & 1 ? m : k, t & 2 ? k : n, n};
             std::vector<T> product(static_cast<std::size_t>(m * n)), sum(start.begin(), start.begin() + m * n);
@@ -346,7 +352,8 @@ TEST_CASE("a product that is added to a sum has the bits of a product and an add
             }
             ++added;
             bool same = true;
-            for (std::size_t i = 0; i < sum.size(); ++i) same = same && sum[i] == start[i] + product[i];
+            const T *from = start.data(), *added_to = sum.data(), *term = product.data();
+            for (std::size_t i = 0; i < sum.size(); ++i) same = same && added_to[i] == from[i] + term[i];
             INFO(m << " x " << n << " x " << k << ", transposed " << t);
             CHECK(same);
           }
