@@ -42,7 +42,6 @@ mpi   | cmd mpirun                      | openmpi-bin             | any    | sta
 repl  | find clang                        | libclang-19-dev | 19 | runs the lines that are typed at the prompt; on Ubuntu 24.04 in noble-updates
 repl  | find LLVM                         | llvm-19-dev             | 19     | what it makes code with
 repl  | find libedit                      | libedit-dev             | any    | the line that is typed: history, Tab
-ci    | cmd ccache                        | ccache                  | any    | what one run has compiled the next one takes from its cache
 ci    | cmd pkg-config                    | pkgconf                 | any    | the pkg-config file is tested with it
 ci    | cmd clang++                       | clang                   | 14     | a second compiler for headers and library
 ci    | cmd clang-format-14 clang-format  | clang-format            | any    | holds the layout of the sources, where it is version 14
