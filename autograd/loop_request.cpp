@@ -136,12 +136,12 @@ void check_devices(const LoopRequest& r) {
   auto check = [&](const Tensor& t, const char* name) {
     Device d = Access::desc(t).device;
     if (d != first && (d != cpu || Access::desc(t).rank != 0))
-      fail<DeviceError>({r.what}, "the elements are on ", first, ", ", name, " on ", d, kRemedy, "move one with .to(\"",
-                        first, "\")");
+      fail<DeviceError>({r.what}, "the device of ", r.elements, " is ", first, ", that of ", name, " ", d, kRemedy,
+                        "move one with .to(\"", first, "\")");
   };
-  for (const Tensor& t : r.xs) check(t, "others");
-  for (const Tensor& t : r.states) check(t, "a state");
-  if (r.mask.defined()) check(r.mask, "the mask");
+  for (const Tensor& t : r.xs) check(t, "others of them");
+  for (const Tensor& t : r.states) check(t, r.initial);
+  if (r.mask.defined()) check(r.mask, "mask");
 }
 
 // Note [No steps]

@@ -88,10 +88,10 @@ void check_shape(const TensorDesc& b, const TensorSpec& declared, int i, const s
   if (!b.compatible(declared)) fail_input<ValueError>(i, name, "is ", b.shape(), ", declared ", declared);
 }
 
-Tensor cast_feed(const Tensor& arg, DType dtype, int i) {
+Tensor cast_feed(const Tensor& arg, DType dtype, int i, const std::string& name) {
   const TensorDesc& b = Access::desc(arg);
   if (b.dtype == dtype) return arg;
-  if (b.symbolic()) fail_input<TypeError>(i, "", "is ", b.dtype, ", declared ", dtype, kRemedy, "cast it (K::cast)");
+  if (b.symbolic()) fail_input<TypeError>(i, name, "is ", b.dtype, ", declared ", dtype, kRemedy, "cast it (K::cast)");
   return value_cast(arg, dtype);
 }
 
@@ -112,7 +112,7 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
     fail_input<ValueError>(i, feed.name, "is sparse ", b.shape(), ", declared dense ", feed.declared, kRemedy,
                            "feed K::to_dense(x)");
   check_shape(b, feed.declared, i, feed.name);
-  Tensor fed = cast_feed(arg, feed.declared.dtype, i);
+  Tensor fed = cast_feed(arg, feed.declared.dtype, i, feed.name);
   return fed.symbolic() ? fed : fed.to(feed.device);
 }
 
@@ -127,7 +127,7 @@ void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& ar
                            "feed a sparse tensor (K::sparse_coo, K::sparse_csr, K::to_sparse)");
   check_shape(b, port.declared, i, name);
   checked.push_back(sparse_part(arg, kIndices));
-  Tensor values = cast_feed(sparse_part(arg, kValues), port.declared.dtype, i);
+  Tensor values = cast_feed(sparse_part(arg, kValues), port.declared.dtype, i, name);
   checked.push_back(values.symbolic() ? values : values.to(feeds[kValues].device));
   checked.push_back(cast(sparse_part(arg, kDenseShape), int64));
 }

@@ -94,7 +94,11 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
   InputView in[] = {{&b, nullptr}, {&v, nullptr}};
   update_rule(OpCall{update_op, attrs, in, 2, nullptr, 1, b.device}, &checked);
   Value now = read_value(v);
-  if (!now.storage) fail_unset({what, "value"}, *v.node->cell);
+  if (!now.storage)
+    fail_unset({what, mode == Effect::kSet   ? "new_x"
+                      : mode == Effect::kAdd ? "increment"
+                                             : "decrement"},
+               *v.node->cell);
   Cell& cell = *b.node->cell;
   if (mode == Effect::kSet) {
     cell.store(std::move(now));

@@ -41,14 +41,15 @@ TensorSpec borrowed_spec(std::int64_t count, DType dtype, const Dims& shape) {
 Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape, BorrowOwner owner) {
   TensorDesc b;
   try {
-    if (count < 0 && count != detail::kOfShape) fail<ValueError>({"borrow"}, count, " elements");
+    if (count < 0 && count != detail::kOfShape)
+      fail<ValueError>({"borrow", "span"}, "has size ", count, kExpected, "it must not be negative");
     b.set(borrowed_spec(count, dtype, shape));
     if (!data && b.numel()) fail<ValueError>({"borrow", "data"}, "is a null pointer for ", b.numel(), " elements");
     if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(dtype.size()) != 0)
-      fail<ValueError>({"borrow", "data"}, "is not aligned for ", dtype, kRemedy, "from_memory copies");
+      fail<ValueError>({"borrow", "data"}, "is not aligned for ", dtype, kRemedy, "copy it with from_memory");
     if (count == detail::kOfShape && dtype.is_bool() && !holds_bools(static_cast<const std::byte*>(data), b.numel()))
       fail<ValueError>({"borrow", "data"}, "has a byte that is neither 0 nor 1 for bool", kRemedy,
-                       "from_memory copies");
+                       "copy it with from_memory");
     b.device = cpu;
     b.storage = Storage::borrow(data, b.bytes(), {owner.release, owner.state});
   } catch (...) {

@@ -82,7 +82,8 @@ std::string why_not_direct(const std::vector<RankGpuInfo>& infos) {
   for (std::size_t r = 0; r < infos.size(); ++r)
     for (std::size_t other = r + 1; other < infos.size(); ++other)
       if (!std::strcmp(infos[r].machine, infos[other].machine) && !std::strcmp(infos[r].gpu, infos[other].gpu))
-        return text("ranks ", r, " and ", other, " share a GPU (D::World::local_rank counts those of a machine)");
+        return text("ranks ", r, " and ", other,
+                    " share a GPU (distributed::World::local_rank numbers the ranks of a machine)");
   return "";
 }
 

@@ -268,7 +268,7 @@ void RankCall::compare(std::uint64_t call) {
   int other = 1;
   while (other + 1 < group_.size && words(other) == words(0)) ++other;
   fail<RuntimeError>({}, "the ranks' calls differ: rank 0 has ", words(0), ", rank ", other, " has ", words(other),
-                     kExpected, "all ranks make the same calls in the same order");
+                     kExpected, "all ranks must make the same calls in the same order");
 }
 
 namespace {

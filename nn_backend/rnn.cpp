@@ -112,7 +112,7 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
   KASSETTE_DISPATCH(rnn, step_function, inputs, initial_states, go_backwards, mask, constants, unroll, input_length,
                     time_major, zero_output_for_mask);
   autograd::LoopRequest r;
-  r.what = "rnn";
+  r.what = "rnn", r.elements = "inputs", r.initial = "initial_states";
   r.n_outputs = 1;
   r.axis = time_major ? 0 : 1;
   r.reverse = go_backwards;

@@ -361,9 +361,10 @@ TEST_CASE("arrays whose dtype is known at run time", "[arguments]") {
   }
   CHECK(released == 1);
   alignas(4) const unsigned char odd[] = {0, 0, 0, 0, 0, 0, 0, 2};
-  CHECK_THROWS_WITH(borrow(odd + 1, "float32", {1}, 0), "borrow: data is not aligned for float32; from_memory copies");
+  CHECK_THROWS_WITH(borrow(odd + 1, "float32", {1}, 0),
+                    "borrow: data is not aligned for float32; copy it with from_memory");
   CHECK_THROWS_WITH(borrow(odd, "bool", {8}, 0),
-                    "borrow: data has a byte that is neither 0 nor 1 for bool; from_memory copies");
+                    "borrow: data has a byte that is neither 0 nor 1 for bool; copy it with from_memory");
   CHECK_THROWS_WITH(borrow(odd, "bool", None, 0), "borrow: shape is None");
   CHECK_THROWS_WITH(borrow(odd, None, {1}, 0), "borrow: dtype is None");
   CHECK(released == 1);

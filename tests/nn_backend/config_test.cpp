@@ -149,7 +149,7 @@ TEST_CASE("what has no value is refused in the name of the function, increments 
                     "moving_average_update: the variable (2,) has no value yet; give it one with K::set_value");
   const Tensor target = K::variable(x);
   CHECK_THROWS_WITH(K::update(target, v),
-                    "update: value is refused: the variable (2,) has no value yet; give it one with K::set_value");
+                    "update: new_x is refused: the variable (2,) has no value yet; give it one with K::set_value");
   CHECK(target.to_vector<float>()[1] == 2);
   Tensor add = K::symbolic([&] { return K::update_add(n, 1); })(), add_v = K::symbolic([&] {
                                                                      return K::update_add(v, {1, 1});

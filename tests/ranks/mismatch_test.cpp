@@ -59,7 +59,7 @@ TEST_CASE("calls that differ are an error on every rank that says how", "[ranks]
     };
     INFO(got);
     CHECK(got.find("the ranks' calls differ: rank 0 has " + words(mine) + ", rank 1 has " + words(theirs) +
-                   "; all ranks make the same calls in the same order") != std::string::npos);
+                   "; all ranks must make the same calls in the same order") != std::string::npos);
     check_world_works();
   };
   check(
