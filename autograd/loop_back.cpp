@@ -28,7 +28,7 @@ void LoopRun::load_residuals(std::int64_t t, std::int64_t begin) {
     }
     const auto i = &c - states_.data();
     const TensorDesc& first = Access::desc(in_[1 + p.signature.n_xs + i]);
-    put(to, starts_.empty() ? value_in(first) : starts_[begin / call_.segment][i]);
+    put(to, starts_.empty() ? value_in(first) : starts_[begin / call_.interval][i]);
   }
   for (std::size_t i = 0; i < list_slots_.size(); ++i) {
     TensorDesc& b = desc(list_slots_[i]);
@@ -176,8 +176,8 @@ Tensors LoopRun::backward(const Tensors& dys) {
     for (; t >= 0; --t) {
       const StepAdjoint& adjoint = p.step_adjoints[now];
       if (!std::ranges::count(adjoint.has_dy, 1)) break;  // nothing depends on earlier steps
-      if (call_.segment > 0 && (t == call_.steps - 1 || t % call_.segment == call_.segment - 1))
-        begin = recompute_segment(t);
+      if (call_.interval > 0 && (t == call_.steps - 1 || t % call_.interval == call_.interval - 1))
+        begin = recompute_interval(t);
       load_residuals(t, begin);
       BoundAdjoint& back = backs_[now];
       if (!back.bound) bind_back(adjoint, back);
@@ -215,11 +215,11 @@ Tensors LoopRun::backward(const Tensors& dys) {
   return results;
 }
 
-/// Runs the segment that ends with step t forward again, keeping residuals. Returns its first step.
-std::int64_t LoopRun::recompute_segment(std::int64_t t) {
-  count_taken(FastPath::loop_segment);
-  std::int64_t begin = t / call_.segment * call_.segment;
-  for (std::size_t i = 0; i < states_.size(); ++i) put(desc(states_[i].to), starts_[begin / call_.segment][i]);
+/// Runs the interval that ends with step t forward again, keeping residuals. Returns its first step.
+std::int64_t LoopRun::recompute_interval(std::int64_t t) {
+  count_taken(FastPath::recomputed_steps);
+  std::int64_t begin = t / call_.interval * call_.interval;
+  for (std::size_t i = 0; i < states_.size(); ++i) put(desc(states_[i].to), starts_[begin / call_.interval][i]);
   start_pass(Pass::keeping, t + 1 - begin);
   run_forward(begin, t + 1);
   return begin;

@@ -33,7 +33,7 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
       bounds_(program_.instructions.size()), dynamic_(descs_.size()), stacks_(descs_.size()) {
   const LoopProgram& p = *loop_;
   check_missing(program_);
-  if (call_.segment >= call_.steps) call_.segment = 0;
+  if (call_.interval >= call_.steps) call_.interval = 0;
   for (const auto& [slot, value] : program_.constants) desc(slot) = value;
   int n_in = 0, n_out = 0;
   for (const Instruction& s : program_.instructions) {
@@ -219,13 +219,13 @@ Tensors LoopRun::forward(bool for_backward) {
   Context& c = context();
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
   const LoopProgram& p = *loop_;
-  bool segments = for_backward && call_.segment > 0;
+  bool intervals = for_backward && call_.interval > 0;
   count_taken(FastPath::loop);
   lists_.resize(p.signature.n_ys);
   try {
     bind(p.forward_instructions);
     forward_ = arrange(single_groups(p.forward_instructions));
-    start_pass(for_backward && !segments ? Pass::both : Pass::outputs, call_.steps);
+    start_pass(for_backward && !intervals ? Pass::both : Pass::outputs, call_.steps);
   } catch (const Error&) {
     fail_at(0, "");
   }
@@ -243,7 +243,7 @@ Tensors LoopRun::forward(bool for_backward) {
   }
   lists_.clear();
   for (const Carry& s : states_) results.push_back(carried_tensor(s.to));
-  if (for_backward) drop_temporaries(/*stacks_too=*/segments);
+  if (for_backward) drop_temporaries(/*stacks_too=*/intervals);
   return results;
 }
 
@@ -267,7 +267,7 @@ void LoopRun::run_forward(std::int64_t begin, std::int64_t end) {
   std::int64_t t = begin;
   try {
     for (; t < end; ++t) {
-      if (pass_ == Pass::outputs && call_.segment > 0 && t % call_.segment == 0) {
+      if (pass_ == Pass::outputs && call_.interval > 0 && t % call_.interval == 0) {
         starts_.emplace_back();
         for (const Carry& c : states_) starts_.back().push_back(value_in(desc(c.to)));
       }

@@ -14,9 +14,9 @@ struct LoopCall {
   const char* what;    // the function that errors name
   std::int64_t steps;  // at least one
   bool reverse = false;
-  std::int64_t segment = 0;  // > 0: the backward pass recomputes this many steps at a time, see Note [Checkpoints]
-  bool again = false;        // the steps have run before and have printed already: they do not print again
-  bool batched = false;      // an output must have as many rows as an element
+  std::int64_t interval = 0;  // > 0: the backward pass recomputes this many steps at a time, see Note [Checkpoints]
+  bool again = false;         // the steps have run before and have printed already: they do not print again
+  bool batched = false;       // an output must have as many rows as an element
 };
 
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes);
@@ -62,7 +62,7 @@ class LoopRun final : public Extra {
     std::vector<Carry> carried;
     std::vector<char> in_place;  // per element: its cotangent is computed straight into the result
   };
-  /// What a forward pass stores: the outputs, the residuals (of a segment that is recomputed), or both.
+  /// What a forward pass stores: the outputs, the residuals (of a interval that is recomputed), or both.
   enum class Pass : std::uint8_t { outputs, keeping, both };
 
   TensorDesc& desc(int slot) { return descs_[slot]; }
@@ -94,7 +94,7 @@ class LoopRun final : public Extra {
   void collect_outputs();
   void drop_temporaries(bool stacks_too);
   void seed(const Tensors& dys);
-  std::int64_t recompute_segment(std::int64_t t);
+  std::int64_t recompute_interval(std::int64_t t);
   void zero_rows(int i, std::int64_t begin, std::int64_t end);
   void bind_back(const StepAdjoint& adjoint, BoundAdjoint& back);
   std::vector<LoopGroup> adjoint_groups(const StepAdjoint& adjoint);
@@ -119,7 +119,7 @@ class LoopRun final : public Extra {
   std::vector<int> stacked_;                         // slots that have a stack in this pass
   std::vector<Carry> states_;
   std::vector<Value> moved_;                // scratch of carry()
-  std::vector<std::vector<Value>> starts_;  // the states at the start of each segment
+  std::vector<std::vector<Value>> starts_;  // the states at the start of each interval
   std::vector<Tensors> lists_;              // per output without a stack: its value per step
   std::vector<Ref<Storage>> dx_;            // per element: its cotangents, one row per step; or null
   std::vector<BoundAdjoint> backs_;

@@ -106,7 +106,7 @@ bool Loop::run_for(const Tensors& in, const VjpSignature& by, Residuals& residua
   Ref<LoopProgram> program = program_for(values, by, steps);
   if (!program) return false;
   auto run = Ref<LoopRun>::adopt(new LoopRun(
-      program, {form_.what, steps, form_.reverse, segment_of(checkpoint_, steps), /*again=*/eager_, form_.batched},
+      program, {form_.what, steps, form_.reverse, interval_of(checkpoint_, steps), /*again=*/eager_, form_.batched},
       values));
   residuals.results = run->forward(/*for_backward=*/true);
   if (__builtin_expect(shadow != nullptr, 0))

@@ -5,8 +5,8 @@
 
 namespace kassette {
 
-/// "cpu" or "cuda:N". Zero means "not given". Throws DeviceError on another name; whether the device exists is checked
-/// when a tensor is put on it.
+/// "cpu" or "cuda:N". Device() means "not given". Throws DeviceError on another name; whether the device exists is
+/// checked when a tensor is put on it.
 class KASSETTE_API Device {
  public:
   enum Type : std::uint8_t { kNone, kCpu, kCuda };

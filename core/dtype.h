@@ -85,7 +85,7 @@ struct BFloat16 {
   KASSETTE_INTEGER_DTYPES(X) \
   KASSETTE_FLOAT_DTYPES(X)
 
-/// An element type. Made from a constant (kassette::float32) or a name ("float32"); zero means "not given".
+/// An element type. Made from a constant (kassette::float32) or a name ("float32"); DType() means "not given".
 /// Throws TypeError on an unknown name. float16 and bfloat16 are stored as such and computed in float32.
 class KASSETTE_API DType {
  public:

@@ -56,10 +56,10 @@ class KASSETTE_API Value {
   bool is_none() const { return kind_ == kNone; }
   bool as_bool() const;
   std::int64_t as_int() const;
-  double as_float() const;      // of an int too
-  const char* as_text() const;  // null of None
-  Tensor as_tensor() const;     // the empty Tensor of None
-  Tensors as_tensors() const;   // a list of tensors; of one tensor, that one
+  double as_float() const;      // an int is converted
+  const char* as_text() const;  // null for None
+  Tensor as_tensor() const;     // the empty Tensor for None
+  Tensors as_tensors() const;   // a list of tensors; for one tensor, that one
   /// The elements of a list.
   int size() const;
   const Value& operator[](int i) const;

@@ -25,7 +25,7 @@ namespace kassette {
   X(residuals_reused)   /* an adjoint in a plan that reuses the residuals of the forward run */ \
   X(loop)               /* a loop that runs compiled */ \
   X(loop_backward)      /* the backward pass of a loop, compiled */ \
-  X(loop_segment)       /* steps recomputed from a checkpoint */ \
+  X(recomputed_steps)   /* steps recomputed from a checkpoint */ \
   X(loop_chain)         /* elementwise instructions of a loop body run as one pass */ \
   X(loop_chain_of_rows) /* a loop_chain over rows, with slices among its operands */ \
   X(loop_accumulated)   /* a product that adds to the cotangent of a captured tensor */ \
@@ -67,7 +67,7 @@ struct FastPathThresholds {
   std::int64_t prefetched = 1 << 20;  // bytes of an operand of a chain from which it is prefetched
   std::int64_t loop_chain_row = 256, loop_chain = 1024;  // bytes below which a chain in a loop costs more than it saves
   std::int64_t loop_chain_part = 1 << 16;                // as chain_part, for a chain in a loop
-  std::int64_t function_node = 64;  // instructions of a function from which a call of it is recorded as one node
+  std::int64_t function_node = 64;  // instructions of a function beyond which a call of it is recorded as one node
   std::int64_t released = 1 << 20;  // saved bytes of a thread from which they are released: Note [Rematerialization]
   std::uint64_t off = 0;            // a bit for each fast path that is switched off
 };

@@ -31,7 +31,8 @@ class KASSETTE_API KeptObject {
   Box* box_;
 };
 
-/// A callable of the given signature, copied and kept, or None. Copies share it; an object of zero bytes is None.
+/// A callable of the given signature, copied and kept, or None. Copies share it; an object whose bytes are all 0 is
+/// None.
 template <class Signature>
 class KeptCallable;
 template <class R, class... A>

@@ -7,8 +7,8 @@
 
 namespace kassette {
 
-/// A piece of text that a call returns, owned by this object; an object of zero bytes is the empty text. It is accepted
-/// wherever a Name is.
+/// A piece of text that a call returns, owned by this object; an object whose bytes are all 0 is the empty text. It is
+/// accepted wherever a Name is.
 class KASSETTE_API Text {
  public:
   Text() noexcept : chars_(nullptr) {}

@@ -21,7 +21,7 @@ class Tensors;
 struct TensorImpl;
 struct Access;  // the library's way into the public classes
 
-/// A host number, kept exactly, or None.
+/// A number of the host, or None. A number is kept exactly, but a long double is rounded to double.
 class KASSETTE_API Scalar {
  public:
   enum Kind : std::uint8_t { kNone, kBool, kInt, kUint, kFloat, kTensor, kList, kArray, kShaped };
@@ -140,7 +140,7 @@ template <class T>
 class Values;
 
 /// A dense, row-major, immutable array with a dtype, a device and a place on the tape. It is one pointer; copies share
-/// the array. An object of zero bytes is the empty Tensor: defined() is false, and it prints as "Tensor()".
+/// the array. An object whose bytes are all 0 is the empty Tensor: defined() is false, and it prints as "Tensor()".
 class KASSETTE_API Tensor : private Arithmetic {
  public:
   Tensor() noexcept : impl_(nullptr) {}

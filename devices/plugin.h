@@ -110,8 +110,8 @@ struct HostServices {
   void (*refuse)(int refusal, const std::int64_t* numbers, bool asynchronous);
 };
 
-/// The device's part of kernels that are otherwise the same on every device (ops/strided.h, ops/tile.cpp). They only
-/// enqueue.
+/// The device's part of kernels that are otherwise the same on every device (ops/strided.h, ops/tile.cpp), and its
+/// pinned memory. All but the last two only enqueue work.
 struct DeviceMoves {
   void (*copy_strided)(const ops::OpCall& call, const ops::Strided& layout, const void* from, void* to, int size);
   void (*zero)(const ops::OpCall& call, void* to, std::int64_t bytes);

@@ -60,7 +60,7 @@ KASSETTE_API Tensors broadcast(const Tensors& xs, int root = 0, const World& wor
 
 /// The rarer arguments of `gradients`.
 struct GradientOptions {
-  Named named{0};
+  Named only_by_name{0};
   /// The number of bytes of gradients that are exchanged in one message.
   std::int64_t bucket_bytes = 1 << 20;
   /// Whether they are exchanged in a second thread while the backward pass continues, if there is more than one
@@ -107,8 +107,8 @@ KASSETTE_API void save(Name path, const NamedTensors& tensors, const NamedTensor
                        const World& world = World());
 /// Returns the tensors and the shards of a checkpoint. All ranks must call it; if it fails on one of them, it throws on
 /// all. From a shard, each rank gets the rows that it saved or, if the number of ranks has changed, the rows that
-/// D::shard would return for the whole tensor; it reads no other rows. Throws ValueError if a file of shards is missing
-/// or belongs to another checkpoint.
+/// distributed::shard would return for the whole tensor; it reads no other rows. Throws ValueError if a file of shards
+/// is missing or belongs to another checkpoint.
 KASSETTE_API NamedTensors load(Name path, const LoadOptions& options = {}, const World& world = World());
 
 /// Sets how many seconds a rank waits for others before it ends the job with a line that says where it was waiting; 0

@@ -66,7 +66,7 @@ class KASSETTE_API Updates {
 };
 /// The rarer arguments of `function`.
 struct FunctionOptions {
-  Named named{0};
+  Named only_by_name{0};
   Updates updates = {};
   /// Further tensors to compute at each call; not returned. Updates among them are applied.
   Tensors fetches = {};
@@ -182,7 +182,7 @@ InScope<F, Scope::kEager> eager(F func) {
 class KASSETTE_API ControlDependencies {
  public:
   explicit ControlDependencies(const Tensors& updates);
-  // without it, ({add}) may be a copy
+  // Without this overload, ControlDependencies({add}) could mean a copy of another one.
   explicit ControlDependencies(std::initializer_list<Tensor> updates) : ControlDependencies(Tensors(updates)) {}
   ~ControlDependencies();
   ControlDependencies(const ControlDependencies&) = delete;

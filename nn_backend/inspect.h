@@ -45,7 +45,8 @@ struct PictureOptions {
   int bins = 0;                    // of hist; 0: 40
 };
 
-/// A picture of numbers, which prints as text and can be saved as PNG. An object of zero bytes is the empty picture.
+/// A picture of numbers, which prints as text and can be saved as PNG. An object whose bytes are all 0 is the empty
+/// picture.
 class KASSETTE_API Picture {
  public:
   enum Kind : std::uint8_t { kNone, kPlot, kHist, kImage };

@@ -31,7 +31,7 @@ KASSETTE_API Shape get_variable_shape(const Operand& x);
 KASSETTE_API Extent ndim(const Operand& x);
 /// The dtype; numbers and lists have floatx.
 KASSETTE_API DType dtype(const Operand& x);
-/// x converted to a dtype; x itself if it has that dtype, but the value of a variable. From floats to integers, numbers
+/// x converted to a dtype; x itself if it has that dtype (for a variable, its value). From floats to integers, numbers
 /// are truncated towards 0 and saturate, and NaN gives 0. As bool, everything that is not 0 is true, NaN too. From
 /// integers to integers, numbers wrap around. For a sparse tensor, its values are converted. Gradients flow between
 /// float dtypes only.

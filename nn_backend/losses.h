@@ -20,8 +20,8 @@ KASSETTE_API Tensor sparse_categorical_crossentropy(const Operand& target, const
 /// stable way. Throws ValueError unless both have the same shape, which the result has too.
 KASSETTE_API Tensor binary_crossentropy(const Operand& target, const Operand& output, bool from_logits = false);
 /// bool (samples,): whether fewer than k of the sample's predictions (samples, classes) are larger than that of the
-/// target class, so that ties count as in. False if the target is out of range or a prediction of the row is not
-/// finite.
+/// target class, so that a target that ties with the k-th is in the top k. False if the target is out of range or a
+/// prediction of the row is not finite.
 KASSETTE_API Tensor in_top_k(const Operand& predictions, const Operand& targets, int k);
 
 }  // namespace backend

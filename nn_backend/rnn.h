@@ -67,7 +67,7 @@ using StepFn = ElementFn<Step(const Tensors& states)>;
 
 /// The rarer arguments of rnn by name: `K::rnn(step, x, {h}, {.mask = m})`.
 struct RnnOptions {
-  Named named{0};
+  Named only_by_name{0};
   bool go_backwards = false;
   Tensor mask = None;
   Tensors constants = None;

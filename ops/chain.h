@@ -15,7 +15,7 @@ namespace kassette::ops {
 // later chunks run ahead of it. Ops that take long enough by themselves have no opcode: their kernel loop runs on a
 // chunk in memory. The values are bit for bit those of the kernel loops.
 //
-// On a device the code is data that one kernel interprets (ops/chain.cu). There an operand may also be a row that
+// On a CUDA device the code is data that one kernel interprets (ops/chain.cu). There an operand may also be a row that
 // repeats, such as the bias after a matrix product, or the columns of a matrix, as a gate of a recurrent cell is.
 
 /// The bytes of the largest chunk: eight vectors of AVX-512.
@@ -31,7 +31,7 @@ constexpr bool is_among(OpList<Ops...>) {
   return (std::is_same_v<Op, Ops> || ...);
 }
 
-/// An opcode: a handler on the CPU, numbers on a device.
+/// An opcode: a handler on the CPU, numbers on a CUDA device.
 struct ChainOpcode {
   void (*handler)();    // type-erased: its type has vectors as parameters and depends on the CPU level
   std::uint8_t number;  // an opcode of DeviceChain
@@ -76,8 +76,8 @@ struct ChainShape {
   std::int64_t numel() const { return rows * width; }
 };
 
-/// The opcodes of one CPU level and chunk size, or of a device. Indices [2]: 0 for float32, 1 for float64. An empty
-/// entry means that the op has no opcode, and `call` runs its loop.
+/// The opcodes of one CPU level and chunk size, or of a CUDA device. Indices [2]: 0 for float32, 1 for float64. An
+/// empty entry means that the op has no opcode, and `call` runs its loop.
 struct ChainTable {
   int chunk_bytes;
   const ChainOpcode* unary[2];                 // in the order of UnaryOps: acc = op(acc)

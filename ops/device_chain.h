@@ -1,5 +1,5 @@
-// ops/device_chain.h - chains of elementwise ops on a device: the code as plain data, passed as the argument of one
-// kernel. See Note [Chains].
+// ops/device_chain.h - chains of elementwise ops on a CUDA device: the code as plain data, passed as the argument of
+// one kernel. See Note [Chains].
 #pragma once
 #include "ops/binary_ops.h"
 

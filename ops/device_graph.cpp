@@ -23,13 +23,13 @@ FunctionGraph::~FunctionGraph() {
 
 devices::CudaDeviceApi* FunctionGraph::begin(const std::vector<TensorDesc>& known) {
   int device = device_.load(std::memory_order_relaxed);
-  if (device == kUnknown) {
+  if (device == kNotLookedUp) {
     const auto on_device =
         std::ranges::find_if(known, [](const TensorDesc& b) { return b.device.type() == Device::kCuda; });
-    device = on_device == known.end() ? kNone : on_device->device.index();
+    device = on_device == known.end() ? kNoCudaDevice : on_device->device.index();
     device_.store(device, std::memory_order_relaxed);
   }
-  if (device == kNone || capturing || !may_take(FastPath::device_graph)) return nullptr;
+  if (device == kNoCudaDevice || capturing || !may_take(FastPath::device_graph)) return nullptr;
   devices::CudaDeviceApi& api = devices::cuda_device_api(device_numbered(device));
   if (!api.begin_capture(graph_)) return nullptr;
   return capturing = &api;

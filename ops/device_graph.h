@@ -1,4 +1,4 @@
-// ops/device_graph.h - launches a function's work on a device as one CUDA graph. See Note [Graphs] in
+// ops/device_graph.h - launches a function's work on a CUDA device as one CUDA graph. See Note [Graphs] in
 // devices/cuda/graph.cpp.
 #pragma once
 #include <atomic>
@@ -51,8 +51,8 @@ class FunctionGraph {
   /// Ends the capture. Returns true if CUDA has refused the graph.
   bool end(devices::CudaDeviceApi& api) noexcept;
 
-  std::atomic<int> device_{kUnknown};  // the index of a device, or one of these
-  static constexpr int kUnknown = -2, kNone = -1;
+  std::atomic<int> device_{kNotLookedUp};  // the index of a device, or one of these
+  static constexpr int kNotLookedUp = -2, kNoCudaDevice = -1;
   devices::DeviceGraph* graph_ = nullptr;
 };
 

@@ -174,7 +174,7 @@ struct OpDef {
 inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
 inline int outputs_of(const OpDef& op, const Attrs& attrs) { return op.n_out ? op.n_out : op.outputs(attrs); }
 
-/// The device of an op's output if no input is on an accelerator.
+/// The device of an op's output if no input determines it, since all are host inputs or the op is `anywhere`.
 inline Device placed_device(const OpDef& op, const Attrs& attrs) {
   return op.placement ? op.placement(attrs).device : cpu;
 }

@@ -333,7 +333,8 @@ void launch_columns(const OpCall& call, CudaDevice& device, const Groups& g, con
 template <class C, class Combine, class Map, class Finish>
 void launch_rows(const OpCall& call, CudaDevice& device, const Groups& g, const Combine& combine, const Map& map,
                  const Finish& finish) {
-  constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;  // packs: at most of a warp's group, at least of a part
+  // In packs: the longest group that lanes of a warp reduce, and the shortest part of a group that is cut.
+  constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;
   const Rows r = rows_of<typename Map::T>(g, packs_of(map));
   const bool block = r.total() > kLong;
   const int lanes = block ? kThreads : power_of_two(ceil_div(r.total(), 2), kWarp);

@@ -280,7 +280,7 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& sha
 
 Tensor to_sparse(const Tensor& x) { return to_sparse(x, x); }
 Tensor to_sparse(const Tensor& x, const Tensor& mask) {
-  // A mask on a device is cast to bool first, so that only a byte per element is copied to the host.
+  // A mask on a CUDA device is cast to bool first, so that only a byte per element is copied to the host.
   Tensor seen = mask.device() == cpu ? mask : cast(mask, bool_).to(cpu), indices = apply1(sparse_nonzero_op, {seen}),
          shape = shape_of(x, int64);
   return handle("to_sparse", indices, apply1(sparse_gather_op, {indices, shape, x}), shape);

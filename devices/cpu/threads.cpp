@@ -26,9 +26,9 @@ namespace kassette::devices {
 namespace {
 
 constexpr int kMaxThreads = 256;
-constexpr std::int64_t kSpinNs = 300'000;       // how long a worker spins after its work before it sleeps
-constexpr std::int64_t kCrowdedSpinNs = 2'000;  // the same if there are more threads than CPUs
-constexpr std::int64_t kAloneNs = 8'000;
+constexpr std::int64_t kSpinNs = 300'000;           // how long a worker spins after its work before it sleeps
+constexpr std::int64_t kCrowdedSpinNs = 2'000;      // the same if there are more threads than CPUs
+constexpr std::int64_t kSpinBeforeYieldNs = 8'000;  // how long the caller spins before it yields
 constexpr std::int64_t kPartsPerThread = 4;  // so that other threads can take over parts from one that was held up
 
 // Note [The pool's hand-over]
@@ -57,7 +57,7 @@ struct Pool {
   alignas(64) std::atomic<std::uint64_t> gate{0};
   alignas(64) std::atomic<std::uint32_t> epoch{0};
   std::atomic<std::int32_t> sleepers{0};
-  alignas(64) std::atomic<std::uint32_t> left{0};  // number of workers that have finished the job
+  alignas(64) std::atomic<std::uint32_t> finished{0};  // number of workers that have done their part
   std::atomic<bool> caller_sleeps{false};
   alignas(64) std::atomic<bool> busy{false};  // some thread's job is running
   std::atomic<int> workers{0};                // threads that exist, written by the owner of `busy`
@@ -102,7 +102,7 @@ bool spin(std::int64_t ns, Done done) {
     std::int64_t now = now_ns();
     if (!start) start = now;
     if (now - start >= ns) return done();
-    if (now - start >= kAloneNs) sched_yield();
+    if (now - start >= kSpinBeforeYieldNs) sched_yield();
   }
 }
 
@@ -153,8 +153,8 @@ void* work(void* argument) {
     std::uint32_t epoch = p.epoch.load(std::memory_order_acquire);
     if (enter(p, self, &last)) {
       take_part(p, self);
-      p.left.fetch_add(1, std::memory_order_seq_cst);
-      if (p.caller_sleeps.load(std::memory_order_seq_cst)) futex_wake(p.left, 1);
+      p.finished.fetch_add(1, std::memory_order_seq_cst);
+      if (p.caller_sleeps.load(std::memory_order_seq_cst)) futex_wake(p.finished, 1);
       continue;
     }
     auto changed = [&] { return p.epoch.load(std::memory_order_relaxed) != epoch; };
@@ -210,15 +210,16 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from
   // A few grains of several elements make one part per thread: a part taken over by another thread would leave the
   // cache that holds it. A grain of one element (a tile, a sample) is enough work to be taken over.
   const std::int64_t each = ceil_div(ceil_div(n, grain), slices);
-  p.job.part = grain > 1 && each < 2 * kPartsPerThread ? ceil_div(units, slices) * unit
-                                                       : std::max<std::int64_t>(1, each / kPartsPerThread) * grain;
+  p.job.part = grain > 1 && each < 2 * kPartsPerThread
+                   ? ceil_div(units, slices) * unit
+                   : ceil_div(std::max<std::int64_t>(1, each / kPartsPerThread) * grain, unit) * unit;
   p.job.failed.store(false, std::memory_order_relaxed);
   for (int i = 0; i < slices; ++i) {
     p.slice[i].begin = units * i / slices * unit;
     p.slice[i].next.store(p.slice[i].begin, std::memory_order_relaxed);
     p.slice[i].end = std::min(n, units * (i + 1) / slices * unit);
   }
-  p.left.store(0, std::memory_order_relaxed);
+  p.finished.store(0, std::memory_order_relaxed);
   std::uint64_t number = (p.gate.load(std::memory_order_relaxed) >> 32) + 1;
   if (static_cast<std::uint32_t>(number) == 0) number = 1;  // 0: no job, as a new worker has it
   p.gate.store(number << 32 | kOpen | static_cast<std::uint64_t>(slices) << 16, std::memory_order_release);
@@ -231,10 +232,10 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from
 void close_gate_and_wait(Pool& p) {
   std::uint64_t gate = p.gate.fetch_and(~kOpen, std::memory_order_acq_rel);
   const auto inside = static_cast<std::uint32_t>(gate & 0xffff);
-  auto all_left = [&] { return p.left.load(std::memory_order_acquire) == inside; };
-  if (spin(p.spin_ns.load(std::memory_order_relaxed), all_left)) return;
+  auto all_finished = [&] { return p.finished.load(std::memory_order_acquire) == inside; };
+  if (spin(p.spin_ns.load(std::memory_order_relaxed), all_finished)) return;
   p.caller_sleeps.store(true, std::memory_order_seq_cst);
-  for (std::uint32_t n; (n = p.left.load(std::memory_order_seq_cst)) != inside;) futex_wait(p.left, n);
+  for (std::uint32_t n; (n = p.finished.load(std::memory_order_seq_cst)) != inside;) futex_wait(p.finished, n);
   p.caller_sleeps.store(false, std::memory_order_relaxed);
 }
 

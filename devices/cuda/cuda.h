@@ -140,7 +140,7 @@ class CudaDevice final : public CudaDeviceApi {
   void begin_on(DeviceStream& base);
   cublasHandle_t make_blas(cudaStream_t stream, void* workspace);
   /// Waits for one stream or, if `stream` is null, for all of them, and throws what kernels have reported. The host
-  /// waits nowhere else, except to release memory after an error.
+  /// waits nowhere else, except to give memory back to CUDA, and to release memory after an error.
   void wait(DeviceStream* stream, const char* what);
   [[noreturn]] void fail(cudaError_t error, const char* what);
   [[noreturn]] void fail_lost();

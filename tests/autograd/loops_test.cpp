@@ -357,7 +357,7 @@ TEST_CASE("a long loop of numbers keeps one number a step for its way back", "[l
   CHECK(kassette::memory_stats().peak - live < 4 * kSteps + 100000);
 }
 
-TEST_CASE("with checkpoints a loop gives the same gradients to the last bit, whatever the length of its segments",
+TEST_CASE("with checkpoints a loop gives the same gradients to the last bit, whatever the interval between them",
           "[loops]") {
   Step step = [](const Tensors& x, const Tensors& s, const Tensor& w) {
     Tensor h = K::tanh(s[0] * w + x[0]) * K::sum(x[1]);
@@ -378,11 +378,11 @@ TEST_CASE("with checkpoints a loop gives the same gradients to the last bit, wha
       return K::function(in, all);
     };
     auto plain = function_of();
-    for (int segment : {0, 1, 2, 3, 7, 100}) {
-      auto scope = K::checkpoint_steps(segment);
+    for (int interval : {0, 1, 2, 3, 7, 100}) {
+      auto scope = K::checkpoint_steps(interval);
       auto f = function_of();
       for (int steps : {0, 1, 2, 7}) {
-        INFO(segment << " of " << steps << " steps, " << (reverse ? "reversed" : "forwards"));
+        INFO(interval << " of " << steps << " steps, " << (reverse ? "reversed" : "forwards"));
         Tensors fed = inputs_of(steps), wanted = plain(fed), got = f(fed);
         for (std::int64_t i = 0; i < wanted.size(); ++i) CHECK(values(got[i]) == values(wanted[i]));
         if (steps == 0) continue;
@@ -555,8 +555,8 @@ TEST_CASE("a compiled loop on a CUDA device gives the gradients of the CPU, with
     for (const Tensor& t : got) here.push_back(t.to("cpu"));
     return here;
   };
-  for (int segment : {100, 2}) {
-    auto scope = K::checkpoint_steps(segment);
+  for (int interval : {100, 2}) {
+    auto scope = K::checkpoint_steps(interval);
     Tensors a = results(kassette::cpu), b = results("cuda:0");
     for (std::int64_t i = 0; i < a.size(); ++i) {
       Vec va = values(a[i]), vb = values(b[i]);
