@@ -215,7 +215,8 @@ Tensors LoopRun::backward(const Tensors& dys) {
   return results;
 }
 
-/// Runs the interval that ends with step t forward again, keeping residuals. Returns its first step.
+/// Runs the steps of the interval that ends with step t again and keeps their residuals (Note [Checkpoints]). Returns
+/// the first of these steps.
 std::int64_t LoopRun::recompute_interval(std::int64_t t) {
   count_taken(FastPath::recomputed_steps);
   std::int64_t begin = t / call_.interval * call_.interval;

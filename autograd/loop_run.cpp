@@ -219,13 +219,13 @@ Tensors LoopRun::forward(bool for_backward) {
   Context& c = context();
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
   const LoopProgram& p = *loop_;
-  bool intervals = for_backward && call_.interval > 0;
+  const bool checkpoints = for_backward && call_.interval > 0;
   count_taken(FastPath::loop);
   lists_.resize(p.signature.n_ys);
   try {
     bind(p.forward_instructions);
     forward_ = arrange(single_groups(p.forward_instructions));
-    start_pass(for_backward && !intervals ? Pass::both : Pass::outputs, call_.steps);
+    start_pass(for_backward && !checkpoints ? Pass::both : Pass::outputs, call_.steps);
   } catch (const Error&) {
     fail_at(0, "");
   }
@@ -243,7 +243,7 @@ Tensors LoopRun::forward(bool for_backward) {
   }
   lists_.clear();
   for (const Carry& s : states_) results.push_back(carried_tensor(s.to));
-  if (for_backward) drop_temporaries(/*stacks_too=*/intervals);
+  if (for_backward) drop_temporaries(/*stacks_too=*/checkpoints);
   return results;
 }
 

@@ -62,7 +62,7 @@ class LoopRun final : public Extra {
     std::vector<Carry> carried;
     std::vector<char> in_place;  // per element: its cotangent is computed straight into the result
   };
-  /// What a forward pass stores: the outputs, the residuals (of a interval that is recomputed), or both.
+  /// What a forward pass stores: the outputs, the residuals (of an interval that is recomputed), or both.
   enum class Pass : std::uint8_t { outputs, keeping, both };
 
   TensorDesc& desc(int slot) { return descs_[slot]; }
