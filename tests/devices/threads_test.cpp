@@ -97,6 +97,28 @@ TEST_CASE("grains of many elements are cut so that threads have equal shares", "
   CHECK(longest < n / 2 + n / 50);
 }
 
+TEST_CASE("borders of parts are multiples of 64 for every grain of 1024 elements and more", "[threads]") {
+  for (int threads : {2, 3, 5}) {
+    Threads scope(threads);
+    for (std::int64_t grain : {1024, 1500, 10922})
+      for (std::int64_t grains : {2, 7, 50, 200})
+        for (From from : {From::front, From::back}) {
+          const std::int64_t n = grains * grain + 1;
+          std::atomic<std::int64_t> off{0}, covered{0};
+          parallel_for(
+              n, grain,
+              [&](std::int64_t begin, std::int64_t end) {
+                if (begin % 64 || (end % 64 && end != n)) ++off;
+                covered += end - begin;
+              },
+              from);
+          INFO(threads << " threads, " << grains << " grains of " << grain);
+          CHECK(off == 0);
+          CHECK(covered == n);
+        }
+  }
+}
+
 TEST_CASE("a thread takes its parts from the front, or from the back", "[threads]") {
   Threads scope(1);
   std::vector<std::int64_t> at[2];
