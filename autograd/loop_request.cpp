@@ -133,15 +133,15 @@ Tensors recorded(const LoopRequest& r, const StepOf& step, bool symbolic) {
 /// moved there, as for any op.
 void check_devices(const LoopRequest& r) {
   Device first = Access::desc(r.xs[0]).device;
-  auto check = [&](const Tensor& t, const char* name) {
+  auto check = [&](const Tensor& t, const char* argument, const char* others) {
     Device d = Access::desc(t).device;
     if (d != first && (d != cpu || Access::desc(t).rank != 0))
-      fail<DeviceError>({r.what}, "the device of ", r.elements, " is ", first, ", that of ", name, " ", d, kRemedy,
-                        "move one with .to(\"", first, "\")");
+      fail<DeviceError>({r.what, argument}, "is on ", d, ", ", others, " on ", first, kRemedy, "move one with .to(\"",
+                        first, "\")");
   };
-  for (const Tensor& t : r.xs) check(t, "others of them");
-  for (const Tensor& t : r.states) check(t, r.initial);
-  if (r.mask.defined()) check(r.mask, "mask");
+  for (const Tensor& t : r.xs) check(t, r.elements, "others");
+  for (const Tensor& t : r.states) check(t, r.initial, r.elements);
+  if (r.mask.defined()) check(r.mask, "mask", r.elements);
 }
 
 // Note [No steps]

@@ -8,8 +8,8 @@ namespace kassette::autograd {
 
 /// The options of a loop.
 struct LoopForm {
-  const char* what;  // the function that errors name, and its arguments for the elements and for the states
-  const char *elements = "elems", *initial = "initializer";
+  /// The function that errors name, and its arguments for the elements and for the initial states.
+  const char *what, *elements = "elems", *initial = "initializer";
   int n_outputs = 0;     // outputs that are stacked
   int axis = 0;          // the time axis of elements, mask and stacked outputs
   bool reverse = false;  // from the last element to the first; outputs are stacked in the order of the steps

@@ -71,6 +71,15 @@ void accumulate(Cell& cell, const TensorDesc& increment, bool subtract, Ref<Stor
   else cell.set(made);
 }
 
+namespace {
+
+/// The name of the argument of K::update, K::update_add or K::update_sub that is the value.
+const char* value_name(Effect::Mode mode) {
+  return mode == Effect::kSet ? "new_x" : mode == Effect::kAdd ? "increment" : "decrement";
+}
+
+}  // namespace
+
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average) {
   const Attrs attrs = UpdateAttrs{mode, moving_average};
   const char* what = update_name(attrs);
@@ -94,11 +103,7 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
   InputView in[] = {{&b, nullptr}, {&v, nullptr}};
   update_rule(OpCall{update_op, attrs, in, 2, nullptr, 1, b.device}, &checked);
   Value now = read_value(v);
-  if (!now.storage)
-    fail_unset({what, mode == Effect::kSet   ? "new_x"
-                      : mode == Effect::kAdd ? "increment"
-                                             : "decrement"},
-               *v.node->cell);
+  if (!now.storage) fail_unset({what, value_name(mode)}, *v.node->cell);
   Cell& cell = *b.node->cell;
   if (mode == Effect::kSet) {
     cell.store(std::move(now));

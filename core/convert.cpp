@@ -18,8 +18,7 @@ T integer_from(const Scalar& s, DType dtype, const At& where) {
   if (Access::kind(s) == Scalar::kFloat) {
     double v = Access::float_value(s);
     if (v != std::floor(v) || std::isinf(v))  // NaN too
-      fail<TypeError>(where, v, " is not an integer, and ", dtype, " is wanted", kRemedy,
-                      "cast the tensor first (K::cast)");
+      fail<TypeError>(where, v, " is not an integer, and ", dtype, " is wanted", kRemedy, "convert it with K::cast");
     if (convert_one<T>(v) != v || v >= 9223372036854775808.0) fail_fit(where, s, dtype);
     return static_cast<T>(v);
   }

@@ -432,7 +432,7 @@ TEST_CASE("a number of the CPU beside elements of a device has the gradient that
         }).find("cuda:0") != std::string::npos);
   Tensor x = K::placeholder({3});
   CHECK(error_of<DeviceError>([&] { K::foldl([](const Tensor& a, const Tensor& e) { return a + e; }, x, there); }) ==
-        "foldl: the device of elems is cpu, that of initializer cuda:0; move one with .to(\"cpu\")");
+        "foldl: initializer is on cuda:0, elems on cpu; move one with .to(\"cpu\")");
 }
 
 TEST_CASE("a loop on two devices is refused in one line that names both", "[device]") {
@@ -440,7 +440,18 @@ TEST_CASE("a loop on two devices is refused in one line that names both", "[devi
   Tensor x = K::placeholder({5, 2}), there = K::ones({2}).to("cuda:0");
   auto latest = [](const Tensor&, const Tensor& e) { return e; };
   CHECK(error_of<DeviceError>([&] { K::foldl(latest, x, there); }) ==
-        "foldl: the device of elems is cpu, that of initializer cuda:0; move one with .to(\"cpu\")");
+        "foldl: initializer is on cuda:0, elems on cpu; move one with .to(\"cpu\")");
+  Tensor sequences = K::ones({2, 5, 3}), mask = K::ones({2, 5}, "bool").to("cuda:0");
+  auto step = [](const Tensors& e, const Tensors& s) { return K::Step{e[0], s}; };
+  CHECK(error_of<DeviceError>([&] {
+          K::rnn(step, {sequences, sequences.to("cuda:0")}, {K::ones({2, 3})});
+        }) == "rnn: inputs is on cuda:0, others on cpu; move one with .to(\"cpu\")");
+  CHECK(error_of<DeviceError>([&] {
+          K::rnn(step, {sequences}, {K::ones({2, 3}).to("cuda:0")});
+        }) == "rnn: initial_states is on cuda:0, inputs on cpu; move one with .to(\"cpu\")");
+  CHECK(error_of<DeviceError>([&] {
+          K::rnn(step, {sequences}, {K::ones({2, 3})}, {.mask = mask});
+        }) == "rnn: mask is on cuda:0, inputs on cpu; move one with .to(\"cpu\")");
 }
 
 TEST_CASE("a state of a compiled loop stays on its device: a number is moved there, another tensor refused",

@@ -150,6 +150,8 @@ TEST_CASE("what has no value is refused in the name of the function, increments 
   const Tensor target = K::variable(x);
   CHECK_THROWS_WITH(K::update(target, v),
                     "update: new_x is refused: the variable (2,) has no value yet; give it one with K::set_value");
+  CHECK_THROWS_WITH(K::update_add(target, v), Catch::Contains("update_add: increment is refused: the variable (2,)"));
+  CHECK_THROWS_WITH(K::update_sub(target, v), Catch::Contains("update_sub: decrement is refused: the variable (2,)"));
   CHECK(target.to_vector<float>()[1] == 2);
   Tensor add = K::symbolic([&] { return K::update_add(n, 1); })(), add_v = K::symbolic([&] {
                                                                      return K::update_add(v, {1, 1});

@@ -61,7 +61,7 @@ TEST_CASE("tensors are not promoted; numbers and arrays take the dtype of the te
   CHECK((2.5 * d).dtype() == "float64");
   CHECK((K::constant({1, 2}, "float16") + std::vector<double>{0.5, 1}).dtype() == "float16");
   CHECK(values(i + 1.0) == Vec{2, 3});  // a whole number, whatever its type
-  CHECK_THROWS_WITH(i + 1.5, "add: y 1.5 is not an integer, and int32 is wanted; cast the tensor first (K::cast)");
+  CHECK_THROWS_WITH(i + 1.5, "add: y 1.5 is not an integer, and int32 is wanted; convert it with K::cast");
   CHECK_THROWS_AS((i * std::vector<double>{1, 0.5}), TypeError);
   CHECK_THROWS_AS(i < 1.5, TypeError);
   CHECK_THROWS_AS(b + 1, TypeError);

@@ -129,11 +129,12 @@ TEST_CASE("a variable whose value is a part of another tensor is that part, in e
 }
 
 TEST_CASE("a symbolic input of a function has the dtype that was declared, or is refused by its place", "[function]") {
-  Tensor p = K::placeholder({2}), q = K::placeholder({2}), wrong = K::placeholder(Shape{2}, None, int32);
+  Tensor p = K::placeholder({2}), q = K::placeholder(Shape{2}, None, float32, false, "slope"),
+         wrong = K::placeholder(Shape{2}, None, int32);
   auto f = K::function({p, q}, {p + q});
   CHECK(error_of<TypeError>([&] {
           f({q, wrong});
-        }) == "function: input 1 is int32, declared float32; cast it (K::cast)");
+        }) == "function: input 1 'slope' is int32, declared float32; cast it (K::cast)");
   CHECK(values(f({K::constant({1, 2}, int32), K::constant({3, 4}, float64)})[0]) == Vec{4, 6});
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("constant takes a shape", "[creation]") {
   CHECK_THROWS_WITH(K::variable({{1, Tensor()}}),
                     "variable: value holds an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK_THROWS_WITH(K::variable({1.5, 2}, "int32"),
-                    "variable: value 1.5 is not an integer, and int32 is wanted; cast the tensor first (K::cast)");
+                    "variable: value 1.5 is not an integer, and int32 is wanted; convert it with K::cast");
   CHECK(K::constant({}).shape() == Shape{0});
 }
 

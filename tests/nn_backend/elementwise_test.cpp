@@ -154,7 +154,7 @@ TEST_CASE("pow follows IEEE, and integers stay integers", "[elementwise]") {
   CHECK(K::pow(i, 3).dtype() == int32);
   CHECK(error_of([&] { K::pow(i, -1); }) == "pow: a holds a negative integer; cast x to a float dtype (K::cast)");
   CHECK(error_of([&] { K::pow(i, .5); }) ==
-        "pow: a 0.5 is not an integer, and int32 is wanted; cast the tensor first (K::cast)");
+        "pow: a 0.5 is not an integer, and int32 is wanted; convert it with K::cast");
 }
 
 TEST_CASE("clip lets the lower of two crossing bounds win", "[elementwise]") {
@@ -180,7 +180,7 @@ TEST_CASE("bounds of clip do not broadcast x", "[elementwise]") {
   CHECK(error_of([] { K::clip(K::constant(1.0), K::constant({{0.0}}), None); }) ==
         "clip: min_value of shape (1, 1) does not broadcast to x of shape ()");
   CHECK(error_of([] { K::clip(K::constant({1}, "int32"), .5, 2); }) ==
-        "clip: min_value 0.5 is not an integer, and int32 is wanted; cast the tensor first (K::cast)");
+        "clip: min_value 0.5 is not an integer, and int32 is wanted; convert it with K::cast");
 }
 
 TEST_CASE("a bound of clip that only a replay knows does not broadcast x either", "[elementwise]") {

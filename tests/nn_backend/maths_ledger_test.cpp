@@ -169,7 +169,7 @@ TEST_CASE("numbers beside integers are taken where they are integral and fit", "
   CHECK_THROWS_WITH(K::less(x, -1), "less: y -1 does not fit uint8");
   CHECK_THROWS_WITH(K::clip(x, -1, 3), "clip: min_value -1 does not fit uint8");
   CHECK_THROWS_WITH(K::minimum(x, 1.5),
-                    "minimum: y 1.5 is not an integer, and uint8 is wanted; cast the tensor first (K::cast)");
+                    "minimum: y 1.5 is not an integer, and uint8 is wanted; convert it with K::cast");
   CHECK_THROWS_AS(K::pow(2.5, x), TypeError);
 }
 

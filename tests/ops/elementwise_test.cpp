@@ -115,7 +115,7 @@ TEST_CASE("two dtypes, bool arithmetic and fractions beside integers are refused
   CHECK(error_of([&] { x& x; }) == "logical_and: float32 is not bool; cast it first (K::cast)");
   CHECK(error_of([&] { exp(i); }) == "exp: x is int32, not a float dtype; cast it first (K::cast)");
   CHECK(error_of([&] { i * 0.5; }) ==
-        "multiply: y 0.5 is not an integer, and int32 is wanted; cast the tensor first (K::cast)");
+        "multiply: y 0.5 is not an integer, and int32 is wanted; convert it with K::cast");
   CHECK(error_of([&] { x + tensor({1, 2, 3}); }) == "add: shapes (2,) and (3,) do not broadcast: 2 against 3");
   CHECK(error_of([&] { x + Tensor(); }) ==
         "add: y is an empty Tensor (a gradient that is None, or an uninitialised variable?)");
