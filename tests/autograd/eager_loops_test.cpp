@@ -72,7 +72,8 @@ void check_even(const char* what, const std::function<void()>& run) {
   INFO(what);
   for (int i = 0; i < 500; ++i) run();
   const Kept before;
-  for (int i = 0; i < (kSanitized ? 1000 : 10000); ++i) run();
+  constexpr int kRuns = kSanitized ? 1000 : 10000;
+  for (int i = 0; i < kRuns; ++i) run();
   const Kept after;
   CHECK(after.totals.live_nodes == before.totals.live_nodes);
   CHECK(after.totals.live_tensors == before.totals.live_tensors);
@@ -80,7 +81,7 @@ void check_even(const char* what, const std::function<void()>& run) {
   CHECK(after.totals.saved_bytes == before.totals.saved_bytes);
   CHECK(after.live <= before.live);
   CHECK(after.pooled <= before.pooled);
-  CHECK(after.heap < before.heap + 10000);  // a byte a run at most
+  CHECK(after.heap < before.heap + kRuns);  // a byte a run at most
 }
 
 }  // namespace
@@ -146,7 +147,7 @@ TEST_CASE("a loop that is one node at once has values where its step computes so
 TEST_CASE("an eager loop of a hundred thousand steps has the gradients of its formula, first and second",
           "[loops][serial]") {
   for (bool right : {false, true}) {
-    const std::int64_t n = right && kSanitized ? 10007 : 100003;  // the second is more than one op can cut x into
+    const std::int64_t n = right && kSanitized ? 10007 : 100003;  // one op cannot cut x into 100003
     Tensor x = K::variable(kassette::test::f64(kassette::test::numbers(n, 4), {n}), "float64"),
            w = K::variable(0.5, "float64");
     Vec before = values(x);

@@ -13,32 +13,19 @@
 #include "core/context.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
+#include "tests/results.h"
 #include "tests/settings.h"
 
 namespace K = kassette::backend;
 using kassette::Tensor;
 using kassette::Tensors;
+using kassette::test::check_close;
+using kassette::test::error_of;
+using kassette::test::number;
+using kassette::test::values;
 using Vec = std::vector<double>;
 
 namespace {
-
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
-double number(const Tensor& t) { return K::eval(t).item<double>(); }
-void close(const Vec& a, const Vec& b) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::abs(a[i] - b[i]) <= 1e-12 * (1 + std::abs(b[i]))) continue;
-    FAIL_CHECK("element " << i << ": " << a[i] << " and " << b[i]);
-  }
-}
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const kassette::Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 /// A tensor of that shape whose elements all differ.
 Tensor waves(const kassette::Dims& shape, double phase, std::int64_t n) {
@@ -120,12 +107,12 @@ void same_as_a_plain_loop(const Loop& l, bool second = true) {
     }
     for (std::int64_t i = 0; i < 5; ++i) {
       INFO("gradient " << i);
-      close(values(played_g[i]), values(eager_g[i]));
+      check_close(values(played_g[i]), values(eager_g[i]), 1e-12);
       CHECK(values(played_all[eager.size() + i]) == values(played_g[i]));
     }
     for (std::int64_t i = 0; i < played_both.size(); ++i) {
       INFO("gradient " << i << " of both orders");
-      close(values(played_both[i]), values(eager_g[i]));
+      check_close(values(played_both[i]), values(eager_g[i]), 1e-12);
     }
   }
 }
@@ -248,7 +235,7 @@ TEST_CASE("masks drawn in a compiled loop are those of its way back, new in each
   auto f = K::function({x}, {y, g});
   Tensor ones = K::ones({6, 4}, "float64").detach();
   Tensors a = f({ones}), b = f({ones});
-  close(values(a[0]), values(K::sum(a[1], 0)));
+  check_close(values(a[0]), values(K::sum(a[1], 0)), 1e-12);
   CHECK(values(a[1]) != values(b[1]));
   Vec masks = values(a[1]);
   CHECK(Vec(masks.begin(), masks.begin() + 4 * 3) != Vec(masks.begin() + 4 * 3, masks.end()));
@@ -298,15 +285,15 @@ TEST_CASE("a step that fails says which one it was, on the way there and back", 
       K::foldl([&](const Tensor& a, const Tensor& e) { return a * K::gather(w, e); }, x, K::constant(1.0, "float64"));
   auto f = K::function({x}, {y}), g = K::function({x}, {y, K::gradients(y, {w})[0]});
   std::string said = "gather: indices hold 7, which is out of range for an axis of size 3 (step 2 of 4 of foldl)";
-  CHECK(message_of([&] { f({{0, 1, 7, 2}}); }) == said);
-  CHECK(message_of([&] { g({{0, 1, 7, 2}}); }) == said);
+  CHECK(error_of([&] { f({{0, 1, 7, 2}}); }) == said);
+  CHECK(error_of([&] { g({{0, 1, 7, 2}}); }) == said);
   CHECK(values(g({{0, 1, 2, 2}})[1]) == Vec{18, 9, 12});
   // A shape that only a call knows.
   Tensor m = K::placeholder({K::None, K::None}, K::None, "float64"),
          start = K::placeholder({K::None}, K::None, "float64");
   auto h = K::function({m, start}, {K::foldl([&](const Tensor& a, const Tensor& e) { return a + e; }, m, start)});
   CHECK(values(h({K::ones({2, 3}, "float64"), {1.0, 2.0, 3.0}})[0]) == Vec{3, 4, 5});
-  CHECK(message_of([&] {
+  CHECK(error_of([&] {
           h({K::ones({2, 3}, "float64"), {1.0, 2.0}});
         }).find("(step 0 of 2 of foldl)") != std::string::npos);
   Tensor scaled =
@@ -314,11 +301,11 @@ TEST_CASE("a step that fails says which one it was, on the way there and back", 
   for (const Tensors& outputs :
        {Tensors{scaled}, Tensors{scaled, K::gradients(scaled, {w})[0]}, K::gradients(scaled, {w})}) {
     auto s = K::function({m}, outputs);
-    CHECK(message_of([&] {
+    CHECK(error_of([&] {
             s({K::ones({4, 2}, "float64")});
           }) == "multiply: shapes (2,) and (3,) do not broadcast: 2 against 3 (step 0 of 4 of foldl)");
   }
-  CHECK(message_of([&] {
+  CHECK(error_of([&] {
           h({K::ones({2, 3}, "float64"), K::constant(Vec{1.0}, "float64")});
         }) == "foldl: the step returned state 0 of shape (3,), it was (1,); the shape must stay the same");
 }
@@ -407,7 +394,7 @@ TEST_CASE("second gradients through checkpoints are those without", "[loops]") {
   Tensors plain = gradients_of(loss_of(l, run(l, vars)), vars, true);
   auto scope = K::checkpoint_steps(2);
   Tensors again = gradients_of(loss_of(l, run(l, vars)), vars, true);
-  for (std::int64_t i = 0; i < plain.size(); ++i) close(values(again[i]), values(plain[i]));
+  for (std::int64_t i = 0; i < plain.size(); ++i) check_close(values(again[i]), values(plain[i]), 1e-12);
 }
 
 TEST_CASE("with checkpoints a step captures values that no adjoint reads", "[loops]") {
@@ -454,8 +441,8 @@ TEST_CASE("a step that is computed again draws the same numbers and prints nothi
   CHECK(lines == 14);
   // Where e was kept it is 2, and tanh'(2) * 2; else 0.
   double slope = 2 / (std::cosh(2.0) * std::cosh(2.0));
-  close(values(K::sum(v[1], 0) / slope), values(v[0] / std::tanh(2.0)));
-  close(values(K::sum(g, 0) / slope), values(z / std::tanh(2.0)));
+  check_close(values(K::sum(v[1], 0) / slope), values(v[0] / std::tanh(2.0)), 1e-12);
+  check_close(values(K::sum(g, 0) / slope), values(z / std::tanh(2.0)), 1e-12);
 }
 
 TEST_CASE("the backward pass of 10,000 steps takes a megabyte where all of them would take forty", "[loops][serial]") {

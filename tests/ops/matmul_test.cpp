@@ -48,7 +48,7 @@ std::int64_t at(const Dimensions& d, const Dimensions& index) {
   for (std::size_t k = 0; k < d.size(); ++k) i = i * d[k] + (d[k] == 1 ? 0 : index[k]);
   return i;
 }
-/// Elements from one index of an axis to the next.
+/// The number of elements between neighbours along an axis of a row-major tensor.
 std::int64_t stride_of(const Dimensions& d, std::size_t axis) {
   std::int64_t stride = 1;
   for (std::size_t k = axis + 1; k < d.size(); ++k) stride *= d[k];
@@ -341,7 +341,7 @@ TEST_CASE("a product that is added to a sum has the bits of a product and an add
     for (std::int64_t m : {2, 31, 128, 300})
       for (std::int64_t n : {3, 64, 513, 600})
         for (std::int64_t k : {1, 32, 100, 128, 129})
-          for (int t = 0; t < 4; t += kassette::test::kSanitized ? 3 : 1) {
+          for (int t = 0; t < 4; t += kassette::test::kSanitized ? 3 : 1) {  // bits: the first, the second transposed
             if (k == 129 && (m == 300 || n == 600)) continue;
             GemmShape p{m, n, k, (t & 1) != 0, (t & 2) != 0, t & 1 ? m : k, t & 2 ? k : n, n};
             std::vector<T> product(static_cast<std::size_t>(m * n)), sum(start.begin(), start.begin() + m * n);
