@@ -31,7 +31,7 @@ constexpr bool is_among(OpList<Ops...>) {
   return (std::is_same_v<Op, Ops> || ...);
 }
 
-/// An opcode: a handler on the CPU, numbers on a CUDA device.
+/// An opcode: on the CPU the address of the code that runs it, on a CUDA device a number.
 struct ChainOpcode {
   void (*handler)();    // type-erased: its type has vectors as parameters and depends on the CPU level
   std::uint8_t number;  // an opcode of DeviceChain

@@ -1,4 +1,4 @@
-// ops/device_graph.h - launches a function's work on a CUDA device as one CUDA graph. See Note [Graphs] in
+// ops/device_graph.h - launches all kernels of a K::function on a CUDA device as one CUDA graph. See Note [Graphs] in
 // devices/cuda/graph.cpp.
 #pragma once
 #include <atomic>

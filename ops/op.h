@@ -174,7 +174,8 @@ struct OpDef {
 inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
 inline int outputs_of(const OpDef& op, const Attrs& attrs) { return op.n_out ? op.n_out : op.outputs(attrs); }
 
-/// The device of an op's output if no input determines it, since all are host inputs or the op is `anywhere`.
+/// Returns the device of an op's output where no input determines it: if there is none, if each must be on the CPU
+/// (`host`), or if they may be on any devices (`anywhere`).
 inline Device placed_device(const OpDef& op, const Attrs& attrs) {
   return op.placement ? op.placement(attrs).device : cpu;
 }
