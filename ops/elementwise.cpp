@@ -169,7 +169,7 @@ void elementwise_kernel(const OpCall& call) {
   std::int64_t n = out.numel();
   if (n == 0) return;
   const ElementwiseFns* loops = family.find(call.spec(family.arity - 1).dtype);  // the condition of `where` comes first
-  if (loops && n < 2 * family.grain && run_small(call, family, loops, out, n)) return;
+  if (loops && !devices::worth_sharing(n, family.grain) && run_small(call, family, loops, out, n)) return;
   run_large(call, family, loops, out, n);
 }
 

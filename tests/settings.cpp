@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "autograd/checkpoint.h"
+#include "devices/cpu/threads.h"
 #include "nn_backend/settings.h"
 #include "ops/dispatch.h"
 
@@ -59,6 +60,7 @@ std::string text(const T& value) {
 Settings Settings::now() {
   Settings s;
   s.threads = num_threads();
+  s.grain_divisor = devices::grain_divisor;
   s.level = devices::cpu_level();
   s.log = log_level();
   s.allow_tf32 = kassette::allow_tf32();
@@ -86,6 +88,7 @@ void Settings::restore() const {
   // Where no configuration had been read, an external backend that a test has loaded is left again.
   if (configured ? !built_in_active() || !(K::backend() == backend) : external_backend() != nullptr) K::reload();
   set_num_threads(threads);
+  devices::grain_divisor = grain_divisor;
   devices::set_cpu_level(level);
   set_log_level(log);
   set_allow_tf32(allow_tf32);
@@ -113,6 +116,7 @@ std::string Settings::change() const {
     if (a != b) changes += (changes.empty() ? "" : "; ") + name + ": " + a + ", was " + b;
   };
   compare("num_threads", then.threads, threads);
+  compare("grain_divisor", then.grain_divisor, grain_divisor);
   compare("CPU level", devices::level_name(then.level), devices::level_name(level));
   compare("log_level", static_cast<int>(then.log), static_cast<int>(log));
   compare("allow_tf32", then.allow_tf32, allow_tf32);

@@ -22,6 +22,7 @@ inline constexpr bool kSanitized = kAddressSanitizer || kThreadSanitizer;
 /// Every process-wide setting. The listener in main.cpp fails a test case that leaves one of them changed.
 struct Settings {
   int threads = 0;
+  std::int64_t grain_divisor = 1;
   devices::Level level = {};
   LogLevel log = {};
   bool allow_tf32 = false;

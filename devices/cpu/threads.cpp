@@ -274,7 +274,7 @@ bool sharing_work() noexcept { return sharing; }
 
 void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
   if (n <= 0) return;
-  grain = std::max<std::int64_t>(1, grain);
+  grain = std::max<std::int64_t>(1, grain / grain_divisor);
   int slices = static_cast<int>(std::min<std::int64_t>(num_threads(), n / grain));
   Pool& p = pool();
   // If a job of another user thread is running, this thread does its work alone: both make progress, and the CPUs are

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/runtime.h"
+#include "devices/cpu/threads.h"
 #include "tests/catch.h"
 #include "tests/ops/levels.h"
 #include "tests/sweeps/sample.h"
@@ -43,7 +44,8 @@ Tensors run(const Sample& s, const Tensors& in) {
 constexpr int kCases = kSanitized ? 1 : 2;
 constexpr DType kAllDTypes[] = {float32, float64, int32};
 constexpr auto kDTypes = std::span(kAllDTypes).first(kSanitized ? 1 : 3);
-constexpr std::int64_t kShared = 300000;  // elements that two threads share, of reductions too
+// Elements that two threads share at this divisor of the grains, of reductions too.
+constexpr std::int64_t kShared = 20000, kDivisor = 16;
 
 /// Inputs of some `size` elements.
 template <class F>
@@ -73,6 +75,7 @@ void for_each_large_case(std::int64_t size, F&& f) {
 
 TEST_CASE("every sample has the same bits on one thread and on two, gradients too", "[sweep]") {
   SettingsScope restore;
+  grain_divisor = kDivisor;
   for_each_large_case(kShared, [](const Sample& s, const Shapes& shapes, DType dtype, const Tensors& in) {
     set_num_threads(1);
     Tensors one = run(s, in);
@@ -86,7 +89,7 @@ TEST_CASE("every sample has the same bits on one thread and on two, gradients to
 
 TEST_CASE("every sample agrees over the CPU levels to 8 units in the last place of its largest element", "[sweep]") {
   SettingsScope restore;
-  for_each_large_case(70000, [](const Sample& s, const Shapes& shapes, DType dtype, const Tensors& in) {
+  for_each_large_case(kShared, [](const Sample& s, const Shapes& shapes, DType dtype, const Tensors& in) {
     Tensors first;
     for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
       if (!set_cpu_level(level)) continue;
