@@ -15,8 +15,8 @@ sys.dont_write_bytecode = True
 import headers
 import markdown
 
-GUIDE = ["first_steps", "from_keras", "from_pytorch", "python", "gradients", "memory", "distributed", "repl", "testing", "files", "errors", "pitfalls", "performance",
-         "sparse", "backends", "security", "parity"]
+GUIDE = ["first_steps", "installation", "examples", "features", "from_keras", "from_pytorch", "python", "gradients", "memory", "distributed", "repl", "testing",
+         "files", "errors", "pitfalls", "performance", "threads", "sparse", "backends", "environment", "security", "parity"]
 CONTRIBUTORS = ["architecture", "architecture/extending", "architecture/debugging", "architecture/testing",
                 "architecture/cuda_traffic", "architecture/notes"]
 # Pages at the root of the repository, which the others link to.
@@ -141,7 +141,10 @@ def finish(site):
         # mkdocs lists each page whole, and its sections once more.
         text = d["text"] if "#" in d["location"] else ""
         d["text"] = re.sub(r" (?=[),;\]}]|::)|(?<=[(\[{]) |(?<=::) |(?<=\w) (?=&)", "", text)
-    (site / "search/documents.js").write_text("var documents = " + json.dumps(documents) + ";\n")
+    # What readers ask for under other names: a word, and the words that the pages have for it.
+    rows = (pathlib.Path(__file__).parent / "synonyms.tsv").read_text().splitlines()
+    synonyms = {word: found.split() for word, found in (row.split("\t") for row in rows)}
+    (site / "search/documents.js").write_text(f"var documents = {json.dumps(documents)};\nvar synonyms = {json.dumps(synonyms)};\n")
     for page in site.rglob("*.html"):
         # codehilite writes both the same way, but colours nothing in text.
         text = re.sub(r'<div class="codehilite">(<pre><span></span><code>(?:(?!<span|</code>).)*</code></pre>)', r'<div class="codehilite output">\1',
@@ -178,9 +181,9 @@ def main():
     library = in_order((h.name for h in found if not h.family), LIBRARY)
     titles = {"parity": "Parity with Keras"}
     nav = [{"kassette": "index.md"}, {"Guide": [{titles.get(n) or title_of(pages / f"{n}.md"): f"{n}.md"} for n in GUIDE]},
-           {"For contributors": [{title_of(pages / f"{n}.md"): f"{n}.md"} for n in [*CONTRIBUTORS, *ROOT]]},
            {"Functions of K": [{"All names": "reference/index.md"}, *({title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in families)]},
-           {"The library": [{title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in library]}]
+           {"The library": [{title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in library]},
+           {"For contributors": [{title_of(pages / f"{n}.md"): f"{n}.md"} for n in [*CONTRIBUTORS, *ROOT]]}]
     config = {"site_name": "kassette", "docs_dir": str(pages), "site_dir": str(site), "nav": nav,
               # A theme of our own: Debian's mkdocs has lost files that its readthedocs theme names.
               "theme": {"name": None, "custom_dir": str(source / "docs/make/theme")},

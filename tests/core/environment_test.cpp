@@ -1,11 +1,11 @@
-// tests/core/environment_test.cpp - the README's table of environment variables, against what the sources read.
+// tests/core/environment_test.cpp - the page of environment variables, against what the sources read.
 #include "tests/catch.h"
 #include "tests/sources.h"
 
 using namespace kassette::test;
 
-TEST_CASE("the README names every environment variable that the library reads", "[sources]") {
-  const std::string readme = text_of(kSourceTree / "README.md");
+TEST_CASE("the documentation names every environment variable that the library reads", "[sources]") {
+  const std::string page = text_of(kSourceTree / "docs/environment.md");
   const std::regex read("(?:getenv|is_set)\\(\"(\\w+)\"\\)");
   int found = 0;
   for (const char* folder : {"core", "core/io", "devices", "devices/cpu", "devices/cuda", "devices/mpi", "devices/nccl",
@@ -16,8 +16,8 @@ TEST_CASE("the README names every environment variable that the library reads", 
         const std::string name = (*at)[1];
         if (name == "HOME" || name == "OPENBLAS_CORETYPE") continue;  // somebody else's
         if (name == "KASSETTE_MPI_PIECE") continue;                   // a limit that tests lower
-        if (readme.find("`" + name + "`") == std::string::npos)
-          FAIL_CHECK(path.filename() << " reads " << name << ", and the README does not say so");
+        if (page.find("`" + name + "`") == std::string::npos)
+          FAIL_CHECK(path.filename() << " reads " << name << ", and docs/environment.md does not say so");
       }
     }
   CHECK(found > 8);

@@ -25,6 +25,12 @@ for name in DeviceScope live_nodes imshow NpzOptions set_print_options Tensor; d
   titles=$(grep -cwE "\"title\": \"[^\"]*\b$name\b[^\"]*\"" "$work/html/search/documents.js" || true)
   [ "$titles" -gt 0 ] || { echo "the search does not find $name"; bad=1; }
 done
+# What a synonym leads to is in a title.
+while read -r word others; do
+  for name in $others; do
+    grep -qiwE "\"title\": \"[^\"]*\b${name}s?_?\b[^\"]*\"" "$work/html/search/documents.js" || { echo "the search finds nothing for $word: no title has $name"; bad=1; }
+  done
+done <"$source/docs/make/synonyms.tsv"
 echo "$count names"
 [ "$count" -gt 300 ] || bad=1
 exit $bad

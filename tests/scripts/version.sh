@@ -14,7 +14,7 @@ agrees docs/api/version.md "$(sed -n '/^```text/{n;p}' docs/api/version.md)"
 agrees "the first entry of CHANGELOG.md" "$(sed -n 's/^## \([0-9.]*\).*/\1/p' CHANGELOG.md | head -n 1)"
 # The library's package is named by the minor release.
 minor=${version%.*}
-[ "$(grep -oE 'libkassette(-mpi|-cuda)?[0-9][0-9.]*' README.md | sort)" = "$(printf 'libkassette%s\nlibkassette-cuda%s\nlibkassette-mpi%s\n' "$minor" "$minor" "$minor" | sort)" ] ||
-  { echo "README.md names the Debian packages of another release than $minor"; bad=1; }
+[ "$(grep -oE 'libkassette(-mpi|-cuda)?[0-9][0-9.]*' docs/installation.md | sort)" = "$(printf 'libkassette%s\nlibkassette-cuda%s\nlibkassette-mpi%s\n' "$minor" "$minor" "$minor" | sort)" ] ||
+  { echo "docs/installation.md names the Debian packages of another release than $minor"; bad=1; }
 [ $bad = 0 ] && echo "version $version in 5 files"
 exit $bad

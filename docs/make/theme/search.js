@@ -21,6 +21,7 @@
       words.forEach(function (word) {
         q.term(word, {boost: 10});
         q.term(word, {wildcard: lunr.Query.wildcard.TRAILING});
+        (synonyms[word] || []).forEach(function (other) { q.term(other, {boost: 5}); });
         if (word.length > 4) q.term(word, {editDistance: 1, boost: 0.2});
       });
     });
