@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "devices/plugin.h"
 #include "ops/random.h"
@@ -106,7 +107,23 @@ static void choose_cuda() {
   }
 }
 
+/// Of the tests that `specs` name, KASSETTE_TEST_FILTER leaves those that it names too. Both are in Catch2's language,
+/// in which a comma separates alternatives.
+static void filter_tests(std::vector<std::string>& specs) {
+  const char* filter = std::getenv("KASSETTE_TEST_FILTER");
+  if (!filter || !*filter) return;
+  if (specs.empty()) specs.emplace_back();
+  for (std::string& spec : specs) {
+    for (std::size_t comma = spec.rfind(','); comma != spec.npos && comma > 0; comma = spec.rfind(',', comma - 1))
+      spec.insert(comma + 1, filter);
+    spec.insert(0, filter);
+  }
+}
+
 int main(int argc, char** argv) {
+  Catch::Session session;
+  if (const int refused = session.applyCommandLine(argc, argv)) return refused;
+  filter_tests(session.configData().testsOrTags);
   // keras.json belongs to whoever runs this.
   std::string home = (std::filesystem::temp_directory_path() / "kassette_tests_XXXXXX").string();
   if (!mkdtemp(home.data())) return 2;
@@ -115,7 +132,7 @@ int main(int argc, char** argv) {
   unsetenv("KERAS_BACKEND");
   kassette::set_print_sink([](const char*) {});  // the sweeps print thousands of tensors
   kassette::test::start_shadow();
-  int result = kassette::test::end_shadow(Catch::Session().run(argc, argv));
+  int result = kassette::test::end_shadow(session.run());
   kassette::test::print_counts();
   if (kassette::test::left_changed > 0) result |= 1;
   std::filesystem::remove_all(home);

@@ -155,17 +155,17 @@ says "run: it takes a file; lines from a pipe run in \`kassette repl\`" run -
 says "plain.cpp is not a command; to run it:  kassette run plain.cpp" plain.cpp
 says "rnu is not a command; there are run, repl, flags, info, build, test, bench, docs, package and python (kassette --help)" rnu plain.cpp
 says "info: it takes no arguments, and was given x" info x
-says "test: --sanitise is not an option; there is --sanitize=address and --sanitize=thread" test --sanitise
+says "test: --sanitise is not an option; there are --sanitize=address, --sanitize=thread and --label=LABEL" test --sanitise
 says "test: one filter at a time, not a and b" test a b
 CXX=no-such-compiler says "run: there is no compiler no-such-compiler; see CXX" run plain.cpp
 check "help behind a command" "$("$kassette" --help)" "$("$kassette" run --help)"
 
 # The tests that need a GPU share one line where there is none. A build folder in which nothing is left to build stands for the real one.
-mkdir -p 'built/tests'
+mkdir built
 grep -E '^CMAKE_(HOME_DIRECTORY|GENERATOR|MAKE_PROGRAM|PROJECT_NAME)\b' "$KASSETTE_BUILD/CMakeCache.txt" >built/CMakeCache.txt
 echo 'build all kassette_tests: phony' >built/build.ninja
 printf 'all kassette_tests:\n' >built/Makefile
-printf "unit\t'%s'\n" "$KASSETTE_BUILD/tests/kassette_tests" >built/tests/list.tsv
+printf 'add_test(unit "%s")\n' "$KASSETTE_BUILD/tests/kassette_tests" >built/CTestTestfile.cmake
 status=0
 env -u KASSETTE_CMAKE_OPTIONS -u KASSETTE_TEST_CUDA KASSETTE_BUILD="$work/built" "$kassette" test '[device]' >tested 2>&1 || status=$?
 wanted=1
@@ -174,16 +174,17 @@ check "kassette test '[device]'" "0 $wanted" "$status $(grep -cE 'CUDA|GPU|cuda'
 [[ $(tail -n 1 tested) =~ ^[0-9]+\ passed,\ 0\ failed,\ [0-9]+\ skipped$ ]] || check "its last line" "the counts" "$(tail -n 1 tested)"
 
 # What is no unit test: one that passes, one that is skipped, one that fails and says why, one of ranks.
-{
-  printf "fine\ttrue\n"
-  printf "away\tsh -c 'echo skipped: no such machine; exit 77'\n"
-  printf "bad\tsh -c 'echo 2 is not 3; exit 3'\n"
-  printf "ranks\ttrue\n"
-} >built/tests/list.tsv
+cat >built/CTestTestfile.cmake <<'CTEST'
+add_test(fine true)
+add_test(away sh -c "echo skipped: no such machine; exit 77")
+set_tests_properties(away PROPERTIES SKIP_RETURN_CODE 77)
+add_test(bad sh -c "echo 2 is not 3; exit 3")
+add_test(ranks true)
+CTEST
 status=0
 env -u KASSETTE_CMAKE_OPTIONS KASSETTE_BUILD="$work/built" "$kassette" test >tested 2>&1 || status=$?
 check "kassette test, one fails" "1 2 passed, 1 failed, 1 skipped" "$status $(tail -n 1 tested)"
-for line in 'passed: fine (' 'passed: ranks (' 'skipped: no such machine (away)' '    2 is not 3' 'failed: bad (exit code 3)'; do
+for line in ': fine ..' ': ranks ..' 'skipped: no such machine (away)' '2 is not 3' 'failed: bad'; do
   grep -qF -- "$line" tested || check "kassette test" "$line" "$(cat tested)"
 done
 
