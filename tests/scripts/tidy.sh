@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# tests/scripts/tidy.sh BUILD [--all] - clang-tidy 14 with the checks of .clang-tidy over the sources that differ from main, or over all that BUILD compiles.
+# tests/scripts/tidy.sh BUILD [--all | --library] - clang-tidy 14 with the checks of .clang-tidy over the sources that differ from main, over all that BUILD
+# compiles, or over those of the library and its tools.
 # tests/scripts/tidy.sh BUILD --python PYTHON - over python/src, with the headers of Python, and those of nanobind and NumPy that PYTHON has.
 # BUILD is a configured build folder; its compile_commands.json is made where it is missing.
 set -euo pipefail
-[ $# -ge 1 ] || { echo "usage: tests/scripts/tidy.sh BUILD [--all | --python PYTHON]"; exit 2; }
+[ $# -ge 1 ] || { echo "usage: tests/scripts/tidy.sh BUILD [--all | --library | --python PYTHON]"; exit 2; }
 build=$(realpath "$1")
 cd "$(dirname "$(readlink -f "$0")")/../.."
 for tool in clang-tidy-14 clang-tidy; do
@@ -19,7 +20,7 @@ if [ "${2:-}" = --python ]; then
   flags=$("$3" -c 'import nanobind, numpy, sysconfig
 print("-std=c++20 -Wall -Wextra", *("-isystem " + f for f in (numpy.get_include(), nanobind.include_dir(), sysconfig.get_path("include"))))')
   flags="-- $flags -I$build/include"
-elif [ "${2:-}" != --all ]; then
+elif [ "${2:-}" != --all ] && [ "${2:-}" != --library ]; then
   base=$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main)
   changed=$(git diff --name-only "$base" -- '*.cpp'; git ls-files --others --exclude-standard -- '*.cpp')
 fi
@@ -34,7 +35,8 @@ changed = set("""$changed""".split())
 for file in files:
     name = file.removeprefix(sys.argv[2] + "/")
     ours = not name.startswith(("build", "/"))
-    if ours and name.endswith(".cpp") and ("--all" in sys.argv or name in changed):
+    library = name.startswith(("core/", "devices/", "ops/", "autograd/", "nn_backend/", "tools/"))
+    if ours and name.endswith(".cpp") and ("--all" in sys.argv or "--library" in sys.argv and library or name in changed):
         print(file)
 PYTHON
 fi
