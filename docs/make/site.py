@@ -81,6 +81,33 @@ def reached(source):
     return found
 
 
+# What a parameter of a type takes.
+TAKES = {"Operand": "a tensor, a number, a nested list or a `std::vector`", "Tensor": "a tensor", "Tensors": "a list of tensors",
+         "Axes": "an axis, a list of axes, or `None`", "Name": "a text", "DType": "a dtype such as `\"float32\"`, or `None` where that is the default",
+         "Dims": "an integer or a list of integers", "Array": "a tensor, a nested list, a `std::vector` or an array of another library",
+         "bool": "`true` or `false`", "int": "an integer", "std::int64_t": "an integer", "double": "a number", "Scalar": "a number",
+         "Updates": "pairs of a variable and its new value", "Branch": "a tensor, or a callable that returns one"}
+
+
+def arguments(entry):
+    """The parameters of a function of K, one by one; of overloads, those of the longest."""
+    signature = max(entry.signatures, key=len)
+    inside, parts, depth = signature[signature.index("(") + 1:signature.rindex(")")], [""], 0
+    for c in inside:
+        depth += (c in "(<{[") - (c in ")>}]")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    rows = []
+    for part in parts:
+        found = re.fullmatch(r"\s*(?:const )?(.+?)\s*&{0,2}\s*(\w+)(?: = (.+))?", part.strip(), re.S)
+        if found:
+            kind, name, default = found.groups()
+            rows.append(f"| `{name}` | {TAKES.get(kind, f'`{kind}`')} | " + (f"`{default}` |" if default else "required |"))
+    return ["| argument | takes | default |", "|---|---|---|", *rows, ""] if rows else []
+
+
 def declaration(entry):
     """What the reference shows of a declaration: of a class what is public."""
     if entry.kind == "function":
@@ -102,6 +129,9 @@ def reference_page(header, page, index, includes):
         declared = [e for name in entry.names for e in header.entries if e.name == name and (not e.forward or e.comment)]
         out += [*(f'<a id="{name.lower()}"></a>' for name in entry.names if len(entry.names) > 1), "", f"## {', '.join(entry.names)}", ""]
         out += ["```cpp", *dict.fromkeys(map(declaration, declared)), "```", "", *(prose(c) + "\n" for c in dict.fromkeys(e.comment for e in declared)), ""]
+        functions = [e for e in declared if e.kind == "function" and e.in_backend()]
+        if functions and len(entry.names) == 1:
+            out += arguments(functions[0])
         for section in entry.sections:
             if section.level > 2:
                 out += ["#" * section.level + " " + section.title, ""]
