@@ -1,11 +1,11 @@
-# third_party/find.cmake - finds the packages that the table in install.sh lists. The build asks here and so
+# third_party/find.cmake - finds the packages that packages.txt lists. The build asks here and so
 # does the installer, so that what one counts as present the other finds.
 #
 # kassette_find(build) looks for the rows of a group that say `find NAME`. What is absent or too old is
 # appended to KASSETTE_MISSING, by package, and to KASSETTE_MISSING_WHY, a line each.
 
 include(CheckCXXSourceCompiles)
-set(KASSETTE_TABLE ${CMAKE_CURRENT_LIST_DIR}/install.sh)
+set(KASSETTE_TABLE ${CMAKE_CURRENT_LIST_DIR}/packages.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${KASSETTE_TABLE})
 
 # What was found once may have been removed or moved since.

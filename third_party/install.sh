@@ -13,41 +13,7 @@
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 
-# group | how to see that it is there | Debian package | version wanted | reason
-# `cmd` and `python`: one of these programs or modules; `header`: among Python's own; `find`: by find.cmake, as the build itself does.
-table='
-build | cmd c++ g++ clang++               | g++                     | 12     | compiles kassette and your scripts
-build | cmd cmake                         | cmake                   | 3.22   | configures the build
-build | cmd ninja make                    | ninja-build             | any    | runs the build
-build | cmd make                          | make                    | any    | runs the builds of your own CMake projects, unless they are told to take another
-build | find OpenBLAS                     | libopenblas-pthread-dev | 0.3.20 | matrix products on the CPU; its pthread flavour, as we run it on one thread a call
-build | find xsimd                        | libxsimd-dev            | 8.1    | vector instructions of the CPU
-build | find spdlog                       | libspdlog-dev           | 1.9    | the log behind KASSETTE_LOG
-build | find nlohmann_json                | nlohmann-json3-dev      | 3.10   | reads keras.json, the configuration that Keras in Python has too
-build | find ZLIB                         | zlib1g-dev              | 1.2.9  | compressed files: npz, IDX within gzip
-build | find PNG                          | libpng-dev              | 1.6    | reads and writes PNG pictures
-test  | find Catch2                       | catch2       | 2.13   | the test framework, version 2 or 3
-test  | find xtensor                      | libxtensor-dev          | 0.24   | reference results, and <kassette/xtensor.h>
-test  | find dlpack                       | libdlpack-dev           | any    | the layout of the structs of DLPack, to compare with ours
-test  | python numpy                      | python3-numpy           | 1.24   | files are written and read by NumPy, to compare
-test  | cmd xz                            | xz-utils                | any    | packs the tests for a machine that has a GPU
-docs  | cmd mkdocs                        | mkdocs                  | 1.4    | the documentation as HTML, with search that needs no server
-docs  | python pygments                   | python3-pygments        | 2.14   | colours in its code
-package | cmd dpkg-shlibdeps              | dpkg-dev                | any    | finds what the Debian packages depend on
-package | cmd file                      | file                    | any    | tells it the programs from the rest
-python | python ensurepip                   | python3-venv            | any    | the folder with pip in which the Python package is built
-python | header Python.h                    | python3-dev             | 3.11   | the C API that the Python package is written for
-mpi   | find MPI                        | libopenmpi-dev          | 3.0    | messages between the ranks of a job; MPICH serves as well
-mpi   | cmd mpirun                      | openmpi-bin             | any    | starts the ranks
-repl  | find clang                        | libclang-19-dev | 19 | runs the lines that are typed at the prompt; on Ubuntu 24.04 in noble-updates
-repl  | find LLVM                         | llvm-19-dev             | 19     | what it makes code with
-repl  | find libedit                      | libedit-dev             | any    | the line that is typed: history, Tab
-ci    | cmd pkg-config                    | pkgconf                 | any    | the pkg-config file is tested with it
-ci    | cmd clang++                       | clang                   | 14     | a second compiler for headers and library
-ci    | cmd clang-format-14 clang-format  | clang-format            | any    | holds the layout of the sources, where it is version 14
-ci    | cmd clang-tidy-14 clang-tidy      | clang-tidy              | any    | holds the checks of .clang-tidy, where it is version 14
-ci    | cmd clang-repl-19 clang-repl      | clang-tools-19          | 19     | the header budget in an interpreter
-'
+table=$(grep -v '^#' "$here/packages.txt")
 
 say() { printf '%s\n' "$*" >&2 || true; }
 die() {
@@ -133,7 +99,7 @@ trap 'rm -rf "$work"' EXIT
 only_list=false
 case ${1:-} in
   --list)
-    printf '%s' "$table" | sed '/^$/d'
+    printf '%s\n' "$table"
     exit 0
     ;;
   --missing)

@@ -1,5 +1,5 @@
 # third_party/packages.cmake - finds what we depend on. Nothing is copied into this repository;
-# install.sh beside this file lists the packages with version and reason.
+# packages.txt beside this file lists the packages with version and reason.
 
 # Linked by the library's objects, never seen by a consumer.
 add_library(kassette_third_party INTERFACE)
