@@ -104,8 +104,8 @@ class KASSETTE_API Call {
 
 /// A function of a backend. The name is that of the K function (switch_ with its underscore); operators are add,
 /// subtract, multiply, divide, floor_divide, remainder, negative, less, less_equal, greater, greater_equal,
-/// logical_and, logical_or, logical_not, and index for x[...]. The entry "*" is called for every name that has no entry
-/// of its own.
+/// logical_and, logical_or, logical_not, and index for x[...]; kassette::matmul is matmul. The entry "*" is called for
+/// every name that has no entry of its own.
 struct Entry {
   const char* name;
   Value (*run)(const Call& call);

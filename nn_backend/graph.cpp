@@ -521,6 +521,10 @@ std::string detail::scoped_name(Name name) {
 }
 
 NameScope::NameScope(Name name) : prefix_(nullptr), old_(context().name_scope) {
+  if (!name.given()) {
+    context().name_scope = nullptr;
+    return;
+  }
   if (name.size() == 0)
     fail<ValueError>({"name_scope", "name"}, "is empty", kExpected, "it must have at least one character");
   prefix_ = strdup(text(old_ ? old_ : "", string_of(name), '/').c_str());

@@ -198,7 +198,7 @@ class KASSETTE_API ControlDependencies {
 }
 
 /// While it lives, names of variables and placeholders made on this thread begin with the name of the scope and a
-/// slash, after the names of outer scopes. Names do not affect results.
+/// slash, after the names of outer scopes; with None they begin anew, without those. Names do not affect results.
 class KASSETTE_API NameScope {
  public:
   explicit NameScope(Name name);

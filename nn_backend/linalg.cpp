@@ -1,6 +1,7 @@
 // nn_backend/linalg.cpp - products of tensors.
 #include <kassette/backend/linalg.h>
 
+#include "core/rank.h"
 #include "core/text.h"
 #include "ops/contraction.h"
 #include "ops/dispatch.h"
@@ -73,4 +74,17 @@ Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes&
 }
 
 }  // namespace backend
+
+Tensor matmul(const Operand& x, const Operand& y) {
+  KASSETTE_ROUTE("matmul", kassette::matmul(x, y), x, y);
+  if (backend::sparse_operand(x) || backend::sparse_operand(y)) return backend::dot(x, y);
+  DType dtype = dtype_for_numbers(x, y);
+  Arg a(x, dtype, {"matmul", "x"}), b(y, dtype, {"matmul", "y"});
+  if (!a.tensor().defined()) fail_empty({"matmul", "x"});
+  if (!b.tensor().defined()) fail_empty({"matmul", "y"});
+  if (b.desc().rank < 0) fail_unknown_rank({"matmul", "y"});
+  return attribute_errors("matmul",
+                          [&] { return b.desc().rank > 2 && a.desc().rank != 1 ? ops::matmul(a, b) : ops::dot(a, b); });
+}
+
 }  // namespace kassette

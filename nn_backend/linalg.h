@@ -23,6 +23,12 @@ KASSETTE_API Tensor dot(const Operand& x, const Operand& y);
 KASSETTE_API Tensor batch_dot(const Operand& x, const Operand& y, const Axes& axes = None);
 
 }  // namespace backend
+
+/// The product of matrices, as Python's @ with NumPy and TensorFlow: of the last two axes, whose leading axes are
+/// batches and broadcast: (b, n, k) x (b, k, m) and (b, n, k) x (k, m) give (b, n, m). Up to rank 2 of y it is K::dot.
+/// Throws as that does, and ValueError if the rank of y is not known, or that of x where y has more than two axes.
+KASSETTE_API Tensor matmul(const Operand& x, const Operand& y);
+
 }  // namespace kassette
 
 #endif  // KASSETTE_BACKEND_LINALG_H

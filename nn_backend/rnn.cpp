@@ -2,6 +2,7 @@
 #include <kassette/backend/rnn.h>
 
 #include <ostream>
+#include <vector>
 
 #include "autograd/steps.h"
 #include "core/convert.h"
@@ -157,22 +158,52 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
              o.time_major, o.zero_output_for_mask);
 }
 
-Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name, DType dtype) {
-  KASSETTE_DISPATCH(map_fn, fn, elems, name, dtype);
+namespace {
+
+/// map_fn for as many results as there are dtypes, where None is that of elems.
+Tensors mapped(const Tensors& elems, bool takes_list, const DTypes& dtypes, Callable<Tensors(const Tensors&)> fn) {
   autograd::LoopRequest r;
   r.what = "map_fn";
-  r.n_outputs = 1;
-  check_elements(r.what, elems, fn.takes_list(), "elems");
+  r.n_outputs = static_cast<int>(dtypes.size());
+  check_elements(r.what, elems, takes_list, "elems");
   r.xs = elems;
-  DType wanted = dtype.given() ? dtype : Access::desc(elems[0]).dtype;
+  const DType own = Access::desc(elems[0]).dtype;
   return autograd::run_loop(r, [&](const Tensors& xs, const Tensors&) {
-    Tensor y = fn(xs);
-    if (y.defined() && Access::desc(y).dtype != wanted)
-      fail<TypeError>({"map_fn", "fn"}, "returned ", Access::desc(y).dtype, kExpected, "it must be ", wanted,
-                      dtype.given() ? ", the dtype asked for" : ", the dtype of elems", kRemedy,
-                      dtype.given() ? "" : "name the other one as dtype");
-    return Tensors(y);
-  })[0];
+    Tensors ys = fn(xs);
+    if (ys.size() != dtypes.size())
+      fail<ValueError>({"map_fn", "fn"}, "returned ", ys.size(), " tensors", kExpected, "it must return ",
+                       dtypes.size(), ", as many as there are dtypes");
+    const DType* wanted = dtypes.begin();
+    for (const Tensor& y : ys) {
+      const DType dtype = wanted->given() ? *wanted : own;
+      if (y.defined() && Access::desc(y).dtype != dtype)
+        fail<TypeError>({"map_fn", "fn"}, "returned ", Access::desc(y).dtype, kExpected, "it must be ", dtype,
+                        wanted->given() ? ", the dtype asked for" : ", the dtype of elems", kRemedy,
+                        wanted->given() ? "" : "name the other one as dtype");
+      ++wanted;
+    }
+    return ys;
+  });
+}
+
+}  // namespace
+
+Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name, DType dtype) {
+  KASSETTE_DISPATCH(map_fn, fn, elems, name, dtype);
+  return mapped(elems, fn.takes_list(), {dtype}, [&](const Tensors& xs) { return Tensors(fn(xs)); })[0];
+}
+
+external::Value box(const DTypes& dtypes) {
+  std::vector<external::Value> names;
+  for (DType dtype : dtypes) names.push_back(ops::box(dtype));
+  return external::Value::list(names.data(), static_cast<int>(names.size()));
+}
+
+Tensors map_fn(ElementFn<Tensors()> fn, const Tensors& elems, const DTypes& dtypes) {
+  KASSETTE_DISPATCH(map_fn, fn, elems, dtypes);
+  if (dtypes.size() == 0)
+    fail<ValueError>({"map_fn", "dtypes"}, "is an empty list", kExpected, "there must be one for each result");
+  return mapped(elems, fn.takes_list(), dtypes, [&](const Tensors& xs) { return fn(xs); });
 }
 
 std::ostream& operator<<(std::ostream& os, const Step& step) {

@@ -42,12 +42,23 @@ struct TakesList<R (*)(A, B...)> : std::is_same<std::decay_t<A>, Tensors> {};
 /// Tensors&`. It is borrowed for the call, like a Callable.
 template <class Signature>
 class ElementFn;
+namespace detail {
+
+/// Whether what a callable returned can be the result R of an ElementFn: one Tensor is no list of them.
+template <class R, class Result>
+struct IsResult : std::is_constructible<R, Result> {};
+template <class Result>
+struct IsResult<Tensors, Result> : std::integral_constant<bool, std::is_constructible<Tensors, Result>::value &&
+                                                                    !std::is_constructible<Tensor, Result>::value> {};
+
+}  // namespace detail
 template <class R, class... A>
 class ElementFn<R(A...)> {
  public:
   template <class F, bool list = detail::TakesList<std::decay_t<F>>::value,
             class First = std::conditional_t<list, const Tensors&, const Tensor&>,
-            class = decltype(R(std::declval<F&>()(std::declval<First>(), std::declval<A>()...)))>
+            class Result = decltype(std::declval<F&>()(std::declval<First>(), std::declval<A>()...)),
+            std::enable_if_t<detail::IsResult<R, Result>::value, int> = 0>
   ElementFn(F&& f)
       : object_(const_cast<void*>(reinterpret_cast<const volatile void*>(&f))), takes_list_(list),
         call_([](void* o, const Tensors& xs, A... a) -> R {
@@ -102,6 +113,25 @@ KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Te
 /// placeholders map_fn is one node of the tape that holds fn, recorded once (see rnn). Throws ValueError for a scalar
 /// and if shapes change from one call to the next, TypeError if fn returns another dtype.
 KASSETTE_API Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name = None, DType dtype = None);
+
+/// The dtypes of several results: a list or a container of them. Refers to it.
+class DTypes {
+ public:
+  DTypes(std::initializer_list<DType> list) : DTypes(list.begin(), static_cast<std::int64_t>(list.size())) {}
+  template <class C, class = decltype(static_cast<const DType*>(std::declval<const C&>().data()))>
+  DTypes(const C& list) : DTypes(list.data(), static_cast<std::int64_t>(list.size())) {}
+  DTypes(const DType* first, std::int64_t size) : data_(first), size_(size) {}
+  const DType* begin() const { return data_; }
+  const DType* end() const { return data_ + size_; }
+  std::int64_t size() const { return size_; }
+
+ private:
+  const DType* data_;
+  std::int64_t size_;
+};
+/// The same for an fn that returns a list of tensors, one for each of `dtypes`: each is stacked. A dtype None is that
+/// of elems. Throws ValueError if fn returns another number of tensors.
+KASSETTE_API Tensors map_fn(ElementFn<Tensors()> fn, const Tensors& elems, const DTypes& dtypes);
 
 }  // namespace backend
 }  // namespace kassette

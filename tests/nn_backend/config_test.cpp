@@ -203,6 +203,13 @@ TEST_CASE("name scopes nest, and end with an exception too", "[config]") {
     auto inner = K::name_scope("inner");
     CHECK(name(K::placeholder({2}, K::None, K::None, false, "x")) == "Tensor(\"outer/inner/x\"");
     CHECK(name(K::placeholder({2})) == "Tensor(shape=(2");
+    {
+      auto none = K::name_scope(K::None);  // names begin anew
+      CHECK(name(K::placeholder({2}, K::None, K::None, false, "x")) == "Tensor(\"x\"");
+      auto anew = K::name_scope("anew");
+      CHECK(name(K::placeholder({2}, K::None, K::None, false, "x")) == "Tensor(\"anew/x\"");
+    }
+    CHECK(name(K::placeholder({2}, K::None, K::None, false, "x")) == "Tensor(\"outer/inner/x\"");
     throw 1;
   } catch (int) {
   }

@@ -499,3 +499,35 @@ TEST_CASE("over no steps a step may read its values: it is called on zeros, for 
   CHECK(outputs.shape() == kassette::Shape{2, 0, 4});
   CHECK(values(states[0]) == Vec{1, 2, 3, 4});
 }
+
+TEST_CASE("map_fn stacks each of several results, eagerly, in a function and with gradients", "[rnn]") {
+  auto fn = [](const Tensor& v) { return Tensors{v * v, K::cast(K::sum(v), "int32")}; };
+  const Tensor x = K::variable({{1, 2}, {3, 4}, {5, 6}}), p = K::placeholder({K::None, 2});
+  auto check = [](const Tensor& squares, const Tensor& sums) {
+    CHECK(values(squares) == Vec{1, 4, 9, 16, 25, 36});
+    CHECK(squares.shape() == kassette::Shape{3, 2});
+    CHECK(sums.dtype() == "int32");
+    CHECK(values(sums) == Vec{3, 7, 11});
+  };
+  const Tensors now = K::map_fn(fn, x, {K::None, "int32"});
+  check(now[0], now[1]);
+  CHECK(values(K::gradients(K::sum(now[0]), {x})[0]) == Vec{2, 4, 6, 8, 10, 12});
+
+  const Tensors later = K::map_fn(fn, p, {"float32", "int32"});
+  const Tensors found = K::function({p}, {later[0], later[1], K::gradients(K::sum(later[0]), {p})[0]})({x});
+  check(found[0], found[1]);
+  CHECK(values(found[2]) == Vec{2, 4, 6, 8, 10, 12});
+
+  auto pair = [](const Tensors& v) { return Tensors{v[0] + v[1], v[0] - v[1]}; };
+  const std::vector<kassette::DType> dtypes(2, "float32");
+  const Tensors both = K::map_fn(pair, {x, x * 2}, dtypes);
+  CHECK(values(both[0]) == Vec{3, 6, 9, 12, 15, 18});
+  CHECK(values(both[1]) == Vec{-1, -2, -3, -4, -5, -6});
+
+  CHECK_THROWS_WITH(K::map_fn(fn, x, {"float32"}),
+                    "map_fn: fn returned 2 tensors; it must return 1, as many as there are dtypes");
+  CHECK_THROWS_WITH(K::map_fn(fn, x, {"float32", "int64"}),
+                    "map_fn: fn returned int32; it must be int64, the dtype asked for");
+  CHECK_THROWS_WITH(K::map_fn(fn, x, K::DTypes(nullptr, 0)),
+                    "map_fn: dtypes is an empty list; there must be one for each result");
+}

@@ -369,3 +369,32 @@ TEST_CASE("OpenBLAS runs each product in the thread that calls it", "[products]"
   K::dot(K::ones({300, 300}), K::ones({300, 300}));
   CHECK(threads() == 1);
 }
+
+TEST_CASE("matmul multiplies the matrices of a batch, as NumPy's @ does", "[matmul]") {
+  // numpy.arange(12).reshape(2, 2, 3) @ numpy.arange(12).reshape(2, 3, 2), and with the matrices of either alone
+  const Tensor x = K::reshape(K::arange(12.0), {2, 2, 3}), y = K::reshape(K::arange(12.0), {2, 3, 2});
+  auto flat = [](const Tensor& t) { return K::flatten(t).to_vector<double>(); };
+  auto is = [&](const Tensor& t, const kassette::Shape& shape, const std::vector<double>& numbers) {
+    CHECK(t.shape() == shape);
+    CHECK(std::vector<double>(flat(t)) == numbers);
+  };
+  is(kassette::matmul(x, y), {2, 2, 2}, {10, 13, 28, 40, 172, 193, 244, 274});
+  is(kassette::matmul(x, y[0]), {2, 2, 2}, {10, 13, 28, 40, 46, 67, 64, 94});
+  is(kassette::matmul(x[1], y), {2, 2, 2}, {46, 67, 64, 94, 172, 193, 244, 274});
+  is(kassette::matmul(K::expand_dims(x, 0), K::expand_dims(y, 1)), {2, 2, 2, 2},
+     {10, 13, 28, 40, 46, 67, 64, 94, 28, 31, 100, 112, 172, 193, 244, 274});
+  is(kassette::matmul(x, {1, 2, 3}), {2, 2}, {8, 26, 44, 62});
+  is(kassette::matmul({1, 2}, x), {2, 3}, {6, 9, 12, 24, 27, 30});
+  is(kassette::matmul(x[0], y[0]), {2, 2}, {10, 13, 28, 40});
+
+  // In a function, with the gradient of the sum, which is the sums of rows of y: {1, 5, 9} and {13, 17, 21}.
+  const Tensor a = K::placeholder({K::None, K::None, 3}), b = K::placeholder({K::None, 3, 2});
+  const Tensor product = kassette::matmul(a, b);
+  const Tensors found = K::function({a, b}, {product, K::gradients(K::sum(product), {a})[0]})({x, y});
+  is(found[0], {2, 2, 2}, {10, 13, 28, 40, 172, 193, 244, 274});
+  is(found[1], {2, 2, 3}, {1, 5, 9, 1, 5, 9, 13, 17, 21, 13, 17, 21});
+
+  CHECK_THROWS_WITH(kassette::matmul(x, x), "matmul: (2, 2, 3) x (2, 2, 3): inner dimensions differ, 3 against 2");
+  CHECK_THROWS_AS(kassette::matmul(x, K::placeholder()), ValueError);
+  CHECK_THROWS_AS(kassette::matmul(K::placeholder(), y), ValueError);
+}
