@@ -40,6 +40,7 @@ def _has(conversion):
 CHECKS = {
     "Value": _core.check_value, "Shape": _core.check_shape, "Text": _core.check_text, "DType": _core.check_dtype, "list": _core.check_tensors,
     "Tensor": _wants("a tensor", lambda x: isinstance(x, _core.Tensor)), "bool": _wants("True or False", lambda x: isinstance(x, bool)),
+    "Number": _core.check_number, "Integer": _core.check_integer,
     "int": _wants("an integer of 32 bits", _has(lambda x: operator.index(x).to_bytes(4, "big", signed=True))), "float": _wants("a number", _has(float)),
     "collections.abc.Callable": _wants("a function", callable),
 }

@@ -5,6 +5,7 @@
 import collections
 import collections.abc
 import functools
+import importlib.util
 import sys
 import warnings
 
@@ -93,6 +94,29 @@ def infer_shapes_of_lambdas(placeholder, int_shape):
         return [int_shape(x) for x in y] if isinstance(y, list) else int_shape(y)
 
     layer.compute_output_shape = compute_output_shape
+
+
+def after_import(name, then):
+    """Calls then(module) when the module of that name has been imported."""
+    class Finder:
+        @staticmethod
+        def find_spec(fullname, path=None, target=None):
+            if fullname != name:
+                return None
+            sys.meta_path.remove(Finder)
+            spec = importlib.util.find_spec(fullname)
+            if spec is None or not hasattr(spec.loader, "exec_module"):
+                return spec
+            run = spec.loader.exec_module
+
+            def exec_module(module):
+                run(module)
+                then(module)
+
+            spec.loader.exec_module = exec_module
+            return spec
+
+    sys.meta_path.insert(0, Finder)
 
 
 def for_keras():

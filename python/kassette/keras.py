@@ -3,6 +3,7 @@
 Names, arguments and defaults are those of keras.backend in Keras 2.3. As there, functions record: an update happens, and a random
 number is drawn, when a function is called or a value is asked for.
 """
+import builtins
 import functools
 import sys
 
@@ -10,14 +11,15 @@ import numpy as np
 
 from . import _compat
 from . import _core
+from . import _nest
 from ._core import (
-    Tensor, abs, all, any, arange, argmax, argmin, batch_dot, batch_flatten, batch_get_value, batch_set_value, cast, clip,
+    Tensor, abs, all, any, argmax, argmin, batch_dot, batch_flatten, batch_get_value, batch_set_value, cast, clip,
     concatenate, control_dependencies, cos, count_params, ctc_label_dense_to_sparse, cumprod, cumsum, dot, dtype, elu,
     equal, eval, exp, expand_dims, flatten, foldl, foldr, gather, get_uid, get_value, gradients, greater, greater_equal, hard_sigmoid,
     identity, in_top_k, is_placeholder, is_sparse, is_tensor, is_variable, l2_normalize, less, less_equal, log, logsumexp,
     manual_variable_initialization, map_fn, max, maximum, min, minimum, moving_average_update, name_scope, ndim,
     normalize_batch_in_training, not_equal, one_hot, permute_dimensions, pow, print_tensor, prod, relu, repeat, reset_uids, reshape,
-    resize_images, resize_volumes, reverse, round, set_value, shape, sigmoid, sign, sin, size, slice, softmax, softplus, softsign,
+    resize_images, resize_volumes, reverse, round, set_value, shape, sign, sin, size, slice, softplus, softsign,
     sqrt, square, squeeze, stack, stop_gradient, sum, tanh, temporal_padding, tile, to_dense, transpose, update, update_add,
     update_sub,
 )
@@ -34,8 +36,6 @@ def _follow_settings():
     common = sys.modules.get("keras.backend.common")
     if common is None:
         return
-    if not _met_keras:   # it was imported after this module
-        _meet_keras()
     now = common._FLOATX, common._EPSILON, common._IMAGE_DATA_FORMAT
     if now == _seen:
         return
@@ -45,14 +45,9 @@ def _follow_settings():
     _seen = now
 
 
-_met_keras = False
-
-
 def _meet_keras():
-    global _met_keras
-    _met_keras = True
+    """Gives keras.backend, which has this module as its backend, what it takes from TensorFlow's alone."""
     _compat.for_keras()
-    # What keras/backend/__init__.py takes from TensorFlow's backend alone.
     for name in ("clear_session", "manual_variable_initialization", "get_variable_shape", "set_learning_phase"):
         setattr(sys.modules["keras.backend"], name, globals()[name])
 
@@ -115,7 +110,7 @@ def eager(func):
 # Those with a dtype, a data format or an epsilon by default.
 for _name in ("conv1d conv2d conv3d conv2d_transpose conv3d_transpose depthwise_conv2d separable_conv1d separable_conv2d local_conv1d "
               "local_conv2d pool2d pool3d bias_add spatial_2d_padding spatial_3d_padding constant zeros ones eye zeros_like ones_like "
-              "mean var std categorical_crossentropy sparse_categorical_crossentropy ctc_batch_cost ctc_decode").split():
+              "std ctc_batch_cost ctc_decode").split():
     globals()[_name] = _with_settings(getattr(_core, _name))
 
 
@@ -188,7 +183,7 @@ def variable(value, dtype=None, name=None, constraint=None):
     if hasattr(value, "tocoo"):
         value = value.astype(dtype or floatx())
     v = _core.variable(value, dtype, name or "variable")
-    v._keras_shape = v.shape
+    v._keras_shape = _core.int_shape(v)
     v._uses_learning_phase = False
     v.constraint = constraint
     v.trainable = True   # as TensorFlow's: layers list variables that are set as their attributes by it
@@ -198,7 +193,7 @@ def variable(value, dtype=None, name=None, constraint=None):
 @_with_settings
 def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None):
     x = _core.placeholder(shape, ndim, dtype, sparse, name)
-    x._keras_shape = x.shape
+    x._keras_shape = _core.int_shape(x)
     x._uses_learning_phase = False
     return x
 
@@ -248,13 +243,93 @@ def dropout(x, level, noise_shape=None, seed=None):
 batch_normalization = _core.batch_normalization
 
 
+# A cross-entropy of a result of K.sigmoid or K.softmax is computed from the logits behind it, as TensorFlow's backend does: where float32 rounds
+# the result to 0 or 1, a loss computed from that has no gradient, and a model is stuck.
+
+def sigmoid(x):
+    y = _core.sigmoid(x)
+    y._logits = "sigmoid", x
+    return y
+
+
+def softmax(x, axis=-1):
+    y = _core.softmax(x, axis)
+    if axis == -1 or axis == ndim(y) - 1:   # of another axis TensorFlow transposes the result, and does not look through that
+        y._logits = "softmax", x
+    return y
+
+
+def _behind(output, function, from_logits):
+    """The logits of a result of that function; otherwise what was given."""
+    if not from_logits and is_tensor(output):
+        made_by, logits = getattr(output, "_logits", (None, None))
+        if made_by == function:
+            return logits, True
+    return output, from_logits
+
+
+@_with_settings
+def categorical_crossentropy(target, output, from_logits=False, axis=-1):
+    output, from_logits = _behind(output, "softmax", from_logits)
+    return _core.categorical_crossentropy(target, output, from_logits, axis)
+
+
+@_with_settings
+def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1):
+    output, from_logits = _behind(output, "softmax", from_logits)
+    return _core.sparse_categorical_crossentropy(target, output, from_logits, axis)
+
+
 def binary_crossentropy(target, output, from_logits=False):
+    output, from_logits = _behind(output, "sigmoid", from_logits)
     if from_logits:
         return _core.binary_crossentropy(target, output, True)
     # TensorFlow adds epsilon once more to what is clipped by it.
     small = epsilon()
     output = clip(output, small, 1 - small)
     return -(target * log(output + small) + (1 - target) * log(1 - output + small))
+
+
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16")
+
+
+def _mean(x, axis, keepdims):
+    if dtype(x) not in _INTEGERS:
+        return _core.mean(x, axis, keepdims)
+    # TensorFlow's mean of integers is one: the sum, divided and rounded towards 0.
+    total, count = sum(x, axis, keepdims), sum(ones_like(x, dtype(x)), axis, keepdims)
+    count = count + cast(equal(count, 0), dtype(x))   # of nothing 0
+    quotient = total // count
+    return quotient + cast(less(quotient, 0) & not_equal(quotient * count, total), dtype(x))
+
+
+@_with_settings
+def mean(x, axis=None, keepdims=False):
+    return _mean(x, axis, keepdims)
+
+
+@_with_settings
+def var(x, axis=None, keepdims=False):
+    if dtype(x) not in _INTEGERS:
+        return _core.var(x, axis, keepdims)
+    return _mean(square(x - _mean(x, axis, True)), axis, keepdims)
+
+
+def arange(start, stop=None, step=1, dtype="int32"):
+    # As tf.range: int32 unless an argument is of another kind. Keras casts to any dtype but int32, its default.
+    kind = "int32"
+    for x in (start, stop, step):
+        if is_tensor(x) or isinstance(x, np.generic):
+            own = str(x.dtype)
+        else:
+            own = "float32" if isinstance(x, float) else "int32"
+        if own in _RANGES and _RANGES.index(own) > _RANGES.index(kind):
+            kind = own
+    y = _core.arange(start, stop, step, kind)
+    return y if dtype == "int32" else cast(y, dtype)
+
+
+_RANGES = ("int32", "int64", "float32", "float64")   # what tf.range counts in, the narrowest first
 
 
 def repeat_elements(x, rep, axis):
@@ -269,34 +344,39 @@ def repeat_elements(x, rep, axis):
 # ---- functions and loops -----------------------------------------------------------------------------------------------------------
 
 def function(inputs, outputs, updates=None, fetches=None, feed_dict=None, name=None, **kwargs):
-    """A callable: a list of values for `inputs` gives the list of values of `outputs`, and then applies the updates.
+    """A callable: values for `inputs` give the values of `outputs`, and then the updates are applied.
 
-    What is in `fetches` is computed as well, and not returned. `feed_dict` has values for further placeholders, read at each call. Of a
-    single tensor as `outputs` the callable returns the value itself.
+    `inputs` and `outputs` are lists, single tensors, dicts, or nests of these; values are given and returned in the same form. What is in
+    `fetches` is computed as well, and not returned. `feed_dict` has values for further placeholders, read at each call.
     """
     if kwargs:
         raise ValueError("Invalid argument " + repr(next(iter(kwargs))) + " passed to K.function with the kassette backend")
     if updates is not None and not isinstance(updates, (list, tuple)):
         raise TypeError("function: updates: a list or a tuple is expected, not " + type(updates).__name__)
-    inputs = [inputs] if is_tensor(inputs) else list(inputs or ())
-    for x in inputs:
+    placeholders = _nest.flatten([] if inputs is None else inputs)
+    for x in placeholders:
         if not is_tensor(x):
             raise TypeError("function: inputs: a tensor is expected, not " + type(x).__name__)
     keys = list(feed_dict or ())
-    run = _core.function(inputs + keys, outputs, updates or [], fetches)
+    ranks = [ndim(x) for x in placeholders + keys]
+    form = [None] * len(ranks) if keys else _nest.form([] if inputs is None else inputs)
+    run = _core.function(placeholders + keys, _nest.flatten(outputs), updates or [], fetches, functools.partial(_nest.values_for, form, ranks))
     if keys:
-        run = _fed(run, len(inputs), keys, feed_dict)
-    return (lambda values: run(values)[0]) if is_tensor(outputs) else run
+        run = _fed(run, inputs, ranks[:len(placeholders)], keys, feed_dict)
+    if isinstance(outputs, list) and not builtins.any(isinstance(y, (list, tuple, dict)) for y in outputs):
+        return run
+    packed = _nest.form(outputs)
+    return lambda inputs: _nest.pack(packed, iter(run(inputs)))
 
 
-def _fed(run, count, keys, feed_dict):
-    """run with values for its first `count` inputs; those of `keys` are in feed_dict."""
+def _fed(run, inputs, ranks, keys, feed_dict):
+    """run with the values for `inputs`, followed by those of feed_dict."""
+    form = _nest.form([] if inputs is None else inputs)
+
     def fed(values):
-        if len(values) != count:
-            raise ValueError(f"function: {len(values)} values for {count} input" + "s" * (count != 1))
         if list(feed_dict) != keys:
             raise ValueError("function: feed_dict has other keys than when the function was made")
-        return run(list(values) + list(feed_dict.values()))
+        return run(_nest.values_for(form, ranks, values) + list(feed_dict.values()))
     return fed
 
 
@@ -320,3 +400,5 @@ def rnn(step_function, inputs, initial_states, go_backwards=False, mask=None, co
 
 if "keras.backend" in sys.modules:   # it is importing this module
     _meet_keras()
+else:
+    _compat.after_import("keras.backend", lambda keras_backend: keras_backend.backend() == __name__ and _meet_keras())

@@ -117,7 +117,7 @@ void explain_arguments(nb::module_& m) {
 void bind_checks(nb::module_& m) {
   check<Value>(m, "check_value"), check<Sizes>(m, "check_shape"), check<Label>(m, "check_text"),
       check<DType>(m, "check_dtype");
-  check<Tensors>(m, "check_tensors");
+  check<Tensors>(m, "check_tensors"), check<Number>(m, "check_number"), check<Integer>(m, "check_integer");
 }
 
 }  // namespace python

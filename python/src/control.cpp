@@ -64,7 +64,8 @@ K::Step step_from(nb::handle result) {
 /// What K.function returns.
 class PythonFunction {
  public:
-  PythonFunction(const Tensors& in, const Tensors& out, nb::handle updates, const Tensors& fetches) {
+  PythonFunction(const Tensors& in, const Tensors& out, nb::handle updates, const Tensors& fetches, nb::object arrange)
+      : arrange_(std::move(arrange)) {
     for (const Tensor& t : in) dtypes_.push_back(t.dtype());
     K::FunctionOptions options;
     for (nb::handle u : nb::iter(updates)) {
@@ -77,8 +78,10 @@ class PythonFunction {
     function_ = K::function(in, out, options);
   }
   nb::list operator()(nb::handle inputs, const nb::args& more) const {
-    if (nb::len(nb::handle(more)) > 0 || (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())))
-      throw TypeError("function", "inputs", "are no list or tuple", "they must be given as one");
+    if (nb::len(nb::handle(more)) > 0)
+      throw TypeError("function", "", "is called with several arguments", "the values must be given as one list");
+    nb::object arranged;
+    if (!is_plain(inputs)) inputs = arranged = arrange_(inputs);
     Tensors feeds;
     std::size_t n = nb::len(inputs), i = 0;
     feeds.reserve(static_cast<std::int64_t>(n));
@@ -98,6 +101,14 @@ class PythonFunction {
   }
 
  private:
+  /// Whether it is a list of one value for each input, and none of them a list or a dict. Anything else is arranged.
+  bool is_plain(nb::handle inputs) const {
+    if ((!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())) || nb::len(inputs) != dtypes_.size())
+      return false;
+    for (nb::handle item : nb::iter(inputs))
+      if (PyList_Check(item.ptr()) || PyTuple_Check(item.ptr()) || PyDict_Check(item.ptr())) return false;
+    return true;
+  }
   static Tensor feed(nb::handle item, DType dtype) {
     if (is_array(item)) return from_numpy(item);
     if (const Tensor* t = tensor_of(item)) return t->symbolic() ? K::eval(*t) : *t;
@@ -105,6 +116,7 @@ class PythonFunction {
     Value v(item);
     return v.is_sparse() ? v.sparse() : K::constant(v.operand(), dtype);
   }
+  nb::object arrange_;  // refers to no tensor: Python's collector does not look into this object
   std::vector<DType> dtypes_;
   Function function_;
 };
@@ -121,6 +133,48 @@ class PythonScope {
   A argument_;
   std::unique_ptr<S> scope_;
 };
+
+/// K.name_scope, as TensorFlow has it: a name that ends with a slash is a whole one, and without a name names begin
+/// anew.
+class PythonNames {
+ public:
+  explicit PythonNames(std::string name) : name_(std::move(name)) {}
+  PythonNames(PythonNames&&) = default;
+  std::string enter() {
+    scopes_.clear();
+    const bool whole = name_.empty() || name_.back() == '/';
+    if (whole) scopes_.push_back(std::make_unique<K::NameScope>(None));
+    const std::string own = name_.substr(0, name_.size() - (whole && !name_.empty()));
+    if (!own.empty()) scopes_.push_back(std::make_unique<K::NameScope>(own));
+    return scope_names();
+  }
+  void exit(const nb::args&) {
+    while (!scopes_.empty()) scopes_.pop_back();
+  }
+
+ private:
+  std::string name_;
+  std::vector<std::unique_ptr<K::NameScope>> scopes_;
+};
+
+struct SeveralResults {};
+
+/// K.map_fn of one result. Throws SeveralResults if fn returned a list of tensors.
+template <class F>
+Tensor mapped_to_one(const F& call, const Tensors& elems, const Label& name, DType dtype) {
+  auto one = [&](const Tensors& x) {
+    nb::object y = call(x);
+    if (PyList_Check(y.ptr()) || PyTuple_Check(y.ptr()))
+      for (nb::handle part : nb::iter(y))
+        if (tensor_of(part)) {
+          if (elems.size() > 1 && !dtype.given()) throw SeveralResults();
+          throw TypeError("map_fn", "fn", "returned a list of tensors", "", "give dtype as a list, one for each");
+        }
+    return tensor_from(y, "map_fn: what fn returned");
+  };
+  return K::map_fn(one, elems, name.name(), dtype);
+}
+
 nb::object value_of(const Value& x) {
   Tensor value;
   {
@@ -133,15 +187,19 @@ nb::object value_of(const Value& x) {
 
 }  // namespace
 
+std::string scope_names() {
+  const std::string name = name_of(K::placeholder({}, None, None, false, "x")).c_str();
+  return name.substr(0, name.size() - 1);
+}
+
 void bind_control(nb::module_& m) {
   nb::class_<PythonFunction>(m, "Function")
       .def("__call__", &PythonFunction::operator(), arg("inputs").none() = nb::none(), arg("more"));
   m.def(
       "function",
-      [](const Tensors& inputs, const Tensors& outputs, nb::handle updates, const Tensors& fetches) {
-        return PythonFunction(inputs, outputs, updates, fetches);
-      },
-      arg("inputs"), arg("outputs"), arg("updates"), arg("fetches").none());
+      [](const Tensors& inputs, const Tensors& outputs, nb::handle updates, const Tensors& fetches,
+         nb::object arrange) { return PythonFunction(inputs, outputs, updates, fetches, std::move(arrange)); },
+      arg("inputs"), arg("outputs"), arg("updates"), arg("fetches").none(), arg("arrange"));
 
   m.def("eval", &value_of, arg("x"));
   m.def("get_value", &value_of, arg("x"));
@@ -272,14 +330,27 @@ void bind_control(nb::module_& m) {
       arg("input_length").none() = nb::none());
   m.def(
       "map_fn",
-      [](nb::callable fn, nb::handle elems, const Label& name, DType dtype) {
+      [](nb::callable fn, nb::handle elems, const Label& name, nb::handle dtype) -> nb::object {
         Recorded on;
         Tensors in = to_tensors(elems, "map_fn");
-        if (tensor_of(elems) || is_array(elems))
-          return K::map_fn([&](const Tensor& x) { return tensor_from(fn(to_python(x)), "map_fn: what fn returned"); },
-                           in, name.name(), dtype);
-        return K::map_fn([&](const Tensors& x) { return tensor_from(fn(to_list(x)), "map_fn: what fn returned"); }, in,
-                         name.name(), dtype);
+        const bool one = tensor_of(elems) || is_array(elems);
+        auto call = [&](const Tensors& x) { return one ? fn(to_python(x[0])) : fn(to_list(x)); };
+        std::vector<DType> dtypes;
+        if (PyList_Check(dtype.ptr()) || PyTuple_Check(dtype.ptr()))
+          for (nb::handle each : nb::iter(dtype)) dtypes.push_back(to_dtype(each));
+        else if (one || !dtype.is_none()) return named(mapped_to_one(call, in, name, to_dtype(dtype)), name);
+        if (dtypes.empty()) {
+          // Without a dtype the results are as many as the elements, with TensorFlow; ours may also be one.
+          try {
+            return named(mapped_to_one(call, in, name, None), name);
+          } catch (const SeveralResults&) {
+            for (const Tensor& t : in) dtypes.push_back(t.dtype());
+          }
+        }
+        nb::list results = to_list(K::map_fn(
+            [&](const Tensors& x) { return to_tensors(call(x), "map_fn: what fn returned"); }, in, K::DTypes(dtypes)));
+        if (PyTuple_Check(dtype.is_none() ? elems.ptr() : dtype.ptr())) return nb::tuple(results);
+        return results;
       },
       arg("fn"), arg("elems"), arg("name").none() = nb::none(), arg("dtype").none() = nb::none());
   auto fold = [&m](const char* name, auto f) {
@@ -288,19 +359,23 @@ void bind_control(nb::module_& m) {
         [f, what = std::string(name) + ": what fn returned"](const nb::callable& fn, const Value& elems,
                                                              const Value& initializer, const Label& label) {
           Recorded on;
-          return f([&](const Tensor& acc,
-                       const Tensor& x) { return tensor_from(fn(to_python(acc), to_python(x)), what.c_str()); },
-                   elems.operand(), initializer.operand(), label.name());
+          return named(f([&](const Tensor& acc,
+                             const Tensor& x) { return tensor_from(fn(to_python(acc), to_python(x)), what.c_str()); },
+                         elems.operand(), initializer.operand(), label.name()),
+                       label);
         },
         arg("fn"), arg("elems"), arg("initializer").none() = nb::none(), arg("name").none() = nb::none());
   };
   fold("foldl", [](auto&&... a) { return K::foldl(a...); });
   fold("foldr", [](auto&&... a) { return K::foldr(a...); });
 
-  using Names = PythonScope<K::NameScope, std::string>;
-  nb::class_<Names>(m, "NameScope").def("__enter__", &Names::enter).def("__exit__", &Names::exit);
+  nb::class_<PythonNames>(m, "NameScope").def("__enter__", &PythonNames::enter).def("__exit__", &PythonNames::exit);
   m.def(
-      "name_scope", [](const Label& name) { return Names(name.text()); }, arg("name"));
+      "name_scope",
+      [](const Label& name, const Label& default_name, nb::handle) {
+        return PythonNames(name.given() ? name.text() : default_name.text());
+      },
+      arg("name").none(), arg("default_name").none() = nb::none(), arg("values").none() = nb::none());
   using After = PythonScope<K::ControlDependencies, Tensors>;
   nb::class_<After>(m, "ControlDependencies").def("__enter__", &After::enter).def("__exit__", &After::exit);
   m.def(

@@ -66,6 +66,8 @@ class Sizes {
   void set(nb::handle object);
   /// Points into this object.
   Dims dims() const;
+  /// Puts the sizes of x, as they are when a function is called, in the place of None.
+  void complete(const Tensor& x);
 
  private:
   enum class Kind { none, number, list, tensor };
@@ -74,6 +76,35 @@ class Sizes {
   Tensor whole_;
   std::vector<Dim> dims_;
   std::vector<Tensor> tensors_;  // what dims_ points to
+};
+
+/// A number, or a tensor in its place; None where the argument may be that.
+class Number {
+ public:
+  void set(nb::handle object);
+  bool is_none() const { return number_.is_none(); }
+  /// The tensor that was given, or null.
+  const Tensor* tensor() const { return tensor_.defined() ? &tensor_ : nullptr; }
+  /// The number that was given.
+  double value() const { return value_; }
+  const Scalar& scalar() const { return number_; }
+  /// Points into this object.
+  Operand operand() const;
+
+ private:
+  Scalar number_ = None;
+  double value_ = 0;
+  Tensor tensor_;
+};
+
+/// An integer of 32 bits, or a scalar tensor of integers whose value is known while the graph is built.
+class Integer {
+ public:
+  void set(nb::handle object);
+  operator int() const { return value_; }
+
+ private:
+  int value_ = 0;
 };
 
 /// Text or None; of a dtype its name.
@@ -99,8 +130,8 @@ std::string prefixed(const char* what, const std::string& line);
 std::string type_of(nb::handle object);
 /// A dtype by its name or NumPy's; not given for None.
 DType to_dtype(nb::handle object);
-/// An integer of Python's or NumPy's. Throws TypeError for anything else. Here and below `what` is the prefix of error
-/// messages.
+/// An integer of Python's or NumPy's, or the value of a scalar tensor of integers. Throws TypeError for anything else.
+/// Here and below `what` is the prefix of error messages.
 std::int64_t to_int(nb::handle object, const char* what);
 bool is_int(nb::handle object);
 /// A number or None.
@@ -122,6 +153,13 @@ class Computing {
  private:
   nb::gil_scoped_release others_;
 };
+
+/// x[key]
+Tensor item(const Tensor& x, nb::handle key);
+/// Gives what an op computed the name that was asked for, which its Python object keeps.
+nb::object named(const Tensor& x, const Label& name);
+/// The names of the scopes around, each with a slash behind it.
+std::string scope_names();
 
 void bind_tensor(nb::module_& m);
 void bind_math(nb::module_& m);
@@ -154,6 +192,8 @@ namespace detail {
 KASSETTE_SET_CASTER(kassette::python::Value, "Value")
 KASSETTE_SET_CASTER(kassette::python::Sizes, "Shape")
 KASSETTE_SET_CASTER(kassette::python::Label, "Text")
+KASSETTE_SET_CASTER(kassette::python::Number, "Number")
+KASSETTE_SET_CASTER(kassette::python::Integer, "Integer")
 #undef KASSETTE_SET_CASTER
 
 template <>

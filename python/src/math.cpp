@@ -59,8 +59,8 @@ void bind_math(nb::module_& m) {
         arg("x").none(), arg("axis").none() = -1);
   m.def("argmin", [](const Value& x, nb::handle axis) { Recorded on; return K::argmin(x.operand(), to_axes(axis, "argmin: axis")); },
         arg("x").none(), arg("axis").none() = -1);
-  m.def("cumsum", [](const Value& x, int axis) { Recorded on; return K::cumsum(x.operand(), axis); }, arg("x").none(), arg("axis") = 0);
-  m.def("cumprod", [](const Value& x, int axis) { Recorded on; return K::cumprod(x.operand(), axis); }, arg("x").none(), arg("axis") = 0);
+  m.def("cumsum", [](const Value& x, const Integer& axis) { Recorded on; return K::cumsum(x.operand(), axis); }, arg("x").none(), arg("axis") = 0);
+  m.def("cumprod", [](const Value& x, const Integer& axis) { Recorded on; return K::cumprod(x.operand(), axis); }, arg("x").none(), arg("axis") = 0);
   m.def("clip", [](Value& x, Value& low, Value& high) {
     match({&x, &low, &high});
     Recorded on;
@@ -73,7 +73,7 @@ void bind_math(nb::module_& m) {
   }, arg("x").none(), arg("y").none(), arg("axes").none() = nb::none());
 
   m.def("constant", [](const Value& value, DType dtype, const Sizes& shape, const Label& name) {
-    return K::constant(value.operand(), dtype, shape.dims(), name.name());
+    return named(K::constant(value.operand(), dtype, shape.dims(), name.name()), name);
   }, arg("value").none(), arg("dtype").none() = nb::none(), arg("shape").none() = nb::none(), arg("name").none() = nb::none());
   m.def("variable", [](const Value& value, DType dtype, const Label& name) {
     // An initialiser's tensor is recorded: the variable starts with the value that it has now.
@@ -84,17 +84,17 @@ void bind_math(nb::module_& m) {
     return K::placeholder(shape.dims(), to_scalar(ndim, "placeholder: ndim"), dtype, sparse, name.name());
   }, arg("shape").none() = nb::none(), arg("ndim").none() = nb::none(), arg("dtype").none() = nb::none(), arg("sparse") = false,
         arg("name").none() = nb::none());
-  m.def("zeros", [](const Sizes& shape, DType dtype, const Label& name) { Recorded on; return K::zeros(shape.dims(), dtype, name.name()); },
+  m.def("zeros", [](const Sizes& shape, DType dtype, const Label& name) { Recorded on; return named(K::zeros(shape.dims(), dtype, name.name()), name); },
         arg("shape"), arg("dtype").none() = nb::none(), arg("name").none() = nb::none());
-  m.def("ones", [](const Sizes& shape, DType dtype, const Label& name) { Recorded on; return K::ones(shape.dims(), dtype, name.name()); },
+  m.def("ones", [](const Sizes& shape, DType dtype, const Label& name) { Recorded on; return named(K::ones(shape.dims(), dtype, name.name()), name); },
         arg("shape"), arg("dtype").none() = nb::none(), arg("name").none() = nb::none());
-  m.def("eye", [](const Sizes& size, DType dtype, const Label& name) { return K::eye(size.dims(), dtype, name.name()); }, arg("size"),
+  m.def("eye", [](const Sizes& size, DType dtype, const Label& name) { return named(K::eye(size.dims(), dtype, name.name()), name); }, arg("size"),
         arg("dtype").none() = nb::none(), arg("name").none() = nb::none());
-  m.def("zeros_like", [](const Value& x, DType dtype, const Label& name) { Recorded on; return K::zeros_like(x.operand(), dtype, name.name()); },
+  m.def("zeros_like", [](const Value& x, DType dtype, const Label& name) { Recorded on; return named(K::zeros_like(x.operand(), dtype, name.name()), name); },
         arg("x"), arg("dtype").none() = nb::none(), arg("name").none() = nb::none());
-  m.def("ones_like", [](const Value& x, DType dtype, const Label& name) { Recorded on; return K::ones_like(x.operand(), dtype, name.name()); },
+  m.def("ones_like", [](const Value& x, DType dtype, const Label& name) { Recorded on; return named(K::ones_like(x.operand(), dtype, name.name()), name); },
         arg("x"), arg("dtype").none() = nb::none(), arg("name").none() = nb::none());
-  m.def("identity", [](const Value& x, const Label& name) { Recorded on; return K::identity(x.operand(), name.name()); }, arg("x"),
+  m.def("identity", [](const Value& x, const Label& name) { Recorded on; return named(K::identity(x.operand(), name.name()), name); }, arg("x"),
         arg("name").none() = nb::none());
   m.def("arange", [](const Value& start, const Value& stop, const Value& step, DType dtype) {
     Recorded on;
@@ -102,7 +102,7 @@ void bind_math(nb::module_& m) {
   }, arg("start"), arg("stop").none() = nb::none(), arg("step") = 1, arg("dtype").none() = "int32");
   m.def("cast", [](const Value& x, DType dtype) { Recorded on; return K::cast(x.operand(), dtype); }, arg("x"), arg("dtype"));
   m.def("shape", [](const Value& x) { Recorded on; return K::shape(x.operand()); }, arg("x"));
-  m.def("size", [](const Value& x, const Label& name) { Recorded on; return K::size(x.operand(), name.name()); }, arg("x"),
+  m.def("size", [](const Value& x, const Label& name) { Recorded on; return named(K::size(x.operand(), name.name()), name); }, arg("x"),
         arg("name").none() = nb::none());
   m.def("int_shape", [](const Value& x) { return to_tuple(K::int_shape(x.operand())); }, arg("x"));
   m.def("ndim", [](const Value& x) -> nb::object {
@@ -115,27 +115,40 @@ void bind_math(nb::module_& m) {
   m.def("is_placeholder", [](nb::handle x) { return tensor_of(x) && K::is_placeholder(*tensor_of(x)); }, arg("x").none());
   m.def("is_sparse", [](nb::handle x) { return tensor_of(x) && K::is_sparse(*tensor_of(x)); }, arg("tensor").none());
 
-  m.def("concatenate", [](const Tensors& tensors, int axis) { Recorded on; return K::concatenate(tensors, axis); }, arg("tensors"), arg("axis") = -1);
-  m.def("stack", [](const Tensors& x, int axis) { Recorded on; return K::stack(x, axis); }, arg("x"), arg("axis") = 0);
+  m.def("concatenate", [](const Tensors& tensors, const Integer& axis) { Recorded on; return K::concatenate(tensors, axis); }, arg("tensors"), arg("axis") = -1);
+  m.def("stack", [](const Tensors& x, const Integer& axis) { Recorded on; return K::stack(x, axis); }, arg("x"), arg("axis") = 0);
   m.def("reshape", [](const Value& x, const Sizes& shape) { Recorded on; return K::reshape(x.operand(), shape.dims()); }, arg("x"), arg("shape"));
   m.def("permute_dimensions", [](const Value& x, nb::handle pattern) {
     Recorded on;
     return K::permute_dimensions(x.operand(), to_axes(pattern, "permute_dimensions: pattern"));
   }, arg("x"), arg("pattern"));
-  m.def("repeat_elements", [](const Value& x, nb::handle rep, int axis) {
+  m.def("repeat_elements", [](const Value& x, nb::handle rep, const Integer& axis) {
     Recorded on;
     return K::repeat_elements(x.operand(), static_cast<int>(to_int(rep, "repeat_elements: rep")), axis);
   }, arg("x"), arg("rep"), arg("axis"));
-  m.def("repeat", [](const Value& x, nb::handle n) { Recorded on; return K::repeat(x.operand(), static_cast<int>(to_int(n, "repeat: n"))); }, arg("x"),
-        arg("n"));
+  m.def("repeat", [](const Value& x, nb::handle n) {
+    Recorded on;
+    const Tensor* t = tensor_of(n);
+    if (!t || K::ndim(x.operand()) != 2) return K::repeat(x.operand(), static_cast<int>(to_int(n, "repeat: n")));
+    return K::tile(K::expand_dims(x.operand(), 1), {1, *t, 1});
+  }, arg("x"), arg("n"));
   m.def("tile", [](const Value& x, const Sizes& n) { Recorded on; return K::tile(x.operand(), n.dims()); }, arg("x"), arg("n"));
-  m.def("expand_dims", [](const Value& x, int axis) { Recorded on; return K::expand_dims(x.operand(), axis); }, arg("x"), arg("axis") = -1);
-  m.def("squeeze", [](const Value& x, int axis) { Recorded on; return K::squeeze(x.operand(), axis); }, arg("x"), arg("axis"));
+  m.def("expand_dims", [](const Value& x, const Integer& axis) { Recorded on; return K::expand_dims(x.operand(), axis); }, arg("x"), arg("axis") = -1);
+  m.def("squeeze", [](const Value& x, const Integer& axis) { Recorded on; return K::squeeze(x.operand(), axis); }, arg("x"), arg("axis"));
   m.def("reverse", [](const Value& x, nb::handle axes) { Recorded on; return K::reverse(x.operand(), to_axes(axes, "reverse: axes")); }, arg("x"), arg("axes"));
   m.def("slice", [](const Value& x, const Sizes& start, const Sizes& size) { Recorded on; return K::slice(x.operand(), start.dims(), size.dims()); },
         arg("x"), arg("start"), arg("size"));
-  m.def("one_hot", [](const Value& indices, int classes) { Recorded on; return K::one_hot(indices.operand(), classes); }, arg("indices"),
-        arg("num_classes"));
+  m.def("one_hot", [](const Value& indices, nb::handle classes) {
+    Recorded on;
+    const Tensor* t = tensor_of(classes);
+    if (!t) {
+      Integer n;
+      n.set(classes);
+      return K::one_hot(indices.operand(), n);
+    }
+    Tensor rows = K::expand_dims(K::cast(indices.operand(), int64), -1);
+    return K::cast(K::equal(rows, K::arange(*t, None, 1, int64)), float32);
+  }, arg("indices"), arg("num_classes"));
   m.def("gather", [](const Value& reference, const Value& indices) { Recorded on; return K::gather(reference.operand(), indices.operand()); },
         arg("reference"), arg("indices"));
   m.def("sparse_coo", [](const Value& indices, const Value& values, const Sizes& shape, DType dtype) {

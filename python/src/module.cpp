@@ -7,6 +7,9 @@
 #include <signal.h>
 
 #include <atomic>
+#include <cstring>
+#include <string>
+#include <utility>
 
 #include "convert.h"
 
@@ -34,21 +37,40 @@ void listen_for_interrupts() {
   sigaction(SIGINT, &ours, nullptr);
 }
 
+/// The line of an error with what is written otherwise in Python.
+std::string in_python(std::string line) {
+  static constexpr std::pair<const char*, const char*> kWords[] = {
+      {"a list is one value in braces of its own, as in f({{1, 2}})", "they must be given as a list"},
+      {"K::placeholder(shape, None, dtype, /*sparse=*/true)", "K.placeholder(shape, sparse=True)"},
+      {"feed a sparse tensor (K::sparse_coo, K::sparse_csr, K::to_sparse)", "feed a matrix of SciPy's"},
+      {"K::to_sparse(x) makes it so", "a matrix of SciPy's makes one"},
+      {"K::to_dense and K::to_sparse convert", "K::to_dense converts"},
+      {"K::None", "None"},
+      {"K::switch_", "K.switch"},
+      {"K::", "K."},
+      {"kassette::", "kassette."}};
+  for (const auto& [ours, pythons] : kWords)
+    for (std::size_t at = 0; (at = line.find(ours, at)) != std::string::npos; at += std::strlen(pythons))
+      line.replace(at, std::strlen(ours), pythons);
+  return line;
+}
+
 void translate(const std::exception_ptr& p, void*) {
+  auto raise = [](PyObject* kind, const Error& e) { PyErr_SetString(kind, in_python(e.what()).c_str()); };
   try {
     std::rethrow_exception(p);
   } catch (const ValueError& e) {
-    PyErr_SetString(PyExc_ValueError, e.what());
+    raise(PyExc_ValueError, e);
   } catch (const TypeError& e) {
-    PyErr_SetString(PyExc_TypeError, e.what());
+    raise(PyExc_TypeError, e);
   } catch (const AssertionError& e) {
-    PyErr_SetString(PyExc_AssertionError, e.what());
+    raise(PyExc_AssertionError, e);
   } catch (const NotImplementedError& e) {
-    PyErr_SetString(PyExc_NotImplementedError, e.what());
+    raise(PyExc_NotImplementedError, e);
   } catch (const MemoryError& e) {
-    PyErr_SetString(PyExc_MemoryError, e.what());
+    raise(PyExc_MemoryError, e);
   } catch (const Error& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
+    raise(PyExc_RuntimeError, e);
   } catch (const Interrupted&) {
     // Python's own handler was asked as well, and knows what Ctrl-C is to do.
     if (PyErr_CheckSignals() == 0) PyErr_SetNone(PyExc_KeyboardInterrupt);

@@ -1,5 +1,7 @@
 // python/src/networks.cpp - K functions of neural networks: activations, losses, normalisation, convolution, random
 // tensors.
+#include <cmath>
+
 #include "convert.h"
 
 namespace kassette {
@@ -62,23 +64,71 @@ void draw(nb::module_& m, const char* name, F f, const char* a_name, double a_de
       arg("seed").none() = nb::none());
 }
 
+// ---- with a tensor where Keras documents a number: composed as Keras' TensorFlow backend composes them
+// ------------------
+
+Tensor relu_of(const Tensor& x, const Number& alpha, const Number& max_value, const Number& threshold) {
+  const bool leaks = alpha.tensor() || alpha.value() != 0, above = threshold.tensor() || threshold.value() != 0;
+  Tensor y = above ? x * K::cast(K::greater(x, threshold.operand()), x.dtype()) : K::relu(x);
+  if (!max_value.is_none()) y = K::clip(y, 0, max_value.operand());
+  if (!leaks) return y;
+  return y - alpha.operand() * K::relu(above ? threshold.operand() - x : -x);
+}
+
+/// Whether fewer than k classes are above the target; false for targets that are none, and beside what is not finite.
+Tensor in_top_k_of(const Operand& predictions, const Operand& targets, const Tensor& k) {
+  const Tensor p = K::identity(predictions);
+  const Tensor classes = K::arange(K::shape(p)[1], None, 1, int64);
+  const Tensor chosen = K::equal(K::expand_dims(K::cast(targets, int64), -1), classes);
+  const Tensor of_target = K::max(K::switch_(chosen, p, K::zeros_like(p) - INFINITY), -1, true);
+  const Tensor above = K::sum(K::cast(K::greater(p, of_target), k.dtype()), -1);
+  return (above < k) & K::any(chosen, -1) & K::all(K::abs(p) < INFINITY, -1);
+}
+
+Tensor dropout_of(const Tensor& x, const Tensor& level, Sizes& noise_shape, Scalar seed) {
+  const Tensor rate = K::cast(level, x.dtype());
+  noise_shape.complete(x);
+  const Tensor noise = K::random_uniform(noise_shape.dims(), 0, 1, x.dtype(), seed);
+  return x / (1 - rate) * K::cast(noise >= rate, x.dtype());
+}
+
+/// What normalize_batch_in_training computes, with another epsilon.
+Tensor normalized_with(const Operand& operand, const Value& gamma, const Value& beta, const Axes& axes,
+                       const Tensor& epsilon) {
+  const Tensor x = K::identity(operand), mean = K::mean(x, axes, true);
+  Tensor y = (x - mean) / K::sqrt(K::var(x, axes, true) + epsilon);
+  if (!gamma.is_none()) y = y * K::reshape(gamma.operand(), K::shape(mean));
+  if (!beta.is_none()) y = y + K::reshape(beta.operand(), K::shape(mean));
+  return y;
+}
+
 }  // namespace
 
 // clang-format off
 void bind_networks(nb::module_& m) {
   nb::object one2 = nb::make_tuple(1, 1), one3 = nb::make_tuple(1, 1, 1), one1 = nb::int_(1);
-  m.def("relu", [](const Value& x, double alpha, nb::handle max_value, double threshold) {
+  m.def("relu", [](const Value& x, const Number& alpha, const Number& max_value, const Number& threshold) {
     Recorded on;
-    return K::relu(x.operand(), alpha, to_scalar(max_value, "relu: max_value"), threshold);
+    const bool tensors = alpha.tensor() || max_value.tensor() || threshold.tensor();
+    if (const bool integers = K::dtype(x.operand()).is_integer(); tensors || integers) {
+      Tensor of = K::identity(x.operand());   // a slope makes integers float32, as with TensorFlow
+      return relu_of(integers && (alpha.tensor() || alpha.value() != 0) ? K::cast(of, float32) : of, alpha, max_value, threshold);
+    }
+    return K::relu(x.operand(), alpha.value(), max_value.scalar(), threshold.value());
   }, arg("x"), arg("alpha") = 0.0, arg("max_value").none() = nb::none(), arg("threshold") = 0.0);
-  m.def("elu", [](const Value& x, double alpha) { Recorded on; return K::elu(x.operand(), alpha); }, arg("x"), arg("alpha") = 1.0);
-  m.def("softmax", [](const Value& x, int axis) { Recorded on; return K::softmax(x.operand(), axis); }, arg("x"), arg("axis") = -1);
-  m.def("categorical_crossentropy", [](Value& target, Value& output, bool from_logits, int axis) {
+  m.def("elu", [](const Value& x, const Number& alpha) {
+    Recorded on;
+    if (!alpha.tensor()) return K::elu(x.operand(), alpha.value());
+    Tensor y = K::elu(x.operand());
+    return K::switch_(K::greater(x.operand(), 0), y, *alpha.tensor() * y);
+  }, arg("x"), arg("alpha") = 1.0);
+  m.def("softmax", [](const Value& x, const Integer& axis) { Recorded on; return K::softmax(x.operand(), axis); }, arg("x"), arg("axis") = -1);
+  m.def("categorical_crossentropy", [](Value& target, Value& output, bool from_logits, const Integer& axis) {
     match({&output, &target});
     Recorded on;
     return K::categorical_crossentropy(target.operand(), output.operand(), from_logits, axis);
   }, arg("target"), arg("output"), arg("from_logits") = false, arg("axis") = -1);
-  m.def("sparse_categorical_crossentropy", [](const Value& target, const Value& output, bool from_logits, int axis) {
+  m.def("sparse_categorical_crossentropy", [](const Value& target, const Value& output, bool from_logits, const Integer& axis) {
     Recorded on;
     return K::sparse_categorical_crossentropy(target.operand(), output.operand(), from_logits, axis);
   }, arg("target"), arg("output"), arg("from_logits") = false, arg("axis") = -1);
@@ -89,22 +139,29 @@ void bind_networks(nb::module_& m) {
   }, arg("target"), arg("output"), arg("from_logits") = false);
   m.def("in_top_k", [](const Value& predictions, const Value& targets, nb::handle k) {
     Recorded on;
+    if (const Tensor* t = tensor_of(k)) return in_top_k_of(predictions.operand(), targets.operand(), *t);
     return K::in_top_k(predictions.operand(), targets.operand(), static_cast<int>(to_int(k, "in_top_k: k")));
   }, arg("predictions"), arg("targets"), arg("k"));
-  m.def("dropout", [](const Value& x, double level, const Sizes& noise_shape, nb::handle seed) {
+  m.def("dropout", [](const Value& x, const Number& level, Sizes& noise_shape, nb::handle seed) {
     Recorded on;
-    return K::dropout(x.operand(), level, noise_shape.dims(), to_scalar(seed, "dropout: seed"));
+    const Scalar from = to_scalar(seed, "dropout: seed");
+    if (!level.tensor()) return K::dropout(x.operand(), level.value(), noise_shape.dims(), from);
+    return dropout_of(K::identity(x.operand()), *level.tensor(), noise_shape, from);
   }, arg("x"), arg("level"), arg("noise_shape").none() = nb::none(), arg("seed").none() = nb::none());
   m.def("l2_normalize", [](const Value& x, nb::handle axis) { Recorded on; return K::l2_normalize(x.operand(), to_axes(axis, "l2_normalize: axis")); },
         arg("x"), arg("axis").none() = nb::none());
-  m.def("normalize_batch_in_training", [](const Value& x, const Value& gamma, const Value& beta, nb::handle axes, double epsilon) {
+  m.def("normalize_batch_in_training", [](const Value& x, const Value& gamma, const Value& beta, nb::handle axes, const Number& epsilon) {
     Recorded on;
-    auto r = K::normalize_batch_in_training(x.operand(), gamma.operand(), beta.operand(), to_axes(axes, "normalize_batch_in_training: reduction_axes"), epsilon);
+    const Axes over = to_axes(axes, "normalize_batch_in_training: reduction_axes");
+    auto r = K::normalize_batch_in_training(x.operand(), gamma.operand(), beta.operand(), over, epsilon.tensor() ? 1e-3 : epsilon.value());
+    if (epsilon.tensor()) r.normalized = normalized_with(x.operand(), gamma, beta, over, *epsilon.tensor());
     return nb::make_tuple(r.normalized, r.mean, r.variance);
   }, arg("x"), arg("gamma").none(), arg("beta").none(), arg("reduction_axes"), arg("epsilon") = 1e-3);
-  m.def("batch_normalization", [](const Value& x, const Value& mean, const Value& var, const Value& beta, const Value& gamma, int axis, double epsilon) {
+  m.def("batch_normalization", [](const Value& x, const Value& mean, const Value& var, const Value& beta, const Value& gamma, const Integer& axis, const Number& epsilon) {
     Recorded on;
-    return K::batch_normalization(x.operand(), mean.operand(), var.operand(), beta.operand(), gamma.operand(), axis, epsilon);
+    if (epsilon.tensor())
+      return K::batch_normalization(x.operand(), mean.operand(), K::identity(var.operand()) + *epsilon.tensor(), beta.operand(), gamma.operand(), axis, 0);
+    return K::batch_normalization(x.operand(), mean.operand(), var.operand(), beta.operand(), gamma.operand(), axis, epsilon.value());
   }, arg("x"), arg("mean"), arg("var"), arg("beta").none(), arg("gamma").none(), arg("axis") = -1, arg("epsilon") = 1e-3);
 
   convolution(m, "conv1d", [](auto&&... a) { return K::conv1d(a...); }, one1);

@@ -180,7 +180,29 @@ Scalar to_scalar(nb::handle object, const char* what) {
 
 bool is_int(nb::handle object) { return PyLong_Check(object.ptr()) || PyArray_IsScalar(object.ptr(), Integer); }
 
+namespace {
+
+/// Hands `use` the value of a tensor of integers that stands for numbers of the graph itself, such as an axis.
+template <class F>
+void known_value(const Tensor& t, const char* what, F use) {
+  if (!t.dtype().is_integer())
+    throw TypeError(prefixed(what, "an integer is expected, not a tensor of " + std::string(t.dtype().name())).c_str());
+  try {
+    use(t.symbolic() || K::is_variable(t) ? K::eval(t) : t);
+  } catch (const ValueError&) {
+    throw TypeError(prefixed(what, "an integer is expected, not a tensor whose value waits for placeholders").c_str());
+  }
+}
+
+}  // namespace
+
 std::int64_t to_int(nb::handle object, const char* what) {
+  if (const Tensor* t = tensor_of(object)) {
+    std::int64_t value = 0;
+    if (t->ndim() != 0) throw TypeError(prefixed(what, "an integer is expected, not a tensor with axes").c_str());
+    known_value(*t, what, [&](const Tensor& v) { value = v.item<std::int64_t>(); });
+    return value;
+  }
   nb::object number = nb::steal(PyNumber_Index(object.ptr()));
   if (!number.is_valid()) {
     PyErr_Clear();
@@ -309,6 +331,19 @@ void Sizes::set(nb::handle object) {
     if (tensors_[i].defined()) dims_[i] = Dim(tensors_[i]);
 }
 
+void Sizes::complete(const Tensor& x) {
+  if (kind_ == Kind::none) {
+    kind_ = Kind::tensor;
+    whole_ = K::shape(x);
+  }
+  if (kind_ != Kind::list) return;
+  for (std::size_t i = 0; i < dims_.size(); ++i)
+    if (!dims_[i].tensor_ && dims_[i].value_ == Dim::kNoneDim) {
+      tensors_[i] = K::shape(x)[static_cast<long>(i)];
+      dims_[i] = Dim(tensors_[i]);
+    }
+}
+
 Dims Sizes::dims() const {
   switch (kind_) {
     case Kind::none: return None;
@@ -316,6 +351,31 @@ Dims Sizes::dims() const {
     case Kind::number: return static_cast<long>(number_);
     default: return dims_;
   }
+}
+
+void Number::set(nb::handle object) {
+  if (const Tensor* t = tensor_of(object)) {
+    tensor_ = *t;
+    number_ = Scalar(0);
+    return;
+  }
+  number_ = to_scalar(object, nullptr);
+  if (!number_.is_none()) value_ = K::constant(operand(), float64).item<double>();
+}
+
+Operand Number::operand() const {
+  if (tensor_.defined()) return tensor_;
+  Operand o(None);
+  static_cast<Scalar&>(o) = number_;
+  return o;
+}
+
+void Integer::set(nb::handle object) {
+  constexpr const char* kExpected = "an integer of 32 bits is expected, not ";
+  if (!tensor_of(object) && !PyIndex_Check(object.ptr())) throw TypeError((kExpected + type_of(object)).c_str());
+  const std::int64_t v = to_int(object, nullptr);
+  if (v != static_cast<int>(v)) throw TypeError((kExpected + type_of(object)).c_str());
+  value_ = static_cast<int>(v);
 }
 
 void Label::set(nb::handle object) {
@@ -340,8 +400,13 @@ DType to_dtype(nb::handle object) {
 
 Axes to_axes(nb::handle object, const char* what) {
   if (object.is_none()) return None;
-  if (is_int(object)) return static_cast<long>(to_int(object, what));
+  const Tensor* t = tensor_of(object);
+  if (is_int(object) || (t && t->ndim() == 0)) return static_cast<long>(to_int(object, what));
   std::vector<std::int64_t> axes;
+  if (t) {
+    known_value(*t, what, [&](const Tensor& v) { axes = K::cast(v, int64).to_vector<std::int64_t>(); });
+    return axes;
+  }
   for (nb::handle item : nb::iter(object)) axes.push_back(to_int(item, what));
   return axes;
 }

@@ -12,6 +12,7 @@ namespace {
 struct Held {
   Tensor tensor;
   PyObject* self = nullptr;  // not counted
+  std::string name;          // of the result of an op, where one was asked for
 
   explicit Held(const Tensor& t) : tensor(t) {}
   Held(Held&& o) noexcept : tensor(static_cast<Tensor&&>(o.tensor)) {}
@@ -50,35 +51,6 @@ Tensor binary(const char* name, nb::handle a, nb::handle b, Tensor (*f)(const Op
   return f(x.operand(), y.operand());
 }
 
-/// One index of x[...]; `held` keeps what it points to.
-Index to_index(nb::handle object) {
-  if (const Tensor* t = tensor_of(object)) return *t;
-  if (object.is_none()) return newaxis;
-  if (object.ptr() == Py_Ellipsis) return ellipsis;
-  if (PySlice_Check(object.ptr())) {
-    auto bound = [&](const char* name) -> Scalar {
-      nb::object v = object.attr(name);
-      if (const Tensor* t = tensor_of(v)) return Scalar(t->item<std::int64_t>());
-      return v.is_none() ? Scalar(None) : Scalar(static_cast<long>(to_int(v, "a slice")));
-    };
-    return slice(bound("start"), bound("stop"), bound("step"));
-  }
-  if (is_int(object)) return static_cast<long>(to_int(object, "an index"));
-  throw TypeError(
-      (std::string("an index is an integer, a slice, ..., None or a scalar tensor, not ") + type_of(object)).c_str());
-}
-
-Tensor item(const Held& self, nb::handle key) {
-  Recorded on;
-  if (!PyTuple_Check(key.ptr())) return self.tensor[to_index(key)];
-  Index index[kMaxRank];
-  std::size_t n = nb::len(key);
-  if (n > kMaxRank) throw ValueError("an index of more than 8 axes");
-  for (std::size_t i = 0; i < n; ++i) index[i] = to_index(nb::borrow<nb::tuple>(key)[i]);
-  if (n == 0) return self.tensor[ellipsis];
-  return self.tensor(index[0], index[1], index[2], index[3], index[4], index[5], index[6], index[7]);
-}
-
 std::string text_of(const Tensor& t) {
   std::ostringstream os;
   if (!t.symbolic()) {
@@ -90,6 +62,12 @@ std::string text_of(const Tensor& t) {
   if (!name.empty()) os << " '" << name.c_str() << "'";
   os << " shape=" << t.shape() << " dtype=" << t.dtype().name() << ">";
   return os.str();
+}
+
+Tensor logical_xor(const Operand& x, const Operand& y) {
+  if (!K::dtype(x).is_bool() && !K::dtype(y).is_bool())
+    throw TypeError("logical_xor", "", K::dtype(x).name(), "both must be bool", "cast them (K::cast)");
+  return K::not_equal(x, y);
 }
 
 // `as`: the op's name in errors.
@@ -156,6 +134,12 @@ nb::list to_list(const Tensors& tensors) {
   return list;
 }
 
+nb::object named(const Tensor& x, const Label& name) {
+  nb::object object = to_python(x);
+  if (name.given() && name_of(x).empty()) nb::inst_ptr<Held>(object)->name = scope_names() + name.text();
+  return object;
+}
+
 nb::object to_tuple(const Shape& shape) {
   if (shape == None) return nb::none();
   nb::list sizes;
@@ -166,24 +150,38 @@ nb::object to_tuple(const Shape& shape) {
   return nb::tuple(sizes);
 }
 
+namespace {
+
+/// The static shape as kassette._shape.Shape, a tuple with the methods of TensorFlow's; None for an unknown rank.
+nb::object shape_of(const Held& x) {
+  static PyObject* type = nb::object(nb::module_::import_("kassette._shape").attr("Shape")).release().ptr();
+  nb::object sizes = to_tuple(x.tensor.shape());
+  return sizes.is_none() ? sizes : nb::handle(type)(sizes);
+}
+
+}  // namespace
+
 void bind_tensor(nb::module_& m) {
   auto type =
       nb::class_<Held>(
           m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::is_final(),
           "An array with a dtype and a place on the tape; symbolic where its value waits for placeholders.")
-          .def_prop_ro(
-              "shape", [](const Held& x) { return to_tuple(x.tensor.shape()); },
-              "The static shape, None for unknown sizes.")
+          .def_prop_ro("shape", &shape_of, "The static shape, None for unknown sizes.")
           .def_prop_ro("ndim", [](const Held& x) { return x.tensor.ndim(); })
           .def_prop_ro(
               "dtype", [](const Held& x) { return x.tensor.dtype(); },
               "The name of the element type, such as 'float32'.")
-          .def_prop_ro("name", [](const Held& x) { return nb::str(name_of(x.tensor).c_str()); })
+          .def_prop_ro("name",
+                       [](const Held& x) {
+                         Text own = name_of(x.tensor);
+                         return nb::str(own.empty() ? x.name.c_str() : own.c_str());
+                       })
           .def_prop_ro(
               "symbolic", [](const Held& x) { return x.tensor.symbolic(); },
               "Whether the value waits for placeholders.")
-          .def("get_shape", [](const Held& x) { return to_tuple(x.tensor.shape()); })
-          .def("__getitem__", &item)
+          .def("get_shape", &shape_of)
+          .def(
+              "__getitem__", [](const Held& x, nb::handle key) { return item(x.tensor, key); }, nb::arg("key").none())
           .def("__repr__", [](const Held& x) { return nb::str(text_of(x.tensor).c_str()); })
           .def("__hash__", [](const Held& x) { return static_cast<Py_hash_t>(x.tensor.id() >> 4); })
           .def(
@@ -249,10 +247,12 @@ void bind_tensor(nb::module_& m) {
                   KASSETTE_OPERATOR("floordiv", "floor_divide", floor_divide(x, y))
                       KASSETTE_OPERATOR("mod", "remainder", x % y) KASSETTE_OPERATOR("pow", "pow", K::pow(x, y))
                           KASSETTE_OPERATOR("and", "logical_and", x & y) KASSETTE_OPERATOR("or", "logical_or", x | y)
-                              KASSETTE_OPERATOR("matmul", "dot", K::dot(x, y)) KASSETTE_COMPARISON("lt", "less", x < y)
-                                  KASSETTE_COMPARISON("le", "less_equal", x <= y)
-                                      KASSETTE_COMPARISON("gt", "greater", x > y)
-                                          KASSETTE_COMPARISON("ge", "greater_equal", x >= y);
+                              KASSETTE_OPERATOR("xor", "logical_xor", logical_xor(x, y))
+                                  KASSETTE_OPERATOR("matmul", "matmul", matmul(x, y))
+                                      KASSETTE_COMPARISON("lt", "less", x < y)
+                                          KASSETTE_COMPARISON("le", "less_equal", x <= y)
+                                              KASSETTE_COMPARISON("gt", "greater", x > y)
+                                                  KASSETTE_COMPARISON("ge", "greater_equal", x >= y);
   // NumPy's arrays leave arithmetic with tensors to the tensors.
   type.attr("__array_ufunc__") = nb::none();
   tensor_type = reinterpret_cast<PyTypeObject*>(type.ptr());

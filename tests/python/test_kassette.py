@@ -1,6 +1,7 @@
 """The Python package by itself: tensors, arrays, errors, functions, threads."""
 import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -60,11 +61,46 @@ def test_shape_dtype_name_and_text():
     x = K.placeholder((None, 2), name="x")
     assert (x.shape, x.dtype, x.ndim, x.name) == ((None, 2), "float32", 2, "x")
     assert repr(x) == "<kassette.Tensor 'x' shape=(None, 2) dtype=float32>"
-    with K.name_scope("outer"):
-        with K.name_scope("inner"):
+    with K.name_scope("outer") as outer:
+        with K.name_scope("inner") as inner:
+            assert (outer, inner) == ("outer/", "outer/inner/")
+            assert K.variable(1.0, name="w").name == "outer/inner/w"
+            for root in (None, ""):
+                with K.name_scope(root) as name:
+                    assert name == "" and K.variable(1.0, name="w").name == "w"
+            with K.name_scope(outer) as again, K.name_scope(None, "default"):
+                assert again == outer and K.variable(1.0, name="w").name == "outer/default/w"
             assert K.variable(1.0, name="w").name == "outer/inner/w"
     assert K.variable(1.0).name == "variable"
     assert K.int_shape(K.placeholder(ndim=3)) == (None, None, None)
+
+
+def test_results_have_the_names_that_were_asked_for():
+    x = K.ones((2, 3))
+    with K.name_scope("scope"):
+        for y in (K.constant(1.0, name="y"), K.zeros((2,), name="y"), K.ones((2,), name="y"), K.eye(2, name="y"), K.zeros_like(x, name="y"),
+                  K.ones_like(x, name="y"), K.identity(x, name="y"), K.size(x, name="y"), K.map_fn(lambda row: row, x, name="y"),
+                  K.foldl(lambda a, row: a + row, x, name="y"), K.variable(1.0, name="y"), K.placeholder((2,), name="y")):
+            assert y.name == "scope/y"
+    assert x.name == ""
+
+
+def test_a_shape_is_a_tuple_with_the_methods_of_tensorflows():
+    x = K.placeholder((None, 2))
+    assert isinstance(x.shape, tuple) and x.shape == (None, 2) and x.get_shape() == x.shape
+    assert x.shape.as_list() == [None, 2] and x.shape.ndims == x.shape.rank == 2 and not x.shape.is_fully_defined()
+    assert x.shape[1:].num_elements() == 2 and x.shape.num_elements() is None and x.shape[1:].concatenate((3,)).as_list() == [2, 3]
+    assert type(K.int_shape(x)) is tuple and pickle.loads(pickle.dumps(x.shape)).as_list() == [None, 2]
+    assert K.placeholder(None).shape is None
+
+
+def test_dropout_at_a_rate_that_is_a_tensor():
+    rate, x = K.variable(0.0), K.ones((200, 100))
+    f = K.function([], [K.dropout(x, rate, noise_shape=(None, 1))])
+    assert (f([])[0] == 1).all()
+    K.set_value(rate, 0.75)
+    y = f([])[0]
+    assert set(np.unique(y)) == {0.0, 4.0} and (y == y[:, :1]).all() and 20 < (y[:, 0] > 0).sum() < 80
 
 
 def test_operators_with_numbers_and_arrays_on_either_side():
@@ -185,8 +221,9 @@ def test_feed_dict_is_read_at_each_call_and_fetches_are_computed():
     assert f([10.0]) == [11.0] and [K.get_value(v), K.get_value(w)] == [20.0, 10.0]
     values[y] = np.float64(4)
     assert f([20.0]) == [24.0] and [K.get_value(v), K.get_value(w)] == [30.0, 40.0]
-    with pytest.raises(ValueError, match="function: 2 values for 1 input"):
-        f([1.0, 2.0])
+    assert f([10.0, 2.0]) == [14.0]   # as with TensorFlow, what is left over is ignored
+    with pytest.raises(ValueError, match="function: 0 values for 1 input"):
+        f([])
     values[K.placeholder(())] = 1.0
     with pytest.raises(ValueError, match="function: feed_dict has other keys"):
         f([20.0])
@@ -195,6 +232,14 @@ def test_feed_dict_is_read_at_each_call_and_fetches_are_computed():
 def test_a_single_output_gives_a_single_value():
     x = K.placeholder((2,))
     assert K.function([x], x * 2)([[1, 2]]).tolist() == [2, 4]
+
+
+def test_lists_of_numbers_are_values_and_lists_of_arrays_are_stacked_where_they_fit():
+    x, rows = K.placeholder((None,)), K.placeholder((None, 2))
+    assert K.function(x, 2 * x)([1, 2]).tolist() == K.function([x], [2 * x])([[1, 2]])[0].tolist() == [2, 4]
+    assert K.function([rows], [rows * 2])([[np.ones(2), np.zeros(2)]])[0].tolist() == [[2, 2], [0, 0]]
+    assert K.function([rows], [rows * 2])([[np.ones(2)]])[0].tolist() == [[2, 2]]
+    assert K.function([rows], [rows * 2])([[np.ones((1, 2))]])[0].tolist() == [[2, 2]]
 
 
 def test_a_variable_takes_the_value_that_its_initialiser_has_now():

@@ -1,6 +1,8 @@
 """Keras itself on kassette, where its own tests do not look."""
 import gc
 import os
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -69,3 +71,35 @@ def test_dropout_is_reproducible_from_numpys_seed():
         return m.get_weights()
 
     assert all((a == b).all() for a, b in zip(weights(), weights()))
+
+
+def test_imports_in_either_order():
+    names = "clear_session, manual_variable_initialization, get_variable_shape, set_learning_phase".split(", ")
+    for first in ("import kassette.keras", "import keras"):
+        program = f"{first}; import keras, keras.backend as K; print(all(hasattr(K, name) for name in {names}), K.clear_session.__module__)"
+        out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=dict(os.environ, KERAS_BACKEND="kassette.keras"))
+        assert out.stdout == "True kassette.keras\n", out.stderr
+
+
+def test_a_loss_of_ones_own_needs_no_name():
+    class Mine(keras.losses.Loss):
+        def call(self, y_true, y_pred):
+            return K.square(y_true - y_pred)
+
+    assert K.eval(Mine()(K.constant([[1.0]]), K.constant([[3.0]]))) == 4
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_net_whose_outputs_are_rounded_to_0_and_1_learns(classes):
+    # Pixels of 0 to 255, as they are. On TensorFlow 1.15 with the same weights: accuracy 0.961 and 0.885 after 40 epochs.
+    r = np.random.RandomState(0)
+    x = r.uniform(0, 255, (512, 20)).astype("float32")
+    s = x[:, :10].sum(1) - x[:, 10:].sum(1)
+    y = (s > 0).astype(int) if classes == 2 else np.digitize(s, np.percentile(s, [33, 66]))
+    last = L.Dense(1, activation="sigmoid") if classes == 2 else L.Dense(3, activation="softmax")
+    m = keras.Sequential([L.Dense(16, activation="relu", input_shape=(20,)), last])
+    q = np.random.RandomState(3)
+    m.set_weights([q.normal(0, 0.3, w.shape) for w in m.get_weights()])
+    m.compile(keras.optimizers.RMSprop(1e-3), "binary_crossentropy" if classes == 2 else "sparse_categorical_crossentropy", metrics=["accuracy"])
+    history = m.fit(x, y, batch_size=32, epochs=40, shuffle=False, verbose=0).history
+    assert history["accuracy"][-1] > 0.87
