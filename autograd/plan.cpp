@@ -3,6 +3,7 @@
 #include "autograd/plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "autograd/control.h"
 #include "autograd/deferred.h"
@@ -18,6 +19,7 @@
 #include "ops/apply.h"
 #include "ops/arithmetic.h"
 #include "ops/error_attribution.h"
+#include "ops/random.h"
 #include "ops/reduce.h"
 
 namespace kassette::autograd {
@@ -271,21 +273,21 @@ void Plan::run_instructions(Frame& f, int begin, int end) const {
 namespace {
 
 /// A call that throws draws nothing: the counters of its random sources are set back, unless another call has drawn
-/// from them since.
+/// from them since, and so are the seeds that they have taken for this call.
 class RandomSourceRollback {
  public:
   RandomSourceRollback(const Program& program, const Frame& frame, const Tensors* keys)
       : program_(program), frame_(frame), exceptions_(std::uncaught_exceptions()) {
     if (keys) return;  // a body's draws follow from the key of its node
-    for (const LeafSlot& leaf : program.random_sources)
-      draws_.push_back(leaf.node->cell->draws.load(std::memory_order_relaxed));
+    if (program.random_sources.empty()) return;
+    seeds_.emplace();
+    for (const LeafSlot& leaf : program.random_sources) before_.push_back(before_call(*leaf.node->cell));
   }
   ~RandomSourceRollback() {
     if (std::uncaught_exceptions() == exceptions_) return;
-    for (std::size_t i = 0; i < draws_.size(); ++i) {
+    for (std::size_t i = 0; i < before_.size(); ++i) {
       const LeafSlot& source = program_.random_sources[i];
-      std::uint64_t drawn = draws_[i] + draws_of(source.slot);
-      source.node->cell->draws.compare_exchange_strong(drawn, draws_[i], std::memory_order_relaxed);
+      undo_call(*source.node->cell, before_[i], draws_of(source.slot), *seeds_);
     }
   }
   RandomSourceRollback(const RandomSourceRollback&) = delete;
@@ -303,7 +305,8 @@ class RandomSourceRollback {
   const Program& program_;
   const Frame& frame_;
   int exceptions_;
-  std::vector<std::uint64_t> draws_;
+  std::vector<SourceState> before_;
+  std::optional<SeedScope> seeds_;
 };
 
 }  // namespace

@@ -254,11 +254,15 @@ struct Cell {
   TensorSpec spec;  // shape and dtype of the values that are fed or held
   Device device;
   Value value;  // variable: the current value; placeholder: its default, if it has one. See set().
-  std::atomic<std::uint64_t> draws{0};  // random source: number of draws so far
-  std::uint64_t seed = 0;
+  std::atomic<std::uint64_t> draws{0};  // random source: number of draws with this seed so far
+  std::atomic<std::uint64_t> seed{0};
   char* name = nullptr;
   Ref<Extra> constraint;  // stored for optimizers, never applied here
   Ref<Extra> handle;      // foreign tensors: the external backend's tensor
+  /// Random source: the seeding of the global generator that the seed is from, 0 if the user gave the seed; and whether
+  /// the draw had a value as soon as it was made.
+  std::atomic<std::uint32_t> seeding{0};
+  bool has_value = false;
 
   void lock() const {
     while (lock_.exchange(1, std::memory_order_acquire)) wait();

@@ -4,12 +4,14 @@
 // making the op again repeats the sequence. A recorded draw, and one inside a function, gives new numbers at each call.
 #ifndef KASSETTE_BACKEND_RANDOM_H
 #define KASSETTE_BACKEND_RANDOM_H
+#include <kassette/none.h>
 #include <kassette/tensor.h>
 
 namespace kassette {
 namespace backend {
 
-/// Makes all later draws without a seed of their own reproducible. Throws TypeError if the seed is not an integer.
+/// Makes all later draws without a seed of their own reproducible, also those of functions that exist already. Throws
+/// TypeError if the seed is not an integer.
 KASSETTE_API void set_random_seed(Scalar seed);
 
 /// Normal samples of that shape: floatx unless dtype is given, which must be a float. mean and stddev may be tensors

@@ -26,6 +26,11 @@ static_assert(kGrain % kGroupWords == 0 && kBlock % kGroupWords == 0);
 
 // --- the global generator --------------------------------------------------------------------------------------------
 
+// Counts the calls of set_random_seed, from 1: by it a source knows that its seed is an old one. Changes under the
+// lock.
+constinit std::atomic<std::uint32_t> seeding{1};
+constexpr std::uint32_t kGivenSeed = 0, kNoSeeding = UINT32_MAX;  // in place of such a count
+
 struct Global {
   std::mutex mutex;
   bool seeded = false;
@@ -43,8 +48,8 @@ RandomKey mix(std::uint64_t key, std::uint64_t low, std::uint64_t high) {
 
 thread_local std::uint64_t seeds_taken = 0;  // by this thread
 
+/// The next seed of the global generator, whose lock the caller holds.
 std::uint64_t next_seed() {
-  std::lock_guard<std::mutex> lock(global.mutex);
   if (!global.seeded) {
     std::random_device entropy;
     global.key = {std::uint64_t(entropy()) << 32 | entropy(), 0};
@@ -57,11 +62,20 @@ std::uint64_t next_seed() {
   return mix(global.key.seed, global.key.draw++, 0).seed;
 }
 
-std::uint64_t seed_of(const Scalar& seed, const char* what) {
+void take_seed(Cell& source) {
+  source.seed.store(next_seed(), std::memory_order_relaxed);
+  source.draws.store(0, std::memory_order_relaxed);
+  source.seeding.store(seeding.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
+void seed_source(Cell& source, const Scalar& seed, const char* what) {
   switch (Access::kind(seed)) {
-    case Scalar::kNone: return next_seed();
+    case Scalar::kNone: {
+      std::lock_guard<std::mutex> lock(global.mutex);
+      return take_seed(source);
+    }
     case Scalar::kInt:
-    case Scalar::kUint: return static_cast<std::uint64_t>(Access::int_value(seed));
+    case Scalar::kUint: return source.seed.store(static_cast<std::uint64_t>(Access::int_value(seed)));
     default: fail<TypeError>({what, "seed"}, "is ", scalar_text(seed), kExpected, "it must be an integer or None");
   }
 }
@@ -82,11 +96,12 @@ struct KeyAttrs {
 
 void key_kernel(const OpCall& call) {
   Cell& source = *call.in[0].desc->node->cell;
+  follow_seeding(source);
   const KeyAttrs& attrs = call.attrs.as<KeyAttrs>();
   const bool loop = call.n_in > 1;
   const std::uint64_t n = loop ? static_cast<std::uint64_t>(call.in[1].dim(0)) : 1;
   const std::uint64_t before = source.draws.fetch_add(n, std::memory_order_relaxed);
-  const NodeKey key{source.seed, before * attrs.steps + attrs.step * n + 1, loop};
+  const NodeKey key{source.seed.load(std::memory_order_relaxed), before * attrs.steps + attrs.step * n + 1, loop};
   std::memcpy(call.out[0]->data(), &key, sizeof key);
 }
 
@@ -389,7 +404,7 @@ constinit const OpDef dropout_op{.name = "dropout",
 SeedScope::SeedScope() : taken_(seeds_taken), exceptions_(std::uncaught_exceptions()) {}
 SeedScope::~SeedScope() {
   const std::uint64_t since = seeds_taken - taken_;
-  if (since == 0 || std::uncaught_exceptions() == exceptions_) return;
+  if (kept_ || since == 0 || std::uncaught_exceptions() == exceptions_) return;
   std::lock_guard<std::mutex> lock(global.mutex);
   if (global.last_taker != &seeds_taken || global.taken_in_turn < since)
     return;  // another thread has taken seeds in the meantime
@@ -403,11 +418,36 @@ void set_random_seed(std::uint64_t seed) {
   global.key = {seed, 0};
   global.seeded = true;
   global.taken_in_turn = 0;
+  std::uint32_t next = seeding.load(std::memory_order_relaxed) + 1;
+  if (next == kNoSeeding) next = 1;
+  seeding.store(next, std::memory_order_release);
+}
+
+bool follow_seeding(Cell& source) {
+  const std::uint32_t from = source.seeding.load(std::memory_order_acquire);
+  if (from == kGivenSeed || from == seeding.load(std::memory_order_acquire)) return false;
+  std::lock_guard<std::mutex> lock(global.mutex);
+  if (source.seeding.load(std::memory_order_relaxed) == seeding.load(std::memory_order_relaxed)) return false;
+  take_seed(source);
+  return true;
+}
+
+SourceState before_call(Cell& source) {
+  const bool seeded = follow_seeding(source);
+  return {source.draws.load(std::memory_order_relaxed), seeded};
+}
+
+void undo_call(Cell& source, const SourceState& before, std::uint64_t n, SeedScope& seeds) {
+  std::uint64_t drawn = before.draws + n;
+  const bool ours = source.draws.compare_exchange_strong(drawn, before.draws, std::memory_order_relaxed);
+  if (!before.seeded) return;
+  if (ours || drawn == before.draws) source.seeding.store(kNoSeeding, std::memory_order_release);
+  else seeds.keep();
 }
 
 KeySource key_source(const Node& key) {
   const KeyAttrs& attrs = key.attrs.as<KeyAttrs>();
-  return {attrs.seeded, key.in()[0].node->cell->seed, attrs.steps, attrs.step};
+  return {attrs.seeded, key.in()[0].node->cell->seed.load(std::memory_order_relaxed), attrs.steps, attrs.step};
 }
 
 void derive_key(const void* key, std::uint64_t step, std::uint64_t steps, std::uint64_t index, const KeySource& source,
@@ -428,14 +468,16 @@ namespace {
 
 Tensor key_of_source(const Scalar& seed, const char* what, const Tensor& x) {
   const Context& c = context();
-  std::uint64_t s = seed_of(seed, what);
   Tensor leaf = make_leaf(Leaf::random_source, TensorSpec(int64, {kKeyBytes / 8}), cpu, {}, None);
   TensorDesc& b = Access::desc(leaf);
   b.flags |= kDraw;
   b.depth = c.depth;
-  b.node->cell->seed = s;
+  Cell& source = *b.node->cell;
+  seed_source(source, seed, what);
   const Attrs attrs = KeyAttrs{!seed.is_none(), c.loop_steps, c.loop_step};
-  return x.defined() ? apply1(random_key_op, attrs, {leaf, x}) : apply1(random_key_op, attrs, {leaf});
+  Tensor key = x.defined() ? apply1(random_key_op, attrs, {leaf, x}) : apply1(random_key_op, attrs, {leaf});
+  source.has_value = !key.symbolic();
+  return key;
 }
 
 }  // namespace

@@ -24,6 +24,10 @@ namespace kassette::ops {
 // An eager loop calls the user's step function once per step, and each call makes a new source: the one of step t of n
 // begins with draw number t + 1 and counts on by n. t and n are context().loop_step and loop_steps, which start again
 // in each traced body.
+//
+// A series without a seed of its own begins anew when the global generator is seeded: the source takes its next seed
+// before the next draw. So what is drawn after set_random_seed depends on what is done from then on, not on what was
+// done before.
 
 /// Bytes of a key tensor: two int64 on the host, the words of a RandomKey.
 inline constexpr int kKeyBytes = 16;
@@ -36,8 +40,12 @@ struct NodeKey {
 };
 static_assert(sizeof(NodeKey) == kKeyBytes);
 
-/// Seeds the global generator, which seeds all later sources that have no seed of their own.
+/// Seeds the global generator, which seeds all sources that have no seed of their own: later ones as they are made,
+/// earlier ones before their next draw.
 void set_random_seed(std::uint64_t seed);
+/// Before a draw: if the global generator was seeded since a source took its seed from it, the source takes the next
+/// one and begins a new series. Returns whether it did.
+bool follow_seeding(Cell& source);
 /// Makes a source and returns the key of its first draw. The key is on the tape: each run of a plan asks the source for
 /// the next one. With `seed` None the source takes the next seed of the global generator; an integer seed starts a
 /// series of its own. Throws TypeError for other numbers.
@@ -63,11 +71,25 @@ class SeedScope {
   ~SeedScope();
   SeedScope(const SeedScope&) = delete;
   SeedScope& operator=(const SeedScope&) = delete;
+  /// What was taken stays taken, whatever happens.
+  void keep() { kept_ = true; }
 
  private:
+  bool kept_ = false;
   std::uint64_t taken_;
   int exceptions_;
 };
+
+/// A source as it is at the beginning of a call that draws from it.
+struct SourceState {
+  std::uint64_t draws;
+  bool seeded;  // for this call
+};
+/// Has the source follow the seeding of the global generator.
+SourceState before_call(Cell& source);
+/// The call fails, which may have drawn `n` times: sets the counter back, unless another call has drawn meanwhile. A
+/// seed that was taken for the call is returned; `seeds` surrounds the call.
+void undo_call(Cell& source, const SourceState& before, std::uint64_t n, SeedScope& seeds);
 
 // --- draws -----------------------------------------------------------------------------------------------------------
 /// The arguments that all draws share: a key and a shape argument (ops/dims.h), both on the host, and the samples'

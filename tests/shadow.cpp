@@ -26,6 +26,7 @@
 #include "autograd/backward.h"
 #include "core/context.h"
 #include "core/impl.h"
+#include "ops/random.h"
 #include "tests/catch.h"
 
 namespace kassette::test {
@@ -45,7 +46,10 @@ class Comparing final : public Shadow {
     {
       const Inside in(*this);
       std::vector<std::uint64_t> draws;
-      for (const LeafSlot& s : plan.program().random_sources) draws.push_back(s.node->cell->draws.load());
+      for (const LeafSlot& s : plan.program().random_sources) {
+        ops::follow_seeding(*s.node->cell);
+        draws.push_back(s.node->cell->draws.load());
+      }
       try {
         Scoped<bool> on(context().recording, true);
         for (const Tensor& t : plan.inline_into_tape(args)) wanted.push_back(value_of(t));

@@ -63,11 +63,10 @@ struct Mlp {
   Function step;
 
   explicit Mlp(double dropout) {
-    K::set_random_seed(7);
     weights = {K::variable(K::random_uniform({5, 16}, -0.5, 0.5, "float32", 1)), K::variable(K::zeros({16})),
                K::variable(K::random_uniform({16, 3}, -0.5, 0.5, "float32", 2)), K::variable(K::zeros({3}))};
     Tensor hidden = K::relu(K::bias_add(K::dot(x, weights[0]), weights[1]));
-    if (dropout > 0) hidden = K::dropout(hidden, dropout);
+    if (dropout > 0) hidden = K::dropout(hidden, dropout, K::None, /*seed=*/7);
     Tensor loss = K::mean(
         K::categorical_crossentropy(y, K::bias_add(K::dot(hidden, weights[2]), weights[3]), /*from_logits=*/true));
     Tensors g = K::gradients(loss, weights);

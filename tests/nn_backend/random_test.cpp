@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 #include <vector>
 
 #include "tests/catch.h"
@@ -39,6 +40,84 @@ TEST_CASE("a draw that is refused for its mean or stddev leaves the random serie
   CHECK_THROWS_WITH(K::truncated_normal({2}, 0, K::ones({3})),
                     "truncated_normal: stddev of shape (3,) does not broadcast with samples of shape (2,)");
   CHECK(values<float>(K::random_normal({2})) == values<float>(next));
+}
+
+TEST_CASE("set_random_seed reaches functions and recorded draws that were made before", "[random]") {
+  const Tensor p = K::placeholder({40}), ones = K::ones({40}), rows = K::placeholder({K::None, 40});
+  auto f = K::function({p}, {K::dropout(p, 0.5)});
+  auto steps = K::function({rows}, {K::map_fn([](const Tensor& row) { return K::dropout(row, 0.5); }, rows)});
+  const Tensor recorded = K::symbolic([] { return K::random_normal({40}); })();
+  auto call = [&] { return values(f({ones})[0]); };
+  auto loop = [&] { return values(steps({K::ones({3, 40})})[0]); };
+  auto drawn = [&] { return values(recorded); };
+  call(), loop(), drawn();
+  K::set_random_seed(42);
+  const auto a = call(), b = call(), c = loop(), d = loop(), e = drawn(), eager = values(K::random_uniform({40}));
+  CHECK(a != b);
+  CHECK(c != d);
+  for (int i = 0; i < 2; ++i) {
+    K::set_random_seed(42);
+    CHECK(call() == a);
+    CHECK(call() == b);
+    CHECK(loop() == c);
+    CHECK(loop() == d);
+    CHECK(drawn() == e);
+    CHECK(values(K::random_uniform({40})) == eager);
+  }
+  K::set_random_seed(43);
+  CHECK(call() != a);
+  // Whatever was made and drawn before, also in another order.
+  auto g = K::function({p}, {K::dropout(p, 0.5)});
+  K::set_random_seed(42);
+  CHECK(values(g({ones})[0]) == a);
+  CHECK(call() != a);
+  CHECK(call() != b);
+}
+
+TEST_CASE("set_random_seed leaves draws with a seed of their own as they are", "[random]") {
+  const Tensor p = K::placeholder({40}), ones = K::ones({40});
+  auto made = [&] { return K::function({p}, {K::dropout(p, 0.5, K::None, 7)}); };
+  auto f = made(), g = made();
+  const auto first = values(f({ones})[0]), second = values(f({ones})[0]);
+  CHECK(values(g({ones})[0]) == first);
+  K::set_random_seed(3);
+  CHECK(values(g({ones})[0]) == second);
+}
+
+TEST_CASE("a function that throws in its first call after set_random_seed takes no seed", "[random]") {
+  const Tensor p = K::placeholder({40}), at = K::placeholder({1}, K::None, "int32"), ones = K::ones({40});
+  auto f = K::function({p, at}, {K::dropout(p, 0.5), K::gather(p, at)});
+  const Tensor good = K::constant({1}, "int32"), bad = K::constant({99}, "int32");
+  K::set_random_seed(5);
+  const auto eager = values(K::random_uniform({40}));
+  K::set_random_seed(5);
+  const auto masked = values(f({ones, good})[0]);
+  for (int i = 0; i < 3; ++i) {
+    K::set_random_seed(5);
+    CHECK_THROWS_AS(f({ones, bad}), kassette::ValueError);
+    CHECK(values(K::random_uniform({40})) == eager);
+    K::set_random_seed(5);
+    CHECK_THROWS_AS(f({ones, bad}), kassette::ValueError);
+    CHECK(values(f({ones, good})[0]) == masked);
+  }
+}
+
+TEST_CASE("threads may seed and call a function at once", "[random]") {
+  const Tensor p = K::placeholder({40});
+  auto f = K::function({p}, {K::dropout(p, 0.5)});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) {
+        if (t == 0) K::set_random_seed(i);
+        f({K::ones({40})});
+      }
+    });
+  for (auto& t : threads) t.join();
+  K::set_random_seed(1);
+  const auto a = values(f({K::ones({40})})[0]);
+  K::set_random_seed(1);
+  CHECK(values(f({K::ones({40})})[0]) == a);
 }
 
 TEST_CASE("random functions have the moments that are asked for", "[random]") {
