@@ -65,6 +65,33 @@ check "exit code of a compile error" 1 "$status"
 "$kassette" run missing.cpp 2>err && status=0 || status=$?
 check "a missing file" "2 kassette: run: no such file: missing.cpp" "$status $(cat err)"
 
+# Flags, in the script and before it.
+mkdir -p 'a b/more headers' elsewhere
+echo '#define MORE 20' >'a b/more headers/more.h'
+echo '#define OTHER 300' >elsewhere/other.h
+cat >'a b/flags.cpp' <<'CPP'
+// A script with flags.
+// kassette: "-Imore headers" -DTWO=2 -lz
+//   kassette: -DTEXT='"a b"'
+#include <cstdio>
+#include <more.h>
+#if __has_include(<other.h>)
+#include <other.h>
+#else
+#define OTHER 0
+#endif
+extern "C" const char* zlibVersion();
+int main() { std::printf("%d %s%s\n", MORE + TWO + OTHER, TEXT, zlibVersion() ? "" : "no zlib"); }
+CPP
+check "flags in a script" "22 a b" "$("$kassette" run 'a b/flags.cpp')"
+check "flags before a script" "322 a b" "$("$kassette" run -I elsewhere -O0 'a b/flags.cpp')"
+check "flags in a script, from elsewhere" "22 a b" "$(cd / && "$kassette" run "$work/a b/flags.cpp")"
+echo '// kassette: -I"x' >open_quote.cpp
+status=0
+"$kassette" run open_quote.cpp 2>err || status=$?
+check "flags with an open quote" "2" "$status"
+grep -q 'have an open quote' err || check "flags with an open quote" "its line" "$(cat err)"
+
 cat >plain.cpp <<'CPP'
 #include <kassette/version.h>
 #include <cstdio>
@@ -150,7 +177,8 @@ says() {  # says "what it says" arguments...
 says "run: which file?  kassette run FILE.cpp [args...]" run
 says "run: no such file: a b/args; there is a b/args.cpp" run 'a b/args'
 says "run: a b is a folder" run 'a b'
-says "run: -O3 is not an option; what the script is given stands behind it:  kassette run FILE.cpp -O3" run -O3 plain.cpp
+says "run: -x is not an option, nor a flag that it hands to the compiler; what the script is given stands behind it:  kassette run FILE.cpp -x" run -x plain.cpp
+says "run: -I takes what stands behind it:  kassette run -I NAME FILE.cpp [args...]" run -I
 says "run: it takes a file; lines from a pipe run in \`kassette repl\`" run -
 says "plain.cpp is not a command; to run it:  kassette run plain.cpp" plain.cpp
 says "rnu is not a command; there are run, repl, flags, info, build, test, bench, docs, package and python (kassette --help)" rnu plain.cpp
