@@ -28,6 +28,11 @@ Tensor weights(const Shape& shape, DType dtype, std::uint64_t k) {
   return backend::constant(v, dtype, shape);
 }
 
+/// Whether f returned a loss, whose own gradient is shown.
+bool is_one_number(const Tensors& ys) {
+  return ys.size() == 1 && ys[0].defined() && ys[0].shape().known() && ys[0].size() == 1;
+}
+
 }  // namespace
 
 namespace detail {
@@ -38,7 +43,7 @@ Tensor weighted_sum(const Tensors& ys) {
   for (const Tensor& y : ys) {
     ++k;
     if (!y.defined() || !y.dtype().is_float()) continue;
-    Tensor s = backend::sum(y * weights(y.shape(), y.dtype(), k));
+    Tensor s = backend::sum(is_one_number(ys) ? y : y * weights(y.shape(), y.dtype(), k));
     total = total.defined() ? total + s : s;
   }
   return total;
@@ -102,16 +107,19 @@ Comparison against_differences(Callable<double(const Tensors&)> f, const Tensors
   return c;
 }
 
+/// What the numbers in a report are gradients of, where that is not the result itself.
+constexpr const char* kWeighted = " (of the sum of all results, each times a fixed random number)";
+
 Comparison check_all(Callable<double(const Tensors&)> f, const Tensors& xs, const Tensors& gradients, const char* order,
-                     const GradcheckOptions& o) {
+                     const char* of, const GradcheckOptions& o) {
   for (std::int64_t k = 0; k < xs.size(); ++k) {
     if (!xs[k].dtype().is_float()) continue;
     if (xs[k].dtype() != float64)
       return failed(text("gradcheck: differences need float64, input ", k, " is ", xs[k].dtype()));
     Comparison c = against_differences(f, xs, k, gradients[k], o);
     if (c) continue;
-    c.message = order + c.message;
-    c.report = order + c.report;
+    c.message = order + c.message + of;
+    c.report = order + c.report + of;
     return c;
   }
   return {};
@@ -122,8 +130,8 @@ Comparison check_all(Callable<double(const Tensors&)> f, const Tensors& xs, cons
 Comparison gradcheck(Differentiable f, const Tensors& inputs, const GradcheckOptions& options) {
   auto loss = [&](const Tensors& xs) { return number(weighted_sum(f(xs))); };
   Tensors vs = variables(inputs);
-  Tensors g = loss_gradients(weighted_sum(f(vs)), vs);
-  return check_all(loss, inputs, g, "", options);
+  const Tensors ys = f(vs);
+  return check_all(loss, inputs, loss_gradients(weighted_sum(ys), vs), "", is_one_number(ys) ? "" : kWeighted, options);
 }
 
 Comparison gradgradcheck(Differentiable f, const Tensors& inputs, const GradcheckOptions& options) {
@@ -131,7 +139,7 @@ Comparison gradgradcheck(Differentiable f, const Tensors& inputs, const Gradchec
   auto value = [&](const Tensors& xs) { return number(second(variables(xs))); };
   Tensors vs = variables(inputs);
   Tensors g = loss_gradients(second(vs), vs);
-  return check_all(value, inputs, g, "second order: ", options);
+  return check_all(value, inputs, g, "second order: ", kWeighted, options);
 }
 
 }  // namespace testing

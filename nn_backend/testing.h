@@ -12,6 +12,7 @@
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/io.h>
+#include <kassette/none.h>
 
 // Catch2 3, whose recommended headers say neither their version nor what a matcher derives from.
 #if (defined(CATCH_TEST_MACROS_HPP_INCLUDED) || defined(CATCH_MATCHERS_HPP_INCLUDED)) && \
@@ -108,10 +109,12 @@ struct GradcheckOptions {
   Named only_by_name{0};
   double step = 1e-5, rtol = 1e-6, atol = 1e-6;
 };
-/// Compares the gradients of a weighted sum of the results of f, for every float64 input, with central differences. An
-/// input that f does not depend on differentiably (an empty gradient) must have differences of 0.
+/// Compares gradients of f with central differences, for every float64 input: those of the sum of all elements of all
+/// results, each times a random number from 0.5 to 1.5, so that errors do not cancel; it is the same in each run. If f
+/// returns a single number, those of that number. An input that f does not depend on differentiably (an empty
+/// gradient) must have differences of 0.
 KASSETTE_API Comparison gradcheck(Differentiable f, const Tensors& inputs, const GradcheckOptions& options = {});
-/// Compares in the same way the gradients of a weighted sum of the gradients that gradcheck compares.
+/// Compares in the same way the gradients of the sum of the gradients that gradcheck compares, weighted likewise.
 KASSETTE_API Comparison gradgradcheck(Differentiable f, const Tensors& inputs, const GradcheckOptions& options = {});
 
 // ---- random tensors -------------------------------------------------------------------------------------------------

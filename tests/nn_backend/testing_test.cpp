@@ -320,6 +320,18 @@ TEST_CASE("gradcheck finds a wrong gradient, and gradgradcheck a wrong second on
   CHECK(gradgradcheck(linear, {x}).message.find("second order: input 0: ") == 0);
 }
 
+TEST_CASE("gradcheck says that it weighs results, and does not weigh a loss", "[testing]") {
+  const Tensor x = K::constant({3}, "float64");
+  // 2 x * stop(x) has the gradient 2 x, and differences of 4 x.
+  auto loss = [](const Tensors& in) { return K::sum(2.0 * in[0] * K::stop_gradient(in[0])); };
+  CHECK(gradcheck(loss, {x}).message.find("gradient 6, central difference 1") != std::string::npos);
+  CHECK(gradcheck(loss, {x}).message.find("random") == std::string::npos);
+  auto two = [](const Tensors& in) { return K::concatenate({in[0] * K::stop_gradient(in[0]), in[0]}); };
+  CHECK(gradcheck(two, {x}).message.find("each times a fixed random number") != std::string::npos);
+  CHECK(gradcheck(two, {x}).report.find("each times a fixed random number") != std::string::npos);
+  CHECK(gradcheck(two, {x}).message == gradcheck(two, {x}).message);
+}
+
 TEST_CASE("gradcheck sees faults that cancel between outputs, and between elements", "[testing]") {
   Tensor x = K::constant({0.5, 0.75, -2.0}, "float64");
   // Each output has the value of x; the gradients are 1 + 1 and 1 - 1, whose sum is right.
