@@ -291,6 +291,21 @@ Updates::~Updates() {
   ::operator delete(data_);
 }
 
+namespace {
+
+Function function_of(const Plan::Request& request) {
+  Ref<Plan> plan = Plan::build(request, /*keeps_calls=*/true);
+  static constinit WarnOnce drawn_anew;
+  for (const LeafSlot& source : plan->program().random_sources)
+    if (source.node->cell->has_value && !drawn_anew.said())
+      drawn_anew.say(
+          "K::function captured a random tensor that has a value already, and draws it anew at each call; K::eval(x) is "
+          "the value alone, which stays as it is");
+  return FunctionAccess::make(std::move(plan));
+}
+
+}  // namespace
+
 Function function(const Tensors& inputs, const Tensors& outputs, const Updates& updates) {
   KASSETTE_DISPATCH(function, inputs, outputs, updates);
   Plan::Request request;
@@ -299,7 +314,7 @@ Function function(const Tensors& inputs, const Tensors& outputs, const Updates& 
   for (const Tensor& t : outputs)
     if (!t.defined()) fail<ValueError>({"function", "outputs"}, "hold ", kEmptyTensor);
   add_updates(request, updates);
-  return FunctionAccess::make(Plan::build(request, /*keeps_calls=*/true));
+  return function_of(request);
 }
 
 Function function(const Tensors& inputs, const Tensors& outputs, const FunctionOptions& options) {
@@ -317,7 +332,7 @@ Function function(const Tensors& inputs, const Tensors& outputs, const FunctionO
   for (const Update* u = UpdateAccess::begin(options.feed_dict); u != UpdateAccess::end(options.feed_dict); ++u)
     request.feed_dict.push_back(
         {UpdateAccess::first(*u), feed_value(UpdateAccess::first(*u), UpdateAccess::second(*u))});
-  return FunctionAccess::make(Plan::build(request, /*keeps_calls=*/true));
+  return function_of(request);
 }
 
 Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs) {
@@ -339,7 +354,7 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
   for (const Tensor& t : request.outputs)
     if (!t.defined()) fail<ValueError>({"function", "func"}, "returned ", kEmptyTensor);
   request.update_ops = std::move(updates);
-  return FunctionAccess::make(Plan::build(request, /*keeps_calls=*/true));
+  return function_of(request);
 }
 
 namespace {

@@ -3,8 +3,10 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <mutex>
 #include <vector>
@@ -81,11 +83,18 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 constexpr std::int64_t kBuffer = std::int64_t(128) << 20;
 constexpr std::size_t kMaxBuffers = 64;  // OpenBLAS ends the process if it has to make too many
 
+/// A thread that calls OpenBLAS, from its first call until it ends.
+struct Caller {
+  bool known = false;
+  std::atomic<bool> inside{false};  // a call of OpenBLAS
+  ~Caller();
+};
+
 class Buffers {
  public:
-  void enter() {
+  void enter(Caller* caller) {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (threads_ == made_.size() && made_.size() < kMaxBuffers) {
+    if (callers_.size() == made_.size() && made_.size() < kMaxBuffers) {
       made_.reserve(made_.size() + 1);
       std::vector<void*> held;
       held.reserve(made_.size() + 1);
@@ -93,11 +102,20 @@ class Buffers {
       check_room(made_.empty() ? 2 * kBuffer : kBuffer);
       if (blas_memory_alloc && blas_memory_free) make(held);
     }
-    ++threads_;
+    if (process_ != getpid()) callers_.clear();  // the child of a fork has none of its parent's other threads
+    process_ = getpid();
+    callers_.push_back(caller);
   }
-  void leave() noexcept {
+  void leave(Caller* caller) noexcept {
     std::lock_guard<std::mutex> lock(mutex_);
-    --threads_;
+    std::erase(callers_, caller);
+  }
+  /// Whether f holds for a caller other than `self`.
+  template <class F>
+  bool any_other(const Caller* self, F f) {
+    if (process_ != getpid()) return false;  // and the lock may be that of a thread that is not here
+    std::lock_guard<std::mutex> lock(mutex_);
+    return std::any_of(callers_.begin(), callers_.end(), [&](const Caller* c) { return c != self && f(*c); });
   }
 
  private:
@@ -120,7 +138,8 @@ class Buffers {
   }
 
   std::mutex mutex_;
-  std::size_t threads_ = 0;  // live threads that have called OpenBLAS
+  std::vector<Caller*> callers_;
+  std::atomic<pid_t> process_{0};
   std::vector<void*> made_;
 };
 /// Never destroyed: threads may end after main.
@@ -129,31 +148,63 @@ Buffers& buffers() {
   return *all;
 }
 
-struct Entered {
-  bool yes = false;
-  ~Entered() {
-    if (yes) buffers().leave();
-  }
-};
-thread_local Entered entered;
-
-/// To be called before each call of OpenBLAS: ensures that there is a buffer for this thread.
-inline void take_part() {
-  if (entered.yes) return;
-  buffers().enter();
-  entered.yes = true;
+thread_local Caller caller;
+Caller::~Caller() {
+  if (known) buffers().leave(this);
 }
+
+// Note [Products while the process ends]
+// When a process ends, OpenBLAS unmaps its buffers, whoever uses them. Threads that nobody has joined still run then.
+// So before that, close_blas() waits for the calls of other threads to return, a tenth of a second or so, and has each
+// thread that begins another call wait for the end of the process. A call says that it is inside by a plain store,
+// before it looks whether it may. A barrier between the two would cost each product some 6 ns; instead close_blas()
+// gives a store that others do not see yet, by far, the time to reach them.
+constinit std::atomic<Caller*> closed_by{nullptr};
+constexpr int kLookMicroseconds = 200, kMostLooks = 10'000;  // a thread that is inside after two seconds is held up
+
+[[gnu::cold, gnu::noinline]] void wait_for_end() {
+  if (closed_by.load(std::memory_order_acquire) == &caller)
+    return;  // what still runs then belongs to no thread of ours
+  caller.inside.store(false, std::memory_order_release);
+  for (;;) pause();
+}
+
+[[gnu::destructor]] void close_blas() {
+  if (!buffers().any_other(&caller, [](const Caller&) { return true; })) return;
+  closed_by.store(&caller, std::memory_order_seq_cst);
+  for (int i = 0; i < kMostLooks; ++i) {
+    usleep(kLookMicroseconds);
+    if (!buffers().any_other(&caller, [](const Caller& c) { return c.inside.load(std::memory_order_acquire); })) return;
+  }
+}
+
+/// Surrounds each call of OpenBLAS: ensures that there is a buffer for this thread, and that it stays.
+class BlasCall {
+ public:
+  BlasCall() {
+    if (!caller.known) {
+      buffers().enter(&caller);
+      caller.known = true;
+    }
+    caller.inside.store(true, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (__builtin_expect(closed_by.load(std::memory_order_relaxed) != nullptr, 0)) wait_for_end();
+  }
+  ~BlasCall() { caller.inside.store(false, std::memory_order_release); }
+  BlasCall(const BlasCall&) = delete;
+  BlasCall& operator=(const BlasCall&) = delete;
+};
 
 enum class Into { fresh, sum };
 
 void blas_gemm(const GemmShape& p, const float* a, const float* b, float* out, Into into) {
-  take_part();
+  const BlasCall call;
   cblas_sgemm(CblasRowMajor, p.ta ? CblasTrans : CblasNoTrans, p.tb ? CblasTrans : CblasNoTrans, static_cast<int>(p.m),
               static_cast<int>(p.n), static_cast<int>(p.k), 1.0f, a, static_cast<int>(p.lda), b,
               static_cast<int>(p.ldb), into == Into::sum ? 1.0f : 0.0f, out, static_cast<int>(p.ldo));
 }
 void blas_gemm(const GemmShape& p, const double* a, const double* b, double* out, Into into) {
-  take_part();
+  const BlasCall call;
   cblas_dgemm(CblasRowMajor, p.ta ? CblasTrans : CblasNoTrans, p.tb ? CblasTrans : CblasNoTrans, static_cast<int>(p.m),
               static_cast<int>(p.n), static_cast<int>(p.k), 1.0, a, static_cast<int>(p.lda), b, static_cast<int>(p.ldb),
               into == Into::sum ? 1.0 : 0.0, out, static_cast<int>(p.ldo));
@@ -161,13 +212,13 @@ void blas_gemm(const GemmShape& p, const double* a, const double* b, double* out
 /// y = a x or a^T x for a row-major (rows x cols).
 void blas_gemv(bool t, std::int64_t rows, std::int64_t cols, const float* a, std::int64_t lda, const float* x,
                std::int64_t incx, float* y, std::int64_t incy) {
-  take_part();
+  const BlasCall call;
   cblas_sgemv(CblasRowMajor, t ? CblasTrans : CblasNoTrans, static_cast<int>(rows), static_cast<int>(cols), 1.0f, a,
               static_cast<int>(lda), x, static_cast<int>(incx), 1.0f, y, static_cast<int>(incy));
 }
 void blas_gemv(bool t, std::int64_t rows, std::int64_t cols, const double* a, std::int64_t lda, const double* x,
                std::int64_t incx, double* y, std::int64_t incy) {
-  take_part();
+  const BlasCall call;
   cblas_dgemv(CblasRowMajor, t ? CblasTrans : CblasNoTrans, static_cast<int>(rows), static_cast<int>(cols), 1.0, a,
               static_cast<int>(lda), x, static_cast<int>(incx), 1.0, y, static_cast<int>(incy));
 }
