@@ -2,6 +2,7 @@
 #ifndef KASSETTE_CORE_BORROW_H
 #define KASSETTE_CORE_BORROW_H
 
+#include <kassette/none.h>
 #include <kassette/tensor.h>
 
 namespace kassette {

@@ -182,9 +182,9 @@ void fill(const C& c, T*& to) {
 }
 template <class M, class T>
 void fill_matrix(const M& m, std::int64_t rows, std::int64_t cols, T* to) {
-  using I = decltype(m.rows());
+  using At = decltype(m.rows());
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < cols; ++j) *to++ = element<T>(m(static_cast<I>(i), static_cast<I>(j)));
+    for (std::int64_t j = 0; j < cols; ++j) *to++ = element<T>(m(static_cast<At>(i), static_cast<At>(j)));
 }
 
 }  // namespace detail

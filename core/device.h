@@ -13,6 +13,9 @@ class KASSETTE_API Device {
   constexpr Device() : type_(kNone), index_(0) {}
   constexpr Device(NoneType) : type_(kNone), index_(0) {}
   constexpr Device(Type type, std::uint8_t index) : type_(type), index_(index) {}
+  Device(const Device&) = default;
+  Device& operator=(const Device&) & = default;
+  void operator=(const Device&) && = delete;  // x.device() = d would change nothing: x = x.to(d)
   template <class N, class = decltype(Name(std::declval<const N&>()))>
   Device(const N& name) : Device(parse(Name(name))) {}
   constexpr Type type() const { return static_cast<Type>(type_); }

@@ -7,7 +7,9 @@
 #include <type_traits>
 #include <utility>
 
+#include <kassette/error.h>
 #include <kassette/export.h>
+#include <kassette/none.h>
 
 namespace kassette {
 
@@ -95,8 +97,13 @@ class KASSETTE_API DType {
   constexpr DType() : code_(kNone) {}
   constexpr DType(NoneType) : code_(kNone) {}
   constexpr explicit DType(Code code) : code_(code) {}
+  DType(const DType&) = default;
+  DType& operator=(const DType&) & = default;
+  void operator=(const DType&) && = delete;  // x.dtype() = d would change nothing: x = K::cast(x, d)
   template <class N, class = decltype(Name(std::declval<const N&>()))>
   DType(const N& name) : DType(parse(Name(name))) {}
+  template <class Number, std::enable_if_t<std::is_arithmetic<Number>::value, int> = 0>
+  DType(Number) KASSETTE_DELETED("a dtype is text, \"float32\"; a shape is one argument: K::zeros({2, 3})");
 
   constexpr Code code() const { return static_cast<Code>(code_); }
   constexpr bool given() const { return code_ != kNone; }

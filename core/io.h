@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <kassette/api.h>
+#include <kassette/none.h>
 
 namespace kassette {
 
@@ -63,11 +64,14 @@ class KASSETTE_API NamedTensors {
   Tensors tensors() const;
 
   /// The text of that name, or null if there is none.
-  const char* metadata(Name key) const;
+  const char* metadata(Name key) const&;
+  const char* metadata(Name) const&& KASSETTE_UNAVAILABLE(
+      "the text would end with this temporary: name the list first");
   void set_metadata(Name key, Name text);
   /// The number of texts; metadata_key(i) is the name of the i-th.
   std::int64_t metadata_size() const;
-  const char* metadata_key(std::int64_t i) const;
+  const char* metadata_key(std::int64_t i) const&;
+  const char* metadata_key(std::int64_t) const&& KASSETTE_UNAVAILABLE("the text would end with this temporary");
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const NamedTensors& list);
 
  private:

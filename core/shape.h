@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include <kassette/dtype.h>
+#include <kassette/none.h>
 
 namespace kassette {
 
@@ -17,6 +18,9 @@ class KASSETTE_API Extent {
  public:
   constexpr Extent() : value_(0) {}
   constexpr explicit Extent(std::int64_t value) : value_(value) {}
+  Extent(const Extent&) = default;
+  Extent& operator=(const Extent&) & = default;
+  void operator=(const Extent&) && = delete;  // x.shape()[0] = n would change nothing: x = K::reshape(x, {n, ...})
   /// The number. Throws ValueError if it is unknown; the message names K::shape.
   operator std::int64_t() const;
   constexpr bool known() const { return value_ >= 0; }
@@ -35,6 +39,9 @@ class KASSETTE_API Shape {
   Shape();
   Shape(std::initializer_list<std::int64_t> dims);
   Shape(const std::int64_t* dims, int rank);
+  Shape(const Shape&) = default;
+  Shape& operator=(const Shape&) & = default;
+  void operator=(const Shape&) && = delete;  // x.shape() = s would change nothing: x = K::reshape(x, s)
   /// The number of axes; -1 if it is unknown.
   int rank() const { return rank_; }
   int size() const { return rank_ < 0 ? 0 : rank_; }
@@ -79,6 +86,7 @@ class Dim {
   constexpr Dim(long value) : value_(value), tensor_(nullptr) {}
   constexpr Dim(unsigned long value) : value_(static_cast<std::int64_t>(value)), tensor_(nullptr) {}
   constexpr Dim(long long value) : value_(value), tensor_(nullptr) {}
+  constexpr Dim(unsigned long long value) : value_(static_cast<std::int64_t>(value)), tensor_(nullptr) {}
   constexpr Dim(NoneType) : value_(kNoneDim), tensor_(nullptr) {}
   Dim(Extent extent) : value_(extent.known() ? std::int64_t(extent) : kNoneDim), tensor_(nullptr) {}
   Dim(const Tensor& tensor) : value_(0), tensor_(&tensor) {}
@@ -99,6 +107,7 @@ class KASSETTE_API Dims {
   Dims(unsigned one) : Dims({Dim(one)}) {}
   Dims(unsigned long one) : Dims({Dim(one)}) {}
   Dims(long long one) : Dims({Dim(one)}) {}
+  Dims(unsigned long long one) : Dims({Dim(one)}) {}
   Dims(Extent one) : Dims({Dim(one)}) {}
   Dims(const Tensor& integers);
   Dims(const Shape& shape);
@@ -126,8 +135,8 @@ class KASSETTE_API Axes {
   Axes(NoneType);
   Axes(int one);
   Axes(bool) = delete;
-  template <class I, class = std::enable_if_t<std::is_integral<I>::value>>
-  Axes(I one) : size_(0) {
+  template <class Integer, class = std::enable_if_t<std::is_integral<Integer>::value>>
+  Axes(Integer one) : size_(0) {
     push(one);
   }
   Axes(std::initializer_list<int> list);

@@ -30,7 +30,7 @@ Index::Index(Name text, int)
 Tensor::Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
   if (impl_) impl_->count.fetch_add(1, std::memory_order_relaxed);
 }
-Tensor& Tensor::operator=(const Tensor& other) noexcept {
+Tensor& Tensor::operator=(const Tensor& other) & noexcept {
   Tensor copy(other);
   std::swap(impl_, copy.impl_);
   return *this;
@@ -48,7 +48,7 @@ DType Tensor::dtype() const { return desc_of(*this, "dtype").dtype; }
 Device Tensor::device() const { return desc_of(*this, "device").device; }
 bool Tensor::symbolic() const { return impl_ && impl_->desc.symbolic(); }
 
-const void* Tensor::data(DType dtype) const {
+const void* Tensor::data(DType dtype) const& {
   const TensorDesc& b = desc_of(*this, "data");
   if (b.dtype != dtype) fail<TypeError>({"data"}, "the tensor is ", b.dtype, ", asked for as ", dtype);
   if (b.device.type() != Device::kCpu)

@@ -11,6 +11,7 @@
 #include <kassette/containers.h>
 #include <kassette/device.h>
 #include <kassette/dtype.h>
+#include <kassette/none.h>
 #include <kassette/shape.h>
 
 namespace kassette {
@@ -78,6 +79,8 @@ struct Arithmetic {
   /// Logical and: on bool only; operator| is the logical or.
   friend KASSETTE_API Tensor operator&(const Operand& a, const Operand& b);
   friend KASSETTE_API Tensor operator|(const Operand& a, const Operand& b);
+  friend bool operator==(const Operand&, const Operand&) KASSETTE_DELETED("K::equal(x, y) compares the elements");
+  friend bool operator!=(const Operand&, const Operand&) KASSETTE_DELETED("K::not_equal(x, y) compares the elements");
 };
 
 /// An argument that is accepted where a tensor is expected: a Tensor (borrowed for the call), a number (with a weak
@@ -111,13 +114,16 @@ class KASSETTE_API Index {
   constexpr Index(int i) : kind_(kInt), has_(0), start_(i), stop_(0), step_(1), pointer_(nullptr) {}
   constexpr Index(long i) : kind_(kInt), has_(0), start_(i), stop_(0), step_(1), pointer_(nullptr) {}
   constexpr Index(long long i) : kind_(kInt), has_(0), start_(i), stop_(0), step_(1), pointer_(nullptr) {}
-  constexpr Index(unsigned long i) : Index(i > INT64_MAX ? INT64_MAX : static_cast<long>(i)) {}
+  constexpr Index(unsigned long long i) : Index(i > INT64_MAX ? INT64_MAX : static_cast<long>(i)) {}
+  constexpr Index(unsigned long i) : Index(static_cast<unsigned long long>(i)) {}
   constexpr Index(unsigned i) : Index(static_cast<long>(i)) {}
   Index(Extent i) : Index(static_cast<long>(i)) {}
   constexpr Index(NoneType) : kind_(kNewAxis), has_(0), start_(0), stop_(0), step_(1), pointer_(nullptr) {}
   Index(const Tensor& i) : kind_(kTensor), has_(0), start_(0), stop_(0), step_(1), pointer_(&i) {}
   template <class N, class = decltype(Name(std::declval<const N&>()))>
   Index(const N& text) : Index(Name(text), 0) {}
+  Index(bool) KASSETTE_DELETED("an index is an integer; K::switch_(mask, x, y) selects by a condition");
+  Index(double) KASSETTE_DELETED("an index is an integer");
   constexpr Index(Kind kind, std::uint8_t has, std::int64_t start, std::int64_t stop, std::int64_t step)
       : kind_(kind), has_(has), start_(start), stop_(stop), step_(step), pointer_(nullptr) {}
 
@@ -139,25 +145,42 @@ inline constexpr Index newaxis{Index::kNewAxis, 0, 0, 0, 1};
 template <class T>
 class Values;
 
+namespace detail {
+template <class... A>
+using AreNumbers = std::conjunction<std::is_arithmetic<A>...>;
+}
+
 /// A dense, row-major, immutable array with a dtype, a device and a place on the tape. It is one pointer; copies share
 /// the array. An object whose bytes are all 0 is the empty Tensor: defined() is false, and it prints as "Tensor()".
+/// Assignment makes a Tensor refer to another array, and no array is ever changed: x[0] = y does not compile.
 class KASSETTE_API Tensor : private Arithmetic {
  public:
   Tensor() noexcept : impl_(nullptr) {}
   Tensor(NoneType) noexcept : impl_(nullptr) {}
   Tensor(const Tensor& other) noexcept;
   Tensor(Tensor&& other) noexcept : impl_(other.impl_) { other.impl_ = nullptr; }
-  Tensor& operator=(const Tensor& other) noexcept;
-  Tensor& operator=(Tensor&& other) noexcept {
+  template <class A, class B, class... More, std::enable_if_t<detail::AreNumbers<A, B, More...>::value, int> = 0>
+  Tensor(A, B, More...) KASSETTE_DELETED("K::constant({1, 2, 3}) makes a tensor of these numbers");
+  template <class A, std::enable_if_t<detail::AreNumbers<A>::value, int> = 0>
+  Tensor(std::initializer_list<std::initializer_list<A>>) KASSETTE_DELETED("use K::constant({{1, 2}, {3, 4}})");
+  Tensor& operator=(const Tensor& other) & noexcept;
+  Tensor& operator=(Tensor&& other) & noexcept {
     TensorImpl* impl = impl_;
     impl_ = other.impl_;
     other.impl_ = impl;
     return *this;
   }
+  void operator=(const Tensor& other) &&
+      KASSETTE_UNAVAILABLE(
+          "this would change nothing: tensors are immutable, and x[i] is a tensor of its own. Make another tensor, by "
+          "K::switch_(mask, y, x) or K::concatenate; a variable changes by K::update");
   ~Tensor();
 
   /// False for the empty Tensor. (There is no operator bool: `if (K::all(x))` would ask this, not the value.)
   bool defined() const { return impl_ != nullptr; }
+  explicit operator bool() const KASSETTE_DELETED("a condition is a bool: K::all(x > 0).item<bool>(), or x.defined()");
+  template <class A, std::enable_if_t<detail::AreNumbers<A>::value, int> = 0>
+  explicit operator A() const KASSETTE_DELETED("x.item<double>() is the number");
   /// The same number for all copies of a tensor, and another for every other tensor that lives meanwhile: a key for
   /// tables.
   std::uintptr_t id() const { return reinterpret_cast<std::uintptr_t>(impl_); }
@@ -171,12 +194,16 @@ class KASSETTE_API Tensor : private Arithmetic {
   /// True if the tensor has no value yet: it depends on a placeholder, or was built inside K::symbolic.
   bool symbolic() const;
   /// The elements, row-major, on the CPU; valid while the tensor lives. Throws TypeError if T is not the dtype's C++
-  /// type, ValueError if the tensor is symbolic, DeviceError if it is not on the CPU.
+  /// type, ValueError if the tensor is symbolic, DeviceError if it is not on the CPU. Cannot be called on a temporary,
+  /// whose elements end with it: name the tensor first.
   template <class T>
-  const T* data() const {
+  const T* data() const& {
     return static_cast<const T*>(data(dtype_of(static_cast<const T*>(nullptr))));
   }
-  const void* data(DType dtype) const;
+  const void* data(DType dtype) const&;
+  template <class T>
+  const T* data() const&& KASSETTE_UNAVAILABLE("the elements would end with this temporary: name the tensor first");
+  const void* data(DType) const&& KASSETTE_UNAVAILABLE("the elements would end with this temporary: name it first");
   /// The only element, converted to T. Throws ValueError unless there is exactly one.
   template <class T>
   T item() const {
@@ -224,7 +251,8 @@ class Values {
   const T* end() const& { return data_ + size_; }
   const T* begin() const&& = delete;
   const T* end() const&& = delete;
-  const T* data() const { return data_; }
+  const T* data() const& { return data_; }
+  const T* data() const&& = delete;
   std::size_t size() const { return static_cast<std::size_t>(size_); }
   const T& operator[](std::size_t i) const& { return data_[i]; }
   T operator[](std::size_t i) const&& { return data_[i]; }

@@ -1,6 +1,7 @@
 // nn_backend/activations.h - activation functions.
 #ifndef KASSETTE_BACKEND_ACTIVATIONS_H
 #define KASSETTE_BACKEND_ACTIVATIONS_H
+#include <kassette/none.h>
 #include <kassette/tensor.h>
 
 namespace kassette {

@@ -18,6 +18,7 @@
 #include <kassette/backend/random.h>
 #include <kassette/backend/linalg.h>
 #include <kassette/backend/reductions.h>
+#include <kassette/backend/refusals.h>
 #include <kassette/backend/rnn.h>
 #include <kassette/backend/shaping.h>
 #include <kassette/backend/softmax.h>
@@ -26,6 +27,7 @@
 #include <kassette/borrow.h>
 #include <kassette/error.h>
 #include <kassette/kept.h>
+#include <kassette/none.h>
 #include <kassette/print.h>
 #include <kassette/tensor.h>
 

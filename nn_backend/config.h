@@ -1,6 +1,7 @@
 // nn_backend/config.h - settings for all functions: backend, epsilon, floatx, data format, counters.
 #ifndef KASSETTE_BACKEND_CONFIG_H
 #define KASSETTE_BACKEND_CONFIG_H
+#include <kassette/none.h>
 #include <kassette/print.h>
 #include <kassette/tensor.h>
 

@@ -2,6 +2,7 @@
 #ifndef KASSETTE_BACKEND_CONTROL_H
 #define KASSETTE_BACKEND_CONTROL_H
 #include <kassette/api.h>
+#include <kassette/none.h>
 
 namespace kassette {
 namespace backend {

@@ -1,6 +1,7 @@
 // nn_backend/creation.h - making tensors: variables, placeholders, constants.
 #ifndef KASSETTE_BACKEND_CREATION_H
 #define KASSETTE_BACKEND_CREATION_H
+#include <kassette/none.h>
 #include <kassette/print.h>
 
 namespace kassette {

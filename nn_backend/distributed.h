@@ -3,6 +3,7 @@
 #define KASSETTE_DISTRIBUTED_H
 #include <kassette/api.h>
 #include <kassette/io.h>
+#include <kassette/none.h>
 
 namespace kassette {
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <kassette/api.h>
+#include <kassette/none.h>
 #include <kassette/print.h>
 #include <kassette/runtime.h>
 
@@ -153,9 +154,9 @@ template <class R>
 class Progress {
  public:
   Progress(R&& range, Name label) : range_(static_cast<R&&>(range)), bar_(total_of(range_), label) {}
-  template <class I>
+  template <class At>
   struct Iterator {
-    I at;
+    At at;
     ProgressBar* bar;
     decltype(auto) operator*() const { return *at; }
     Iterator& operator++() {
@@ -163,8 +164,8 @@ class Progress {
       bar->step();
       return *this;
     }
-    template <class J>
-    bool operator!=(const Iterator<J>& end) const {
+    template <class End>
+    bool operator!=(const Iterator<End>& end) const {
       return at != end.at;
     }
   };

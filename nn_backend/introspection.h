@@ -1,6 +1,7 @@
 // nn_backend/introspection.h - asking tensors what they are.
 #ifndef KASSETTE_BACKEND_INTROSPECTION_H
 #define KASSETTE_BACKEND_INTROSPECTION_H
+#include <kassette/none.h>
 #include <kassette/tensor.h>
 
 namespace kassette {

@@ -1,6 +1,7 @@
 // nn_backend/linalg.h - products of tensors.
 #ifndef KASSETTE_BACKEND_LINALG_H
 #define KASSETTE_BACKEND_LINALG_H
+#include <kassette/none.h>
 #include <kassette/tensor.h>
 
 namespace kassette {

@@ -1,6 +1,7 @@
 // nn_backend/normalization.h - normalisation.
 #ifndef KASSETTE_BACKEND_NORMALIZATION_H
 #define KASSETTE_BACKEND_NORMALIZATION_H
+#include <kassette/none.h>
 #include <kassette/tensor.h>
 
 namespace kassette {

@@ -1,6 +1,7 @@
 // nn_backend/padding.h - zeros around sequences and images, and enlarging images.
 #ifndef KASSETTE_BACKEND_PADDING_H
 #define KASSETTE_BACKEND_PADDING_H
+#include <kassette/none.h>
 #include <kassette/tensor.h>
 
 namespace kassette {

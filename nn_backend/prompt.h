@@ -2,6 +2,7 @@
 // programs.
 #ifndef KASSETTE_PROMPT_H
 #define KASSETTE_PROMPT_H
+#include <kassette/none.h>
 #include <kassette/repl.h>
 
 namespace K = kassette::backend;

@@ -1,6 +1,7 @@
 // nn_backend/reductions.h - reductions over axes.
 #ifndef KASSETTE_BACKEND_REDUCTIONS_H
 #define KASSETTE_BACKEND_REDUCTIONS_H
+#include <kassette/none.h>
 #include <kassette/tensor.h>
 
 namespace kassette {

@@ -2,6 +2,7 @@
 #ifndef KASSETTE_BACKEND_RNN_H
 #define KASSETTE_BACKEND_RNN_H
 #include <kassette/api.h>
+#include <kassette/none.h>
 
 namespace kassette {
 namespace backend {

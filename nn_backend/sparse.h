@@ -1,6 +1,7 @@
 // nn_backend/sparse.h - sparse tensors.
 #ifndef KASSETTE_BACKEND_SPARSE_H
 #define KASSETTE_BACKEND_SPARSE_H
+#include <kassette/none.h>
 #include <kassette/tensor.h>
 
 namespace kassette {

@@ -24,6 +24,12 @@ std::vector<T> values(const Tensor& t) {
 /// The one element.
 inline double number(const Tensor& t) { return backend::eval(t).item<double>(); }
 
+/// Where the elements are, to be compared: those of a temporary may be gone.
+template <class T>
+const T* place(const Tensor& x) {
+  return x.data<T>();
+}
+
 /// The text that operator<< writes.
 template <class T>
 std::string printed(const T& x) {

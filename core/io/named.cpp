@@ -91,7 +91,7 @@ Tensors NamedTensors::tensors() const {
   return list;
 }
 
-const char* NamedTensors::metadata(Name key) const {
+const char* NamedTensors::metadata(Name key) const& {
   if (!impl_) return nullptr;
   auto at = impl_->text_places.find(text_of(key));
   return at == impl_->text_places.end() ? nullptr : impl_->texts[at->second].second.c_str();
@@ -112,7 +112,7 @@ void NamedTensors::set_metadata(Name key, Name value) {
   }
 }
 std::int64_t NamedTensors::metadata_size() const { return impl_ ? static_cast<std::int64_t>(impl_->texts.size()) : 0; }
-const char* NamedTensors::metadata_key(std::int64_t i) const {
+const char* NamedTensors::metadata_key(std::int64_t i) const& {
   if (i < 0 || i >= metadata_size()) fail<ValueError>({"metadata_key"}, i, " of ", metadata_size());
   return impl_->texts[i].first.c_str();
 }

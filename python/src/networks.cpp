@@ -50,8 +50,8 @@ void pooling(nb::module_& m, const char* name, F f, nb::object one) {
       arg("x"), arg("pool_size"), arg("strides") = one, arg("padding") = "valid",
       arg("data_format").none() = nb::none(), arg("pool_mode") = "max");
 }
-template <class F>
-void draw(nb::module_& m, const char* name, F f, const char* a_name, double a_default, const char* b_name,
+using DrawOfTwo = Tensor (*)(const Dims&, const Operand&, const Operand&, DType, Scalar);
+void draw(nb::module_& m, const char* name, DrawOfTwo f, const char* a_name, double a_default, const char* b_name,
           double b_default) {
   m.def(
       name,

@@ -11,6 +11,7 @@
 
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
+#include "tests/results.h"
 
 #if __has_include(<dlpack/dlpack.h>)
 #include <dlpack/dlpack.h>
@@ -20,6 +21,7 @@
 #endif
 
 using namespace kassette;
+using kassette::test::place;
 namespace dl = kassette::dlpack;
 namespace K = kassette::backend;
 
@@ -92,7 +94,7 @@ TEST_CASE("strides, broadcast axes and negative steps are copied in order", "[dl
   Classic backwards(v.data() + 5, kInts, {6}, {-1});
   CHECK(list(from_dlpack(&backwards.managed)) == std::vector<double>{6, 5, 4, 3, 2, 1});
   Classic single(v.data(), kInts, {1, 6}, {77, 1});  // the step of an axis of size 1 means nothing
-  CHECK(from_dlpack(&single.managed).data<std::int32_t>() == v.data());
+  CHECK(place<std::int32_t>(from_dlpack(&single.managed)) == v.data());
 }
 
 TEST_CASE("a misaligned address is copied", "[dlpack]") {
@@ -107,7 +109,7 @@ TEST_CASE("a misaligned address is copied", "[dlpack]") {
 TEST_CASE("bools lie over the producer's memory unless a byte is neither 0 nor 1", "[dlpack]") {
   std::vector<std::uint8_t> v{0, 1, 1, 0};
   Classic clean(v.data(), kBools, {4});
-  CHECK(from_dlpack(&clean.managed).data<bool>() == static_cast<void*>(v.data()));
+  CHECK(place<bool>(from_dlpack(&clean.managed)) == static_cast<void*>(v.data()));
   v[2] = 200;
   Classic other(v.data(), kBools, {2, 2}, {2, 1});
   Tensor t = from_dlpack(&other.managed);

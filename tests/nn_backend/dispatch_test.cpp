@@ -181,6 +181,7 @@ Reach reach(const char* name, R (*f)(A...)) {
   return reach_each(name, f, std::index_sequence_for<A...>());
 }
 #define REACH(f) reach(#f, &K::f)
+using DrawOfTwo = Tensor (*)(const Dims&, const Operand&, const Operand&, DType, Scalar);
 
 // clang-format off
 const std::vector<Reach>& functions() {
@@ -197,6 +198,11 @@ const std::vector<Reach>& functions() {
       reach("gradients", static_cast<Tensors (*)(Tensor&&, const Tensors&)>(&K::gradients)),
       reach("stop_gradient", static_cast<Tensor (*)(const Tensor&)>(&K::stop_gradient)),
       reach("stop_gradient", static_cast<Tensors (*)(const Tensors&)>(&K::stop_gradient)),
+      reach("concatenate", static_cast<Tensor (*)(const Tensors&, int)>(&K::concatenate)), reach("stack", static_cast<Tensor (*)(const Tensors&, int)>(&K::stack)),
+      reach("random_normal", static_cast<DrawOfTwo>(&K::random_normal)), reach("truncated_normal", static_cast<DrawOfTwo>(&K::truncated_normal)),
+      reach("random_uniform", static_cast<DrawOfTwo>(&K::random_uniform)),
+      reach("placeholder", static_cast<Tensor (*)(const Dims&, Scalar, DType, bool, Name)>(&K::placeholder)),
+      reach("random_binomial", static_cast<Tensor (*)(const Dims&, const Operand&, DType, Scalar)>(&K::random_binomial)),
       reach("rnn", static_cast<K::RnnResult (*)(K::StepFn, const Tensors&, const Tensors&, bool, const Operand&, const Tensors&, bool, const Operand&, bool, bool)>(&K::rnn)),
       reach("conv1d", &K::conv1d<0>), reach("conv2d", &K::conv2d<0>), reach("conv3d", &K::conv3d<0>),
       reach("conv2d_transpose", &K::conv2d_transpose<0>), reach("conv3d_transpose", &K::conv3d_transpose<0>),

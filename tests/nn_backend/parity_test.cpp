@@ -73,7 +73,8 @@ void read_header(const fs::path& path, std::multimap<std::string, Declaration>& 
     statement = std::regex_replace(
         statement, std::regex("(KASSETTE_API|inline|\\[\\[nodiscard\\]\\]|template <class [A-Z]>|template <int = 0>) "),
         "");
-    if (c == '{' && statement.find('(') == std::string::npos) statement.clear();  // a class
+    if (c == '{' && statement.find('(') == std::string::npos) statement.clear();         // a class
+    if (statement.find("KASSETTE_UNAVAILABLE") != std::string::npos) statement.clear();  // says what to write instead
     std::smatch m;
     // Defaults such as `= {}` hold braces; the statement goes on behind them.
     if (c == '{' &&

@@ -113,7 +113,7 @@ TEST_CASE("what a sparse tensor says of itself", "[sparse]") {
   CHECK(values(K::get_value(x)) == Vec{0, 1.5, 0, 0, 0, 0, 0, 0, -2, 0, 0, 0});
   CHECK_FALSE(K::is_sparse(K::eval(x)));
   Tensor dense = K::constant({1, 2});
-  CHECK(K::to_dense(dense).data<float>() == dense.data<float>());  // the same object
+  CHECK(place<float>(K::to_dense(dense)) == dense.data<float>());  // the same object
 }
 
 TEST_CASE("variable of a sparse value is a sparse tensor with the dtype of the value, and no variable", "[sparse]") {

@@ -59,6 +59,30 @@ nm -C "$work/light.o" | awk '$2 ~ /^[bBdDuVv]$/' |
 nm "$work/light.o" | grep -E ' _ZGV| _GLOBAL__' | grep . &&
   complain "public headers initialise something when a program starts"
 
+# Each by itself brings the exceptions, and the macros of X11 and of <complex.h> do not break it.
+macros='None 0L:Bool int:Status int:True 1:False 0:Success 0:Always 2:Above 0:Complex 0:Convex 2:Unsorted 0:CursorShape 0'
+for header in "${all[@]}"; do
+  case $header in
+    # No part of the API, for a prompt, without anything that throws, or over a library that <complex.h> breaks.
+    */version.h | */export.h | */none.h | */cling.h | */prompt.h | */interrupt.h | */show_config.h | */xtensor.h) continue ;;
+  esac
+  {
+    printf '#include <complex.h>\n'
+    tr : '\n' <<<"$macros" | sed 's/^/#define /'
+    printf '#include <%s>\nvoid f(const kassette::Error& e);\n' "$header"
+  } >"$work/one.cpp"
+  g++ -std=gnu++17 -I. -Wall -Wextra -Werror -fsyntax-only "$work/one.cpp" || complain "$header alone, behind X11's macros, does not parse or lacks kassette::Error"
+done
+cat >"$work/one.cpp" <<'CPP'
+#define None 0L
+#include <kassette/backend.h>
+#define None 0L
+#include <kassette/io.h>
+unsigned long of_x11(unsigned long window = None);
+kassette::Tensor ours() { return kassette::backend::placeholder({kassette::backend::None, 2}); }
+CPP
+g++ -std=c++17 -I. -Wall -Wextra -Werror -fsyntax-only "$work/one.cpp" || complain "X11's None, before and between our headers, is not kept or breaks them"
+
 for compiler in g++ clang++; do
   if ! command -v $compiler >/dev/null; then
     echo "not tried with $compiler, which is not here"

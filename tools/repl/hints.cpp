@@ -46,11 +46,10 @@ std::string hint_for(const std::string& error, const std::string& code,
   auto has = [&](const char* part) { return error.find(part) != std::string::npos; };
   if (has("unknown type name 'import'") || has("unknown type name 'from'"))
     return line("the headers are here already; K:: holds the functions, and .help says more");
-  if (has("'Tensor' is not contextually convertible to 'bool'")) return line("ask for the value: (...).item<bool>()");
   if (has("invalid operands to binary expression") && has("Tensor"))
     return line("tensors have + - * / % < <= > >= & | ~; the others are functions: K::equal, K::pow, K::dot");
-  if (has("invalid argument type") && has("Tensor") && has("to unary expression"))
-    return line("of a bool tensor ~x is the opposite");
+  if (has("'operator bool' is unavailable") && code.find_first_of("!&|") != std::string::npos)
+    return line("of bool tensors ~x is the opposite, x & y and x | y combine");
   if (has("indirection requires pointer operand")) return line("there is no **; write K::pow(x, 2) or K::square(x)");
   if (std::string name = quoted("no member named '"); !name.empty() && has("in 'kassette::Tensor'") && in_k(name))
     return line("K::" + name + "(x)");

@@ -6,6 +6,7 @@
 
 #include "clang/Basic/DiagnosticOptions.h"
 #include "clang/Frontend/TextDiagnosticPrinter.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace repl {
@@ -26,6 +27,7 @@ class Messages : public clang::DiagnosticConsumer {
       if (on_error) on_error(/*first=*/false);
       return;
     }
+    if (level == clang::DiagnosticsEngine::Note && repeats_error(info)) return;
     printer_.HandleDiagnostic(level, info);
     if (on_error && errors_) on_error(/*first=*/true);
   }
@@ -61,6 +63,12 @@ class Messages : public clang::DiagnosticConsumer {
   }
 
  private:
+  /// What says where a function was declared unavailable; the error has the reason.
+  static bool repeats_error(const clang::Diagnostic& note) {
+    llvm::SmallString<128> said;
+    note.FormatDiagnostic(said);
+    return said.str().ends_with("has been explicitly marked unavailable here");
+  }
   std::string text_;
   llvm::raw_string_ostream stream_;
   clang::TextDiagnosticPrinter printer_;
