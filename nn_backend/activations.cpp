@@ -28,6 +28,8 @@ double in_dtype(double v, DType dtype) {
   return v;
 }
 
+bool is_nan(const Scalar& x) { return Access::kind(x) == Scalar::kFloat && std::isnan(Access::float_value(x)); }
+
 }  // namespace
 
 Tensor relu(const Operand& operand, double alpha, Scalar max_value, double threshold) {
@@ -36,6 +38,8 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
   if (alpha == 0 && max_value.is_none() && threshold == 0) return ops::relu(x);
   if (!x.tensor().defined()) fail_empty({"relu", "x"});
   if (!x.desc().dtype.is_float()) fail_not_float({"relu", "x"}, x.desc().dtype);
+  // NaN, as in the documents' formula: no element can be compared with it.
+  if (std::isnan(threshold) || is_nan(max_value)) return attribute_errors("relu", [&] { return x.tensor() * NAN; });
   if (threshold == 0 && max_value.is_none()) return attribute_errors("relu", [&] { return leaky_relu(x, alpha); });
 
   DType dtype = x.desc().dtype;

@@ -95,11 +95,17 @@ Tensor placed(const Tensor& drawn, const Tensor& shift, const Tensor& scale) {
   return still_drawn(drawn, [&](const Tensor& z) { return shift + scale * z; });
 }
 
+/// Throws ValueError if a standard deviation is negative. NaN gives NaN.
+void check_spread(const At& at, double v) {
+  if (v < 0) fail<ValueError>(at, "is ", v, kExpected, "it must be at least 0");
+}
+
 using NormalDraw = Tensor (*)(const Draw& draw, double mean, double stddev);
 Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operand& mean, const Operand& stddev,
               DType dtype, const Scalar& seed) {
   Sample s(what, shape, dtype);
   s.check_float();
+  if (is_number(stddev)) check_spread({what, "stddev"}, number(stddev, {what, "stddev"}));
   if (is_number(mean) && is_number(stddev))
     return draw(s.draw(seed), number(mean, {what, "mean"}), number(stddev, {what, "stddev"}));
   Tensor shift = s.parameter(mean, "mean"), scale = s.parameter(stddev, "stddev");
@@ -237,7 +243,12 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
   KASSETTE_DISPATCH(random_binomial, shape, p, dtype, seed);
   SeedScope scope;
   Sample s("random_binomial", shape, dtype);
-  if (is_number(p)) return attribute_errors(s.what, [&] { return bernoulli(s.draw(seed), number(p, {s.what, "p"})); });
+  if (is_number(p)) {
+    const double share = number(p, {s.what, "p"});
+    if (!(share >= 0 && share <= 1))
+      fail<ValueError>({s.what, "p"}, "is ", share, kExpected, "a probability must be in [0, 1]");
+    return attribute_errors(s.what, [&] { return bernoulli(s.draw(seed), share); });
+  }
   Tensor share = as_tensor(p, default_float(), {s.what, "p"});
   if (!share.defined()) fail_empty({s.what, "p"});
   refuse_sparse({s.what, "p"}, share);
@@ -292,6 +303,7 @@ Tensor random_normal_variable(const Dims& shape, double mean, double scale, DTyp
   SeedScope scope;
   const char* what = "random_normal_variable";
   if (!dtype.given()) dtype = default_float();
+  check_spread({what, "scale"}, scale);
   Shape fixed = fixed_shape(shape, what);
   return attribute_errors(
       what, [&] { return variable_of([&] { return random_normal(fixed, mean, scale, dtype, seed); }, dtype, name); });

@@ -30,10 +30,27 @@ bool in_floats(const OpCall& call) {
 
 [[noreturn]] void fail_long(double n) { fail<ValueError>({"arange"}, n, " elements are too many to address"); }
 
-std::int64_t count_floats(double start, double stop, double step) {
+/// By how much a number of that dtype may differ from the one that was meant, relative to it: half a place.
+double rounding_of(DType dtype) {
+  return dtype == float64    ? 0x1p-53
+         : dtype == float32  ? 0x1p-24
+         : dtype == float16  ? 0x1p-11
+         : dtype == bfloat16 ? 0x1p-8
+                             : 0;
+}
+
+/// How many numbers start, start + step, ... are before stop. If stop is one of them but for the rounding of the three
+/// numbers, as with 1, 1.6 and 0.1, whose quotient is 6.000000000000001, it is not among the results.
+std::int64_t count_floats(const OpCall& call) {
+  const double start = number<double>(call.in[0]), stop = number<double>(call.in[1]), step = number<double>(call.in[2]);
   if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
     fail<ValueError>({"arange"}, "from ", start, " to ", stop, " by ", step, kExpected, "the numbers must be finite");
-  double n = std::ceil((stop - start) / step);
+  const double steps = (stop - start) / step, whole = std::nearbyint(steps);
+  auto rounding = [&](int i) { return rounding_of(call.spec(i).dtype); };
+  const double off = (std::fabs(start) * rounding(0) + std::fabs(stop) * rounding(1)) / std::fabs(step) +
+                     std::fabs(steps) * (rounding(2) + 2 * rounding_of(float64));
+  constexpr double kMost = 0.125;  // beyond it, steps are as small as the rounding of start and stop
+  const double n = std::fabs(steps - whole) <= std::min(off, kMost) ? whole : std::ceil(steps);
   if (n > 0x1p56) fail_long(n);
   return n > 0 ? static_cast<std::int64_t>(n) : 0;
 }
@@ -72,7 +89,7 @@ void arange_rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < 3; ++i)
     if (!call.in[i].data) return;
   if (in_floats(call)) {
-    out->dims[0] = count_floats(number<double>(call.in[0]), number<double>(call.in[1]), number<double>(call.in[2]));
+    out->dims[0] = count_floats(call);
     return;
   }
   std::int64_t start = number<std::int64_t>(call.in[0]), step = number<std::int64_t>(call.in[2]);

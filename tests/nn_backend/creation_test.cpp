@@ -137,6 +137,29 @@ TEST_CASE("identity is a new tensor that the gradient passes", "[creation]") {
   CHECK(values(K::gradients(K::sum(K::square(i)), {v})[0]) == std::vector<double>{2, 4, 6});
 }
 
+TEST_CASE("arange ends before stop where decimals are not exact in binary", "[creation]") {
+  CHECK(K::arange(1, 1.6, 0.1).shape() == Shape{6});  // 1.6 - 1 is 6.000000000000001 times 0.1
+  CHECK(K::arange(1, 1.6, 0.1, "float64").shape() == Shape{6});
+  CHECK(K::arange(1.6, 1, -0.1).shape() == Shape{6});
+  // All multiples of 1 / scale, which count as integers do.
+  for (int scale : {10, 100, 1000})
+    for (int start = -13; start <= 30; start += 4)
+      for (int stop = start - 25; stop <= start + 1500; stop += 1 + (stop - start) / 7 * (stop > start + 20))
+        for (int step : {1, 2, 3, 7, 10, 23, -1, -3}) {
+          const int span = stop - start, count = span * step > 0 ? (std::abs(span) - 1) / std::abs(step) + 1 : 0;
+          const double a = double(start) / scale, b = double(stop) / scale, by = double(step) / scale;
+          if (K::arange(a, b, by).size() != count)
+            FAIL_CHECK("arange(" << a << ", " << b << ", " << by << ") has " << K::arange(a, b, by).size()
+                                 << " elements, not " << count);
+          auto single = [](double v) { return K::constant(v, "float32"); };
+          if (K::arange(single(a), single(b), single(by)).size() != count)
+            FAIL_CHECK("arange of float32(" << a << ", " << b << ", " << by << ") has not " << count << " elements");
+        }
+  // A stop that is clearly beyond an element leaves that in.
+  CHECK(K::arange(0, 1.000001, 0.25).shape() == Shape{5});
+  CHECK(K::arange(1e9, 1e9 + 1, 0.3).shape() == Shape{4});
+}
+
 TEST_CASE("arange counts", "[creation]") {
   CHECK(values(K::arange(5)) == std::vector<double>{0, 1, 2, 3, 4});
   CHECK(K::arange(5).dtype() == int32);

@@ -69,6 +69,15 @@ TEST_CASE("NaN stays in relu whatever its options", "[elementwise]") {
       for (double threshold : {0.0, 0.8, -0.8}) CHECK(std::isnan(K::relu(nan, alpha, top, threshold).item<double>()));
 }
 
+TEST_CASE("a NaN threshold or max_value of relu gives NaN, as the formula of the documents", "[elementwise]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (double alpha : {0.0, 0.1}) {
+    for (double v : values(K::relu(floats({-1, 0, 2}), alpha, None, nan))) CHECK(std::isnan(v));
+    for (double v : values(K::relu(floats({-1, 0, 2}), alpha, nan, 0.5))) CHECK(std::isnan(v));
+  }
+  CHECK(K::relu(K::constant({1}, "float16"), 0, nan).dtype() == float16);
+}
+
 TEST_CASE("a negative max_value of relu is that of 0", "[elementwise]") {
   Tensor x = K::constant({-2, 0, 3});
   for (double threshold : {0.0, 0.5, -3.0}) {

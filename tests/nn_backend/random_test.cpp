@@ -31,6 +31,22 @@ double high_of(const std::vector<double>& v) { return *std::max_element(v.begin(
 
 }  // namespace
 
+TEST_CASE("parameters outside their ranges are refused, as NumPy refuses them, and take no seed", "[random]") {
+  K::set_random_seed(3);
+  const Tensor next = K::random_normal({2});
+  K::set_random_seed(3);
+  CHECK_THROWS_WITH(K::random_binomial({3}, 2.0), "random_binomial: p is 2; a probability must be in [0, 1]");
+  CHECK_THROWS_WITH(K::random_binomial({3}, -0.1), "random_binomial: p is -0.1; a probability must be in [0, 1]");
+  CHECK_THROWS_WITH(K::random_binomial({3}, NAN), "random_binomial: p is nan; a probability must be in [0, 1]");
+  CHECK_THROWS_WITH(K::random_normal({3}, 0, -1), "random_normal: stddev is -1; it must be at least 0");
+  CHECK_THROWS_WITH(K::random_normal({3}, K::ones({3}), -1), "random_normal: stddev is -1; it must be at least 0");
+  CHECK_THROWS_WITH(K::truncated_normal({3}, 0, -2.5), "truncated_normal: stddev is -2.5; it must be at least 0");
+  CHECK_THROWS_WITH(K::random_normal_variable({3}, 0, -1),
+                    "random_normal_variable: scale is -1; it must be at least 0");
+  CHECK(values(K::random_normal({2})) == values(next));
+  CHECK(values(K::random_normal({2}, 5, 0)) == std::vector<double>{5, 5});
+}
+
 TEST_CASE("a draw that is refused for its mean or stddev leaves the random series as it was", "[random]") {
   K::set_random_seed(3);
   const Tensor next = K::random_normal({2});
