@@ -44,7 +44,7 @@ struct Subtract {
   }
   KASSETTE_GRADIENTS(dy, -dy)
 };
-/// A zero cotangent gives a zero gradient even if the other factor is inf or nan.
+/// a * b; integers wrap around.
 struct Multiply {
   static constexpr const char* name = "multiply";
   static constexpr Domain takes = Domain::numbers;
@@ -55,7 +55,7 @@ struct Multiply {
   }
   KASSETTE_GRADIENTS(mul_no_nan(dy, b()), mul_no_nan(dy, a()))
 };
-/// a / b. A zero cotangent gives a zero gradient even if b is 0.
+/// a / b.
 struct Divide {
   static constexpr const char* name = "divide";
   static constexpr Domain takes = Domain::floats;
@@ -73,7 +73,7 @@ struct MulNoNan {
   static constexpr Reads reads = Reads::a + Reads::b;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
-    return m::select(a == V(0), V(0), a * b);
+    return m::mul_no_nan(a, b);
   }
   KASSETTE_GRADIENTS(mul_no_nan(dy, b()), mul_no_nan(dy, a()))
 };

@@ -120,7 +120,7 @@ void all_reduce_vjp(const VjpContext& ctx) {
 }
 /// The cotangent of x, given the extreme or product y over the ranks and its cotangent dy.
 Tensor nonlinear_gradient(Reduction how, const Tensor& x, const Tensor& y, const Tensor& dy, const RankGroup& group) {
-  return dy * (how == Reduction::prod ? product_of_others(x, group) : share_of_extreme(x, y, group));
+  return mul_no_nan(dy, how == Reduction::prod ? product_of_others(x, group) : share_of_extreme(x, y, group));
 }
 void all_reduce_nonlinear_vjp(const VjpContext& ctx) {
   const RankGroup& group = group_of(ctx.attrs);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ops/zero_terms.h"
+
 namespace kassette::ops {
 namespace {
 
@@ -91,6 +93,27 @@ bool takes(const Group& kept, const Group& summed, const Side& s, const std::int
 }
 
 }  // namespace
+
+ContractionTerms::ContractionTerms(const OpCall& call) {
+  const ContractionForm& f = call.attrs.as<ContractionForm>();
+  const Side of_a(f.a, call.spec(0), nullptr), of_b(f.b, call.spec(1), nullptr);
+  a_is_cotangent = f.origin.cotangent == Cotangent::a;
+  std::int64_t dims[kLabels];
+  std::fill_n(dims, kLabels, 1);
+  for (int i = 0; i < f.a.rank; ++i) dims[f.a.of[i]] = std::max(dims[f.a.of[i]], call.spec(0).dims[i]);
+  for (int i = 0; i < f.b.rank; ++i) dims[f.b.of[i]] = std::max(dims[f.b.of[i]], call.spec(1).dims[i]);
+  std::uint32_t in_out = 0;
+  for (int i = 0; i < f.out.rank; ++i) {
+    const int l = f.out.of[i];
+    in_out |= 1u << l;
+    kept.push(call.out[0]->dims[i], of_a.stride[l], of_b.stride[l]);
+  }
+  for (int l = 0; l < kLabels; ++l) {
+    if (in_out >> l & 1 || !((of_a.has | of_b.has) >> l & 1)) continue;
+    summed.push(dims[l], of_a.stride[l], of_b.stride[l]);
+    terms *= dims[l];
+  }
+}
 
 ContractionPlan plan_contraction(const OpCall& call, const std::byte* a_data, const std::byte* b_data, int item,
                                  Rearranger& to_order) {

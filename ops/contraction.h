@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "devices/cpu/blas.h"
+#include "ops/cotangent.h"
 #include "ops/op.h"
 #include "ops/strided.h"
 
@@ -35,7 +36,10 @@ struct ContractionForm {
   static constexpr const char* attrs_name = "matmul";
   Labels a, b, out;
   bool broadcast = false;  // batch axes of size 1 are broadcast
-  Caller caller = Caller::matmul;
+  struct Origin {
+    Caller caller = Caller::matmul;
+    Cotangent cotangent = Cotangent::neither;
+  } origin;
 };
 
 /// Return the forms of dot and batch_dot for operands of known rank. Throw ValueError if the ranks or axes do not fit.

@@ -147,24 +147,34 @@ void kernel_gradient_rule(const OpCall& call, TensorSpec* out) {
 
 // --- adjoints --------------------------------------------------------------------------------------------------------
 
-Tensor input_gradient_of(const VjpContext& ctx, const Tensor& dy, const Tensor& w, const Tensor& x) {
-  return apply1(convolution_input_gradient_op, ctx.attrs, {dy, w, shape_of(x, int64)});
+/// The attributes of an op whose factor `which` is a cotangent.
+Attrs attrs_with(const VjpContext& ctx, Cotangent which) {
+  ConvForm form = form_of(ctx.attrs);
+  if (form.cotangent == which) return ctx.attrs;
+  form.cotangent = which;
+  return window_attrs(form);
 }
-Tensor kernel_gradient_of(const VjpContext& ctx, const Tensor& x, const Tensor& dy, const Tensor& w) {
-  return apply1(convolution_kernel_gradient_op, ctx.attrs, {x, dy, w});
+Tensor convolution_of(const VjpContext& ctx, Cotangent which, const Tensor& x, const Tensor& w) {
+  return apply1(convolution_op, attrs_with(ctx, which), {x, w});
+}
+Tensor input_gradient_of(const VjpContext& ctx, Cotangent which, const Tensor& dy, const Tensor& w, const Tensor& x) {
+  return apply1(convolution_input_gradient_op, attrs_with(ctx, which), {dy, w, shape_of(x, int64)});
+}
+Tensor kernel_gradient_of(const VjpContext& ctx, Cotangent which, const Tensor& x, const Tensor& dy, const Tensor& w) {
+  return apply1(convolution_kernel_gradient_op, attrs_with(ctx, which), {x, dy, w});
 }
 
 void vjp(const VjpContext& ctx) {
-  if (ctx.wants(0)) ctx.din(0) = input_gradient_of(ctx, ctx.dy(), ctx.in(1), ctx.in(0));
-  if (ctx.wants(1)) ctx.din(1) = kernel_gradient_of(ctx, ctx.in(0), ctx.dy(), ctx.in(1));
+  if (ctx.wants(0)) ctx.din(0) = input_gradient_of(ctx, Cotangent::a, ctx.dy(), ctx.in(1), ctx.in(0));
+  if (ctx.wants(1)) ctx.din(1) = kernel_gradient_of(ctx, Cotangent::b, ctx.in(0), ctx.dy(), ctx.in(1));
 }
 void input_gradient_vjp(const VjpContext& ctx) {
-  if (ctx.wants(0)) ctx.din(0) = apply1(convolution_op, ctx.attrs, {ctx.dy(), ctx.in(1)});
-  if (ctx.wants(1)) ctx.din(1) = kernel_gradient_of(ctx, ctx.dy(), ctx.in(0), ctx.in(1));
+  if (ctx.wants(0)) ctx.din(0) = convolution_of(ctx, Cotangent::a, ctx.dy(), ctx.in(1));
+  if (ctx.wants(1)) ctx.din(1) = kernel_gradient_of(ctx, Cotangent::a, ctx.dy(), ctx.in(0), ctx.in(1));
 }
 void kernel_gradient_vjp(const VjpContext& ctx) {
-  if (ctx.wants(0)) ctx.din(0) = input_gradient_of(ctx, ctx.in(1), ctx.dy(), ctx.in(0));
-  if (ctx.wants(1)) ctx.din(1) = apply1(convolution_op, ctx.attrs, {ctx.in(0), ctx.dy()});
+  if (ctx.wants(0)) ctx.din(0) = input_gradient_of(ctx, Cotangent::b, ctx.in(1), ctx.dy(), ctx.in(0));
+  if (ctx.wants(1)) ctx.din(1) = convolution_of(ctx, Cotangent::b, ctx.in(0), ctx.dy());
 }
 
 }  // namespace

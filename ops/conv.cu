@@ -137,6 +137,73 @@ void kernel_gradient(const OpCall& call, const ConvShape& s) {
          call.out_as<T>());
 }
 
+// Note [Zero cotangents]: the elements that are NaN are computed again, without the terms whose cotangent is 0.
+/// A sum of products of which one factor is a cotangent.
+template <bool kA>
+struct TermsLeft {
+  double sum = 0;
+  __device__ void add(double a, double b) { sum += kA ? m::mul_no_nan(a, b) : m::mul_no_nan(b, a); }
+};
+template <bool kA, class T>
+__global__ void convolve_again(Geometry g, const T* x, const T* w, T* y) {
+  const std::int64_t n = g.batch * g.out_points() * g.c_out;
+  for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
+    if (const Wide<T> have = load(y + t); have == have) continue;
+    const PixelIndex p(t, g.by_out.points, g.by_out.channels, g.channels_first);
+    const std::int64_t first = g.depthwise ? g.by_multiplier(p.channel) : 0, last = g.depthwise ? first + 1 : g.c_in;
+    TermsLeft<kA> left;
+    g.each_under(p.point, [&](std::int64_t tap, std::int64_t at) {
+      for (std::int64_t c = first; c < last; ++c)
+        left.add(load(x + g.x_at(p.image, at, c)), load(w + g.w_at(tap, c, p.channel)));
+    });
+    store(y + t, static_cast<Wide<T>>(left.sum));
+  }
+}
+template <bool kA, class T>
+__global__ void input_gradient_again(Geometry g, const T* dy, const T* w, T* dx) {
+  const std::int64_t n = g.batch * g.in_points() * g.c_in, filters = g.depthwise ? g.by_multiplier.by : g.c_out;
+  for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
+    if (const Wide<T> have = load(dx + t); have == have) continue;
+    const PixelIndex p(t, g.by_in.points, g.by_in.channels, g.channels_first);
+    const std::int64_t first = g.depthwise ? p.channel * filters : 0;
+    TermsLeft<kA> left;
+    g.each_over(p.point, [&](std::int64_t tap, std::int64_t at) {
+      for (std::int64_t f = first; f < first + filters; ++f)
+        left.add(load(dy + g.y_at(p.image, at, f)), load(w + g.w_at(tap, p.channel, f)));
+    });
+    store(dx + t, static_cast<Wide<T>>(left.sum));
+  }
+}
+template <bool kA, class T>
+__global__ void kernel_gradient_again(Geometry g, std::int64_t weights, const T* x, const T* dy, T* dw) {
+  const std::int64_t points = g.batch * g.out_points();
+  for (std::int64_t weight = Thread::first(); weight < weights; weight += Thread::step()) {
+    if (const Wide<T> have = load(dw + weight); have == have) continue;
+    const std::int64_t row = g.by_out.channels(weight), f = weight - row * g.c_out,
+                       tap = g.depthwise ? row : g.by_in.channels(row),
+                       c = g.depthwise ? g.by_multiplier(f) : row - tap * g.c_in;
+    TermsLeft<kA> left;
+    Cursor cursor(g, tap, 0);
+    for (std::int64_t p = 0; p < points; ++p, cursor.advance(1)) {
+      const std::int64_t at = cursor.under();
+      if (at >= 0)
+        left.add(load(x + g.x_at(cursor.image(), at, c)), load(dy + g.y_at(cursor.image(), cursor.result(), f)));
+    }
+    store(dw + weight, static_cast<Wide<T>>(left.sum));
+  }
+}
+/// Calls f(std::true_type or std::false_type, null pointer to the element type) if a factor is a cotangent: true_type
+/// if it is the first.
+template <class F>
+void if_cotangent(const OpCall& call, F f) {
+  const Cotangent which = form_of(call.attrs).cotangent;
+  if (which == Cotangent::neither) return;
+  with_floats(call, [&](auto* p) {
+    if (which == Cotangent::a) f(std::true_type(), p);
+    else f(std::false_type(), p);
+  });
+}
+
 /// True if there is nothing to sum, so that the result is empty or, set here, zeros.
 bool nothing(const OpCall& call) {
   const TensorDesc& out = *call.out[0];
@@ -148,31 +215,48 @@ bool nothing(const OpCall& call) {
 void run_convolution(const OpCall& call) {
   if (nothing(call)) return;
   const ConvShape s(call.attrs, call.spec(0), call.spec(1), *call.out[0]);
-  if (by_panels(s, s.taps() * s.c_in, s.c_out)) return convolve_by_panels(call, s);
-  with_floats(call, [&](auto* p) {
+  auto launch_each = [&](auto* p, auto kernel) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), convolve_each<T>, Geometry(s),
+    launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), kernel, Geometry(s),
            call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>());
+  };
+  if (by_panels(s, s.taps() * s.c_in, s.c_out)) convolve_by_panels(call, s);
+  else with_floats(call, [&](auto* p) { launch_each(p, convolve_each<std::remove_pointer_t<decltype(p)>>); });
+  if_cotangent(call, [&](auto a, auto* p) {
+    launch_each(p, convolve_again<decltype(a)::value, std::remove_pointer_t<decltype(p)>>);
   });
 }
 void run_input_gradient(const OpCall& call) {
   if (nothing(call)) return;
   const ConvShape s(call.attrs, *call.out[0], call.spec(1), call.spec(0));
-  if (by_panels(s, s.taps() * s.c_out, s.c_in)) return input_gradient_by_panels(call, s);
-  with_floats(call, [&](auto* p) {
+  auto launch_each = [&](auto* p, auto kernel) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), input_gradient_each<T>, Geometry(s),
+    launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), kernel, Geometry(s),
            call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>());
+  };
+  if (by_panels(s, s.taps() * s.c_out, s.c_in)) input_gradient_by_panels(call, s);
+  else with_floats(call, [&](auto* p) { launch_each(p, input_gradient_each<std::remove_pointer_t<decltype(p)>>); });
+  if_cotangent(call, [&](auto a, auto* p) {
+    launch_each(p, input_gradient_again<decltype(a)::value, std::remove_pointer_t<decltype(p)>>);
   });
 }
 void run_kernel_gradient(const OpCall& call) {
   if (nothing(call)) return;
   const ConvShape s(call.attrs, call.spec(0), *call.out[0], call.spec(1));
-  if (by_panels(s, s.taps() * s.c_in, s.c_out)) return kernel_gradient_by_panels(call, s);
-  with_floats(call, [&](auto* p) {
+  if (by_panels(s, s.taps() * s.c_in, s.c_out)) {
+    kernel_gradient_by_panels(call, s);
+  } else {
+    with_floats(call, [&](auto* p) {
+      using T = std::remove_pointer_t<decltype(p)>;
+      if (s.channels_first) kernel_gradient<Warp, T>(call, s);
+      else kernel_gradient<Thread, T>(call, s);
+    });
+  }
+  if_cotangent(call, [&](auto a, auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    if (s.channels_first) kernel_gradient<Warp, T>(call, s);
-    else kernel_gradient<Thread, T>(call, s);
+    const std::int64_t n = call.out[0]->numel();
+    launch(call.op.name, device_of(call.device), blocks_for(n), kernel_gradient_again<decltype(a)::value, T>,
+           Geometry(s), n, call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>());
   });
 }
 

@@ -5,6 +5,7 @@
 // channel, so that kernels have the shape (taps..., channels, multiplier) instead of (taps..., input channels, output
 // channels).
 #pragma once
+#include "ops/cotangent.h"
 #include "ops/op.h"
 #include "ops/window.h"
 
@@ -16,6 +17,7 @@ struct ConvForm {
   int axes = 1;  // spatial axes, 1 to 3
   bool channels_first = false, depthwise = false;
   bool pointwise = false;  // the kernel has one tap
+  Cotangent cotangent = Cotangent::neither;
   WindowAxis window[3];
 
   int channel_axis() const { return channels_first ? 1 : axes + 1; }

@@ -4,6 +4,7 @@
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/cast.h"
+#include "ops/conv_zeros.h"
 #include "ops/strided.h"
 
 namespace kassette::ops {
@@ -359,12 +360,13 @@ void run_convolution(const OpCall& call) {
   if (nothing(call)) return;
   if (call.out[0]->dtype == float64) forward<double>(call);
   else forward<float>(call);
+  respect_zeros(call, {call.attrs, call.spec(0), call.spec(1), *call.out[0]}, ConvResult::y);
 }
 bool convolve_with_bias(const OpCall& call, const TensorDesc& bias, bool relu) {
   TensorDesc& out = *call.out[0];
   const ConvForm& form = form_of(call.attrs);
-  if (call.device != cpu || form.channels_first || form.depthwise || bias.dtype != out.dtype ||
-      bias.numel() != out.dims[out.rank - 1])
+  if (call.device != cpu || form.channels_first || form.depthwise || form.cotangent != Cotangent::neither ||
+      bias.dtype != out.dtype || bias.numel() != out.dims[out.rank - 1])
     return false;
   if ((out.dtype != float32 && out.dtype != float64) || out.numel() == 0 || call.spec(0).numel() == 0 ||
       call.spec(1).numel() == 0)
@@ -378,11 +380,13 @@ void run_convolution_input_gradient(const OpCall& call) {
   if (nothing(call)) return;
   if (call.out[0]->dtype == float64) input_gradient<double>(call);
   else input_gradient<float>(call);
+  respect_zeros(call, {call.attrs, *call.out[0], call.spec(1), call.spec(0)}, ConvResult::x);
 }
 void run_convolution_kernel_gradient(const OpCall& call) {
   if (nothing(call)) return;
   if (call.out[0]->dtype == float64) kernel_gradient_of<double>(call);
   else kernel_gradient_of<float>(call);
+  respect_zeros(call, {call.attrs, call.spec(0), *call.out[0], call.spec(1)}, ConvResult::w);
 }
 
 }  // namespace kassette::ops

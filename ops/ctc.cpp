@@ -227,7 +227,7 @@ void cost_vjp(const VjpContext& ctx) {
   if (!ctx.wants(kCtcY)) return;
   Tensor g = apply1(ctc_batch_cost_grad_op, ctx.attrs,
                     {ctx.in(kCtcLabels), ctx.in(kCtcY), ctx.in(kCtcInputLength), ctx.in(kCtcLabelLength)});
-  ctx.din(kCtcY) = expand_dims(ctx.dy(), -1) * g;
+  ctx.din(kCtcY) = mul_no_nan(expand_dims(ctx.dy(), -1), g);
 }
 /// The Hessian is symmetric, so its vjp is a Hessian-vector product. Each sample has a Hessian of its own.
 void grad_vjp(const VjpContext& ctx) {

@@ -58,6 +58,12 @@ KASSETTE_FN bool is_nan(T x) {
   return x != x;
 }
 
+/// a * b, but 0 where a is 0, whatever b is.
+template <class V>
+KASSETTE_FN V mul_no_nan(const V& a, const V& b) {
+  return select(a == V(0), V(0), static_cast<V>(a * b));
+}
+
 #define KASSETTE_SCALAR_FN(name, function) \
   KASSETTE_FN float name(float x) { return ::function##f(x); } \
   KASSETTE_FN double name(double x) { return ::function(x); }
@@ -126,15 +132,18 @@ KASSETTE_FN T remainder(T a, T b) {
     return static_cast<T>(a % b);
   }
 }
-/// The quotient rounded down. Integers: b != 0.
+KASSETTE_FN float copysign(float size, float sign) { return ::copysignf(size, sign); }
+KASSETTE_FN double copysign(double size, double sign) { return ::copysign(size, sign); }
+/// The quotient rounded down, as NumPy's: a zero has the sign of a / b, and an infinite a gives NaN unless b is 0.
+/// Integers: b != 0.
 template <class T, if_scalar<T> = 0>
 KASSETTE_FN T floor_divide(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
+    if (b == T(0)) return a / b;
     T r = remainder(a, b);
-    if (b == T(0) || r != r) return a / b;
     if (r == b) return T(-1);  // b is an infinity of the other sign, or a is too small to change it
     T q = (a - r) / b;         // an integer up to rounding
-    return q == T(0) ? select((a < 0) != (b < 0), T(-0.0), T(0)) : round_even(q);
+    return q == T(0) ? m::copysign(q, a / b) : round_even(q);
   } else if constexpr (std::is_signed_v<T>) {
     if (b == T(-1)) return static_cast<T>(-a);
     return static_cast<T>(a / b - (a % b != 0 && (a < 0) != (b < 0)));

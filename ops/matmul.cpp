@@ -11,6 +11,7 @@
 #include "devices/cpu/threads.h"
 #include "ops/contraction.h"
 #include "ops/half_compute.h"
+#include "ops/zero_terms.h"
 
 namespace kassette::ops {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::int64_t kAbsent = -2;
 [[noreturn]] __attribute__((noinline, cold)) void fail_sizes(const OpCall& call, const ContractionForm& f, int label,
                                                              std::int64_t a, std::int64_t b) {
   bool batch = std::find(f.out.of, f.out.of + f.out.rank, label) != f.out.of + f.out.rank;
-  fail<ValueError>({kCallerNames[static_cast<int>(f.caller)]}, call.spec(0), " x ", call.spec(1), ": ",
+  fail<ValueError>({kCallerNames[static_cast<int>(f.origin.caller)]}, call.spec(0), " x ", call.spec(1), ": ",
                    !batch        ? "inner dimensions differ, "
                    : f.broadcast ? "batch axes do not broadcast, "
                                  : "batch sizes differ, ",
@@ -51,7 +52,7 @@ void rule(const OpCall& call, TensorSpec* out) {
     }
   }
   const ContractionForm& f = call.attrs.as<ContractionForm>();
-  check_dtypes(call, kCallerNames[static_cast<int>(f.caller)]);
+  check_dtypes(call, kCallerNames[static_cast<int>(f.origin.caller)]);
   std::int64_t size[kLabels];
   std::fill_n(size, kLabels, kAbsent);
   size[kNewAxis] = 1;
@@ -128,7 +129,7 @@ GemmShape product_of(const OpCall& call, const MatrixForm& f, const TensorSpec& 
 }
 
 template <class T>
-void run(const OpCall& call, const std::byte* a, const std::byte* b, T* out) {
+void product(const OpCall& call, const std::byte* a, const std::byte* b, T* out) {
   if (MatrixForm f(call.attrs); f.plain) {
     const GemmShape p = product_of(call, f, *call.out[0], &a, &b);
     multiply(p, {}, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), out);
@@ -137,6 +138,11 @@ void run(const OpCall& call, const std::byte* a, const std::byte* b, T* out) {
   CpuRearranger to_order;
   ContractionPlan p = plan_contraction(call, a, b, sizeof(T), to_order);
   multiply(p.product, p.batch, reinterpret_cast<const T*>(p.a), reinterpret_cast<const T*>(p.b), out);
+}
+template <class T>
+void run(const OpCall& call, const std::byte* a, const std::byte* b, T* out) {
+  product(call, a, b, out);
+  respect_zeros(call, a, b, out);
 }
 
 /// The product of half types: computed in float32 as a whole, rounded once.
@@ -168,10 +174,11 @@ void kernel(const OpCall& call) {
 }
 
 /// OpDef::accumulate: sum += the product, in the same passes over `sum` as the product alone would make. For two
-/// matrices of floats on the CPU.
+/// matrices of floats on the CPU, unless zeros of a cotangent may meet what is not finite.
 bool add_product(const OpCall& call, TensorDesc& sum) {
   MatrixForm f(call.attrs);
   if (!f.plain || call.device != cpu || sum.numel() == 0) return false;
+  if (zeros_may_matter(call, sum)) return false;
   const std::byte *a = call.in[0].data, *b = call.in[1].data;
   const GemmShape p = product_of(call, f, sum, &a, &b);
   auto add = [&](auto* out) {
@@ -188,6 +195,7 @@ bool add_product(const OpCall& call, TensorDesc& sum) {
 ContractionForm gradient_form(const VjpContext& ctx, int i) {
   ContractionForm f = ctx.attrs.as<ContractionForm>();
   std::swap(i == 0 ? f.a : f.b, f.out);
+  f.origin.cotangent = i == 0 ? Cotangent::a : Cotangent::b;
   return f;
 }
 
@@ -228,7 +236,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose
 Tensor dot(const Tensor& x, const Tensor& y) {
   int rx = rank_of(x, "dot", "x"), ry = rank_of(y, "dot", "y");
   if (rx == 2 && ry == 2) {  // labels 0 1, 1 2 -> 0 2, as dot_form has them
-    constexpr ContractionForm matrices{{{0, 1}, 2}, {{1, 2}, 2}, {{0, 2}, 2}, false, Caller::dot};
+    constexpr ContractionForm matrices{{{0, 1}, 2}, {{1, 2}, 2}, {{0, 2}, 2}, false, {Caller::dot}};
     return apply1(matmul_op, matrices, {x, y});
   }
   if (rx < 0 || ry < 0) return unranked_dot(x, y);
@@ -242,7 +250,7 @@ ContractionForm dot_form(const TensorSpec& x, const TensorSpec& y) {
                      "use * for a number");
   (void)checked_rank("dot", rx + ry - 2, x, " x ", y);
   ContractionForm f;
-  f.caller = Caller::dot;
+  f.origin.caller = Caller::dot;
   for (int i = 0; i < rx; ++i) f.a.push(i);
   for (int i = 0; i + 1 < rx; ++i) f.out.push(i);
   int summed = std::max(0, ry - 2), next = rx;
@@ -274,7 +282,7 @@ ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_a
   y_axis = summed(y_axis == kDefaultAxis ? ry == 2 ? -1 : -2 : y_axis, y, "y");
   (void)checked_rank("batch_dot", rx + ry - 3, x, " x ", y);
   ContractionForm f;
-  f.caller = Caller::batch_dot;
+  f.origin.caller = Caller::batch_dot;
   for (int i = 0; i < rx; ++i) {
     f.a.push(i);
     if (i != x_axis) f.out.push(i);

@@ -3,6 +3,7 @@
 #include "ops/elementwise.cuh"
 #include "ops/moving.cuh"
 #include "ops/product.cuh"
+#include "ops/zero_terms.h"
 
 namespace kassette::cuda {
 namespace {
@@ -77,6 +78,27 @@ __global__ void multiply_each(GemmShape p, BatchStrides r, const T* a, const T* 
   }
 }
 
+/// Computes the elements of `out` that are NaN again, without the terms whose cotangent is 0.
+template <class T>
+__global__ void replace_nans_each(ContractionTerms terms, std::int64_t n, const T* a, const T* b, T* out) {
+  const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x;
+  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
+    if (const Wide<T> v = load(out + i); v != v)
+      store(out + i, static_cast<Wide<T>>(terms.element(
+                         a, b, i, [](const T* x, std::int64_t at) { return static_cast<double>(load(x + at)); })));
+}
+/// Lets zeros of a cotangent among the factors count as zeros (Note [Zero cotangents]).
+void respect_zeros(const OpCall& call, CudaDevice& device) {
+  if (call.attrs.as<ContractionForm>().origin.cotangent == Cotangent::neither) return;
+  const ContractionTerms terms(call);
+  const std::int64_t n = call.out[0]->numel();
+  for_dtype<Domain::floats>(call.out[0]->dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch(call.op.name, device, blocks_for(n), replace_nans_each<T>, terms, n, call.in[0].as<T>(), call.in[1].as<T>(),
+           call.out_as<T>());
+  });
+}
+
 void run(const OpCall& call) {
   const TensorDesc& out = *call.out[0];
   if (out.numel() == 0) return;
@@ -84,7 +106,10 @@ void run(const OpCall& call) {
   if (call.spec(0).numel() == 0) return device.zero(out.data(), out.bytes(), call.op.name);  // empty sums
   DeviceRearranger to_order(call.op.name, device);
   ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), to_order);
-  if (out.dtype.is_float()) return multiply_floats(call, device, plan);
+  if (out.dtype.is_float()) {
+    multiply_floats(call, device, plan);
+    return respect_zeros(call, device);
+  }
   for_dtype<Domain::integers>(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch(call.op.name, device, blocks_for(out.numel()), multiply_each<T>, plan.product, plan.batch,

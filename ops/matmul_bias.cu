@@ -94,6 +94,7 @@ class BiasedProduct {
 
 bool multiply_with_bias(const OpCall& call, const TensorDesc& bias) {
   TensorDesc& out = *call.out[0];
+  if (call.attrs.as<ContractionForm>().origin.cotangent != Cotangent::neither) return false;
   if (out.dtype != float32 || bias.dtype != float32 || out.numel() == 0 || call.spec(0).numel() == 0) return false;
   NoRearranger as_they_are;
   const ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), as_they_are);

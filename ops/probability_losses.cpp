@@ -121,7 +121,7 @@ void probability_vjp(const VjpContext& ctx) {
   if (ctx.wants(0)) {
     Tensor p = ctx.in(1), q = clip(p / sum_by(p, ctx.attrs.as<SoftmaxAttrs>().axes.with_keepdims()),
                                    ctx.attrs.as<SoftmaxAttrs>().epsilon, 1 - ctx.attrs.as<SoftmaxAttrs>().epsilon);
-    ctx.din(0) = -(unreduce(ctx.dy(), p, ctx.attrs.as<SoftmaxAttrs>().axes) * log(q));
+    ctx.din(0) = -mul_no_nan(unreduce(ctx.dy(), p, ctx.attrs.as<SoftmaxAttrs>().axes), log(q));
   }
   if (ctx.wants(1)) ctx.din(1) = apply1(probability_cross_entropy_grad_op, ctx.attrs, {ctx.dy(), ctx.in(0), ctx.in(1)});
 }
@@ -131,11 +131,13 @@ void probability_grad_vjp(const VjpContext& ctx) {
   const AxisSet axes = ctx.attrs.as<SoftmaxAttrs>().axes, keep = axes.with_keepdims();
   Tensor s = sum_by(p, keep), q = p / s, inside = is_inside(q, ctx.attrs.as<SoftmaxAttrs>().epsilon);
   Tensor t = where(inside, ctx.in(1), 0.0), counted = sum_by(t, keep);
-  if (ctx.wants(0)) ctx.din(0) = sum_by(u * (counted / s - div_no_nan(t, p)), axes);
+  if (ctx.wants(0)) ctx.din(0) = sum_by(mul_no_nan(u, counted / s - div_no_nan(t, p)), axes);
   if (!ctx.wants(1) && !ctx.wants(2)) return;
   Tensor dy = unreduce(ctx.in(0), p, axes), total = sum_by(u, keep);
-  if (ctx.wants(1)) ctx.din(1) = where(inside, dy * (total / s - div_no_nan(u, p)), 0.0);
-  if (ctx.wants(2)) ctx.din(2) = dy * (div_no_nan(div_no_nan(u * t, p), p) - total * counted / (s * s));
+  if (ctx.wants(1)) ctx.din(1) = where(inside, mul_no_nan(dy, div_no_nan(total, s) - div_no_nan(u, p)), 0.0);
+  if (ctx.wants(2))
+    ctx.din(2) =
+        mul_no_nan(dy, div_no_nan(div_no_nan(mul_no_nan(u, t), p), p) - div_no_nan(mul_no_nan(total, counted), s * s));
 }
 void sparse_probability_vjp(const VjpContext& ctx) {
   if (ctx.wants(1)) ctx.din(1) = apply1(sparse_probability_grad_op, ctx.attrs, {ctx.dy(), ctx.in(0), ctx.in(1)});
@@ -145,16 +147,17 @@ void sparse_probability_grad_vjp(const VjpContext& ctx) {
   Tensor p = ctx.in(2);
   Clipped c(p, ctx.attrs.as<SoftmaxAttrs>().epsilon);
   Tensor u = c.of(ctx.dy()), total = sum_by(u, kLastAxis), sum = sum_by(c.q, kLastAxis);
-  if (ctx.wants(0)) ctx.din(0) = total / sum - take_along_axis(u / c.q, ctx.in(1));
+  if (ctx.wants(0)) ctx.din(0) = div_no_nan(total, sum) - take_along_axis(div_no_nan(u, c.q), ctx.in(1));
   if (!ctx.wants(2)) return;
-  Tensor at = take_along_axis(c.q, ctx.in(1)), there = ctx.in(0) * take_along_axis(u, ctx.in(1)) / (at * at);
+  Tensor at = take_along_axis(c.q, ctx.in(1)),
+         there = mul_no_nan(ctx.in(0), div_no_nan(take_along_axis(u, ctx.in(1)), at * at));
   ctx.din(2) = apply1(scatter_along_axis_op, {there, ctx.in(1), p}) -
-               c.of(unreduce(ctx.in(0) * total / (sum * sum), p, kLastAxis));
+               c.of(unreduce(mul_no_nan(ctx.in(0), div_no_nan(total, sum * sum)), p, kLastAxis));
 }
 void binary_probability_vjp(const VjpContext& ctx) {
   if (ctx.wants(0))
-    ctx.din(0) = -(ctx.dy() * logit(clip(ctx.in(1), ctx.attrs.as<SoftmaxAttrs>().epsilon,
-                                         1 - ctx.attrs.as<SoftmaxAttrs>().epsilon)));
+    ctx.din(0) = -mul_no_nan(ctx.dy(), logit(clip(ctx.in(1), ctx.attrs.as<SoftmaxAttrs>().epsilon,
+                                                  1 - ctx.attrs.as<SoftmaxAttrs>().epsilon)));
   if (ctx.wants(1)) ctx.din(1) = apply1(binary_probability_grad_op, ctx.attrs, {ctx.dy(), ctx.in(0), ctx.in(1)});
 }
 /// Adjoint of dp = dy * (q - t) / (q * (1 - q)), with dp = 0 where p is clipped.
@@ -162,9 +165,9 @@ void binary_probability_grad_vjp(const VjpContext& ctx) {
   Tensor dy = ctx.in(0), t = ctx.in(1);
   Clipped c(ctx.in(2), ctx.attrs.as<SoftmaxAttrs>().epsilon);
   Tensor u = c.of(ctx.dy()), q = c.q, rest = 1.0 - q;
-  if (ctx.wants(0)) ctx.din(0) = u * (q - t) / (q * rest);
-  if (ctx.wants(1)) ctx.din(1) = -(u * dy / (q * rest));
-  if (ctx.wants(2)) ctx.din(2) = u * dy * (t / (q * q) + (1.0 - t) / (rest * rest));
+  if (ctx.wants(0)) ctx.din(0) = div_no_nan(mul_no_nan(u, q - t), q * rest);
+  if (ctx.wants(1)) ctx.din(1) = -div_no_nan(mul_no_nan(u, dy), q * rest);
+  if (ctx.wants(2)) ctx.din(2) = mul_no_nan(mul_no_nan(u, dy), t / (q * q) + (1.0 - t) / (rest * rest));
 }
 
 }  // namespace

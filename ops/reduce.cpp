@@ -187,8 +187,8 @@ Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims)
 
 void extreme_vjp(const VjpContext& ctx) {
   Tensor x = ctx.in(0);
-  ctx.din(0) =
-      unreduce(ctx.dy(), x, ctx.attrs.as<ReduceAttrs>().axes) * apply1(extremum_mask_op, ctx.attrs, {x, ctx.out()});
+  ctx.din(0) = mul_no_nan(unreduce(ctx.dy(), x, ctx.attrs.as<ReduceAttrs>().axes),
+                          apply1(extremum_mask_op, ctx.attrs, {x, ctx.out()}));
 }
 
 /// The gradient of var: dy / n * 2 (x - mean). Half types are computed in float32, since rounding the mean would spoil
@@ -215,8 +215,9 @@ constinit const OpDef prod_op{.name = "prod",
                               .cpu = reduction_kernel<Reduction::prod>,
                               .vjp =
                                   [](const VjpContext& ctx) {
-                                    ctx.din(0) = unreduce(ctx.dy(), ctx.in(0), ctx.attrs.as<ReduceAttrs>().axes) *
-                                                 product_of_others(ctx.in(0), ctx.attrs.as<ReduceAttrs>().axes);
+                                    const AxisSet axes = ctx.attrs.as<ReduceAttrs>().axes;
+                                    ctx.din(0) = mul_no_nan(unreduce(ctx.dy(), ctx.in(0), axes),
+                                                            product_of_others(ctx.in(0), axes));
                                   },
                               .saves_in = 1};
 constinit const OpDef mean_op{.name = "mean",

@@ -19,7 +19,8 @@ namespace {
 // With i the position in that order:
 //   cumsum      y[i] = x[0] + ... + x[i]
 //   cumprod     y[i] = x[0] * ... * x[i]; with `shifted`, without x[i]
-//   recurrence  y[0] = b[0], y[i] = b[i] + a[i] * y[i - 1]; with `shifted`, a[i - 1] in place of a[i]
+//   recurrence  y[0] = b[0], y[i] = b[i] + a[i] * y[i - 1]; with `shifted`, a[i - 1] in place of a[i]. Where y[i - 1]
+//               is 0, y[i] = b[i] even if a[i] is not finite: b and y are cotangents (Note [Zero cotangents])
 //   shift       y[0] = 0, y[i] = x[i - 1]
 //
 // The gradient of a recurrence is a recurrence with the opposite order and the opposite `shifted`, so that these ops
@@ -169,7 +170,7 @@ void recurrence_kernel(const OpCall& call) {
     bool shifted = call.attrs.as<ScanAttrs>().shifted;
     scan(call, call.spec(0), Running<T>(0), [=](Running<T>& s, std::int64_t at, std::int64_t before) {
       Running<T> here = wide(b[at]);
-      s = before < 0 ? here : here + wide(a[shifted ? before : at]) * s;
+      s = before < 0 ? here : here + m::mul_no_nan(s, wide(a[shifted ? before : at]));
       y[at] = narrow<T>(s);
     });
   });
@@ -213,14 +214,16 @@ void cumprod_vjp(const VjpContext& ctx) {
   before.shifted = true;
   Tensor x = as_factors(ctx.in(0));
   Tensor dy = as_factors(attrs.shifted ? shift(ctx.dy(), turned(attrs)) : ctx.dy());
-  ctx.din(0) = cast(apply1(cumprod_op, before, {x}) * recurrence(x, dy, turned(before)), ctx.dy().dtype());
+  ctx.din(0) = cast(mul_no_nan(recurrence(x, dy, turned(before)), apply1(cumprod_op, before, {x})), ctx.dy().dtype());
 }
 void recurrence_vjp(const VjpContext& ctx) {
   const ScanAttrs attrs = ctx.attrs.as<ScanAttrs>();
   ScanAttrs back = turned(attrs);
   back.shifted = !attrs.shifted;
   Tensor db = recurrence(ctx.in(0), ctx.dy(), back);
-  if (ctx.wants(0)) ctx.din(0) = attrs.shifted ? shift(db, turned(attrs)) * ctx.out() : db * shift(ctx.out(), attrs);
+  if (ctx.wants(0))
+    ctx.din(0) =
+        attrs.shifted ? mul_no_nan(shift(db, turned(attrs)), ctx.out()) : mul_no_nan(db, shift(ctx.out(), attrs));
   if (ctx.wants(1)) ctx.din(1) = db;
 }
 

@@ -181,7 +181,8 @@ struct CumProd {
 };
 
 /// The step s -> a * s + b. If a is 0 the result is b even if s is not finite: so the first element of a group starts
-/// it. after(none(), q) is q even if q.a is infinite: inf * 0 is not computed.
+/// it. If s is 0 it is b even if a is not finite. after(none(), q) is q even if q.a is infinite: inf * 0 is not
+/// computed.
 template <class R>
 struct Affine {
   R a, b;
@@ -201,7 +202,7 @@ struct Recurrence {
   __device__ static S after(S p, S q) {
     return {p.a == R(0) || q.a == R(0) ? R(0) : q.a * p.a, q.a == R(0) || p.b == R(0) ? q.b : q.a * p.b + q.b};
   }
-  __device__ static R apply(S step, R s) { return step.a == R(0) ? step.b : step.b + step.a * s; }
+  __device__ static R apply(S step, R s) { return step.a == R(0) || s == R(0) ? step.b : step.b + step.a * s; }
   __device__ R start() const { return R(0); }
   __device__ S step(std::int64_t here, std::int64_t before) const {
     return {before < 0 ? R(0) : static_cast<R>(load(a + (shifted ? before : here))), static_cast<R>(load(b + here))};

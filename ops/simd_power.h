@@ -249,9 +249,7 @@ KASSETTE_FN xsimd::batch<T, A> floor_divide(const xsimd::batch<T, A>& a, const x
   using V = xsimd::batch<T, A>;
   if (__builtin_expect(m::divides_plainly(a, b), 1)) {
     const V q = (a - m::remainder_near(a, b)) / b;  // an integer, up to rounding
-    const V minus(T(-0.0)), plus(0),
-        zero = m::flip_sign(m::select(a < plus, minus, plus), m::select(b < plus, minus, plus));
-    return m::select(q == plus, zero, m::round_even(q));
+    return m::select(q == V(0), m::flip_sign(V(0), a / b), m::round_even(q));
   }
 #endif
   return m::lanes(

@@ -61,7 +61,8 @@ void run_gather(const OpCall& call) {
 template <class T, bool = std::is_integral_v<T>>
 struct Products {
   using Sum = Wide<T>;
-  __device__ static Sum add(Sum a, Sum b, Sum sum) {
+  __device__ static Sum add(Sum a, Sum b, Sum sum, Cotangent which) {
+    if ((which == Cotangent::a && a == Sum(0)) || (which == Cotangent::b && b == Sum(0))) return sum;
     if constexpr (sizeof(Sum) == 4) return fmaf(a, b, sum);
     else return fma(a, b, sum);
   }
@@ -69,12 +70,12 @@ struct Products {
 template <class T>
 struct Products<T, true> {
   using Sum = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
-  __device__ static Sum add(Sum a, Sum b, Sum sum) { return a * b + sum; }
+  __device__ static Sum add(Sum a, Sum b, Sum sum, Cotangent) { return a * b + sum; }
 };
 
 /// out[r, j] for a product with x of shape (others, width). A team sums the entries of line r.
 template <class Team, class T>
-__global__ void dot_lines(SparseView m, const T* values, const T* x, T* out, std::int64_t width) {
+__global__ void dot_lines(SparseView m, const T* values, const T* x, T* out, std::int64_t width, Cotangent which) {
   using P = Products<T>;
   using S = typename P::Sum;
   for (std::int64_t t = Team::first(); t < m.n * width; t += Team::step()) {
@@ -82,21 +83,21 @@ __global__ void dot_lines(SparseView m, const T* values, const T* x, T* out, std
     S sum = S(0);
     for (std::int64_t k = m.starts[r] + Team::lane(); k < m.starts[r + 1]; k += Team::kSize)
       sum = P::add(static_cast<S>(load(values + (m.order ? m.order[k] : k))),
-                   static_cast<S>(load(x + m.others[k] * width + j)), sum);
+                   static_cast<S>(load(x + m.others[k] * width + j)), sum, which);
     sum = Team::reduce(sum, Sum<S>());
     if (Team::lane() == 0) store(out + t, sum);
   }
 }
 /// out[k] is the dot product of row places[2 k] of x and row places[2 k + 1] of y. Rows have `width` elements.
 template <class Team, class T>
-__global__ void pair_products(SparseView m, const T* x, const T* y, T* out, std::int64_t width) {
+__global__ void pair_products(SparseView m, const T* x, const T* y, T* out, std::int64_t width, Cotangent which) {
   using P = Products<T>;
   using S = typename P::Sum;
   for (std::int64_t k = Team::first(); k < m.count; k += Team::step()) {
     const T *a = x + m.places[2 * k] * width, *b = y + m.places[2 * k + 1] * width;
     S sum = S(0);
     for (std::int64_t j = Team::lane(); j < width; j += Team::kSize)
-      sum = P::add(static_cast<S>(load(a + j)), static_cast<S>(load(b + j)), sum);
+      sum = P::add(static_cast<S>(load(a + j)), static_cast<S>(load(b + j)), sum, which);
     sum = Team::reduce(sum, Sum<S>());
     if (Team::lane() == 0) store(out + k, sum);
   }
@@ -122,7 +123,8 @@ void run_dot(const OpCall& call) {
                  with_members(width < 8 && m.count / m.n >= kWarp, [&](auto team) {
                    using Team = decltype(team);
                    launch(call.op.name, device, blocks_for(m.n * width * Team::kSize), dot_lines<Team, T>, m,
-                          call.in[1].as<T>(), call.in[3].as<T>(), call.out_as<T>(), width);
+                          call.in[1].as<T>(), call.in[3].as<T>(), call.out_as<T>(), width,
+                          call.attrs.as<SparseDotAttrs>().cotangent);
                  });
                });
              });
@@ -136,7 +138,8 @@ void run_products(const OpCall& call) {
       with_members(width >= kWarp, [&](auto team) {
         using Team = decltype(team);
         launch(call.op.name, device_of(call.device), blocks_for(m.count * Team::kSize), pair_products<Team, T>, m,
-               call.in[2].as<T>(), call.in[3].as<T>(), call.out_as<T>(), width);
+               call.in[2].as<T>(), call.in[3].as<T>(), call.out_as<T>(), width,
+               call.attrs.as<SparseProductsAttrs>().cotangent);
       });
     });
   });

@@ -11,6 +11,7 @@
 #include "ops/sparse.h"
 #include "ops/sparse_index.h"
 #include "ops/sparse_loops.h"
+#include "ops/zero_terms.h"
 
 namespace kassette::ops {
 namespace {
@@ -77,6 +78,25 @@ void with_loops(const OpCall& call, const int* inputs, F f) {
   });
 }
 
+/// Lets zeros of a cotangent among the factors a and b count as zeros (Note [Zero cotangents]) in their product, `out`.
+/// terms(i, add) adds the terms of element i until add(index in a, index in b) returns false.
+template <class T, class Terms>
+void respect_zeros(Cotangent which, const T* a, std::int64_t n_a, const T* b, std::int64_t n_b, T* out, std::int64_t n,
+                   Terms terms) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (which == Cotangent::neither) return;
+    const bool a_is = which == Cotangent::a;
+    if (!may_meet(dtype_of(out), a_is ? b : a, a_is ? n_b : n_a, out, n)) return;
+    replace_nans(out, n, [&](std::int64_t i) {
+      TermSum sum;
+      terms(i, [&](std::int64_t at_a, std::int64_t at_b) {
+        return a_is ? sum.add(a[at_a], b[at_b]) : sum.add(b[at_b], a[at_a]);
+      });
+      return sum.value;
+    });
+  }
+}
+
 TensorSpec matrix_shape(const OpCall& call, int i) {
   TensorSpec s;
   dims_from(call, i, &s, "dense_shape");
@@ -140,6 +160,11 @@ void dot_kernel(const OpCall& call) {
     devices::parallel_for(
         index.count() + lines.n, std::max<std::int64_t>(1, kGrain / width),
         [&](std::int64_t begin, std::int64_t end) { loop.dot(m, values, x, to, width, line_at(begin), line_at(end)); });
+    respect_zeros(call.attrs.as<SparseDotAttrs>().cotangent, values, call.spec(1).numel(), x, call.spec(3).numel(), to,
+                  out.numel(), [&](std::int64_t i, auto add) {
+                    for (std::int64_t r = i / width, k = m.starts[r]; k < m.starts[r + 1]; ++k)
+                      if (!add(m.order ? m.order[k] : k, m.others[k] * width + i % width)) return;
+                  });
   });
 }
 
@@ -147,12 +172,12 @@ void dot_gradient(const VjpContext& ctx) {
   bool transposed = ctx.attrs.as<SparseDotAttrs>().transposed;
   if (ctx.wants(1)) {
     Tensor x = ctx.in(3);
-    ctx.din(1) =
-        apply1(sparse_products_op, {ctx.in(0), ctx.in(2), transposed ? x : ctx.dy(), transposed ? ctx.dy() : x});
+    ctx.din(1) = apply1(sparse_products_op, SparseProductsAttrs{transposed ? Cotangent::b : Cotangent::a},
+                        {ctx.in(0), ctx.in(2), transposed ? x : ctx.dy(), transposed ? ctx.dy() : x});
   }
   if (ctx.wants(3)) {
     Tensor in[] = {ctx.in(0), ctx.in(1), ctx.in(2), ctx.dy()};
-    ctx.din(3) = apply1(sparse_dot_op, SparseDotAttrs{!transposed}, {in[0], in[1], in[2], in[3]});
+    ctx.din(3) = apply1(sparse_dot_op, SparseDotAttrs{!transposed, Cotangent::b}, {in[0], in[1], in[2], in[3]});
   }
 }
 
@@ -176,12 +201,18 @@ void products_kernel(const OpCall& call) {
     devices::parallel_for(
         index.count(), std::max<std::int64_t>(1, kGrain / (width + 1)),
         [&](std::int64_t begin, std::int64_t end) { loop.products(index.at(0), x, y, to, width, begin, end); });
+    const std::int64_t* at = index.at(0);
+    respect_zeros(call.attrs.as<SparseProductsAttrs>().cotangent, x, call.spec(2).numel(), y, call.spec(3).numel(), to,
+                  index.count(), [&](std::int64_t k, auto add) {
+                    for (std::int64_t j = 0; j < width; ++j)
+                      if (!add(at[2 * k] * width + j, at[2 * k + 1] * width + j)) return;
+                  });
   });
 }
 void products_gradient(const VjpContext& ctx) {
   auto dot = [&](const Tensor& x, bool transposed) {
     Tensor indices = ctx.in(0), shape = ctx.in(1);
-    return apply1(sparse_dot_op, SparseDotAttrs{transposed}, {indices, ctx.dy(), shape, x});
+    return apply1(sparse_dot_op, SparseDotAttrs{transposed, Cotangent::a}, {indices, ctx.dy(), shape, x});
   };
   if (ctx.wants(2)) ctx.din(2) = dot(ctx.in(3), /*transposed=*/false);
   if (ctx.wants(3)) ctx.din(3) = dot(ctx.in(2), /*transposed=*/true);

@@ -2,12 +2,20 @@
 #pragma once
 #include <cstdint>
 
+#include "ops/cotangent.h"
+
 namespace kassette::ops {
 
-/// Attributes of sparse_dot.
+/// Attributes of sparse_dot, whose factors are the values and the dense matrix.
 struct SparseDotAttrs {
   static constexpr const char* attrs_name = "sparse_dot";
   bool transposed;  // use the transpose of the sparse matrix
+  Cotangent cotangent = Cotangent::neither;
+};
+/// Attributes of sparse_products.
+struct SparseProductsAttrs {
+  static constexpr const char* attrs_name = "sparse_products";
+  Cotangent cotangent;
 };
 
 /// Pointers to one part of a SparseIndex, in the memory of the CPU or of a device. Pointers to other parts are null.

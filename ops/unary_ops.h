@@ -35,7 +35,7 @@ struct Negative {
   static constexpr Reads reads = Reads::nothing;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
-    return -x;
+    return m::number<V>(-0.0) - x;  // not -x, which in xsimd 8.1 is 0 - x on AVX-512, so that -0 would be missing
   }
   KASSETTE_GRADIENT(-dy)
 };
@@ -48,20 +48,20 @@ struct Abs {
   KASSETTE_FN static V value(const V& x) {
     return m::abs(x);
   }
-  KASSETTE_GRADIENT(dy* sign(x()))
+  KASSETTE_GRADIENT(mul_no_nan(dy, sign(x())))
 };
-/// Keeps the sign of zeros, and NaN.
+/// 1, -1, or 0 without a sign, as in NumPy; keeps NaN.
 struct Sign {
   static constexpr const char* name = "sign";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::nothing;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
-    return m::select(x > V(0), V(1), m::select(x < V(0), V(-1), x));
+    return m::select(x > V(0), V(1), m::select(x < V(0), V(-1), static_cast<V>(x + V(0))));  // -0 + 0 is 0
   }
   KASSETTE_GRADIENT(mul_no_nan(0.0, dy))
 };
-/// x * x. A zero cotangent gives a zero gradient even if x is inf or nan.
+/// x * x.
 struct Square {
   static constexpr const char* name = "square";
   static constexpr Domain takes = Domain::numbers;
@@ -72,16 +72,17 @@ struct Square {
   }
   KASSETTE_GRADIENT(mul_no_nan(dy, x() * 2.0))
 };
-/// 0 for negative numbers, where the gradient is 0 as well.
+/// 0 for negative numbers, where the gradient is 0 as well; -0 for -0, as in IEEE 754.
 struct Sqrt {
   static constexpr const char* name = "sqrt";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::x + Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
-    return m::sqrt(m::select(x < V(0), V(0), x) + V(0));  // -0 + 0 is +0, so that 1 / y is inf there, not -inf
+    return m::sqrt(m::select(x < V(0), V(0), x));
   }
-  KASSETTE_GRADIENT(where(less(x(), 0.0), 0.0, div_no_nan(dy * 0.5, y())))
+  // -0 + 0 is 0, so that the slope at -0 is inf and not -inf.
+  KASSETTE_GRADIENT(where(less(x(), 0.0), 0.0, div_no_nan(dy * 0.5, y() + 0.0)))
 };
 /// 1 / sqrt(x + epsilon).
 struct Rsqrt {
@@ -96,9 +97,9 @@ struct Rsqrt {
   KASSETTE_FN static V value(const V& x, const Attrs& attrs) {
     return V(1) / m::sqrt(x + m::number<V>(attrs.epsilon));
   }
-  KASSETTE_GRADIENT(dy*(y() * square(y()) * -0.5))
+  KASSETTE_GRADIENT(mul_no_nan(dy, y() * square(y()) * -0.5))
 };
-/// exp(x). A zero cotangent gives a zero gradient even if the result is inf.
+/// exp(x).
 struct Exp {
   static constexpr const char* name = "exp";
   static constexpr Domain takes = Domain::floats;
@@ -120,7 +121,7 @@ struct Expm1 {
   }
   KASSETTE_GRADIENT(mul_no_nan(dy, y() + 1.0))
 };
-/// The natural logarithm. A zero cotangent gives a zero gradient even at 0.
+/// The natural logarithm.
 struct Log {
   static constexpr const char* name = "log";
   static constexpr Domain takes = Domain::floats;
@@ -140,7 +141,7 @@ struct Logit {
   KASSETTE_FN static V value(const V& x) {
     return m::log(x / (V(1) - x));
   }
-  KASSETTE_GRADIENT(dy / (x() * (1.0 - x())))
+  KASSETTE_GRADIENT(div_no_nan(dy, x() * (1.0 - x())))
 };
 /// log(1 + x), without cancellation near 0.
 struct Log1p {
@@ -162,7 +163,7 @@ struct Sin {
   KASSETTE_FN static V value(const V& x) {
     return m::sin(x);
   }
-  KASSETTE_GRADIENT(dy* cos(x()))
+  KASSETTE_GRADIENT(mul_no_nan(dy, cos(x())))
 };
 /// The cosine of x, in radians.
 struct Cos {
@@ -173,7 +174,7 @@ struct Cos {
   KASSETTE_FN static V value(const V& x) {
     return m::cos(x);
   }
-  KASSETTE_GRADIENT(-(dy* sin(x())))
+  KASSETTE_GRADIENT(-mul_no_nan(dy, sin(x())))
 };
 /// The hyperbolic tangent.
 struct Tanh {
@@ -184,7 +185,7 @@ struct Tanh {
   KASSETTE_FN static V value(const V& x) {
     return m::tanh(x);
   }
-  KASSETTE_GRADIENT(dy*(1.0 - square(y())))
+  KASSETTE_GRADIENT(mul_no_nan(dy, 1.0 - square(y())))
 };
 /// 1 / (1 + exp(-x)), without overflow on either side.
 struct Sigmoid {
@@ -195,7 +196,7 @@ struct Sigmoid {
   KASSETTE_FN static V value(const V& x) {
     return m::sigmoid(x);
   }
-  KASSETTE_GRADIENT(dy*(y() * (1.0 - y())))
+  KASSETTE_GRADIENT(mul_no_nan(dy, y() * (1.0 - y())))
 };
 /// log(1 + exp(x)), without overflow for large x or cancellation for small x.
 struct Softplus {
@@ -206,7 +207,7 @@ struct Softplus {
   KASSETTE_FN static V value(const V& x) {
     return m::select(x < V(0), V(0), x) + m::log1p(m::exp(-m::abs(x)));
   }
-  KASSETTE_GRADIENT(dy* sigmoid(x()))
+  KASSETTE_GRADIENT(mul_no_nan(dy, sigmoid(x())))
 };
 /// x / (1 + |x|).
 struct Softsign {
@@ -217,7 +218,7 @@ struct Softsign {
   KASSETTE_FN static V value(const V& x) {
     return x / (V(1) + m::abs(x));
   }
-  KASSETTE_GRADIENT(dy / square(1.0 + abs(x())))
+  KASSETTE_GRADIENT(div_no_nan(dy, square(1.0 + abs(x()))))
 };
 /// Rounds to the nearest integer, ties to even.
 struct Round {
@@ -254,7 +255,7 @@ struct LeakyRelu {
   KASSETTE_FN static V value(const V& x, const Attrs& attrs) {
     return m::select(x > V(0), x, x * m::number<V>(attrs.alpha));
   }
-  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy* attrs.as<Attrs>().alpha))
+  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, mul_no_nan(dy, attrs.as<Attrs>().alpha)))
 };
 /// min(x, max_value) for x >= threshold; below it alpha * (x - threshold), or 0 if alpha is 0 (0 * inf would be NaN).
 /// If max_value is finite, a negative result for x >= threshold becomes 0, without a gradient. The gradient passes at
@@ -290,7 +291,7 @@ struct GeneralRelu {
                                 less_equal(x, attrs.max_value)),
                     dy, 0.0);
     if (attrs.alpha == 0) return where(less(x, least), 0.0, above);
-    return where(less(x, least), dy * attrs.alpha, above);
+    return where(less(x, least), mul_no_nan(dy, attrs.alpha), above);
   }
 #endif
 };
@@ -310,7 +311,7 @@ struct Elu {
   // As in TensorFlow: at 0 the first derivative is that of the left side, alpha, and the second that of the right side,
   // 0.
   KASSETTE_GRADIENT(where(greater(x(), 0.0), dy,
-                          dy*(exp(where(greater_equal(x(), 0.0), 0.0, x())) * attrs.as<Attrs>().alpha)))
+                          mul_no_nan(dy, exp(where(greater_equal(x(), 0.0), 0.0, x())) * attrs.as<Attrs>().alpha)))
 };
 /// 0.2 * x + 0.5, clipped to [0, 1]. The gradient passes at both bounds.
 struct HardSigmoid {

@@ -22,6 +22,7 @@ struct Unranked {
   struct Parts {
     Part first, second, result;
   } parts;
+  Cotangent cotangent;
 };
 
 /// Returns the contraction for a call; the ranks of x and y must be known.
@@ -34,6 +35,7 @@ ContractionForm contraction(const OpCall& call) {
   g.a = *labels[u.parts.first];
   g.b = *labels[u.parts.second];
   g.out = *labels[u.parts.result];
+  g.origin.cotangent = u.cotangent;
   return g;
 }
 
@@ -68,6 +70,7 @@ void vjp(const VjpContext& ctx) {
     if (!ctx.wants(i)) continue;
     Unranked g = u;
     std::swap(i ? g.parts.second : g.parts.first, g.parts.result);
+    g.cotangent = i ? Cotangent::b : Cotangent::a;
     Tensor factors[] = {ctx.in(0), ctx.in(1)};
     factors[i] = ctx.dy();
     ctx.din(i) = apply1(unranked_product_op, g, {factors[0], factors[1], ctx.in(kShapeOfX), ctx.in(kShapeOfY)});
@@ -75,7 +78,7 @@ void vjp(const VjpContext& ctx) {
 }
 
 Tensor product(const Tensor& x, const Tensor& y, Caller caller, int x_axis, int y_axis) {
-  return apply1(unranked_product_op, Unranked{caller, x_axis, y_axis, {kX, kY, kZ}}, {x, y, x, y});
+  return apply1(unranked_product_op, Unranked{caller, x_axis, y_axis, {kX, kY, kZ}, Cotangent::neither}, {x, y, x, y});
 }
 
 }  // namespace

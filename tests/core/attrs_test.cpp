@@ -35,10 +35,10 @@ TEST_CASE("attributes give back the fields that they were made of", "[attrs]") {
   CHECK(uniform.as<UniformAttrs>().placement.device == Device(Device::kCuda, 3));
   ContractionForm form;
   for (int i = 0; i < kMaxRank; ++i) form.out.push(i);
-  form.caller = Caller::batch_dot;
+  form.origin.caller = Caller::batch_dot;
   const Attrs product = form;
   CHECK(product.as<ContractionForm>().out == form.out);
-  CHECK(product.as<ContractionForm>().caller == Caller::batch_dot);
+  CHECK(product.as<ContractionForm>().origin.caller == Caller::batch_dot);
 }
 
 TEST_CASE("attributes made of nothing are any struct of zeros", "[attrs]") {

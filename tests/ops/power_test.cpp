@@ -164,7 +164,7 @@ TEMPLATE_TEST_CASE("remainders and floor divisions are the C library's fmod with
       else if ((exact < 0) != (b[i] < 0)) exact += b[i];
       wrong += !same(r[i], exact);
       bool plain = std::isfinite(a[i]) && std::isfinite(b[i]) && b[i] != 0;
-      if (!plain) wrong += !same(q[i], std::isnan(exact) || b[i] == 0 ? a[i] / b[i] : q[i]);
+      if (!plain) wrong += !same(q[i], b[i] == 0 ? a[i] / b[i] : std::isnan(exact) ? exact : q[i]);
       else if (std::abs(a[i] / b[i]) < T(1 << 20)) wrong += q[i] != std::nearbyint((a[i] - exact) / b[i]);
       if (wrong == 1)
         UNSCOPED_INFO(a[i] << " by " << b[i] << ": " << r[i] << " against " << exact << ", quotient " << q[i]);
