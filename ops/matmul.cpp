@@ -177,8 +177,7 @@ void kernel(const OpCall& call) {
 /// matrices of floats on the CPU, unless zeros of a cotangent may meet what is not finite.
 bool add_product(const OpCall& call, TensorDesc& sum) {
   MatrixForm f(call.attrs);
-  if (!f.plain || call.device != cpu || sum.numel() == 0) return false;
-  if (zeros_may_matter(call, sum)) return false;
+  if (!f.plain || call.device != cpu || sum.numel() == 0 || zeros_may_matter(call, sum)) return false;
   const std::byte *a = call.in[0].data, *b = call.in[1].data;
   const GemmShape p = product_of(call, f, sum, &a, &b);
   auto add = [&](auto* out) {
@@ -195,7 +194,7 @@ bool add_product(const OpCall& call, TensorDesc& sum) {
 ContractionForm gradient_form(const VjpContext& ctx, int i) {
   ContractionForm f = ctx.attrs.as<ContractionForm>();
   std::swap(i == 0 ? f.a : f.b, f.out);
-  f.origin.cotangent = i == 0 ? Cotangent::a : Cotangent::b;
+  f.origin.cotangent = Cotangent(i + 1);
   return f;
 }
 
