@@ -5,12 +5,14 @@
 #include <kassette/none.h>
 #include <kassette/tensor.h>
 
+#include <type_traits>
+
 namespace kassette {
+namespace backend {
 namespace detail {
 template <class M, class N>
 using IfSizes = std::enable_if_t<std::is_integral<M>::value && std::is_integral<N>::value, int>;
 }
-namespace backend {
 
 Tensor where(const Operand& condition, const Operand& x = None, const Operand& y = None)
     KASSETTE_UNAVAILABLE("use K::switch_(condition, x, y)");
