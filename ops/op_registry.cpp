@@ -49,7 +49,7 @@ std::vector<const OpDef*> all_ops() {
       &concatenate_op, &split_like_op, &stack_op, &unstack_op, &index_op, &index_grad_like_op, &slice_op,
       &slice_grad_like_op, &pad_op, &reverse_op, &gather_op, &gather_grad_like_op, &one_hot_op, &repeat_op,
       &repeat_grad_like_op, &tile_op, &tile_grad_like_op, &broadcast_to_op, &arange_op, &eye_op, &to_op,
-      &softmax_op, &log_softmax_op, &softmax_grad_op, &logsumexp_op, &softmax_from_logsumexp_op,
+      &softmax_op, &log_softmax_op, &softmax_grad_op, &logsumexp_op, &logsumexp_grad_op,
       &softmax_cross_entropy_op, &softmax_cross_entropy_grad_op, &sparse_softmax_cross_entropy_op,
             &sparse_softmax_cross_entropy_grad_op, &sigmoid_cross_entropy_op, &probability_cross_entropy_op,
       &probability_cross_entropy_grad_op,

@@ -1,8 +1,10 @@
 // ops/softmax.cpp - softmax, logsumexp, and the losses from logits, with gradients of any order.
 #include "ops/softmax.h"
 
+#include <cmath>
+
 #include "ops/expr.h"
-#include "ops/repeat.h"
+#include "ops/group_lines.h"
 #include "ops/softmax_kernels.h"
 
 namespace kassette::ops {
@@ -10,17 +12,19 @@ namespace {
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
 template <class T>
-void run_softmax(const AxisView& a, const T* x, T* y, T* lse) {
-  a.run(
-      [&](std::int64_t r, std::int64_t count) {
-        softmax_loops<T>().rows(x + r * a.n, y + r * a.n, lse ? lse + r : nullptr, count, a.n);
-      },
-      [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-        softmax_loops<T>().columns(x + at, y + at, lse ? lse + c : nullptr, a.n, a.inner, width);
-      });
-}
+struct FewSums {  // of at most kMost rows or columns
+  static constexpr std::int64_t kMost = 64;
+  T max[kMost], log_sum[kMost];
+  LogSums<T> get() { return {max, log_sum}; }
+};
 constexpr auto softmax_run = [](const auto& f) {
-  run_softmax(AxisView(f.call, f.call.spec(0)), f.in(0), f.out(), decltype(f.out())(nullptr));
+  using T = std::remove_pointer_t<decltype(f.out())>;
+  AxisView a(f.call, f.call.spec(0));
+  a.run([&](std::int64_t r,
+            std::int64_t count) { softmax_loops<T>().rows(f.in(0) + r * a.n, f.out() + r * a.n, {}, count, a.n); },
+        [&](std::int64_t at, std::int64_t, std::int64_t width) {
+          softmax_loops<T>().columns(f.in(0) + at, f.out() + at, {}, a.n, a.inner, width);
+        });
 };
 constexpr auto log_softmax_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
@@ -50,17 +54,21 @@ constexpr auto cross_entropy_run = [](const auto& f) {
   if (a.n == 0) std::fill_n(loss, a.outer * a.inner, T(0));
   a.run(
       [&](std::int64_t r, std::int64_t count) {
-        constexpr std::int64_t kRows = 64;  // rows whose logsumexp fits a small buffer
-        for (std::int64_t end = r + count; r < end; r += kRows) {
-          std::int64_t m = std::min(kRows, end - r), at = r * a.n;
-          T lse[kRows];
-          softmax_loops<T>().rows(z + at, p + at, lse, m, a.n);
-          softmax_loops<T>().loss_rows(t + at, z + at, lse, loss + r, m, a.n);
+        FewSums<T> sums;
+        for (std::int64_t end = r + count, m; r < end; r += m) {
+          const std::int64_t at = r * a.n;
+          m = std::min(sums.kMost, end - r);
+          softmax_loops<T>().rows(z + at, p + at, sums.get(), m, a.n);
+          softmax_loops<T>().loss_rows(t + at, z + at, sums.get(), loss + r, m, a.n);
         }
       },
       [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-        softmax_loops<T>().columns(z + at, p + at, loss + c, a.n, a.inner, width);
-        softmax_loops<T>().loss_columns(t + at, z + at, loss + c, loss + c, a.n, a.inner, width);
+        FewSums<T> sums;
+        for (std::int64_t end = c + width, m; c < end; c += m, at += m) {
+          m = std::min(sums.kMost, end - c);
+          softmax_loops<T>().columns(z + at, p + at, sums.get(), a.n, a.inner, m);
+          softmax_loops<T>().loss_columns(t + at, z + at, sums.get(), loss + c, a.n, a.inner, m);
+        }
       });
 };
 constexpr auto cross_entropy_grad_run = [](const auto& f) {
@@ -81,11 +89,17 @@ constexpr auto sparse_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   AxisView a(f.call, f.call.spec(1));
   check_ids(f.ids(0), a.outer, a.n);
+  const T* z = f.in(1);
   T *loss = f.out(0), *p = f.out(1);
   a.run(
       [&](std::int64_t r, std::int64_t count) {
-        softmax_loops<T>().rows(f.in(1) + r * a.n, p + r * a.n, loss + r, count, a.n);
-        for (std::int64_t end = r + count; r < end; ++r) loss[r] -= f.in(1)[r * a.n + f.ids(0)[r]];
+        FewSums<T> sums;
+        for (std::int64_t end = r + count, m; r < end; r += m) {
+          m = std::min(sums.kMost, end - r);
+          softmax_loops<T>().rows(z + r * a.n, p + r * a.n, sums.get(), m, a.n);
+          for (std::int64_t i = 0; i < m; ++i)
+            loss[r + i] = sums.log_sum[i] - (z[(r + i) * a.n + f.ids(0)[r + i]] - sums.max[i]);
+        }
       },
       [](auto...) {});
 };
@@ -110,16 +124,45 @@ constexpr auto sigmoid_run = [](const auto& f) {
     softmax_loops<T>().sigmoid_loss(f.in(0) + begin, f.in(1) + begin, f.out() + begin, end - begin);
   });
 };
-constexpr auto from_logsumexp_run = [](const auto& f) {
+/// dx = dy * softmax(x) over the axes, and 0 where all elements of a group are -inf. Not exp(x - logsumexp): Note
+/// [Invariant under a shift].
+constexpr auto logsumexp_grad_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  const TensorSpec& x = f.call.spec(0);
-  if (x.numel() == 0) return;
-  T* w = f.out();
-  repeat_runs(reinterpret_cast<const std::byte*>(f.in(1)), reinterpret_cast<std::byte*>(w), sizeof(T),
-              CoalescedAxes(x, axes_mask(f.call.op.name, f.call.attrs.template as<SoftmaxAttrs>().axes, x)));
-  devices::parallel_for(x.numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
-    softmax_loops<T>().from_logsumexp(f.in(0) + begin, w + begin, end - begin);
-  });
+  const TensorSpec& x = f.call.spec(1);
+  const std::int64_t n = x.numel(), groups = f.call.spec(0).numel();
+  if (n == 0) return;
+  CoalescedAxes runs(x, axes_mask(f.call.op.name, f.call.attrs.template as<SoftmaxAttrs>().axes, x));
+  const GroupLines lines(runs);
+  Scratch<T> of_group(groups);
+  const T *z = f.in(1), *dy = f.in(0);
+  T *w = f.out(), *g = of_group.get();
+  reduce_runs(Reduction::max, z, g, runs);
+  for (std::int64_t i = 0; i < groups; ++i)
+    if (!std::isfinite(g[i])) g[i] = 0;
+  const PerLine<T> shift(g, lines);
+  lines.run(
+      kSoftmaxGrain,
+      [&](std::int64_t at, std::int64_t m, std::int64_t o) {
+        softmax_loops<T>().exp_row(z + at, shift.get()[o], w + at, m);
+      },
+      [&](std::int64_t at, std::int64_t m, std::int64_t o) {
+        softmax_loops<T>().exp_columns(z + at, shift.get() + o, w + at, m, lines.inner);
+      });
+  reduce_runs(Reduction::sum, static_cast<const T*>(w), g, runs);
+  for (std::int64_t i = 0; i < groups; ++i) g[i] = g[i] == 0 || dy[i] == 0 ? T(0) : dy[i] / g[i];
+  const PerLine<T> factor(g, lines);
+  // A factor of 0 makes the results 0, whatever x is.
+  lines.run(
+      kReduceGrain,
+      [&](std::int64_t at, std::int64_t m, std::int64_t o) {
+        const T by = factor.get()[o];
+        for (std::int64_t i = at; i < at + m; ++i) w[i] = by == 0 ? T(0) : w[i] * by;
+      },
+      [&](std::int64_t at, std::int64_t m, std::int64_t o) {
+        const T* by = factor.get() + o;
+        for (; m > 0; --m, at += lines.inner)
+          for (std::int64_t i = 0; i < lines.inner; ++i) w[at + i] = by[i] == 0 ? T(0) : w[at + i] * by[i];
+      });
 };
 
 void logsumexp_kernel(const OpCall& call) {
@@ -211,17 +254,18 @@ void softmax_grad_vjp(const VjpContext& ctx) {
   const Tensor &u = ctx.dy(), dy = ctx.in(0), y = ctx.in(1);
   const AxisSet keep = ctx.attrs.as<SoftmaxAttrs>().axes.with_keepdims();
   if (ctx.wants(0)) ctx.din(0) = softmax_grad(u, y, ctx.attrs.as<SoftmaxAttrs>().axes);
-  if (ctx.wants(1)) ctx.din(1) = u * (dy - sum_by(dy * y, keep)) - dy * sum_by(u * y, keep);
+  if (!ctx.wants(1)) return;
+  Tensor weights = sum_by(y, keep);
+  ctx.din(1) = (dy - sum_by(dy * y, keep) / weights) * (u - sum_by(u * y, keep) / weights);
 }
-void logsumexp_vjp(const VjpContext& ctx) {
-  Tensor x = ctx.in(0);
-  ctx.din(0) = unreduce(ctx.dy(), x, ctx.attrs.as<SoftmaxAttrs>().axes) *
-               apply1(softmax_from_logsumexp_op, ctx.attrs, {x, ctx.out()});
-}
-void from_logsumexp_vjp(const VjpContext& ctx) {
-  Tensor g = ctx.dy() * ctx.out();
-  if (ctx.wants(0)) ctx.din(0) = g;
-  if (ctx.wants(1)) ctx.din(1) = -sum_by(g, ctx.attrs.as<SoftmaxAttrs>().axes);
+void logsumexp_vjp(const VjpContext& ctx) { ctx.din(0) = apply1(logsumexp_grad_op, ctx.attrs, {ctx.dy(), ctx.in(0)}); }
+void logsumexp_grad_vjp(const VjpContext& ctx) {
+  const Tensor u = ctx.dy(), dy = ctx.in(0), x = ctx.in(1);
+  const AxisSet axes = ctx.attrs.as<SoftmaxAttrs>().axes;
+  Tensor p = apply1(logsumexp_grad_op, ctx.attrs, {broadcast_like(number_like(1, dy), dy), x}),
+         mean = sum_by(mul_no_nan(u, p), axes);
+  if (ctx.wants(0)) ctx.din(0) = mean;
+  if (ctx.wants(1)) ctx.din(1) = mul_no_nan(u - unreduce(mean, x, axes), ctx.out());
 }
 void cross_entropy_vjp(const VjpContext& ctx) {
   if (ctx.dy(0).defined()) {
@@ -288,17 +332,14 @@ constinit const OpDef softmax_grad_op{.name = "softmax_grad",
                                       .cpu = float_kernel<softmax_grad_run>,
                                       .vjp = softmax_grad_vjp,
                                       .saves_in = 3};
-constinit const OpDef logsumexp_op{.name = "logsumexp",
-                                   .rule = reduced_rule,
-                                   .cpu = logsumexp_kernel,
-                                   .vjp = logsumexp_vjp,
-                                   .saves_in = 1,
-                                   .saves_out = 1};
-constinit const OpDef softmax_from_logsumexp_op{.name = "softmax_from_logsumexp",
-                                                .rule = same_rule,
-                                                .cpu = float_kernel<from_logsumexp_run>,
-                                                .vjp = from_logsumexp_vjp,
-                                                .saves_out = 1};
+constinit const OpDef logsumexp_op{
+    .name = "logsumexp", .rule = reduced_rule, .cpu = logsumexp_kernel, .vjp = logsumexp_vjp, .saves_in = 1};
+constinit const OpDef logsumexp_grad_op{.name = "logsumexp_grad",
+                                        .rule = like_last_rule,
+                                        .cpu = float_kernel<logsumexp_grad_run>,
+                                        .vjp = logsumexp_grad_vjp,
+                                        .saves_in = 3,
+                                        .saves_out = 1};
 // The second output is softmax(logits), which the gradient needs.
 constinit const OpDef softmax_cross_entropy_op{.name = "categorical_crossentropy",
                                                .rule = cross_entropy_rule,

@@ -54,12 +54,12 @@ struct LogSoftmax {
     using C = Wide<T>;
     const auto in = line.read(x);
     const Exponentials<C> e = line.exponentials(in);
-    const C lse = m::log(e.sum) + e.shift();
+    const C log_sum = m::log(e.sum), shift = e.shift();
     line.write(
-        y, [&](std::int64_t, C v) { return v - lse; }, in);
+        y, [&](std::int64_t, C v) { return (v - shift) - log_sum; }, in);
   }
 };
-/// dx = y * (dy - sum(dy * y))
+/// dx = y * (dy - sum(dy * y) / sum(y)), as sum(y) is not quite 1 if y was rounded
 template <class T>
 struct SoftmaxGrad {
   using Element = T;
@@ -72,11 +72,13 @@ struct SoftmaxGrad {
     const auto d = line.read(dy), p = line.read(y);
     const C sum = line.reduce(
         Sum<C>(), [](std::int64_t, C slope, C v) { return slope * v; }, d, p);
+    const C mean = sum / line.reduce(
+                             Sum<C>(), [](std::int64_t, C v) { return v; }, p);
     line.write(
-        dx, [&](std::int64_t, C slope, C v) { return v * (slope - sum); }, d, p);
+        dx, [&](std::int64_t, C slope, C v) { return v * (slope - mean); }, d, p);
   }
 };
-/// loss = sum(t * (logsumexp(z) - z)), with 0 where t is 0; p = softmax(z)
+/// loss = sum(t * (log_sum - (z - max))), with 0 where t is 0; p = softmax(z). Note [Invariant under a shift]
 template <class T>
 struct CrossEntropy {
   using Element = T;
@@ -88,9 +90,11 @@ struct CrossEntropy {
     using C = Wide<T>;
     const auto target = line.read(t), in = line.read(z);
     const Total<C> total = total_of(line, in);
-    const C lse = m::log(total.sum) + total.max;
+    const C log_sum = m::log(total.sum);
     const C sum = line.reduce(
-        Sum<C>(), [&](std::int64_t, C share, C v) { return share == C(0) ? C(0) : share * (lse - v); }, target, in);
+        Sum<C>(),
+        [&](std::int64_t, C share, C v) { return share == C(0) ? C(0) : share * (log_sum - (v - total.max)); }, target,
+        in);
     if (line.leads()) store(loss + o, sum);
     write_softmax(line, in, p, total);
   }
@@ -215,7 +219,7 @@ struct SparseProbabilityGrad {
         dp, [&](std::int64_t i, C q) { return bounds.inside(q) ? g / total - (i == id ? g / q : C(0)) : C(0); }, in);
   }
 };
-/// loss = logsumexp(z) - z[id]; p = softmax(z)
+/// loss = log_sum - (z[id] - max); p = softmax(z)
 template <class T>
 struct SparseCrossEntropy {
   using Element = T;
@@ -230,7 +234,7 @@ struct SparseCrossEntropy {
     if (line.leads()) {
       const std::int64_t id = classes[o];
       store(loss + o, id < 0 ? std::numeric_limits<Wide<T>>::quiet_NaN()
-                             : m::log(total.sum) + total.max - load(z + o * line.members() + id));
+                             : m::log(total.sum) - (load(z + o * line.members() + id) - total.max));
     }
     write_softmax(line, in, p, total);
   }
@@ -385,25 +389,6 @@ void run_place(const OpCall& call) {
 }
 
 // ---- elementwise ----------------------------------------------------------------------------------------------------
-/// exp(x - lse), and 0 where lse is -inf. Operand 1 is the group.
-template <class T>
-struct FromLogSum {
-  const T *x, *lse;
-  T* out;
-  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
-    using C = Wide<T>;
-    const C l = load(lse + at[1]);
-    store(out + i, l == -std::numeric_limits<C>::infinity() ? C(0) : m::exp(load(x + at[0]) - l));
-  }
-};
-void run_from_logsumexp(const OpCall& call) {
-  const TensorSpec& x = call.spec(0);
-  for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<2>(call, FromLogSum<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()},
-                   operands_by_group(x, call.attrs.as<SoftmaxAttrs>().axes.mask(x.rank)));
-  });
-}
 /// max(z, 0) - z * t + log(1 + exp(-|z|))
 template <class T>
 struct SigmoidLoss {
@@ -453,7 +438,6 @@ void run_binary_grad(const OpCall& call) {
 const PluginKernel kernels[] = {{"softmax", run_softmax},
                                 {"log_softmax", run_log_softmax},
                                 {"softmax_grad", run_softmax_grad},
-                                {"softmax_from_logsumexp", run_from_logsumexp},
                                 {"categorical_crossentropy", run_cross_entropy},
                                 {"categorical_crossentropy_grad", run_cross_entropy_grad},
                                 {"probability_crossentropy", run_probability},

@@ -11,7 +11,7 @@ Tensor softmax(const Tensor& x, int axis = -1);
 Tensor log_softmax(const Tensor& x, int axis = -1);
 /// log(sum(exp(x))) over axes, without overflow.
 Tensor logsumexp(const Tensor& x, const Axes& axes = None, bool keepdims = false);
-/// sum(target * (logsumexp(logits) - logits)) over one axis, which is removed; target and logits have the same shape.
+/// sum(target * -log(softmax(logits))) over one axis, which is removed; target and logits have the same shape.
 Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axis = -1);
 /// -sum(target * log(q)) over one axis, with q = p / sum(p) clipped to [epsilon, 1 - epsilon]; target and p have the
 /// same shape.
@@ -22,7 +22,7 @@ Tensor sparse_probability_cross_entropy(const Tensor& classes, const Tensor& p, 
 /// -(target * log(q) + (1 - target) * log(1 - q)), elementwise, with q = p clipped to [epsilon, 1 - epsilon]; target
 /// and p have the same shape.
 Tensor binary_probability_cross_entropy(const Tensor& target, const Tensor& p, double epsilon);
-/// logsumexp(logits) - logits[class] along the last axis; classes are int64 ids, shaped like logits without that axis.
+/// -log(softmax(logits)[class]) along the last axis; classes are int64 ids, shaped like logits without that axis.
 Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits);
 /// max(z, 0) - z * t + log(1 + exp(-|z|)) for targets t and logits z, elementwise; both have the same shape.
 Tensor sigmoid_cross_entropy(const Tensor& target, const Tensor& logits);
@@ -30,7 +30,7 @@ Tensor sigmoid_cross_entropy(const Tensor& target, const Tensor& logits);
 /// class out of range.
 Tensor take_along_axis(const Tensor& x, const Tensor& classes);
 
-extern const OpDef softmax_op, log_softmax_op, softmax_grad_op, logsumexp_op, softmax_from_logsumexp_op,
+extern const OpDef softmax_op, log_softmax_op, softmax_grad_op, logsumexp_op, logsumexp_grad_op,
     softmax_cross_entropy_op, softmax_cross_entropy_grad_op, sparse_softmax_cross_entropy_op,
     sparse_softmax_cross_entropy_grad_op, sigmoid_cross_entropy_op, probability_cross_entropy_op,
     probability_cross_entropy_grad_op, sparse_probability_op, sparse_probability_grad_op, binary_probability_op,

@@ -120,9 +120,20 @@ KASSETTE_FN xsimd::batch<T> column_sum(std::int64_t n, F f) {
   return a + b;
 }
 
+/// A LogSums in registers: numbers, or vectors of columns.
+template <class V>
+struct LogSum {
+  V max, log_sum;
+};
 template <class T>
-KASSETTE_FN void softmax_column(const T* x, T* y, T* lse, std::int64_t n, std::int64_t x_stride, std::int64_t y_stride,
-                                Part<T> part) {
+KASSETTE_FN void store_sums(const LogSums<T>& to, std::int64_t i, const LogSum<xsimd::batch<T>>& s, Part<T> part) {
+  part.store(to.max + i, s.max);
+  part.store(to.log_sum + i, s.log_sum);
+}
+
+template <class T>
+KASSETTE_FN LogSum<xsimd::batch<T>> softmax_column(const T* x, T* y, bool log, std::int64_t n, std::int64_t x_stride,
+                                                   std::int64_t y_stride, Part<T> part) {
   auto max = column_max(x, n, x_stride, part);
   auto total = column_sum<T>(n, [&](std::int64_t r) {
     auto e = m::exp(part.load(x + r * x_stride) - max);
@@ -131,59 +142,64 @@ KASSETTE_FN void softmax_column(const T* x, T* y, T* lse, std::int64_t n, std::i
   });
   auto scale = xsimd::batch<T>(T(1)) / total;
   for (std::int64_t r = 0; r < n; ++r) part.store(y + r * y_stride, part.load(y + r * y_stride) * scale);
-  if (lse) part.store(lse, xsimd::log(total) + max);
+  return {max, log ? xsimd::log(total) : total};
 }
 template <class T>
-void softmax_columns(const T* x, T* y, T* lse, std::int64_t n, std::int64_t stride, std::int64_t width) {
+void softmax_columns(const T* x, T* y, LogSums<T> sums, std::int64_t n, std::int64_t stride, std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
-    softmax_column(x + c, y + c, lse ? lse + c : nullptr, n, stride, stride, Part<T>{m});
+    Part<T> part{m};
+    const auto s = softmax_column(x + c, y + c, sums.max != nullptr, n, stride, stride, part);
+    if (sums.max) store_sums(sums, c, s, part);
   });
 }
 template <class T>
-KASSETTE_FN xsimd::batch<T> logsumexp_column(const T* x, std::int64_t n, std::int64_t stride, Part<T> part) {
+KASSETTE_FN LogSum<xsimd::batch<T>> log_sum_column(const T* x, std::int64_t n, std::int64_t stride, Part<T> part) {
   auto shift = shift_of(column_max(x, n, stride, part));
   auto total = column_sum<T>(n, [&](std::int64_t r) { return m::exp(part.load(x + r * stride) - shift); });
-  return xsimd::log(total) + shift;
+  return {shift, xsimd::log(total)};
 }
 template <class T>
 void logsumexp_columns(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
-    part.store(out + c, logsumexp_column(x + c, n, stride, part));
+    const auto s = log_sum_column(x + c, n, stride, part);
+    part.store(out + c, s.log_sum + s.max);
   });
 }
 template <class T>
 void log_columns(const T* x, T* y, std::int64_t n, std::int64_t stride, std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
-    auto lse = logsumexp_column(x + c, n, stride, part);
-    for (std::int64_t r = 0; r < n; ++r) part.store(y + r * stride + c, part.load(x + r * stride + c) - lse);
+    const auto s = log_sum_column(x + c, n, stride, part);
+    for (std::int64_t r = 0; r < n; ++r)
+      part.store(y + r * stride + c, (part.load(x + r * stride + c) - s.max) - s.log_sum);
   });
 }
 template <class T>
 void grad_columns(const T* dy, const T* y, T* dx, std::int64_t n, std::int64_t stride, std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
-    auto total = column_sum<T>(
+    auto sum = column_sum<T>(
         n, [&](std::int64_t r) { return part.load(dy + r * stride + c) * part.load(y + r * stride + c); });
+    auto mean = sum / column_sum<T>(n, [&](std::int64_t r) { return part.load(y + r * stride + c); });
     for (std::int64_t r = 0; r < n; ++r) {
       std::int64_t at = r * stride + c;
-      part.store(dx + at, part.load(y + at) * (part.load(dy + at) - total));
+      part.store(dx + at, part.load(y + at) * (part.load(dy + at) - mean));
     }
   });
 }
 template <class V>
-KASSETTE_FN V cross_entropy_term(const V& t, const V& z, const V& lse) {
-  return xsimd::select(t == V(0), V(0), t * (lse - z));
+KASSETTE_FN V cross_entropy_term(const V& t, const V& z, const LogSum<V>& s) {
+  return xsimd::select(t == V(0), V(0), t * (s.log_sum - (z - s.max)));
 }
 template <class T>
-void loss_columns(const T* t, const T* z, const T* lse, T* loss, std::int64_t n, std::int64_t stride,
+void loss_columns(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t n, std::int64_t stride,
                   std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
-    auto l = part.load(lse + c);
+    const LogSum<xsimd::batch<T>> s{part.load(sums.max + c), part.load(sums.log_sum + c)};
     part.store(loss + c, column_sum<T>(n, [&](std::int64_t r) {
-                 return cross_entropy_term(part.load(t + r * stride + c), part.load(z + r * stride + c), l);
+                 return cross_entropy_term(part.load(t + r * stride + c), part.load(z + r * stride + c), s);
                }));
   });
 }
@@ -245,7 +261,7 @@ void probability_grad_columns(const T* dy, const T* t, const T* p, T low, T high
 
 // --- rows ------------------------------------------------------------------------------------------------------------
 template <class T>
-KASSETTE_FN void softmax_op(const T* x, T* y, T* lse, std::int64_t n) {
+KASSETTE_FN LogSum<T> softmax_op(const T* x, T* y, std::int64_t n) {
   T max = max_of(x, n);
   T total = sum_over<T>(n, [&](std::int64_t i, std::int64_t m) {
     Part<T> part{m};
@@ -258,7 +274,7 @@ KASSETTE_FN void softmax_op(const T* x, T* y, T* lse, std::int64_t n) {
     Part<T> part{m};
     part.store(y + i, part.load(y + i) * scale);
   });
-  if (lse) *lse = std::log(total) + max;
+  return {max, total};
 }
 
 template <class T>
@@ -293,36 +309,43 @@ KASSETTE_FN void short_rows(const T* x, std::int64_t count, std::int64_t n, F f)
 }
 
 template <class T>
-void softmax_rows(const T* x, T* y, T* lse, std::int64_t count, std::int64_t n) {
+void softmax_rows(const T* x, T* y, LogSums<T> sums, std::int64_t count, std::int64_t n) {
   constexpr std::int64_t w = Vec<T>::kWidth;
   if (n > kShort<T>) {
-    for (std::int64_t i = 0; i < count; ++i) softmax_op(x + i * n, y + i * n, lse ? lse + i : nullptr, n);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const LogSum<T> s = softmax_op(x + i * n, y + i * n, n);
+      if (!sums.max) continue;
+      sums.max[i] = s.max;
+      sums.log_sum[i] = std::log(s.log_sum);
+    }
     return;
   }
   short_rows(x, count, n, [&](T* buffer, std::int64_t i, std::int64_t m) {
-    Lanes<T> l;
-    softmax_column(buffer, buffer, l.at, n, w, w, Part<T>{w});
+    const auto s = softmax_column(buffer, buffer, sums.max != nullptr, n, w, w, Part<T>{w});
     transpose_out(buffer, y + i * n, m, n);
-    if (lse)
-      for (std::int64_t k = 0; k < m; ++k) lse[i + k] = l.at[k];
+    if (sums.max) store_sums(sums, i, s, Part<T>{m});
   });
 }
 template <class T>
-KASSETTE_FN T logsumexp_op(const T* x, std::int64_t n) {
+KASSETTE_FN LogSum<T> log_sum_op(const T* x, std::int64_t n) {
   T shift = shift_of(max_of(x, n));
   T total = sum_over<T>(
       n, [&](std::int64_t k, std::int64_t m) { return m::exp(Part<T>{m}.load(x + k) - xsimd::batch<T>(shift)); });
-  return std::log(total) + shift;
+  return {shift, std::log(total)};
 }
 template <class T>
 void logsumexp_rows(const T* x, T* out, std::int64_t count, std::int64_t n) {
   constexpr std::int64_t w = Vec<T>::kWidth;
   if (n > kShort<T>) {
-    for (std::int64_t i = 0; i < count; ++i) out[i] = logsumexp_op(x + i * n, n);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const LogSum<T> s = log_sum_op(x + i * n, n);
+      out[i] = s.log_sum + s.max;
+    }
     return;
   }
   short_rows(x, count, n, [&](T* buffer, std::int64_t i, std::int64_t m) {
-    Part<T>{m}.store(out + i, logsumexp_column(buffer, n, w, Part<T>{w}));
+    const auto s = log_sum_column(buffer, n, w, Part<T>{w});
+    Part<T>{m}.store(out + i, s.log_sum + s.max);
   });
 }
 template <class T>
@@ -330,37 +353,64 @@ void log_rows(const T* x, T* y, std::int64_t count, std::int64_t n) {
   constexpr std::int64_t w = Vec<T>::kWidth;
   if (n > kShort<T>) {
     for (std::int64_t i = 0; i < count; ++i, x += n, y += n) {
-      const xsimd::batch<T> lse(logsumexp_op(x, n));
+      const LogSum<T> s = log_sum_op(x, n);
+      const xsimd::batch<T> max(s.max), log_sum(s.log_sum);
       each<T>(n, [&](std::int64_t k, std::int64_t m) {
         Part<T> part{m};
-        part.store(y + k, part.load(x + k) - lse);
+        part.store(y + k, (part.load(x + k) - max) - log_sum);
       });
     }
     return;
   }
   short_rows(x, count, n, [&](T* buffer, std::int64_t i, std::int64_t m) {
-    auto lse = logsumexp_column(buffer, n, w, Part<T>{w});
-    for (std::int64_t r = 0; r < n; ++r) Vec<T>::store(buffer + r * w, Vec<T>::load(buffer + r * w) - lse);
+    const auto s = log_sum_column(buffer, n, w, Part<T>{w});
+    for (std::int64_t r = 0; r < n; ++r)
+      Vec<T>::store(buffer + r * w, (Vec<T>::load(buffer + r * w) - s.max) - s.log_sum);
     transpose_out(buffer, y + i * n, m, n);
   });
+}
+/// sum(x * weights) / sum(weights).
+template <class T>
+KASSETTE_FN T weighted_mean(const T* x, const T* weights, std::int64_t n) {
+  using X = Vec<T>;
+  using V = xsimd::batch<T>;
+  constexpr std::int64_t w = X::kWidth;
+  V a(T(0)), b(T(0)), all_a(T(0)), all_b(T(0));
+  std::int64_t i = 0;
+  for (; i + 2 * w <= n; i += 2 * w) {
+    const V first = X::load(weights + i), second = X::load(weights + i + w);
+    a = a + X::load(x + i) * first;
+    b = b + X::load(x + i + w) * second;
+    all_a = all_a + first;
+    all_b = all_b + second;
+  }
+  for (; i < n; i += w) {
+    Part<T> part{n - i};
+    const V last = n - i < w ? only_first(part.load(weights + i), n - i, T(0)) : part.load(weights + i);
+    a = a + part.load(x + i) * last;
+    all_a = all_a + last;
+  }
+  return across_sum<T>(a + b) / across_sum<T>(all_a + all_b);
 }
 template <class T>
 void grad_rows(const T* dy, const T* y, T* dx, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i, dy += n, y += n, dx += n) {
-    T total = sum_over<T>(
-        n, [&](std::int64_t k, std::int64_t m) { return Part<T>{m}.load(dy + k) * Part<T>{m}.load(y + k); });
+    const xsimd::batch<T> mean(weighted_mean(dy, y, n));
     each<T>(n, [&](std::int64_t k, std::int64_t m) {
       Part<T> part{m};
-      part.store(dx + k, part.load(y + k) * (part.load(dy + k) - xsimd::batch<T>(total)));
+      part.store(dx + k, part.load(y + k) * (part.load(dy + k) - mean));
     });
   }
 }
 template <class T>
-void loss_rows(const T* t, const T* z, const T* lse, T* loss, std::int64_t count, std::int64_t n) {
-  for (std::int64_t i = 0; i < count; ++i, t += n, z += n)
+void loss_rows(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t count, std::int64_t n) {
+  using V = xsimd::batch<T>;
+  for (std::int64_t i = 0; i < count; ++i, t += n, z += n) {
+    const LogSum<V> s{V(sums.max[i]), V(sums.log_sum[i])};
     loss[i] = sum_over<T>(n, [&](std::int64_t k, std::int64_t m) {
-      return cross_entropy_term(Part<T>{m}.load(t + k), Part<T>{m}.load(z + k), xsimd::batch<T>(lse[i]));
+      return cross_entropy_term(Part<T>{m}.load(t + k), Part<T>{m}.load(z + k), s);
     });
+  }
 }
 template <class T>
 void loss_grad_rows(const T* dy, const T* t, const T* p, T* dz, std::int64_t count, std::int64_t n) {
@@ -428,13 +478,20 @@ void scale_rows(const T* dy, const T* p, T* out, std::int64_t count, std::int64_
 
 // --- elementwise -----------------------------------------------------------------------------------------------------
 template <class T>
-void from_logsumexp(const T* x, T* w, std::int64_t n) {
-  using V = xsimd::batch<T>;
+void exp_row(const T* x, T shift, T* w, std::int64_t n) {
+  const xsimd::batch<T> below(shift);
   each<T>(n, [&](std::int64_t k, std::int64_t m) {
     Part<T> part{m};
-    V lse = part.load(w + k);
-    part.store(w + k, xsimd::select(lse == V(-kInf<T>), V(0), m::exp(part.load(x + k) - lse)));
+    part.store(w + k, m::exp(part.load(x + k) - below));
   });
+}
+template <class T>
+void exp_columns(const T* x, const T* shift, T* w, std::int64_t n, std::int64_t width) {
+  for (; n > 0; --n, x += width, w += width)
+    each<T>(width, [&](std::int64_t k, std::int64_t m) {
+      Part<T> part{m};
+      part.store(w + k, m::exp(part.load(x + k) - part.load(shift + k)));
+    });
 }
 template <class T>
 void sigmoid_loss(const T* t, const T* z, T* loss, std::int64_t n) {
@@ -486,7 +543,8 @@ constexpr SoftmaxLoops<T> loops{{logsumexp_rows<T>, logsumexp_columns<T>},
                                 clipped_sums<T>,
                                 clipped_sums_grad<T>,
                                 scale_rows<T>,
-                                from_logsumexp<T>,
+                                exp_row<T>,
+                                exp_columns<T>,
                                 sigmoid_loss<T>,
                                 binary_loss<T>,
                                 binary_grad<T>};
