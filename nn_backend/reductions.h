@@ -26,7 +26,7 @@ KASSETTE_API Tensor prod(const Operand& x, const Axes& axis = None, bool keepdim
 /// The mean of the squared deviations from the mean (divided by n, not n - 1); bool and integers are cast to floatx
 /// first. For an empty x: NaN.
 KASSETTE_API Tensor var(const Operand& x, const Axes& axis = None, bool keepdims = false);
-/// The square root of var. Its gradient is 0 where all elements are equal.
+/// The square root of var. It and its gradient are 0 where all elements are equal.
 KASSETTE_API Tensor std(const Operand& x, const Axes& axis = None, bool keepdims = false);
 /// bool: whether any element is not zero; NaN is not zero. For an empty x: false.
 KASSETTE_API Tensor any(const Operand& x, const Axes& axis = None, bool keepdims = false);

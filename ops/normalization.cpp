@@ -5,6 +5,7 @@
 #include "ops/axes.h"
 #include "ops/expr.h"
 #include "ops/normalization_kernels.h"
+#include "ops/variance.h"
 
 namespace kassette::ops {
 namespace {
@@ -40,6 +41,7 @@ void normalize_rule(const OpCall& call, TensorSpec* out) {
   if (call.attrs.as<NormalizeAttrs>().beta) check_parameter(call, next++, "beta", x.dtype, out[1]);
   out[1].dtype = stat_dtype(x.dtype);
   out[2].set(out[1]);
+  out[3].set(out[1]);
 }
 void normalize_grad_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(1), &mean = call.spec(2);
@@ -70,9 +72,9 @@ Tensor shared_along(const Tensor& t, const Tensor& x, AxisSet axes) {
 struct Grads {
   Tensor out[3];
   Grads(const Attrs& attrs, const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& var,
-        const Tensor& gamma) {
-    In in[5] = {dy, x, mean, var, gamma};
-    apply(normalize_batch_grad_op, attrs, in, gamma.defined() ? 5 : 4, out, 3);
+        const Tensor& rest, const Tensor& gamma) {
+    In in[6] = {dy, x, mean, var, rest, gamma};
+    apply(normalize_batch_grad_op, attrs, in, gamma.defined() ? 6 : 5, out, 3);
   }
 };
 
@@ -82,7 +84,7 @@ void normalize_vjp(const VjpContext& ctx) {
   if (ctx.dy(0).defined()) {
     NormalizeAttrs attrs = ctx.attrs.as<NormalizeAttrs>();
     attrs.beta = false;
-    Grads g(attrs, ctx.dy(0), x, ctx.out(1), ctx.out(2), gamma);
+    Grads g(attrs, ctx.dy(0), x, ctx.out(1), ctx.out(2), ctx.out(3), gamma);
     if (ctx.wants(0)) ctx.din(0) = g.out[0];
     if (gamma_in > 0 && ctx.wants(gamma_in)) ctx.din(gamma_in) = g.out[1];
     if (beta_in > 0 && ctx.wants(beta_in)) ctx.din(beta_in) = g.out[2];
@@ -91,34 +93,36 @@ void normalize_vjp(const VjpContext& ctx) {
   if (ctx.dy(1).defined())
     add_to(ctx.din(0), cast(shared_along(ctx.dy(1), x, ctx.attrs.as<NormalizeAttrs>().axes), x.dtype()));
   if (ctx.dy(2).defined()) {
-    Tensor centered = cast(x, ctx.dy(2).dtype()) - along(ctx.out(1), x, ctx.attrs.as<NormalizeAttrs>().axes);
+    Tensor centered = center(cast(x, ctx.dy(2).dtype()), ctx.attrs.as<NormalizeAttrs>().axes);
     add_to(ctx.din(0),
            cast(2.0 * centered * shared_along(ctx.dy(2), x, ctx.attrs.as<NormalizeAttrs>().axes), x.dtype()));
   }
 }
 
+/// The rounding of the mean, an output of its own, has no cotangent: it is a part of the mean.
 /// With h = (x - mean) s, s = 1 / sqrt(var + epsilon), and N elements in a channel, the op computes dx = gamma s (dy -
 /// sum(dy) / N - h sum(dy h) / N), dgamma = sum(dy h), dbeta = sum(dy). It is linear in dy, and symmetric: its adjoint
 /// in dy is itself.
 void normalize_grad_vjp(const VjpContext& ctx) {
   const AxisSet axes = ctx.attrs.as<NormalizeAttrs>().axes;
   bool has_gamma = ctx.attrs.as<NormalizeAttrs>().gamma;
-  Tensor x = ctx.in(1), mean = ctx.in(2), var = ctx.in(3), gamma = has_gamma ? ctx.in(4) : Tensor();
+  Tensor x = ctx.in(1), mean = ctx.in(2), var = ctx.in(3), rest = ctx.in(4), gamma = has_gamma ? ctx.in(5) : Tensor();
   DType narrow = x.dtype(), wide = mean.dtype();
   auto widen = [&](const Tensor& t) { return cast(t, wide); };
-  Tensor s = 1.0 / sqrt(var + ctx.attrs.as<NormalizeAttrs>().epsilon), centered = widen(x) - along(mean, x, axes),
-         h = centered * along(s, x, axes), dy = widen(ctx.in(0));
+  Tensor s = 1.0 / sqrt(var + ctx.attrs.as<NormalizeAttrs>().epsilon),
+         centered = (widen(x) - along(mean, x, axes)) - along(rest, x, axes), h = centered * along(s, x, axes),
+         dy = widen(ctx.in(0));
   const Tensor &u = ctx.dy(0), &v = ctx.dy(1), &w = ctx.dy(2);
   Tensor ddy, dh, ds;  // cotangents of dy, of h, and of s beside its part in h
   if (u.defined()) {
-    Grads g(ctx.attrs, u, x, mean, var, gamma);
+    Grads g(ctx.attrs, u, x, mean, var, rest, gamma);
     ddy = widen(g.out[0]);
     Tensor uw = widen(u), factor = has_gamma ? widen(gamma) * s : s, sum_dyh = widen(ctx.out(1)),
            sum_uh = widen(g.out[1]);
     dh = -(dy * shared_along(factor * sum_uh, x, axes) + uw * shared_along(factor * sum_dyh, x, axes));
     Tensor inner =
         sum_by(uw * (dy - shared_along(widen(ctx.out(2)), x, axes) - h * shared_along(sum_dyh, x, axes)), axes);
-    if (has_gamma && ctx.wants(4)) ctx.din(4) = cast(s * inner, narrow);
+    if (has_gamma && ctx.wants(5)) ctx.din(5) = cast(s * inner, narrow);
     ds = has_gamma ? widen(gamma) * inner : inner;
   }
   if (v.defined()) {
@@ -156,13 +160,13 @@ constinit const OpDef normalize_batch_op{.name = "normalize_batch_in_training",
                                          .cpu = normalize_batch_kernel,
                                          .vjp = normalize_vjp,
                                          .saves_in = 3,
-                                         .saves_out = 6,
-                                         .n_out = 3};
+                                         .saves_out = 14,
+                                         .n_out = 4};
 constinit const OpDef normalize_batch_grad_op{.name = "normalize_batch_in_training_grad",
                                               .rule = normalize_grad_rule,
                                               .cpu = normalize_batch_grad_kernel,
                                               .vjp = normalize_grad_vjp,
-                                              .saves_in = 31,
+                                              .saves_in = 63,
                                               .saves_out = 6,
                                               .n_out = 3};
 constinit const OpDef center_scale_op{.name = "batch_normalization",
@@ -177,8 +181,8 @@ Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& b
   int n = 1;
   for (const Tensor* t : {&gamma, &beta})
     if (t->defined()) in[n++] = *t;
-  Tensor out[3];
-  apply(normalize_batch_op, attrs, in, n, out, 3);
+  Tensor out[4];
+  apply(normalize_batch_op, attrs, in, n, out, 4);
   return {std::move(out[0]), std::move(out[1]), std::move(out[2])};
 }
 

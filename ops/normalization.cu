@@ -10,23 +10,27 @@ namespace {
 
 template <class C>
 struct MeanAndVariance {
-  C *mean, *variance;
+  C *mean, *variance, *rest;
   __device__ void operator()(std::int64_t o, const Moments<C>& m) const {
-    mean[o] = m.sum / m.n;
+    const ops::RoundedMean<C> r = m.mean();
+    mean[o] = r.mean;
+    rest[o] = r.rest;
     variance[o] = m.squares / m.n;
   }
 };
-/// Computes for each channel gamma / sqrt(variance + epsilon), and beta. Operands 0 and 1 are gamma and beta, null if
-/// the call has none.
+/// Computes for each channel gamma / sqrt(variance + epsilon), and beta without the rest of the mean. Operands 0 and 1
+/// are gamma and beta, null if the call has none.
 template <class T>
 struct Factors {
-  const Wide<T>* variance;
+  const Wide<T>*variance, *rest;
   double epsilon;
   Wide<T>*factor, *shift;
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t c) const {
     const double gamma = o.in[0] ? static_cast<double>(load(o.operand<T>(0) + at[0])) : 1;
-    factor[c] = static_cast<Wide<T>>(gamma / m::sqrt(static_cast<double>(variance[c]) + epsilon));
-    shift[c] = o.in[1] ? load(o.operand<T>(1) + at[1]) : Wide<T>(0);
+    const double by = gamma / m::sqrt(static_cast<double>(variance[c]) + epsilon),
+                 beta = o.in[1] ? static_cast<double>(load(o.operand<T>(1) + at[1])) : 0;
+    factor[c] = static_cast<Wide<T>>(by);
+    shift[c] = static_cast<Wide<T>>(beta - static_cast<double>(rest[c]) * by);
   }
 };
 /// y = (x - mean) * factor + shift. The offset of operand 1 is the channel.
@@ -49,14 +53,14 @@ void run_normalize(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
     const T* in = call.in[0].as<T>();
-    C *mean = call.out_as<C>(1), *variance = call.out_as<C>(2);
-    reduce_groups<Moments<C>>(call, g, Spread<C>(), Plain<T>{{in}}, MeanAndVariance<C>{mean, variance});
+    C *mean = call.out_as<C>(1), *variance = call.out_as<C>(2), *rest = call.out_as<C>(3);
+    reduce_groups<Moments<C>>(call, g, Spread<C>(), Plain<T>{{in}}, MeanAndVariance<C>{mean, variance, rest});
     DeviceScratch held(device_of(call.device), 2 * kept.numel() * static_cast<std::int64_t>(sizeof(C)));
     C *factor = static_cast<C*>(held.get()), *shift = factor + kept.numel();
     Operands o = broadcast<2>({gamma > 0 ? &call.spec(gamma) : &kept, beta > 0 ? &call.spec(beta) : &kept}, kept);
     if (gamma > 0) o.in[0] = call.in[gamma].data;
     if (beta > 0) o.in[1] = call.in[beta].data;
-    launch_each<2>(call, Factors<T>{variance, call.attrs.as<NormalizeAttrs>().epsilon, factor, shift}, o);
+    launch_each<2>(call, Factors<T>{variance, rest, call.attrs.as<NormalizeAttrs>().epsilon, factor, shift}, o);
     launch_each<2>(call, Normalize<T>{in, mean, factor, shift, call.out_as<T>()}, operands_by_group(x, mask));
   });
 }
@@ -75,10 +79,10 @@ struct Products {
   using T = U;
   static constexpr int kStreams = 2;
   const T* stream[2];  // dy and x
-  const Wide<T>* mean;
+  const Wide<T>*mean, *rest;
   __device__ Two operator()(std::int64_t o, std::int64_t, const T& dy, const T& x) const {
     const Wide<T> d = load(&dy);
-    return {static_cast<double>(d), static_cast<double>(d * (load(&x) - mean[o]))};
+    return {static_cast<double>(d), static_cast<double>(d * ((load(&x) - mean[o]) - rest[o]))};
   }
 };
 /// Computes the gradients of gamma and beta, and the factors of dx, from the sums. `gamma` has one number per channel,
@@ -104,11 +108,11 @@ struct Slopes {
 template <class T>
 struct NormalizeGrad {
   const T *dy, *x;
-  const Wide<T>*mean, *a, *b, *c;
+  const Wide<T>*mean, *rest, *a, *b, *c;
   T* dx;
   __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
     const std::int64_t o = at[1];
-    store(dx + i, load(dy + at[0]) * a[o] + (load(x + at[0]) - mean[o]) * b[o] + c[o]);
+    store(dx + i, load(dy + at[0]) * a[o] + ((load(x + at[0]) - mean[o]) - rest[o]) * b[o] + c[o]);
   }
 };
 template <class T>
@@ -135,19 +139,19 @@ void run_normalize_grad(const OpCall& call) {
     DeviceScratch wide(device,
                        call.attrs.as<NormalizeAttrs>().gamma ? channels * static_cast<std::int64_t>(sizeof(T)) : 0);
     if (call.attrs.as<NormalizeAttrs>().gamma) {
-      Operands o = broadcast<1>({&call.spec(4)}, kept);
-      o.in[0] = call.in[4].data;
+      Operands o = broadcast<1>({&call.spec(5)}, kept);
+      o.in[0] = call.in[5].data;
       o.out = wide.get();
       launch_each<1>(call, Repeat<T>(), o);
       gamma = static_cast<const T*>(wide.get());
     }
     DeviceScratch held(device, 3 * channels * static_cast<std::int64_t>(sizeof(C)));
     C *a = static_cast<C*>(held.get()), *b = a + channels, *c = b + channels;
-    const C *mean = call.in[2].as<C>(), *variance = call.in[3].as<C>();
-    reduce_groups<Two>(call, g, SumTwo(), Products<T>{{dy, in}, mean},
+    const C *mean = call.in[2].as<C>(), *variance = call.in[3].as<C>(), *rest = call.in[4].as<C>();
+    reduce_groups<Two>(call, g, SumTwo(), Products<T>{{dy, in}, mean, rest},
                        Slopes<T>{gamma, variance, call.attrs.as<NormalizeAttrs>().epsilon,
                                  static_cast<double>(g.along.n), call.out_as<T>(1), call.out_as<T>(2), a, b, c});
-    launch_each<2>(call, NormalizeGrad<T>{dy, in, mean, a, b, c, call.out_as<T>()}, operands_by_group(x, mask));
+    launch_each<2>(call, NormalizeGrad<T>{dy, in, mean, rest, a, b, c, call.out_as<T>()}, operands_by_group(x, mask));
   });
 }
 

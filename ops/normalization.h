@@ -17,6 +17,7 @@ Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& b
 /// (x - mean) * scale + shift; the parameters broadcast to x, and are float32 if x is float16 or bfloat16.
 Tensor center_scale(const Tensor& x, const Tensor& mean, const Tensor& scale, const Tensor& shift);
 
+/// normalize_batch_op has a fourth output, what the rounding of the mean took: Note [The rounding of a mean].
 extern const OpDef normalize_batch_op, normalize_batch_grad_op, center_scale_op;
 
 }  // namespace kassette::ops

@@ -8,6 +8,7 @@
 #include "ops/half_compute.h"
 #include "ops/normalization_matrix.h"
 #include "ops/repeat.h"
+#include "ops/rounded_mean.h"
 
 namespace kassette::ops {
 namespace {
@@ -26,19 +27,23 @@ T across(T* lane) {
     for (std::int64_t i = 0; i < half; ++i) lane[i] += lane[i + half];
   return lane[0];
 }
-/// The mean of a run and the sum of squared deviations from it; the run is treated as a matrix of kLanes columns.
+/// The mean of a run, what its rounding took, and the sum of squared deviations; the run is treated as a matrix of
+/// kLanes columns.
 template <class T>
-void run_moments(const T* x, std::int64_t n, T* mean, T* squares) {
-  alignas(64) T m[kLanes] = {}, q[kLanes] = {}, sum[kLanes];
+void run_moments(const T* x, std::int64_t n, T* mean, T* rest, T* squares) {
+  alignas(64) T m[kLanes] = {}, r[kLanes] = {}, q[kLanes] = {}, beside[kLanes] = {}, sum[kLanes];
   std::int64_t rows = n / kLanes, body = rows * kLanes;
-  if (rows) loops<T>().moments(x, RowMatrix{rows, kLanes, kLanes}, m, q);
-  for (std::int64_t i = 0; i < kLanes; ++i) sum[i] = m[i] * static_cast<T>(rows);
-  for (std::int64_t i = body; i < n; ++i) sum[i - body] += x[i];
-  T center = across(sum) / static_cast<T>(n);
-  for (std::int64_t i = 0; i < kLanes; ++i)
-    q[i] += rows ? static_cast<T>(rows) * (m[i] - center) * (m[i] - center) : T(0);
-  for (std::int64_t i = body; i < n; ++i) q[i - body] += (x[i] - center) * (x[i] - center);
-  *mean = center;
+  if (rows) loops<T>().moments(x, RowMatrix{rows, kLanes, kLanes}, m, r, q);
+  const T from = rows ? m[0] : x[0];
+  for (std::int64_t i = 0; rows && i < kLanes; ++i) beside[i] = (m[i] - from) + r[i];
+  for (std::int64_t i = 0; i < kLanes; ++i) sum[i] = beside[i] * static_cast<T>(rows);
+  for (std::int64_t i = body; i < n; ++i) sum[i - body] += x[i] - from;
+  const T gap = across(sum) / static_cast<T>(n);
+  for (std::int64_t i = 0; i < kLanes; ++i) q[i] += static_cast<T>(rows) * (beside[i] - gap) * (beside[i] - gap);
+  for (std::int64_t i = body; i < n; ++i) q[i - body] += ((x[i] - from) - gap) * ((x[i] - from) - gap);
+  const RoundedMean<T> center(from, gap);
+  *mean = center.mean;
+  *rest = center.rest;
   *squares = across(q);
 }
 /// The sums of dy and dy * (x - mean) over a run, in the same way.
@@ -56,24 +61,35 @@ void run_sums(const T* dy, const T* x, std::int64_t n, T mean, T* sum, T* produc
   *product = across(p);
 }
 
-/// The mean and biased variance of a channel from its sums.
+/// The mean, what its rounding took, and the biased variance of a channel from the moments of its parts.
 template <class T>
-void join_moments(const ChannelSums<T>& sums, std::int64_t channel, double count, T* mean, T* var) {
-  if (sums.whole()) {
-    sums.each(channel, [&](std::int64_t, T a, T b) {
-      *mean = a;
-      *var = static_cast<T>(static_cast<double>(b) / count);
+void join_moments(const ChannelSums<T, 3>& parts, std::int64_t channel, double count, T* mean, T* rest, T* var) {
+  if (parts.whole()) {
+    parts.each(channel, [&](std::int64_t, const std::array<T, 3>& part) {
+      *mean = part[0];
+      *rest = part[1];
+      *var = static_cast<T>(static_cast<double>(part[2]) / count);
     });
     return;
   }
-  double m = 0, q = 0;
-  sums.each(channel, [&](std::int64_t n, T a, T) { m += static_cast<double>(n) * static_cast<double>(a); });
-  m /= count;
-  sums.each(channel, [&](std::int64_t n, T a, T b) {
-    double gap = static_cast<double>(a) - m;
-    q += static_cast<double>(b) + static_cast<double>(n) * gap * gap;
+  double from = 0, gap = 0, q = 0;
+  bool first = true;
+  auto beside = [&](const std::array<T, 3>& part) {
+    return (static_cast<double>(part[0]) - from) + static_cast<double>(part[1]);
+  };
+  parts.each(channel, [&](std::int64_t n, const std::array<T, 3>& part) {
+    if (first) from = static_cast<double>(part[0]);
+    first = false;
+    gap += static_cast<double>(n) * beside(part);
   });
-  *mean = static_cast<T>(m);
+  gap /= count;
+  parts.each(channel, [&](std::int64_t n, const std::array<T, 3>& part) {
+    const double d = beside(part) - gap;
+    q += static_cast<double>(part[2]) + static_cast<double>(n) * d * d;
+  });
+  const RoundedMean<double> center(from, gap);
+  *mean = static_cast<T>(center.mean);
+  *rest = std::isfinite(*mean) ? static_cast<T>((center.mean - static_cast<double>(*mean)) + center.rest) : T(0);
   *var = static_cast<T>(q / count);
 }
 
@@ -92,11 +108,11 @@ void apply_parameters(const ChannelMatrix& w, const Parameters<T>& all, F call) 
   });
 }
 
-/// Computes the sums of each channel by columns(first element, rows, first parameter, a, b) or run(first element, n,
-/// channel, a, b), and its parameters by join(sums, channel); then calls call as apply_parameters() does.
-template <class T, class Columns, class Run, class Join, class F>
+/// Computes kCount sums of each channel by columns(first element, rows, first parameter, to) or run(first element, n,
+/// channel, to), and its parameters by join(sums, channel); then calls call as apply_parameters() does.
+template <std::size_t kCount, class T, class Columns, class Run, class Join, class F>
 void sum_and_apply(const ChannelMatrix& w, Columns columns, Run run, Join join, const Parameters<T>& all, F call) {
-  ChannelSums<T> sums(w);
+  ChannelSums<T, kCount> sums(w);
   if (w.channel_by_channel()) {
     auto sum = [&](std::int64_t c) {
       sums.sum_channel(c, run);
@@ -155,10 +171,9 @@ template <class T>
 void run_normalize(const OpCall& call) {
   const TensorSpec &x = call.spec(0), &kept = *call.out[1];
   std::int64_t channels = kept.numel(), n = x.numel();
-  T *mean = call.out_as<T>(1), *var = call.out_as<T>(2);
+  T *mean = call.out_as<T>(1), *var = call.out_as<T>(2), *rest = call.out_as<T>(3);
   if (n == 0) {  // 0 / 0
-    std::fill_n(mean, channels, std::numeric_limits<T>::quiet_NaN());
-    std::fill_n(var, channels, std::numeric_limits<T>::quiet_NaN());
+    for (T* t : {mean, var, rest}) std::fill_n(t, channels, std::numeric_limits<T>::quiet_NaN());
     return;
   }
   ReducedLast order(x, axes_mask(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x));
@@ -166,7 +181,8 @@ void run_normalize(const OpCall& call) {
   WideInput<T> in(call, 0);
   RepeatedInput<T> gamma(call, gamma_at(call.attrs, 1), kept), beta(call, beta_at(call.attrs, 1), kept);
   WideOutput<T> y(*call.out[0]);
-  Scratch<T> moved(order.moves() ? 2 * n : 0), factor(channels);
+  Scratch<T> moved(order.moves() ? 2 * n : 0), parameters(2 * channels);
+  T *factor = parameters.get(), *shift = factor + channels;
   const T* from = in.get();
   T* to = y.get();
   if (order.moves()) {
@@ -175,16 +191,24 @@ void run_normalize(const OpCall& call) {
     to = moved.get() + n;
   }
   const auto count = static_cast<double>(w.count());
-  sum_and_apply(
-      w, [&](std::int64_t at, const RowMatrix& r, std::int64_t, T* m, T* q) { loops<T>().moments(from + at, r, m, q); },
-      [&](std::int64_t at, std::int64_t k, std::int64_t, T* m, T* q) { run_moments(from + at, k, m, q); },
-      [&](const ChannelSums<T>& sums, std::int64_t c) {
-        join_moments(sums, c, count, mean + c, var + c);
-        double scale = gamma.get() ? static_cast<double>(gamma.get()[c]) : 1.;
-        factor.get()[c] =
-            static_cast<T>(scale / std::sqrt(static_cast<double>(var[c]) + call.attrs.as<NormalizeAttrs>().epsilon));
+  using To = typename ChannelSums<T, 3>::To;
+  sum_and_apply<3>(
+      w,
+      [&](std::int64_t at, const RowMatrix& r, std::int64_t, const To& sums) {
+        loops<T>().moments(from + at, r, sums[0], sums[1], sums[2]);
       },
-      Parameters<T>{{mean, factor.get(), beta.get(), nullptr}}, scaling(w, from, to));
+      [&](std::int64_t at, std::int64_t k, std::int64_t, const To& sums) {
+        run_moments(from + at, k, sums[0], sums[1], sums[2]);
+      },
+      [&](const ChannelSums<T, 3>& sums, std::int64_t c) {
+        join_moments(sums, c, count, mean + c, rest + c, var + c);
+        const double scale = gamma.get() ? static_cast<double>(gamma.get()[c]) : 1.,
+                     by = scale / std::sqrt(static_cast<double>(var[c]) + call.attrs.as<NormalizeAttrs>().epsilon);
+        factor[c] = static_cast<T>(by);
+        shift[c] =
+            static_cast<T>((beta.get() ? static_cast<double>(beta.get()[c]) : 0.) - static_cast<double>(rest[c]) * by);
+      },
+      Parameters<T>{{mean, factor, shift, nullptr}}, scaling(w, from, to));
   if (order.moves()) order.move_back<T>(to, y.get());
   y.store();
 }
@@ -203,8 +227,8 @@ void run_normalize_grad(const OpCall& call) {
   ReducedLast order(x, axes_mask(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x));
   ChannelMatrix w(order.by_channel(), sizeof(T));
   WideInput<T> dy(call, 0), in(call, 1);
-  RepeatedInput<T> gamma(call, gamma_at(call.attrs, 4), kept);
-  const T *mean = call.in[2].as<T>(), *var = call.in[3].as<T>();
+  RepeatedInput<T> gamma(call, gamma_at(call.attrs, 5), kept);
+  const T *mean = call.in[2].as<T>(), *var = call.in[3].as<T>(), *rest = call.in[4].as<T>();
   Scratch<T> moved(order.moves() ? 3 * n : 0), slopes(3 * channels);
   const T *u = dy.get(), *from = in.get();
   T* to = dx.get();
@@ -219,27 +243,30 @@ void run_normalize_grad(const OpCall& call) {
   const auto count = static_cast<double>(w.count());
   PerColumn<T> means(w, mean);
   auto* loop = w.by_rows ? loops<T>().gradient_rows : loops<T>().gradient;
-  sum_and_apply(
+  using To = typename ChannelSums<T, 2>::To;
+  sum_and_apply<2>(
       w,
-      [&](std::int64_t at, const RowMatrix& r, std::int64_t p, T* s, T* t) {
-        loops<T>().sums(u + at, from + at, r, means.from(p), s, t);
+      [&](std::int64_t at, const RowMatrix& r, std::int64_t p, const To& sums) {
+        loops<T>().sums(u + at, from + at, r, means.from(p), sums[0], sums[1]);
       },
-      [&](std::int64_t at, std::int64_t k, std::int64_t channel, T* s, T* t) {
-        run_sums(u + at, from + at, k, mean[channel], s, t);
+      [&](std::int64_t at, std::int64_t k, std::int64_t channel, const To& sums) {
+        run_sums(u + at, from + at, k, mean[channel], sums[0], sums[1]);
       },
-      [&](const ChannelSums<T>& sums, std::int64_t k) {
+      [&](const ChannelSums<T, 2>& sums, std::int64_t k) {
         double sum = 0, product = 0;  // of dy, of dy * (x - mean)
-        sums.each(k, [&](std::int64_t, T s, T t) {
-          sum += static_cast<double>(s);
-          product += static_cast<double>(t);
+        sums.each(k, [&](std::int64_t, const std::array<T, 2>& part) {
+          sum += static_cast<double>(part[0]);
+          product += static_cast<double>(part[1]);
         });
+        product -= static_cast<double>(rest[k]) * sum;
         double r = 1 / std::sqrt(static_cast<double>(var[k]) + call.attrs.as<NormalizeAttrs>().epsilon),
                g = gamma.get() ? static_cast<double>(gamma.get()[k]) * r : r;
         dgamma.get()[k] = static_cast<T>(product * r);
         dbeta.get()[k] = static_cast<T>(sum);
         a[k] = static_cast<T>(g);
-        b[k] = static_cast<T>(-g * r * r * product / count);
-        c[k] = static_cast<T>(-g * sum / count);
+        const double by = -g * r * r * product / count;
+        b[k] = static_cast<T>(by);
+        c[k] = static_cast<T>(-g * sum / count - static_cast<double>(rest[k]) * by);
       },
       Parameters<T>{{mean, a, b, c}},
       [&](std::int64_t at, const RowMatrix& r, const Parameters<T>& p) {

@@ -17,8 +17,9 @@ struct RowMatrix {
 /// Loops over matrices, with a parameter for each column; the `rows` forms have one for each row.
 template <class T>
 struct NormalizationLoops {
-  /// The mean of each column, and the sum of squared deviations from it.
-  void (*moments)(const T* x, const RowMatrix& r, T* mean, T* squares);
+  /// The mean of each column, what its rounding took (Note [The rounding of a mean]), and the sum of squared
+  /// deviations.
+  void (*moments)(const T* x, const RowMatrix& r, T* mean, T* rest, T* squares);
   /// The sums of dy and of dy * (x - mean) over each column.
   void (*sums)(const T* dy, const T* x, const RowMatrix& r, const T* mean, T* sum, T* product);
   /// y = (x - mean) * scale + shift; shift may be null.

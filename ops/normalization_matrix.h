@@ -1,5 +1,7 @@
 // ops/normalization_matrix.h - any shape and axes as a matrix, for batch normalisation on several threads.
 #pragma once
+#include <array>
+
 #include "ops/reduce_runs.h"
 #include "ops/normalization_loops.h"
 #include "ops/strided.h"
@@ -122,19 +124,23 @@ void ChannelMatrix::for_channels(Sum sum, F call) const {
       });
 }
 
-/// Two sums per channel, of blocks whose borders depend on the shape alone, so that bits do not depend on the number of
-/// threads. Blocks are summed from the last to the first: the end of x and dy was written last and may still be in the
-/// cache, and their beginning, summed last, is what the next pass reads first.
-template <class T>
+/// kCount sums per channel, of blocks whose borders depend on the shape alone, so that bits do not depend on the number
+/// of threads. Blocks are summed from the last to the first: the end of x and dy was written last and may still be in
+/// the cache, and their beginning, summed last, is what the next pass reads first.
+template <class T, std::size_t kCount>
 class ChannelSums {
  public:
+  /// The addresses of some sums, or the sums.
+  using To = std::array<T*, kCount>;
+  using Values = std::array<T, kCount>;
+
   explicit ChannelSums(const ChannelMatrix& matrix)
       : m_(matrix), blocks_(m_.by_rows ? (m_.width + m_.row_block - 1) / m_.row_block
                                        : (m_.rows + m_.row_block - 1) / m_.row_block + (m_.tail > 0)),
-        a_(m_.by_rows ? m_.rows * blocks_ : m_.f.batch * blocks_ * m_.width),
-        b_(m_.by_rows ? m_.rows * blocks_ : m_.f.batch * blocks_ * m_.width) {}
+        size_(m_.by_rows ? m_.rows * blocks_ : m_.f.batch * blocks_ * m_.width),
+        sums_(static_cast<std::int64_t>(kCount) * size_) {}
 
-  /// By rows: calls run(first element, n, channel, a, b), which sums part of a run, for all parts.
+  /// By rows: calls run(first element, n, channel, to), which sums part of a run, for all parts.
   template <class Run>
   void sum_runs(Run run) {
     std::int64_t most = std::min(m_.width, m_.row_block);
@@ -145,7 +151,7 @@ class ChannelSums {
     for (std::int64_t o = m_.f.outer; o-- > 0;)
       for (std::int64_t k = blocks_; k-- > 0;) sum_part(m_.run_of(channel, o) * blocks_ + k, run);
   }
-  /// By columns: calls columns(first element, rows, first parameter, a, b), which sums a block of columns, for all
+  /// By columns: calls columns(first element, rows, first parameter, to), which sums a block of columns, for all
   /// blocks.
   template <class Columns>
   void sum_columns(Columns columns) {
@@ -160,16 +166,16 @@ class ChannelSums {
       std::int64_t n = last ? 1 : std::min(m_.row_block, m_.rows - row), most = last ? m_.tail : m_.width;
       if (column >= most) return;
       columns(batch * m_.slab() + row * m_.width + column, RowMatrix{n, m_.width, std::min(kChunk, most - column)},
-              batch * m_.width + column, a_.get() + block * m_.width + column, b_.get() + block * m_.width + column);
+              batch * m_.width + column, to(block * m_.width + column));
     });
   }
-  /// Calls f(number of elements, a, b) for every part of a channel, in order.
+  /// Calls f(number of elements, sums) for every part of a channel, in order.
   template <class F>
   void each(std::int64_t channel, F f) const {
     if (m_.by_rows) {
       for (std::int64_t o = 0; o < m_.f.outer; ++o)
         for (std::int64_t k = 0, u = m_.run_of(channel, o) * blocks_; k < blocks_; ++k, ++u)
-          f(std::min(m_.row_block, m_.width - k * m_.row_block), a_.get()[u], b_.get()[u]);
+          f(std::min(m_.row_block, m_.width - k * m_.row_block), values(u));
       return;
     }
     const std::int64_t batch = channel / m_.f.channels, inner = m_.f.inner, period = m_.f.channels * inner;
@@ -178,7 +184,7 @@ class ChannelSums {
       std::int64_t n = row >= m_.rows ? 1 : std::min(m_.row_block, m_.rows - row),
                    most = row >= m_.rows ? m_.tail : m_.width;
       for (std::int64_t j = channel % m_.f.channels * inner; j < most; j += period)
-        for (std::int64_t i = 0; i < inner; ++i) f(n, a_.get()[u + j + i], b_.get()[u + j + i]);
+        for (std::int64_t i = 0; i < inner; ++i) f(n, values(u + j + i));
     }
   }
   /// True if each channel has one part.
@@ -198,11 +204,21 @@ class ChannelSums {
   template <class Run>
   void sum_part(std::int64_t u, Run& run) {
     std::int64_t r = u / blocks_, at = u % blocks_ * m_.row_block;
-    run(r * m_.width + at, std::min(m_.row_block, m_.width - at), m_.channel_of(r), a_.get() + u, b_.get() + u);
+    run(r * m_.width + at, std::min(m_.row_block, m_.width - at), m_.channel_of(r), to(u));
+  }
+  To to(std::int64_t at) const {
+    To all;
+    for (std::size_t i = 0; i < kCount; ++i) all[i] = sums_.get() + static_cast<std::int64_t>(i) * size_ + at;
+    return all;
+  }
+  Values values(std::int64_t at) const {
+    Values all;
+    for (std::size_t i = 0; i < kCount; ++i) all[i] = sums_.get()[static_cast<std::int64_t>(i) * size_ + at];
+    return all;
   }
   const ChannelMatrix& m_;
-  std::int64_t blocks_;
-  Scratch<T> a_, b_;
+  std::int64_t blocks_, size_;  // size_: of each kind of sums
+  Scratch<T> sums_;
 };
 
 /// Parameters that are given per channel, repeated for each column if channels have several.

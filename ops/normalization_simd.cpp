@@ -10,7 +10,8 @@ namespace {
 // A block of up to kBlock rows is read from memory once: sums of d and d * d, d = x - shift, give mean and variance.
 // The shift is the mean of the first eight rows of the block itself, so (mean - shift)^2 is at most kBlock / 8 times
 // the variance of the block, and the difference of the two sums loses at most a factor of kBlock / 8 + 1 in precision,
-// whatever x is. Blocks are joined as Chan, Golub and LeVeque (1979) do, which loses nothing.
+// whatever x is. Blocks are joined as Chan, Golub and LeVeque (1979) do, which loses nothing: the gap between two means
+// is that before they were rounded.
 constexpr std::int64_t kBlock = 128, kGroup = 8, kColumns = 256;
 
 /// True if the matrix at y is to be written past the caches and all its vectors are aligned, as those writes need.
@@ -112,9 +113,16 @@ KASSETTE_FN void block_sums(std::int64_t n, std::int64_t stride, std::int64_t wi
         });
 }
 
+/// What rounding took from `sum`, that of a and b (TwoSum); 0 if that is not finite.
+template <class V>
+KASSETTE_FN V lost_of(const V& sum, const V& a, const V& b) {
+  const V added = sum - a, lost = (a - (sum - added)) + (b - added);
+  return xsimd::select(lost - lost == V(0), lost, V(0));
+}
+
 /// Moments of up to kBlock rows of up to kColumns columns.
 template <class T>
-KASSETTE_FN void block_moments(const T* x, std::int64_t n, std::int64_t stride, std::int64_t width, T* mean,
+KASSETTE_FN void block_moments(const T* x, std::int64_t n, std::int64_t stride, std::int64_t width, T* mean, T* rest,
                                T* squares) {
   using V = xsimd::batch<T>;
   alignas(64) T shift[kColumns], sum[kColumns];
@@ -138,33 +146,38 @@ KASSETTE_FN void block_moments(const T* x, std::int64_t n, std::int64_t stride, 
   const V share(T(1) / static_cast<T>(n));
   each_vector<T>(
       width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
-        V s = part.load(sum + c), beside = s * share, rest = part.load(squares + c) - s * beside;
-        part.store(mean + c, part.load(shift + c) + beside);
-        part.store(squares + c, xsimd::select(rest < V(T(0)), V(T(0)), rest));
+        V s = part.load(sum + c), beside = s * share, around = part.load(squares + c) - s * beside,
+          from = part.load(shift + c), center = from + beside;
+        part.store(mean + c, center);
+        part.store(rest + c, lost_of(center, from, beside));
+        part.store(squares + c, xsimd::select(around < V(T(0)), V(T(0)), around));
       });
 }
 
 template <class T>
-void moments(const T* x, const RowMatrix& m, T* mean, T* squares) {
+void moments(const T* x, const RowMatrix& m, T* mean, T* rest, T* squares) {
   using V = xsimd::batch<T>;
   for (std::int64_t at = 0; at < m.width; at += kColumns) {
     std::int64_t width = m.width - at < kColumns ? m.width - at : kColumns;
-    T *to_mean = mean + at, *to_squares = squares + at;
+    T *to_mean = mean + at, *to_rest = rest + at, *to_squares = squares + at;
     for (std::int64_t r = 0; r < m.n; r += kBlock) {
       std::int64_t n = m.n - r < kBlock ? m.n - r : kBlock;
       const T* from = x + r * m.stride + at;
       if (r == 0) {
-        block_moments(from, n, m.stride, width, to_mean, to_squares);
+        block_moments(from, n, m.stride, width, to_mean, to_rest, to_squares);
         continue;
       }
-      alignas(64) T next[kColumns], more[kColumns];
-      block_moments(from, n, m.stride, width, next, more);
+      alignas(64) T next[kColumns], next_rest[kColumns], more[kColumns];
+      block_moments(from, n, m.stride, width, next, next_rest, more);
       const V share(static_cast<T>(n) / static_cast<T>(r + n)),
           both(static_cast<T>(r) * (static_cast<T>(n) / static_cast<T>(r + n)));
       each_vector<T>(
           width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
-            V old = part.load(to_mean + c), gap = part.load(next + c) - old;
-            part.store(to_mean + c, old + gap * share);
+            V old = part.load(to_mean + c), old_rest = part.load(to_rest + c),
+              gap = (part.load(next + c) - old) + (part.load(next_rest + c) - old_rest), step = gap * share,
+              center = old + step;
+            part.store(to_mean + c, center);
+            part.store(to_rest + c, old_rest + lost_of(center, old, step));
             part.store(to_squares + c, (part.load(to_squares + c) + part.load(more + c)) + gap * gap * both);
           });
     }

@@ -25,6 +25,7 @@
 #include "ops/stop.h"
 #include "ops/ternary.h"
 #include "ops/unary.h"
+#include "ops/variance.h"
 
 namespace kassette::ops {
 
@@ -42,7 +43,7 @@ std::vector<const OpDef*> all_ops() {
             &random_key_op, &random_uniform_op, &random_between_op, &random_integers_op, &random_normal_op,
       &truncated_normal_op,
       &bernoulli_op, &dropout_op,
-      &sum_op, &prod_op, &max_op, &min_op, &mean_op, &var_op, &std_op, &unreduce_op, &extremum_mask_op,
+      &sum_op, &prod_op, &max_op, &min_op, &mean_op, &var_op, &std_op, &center_op, &unreduce_op, &extremum_mask_op,
       &argmax_op, &argmin_op, &any_op, &all_op, &in_top_k_op,
       &cumsum_op, &cumprod_op, &recurrence_op, &shift_op,
       &reshape_op, &reshape_like_op, &expand_dims_op, &squeeze_op, &flatten_op, &identity_op, &permute_op,

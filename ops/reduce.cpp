@@ -1,7 +1,7 @@
-// ops/reduce.cpp - sum, mean, prod, max, min, var and std over axes, and the ops that their gradients use.
+// ops/reduce.cpp - sum, mean, prod, max and min over axes, and the ops that their gradients use. var and std are in
+// variance.cpp.
 #include "ops/reduce.h"
 
-#include <cmath>
 #include <cstring>
 
 #include "core/text.h"
@@ -43,66 +43,6 @@ void reduction_kernel(const OpCall& call) {
       const T count = static_cast<T>(runs.marked_product());
       if constexpr (std::is_floating_point_v<T>)
         for (std::int64_t i = 0; i < n_out; ++i) out[i] /= count;
-    }
-  });
-}
-
-template <class T>
-const DeviationLoops<T>& deviation_loops() {
-  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(reduce_table).deviation_f32;
-  else return KASSETTE_PICK(reduce_table).deviation_f64;
-}
-
-/// The sums of squared deviations of x from `mean`, whose shape is the unmarked runs. The last marked run is reduced by
-/// loops for deviations, the others by sums of these. All sizes are at least 1.
-template <class T>
-void sum_squared_deviations(const T* x, const T* mean, T* out, const CoalescedAxes& runs) {
-  int last = runs.n - 1;
-  while (last >= 0 && !runs.marked[last]) --last;
-  if (last < 0) {  // nothing is reduced, or only axes of size 1
-    for (std::int64_t i = 0; i < runs.product(0, runs.n); ++i)
-      out[i] = (x[i] - mean[i]) * (x[i] - mean[i]);  // 0, or NaN if x[i] is not finite
-    return;
-  }
-  std::int64_t n = runs.size[last], inner = runs.product(last + 1, runs.n), outer = runs.product(0, last);
-  CoalescedAxes rest;
-  for (int i = 0; i < runs.n; ++i)
-    if (i != last) rest.push(runs.size[i], runs.marked[i]);
-  bool more = rest.marked_product() > 1;
-  Scratch<T> means(more ? outer * inner : 0), sums(more ? outer * inner : 0);
-  if (more) {
-    repeat_runs(reinterpret_cast<const std::byte*>(mean), reinterpret_cast<std::byte*>(means.get()), sizeof(T), rest);
-    mean = means.get();
-  }
-  const DeviationLoops<T>& loops = deviation_loops<T>();
-  reduce_blocks(
-      reduce_loops<T>(Reduction::sum),
-      [&](std::int64_t o, std::int64_t at, T* to, std::int64_t count, std::int64_t m) {
-        loops.rows(x + at, mean + o, to, count, m);
-      },
-      [&](std::int64_t o, std::int64_t column, std::int64_t at, T* to, std::int64_t m, std::int64_t width) {
-        loops.columns(x + at, mean + o * inner + column, to, m, inner, width);
-      },
-      more ? sums.get() : out, outer, n, inner);
-  if (more) reduce_runs(Reduction::sum, static_cast<const T*>(sums.get()), out, rest);
-}
-
-/// var or std in two passes: the mean, then the mean of the squared deviations.
-template <bool kRoot>
-void var_kernel(const OpCall& call) {
-  const TensorSpec& x = call.spec(0);
-  std::int64_t n_in = x.numel(), n_out = call.out[0]->numel();
-  CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
-  with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n_in, n_out, [&](auto* in, auto* out) {
-    using T = std::remove_pointer_t<decltype(out)>;
-    if constexpr (std::is_floating_point_v<T>) {
-      const T count = static_cast<T>(runs.marked_product());
-      Scratch<T> mean(n_out);
-      reduce_runs(Reduction::sum, in, mean.get(), runs);
-      for (std::int64_t i = 0; i < n_out; ++i) mean.get()[i] /= count;
-      if (n_in > 0) sum_squared_deviations(in, static_cast<const T*>(mean.get()), out, runs);
-      else std::fill_n(out, n_out, T(0));
-      for (std::int64_t i = 0; i < n_out; ++i) out[i] = kRoot ? std::sqrt(out[i] / count) : out[i] / count;
     }
   });
 }
@@ -191,14 +131,6 @@ void extreme_vjp(const VjpContext& ctx) {
                           apply1(extremum_mask_op, ctx.attrs, {x, ctx.out()}));
 }
 
-/// The gradient of var: dy / n * 2 (x - mean). Half types are computed in float32, since rounding the mean would spoil
-/// the difference.
-Tensor var_grad(const Tensor& dy, const Tensor& x, AxisSet axes) {
-  if (x.dtype().size() < 4) return cast(var_grad(cast(dy, float32), cast(x, float32), axes), x.dtype());
-  return apply1(unreduce_op, ReduceAttrs{axes, /*divide=*/true}, {dy, x}) *
-         ((x - apply1(mean_op, ReduceAttrs{axes.with_keepdims()}, {x})) * 2.0);
-}
-
 }  // namespace
 
 constinit const OpDef sum_op{
@@ -230,23 +162,6 @@ constinit const OpDef mean_op{.name = "mean",
                                                    {ctx.dy(), ctx.like(0)});
                                   },
                               .pattern = Pattern::mean};
-constinit const OpDef var_op{
-    .name = "var",
-    .rule = float_rule,
-    .cpu = var_kernel<false>,
-    .vjp = [](const VjpContext& ctx) { ctx.din(0) = var_grad(ctx.dy(), ctx.in(0), ctx.attrs.as<ReduceAttrs>().axes); },
-    .saves_in = 1};
-// If all elements are equal the gradient is 0, not 0 * inf.
-constinit const OpDef std_op{.name = "std",
-                             .rule = float_rule,
-                             .cpu = var_kernel<true>,
-                             .vjp =
-                                 [](const VjpContext& ctx) {
-                                   ctx.din(0) = var_grad(where_positive(ctx.dy() * 0.5 / ctx.out(), ctx.out()),
-                                                         ctx.in(0), ctx.attrs.as<ReduceAttrs>().axes);
-                                 },
-                             .saves_in = 1,
-                             .saves_out = 1};
 constinit const OpDef max_op{.name = "max",
                              .rule = number_rule,
                              .cpu = reduction_kernel<Reduction::max>,
@@ -278,8 +193,6 @@ Tensor prod(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(pr
 Tensor max(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(max_op, x, axes, keepdims); }
 Tensor min(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(min_op, x, axes, keepdims); }
 Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(mean_op, x, axes, keepdims); }
-Tensor var(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(var_op, x, axes, keepdims); }
-Tensor stddev(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(std_op, x, axes, keepdims); }
 Tensor unreduce(const Tensor& y, const Tensor& like, AxisSet axes) {
   return apply1(unreduce_op, ReduceAttrs{axes}, {y, like});
 }

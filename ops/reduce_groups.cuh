@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ops/packs.cuh"
+#include "ops/rounded_mean.h"
 #include "ops/teams.cuh"
 
 namespace kassette::cuda {
@@ -376,22 +377,23 @@ struct Divided {
 };
 
 // ---- mean and variance in one read ----------------------------------------------------------------------------------
-/// Count, sum, and sum of squared deviations from the mean. Deviations of a few elements from their own mean are joined
-/// as in Chan, Golub and LeVeque (1979): nothing cancels, as it would in a sum of squares. The sum is kept instead of
-/// the mean, so that infinities stay.
+/// Count, an element, the sum of the differences to it, and the sum of squared deviations from the mean. Deviations of
+/// a few elements from their own mean are joined as in Chan, Golub and LeVeque (1979): nothing cancels, as it would in
+/// a sum of squares. Differences to an element round less than elements: Note [The rounding of a mean].
 template <class C>
 struct Moments {
-  C n, sum, squares;
+  C n, from, sum, squares;
+  __device__ ops::RoundedMean<C> mean() const { return {from, sum / n}; }
 };
 /// Combines Moments.
 template <class C>
 struct Spread {
-  Moments<C> identity{C(0), C(0), C(0)};
+  Moments<C> identity{C(0), C(0), C(0), C(0)};
   __device__ Moments<C> operator()(const Moments<C>& a, const Moments<C>& b) const {
     if (a.n == C(0)) return b;
     if (b.n == C(0)) return a;
-    const C n = a.n + b.n, gap = b.sum / b.n - a.sum / a.n;
-    return {n, a.sum + b.sum, a.squares + b.squares + gap * gap * (a.n * (b.n / n))};
+    const C n = a.n + b.n, apart = b.from - a.from, gap = apart + (b.sum / b.n - a.sum / a.n);
+    return {n, a.from, a.sum + (b.sum + b.n * apart), a.squares + b.squares + gap * gap * (a.n * (b.n / n))};
   }
 };
 template <class C, int n>
@@ -400,15 +402,16 @@ __device__ Moments<C> take(const Spread<C>& combine, const Moments<C>& value, co
 #pragma unroll
   for (int k = 0; k < n; ++k) {
     if (!(valid >> k & 1)) continue;
+    if (m.n == C(0)) m.from = values[k];
     m.n += C(1);
-    m.sum += values[k];
+    m.sum += values[k] - m.from;
   }
-  const C mean = m.sum / m.n;
+  const C gap = m.sum / m.n;
 #pragma unroll
   for (int k = 0; k < n; ++k) {
     if (!(valid >> k & 1)) continue;
-    const C gap = values[k] - mean;
-    m.squares += gap * gap;
+    const C d = (values[k] - m.from) - gap;
+    m.squares += d * d;
   }
   return combine(value, m);
 }

@@ -17,18 +17,18 @@ struct ReduceLoops {
   /// out[c] = reduction of x[r * stride + c] over r < n, for c < width; n >= 1.
   void (*columns)(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64_t width);
 };
-/// Sums of squared deviations from means: one mean per row, or per column.
+/// Sums over deviations from centres: one centre per row, or per column.
 template <class T>
 struct DeviationLoops {
-  void (*rows)(const T* x, const T* mean, T* out, std::int64_t count, std::int64_t n);
-  void (*columns)(const T* x, const T* mean, T* out, std::int64_t n, std::int64_t stride, std::int64_t width);
+  void (*rows)(const T* x, const T* center, T* out, std::int64_t count, std::int64_t n);
+  void (*columns)(const T* x, const T* center, T* out, std::int64_t n, std::int64_t stride, std::int64_t width);
 };
 /// The loops of one CPU level; those of reductions by Reduction.
 struct ReduceTable {
   ReduceLoops<float> f32[devices::kReductions];
   ReduceLoops<double> f64[devices::kReductions];
-  DeviationLoops<float> deviation_f32;
-  DeviationLoops<double> deviation_f64;
+  DeviationLoops<float> deviations_f32, squares_f32;  // of the deviations, and of their squares
+  DeviationLoops<double> deviations_f64, squares_f64;
 };
 KASSETTE_LEVEL_TABLES(ReduceTable, reduce_table)
 

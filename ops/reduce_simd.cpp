@@ -140,46 +140,58 @@ void columns(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64
   if (r < n) some_rows<Op, T, 1>(x + r * stride, out, stride, width, r == 0);
 }
 
-/// The sum of (x - mean)^2 over n elements.
-template <class T>
-KASSETTE_FN T deviation_row(const T* x, T mean, std::int64_t n) {
+struct Itself {
+  template <class V>
+  KASSETTE_FN static V of(const V& d) {
+    return d;
+  }
+};
+struct Square {
+  template <class V>
+  KASSETTE_FN static V of(const V& d) {
+    return d * d;
+  }
+};
+/// The sum of Power::of(x - center) over n elements.
+template <class Power, class T>
+KASSETTE_FN T deviation_row(const T* x, T center, std::int64_t n) {
   using X = Vec<T>;
   using V = typename X::V;
   constexpr std::int64_t w = X::kWidth;
-  const V m(mean);
+  const V m(center);
   V a(T(0)), b(T(0)), c(T(0)), d(T(0));
-  auto square = [&](std::int64_t at) {
-    V g = X::load(x + at) - m;
-    return g * g;
-  };
+  auto power = [&](std::int64_t at) { return Power::of(X::load(x + at) - m); };
   std::int64_t i = 0;
   for (; i + 4 * w <= n; i += 4 * w) {
-    a = a + square(i);
-    b = b + square(i + w);
-    c = c + square(i + 2 * w);
-    d = d + square(i + 3 * w);
+    a = a + power(i);
+    b = b + power(i + w);
+    c = c + power(i + 2 * w);
+    d = d + power(i + 3 * w);
   }
-  for (; i + w <= n; i += w) a = a + square(i);
+  for (; i + w <= n; i += w) a = a + power(i);
   T sum = across<Sum, T>((a + b) + (c + d));
-  for (; i < n; ++i) sum += (x[i] - mean) * (x[i] - mean);
+  for (; i < n; ++i) sum += Power::of(x[i] - center);
   return sum;
 }
-template <class T>
-void deviation_rows(const T* x, const T* mean, T* out, std::int64_t count, std::int64_t n) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = deviation_row(x + i * n, mean[i], n);
+template <class Power, class T>
+void deviation_rows(const T* x, const T* center, T* out, std::int64_t count, std::int64_t n) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = deviation_row<Power>(x + i * n, center[i], n);
 }
-template <class T>
-void deviation_columns(const T* x, const T* mean, T* out, std::int64_t n, std::int64_t stride, std::int64_t width) {
+template <class Power, class T>
+void deviation_columns(const T* x, const T* center, T* out, std::int64_t n, std::int64_t stride, std::int64_t width) {
   for (std::int64_t c = 0; c < width; ++c) out[c] = T(0);
   std::int64_t r = 0;
   for (; r + 4 <= n; r += 4, x += 4 * stride)
     for (std::int64_t c = 0; c < width; ++c) {
-      T m = mean[c], g = x[c] - m, h = x[c + stride] - m, k = x[c + 2 * stride] - m, l = x[c + 3 * stride] - m;
-      out[c] += (g * g + h * h) + (k * k + l * l);
+      T m = center[c], g = Power::of(x[c] - m), h = Power::of(x[c + stride] - m), k = Power::of(x[c + 2 * stride] - m),
+        l = Power::of(x[c + 3 * stride] - m);
+      out[c] += (g + h) + (k + l);
     }
   for (; r < n; ++r, x += stride)
-    for (std::int64_t c = 0; c < width; ++c) out[c] += (x[c] - mean[c]) * (x[c] - mean[c]);
+    for (std::int64_t c = 0; c < width; ++c) out[c] += Power::of(x[c] - center[c]);
 }
+template <class Power, class T>
+constexpr DeviationLoops<T> deviations{deviation_rows<Power, T>, deviation_columns<Power, T>};
 
 template <class Op, class T>
 constexpr ReduceLoops<T> loops{rows<Op, T>, columns<Op, T>};
@@ -189,7 +201,9 @@ constexpr ReduceLoops<T> loops{rows<Op, T>, columns<Op, T>};
 constinit const ReduceTable KASSETTE_LEVEL_NAME(reduce_table) = {
     {loops<Sum, float>, loops<Sum, float>, loops<Max, float>, loops<Min, float>, loops<Prod, float>},
     {loops<Sum, double>, loops<Sum, double>, loops<Max, double>, loops<Min, double>, loops<Prod, double>},
-    {deviation_rows<float>, deviation_columns<float>},
-    {deviation_rows<double>, deviation_columns<double>}};
+    deviations<Itself, float>,
+    deviations<Square, float>,
+    deviations<Itself, double>,
+    deviations<Square, double>};
 
 }  // namespace kassette::ops
