@@ -54,15 +54,26 @@ long double wide_sum(const T* p, std::int64_t n, F f) {
   return sum;
 }
 
+/// The first finite element, or 0.
+template <class T>
+double first_finite(const T* p, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    if (const double v = convert_one<double>(p[i]); std::isfinite(v)) return v;
+  return 0;
+}
+
 template <class T>
 Summary summarize_chunk(const T* p, std::int64_t n) {
   Summary s;
   s.min = INFINITY;
   s.max = -INFINITY;
+  // A mean is the sum of differences to an element, and its rounding to double is taken out of the squares: Note [The
+  // rounding of a mean].
+  const double from = first_finite(p, n);
   double sum = 0;
   as_numbers(p, n, [&](const auto* numbers, std::int64_t m) {
     Statistics l;
-    loops_of(numbers).statistics(numbers, m, &l);
+    loops_of(numbers).statistics(numbers, m, from, &l);
     s.finite += l.finite;
     s.nan += l.nan;
     s.zeros += l.zeros;
@@ -77,13 +88,14 @@ Summary summarize_chunk(const T* p, std::int64_t n) {
     s.int_max = static_cast<std::int64_t>(*std::max_element(p, p + n));
   }
   const auto finite = static_cast<long double>(s.finite);
-  s.mean =
-      (std::isfinite(sum) ? static_cast<long double>(sum) : wide_sum(p, n, [](long double v) { return v; })) / finite;
+  s.mean = std::isfinite(sum) ? static_cast<long double>(from) + static_cast<long double>(sum) / finite
+                              : wide_sum(p, n, [](long double v) { return v; }) / finite;
   double squares = 0;
   as_numbers(p, n, [&](const auto* numbers, std::int64_t m) {
     squares += loops_of(numbers).squares(numbers, m, static_cast<double>(s.mean));
   });
-  s.squares = std::isfinite(squares) ? static_cast<long double>(squares)
+  const long double rest = s.mean - static_cast<long double>(static_cast<double>(s.mean));
+  s.squares = std::isfinite(squares) ? std::max(static_cast<long double>(squares) - finite * rest * rest, 0.0L)
                                      : wide_sum(p, n, [&](long double v) { return (v - s.mean) * (v - s.mean); });
   return s;
 }

@@ -10,7 +10,7 @@ namespace kassette::inspect {
 /// Statistics of the finite elements, and the number of NaNs.
 struct Statistics {
   std::int64_t finite, nan, zeros;
-  double min, max, sum;  // without finite elements min is infinity, max is -infinity
+  double min, max, sum;  // sum: of differences. Without finite elements min is infinity, max is -infinity
 };
 /// The bin of a number v is (v * unit - start) * scale + bias, rounded down and clamped to 0 ... n - 1.
 struct BinRule {
@@ -21,7 +21,8 @@ struct BinRule {
 /// The loops for one dtype.
 template <class T>
 struct SummaryLoops {
-  void (*statistics)(const T* p, std::int64_t n, Statistics* out);
+  /// `from`: what elements are diminished by before they are summed.
+  void (*statistics)(const T* p, std::int64_t n, double from, Statistics* out);
   /// The sum of (v - mean)^2.
   double (*squares)(const T* p, std::int64_t n, double mean);
   /// Writes the bin of each element; rule.n for elements that are not finite.

@@ -70,9 +70,9 @@ KASSETTE_FN void each(const T* p, std::int64_t n, T fill, F f) {
 }
 
 template <class T>
-void statistics(const T* p, std::int64_t n, Statistics* out) {
+void statistics(const T* p, std::int64_t n, double from, Statistics* out) {
   const double infinity = __builtin_inf();
-  const V none(0.0), one(1.0), most(infinity), least(-infinity);
+  const V none(0.0), one(1.0), most(infinity), least(-infinity), start(from);
   Numbers finite, nan, zeros, sum, low(infinity), high(-infinity);  // counts are exact in doubles
   each<T>(
       p, n, static_cast<T>(infinity), [&](int k, const V& v, std::int64_t) __attribute__((always_inline)) {
@@ -80,7 +80,7 @@ void statistics(const T* p, std::int64_t n, Statistics* out) {
         finite.part[k] += m::select(counts, one, none);
         nan.part[k] += m::select(m::is_nan(v), one, none);
         zeros.part[k] += m::select(v == none, one, none);
-        sum.part[k] += m::select(counts, v, none);
+        sum.part[k] += m::select(counts, v - start, none);
         const V below = m::select(counts, v, most), above = m::select(counts, v, least);
         low.part[k] = xsimd::min(below, low.part[k]);
         high.part[k] = xsimd::max(above, high.part[k]);

@@ -121,6 +121,19 @@ TEST_CASE("describe counts what is not finite and looks at the rest", "[inspect]
   CHECK(shown(none) == "(2,) float16 cpu, 2 elements, 4 bytes\nzeros 0  NaN 1  inf 1");
 }
 
+TEST_CASE("describe takes the rounding of the mean out of the standard deviation", "[inspect]") {
+  for (double v : {0.7, 1e8 / 3, -1e-300})
+    for (std::int64_t n : {3, 10, 999}) {
+      const Description d = describe(K::constant(v, "float64", {n}));
+      CHECK(d.mean == v);
+      CHECK(d.std == 0);
+    }
+  // One of four elements is a unit in the last place above the others: the mean is between two doubles.
+  const double unit = std::ldexp(1, -26);
+  const Description d = describe(K::constant({0x1p26, 0x1p26, 0x1p26 + unit, 0x1p26}, "float64"));
+  CHECK(d.std == Approx(std::sqrt(3 / 16.0) * unit));
+}
+
 TEST_CASE("describe of scalars, empty, bool and symbolic tensors", "[inspect]") {
   CHECK(shown(describe(K::constant(5))) ==
         "() float32 cpu, 1 element, 4 bytes\nmin 5.0  max 5.0  mean 5  std 0\nzeros 0  NaN 0  inf 0");
