@@ -99,6 +99,8 @@ def attempt(draw):
     except ALLOWED as e:
         if "incompatible function arguments" in str(e) and call in FUNCTIONS:
             raise SystemExit(f"{call} with {args}, {kwargs}: more than one line: {e}")
+        if "::" in str(e) or "{{" in str(e):
+            raise SystemExit(f"{call} with {args}, {kwargs}: an error that speaks C++: {e}")
 
 
 def main(seconds, seed=None):
