@@ -15,7 +15,7 @@ from . import _nest
 from ._core import (
     Tensor, abs, all, any, argmax, argmin, batch_dot, batch_flatten, batch_get_value, batch_set_value, cast, clip,
     concatenate, control_dependencies, cos, count_params, ctc_label_dense_to_sparse, cumprod, cumsum, dot, dtype, elu,
-    equal, eval, exp, expand_dims, flatten, foldl, foldr, gather, get_uid, get_value, gradients, greater, greater_equal, hard_sigmoid,
+    equal, eval, exp, expand_dims, flatten, gather, get_uid, get_value, gradients, greater, greater_equal, hard_sigmoid,
     identity, in_top_k, is_placeholder, is_sparse, is_tensor, is_variable, l2_normalize, less, less_equal, log, logsumexp,
     manual_variable_initialization, map_fn, max, maximum, min, minimum, moving_average_update, name_scope, ndim,
     normalize_batch_in_training, not_equal, one_hot, permute_dimensions, pow, print_tensor, prod, relu, repeat, reset_uids, reshape,
@@ -333,7 +333,10 @@ _RANGES = ("int32", "int64", "float32", "float64")   # what tf.range counts in, 
 
 
 def repeat_elements(x, rep, axis):
-    y = _core.repeat_elements(x, rep, axis)
+    if is_tensor(x) and isinstance(rep, int) and rep == 0:   # no element, as numpy.repeat; of an axis of unknown size TensorFlow's also
+        y = x[(builtins.slice(None),) * (axis % ndim(x)) + (builtins.slice(0, 0),)]
+    else:
+        y = _core.repeat_elements(x, rep, axis)
     sizes = list(int_shape(x))
     if sizes[axis] is not None:
         sizes[axis] *= rep
@@ -384,6 +387,44 @@ def switch(condition, then_expression, else_expression):
     if dtype(condition) != "bool":
         condition = cast(condition, "bool")
     return _core.switch(condition, then_expression, else_expression)
+
+
+def foldl(fn, elems, initializer=None, name=None):
+    if _is_nest(elems) or _is_nest(initializer):
+        return _fold_nests(fn, elems, initializer, go_backwards=False)
+    return _core.foldl(fn, elems, initializer, name)
+
+
+def foldr(fn, elems, initializer=None, name=None):
+    if _is_nest(elems) or _is_nest(initializer):
+        return _fold_nests(fn, elems, initializer, go_backwards=True)
+    return _core.foldr(fn, elems, initializer, name)
+
+
+def _is_nest(x):
+    return isinstance(x, (list, tuple)) and builtins.any(is_tensor(part) or _is_nest(part) for part in x)
+
+
+def _fold_nests(fn, elems, initializer, go_backwards):
+    """A fold whose elements or accumulator are several tensors: a recurrence over one sample, with the accumulator as its states."""
+    parts = _nest.flatten(elems)
+    if initializer is None:
+        first, rest = (-1, builtins.slice(None, -1)) if go_backwards else (0, builtins.slice(1, None))
+        initializer = _nest.pack(elems, iter([x[first] for x in parts]))
+        parts = [x[rest] for x in parts]
+    form_of_elems, form = _nest.form(elems), _nest.form(initializer)
+
+    def step(xs, states):
+        element = _nest.pack(form_of_elems, iter([squeeze(squeeze(x, -1), 0) for x in xs]))
+        y = fn(_nest.pack(form, iter([squeeze(s, 0) for s in states])), element)
+        new = [expand_dims(part, 0) for part in _nest.flatten(y)]
+        return new[0], new
+
+    # With a sample in front, and an axis behind for elements that are scalars.
+    inputs = [expand_dims(expand_dims(x, 0), -1) for x in parts]
+    states = [expand_dims(s, 0) for s in _nest.flatten(initializer)]
+    last = _core.rnn(step, inputs, states, go_backwards, None, [], False, None)[2]
+    return _nest.pack(form, iter([squeeze(s, 0) for s in last]))
 
 
 def rnn(step_function, inputs, initial_states, go_backwards=False, mask=None, constants=None, unroll=False, input_length=None):

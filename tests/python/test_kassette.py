@@ -1,4 +1,5 @@
 """The Python package by itself: tensors, arrays, errors, functions, threads."""
+import functools
 import gc
 import os
 import pickle
@@ -293,6 +294,27 @@ def test_folds_maps_and_branches():
     assert K.function([x], [K.map_fn(lambda r: K.sum(r) * 2, x)])([np.ones((5, 2))])[0].tolist() == [4] * 5
     f = K.function([x], [K.switch(K.sum(x) > 0, lambda: x, lambda: -x)])
     assert f([[[1, 2]]])[0].tolist() == [[1, 2]] and f([[[-1, -2]]])[0].tolist() == [[1, 2]]
+
+
+def test_folds_of_several_tensors():
+    # foldl(v -> (sum, product)), as on TensorFlow 1.15: (3, 2), and functools.reduce on lists
+    numbers = [1.0, 2.0, 4.0]
+    x, rows = K.placeholder((None,)), K.placeholder((None, 2))
+    both = lambda acc, v: (acc[0] + v, acc[1] * v)   # noqa: E731
+    total, product = K.foldl(both, x, initializer=(K.constant(0.0), K.constant(1.0)))
+    assert [float(v) for v in K.function([x], [total, product])([np.array(numbers)])] == [7, 8]
+    for fold, order in ((K.foldl, 1), (K.foldr, -1)):
+        minus = lambda acc, v: (v[0] - acc[0], acc[1] - v[1])   # noqa: E731
+        got = K.function([x, rows], list(fold(minus, (x, rows))))([np.array(numbers), np.arange(6.0).reshape(3, 2)])
+        want = functools.reduce(minus, list(zip(numbers, np.arange(6.0).reshape(3, 2)))[::order])
+        assert got[0] == want[0] and (got[1] == want[1]).all()
+
+
+def test_elements_may_be_repeated_no_times():
+    x = K.placeholder((None, 3))
+    for axis in (0, 1, -1):
+        y = K.repeat_elements(x, 0, axis)
+        assert K.function([x], [y])([np.ones((2, 3))])[0].shape == np.repeat(np.ones((2, 3)), 0, axis).shape
 
 
 def test_print_tensor_prints_where_python_does(capsys):
