@@ -46,10 +46,11 @@ inline std::set<std::string> declared_functions() {
   for (const auto& path : files_of("nn_backend", ".h")) {
     const std::string text = text_of(path);
     const std::size_t from = text.find("namespace backend {");
-    if (from == std::string::npos) continue;
-    for (std::sregex_iterator at(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), declaration), end;
-         at != end; ++at)
-      names.insert((*at)[1]);
+    const std::size_t to = text.find("}  // namespace backend\n");
+    if (from == std::string::npos || to == std::string::npos) continue;
+    const auto begin = text.begin() + static_cast<std::ptrdiff_t>(from),
+               stop = text.begin() + static_cast<std::ptrdiff_t>(to);
+    for (std::sregex_iterator at(begin, stop, declaration), end; at != end; ++at) names.insert((*at)[1]);
   }
   return names;
 }
