@@ -1,5 +1,6 @@
 // core/decimal.h - floats as decimal digits, as NumPy writes them.
 #pragma once
+#include <charconv>
 #include <cstdint>
 #include <string>
 
@@ -32,6 +33,14 @@ struct Scientific {
   int exponent_digits = 2;
 };
 std::string scientific_text(double value, DType dtype, const Scientific& form);
+/// Note [Text without a locale]: as printf writes it with "%.{digits}g" and "%.{digits}f" in the C locale.
+inline std::string general_text(double value, int digits, std::chars_format form = std::chars_format::general) {
+  char text[400];
+  return std::string(text, std::to_chars(text, text + sizeof text, value, form, digits).ptr);
+}
+inline std::string fixed_text(double value, int digits) {
+  return general_text(value, digits, std::chars_format::fixed);
+}
 /// A number by itself, as str() of a NumPy scalar: "0.1", "2.0", "1e-05".
 std::string scalar_text(double value, DType dtype);
 

@@ -1,6 +1,6 @@
 // core/dtype.cpp - dtype and device names.
+#include <charconv>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <ostream>
@@ -46,16 +46,20 @@ constexpr Words kWords = [] {
 
 }  // namespace
 
-std::size_t Name::size() const { return text_ ? strnlen(text_, bound_) : 0; }
+std::size_t Name::size() const {
+  if (bound_ & kWhole && bound_ != kOpen) return bound_ & ~kWhole;
+  return text_ ? strnlen(text_, bound_) : 0;
+}
 
 const char* DType::name() const { return kNames[code_]; }
 
 DType DType::parse(Name name) {
   if (!name.given()) return DType();
-  std::uint64_t w = word(name.data(), name.size());
+  const std::size_t size = name.size();
+  std::uint64_t w = word(name.data(), size);
   for (int i = kCount - 1; w && i > 0; --i)  // from the end, where the floats are, which are the most common
-    if (w == kWords.of[i]) return DType(static_cast<Code>(i));
-  fail_unknown(string_of(name));
+    if (w == kWords.of[i] && !kNames[i][size]) return DType(static_cast<Code>(i));  // of that size: no NUL behind it
+  fail_unknown(std::string(name.data(), name.size()));
 }
 
 std::ostream& operator<<(std::ostream& os, DType dtype) { return os << dtype.name(); }
@@ -66,9 +70,9 @@ Device Device::parse(Name name) {
   if (t == "cpu") return cpu;
   if (t == "cuda") return Device(kCuda, 0);
   if (t.size() > 5 && t.compare(0, 5, "cuda:") == 0) {
-    char* end;
-    long index = std::strtol(t.c_str() + 5, &end, 10);
-    if (!*end && index >= 0 && index < 256) return Device(kCuda, static_cast<std::uint8_t>(index));
+    std::uint8_t index = 0;
+    auto [end, error] = std::from_chars(t.data() + 5, t.data() + t.size(), index);
+    if (error == std::errc() && end == t.data() + t.size()) return Device(kCuda, index);
   }
   fail<DeviceError>({}, "device '", t, "' is unknown", kExpected, "there are 'cpu' and 'cuda:N'");
 }
@@ -76,7 +80,7 @@ Device Device::parse(Name name) {
 std::ostream& operator<<(std::ostream& os, Device device) {
   if (device.type() == Device::kNone) return os << "none";
   if (device.type() == Device::kCpu) return os << "cpu";
-  return os << "cuda:" << device.index();
+  return os << text("cuda:", device.index());
 }
 
 }  // namespace kassette

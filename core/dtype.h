@@ -26,14 +26,19 @@ template <class S>
 struct IsTextView<
     S, std::void_t<typename S::traits_type, decltype(static_cast<const char*>(std::declval<const S&>().data()),
                                                      std::declval<const S&>().size())>> : std::true_type {};
+template <class S, class = void>
+struct IsPath : std::false_type {};
+template <class S>
+struct IsPath<S, std::enable_if_t<IsTextView<std::decay_t<decltype(std::declval<const S&>().native())>>::value>>
+    : std::true_type {};
 template <class P>
 using IsTextPointer =
     std::integral_constant<bool, std::is_same<P, const char*>::value || std::is_same<P, char*>::value>;
 }  // namespace detail
 
-/// A piece of text, borrowed for the call: a string literal, a `const char*`, a std::string, a std::string_view, or
-/// anything else with c_str(). It ends at the first NUL. A null pointer means no name, like None; 0 and nullptr do not
-/// compile.
+/// A piece of text, borrowed for the call: a string literal, a `const char*`, a std::string, a std::string_view, a path
+/// or anything else with c_str(). An array and a C string end at the first NUL; other text with a NUL in it is refused
+/// with a ValueError. A null pointer means no name, like None; 0 and nullptr do not compile.
 class KASSETTE_API Name {
  public:
   constexpr Name() : text_(nullptr), bound_(0) {}
@@ -42,12 +47,14 @@ class KASSETTE_API Name {
   constexpr Name(const char (&text)[N]) : text_(text), bound_(N) {}
   // A template: P is deduced as a pointer type, so that 0 and nullptr do not match.
   template <class P, std::enable_if_t<detail::IsTextPointer<P>::value, int> = 0>
-  constexpr Name(const P& text) : text_(text), bound_(SIZE_MAX) {}
+  constexpr Name(const P& text) : text_(text), bound_(kOpen) {}
   template <class S, std::enable_if_t<detail::IsTextView<S>::value, int> = 0>
-  constexpr Name(const S& s) : text_(s.size() ? s.data() : ""), bound_(s.size()) {}
-  template <class S, std::enable_if_t<!detail::IsTextView<S>::value, int> = 0,
+  constexpr Name(const S& s) : text_(s.size() ? s.data() : ""), bound_(kWhole | s.size()) {}
+  template <class S, std::enable_if_t<!detail::IsTextView<S>::value && !detail::IsPath<S>::value, int> = 0,
             class = decltype(std::declval<const S&>().c_str())>
-  Name(const S& s) : text_(s.c_str()), bound_(SIZE_MAX) {}
+  Name(const S& s) : text_(s.c_str()), bound_(kOpen) {}
+  template <class S, std::enable_if_t<detail::IsPath<S>::value, int> = 0>
+  Name(const S& s) : Name(s.native()) {}
   /// Whether a name was given.
   constexpr bool given() const { return text_ != nullptr; }
   /// The size() characters, not always followed by a NUL. Null if no name was given.
@@ -55,8 +62,9 @@ class KASSETTE_API Name {
   std::size_t size() const;
 
  private:
+  static constexpr std::size_t kOpen = SIZE_MAX, kWhole = ~(SIZE_MAX >> 1);
   const char* text_;
-  std::size_t bound_;  // the text ends here, or at a NUL before
+  std::size_t bound_;  // kWhole | the length; or the text ends here, or at a NUL before
 };
 
 /// The bits of an IEEE half; arithmetic on them happens inside the library.

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/printable.h"
 #include "core/text.h"
 
 namespace kassette {
@@ -88,6 +89,23 @@ void ErrorAccess::set(Error& e, const char* function, const char* argument, cons
   if (!e.parts_) return;
   Error renamed(function, argument, given.c_str(), e.expected(), e.remedy());
   if (renamed.parts_) std::swap(e.parts_, renamed.parts_);  // else there is no memory: the old name is better than none
+}
+
+void check_text(Name name) {
+  if (!name.given()) return;
+  const std::string_view given(name.data(), name.size());
+  if (const std::size_t at = given.find('\0'); at != given.npos)
+    fail<ValueError>({}, "the text '", excerpt(std::string(given)), "' has a NUL at byte ", at, kExpected,
+                     "names, paths and other texts have none");
+}
+std::string string_of(Name name) {
+  check_text(name);
+  return name.given() ? std::string(name.data(), name.size()) : std::string();
+}
+
+const char* errno_text(int error) noexcept {
+  const char* text = ::strerrordesc_np(error);
+  return text ? text : "unknown error";
 }
 
 ValueError::~ValueError() = default;

@@ -150,16 +150,16 @@ std::ostream& operator<<(std::ostream& os, const Value& value) {
   switch (value.kind_) {
     case Value::kNone: return os << "None";
     case Value::kBool: return os << (value.int_ ? "True" : "False");
-    case Value::kInt: return os << value.int_;
-    case Value::kFloat: return os << value.float_;
-    case Value::kText: return os << '\'' << value.as_text() << '\'';
+    case Value::kInt: return os << text(value.int_);
+    case Value::kFloat: return os << text(value.float_);
+    case Value::kText: return os << text('\'', value.as_text(), '\'');
     case Value::kTensor: return os << value.as_tensor();
     case Value::kCode: return os << "<code>";
     default: break;
   }
-  os << '[';
-  for (int i = 0; i < value.size(); ++i) os << (i ? ", " : "") << value[i];
-  return os << ']';
+  std::string list = "[";
+  for (int i = 0; i < value.size(); ++i) list += text(i ? ", " : "", value[i]);
+  return os << list + ']';
 }
 
 const Value& Call::operator[](int i) const {
@@ -235,11 +235,10 @@ void fail_foreign(const char* what, const TensorDesc& b) {
                    "' is opaque to the built-in backend", kRemedy, "use that backend's get_value or eval");
 }
 
-std::ostream& describe_foreign(std::ostream& os, const TensorDesc& b) {
+std::string foreign_text(const TensorDesc& b) {
   const external::TensorKind& kind = *external::handle_of(b).kind;
-  if (kind.text) os << kind.text(external::handle_of(b).handle) << ' ';
-  else os << "Tensor ";
-  return os << b.shape() << ' ' << b.dtype << ' ' << kind.backend;
+  return text(kind.text ? kind.text(external::handle_of(b).handle) : Text("Tensor"), ' ', b.shape(), ' ', b.dtype, ' ',
+              kind.backend);
 }
 
 // ---- exceptions that only pass through a backend --------------------------------------------------------------------

@@ -36,6 +36,6 @@ inline bool is_foreign(const Tensor& t) { return t.defined() && (Access::desc(t)
 /// The name of the backend that a foreign tensor belongs to.
 const char* foreign_backend(const TensorDesc& b);
 [[noreturn]] __attribute__((cold)) void fail_foreign(const char* what, const TensorDesc& b);
-std::ostream& describe_foreign(std::ostream& os, const TensorDesc& b);
+std::string foreign_text(const TensorDesc& b);
 
 }  // namespace kassette

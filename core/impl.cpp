@@ -8,6 +8,8 @@
 
 #include <kassette/api.h>
 
+#include "core/text.h"
+
 namespace kassette {
 
 void TensorImpl::destroy(TensorImpl* impl) noexcept {
@@ -89,6 +91,7 @@ void Cell::destroy(Cell* cell) noexcept {
 }
 
 Tensor make_leaf(Leaf kind, const TensorSpec& spec, Device device, Value value, Name name) {
+  check_text(name);
   auto cell = Ref<Cell>::adopt(new Cell);
   cell->kind = kind;
   cell->spec.set(spec);

@@ -90,57 +90,53 @@ std::string sparse_text(const TensorDesc& b, const PrintOptions& options) {
   return out.empty() ? "no entries" : out;
 }
 
-std::ostream& print_sparse(std::ostream& os, const TensorDesc& b) {
-  if (b.symbolic()) {
-    const TensorDesc& values = sparse_part(b, kValues);
-    os << "Tensor(";
-    if (is_sparse_placeholder(b) && values.node->cell->name) os << '"' << values.node->cell->name << "\", ";
-    return os << "shape=" << b.shape() << ", dtype=" << b.dtype << ", device=" << b.device << ", sparse, symbolic)";
-  }
+/// A tensor without a value: its name, if it has one, shape and dtype.
+std::string described(const TensorDesc& b, const char* name, const char* why) {
+  return text("Tensor(", name ? text('"', name, "\", ") : std::string(), "shape=", b.shape(), ", dtype=", b.dtype,
+              ", device=", b.device, ", ", why, ')');
+}
+
+std::string whole_sparse_text(const TensorDesc& b) {
+  if (b.symbolic())
+    return described(b, is_sparse_placeholder(b) ? sparse_part(b, kValues).node->cell->name : nullptr,
+                     "sparse, symbolic");
   PrintOptions options = print_options();
-  os << sparse_text(b, options);
-  if (!options.details) return os;
+  std::string s = sparse_text(b, options);
+  if (!options.details) return s;
   std::int64_t n = sparse_part(b, kIndices).dims[0];
-  return os << '\n'
-            << b.shape() << ' ' << b.dtype << ' ' << b.device << ", sparse, " << n << (n == 1 ? " entry" : " entries");
+  return s + text('\n', b.shape(), ' ', b.dtype, ' ', b.device, ", sparse, ", n, n == 1 ? " entry" : " entries");
 }
 
 bool has_value(const TensorDesc& b) { return b.storage || (b.flags & kLeaf && b.node->cell->load().storage); }
 
-/// Prints a tensor without a value: shape and dtype.
-std::ostream& describe(std::ostream& os, const TensorDesc& b, const char* why) {
-  os << "Tensor(";
-  if (b.flags & kLeaf && b.node->cell->name) os << '"' << b.node->cell->name << "\", ";
-  return os << "shape=" << b.shape() << ", dtype=" << b.dtype << ", device=" << b.device << ", " << why << ')';
+std::string tensor_text(const Tensor& x) {
+  if (!x.defined()) return "Tensor()";
+  const TensorDesc& b = Access::desc(x);
+  if (b.flags & kForeign) return foreign_text(b);
+  if (is_sparse(b)) return whole_sparse_text(b);
+  if (b.symbolic() || !has_value(b))
+    return described(b, b.flags & kLeaf ? b.node->cell->name : nullptr, b.symbolic() ? "symbolic" : "no value yet");
+  PrintOptions options = print_options();
+  std::string s = dense_text(b, options);
+  if (options.details)
+    s += text(s.find('\n') == std::string::npos ? ' ' : '\n', b.shape(), ' ', b.dtype, ' ', b.device);
+  return s;
 }
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& os, const Tensor& x) {
-  if (!x.defined()) return os << "Tensor()";
-  const TensorDesc& b = Access::desc(x);
-  if (b.flags & kForeign) return describe_foreign(os, b);
-  if (is_sparse(b)) return print_sparse(os, b);
-  if (b.symbolic()) return describe(os, b, "symbolic");
-  if (!has_value(b)) return describe(os, b, "no value yet");
-  PrintOptions options = print_options();
-  std::string s = dense_text(b, options);
-  os << s;
-  if (options.details)
-    os << (s.find('\n') == std::string::npos ? ' ' : '\n') << b.shape() << ' ' << b.dtype << ' ' << b.device;
-  return os;
-}
+std::ostream& operator<<(std::ostream& os, const Tensor& x) { return os << tensor_text(x); }
 
 std::ostream& operator<<(std::ostream& os, const Tensors& list) {
-  os << '[';
+  std::string out = "[";
   const char* comma = "";
   for (const Tensor& t : list) {
-    std::string s = text(t);
+    std::string s = tensor_text(t);
     for (std::size_t at = s.find('\n'); at != std::string::npos; at = s.find('\n', at + 2)) s.insert(at + 1, 1, ' ');
-    os << comma << s;
+    (out += comma) += s;
     comma = ",\n ";
   }
-  return os << ']';
+  return os << out + ']';
 }
 
 Text array_text(const Tensor& x) { return array_text(x, print_options()); }
@@ -195,15 +191,16 @@ void set_print_options(const PrintOptions& o) {
 }
 std::ostream& operator<<(std::ostream& os, const PrintOptions& o) {
   const char* modes[] = {"automatic", "suppress", "never", "always"};
-  return os << "PrintOptions(precision=" << o.precision << ", sci_mode=" << modes[static_cast<int>(o.sci_mode) & 3]
-            << ", details=" << (o.details ? "true" : "false") << ", threshold=" << o.threshold
-            << ", edgeitems=" << o.edgeitems << ", linewidth=" << o.linewidth << ')';
+  return os << text("PrintOptions(precision=", o.precision, ", sci_mode=", modes[static_cast<int>(o.sci_mode) & 3],
+                    ", details=", o.details ? "true" : "false", ", threshold=", o.threshold,
+                    ", edgeitems=", o.edgeitems, ", linewidth=", o.linewidth, ')');
 }
 
 // ---- text -----------------------------------------------------------------------------------------------------------
 
 Text::Text(Name text) : chars_(nullptr) {
   if (!text.given()) return;
+  check_text(text);
   chars_ = strndup(text.data(), text.size());
   if (!chars_) throw std::bad_alloc();
 }

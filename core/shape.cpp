@@ -4,6 +4,7 @@
 #include <climits>
 #include <cstring>
 #include <ostream>
+#include <string>
 
 #include "core/rank.h"
 
@@ -16,7 +17,7 @@ Extent::operator std::int64_t() const {
   return value_;
 }
 std::ostream& operator<<(std::ostream& os, Extent extent) {
-  return extent.known() ? os << std::int64_t(extent) : os << "None";
+  return os << (extent.known() ? text(std::int64_t(extent)) : "None");
 }
 
 Shape::Shape() : dims_(), rank_(0) {}
@@ -52,17 +53,19 @@ bool operator==(const Shape& a, const Shape& b) {
     if (a.dims_[i] != b.dims_[i]) return false;
   return true;
 }
-std::ostream& operator<<(std::ostream& os, const Shape& shape) {
-  if (shape.rank() < 0) return os << "(...)";
-  os << '(';
+std::ostream& operator<<(std::ostream& os, const Shape& shape) { return os << shape_text(shape); }
+
+std::string shape_text(const Shape& shape) {
+  if (shape.rank() < 0) return "(...)";
+  std::string s = "(";
   const char* comma = "";
   for (std::int64_t d : shape) {
-    os << comma << Extent(d);
+    s += comma;
+    s += d < 0 ? "None" : std::to_string(d);
     comma = ", ";
   }
-  return os << (shape.rank() == 1 ? ",)" : ")");
+  return s + (shape.rank() == 1 ? ",)" : ")");
 }
-
 std::string shape_text(const TensorSpec& spec) { return shape_text(spec.shape()); }
 std::ostream& operator<<(std::ostream& os, const TensorSpec& spec) { return os << spec.shape(); }
 

@@ -1,5 +1,6 @@
 // core/text.h - building one-line messages. Cold code: never inlined into a kernel.
 #pragma once
+#include <locale>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -11,25 +12,41 @@
 
 namespace kassette {
 
+// Note [Text without a locale]
+// What the library writes or reads is the same under every locale of C and C++. Text with numbers is put together in a
+// PlainStream (text() does) or by <charconv>, and an operator<< of ours writes it to the user's stream as one string:
+// the stream's locale and flags do not reach into it, and setw() pads the whole. Numbers are read by <charconv>, and
+// messages of the system come from errno_text(), which has no translations.
+
+/// A stream in the C locale, whichever locale the program has chosen.
+class PlainStream : public std::ostringstream {
+ public:
+  PlainStream() {
+    imbue(std::locale::classic());
+    exceptions(std::ios_base::badbit);  // or a failed allocation would silently cut the text short
+  }
+};
+
+/// What errno says, in English: strerror() would translate it.
+const char* errno_text(int error) noexcept;
+
 /// "(2, None, 3)", or "(...)" for an unknown rank.
 std::string shape_text(const TensorSpec& spec);
-inline std::string shape_text(const Shape& s) {
-  std::ostringstream os;
-  os << s;
-  return os.str();
-}
+std::string shape_text(const Shape& s);
 std::ostream& operator<<(std::ostream& os, const TensorSpec& spec);
 
 /// Writes a line of K::print_tensor to the print sink, by default stdout. The library writes nothing else there.
 void write_print(const std::string& line);
 
-/// A copy of a name; empty for None.
-inline std::string string_of(Name name) { return name.given() ? std::string(name.data(), name.size()) : std::string(); }
+/// A copy of a name; empty for None. Throws ValueError if there is a NUL in it: the name would end there for whoever
+/// gets it as a C string.
+std::string string_of(Name name);
+/// Throws that error.
+void check_text(Name name);
 
 template <class... Parts>
 std::string text(const Parts&... parts) {
-  std::ostringstream os;
-  os.exceptions(std::ios_base::badbit);  // or a failed allocation would silently cut the text short
+  PlainStream os;
   (os << ... << parts);
   return os.str();
 }
@@ -65,7 +82,10 @@ struct ErrorText {
   __attribute__((noinline, cold)) void append_streamed(const Word& word) {
     append(text(word));
   }
-  __attribute__((noinline, cold)) void append(std::string_view words) { now_->append(words); }
+  // A NUL would end the message, which is handed on as a C string.
+  __attribute__((noinline, cold)) void append(std::string_view words) {
+    for (char c : words) now_->push_back(c ? c : '?');
+  }
   void add(ErrorPart part) { now_ = part == kExpected ? &expected : part == kRemedy ? &remedy : &given; }
 
   std::string* now_ = &given;

@@ -2,10 +2,25 @@
 #include "devices/plugin_file.h"
 
 #include <dlfcn.h>
-
-#include <cstring>
+#include <locale.h>
+#include <sys/stat.h>
 
 namespace kassette::devices {
+
+void* open_library(const std::string& file, int flags, std::string* why) {
+  struct stat status;
+  if (file.find('/') != std::string::npos && ::stat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    *why = file + " is not a regular file";  // opening a pipe would wait for its writer
+    return nullptr;
+  }
+  void* library = dlopen(file.c_str(), flags | RTLD_LOCAL);
+  if (library) return library;
+  const locale_t before = ::uselocale(::newlocale(LC_ALL_MASK, "C", nullptr));  // glibc's constant, which stays
+  const char* error = dlerror();
+  *why = error ? error : file + " does not load";
+  ::uselocale(before);
+  return nullptr;
+}
 
 void* open_next_to_library(const char* file, std::string* why) {
   Dl_info info;
@@ -17,11 +32,10 @@ void* open_next_to_library(const char* file, std::string* why) {
   }
   for (const std::string& name : {beside, std::string(file)}) {
     if (name.empty()) continue;
-    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-    const char* error = dlerror();
-    bool missing = error && std::strstr(error, file) && std::strstr(error, "No such file");
-    if (why->empty() || !missing)
-      *why = missing ? std::string("there is no ") + file + " beside the library" : error ? error : "it does not load";
+    std::string error;
+    if (void* library = open_library(name, RTLD_NOW, &error)) return library;
+    bool missing = error.find(file) != error.npos && error.find("No such file") != error.npos;
+    if (why->empty() || !missing) *why = missing ? std::string("there is no ") + file + " beside the library" : error;
     if (!missing) return nullptr;
   }
   return nullptr;

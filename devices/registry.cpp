@@ -56,17 +56,15 @@ Cuda& cuda_state() {
   return *state;
 }
 
-void* open_library(const std::string& stand_in, std::string* why) {
+void* open_device_library(const std::string& stand_in, std::string* why) {
   if (stand_in.empty()) return open_next_to_library(kPluginFile, why);
-  void* library = dlopen(stand_in.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) *why = dlerror();
-  return library;
+  return devices::open_library(stand_in, RTLD_NOW, why);
 }
 
 void load_plugin(Cuda& c) {
   if (c.asked) return;
   c.asked = true;
-  void* library = open_library(c.stand_in, &c.absent);
+  void* library = open_device_library(c.stand_in, &c.absent);
   if (!library) return;
   using Entry = const DevicePlugin* (*)();
   auto entry = reinterpret_cast<Entry>(dlsym(library, "kassette_cuda_plugin"));

@@ -8,6 +8,7 @@
 #include <cblas.h>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "core/storage.h"
 #include "core/version.h"
 #include "devices/cpu/level.h"
@@ -65,7 +66,7 @@ void show_config(std::ostream& out) {
   out << "kassette   " << version() << '\n'
       << "cpu level  " << level_name(cpu_level()) << '\n'
       << "blas       " << blas_name() << ", core " << core << '\n'
-      << "threads    " << num_threads() << '\n';
+      << "threads    " << text(num_threads()) << '\n';
   show_cuda(out);
   warn_of_blas_core(out, core);
 }

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -113,9 +115,10 @@ void abort_in_turn(const Transport& transport, int rank, int status) {
 
 void watch_ranks(const Transport& transport, int rank) {
   if (const char* set = std::getenv("KASSETTE_RANKS_TIMEOUT")) {
-    char* end = nullptr;
-    const double seconds = std::strtod(set, &end);
-    if (end != set && !*end && seconds >= 0) set_ranks_timeout(seconds);
+    const char* last = set + std::strlen(set);
+    double seconds = -1;
+    const auto [end, error] = std::from_chars(set, last, seconds);
+    if (error == std::errc() && end == last && seconds >= 0) set_ranks_timeout(seconds);
     else
       log_warning(
           text("KASSETTE_RANKS_TIMEOUT is \"", set, "\"; it must be a number of seconds; using ", ranks_timeout()));

@@ -3,7 +3,6 @@
 #include <kassette/backend/introspection.h>
 
 #include <atomic>
-#include <cctype>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -143,7 +142,8 @@ bool detail::is_channels_first(const At& at, Name given) {
     return channels_first.load(std::memory_order_relaxed);
   }
   std::string lower = string_of(given);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return names_channels_first(lower, at, given);
 }
 Text normalize_data_format(Name value) {

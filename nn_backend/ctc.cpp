@@ -97,7 +97,7 @@ CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool g
 }
 
 std::ostream& operator<<(std::ostream& os, const CtcDecoded& d) {
-  return os << "CtcDecoded(decoded=" << d.decoded << ", log_prob=" << d.log_prob << ")";
+  return os << text("CtcDecoded(decoded=", d.decoded, ", log_prob=", d.log_prob, ")");
 }
 
 }  // namespace backend

@@ -121,7 +121,7 @@ void World::barrier() const {
 }
 
 std::ostream& operator<<(std::ostream& os, const World& world) {
-  return os << "World(rank " << world.rank() << " of " << world.size() << ", " << transport_name() << ")";
+  return os << text("World(rank ", world.rank(), " of ", world.size(), ", ", transport_name(), ")");
 }
 
 Tensor all_reduce(const Tensor& x, Reduction how, const World& world) { return all_reduce(Tensors(x), how, world)[0]; }

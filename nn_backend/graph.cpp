@@ -122,8 +122,8 @@ std::ostream& operator<<(std::ostream& os, const Function& f) {
   if (!f.plan_) return os << "Function()";
   if (!f.plan_->code().is_none()) return os << "Function(of an external backend)";
   const auto inputs = f.plan_->n_inputs(), outputs = f.plan_->n_results();
-  return os << "Function(" << inputs << (inputs == 1 ? " input, " : " inputs, ") << outputs
-            << (outputs == 1 ? " output)" : " outputs)");
+  return os << text("Function(", inputs, inputs == 1 ? " input, " : " inputs, ", outputs,
+                    outputs == 1 ? " output)" : " outputs)");
 }
 
 bool depends_on(const Tensor& y, const Tensor& x) {

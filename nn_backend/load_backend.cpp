@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/text.h"
+#include "devices/plugin_file.h"
 #include "nn_backend/trust.h"
 
 namespace kassette {
@@ -103,11 +104,9 @@ std::string library_file(const std::string& name, const std::string& source) {
 
 external::Factory library_factory(const std::string& name, const std::string& source, std::string& file) {
   file = library_file(name, source);
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!library) {
-    const char* error = dlerror();
-    fail_import(name, error ? error : file + " does not load");
-  }
+  std::string why;
+  void* library = devices::open_library(file, RTLD_NOW | RTLD_NODELETE, &why);
+  if (!library) fail_import(name, why);
   auto factory = reinterpret_cast<external::Factory>(dlsym(library, kEntry));
   if (factory) return factory;
   factory = reinterpret_cast<external::Factory>(dlsym(library, kOldEntry));

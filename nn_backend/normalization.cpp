@@ -137,8 +137,8 @@ Tensor l2_normalize(const Operand& operand, const Axes& axis) {
 }
 
 std::ostream& operator<<(std::ostream& os, const NormalizedBatch& batch) {
-  return os << "NormalizedBatch(normalized=" << batch.normalized << ", mean=" << batch.mean
-            << ", variance=" << batch.variance << ")";
+  return os << text("NormalizedBatch(normalized=", batch.normalized, ", mean=", batch.mean,
+                    ", variance=", batch.variance, ")");
 }
 
 }  // namespace backend

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <sstream>
 #include <string>
 
 #include <kassette/distributed.h>
@@ -16,6 +15,7 @@
 #include "core/context.h"
 #include "core/decimal.h"
 #include "core/half.h"
+#include "core/text.h"
 #include "devices/cpu/threads.h"
 
 namespace kassette {
@@ -73,16 +73,14 @@ template <class T>
 requires requires(std::ostream& os, const T& v) {
   os << v;
 } &&(!std::is_arithmetic_v<T>)std::string text_of(const T& v) {
-  std::ostringstream os;
-  os << v;
-  return os.str();
+  return text(v);
 }
 
 template <class T>
 void put(const T& v, std::ostream* inside) {
-  std::string text = text_of(v);
-  if (inside) *inside << text;
-  else put_line(std::move(text));
+  std::string words = text_of(v);
+  if (inside) *inside << words;
+  else put_line(std::move(words));
 }
 
 }  // namespace
@@ -145,33 +143,30 @@ bool may_jump() noexcept { return !devices::sharing_work() && !context().destroy
 
 namespace detail {
 
-Sheet::Sheet(std::ostream* inside) : stream_(inside ? inside : new std::ostringstream), whole_(!inside) {}
+Sheet::Sheet(std::ostream* inside) : stream_(inside ? inside : new PlainStream), whole_(!inside) {}
 Sheet::~Sheet() {
   if (!whole_) return;
-  auto* text = static_cast<std::ostringstream*>(stream_);
-  put_line(text->str());
-  delete text;
+  auto* words = static_cast<PlainStream*>(stream_);
+  put_line(words->str());
+  delete words;
 }
 void Sheet::add(const char* text) { *stream_ << text; }
 void Sheet::quoted(const char* text, std::size_t size) { *stream_ << repl::quoted(text, size, '"'); }
-void Sheet::address(const void* pointer) {
-  if (pointer) *stream_ << pointer;
-  else *stream_ << "nullptr";
-}
+void Sheet::address(const void* pointer) { *stream_ << (pointer ? text(pointer) : "nullptr"); }
 
 void Sheet::object(const char* what, const void* pointer) {
   // "... [with T = Name]" of g++, "... [T = Name]" of clang.
-  std::string text = what;
-  auto begin = text.rfind("T = ");
-  std::string name = begin == std::string::npos ? "object" : text.substr(begin + 4, text.size() - begin - 5);
+  const std::string signature = what;
+  auto begin = signature.rfind("T = ");
+  std::string name = begin == std::string::npos ? "object" : signature.substr(begin + 4, signature.size() - begin - 5);
   if (name.find("(lambda") != std::string::npos || name.find("<lambda") != std::string::npos) name = "lambda";
-  *stream_ << '(' << name << ") at " << pointer;
+  *stream_ << text('(', name, ") at ", pointer);
 }
 
 bool Sheet::room(std::int64_t index, std::int64_t size) {
   constexpr std::int64_t kShown = 100;
   if (index < kShown) return true;
-  *stream_ << ", ... " << size << " in all";
+  *stream_ << text(", ... ", size, " in all");
   return false;
 }
 

@@ -207,11 +207,11 @@ Tensors map_fn(ElementFn<Tensors()> fn, const Tensors& elems, const DTypes& dtyp
 }
 
 std::ostream& operator<<(std::ostream& os, const Step& step) {
-  return os << "Step(output=" << step.output << ", states=" << step.states << ")";
+  return os << text("Step(output=", step.output, ", states=", step.states, ")");
 }
 std::ostream& operator<<(std::ostream& os, const RnnResult& r) {
-  return os << "RnnResult(last_output=" << r.last_output << ", outputs=" << r.outputs << ", new_states=" << r.new_states
-            << ")";
+  return os << text("RnnResult(last_output=", r.last_output, ", outputs=", r.outputs, ", new_states=", r.new_states,
+                    ")");
 }
 
 }  // namespace backend

@@ -64,7 +64,7 @@ std::string contents(const std::string& file, int descriptor) {
     else if (n < 0 && errno == EINTR) n = 1;
   int error = errno;
   ::close(descriptor);
-  if (n < 0) fail<RuntimeError>({}, "keras.json: cannot read ", file, ": ", std::strerror(error));
+  if (n < 0) fail<RuntimeError>({}, "keras.json: cannot read ", file, ": ", errno_text(error));
   if (all.size() > kLongest)
     fail<RuntimeError>({}, "keras.json: cannot read ", file, ": it has more than ", kLongest, " bytes");
   return all;
@@ -228,7 +228,7 @@ Settings read_settings() {
   if (!found.distrust.empty())
     log_warning(text("keras.json: ", shown, " is not read and the defaults are used, because ", found.distrust));
   else if (found.error && found.regular)
-    fail<RuntimeError>({}, "keras.json: cannot read ", shown, ": ", std::strerror(found.error));
+    fail<RuntimeError>({}, "keras.json: cannot read ", shown, ": ", errno_text(found.error));
   else if (found.error) write_defaults(file);
   else if (found.descriptor < 0)
     fail<RuntimeError>({}, "keras.json: cannot read ", shown, ": ",

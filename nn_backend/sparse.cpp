@@ -149,8 +149,8 @@ SparseParts sparse_parts(const Tensor& x) {
 }
 
 std::ostream& operator<<(std::ostream& os, const SparseParts& parts) {
-  return os << "SparseParts(indices=" << parts.indices << ",\nvalues=" << parts.values
-            << ",\ndense_shape=" << parts.dense_shape << ')';
+  return os << text("SparseParts(indices=", parts.indices, ",\nvalues=", parts.values,
+                    ",\ndense_shape=", parts.dense_shape, ')');
 }
 
 }  // namespace backend

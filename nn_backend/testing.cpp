@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <ostream>
 #include <vector>
@@ -14,6 +13,7 @@
 
 #include "core/context.h"
 #include "core/convert.h"
+#include "core/decimal.h"
 #include "core/rank.h"
 #include "nn_backend/testing_report.h"
 #include "ops/operand.h"
@@ -38,11 +38,7 @@ constexpr int kShown = 5;  // elements listed in a report
 
 }  // namespace
 
-std::string detail::number_text(double v) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.10g", v);
-  return buffer;
-}
+std::string detail::number_text(double v) { return general_text(v, 10); }
 std::string detail::place(const Shape& shape, std::int64_t at) {
   std::string s;
   for (int i = shape.size() - 1; i >= 0; --i) {

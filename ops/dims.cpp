@@ -186,13 +186,10 @@ Tensor dims_tensor(const Dims& dims, const char* what, const char* name) {
 
 std::ostream& operator<<(std::ostream& os, const DimValues& dims) {
   if (dims.rank < 0) return os << "(...)";
-  os << '(';
-  for (int i = 0; i < dims.rank; ++i) {
-    if (i) os << ", ";
-    if (dims.is_unknown(i)) os << "None";
-    else os << dims.at[i];
-  }
-  return os << (dims.rank == 1 ? ",)" : ")");
+  std::string s = "(";
+  for (int i = 0; i < dims.rank; ++i)
+    s += (i ? ", " : "") + (dims.is_unknown(i) ? std::string("None") : std::to_string(dims.at[i]));
+  return os << s + (dims.rank == 1 ? ",)" : ")");
 }
 
 namespace {

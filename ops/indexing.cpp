@@ -1,5 +1,4 @@
 // ops/indexing.cpp - Tensor::operator[] and operator(): indices are turned into an index list and gathers.
-#include <cctype>
 #include <cstdlib>
 #include <cstring>
 
@@ -35,6 +34,7 @@ class Parser {
  public:
   Parser(std::string text, IndexList& list) : whole_(std::move(text)), text_(whole_.c_str()), at_(text_), list_(list) {}
   void run() {
+    check_text(Name(whole_));
     do {
       part();
       space();
@@ -63,7 +63,7 @@ class Parser {
   bool number(std::int64_t& value) {
     space();
     const char* digits = at_ + (*at_ == '-' || *at_ == '+');
-    if (!std::isdigit(static_cast<unsigned char>(*digits))) return false;
+    if (*digits < '0' || *digits > '9') return false;
     char* end;
     value = std::strtoll(at_, &end, 10);
     at_ = end;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <locale>
 #include <sstream>
 #include <vector>
 
@@ -33,14 +34,13 @@ std::string read_text(const std::string& path) {
 
 /// quota / period of one directory, rounded up; 0 if it sets no limit.
 int quota_cpus(const std::string& directory, bool v2) {
+  // "max 100000" or "150000 100000" in one file, or "150000" and "100000" in two.
+  std::istringstream in(v2 ? read_text(directory + "/cpu.max")
+                           : read_text(directory + "/cpu.cfs_quota_us") + ' ' +
+                                 read_text(directory + "/cpu.cfs_period_us"));
+  in.imbue(std::locale::classic());  // another one may take the blank between them for a separator of thousands
   double quota = 0, period = 0;
-  if (v2) {
-    std::istringstream in(read_text(directory + "/cpu.max"));  // "max 100000" or "150000 100000"
-    if (!(in >> quota >> period)) return 0;
-  } else {
-    std::istringstream q(read_text(directory + "/cpu.cfs_quota_us")), p(read_text(directory + "/cpu.cfs_period_us"));
-    if (!(q >> quota) || !(p >> period)) return 0;
-  }
+  if (!(in >> quota >> period)) return 0;
   if (quota <= 0 || period <= 0) return 0;
   return std::max(1, static_cast<int>((quota + period - 1) / period));
 }

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
-#include <cstdio>
 
+#include "core/decimal.h"
 #include "core/io/file.h"
 #include "nn_backend/inspect/terminal.h"
 
@@ -19,11 +19,7 @@ Range widened(double low, double high) {
   return {std::max(low - pad, -DBL_MAX), std::min(high + pad, DBL_MAX)};
 }
 
-std::string label(double v) {
-  char s[32];
-  std::snprintf(s, sizeof s, "%.4g", v);
-  return s;
-}
+std::string label(double v) { return general_text(v, 4); }
 
 PlotFrame frame_of(Style style, int width, int height) {
   Terminal t = terminal(STDOUT_FILENO);

@@ -20,11 +20,7 @@ using namespace inspect;
 using namespace ops;
 namespace {
 
-std::string six_digits(double v) {
-  char s[32];
-  std::snprintf(s, sizeof s, "%.6g", v);
-  return s;
-}
+std::string six_digits(double v) { return general_text(v, 6); }
 std::string extreme(double v, std::int64_t integer, DType dtype) {
   return dtype.is_bool()      ? (integer ? "True" : "False")
          : dtype.is_integer() ? std::to_string(integer)
@@ -87,16 +83,20 @@ Description describe(const Operand& x) {
   return d;
 }
 
-std::ostream& operator<<(std::ostream& os, const Description& d) {
+static std::string description_text(const Description& d) {
+  PlainStream os;
   os << d.shape << ' ' << d.dtype << ' ' << d.device;
   if (d.sparse) os << ", sparse";
-  if (d.without) return os << ", " << d.without << ": no elements yet";
+  if (d.without) {
+    os << ", " << d.without << ": no elements yet";
+    return os.str();
+  }
   os << ", " << d.size
      << (d.sparse      ? d.size == 1 ? " entry, " : " entries, "
          : d.size == 1 ? " element, "
                        : " elements, ")
      << devices::bytes_text(d.bytes);
-  if (d.size == 0) return os;
+  if (d.size == 0) return os.str();
   os << '\n';
   std::int64_t finite = d.size - d.nan - d.inf;
   if (finite)
@@ -110,7 +110,8 @@ std::ostream& operator<<(std::ostream& os, const Description& d) {
        << six_digits(d.min) << ' ' << (unicode ? "▕" : "|") << bars(d, unicode) << (unicode ? "▏" : "|") << ' '
        << six_digits(d.max);
   }
-  return os;
+  return os.str();
 }
+std::ostream& operator<<(std::ostream& os, const Description& d) { return os << description_text(d); }
 
 }  // namespace kassette

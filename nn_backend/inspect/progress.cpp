@@ -8,6 +8,7 @@
 
 #include <kassette/inspect.h>
 
+#include "core/decimal.h"
 #include "core/text.h"
 #include "nn_backend/inspect/progress_text.h"
 #include "nn_backend/inspect/terminal.h"
@@ -31,10 +32,9 @@ std::string clock_text(double seconds) {
 
 std::string inspect::progress_text(const std::string& name, std::int64_t done, std::int64_t total, double seconds,
                                    int width, bool unicode) {
-  char rate[32];
   double per_second = seconds > 0 ? static_cast<double>(done) / seconds : 0;
-  if (per_second >= 1 || done == 0) std::snprintf(rate, sizeof rate, "%.3g/s", per_second);
-  else std::snprintf(rate, sizeof rate, "%.3g s each", 1 / per_second);
+  const std::string rate =
+      per_second >= 1 || done == 0 ? general_text(per_second, 3) + "/s" : general_text(1 / per_second, 3) + " s each";
   std::string head = name.empty() ? "" : name + ' ', tail;
   double share = total > 0 ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total)) : 1;
   if (total >= 0) {

@@ -10,6 +10,7 @@
 #include <ostream>
 #include <vector>
 
+#include "core/decimal.h"
 #include "core/storage.h"
 #include "core/text.h"
 #include "devices/bytes_text.h"
@@ -55,13 +56,9 @@ std::string time_text(double s) {
     double unit;
     const char* name;
   } kUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
-  char text[32];
   for (const auto& u : kUnits)
-    if (s >= u.unit || u.unit == 1e-9) {
-      std::snprintf(text, sizeof text, "%.3g %s", s / u.unit, u.name);
-      break;
-    }
-  return text;
+    if (s >= u.unit) return general_text(s / u.unit, 3) + ' ' + u.name;
+  return general_text(s / 1e-9, 3) + " ns";
 }
 
 std::int64_t resident_bytes() {
@@ -101,14 +98,14 @@ Timing detail::timed(Callable<Device()> call, const TimeitOptions& o) {
 }
 
 std::ostream& operator<<(std::ostream& os, const Timing& t) {
-  os << time_text(t.median) << " a call (least " << time_text(t.least) << ", half of the runs within "
-     << time_text(t.spread) << "; " << t.runs << " runs of " << t.loops << ')';
+  std::string s = text(time_text(t.median), " a call (least ", time_text(t.least), ", half of the runs within ",
+                       time_text(t.spread), "; ", t.runs, " runs of ", t.loops, ')');
   if (t.allocations)
-    os << ", " << t.allocations << (t.allocations == 1 ? " block" : " blocks") << " of memory from the system";
+    s += text(", ", t.allocations, t.allocations == 1 ? " block" : " blocks", " of memory from the system");
   if (t.kept_bytes > 0 || t.kept_nodes > 0)
-    os << ", leaves " << t.kept_nodes << (t.kept_nodes == 1 ? " node and " : " nodes and ")
-       << devices::bytes_text(std::max<std::int64_t>(t.kept_bytes, 0)) << " alive";
-  return os;
+    s += text(", leaves ", t.kept_nodes, t.kept_nodes == 1 ? " node and " : " nodes and ",
+              devices::bytes_text(std::max<std::int64_t>(t.kept_bytes, 0)), " alive");
+  return os << s;
 }
 
 MemoryReport memory() {
@@ -124,12 +121,12 @@ MemoryReport memory() {
 }
 
 std::ostream& operator<<(std::ostream& os, const MemoryReport& m) {
-  os << "cpu: " << m.host << '\n';
-  if (m.has_device) os << "cuda:0: " << m.device << '\n';
-  os << "tape: " << m.nodes << (m.nodes == 1 ? " node, " : " nodes, ") << devices::bytes_text(m.saved)
-     << " kept for gradients and replays";
-  if (m.resident) os << "\nprocess: " << devices::bytes_text(m.resident) << " in memory";
-  return os;
+  std::string s = text("cpu: ", m.host, '\n');
+  if (m.has_device) s += text("cuda:0: ", m.device, '\n');
+  s += text("tape: ", m.nodes, m.nodes == 1 ? " node, " : " nodes, ", devices::bytes_text(m.saved),
+            " kept for gradients and replays");
+  if (m.resident) s += "\nprocess: " + devices::bytes_text(m.resident) + " in memory";
+  return os << s;
 }
 
 }  // namespace kassette

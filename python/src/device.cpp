@@ -48,7 +48,7 @@ struct Capsule {
 Device to_device(nb::handle name, const char* what) {
   if (!PyUnicode_Check(name.ptr()))
     throw TypeError(prefixed(what, "a device such as 'cpu' or 'cuda:0' is expected, not " + type_of(name)).c_str());
-  return Device(nb::cast<std::string>(name).c_str());
+  return Device(nb::cast<std::string>(name));
 }
 std::string name_of_device(Device device) {
   std::ostringstream name;

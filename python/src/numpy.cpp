@@ -2,6 +2,7 @@
 #define KASSETTE_NUMPY_TABLE
 #include "numpy.h"
 
+#include <nanobind/stl/string.h>
 #include <numpy/arrayscalars.h>
 
 #include <array>
@@ -383,12 +384,12 @@ void Label::set(nb::handle object) {
   if (!given_) return;
   if (!PyUnicode_Check(object.ptr()))
     throw TypeError((std::string("text is expected, not ") + type_of(object)).c_str());
-  text_ = nb::borrow<nb::str>(object).c_str();
+  text_ = nb::cast<std::string>(object);
 }
 
 DType to_dtype(nb::handle object) {
   if (object.is_none()) return None;
-  if (PyUnicode_Check(object.ptr())) return DType(nb::borrow<nb::str>(object).c_str());
+  if (PyUnicode_Check(object.ptr())) return DType(nb::cast<std::string>(object));
   PyArray_Descr* descr = nullptr;
   if (!PyArray_DescrConverter(object.ptr(), &descr)) throw nb::python_error();
   nb::object keep = nb::steal(reinterpret_cast<PyObject*>(descr));

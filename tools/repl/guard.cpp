@@ -116,7 +116,7 @@ const char* name_of(int signal) {
     case SIGFPE: return "arithmetic error (a division of integers by zero?)";
     case SIGILL: return "illegal instruction (a function that ends without its return?)";
     case SIGABRT: return "abort() was called";
-    default: return strsignal(signal);
+    default: return sigdescr_np(signal);
   }
 }
 

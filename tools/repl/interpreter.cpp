@@ -285,7 +285,7 @@ struct Interpreter::Impl {
       case Checker::Verdict::kRefused: refusal = Messages::shown(verdict.text); break;
       case Checker::Verdict::kCrashed:
         refusal.text =
-            where + "error: the compiler crashes on this input (" + strsignal(verdict.signal) + ")" + kUnchanged;
+            where + "error: the compiler crashes on this input (" + sigdescr_np(verdict.signal) + ")" + kUnchanged;
         break;
       case Checker::Verdict::kEndless:
         refusal.text =

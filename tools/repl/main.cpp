@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -134,7 +135,9 @@ class Session {
     bool ok = interpreter_.run(input, file, line);
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     std::cout.flush();
-    std::printf(ms < 1000 ? "%.1f ms\n" : "%.0f ms\n", ms);
+    char digits[32];  // by %f they would have the point of a locale
+    *std::to_chars(digits, digits + sizeof digits - 1, ms, std::chars_format::fixed, ms < 1000 ? 1 : 0).ptr = 0;
+    std::printf("%s ms\n", digits);
     std::fflush(stdout);
     return ok;
   }
