@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include <utility>
 
 #include "core/convert.h"
+#include "core/io/crc.h"
 
 namespace kassette::io {
 namespace {
@@ -28,7 +30,10 @@ constexpr std::size_t kBuffer = 1 << 16;
 
 std::string required(const char* what, const char* which, Name name) {
   if (!name.given() || name.size() == 0) fail<ValueError>({what, which}, name.given() ? "is empty" : "is None");
-  return string_of(name);
+  const std::string_view given(name.data(), name.size());
+  if (given.find('\0') != given.npos)
+    fail<ValueError>({what, which}, "is '", excerpt(std::string(given)), "', with a NUL at byte ", given.find('\0'));
+  return std::string(given);
 }
 
 // ---- reading --------------------------------------------------------------------------------------------------------
@@ -55,7 +60,7 @@ InputFile::InputFile(const char* what, Name path, std::int64_t max_bytes)
   if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
     int error = errno;
     if (descriptor_ >= 0) ::close(descriptor_);
-    failed(std::strerror(error));
+    failed(errno_text(error));
   }
   if (!S_ISREG(status.st_mode)) {
     ::close(descriptor_);
@@ -95,7 +100,7 @@ std::int64_t InputFile::read_some(std::int64_t offset, void* to, std::int64_t n)
 
 void InputFile::read(std::int64_t offset, void* to, std::int64_t n) const {
   std::int64_t got = read_some(offset, to, n);
-  if (got < 0) failed(std::strerror(errno));
+  if (got < 0) failed(errno_text(errno));
   if (got < n) refuse("ends at byte ", offset + got, ", while it was read");
 }
 
@@ -113,8 +118,8 @@ const std::byte* InputFile::map() const {
     if (size_) {
       void* p = ::mmap(nullptr, m->size, PROT_READ, MAP_PRIVATE, descriptor_, 0);
       if (p == MAP_FAILED && errno == ENOMEM)
-        fail<MemoryError>({what_}, shown_, ": cannot be mapped: ", std::strerror(errno));
-      if (p == MAP_FAILED) failed(text("cannot be mapped: ", std::strerror(errno)));
+        fail<MemoryError>({what_}, shown_, ": cannot be mapped: ", errno_text(errno));
+      if (p == MAP_FAILED) failed(text("cannot be mapped: ", errno_text(errno)));
       m->data = p;
     }
     mapping_ = m.release();
@@ -147,6 +152,34 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
+/// Replaces a symbolic link to what does not exist by where it points to. Returns false, with errno, for a circle of
+/// links.
+bool follow_links(std::string& path) {
+  constexpr int kMost = 40;  // as the system does
+  char to[PATH_MAX];
+  for (int i = 0; i < kMost; ++i) {
+    const ssize_t n = ::readlink(path.c_str(), to, sizeof to);
+    if (n <= 0 || n == static_cast<ssize_t>(sizeof to)) return true;
+    const std::string target(to, static_cast<std::size_t>(n));
+    path = target[0] == '/' ? target : path.substr(0, path.rfind('/') + 1) + target;
+  }
+  errno = ELOOP;
+  return false;
+}
+
+/// The name of the i-th temporary file for a path: the path and an ending or, where that would be longer than file
+/// systems allow, the beginning of its name and a checksum of it.
+std::string temporary_name(const std::string& path, int i) {
+  std::string ending = text(".kassette-", i, ".tmp");
+  const std::size_t name = path.rfind('/') + 1;
+  if (path.size() - name + ending.size() <= NAME_MAX) return path + ending;
+  const auto* bytes = reinterpret_cast<const std::byte*>(path.data() + name);
+  ending = text('-', crc32(0, bytes, static_cast<std::int64_t>(path.size() - name)), ending);
+  std::size_t kept = name + NAME_MAX - ending.size();
+  while (kept > name && (path[kept] & 0xc0) == 0x80) --kept;  // between characters of UTF-8
+  return path.substr(0, kept) + ending;
+}
+
 /// Removes a temporary file that a killed writer left behind: a live writer holds a lock on its own.
 void remove_orphan(const std::string& name) {
   int left = ::open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -170,10 +203,13 @@ OutputFile::OutputFile(const char* what, Name path, unsigned mode)
   if (direct_) {
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
-    // A symbolic link is kept, and its target replaced.
-    if (there)
+    // A symbolic link is kept, and its target replaced, or made if it is not there.
+    if (there) {
       if (std::unique_ptr<char, decltype(&std::free)> real(::realpath(path_.c_str(), nullptr), &std::free); real)
         path_ = real.get();
+    } else if (!follow_links(path_)) {
+      failed("cannot be written");
+    }
     descriptor_ = ::open(folder_of(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode_);
     if (descriptor_ >= 0 && ::access(self().c_str(), F_OK) != 0) {  // without /proc it could not be given a name
       ::close(descriptor_);
@@ -199,7 +235,7 @@ bool OutputFile::open_temporary() {
   const bool open_already = descriptor_ >= 0;
   if (open_already) (void)::flock(descriptor_, LOCK_EX | LOCK_NB);
   for (int i = 0; i < 100;) {
-    std::string name = text(path_, ".kassette-", i, ".tmp");
+    std::string name = temporary_name(path_, i);
     remove_orphan(name);
     if (open_already) {
       if (::linkat(AT_FDCWD, self().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
@@ -247,11 +283,11 @@ void OutputFile::sync_folder() const {
   bool lost = ::fsync(folder) != 0 && errno == EIO;  // other errors: the file system does not support it
   ::close(folder);
   if (lost)
-    fail<RuntimeError>({what_}, printable(path_), ": written, but its folder cannot be synced: ", std::strerror(EIO));
+    fail<RuntimeError>({what_}, printable(path_), ": written, but its folder cannot be synced: ", errno_text(EIO));
 }
 
 void OutputFile::failed(const char* doing) const {
-  fail<RuntimeError>({what_}, printable(path_), ": ", doing, ": ", std::strerror(errno));
+  fail<RuntimeError>({what_}, printable(path_), ": ", doing, ": ", errno_text(errno));
 }
 
 void OutputFile::put(const char* data, std::int64_t n) {

@@ -44,12 +44,14 @@ class InputFile {
                      excerpt(said.remedy));
   }
   const char* what() const { return what_; }
+  /// The path as messages show it.
+  const std::string& shown() const { return shown_; }
 
  private:
   struct Mapping;
   [[noreturn]] void failed(const std::string& why) const;
   const char* what_;
-  std::string shown_;  // the path as messages show it
+  std::string shown_;
   int descriptor_ = -1;
   std::int64_t size_ = 0, max_bytes_ = 0;
   mutable std::int64_t claimed_ = 0;

@@ -71,16 +71,27 @@ class Stream {
  private:
   void inflate_some() {
     if (ended_) cut_short();
-    if (!z_.avail_in) {
-      input_ = file_.read(at_, std::min<std::int64_t>(file_.size() - at_, 1 << 18));
-      at_ += static_cast<std::int64_t>(input_.size());
-      if (input_.empty()) cut_short();
-      z_.next_in = reinterpret_cast<Bytef*>(input_.data());
-      z_.avail_in = static_cast<uInt>(input_.size());
-    }
+    if (!z_.avail_in && !refill()) cut_short();
     int status = ::inflate(&z_, Z_NO_FLUSH);
-    if (status == Z_STREAM_END) ended_ = true;
+    if (status == Z_STREAM_END) next_member();
     else if (status != Z_OK) file_.refuse("is damaged: it cannot be decompressed");
+  }
+  /// A gzip file is one member or more (RFC 1952), which zeros may follow.
+  void next_member() {
+    for (;;) {
+      if (!z_.avail_in && !refill()) break;
+      if (*z_.next_in) break;
+      ++z_.next_in, --z_.avail_in;
+    }
+    if (!z_.avail_in) ended_ = true;
+    else if (*z_.next_in != 0x1f || inflateReset(&z_) != Z_OK) file_.refuse("has other bytes behind what gzip wrote");
+  }
+  bool refill() {
+    input_ = file_.read(at_, std::min<std::int64_t>(file_.size() - at_, 1 << 18));
+    at_ += static_cast<std::int64_t>(input_.size());
+    z_.next_in = reinterpret_cast<Bytef*>(input_.data());
+    z_.avail_in = static_cast<uInt>(input_.size());
+    return !input_.empty();
   }
   [[noreturn]] void cut_short() const { file_.refuse("is cut short"); }
   const io::InputFile& file_;

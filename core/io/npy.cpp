@@ -90,17 +90,31 @@ std::string descr_of(DType dtype) {
   return {kind, static_cast<char>('0' + dtype.size())};
 }
 
+/// Other spellings that numpy.dtype() takes, with what NumPy itself writes. "long" and "int" are those of Linux.
+constexpr std::string_view kSpellings[][2] = {
+    {"?", "b1"},       {"bool", "b1"},      {"bool_", "b1"},  {"b", "i1"},       {"int8", "i1"},   {"byte", "i1"},
+    {"B", "u1"},       {"uint8", "u1"},     {"ubyte", "u1"},  {"h", "i2"},       {"int16", "i2"},  {"short", "i2"},
+    {"H", "u2"},       {"uint16", "u2"},    {"ushort", "u2"}, {"i", "i4"},       {"int32", "i4"},  {"intc", "i4"},
+    {"I", "u4"},       {"uint32", "u4"},    {"uintc", "u4"},  {"l", "i8"},       {"q", "i8"},      {"int64", "i8"},
+    {"int", "i8"},     {"int_", "i8"},      {"long", "i8"},   {"intp", "i8"},    {"p", "i8"},      {"longlong", "i8"},
+    {"L", "u8"},       {"Q", "u8"},         {"uint64", "u8"}, {"uint", "u8"},    {"ulong", "u8"},  {"uintp", "u8"},
+    {"P", "u8"},       {"ulonglong", "u8"}, {"e", "f2"},      {"float16", "f2"}, {"half", "f2"},   {"f", "f4"},
+    {"float32", "f4"}, {"single", "f4"},    {"d", "f8"},      {"float64", "f8"}, {"double", "f8"}, {"float", "f8"},
+    {"bfloat16", "V2"}};
+
 void set_dtype(const InputFile& file, const char* where, std::string_view descr, NpyHeader& h) {
-  if (!descr.empty() && std::strchr("<>|=", descr[0])) {
-    h.swapped = descr[0] == '>';
-    for (DType dtype : kAllDTypes)
-      if (descr.substr(1) == descr_of(dtype)) h.spec.dtype = dtype;
+  std::string_view kind = descr;
+  const bool ordered = !descr.empty() && descr.find_first_of("<>|=") == 0;
+  if (ordered) kind.remove_prefix(1);
+  for (const auto& [spelling, plain] : kSpellings)
+    if (kind == spelling && (!ordered || kind.size() == 1)) kind = plain;  // a byte order goes with letters alone
+  for (DType dtype : kAllDTypes)
+    if (kind == descr_of(dtype)) h.spec.dtype = dtype;
+  if (kind == "u4" || kind == "u8") {
+    h.spec.dtype = int64;
+    h.stored_unsigned = kind[1] - '0';
   }
-  for (int size : {4, 8})
-    if (descr.size() == 3 && descr[1] == 'u' && descr[2] == '0' + size && std::strchr("<>=", descr[0])) {
-      h.spec.dtype = int64;
-      h.stored_unsigned = size;
-    }
+  h.swapped = ordered && descr[0] == '>';
   if (!h.spec.dtype.given())
     file.refuse(where, "elements of dtype '", descr, "', which tensors do not support", kRemedy,
                 "convert them in NumPy (x.astype)", *where ? ", or give the names of the arrays to load" : "");
@@ -110,14 +124,17 @@ void set_dtype(const InputFile& file, const char* where, std::string_view descr,
 void set_shape(const InputFile& file, const char* where, Literal& in, TensorSpec& spec) {
   in.expect('(');
   int rank = 0;
+  bool comma = true;
   for (; !in.take(')'); ++rank) {
-    if (rank && !in.take(',')) in.bad();
-    if (rank && in.take(')')) break;
+    if (!comma) in.bad();
     std::int64_t n = in.integer();
     if (n < 0) file.refuse(where, "a negative size, ", n);
     if (!is_rank(rank + 1)) file.refuse(where, "an array of more than ", kMaxRank, " dimensions");
     spec.dims[rank] = n;
+    comma = in.take(',');
   }
+  // In Python (6) is a number; the tuple is (6,).
+  if (rank == 1 && !comma) file.refuse(where, "the shape (", spec.dims[0], ")", kExpected, "it must be a tuple");
   spec.rank = static_cast<std::int8_t>(rank);
 }
 
@@ -258,6 +275,7 @@ void save_npy(Name path, const Tensor& x, const NpyOptions& options) {
   io::OutputFile file("save_npy", path);
   const TensorSpec& spec = source.spec();
   bool fortran = options.fortran_order && spec.rank > 1, big = options.big_endian && spec.dtype.size() > 1;
+  if (spec.dtype == bfloat16) big = false;  // to NumPy it is a void, which has no byte order: it would be lost
   file.write(io::npy_header_text(spec, fortran, big));
   if (!fortran && !big) {
     file.write(source.data(), spec.bytes());

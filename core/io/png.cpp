@@ -48,7 +48,7 @@ void take(png_structp png, png_bytep to, std::size_t n) {
   while (n) {
     if (p->next == p->filled) {
       std::int64_t got = p->file->read_some(p->at, p->buffer, sizeof p->buffer);
-      if (got < 0) png_error(png, std::strerror(errno));
+      if (got < 0) png_error(png, errno_text(errno));
       if (got == 0) png_error(png, "the file is cut short");
       p->at += got;
       p->next = 0;

@@ -46,6 +46,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::pair<std::string, std::string>> texts;
 
   bool start_object(std::size_t) override {
+    if (in_ignored()) return ignore(+1);
     if (depth_ == 0 || (depth_ == 1 && !key_.empty_key)) {
       ++depth_;
       return true;
@@ -53,6 +54,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     bad();
   }
   bool key(string_t& name) override {
+    if (ignored_) return true;
     if (depth_ == 1) {
       if (name.find('\0') != name.npos) file_.refuse("a name with a zero byte in it");
       if (!seen_.insert(name).second) file_.refuse("two entries of the name '", name, "'");
@@ -69,6 +71,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool end_object() override {
+    if (ignored_) return ignore(-1);
     if (--depth_ == 1 && !in_texts_) {
       const Entry& e = entries.back();
       if ((!e.spec.dtype.given() && e.foreign.empty()) || !e.has_shape || e.end < 0)
@@ -77,12 +80,14 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool start_array(std::size_t) override {
+    if (in_ignored()) return ignore(+1);
     if (depth_ != 2 || in_texts_ || in_array_ || (field_ != "shape" && field_ != "data_offsets")) bad();
     in_array_ = true;
     numbers_.clear();
     return true;
   }
   bool end_array() override {
+    if (ignored_) return ignore(-1);
     in_array_ = false;
     Entry& e = entries.back();
     if (field_ == "shape") {
@@ -98,6 +103,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool number_unsigned(number_unsigned_t v) override {
+    if (in_ignored()) return true;
     if (!in_array_ || v > std::uint64_t(INT64_MAX)) bad();
     if (field_ == "shape" && !is_rank(static_cast<std::int64_t>(numbers_.size()) + 1))
       file_.refuse("'", key_.name, "' has more than ", kMaxRank, " dimensions");
@@ -106,6 +112,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool string(string_t& s) override {
+    if (in_ignored()) return true;
     if (depth_ != 2 || in_array_) bad();
     if (in_texts_) {
       texts.emplace_back(field_, s);
@@ -126,17 +133,30 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     e.foreign = s.empty() ? "?" : s;
     return true;
   }
-  bool null() override { bad(); }
-  bool boolean(bool) override { bad(); }
-  bool number_integer(number_integer_t) override { bad(); }
-  bool number_float(number_float_t, const string_t&) override { bad(); }
+  bool null() override {
+    return (depth_ == 1 && in_texts_) || in_ignored() || bad();  // no texts
+  }
+  bool boolean(bool) override { return in_ignored() || bad(); }
+  bool number_integer(number_integer_t) override { return in_ignored() || bad(); }
+  bool number_float(number_float_t, const string_t&) override { return in_ignored() || bad(); }
   bool binary(binary_t&) override { bad(); }
   bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception&) override {
     file_.refuse("the header is not JSON: error at byte ", at);
   }
 
  private:
-  [[noreturn]] void bad() const {
+  /// Whether the value at hand is or belongs to a field of an entry that the format does not know, which its reader
+  /// passes over.
+  bool in_ignored() const {
+    return ignored_ || (depth_ == 2 && !in_texts_ && !in_array_ && field_ != "dtype" && field_ != "shape" &&
+                        field_ != "data_offsets");
+  }
+  bool ignore(int deeper) {
+    ignored_ += deeper;
+    if (ignored_ > kMaxDepth) file_.refuse("'", key_.name, "': fields in more than ", kMaxDepth, " brackets");
+    return true;
+  }
+  [[noreturn]] bool bad() const {
     if (key_.empty_key) file_.refuse("the header does not describe tensors");
     file_.refuse("the header's entry '", key_.name, "' does not describe a tensor");
   }
@@ -150,7 +170,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   std::string field_;
   std::vector<std::int64_t> numbers_;
   std::unordered_set<std::string> seen_;
-  int depth_ = 0;
+  static constexpr int kMaxDepth = 128;  // as in the format's own reader
+  int depth_ = 0, ignored_ = 0;          // ignored_: how many brackets of an unknown field are open
   bool in_texts_ = false, in_array_ = false;
 };
 
@@ -204,6 +225,8 @@ NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
     file.refuse("not a safetensors file, or one that is cut short: its header claims ",
                 static_cast<std::uint64_t>(length), " bytes");
   std::string header = file.read(8, length);
+  if (header.find('\0') != header.npos)  // the parser would take it for the end
+    file.refuse("the header is not JSON: a NUL at byte ", header.find('\0'));
   if (header[0] != '{') file.refuse("not a safetensors file: its header does not begin with '{'");
   HeaderReader reader(file, filter);
   nlohmann::json::sax_parse(header, &reader);

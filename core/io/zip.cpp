@@ -117,6 +117,7 @@ std::vector<ZipEntry> zip_entries(const InputFile& file) {
     entries.push_back(std::move(e));
     at = next;
   }
+  if (at != dir.size) file.refuse("a damaged zip file: its directory is longer than its ", dir.count, " entries");
   std::sort(ranges.begin(), ranges.end(), [](const EntryRange& a, const EntryRange& b) {
     return std::pair(a.begin, a.entry) < std::pair(b.begin, b.entry);
   });
@@ -183,6 +184,16 @@ std::string ZipReader::read(std::int64_t n) {
   std::string s(n, '\0');
   read(s.data(), n);
   return s;
+}
+
+bool ZipReader::damaged() {
+  try {
+    std::byte part[1 << 12];
+    while (given_ < entry_.size) read(part, std::min<std::int64_t>(entry_.size - given_, sizeof part));
+  } catch (const ValueError&) {
+    return true;
+  }
+  return crc_ != entry_.crc;
 }
 
 void ZipReader::finish() {

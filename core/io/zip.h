@@ -36,6 +36,8 @@ class ZipReader {
   std::string read(std::int64_t n);
   /// Throws ValueError unless the entry ends here and has the right checksum.
   void finish();
+  /// Reads the rest; whether it cannot be unpacked or the checksum differs.
+  bool damaged();
 
  private:
   void inflate(std::byte* to, std::int64_t n);

@@ -126,7 +126,10 @@ TEST_CASE("csv and png that become shorter while they are loaded are no signal",
 
 TEST_CASE("csv says in which line and column something is wrong", "[io]") {
   CHECK(csv_error("1,2\n3\n") == "line 2: 1 columns; there must be 2");
-  CHECK(csv_error("1,2\n\n3,x y\n") == "line 3, column 2: 'x y' is not a number");
+  CHECK(
+      csv_error("1,2\n\n3,x y\n") ==
+      "line 3, column 2: 'x y' is not a number; {.columns = ...} chooses columns, {.skip_text = true} leaves out those "
+      "with text");
   CHECK(csv_error("name,size\n1,2\n") ==
         "line 1, column 1: 'name' is not a number; {.skip_rows = 1} passes over a line of names");
   CHECK(csv_error("1,2.5", {.dtype = int32}) ==
@@ -201,6 +204,31 @@ TEST_CASE("idx comes in, plain and within gzip, and goes out", "[io]") {
   CHECK(read_file(folder / "x") == read_file(foreign("float.idx")));
   CHECK_THROWS_WITH(save_idx(folder / "x", array(int64, {2})),
                     "save_idx: x is int64; the format has uint8, int8, int16, int32, float32 and float64");
+}
+
+TEST_CASE("idx within gzip may have several members, and zeros behind them", "[io]") {
+  auto gzip = [](const std::string& bytes) {
+    Folder folder;
+    gzFile file = gzopen((folder / "x").c_str(), "wb");
+    gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+    gzclose(file);
+    return read_file(folder / "x");
+  };
+  const std::string head("\0\0\x08\1\0\0\0\3", 8), rest = "\1\2\3", zeros(700000, '\0');
+  const std::vector<double> v = {1, 2, 3};
+  CHECK(values(load_idx(File(gzip(head + rest)).path)) == v);
+  CHECK(values(load_idx(File(gzip(head) + gzip(rest)).path)) == v);
+  CHECK(values(load_idx(File(gzip(head.substr(0, 5)) + gzip("") + gzip(head.substr(5) + "\1") + gzip("\2\3")).path)) ==
+        v);
+  CHECK(values(load_idx(File(gzip(head) + std::string(9, '\0') + gzip(rest) + zeros).path)) == v);
+  auto refused = [&](const std::string& bytes) {
+    return refusal("load_idx", bytes, [](const std::string& path) { load_idx(path); });
+  };
+  CHECK(refused(gzip(head + rest) + "x") == "has other bytes behind what gzip wrote");
+  CHECK(refused(gzip(head + rest) + zeros + "x") == "has other bytes behind what gzip wrote");
+  CHECK(refused(gzip(head + rest) + "\x1fx") == "is damaged: it cannot be decompressed");
+  CHECK(refused(gzip(head + rest) + gzip("x")) == "more bytes than its sizes say");
+  CHECK(refused(gzip(head) + gzip("\1\2")) == "is cut short");
 }
 
 TEST_CASE("idx files that lie are refused", "[io]") {

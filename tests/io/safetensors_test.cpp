@@ -105,6 +105,41 @@ TEST_CASE("safetensors that lie are refused in one line", "[io]") {
         "the header's entry '__metadata__' does not describe a tensor");
 }
 
+TEST_CASE("safetensors of MLX, and fields that the format does not know, are read as its own reader does", "[io]") {
+  // mlx.core.save_safetensors of MLX 0.32 writes null.
+  const std::string w = "\"w\":{\"data_offsets\":[0,4],\"dtype\":\"F32\",\"shape\":[1]}";
+  CHECK(refused(file_of("{\"__metadata__\":null," + w + "}", 4)) == "no error");
+  CHECK(refused(file_of("{" + w + ",\"__metadata__\":{\"a\":\"b\"}}", 4)) == "no error");
+  auto with = [&](const std::string& more) {
+    return refused(file_of("{\"w\":{\"data_offsets\":[0,4]," + more + "\"dtype\":\"F32\",\"shape\":[1]}}", 4));
+  };
+  for (const char* more :
+       {"\"a\":1,", "\"a\":-1.5e300,", "\"a\":null,", "\"a\":true,", "\"a\":\"\",", "\"a\":{},", "\"a\":[],",
+        "\"a\":{\"dtype\":\"I8\",\"shape\":[2,[3]],\"b\":[{\"c\":[]},null]},\"d\":[{}],"}) {
+    INFO(more);
+    CHECK(with(more) == "no error");
+  }
+  CHECK(with("\"a\":" + std::string(1000, '[')) == "'w': fields in more than 128 brackets");
+  CHECK_THAT(with("\"a\":[1,"), Catch::Contains("the header is not JSON"));
+  // Not so: null elsewhere, texts that are none, a second dtype.
+  CHECK(refused(file_of("{\"w\":null}", 0)) == "the header's entry 'w' does not describe a tensor");
+  CHECK(with("\"dtype\":null,") == "the header's entry 'w' does not describe a tensor");
+  CHECK(with("\"dtype\":\"F32\",") == "the header's entry 'w' does not describe a tensor");
+  CHECK(refused(file_of("{\"__metadata__\":{\"a\":null}}", 0)) ==
+        "the header's entry '__metadata__' does not describe a tensor");
+  CHECK(refused(file_of("{\"__metadata__\":[]}", 0)) == "the header's entry '__metadata__' does not describe a tensor");
+}
+
+TEST_CASE("a safetensors header ends where its length says", "[io]") {
+  const std::string w = "{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+  CHECK(refused(file_of(w + "   ", 4)) == "no error");
+  CHECK(refused(file_of(w + std::string("\0hidden", 7), 4)) ==
+        "the header is not JSON: a NUL at byte " + std::to_string(w.size()));
+  CHECK(refused(file_of(w + std::string("\0", 1), 4)) ==
+        "the header is not JSON: a NUL at byte " + std::to_string(w.size()));
+  CHECK_THAT(refused(file_of(w + "hidden", 4)), Catch::Contains("the header is not JSON"));
+}
+
 TEST_CASE("a header of a million brackets takes no memory and no stack", "[io]") {
   CHECK(refused(file_of("{\"w\":" + std::string(1 << 20, '[') + "}", 0)) ==
         "the header's entry 'w' does not describe a tensor");
