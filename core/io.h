@@ -121,12 +121,13 @@ KASSETTE_API Tensor load_npy(Name path, const LoadOptions& options = {});
 struct NpyOptions {
   Named only_by_name{0};
   bool fortran_order = false;  // the first index varies fastest in the file
-  bool big_endian = false;
+  bool big_endian = false;     // not for bfloat16, which NumPy reads as two bytes without an order
 };
 /// Writes one array in NumPy's format.
 KASSETTE_API void save_npy(Name path, const Tensor& x, const NpyOptions& options = {});
 
-/// Reads named arrays from a zip file of npy files, stored or deflated. Other files in it are ignored.
+/// Reads named arrays from a zip file of npy files, stored or deflated. Other files in it are ignored; a zip file that
+/// has nothing but others is refused with a ValueError.
 KASSETTE_API NamedTensors load_npz(Name path, const LoadOptions& options = {});
 /// Reads only the arrays with these names, in the order of the file; all others may have any dtype. Throws ValueError,
 /// listing the available names, if one is missing.
@@ -148,17 +149,73 @@ template <int = 0>
 KASSETTE_API NamedTensors load_safetensors(Name path, const Names& names, const LoadOptions& options = {});
 KASSETTE_API void save_safetensors(Name path, const NamedTensors& tensors);
 
+/// A list of texts, copied: {"NA", "null"}, or a container of strings. Default: none is given.
+class KASSETTE_API Texts {
+ public:
+  Texts(NoneType = None) noexcept : impl_(nullptr) {}
+  Texts(std::initializer_list<Name> list) : Texts(Names(list)) {}
+  template <class List, class = decltype(std::declval<const List&>()[0].c_str())>
+  Texts(const List& list) : Texts(Names(list)) {}
+  Texts(const Names& list);
+  Texts(const Texts& other);
+  Texts(Texts&& other) noexcept : impl_(other.impl_) { other.impl_ = nullptr; }
+  Texts& operator=(Texts other) noexcept {
+    Impl* impl = impl_;
+    impl_ = other.impl_;
+    other.impl_ = impl;
+    return *this;
+  }
+  ~Texts();
+  bool given() const { return impl_ != nullptr; }
+  std::int64_t size() const;
+  /// Throws ValueError if i is out of range.
+  const char* operator[](std::int64_t i) const;
+  void push_back(Name text);
+
+ private:
+  struct Impl;
+  Impl* impl_;
+};
+
+/// Columns of a table: numbers from 0 on, where negative ones count from the last, or names: {0, -1} or {"age",
+/// "fare"}, or a container of either. Default: all columns.
+class KASSETTE_API Columns {
+ public:
+  Columns(NoneType = None) noexcept {}
+  Columns(std::initializer_list<std::int64_t> numbers);
+  Columns(std::initializer_list<Name> names) : list_(names) {}
+  template <class List, class = decltype(std::declval<const List&>()[0].c_str()), class = void>
+  Columns(const List& names) : list_(names) {}
+  template <class List, class = decltype(std::declval<const List&>().size(), *std::declval<const List&>().data() + 0)>
+  Columns(const List& numbers) : Columns(std::initializer_list<std::int64_t>{}) {
+    for (auto n : numbers) push_back(static_cast<std::int64_t>(n));
+  }
+  bool given() const { return list_.given(); }
+  /// Whether they are numbers, which texts() has as decimal digits.
+  bool are_numbers() const { return numbers_; }
+  const Texts& texts() const { return list_; }
+
+ private:
+  void push_back(std::int64_t number);
+  Texts list_;
+  bool numbers_ = false;
+};
+
 /// The layout that load_csv expects.
 struct LoadCsvOptions {
   Named only_by_name{0};
   DType dtype = float64;
-  char delimiter = ',';
-  std::int64_t skip_rows = 0;  // lines to skip at the beginning, such as column names
+  char delimiter = ',';        // ' ' stands for any number of blanks and tabs
+  std::int64_t skip_rows = 0;  // lines to skip at the beginning; the last of them may have the columns' names
+  Columns columns = None;      // in this order; names without skip_rows are those of the first line
+  Texts missing = None;    // fields that are NaN, beside empty ones; default: pandas' list, "NA", "null", "#N/A", ...
+  char comment = '#';      // begins a comment, outside of quotes and words such as #N/A; '\0': nothing does
+  bool skip_text = false;  // leaves out columns where a field is neither a number nor missing; the log names them
   std::int64_t max_bytes = 0;  // as in LoadOptions
 };
-/// Reads a matrix of numbers, (rows, columns), one row per line; empty lines and everything after a '#' are ignored. An
-/// empty field is NaN; with an integer dtype it is an error. The decimal point is '.' in every locale. Throws
-/// ValueError, naming line and column.
+/// Reads the numbers of a table, (rows, columns), one row per line; empty lines and comments are ignored. Fields may be
+/// quoted as RFC 4180 has it. A missing field is NaN; with an integer dtype it is an error. The decimal point is '.' in
+/// every locale. Throws ValueError, naming line and column.
 KASSETTE_API Tensor load_csv(Name path, const LoadCsvOptions& options = {});
 
 /// The layout that save_csv writes.

@@ -117,14 +117,44 @@ const char* NamedTensors::metadata_key(std::int64_t i) const& {
   return impl_->texts[i].first.c_str();
 }
 
+// ---- texts and columns ----------------------------------------------------------------------------------------------
+
+struct Texts::Impl {
+  std::vector<std::string> items;
+};
+Texts::Texts(const Names& list) : impl_(new Impl) {
+  Texts made;
+  std::swap(made.impl_, impl_);  // freed if an item is refused
+  for (std::int64_t i = 0; i < list.size(); ++i) made.push_back(list[i]);
+  std::swap(made.impl_, impl_);
+}
+Texts::Texts(const Texts& other) : impl_(other.impl_ ? new Impl(*other.impl_) : nullptr) {}
+Texts::~Texts() { delete impl_; }
+std::int64_t Texts::size() const { return impl_ ? static_cast<std::int64_t>(impl_->items.size()) : 0; }
+const char* Texts::operator[](std::int64_t i) const {
+  if (i < 0 || i >= size()) fail<ValueError>({"Texts"}, i, " of ", size());
+  return impl_->items[static_cast<std::size_t>(i)].c_str();
+}
+void Texts::push_back(Name text) {
+  if (!text.given()) fail<ValueError>({"Texts"}, "None is not a text");
+  std::string copy = string_of(text);
+  if (!impl_) impl_ = new Impl;
+  impl_->items.push_back(std::move(copy));
+}
+
+Columns::Columns(std::initializer_list<std::int64_t> numbers) : list_(std::initializer_list<Name>{}), numbers_(true) {
+  for (std::int64_t n : numbers) push_back(n);
+}
+void Columns::push_back(std::int64_t number) { list_.push_back(std::to_string(number)); }
+
 std::ostream& operator<<(std::ostream& os, const NamedTensors& list) {
-  os << '{';
+  std::string out = "{";
   const char* separator = "";
   for (const NamedTensor& item : list) {
-    os << separator << printable(item.name) << ": " << item.tensor.shape() << ' ' << item.tensor.dtype();
+    out += text(separator, printable(item.name), ": ", item.tensor.shape(), ' ', item.tensor.dtype());
     separator = ", ";
   }
-  return os << '}';
+  return os << out + '}';
 }
 
 }  // namespace kassette
