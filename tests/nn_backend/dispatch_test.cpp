@@ -97,6 +97,15 @@ struct Given<DType> {
   static Texts texts(int i) { return {"'" + kNames[i % 7] + "'"}; }
 };
 template <>
+struct Given<K::DTypes> {
+  static K::DTypes value(int i) {
+    static DType held[2];  // a DTypes borrows its list
+    for (int k = 0; k < 2; ++k) held[k] = Given<DType>::value(i + k);
+    return {held, 2};
+  }
+  static Texts texts(int i) { return {"[" + Given<DType>::texts(i)[0] + ", " + Given<DType>::texts(i + 1)[0] + "]"}; }
+};
+template <>
 struct Given<Name> {
   static inline const std::string kNames[] = {"zero", "one", "two", "three", "four", "five", "six"};
   static Name value(int i) { return kNames[i]; }
@@ -204,6 +213,8 @@ const std::vector<Reach>& functions() {
       reach("placeholder", static_cast<Tensor (*)(const Dims&, Scalar, DType, bool, Name)>(&K::placeholder)),
       reach("random_binomial", static_cast<Tensor (*)(const Dims&, const Operand&, DType, Scalar)>(&K::random_binomial)),
       reach("rnn", static_cast<K::RnnResult (*)(K::StepFn, const Tensors&, const Tensors&, bool, const Operand&, const Tensors&, bool, const Operand&, bool, bool)>(&K::rnn)),
+      reach("map_fn", static_cast<Tensor (*)(K::ElementFn<Tensor()>, const Tensors&, Name, DType)>(&K::map_fn)),
+      reach("map_fn", static_cast<Tensors (*)(K::ElementFn<Tensors()>, const Tensors&, const K::DTypes&)>(&K::map_fn)),
       reach("conv1d", &K::conv1d<0>), reach("conv2d", &K::conv2d<0>), reach("conv3d", &K::conv3d<0>),
       reach("conv2d_transpose", &K::conv2d_transpose<0>), reach("conv3d_transpose", &K::conv3d_transpose<0>),
       reach("depthwise_conv2d", &K::depthwise_conv2d<0>), reach("separable_conv1d", &K::separable_conv1d<0>),
