@@ -74,11 +74,17 @@ struct Handlers {
     (X::stream(m + K * X::kWidth, r), ...);
     KASSETTE_NEXT;
   }
+  /// Runs the loop of an op on the chunk at m. Not inlined: the list would be a local of the handler whose address is
+  /// passed on, with which the handler calls the next opcode instead of jumping there, and the stack grows by a frame
+  /// for each chunk.
+  static __attribute__((noinline)) void call_loop(const ChainCode* c, T* m) {
+    const void* in[2] = {m, m + kElements};  // a second operand is in the chunk after the first
+    c->called.fn(in, m, kElements, *c->called.attrs);
+  }
   KASSETTE_HANDLER(call) {
     T* m = operand(c, at);
     (X::store(m + K * X::kWidth, r), ...);
-    const void* in[2] = {m, m + kElements};  // a second operand is in the chunk after the first
-    c->called.fn(in, m, kElements, *c->called.attrs);
+    call_loop(c, m);
     ((r = X::load(m + K * X::kWidth)), ...);
     KASSETTE_NEXT;
   }
