@@ -9,9 +9,9 @@ namespace backend {
 
 // Elementwise functions, which return the dtype of x and throw TypeError unless it is a float dtype.
 
-/// x where x >= threshold, limited to at most max_value and then to at least 0; alpha * (x - threshold) elsewhere. The
-/// gradient at 0 is alpha (0 by default), and it passes at max_value, even if that is 6. NaN stays NaN. Without
-/// options, integers are accepted too.
+/// x where x >= threshold, if there is a max_value limited to [0, max_value]; alpha * (x - threshold) elsewhere. The
+/// gradient at 0 is alpha (0 by default), and it passes at max_value, even if that is 6. NaN stays NaN; a NaN threshold
+/// or max_value makes all elements NaN. Without options, integers are accepted too.
 KASSETTE_API Tensor relu(const Operand& x, double alpha = 0.0, Scalar max_value = None, double threshold = 0.0);
 /// x where x > 0, alpha * (exp(x) - 1) elsewhere.
 KASSETTE_API Tensor elu(const Operand& x, double alpha = 1.0);

@@ -42,8 +42,8 @@ KASSETTE_API Tensor ones_like(const Operand& x, DType dtype = None, Name name = 
 /// A tensor with the value of x; for a variable, its current value. The gradient passes through.
 KASSETTE_API Tensor identity(const Operand& x, Name name = None);
 /// start, start + step, ... before stop; with one argument, 0 to start - 1. Empty if step points away from stop. int32
-/// unless dtype is given, float32 if an argument is a float. Throws ValueError for a step of 0. Arguments must be
-/// scalars.
+/// unless dtype is given, float32 if an argument is a float. Arguments must be scalars. A stop that is a multiple of
+/// step away, but for rounding, is left out: arange(1, 1.6, 0.1) ends at 1.5. Throws ValueError for a step of 0.
 KASSETTE_API Tensor arange(const Operand& start, const Operand& stop = None, const Operand& step = 1,
                            DType dtype = None);
 

@@ -94,8 +94,8 @@ void normalize_vjp(const VjpContext& ctx) {
     add_to(ctx.din(0), cast(shared_along(ctx.dy(1), x, ctx.attrs.as<NormalizeAttrs>().axes), x.dtype()));
   if (ctx.dy(2).defined()) {
     Tensor centered = center(cast(x, ctx.dy(2).dtype()), ctx.attrs.as<NormalizeAttrs>().axes);
-    add_to(ctx.din(0),
-           cast(2.0 * centered * shared_along(ctx.dy(2), x, ctx.attrs.as<NormalizeAttrs>().axes), x.dtype()));
+    add_to(ctx.din(0), cast(mul_no_nan(shared_along(ctx.dy(2), x, ctx.attrs.as<NormalizeAttrs>().axes), 2.0 * centered),
+                            x.dtype()));
   }
 }
 
@@ -119,25 +119,26 @@ void normalize_grad_vjp(const VjpContext& ctx) {
     ddy = widen(g.out[0]);
     Tensor uw = widen(u), factor = has_gamma ? widen(gamma) * s : s, sum_dyh = widen(ctx.out(1)),
            sum_uh = widen(g.out[1]);
-    dh = -(dy * shared_along(factor * sum_uh, x, axes) + uw * shared_along(factor * sum_dyh, x, axes));
-    Tensor inner =
-        sum_by(uw * (dy - shared_along(widen(ctx.out(2)), x, axes) - h * shared_along(sum_dyh, x, axes)), axes);
-    if (has_gamma && ctx.wants(5)) ctx.din(5) = cast(s * inner, narrow);
-    ds = has_gamma ? widen(gamma) * inner : inner;
+    dh = -(mul_no_nan(dy, shared_along(mul_no_nan(sum_uh, factor), x, axes)) +
+           mul_no_nan(uw, shared_along(mul_no_nan(sum_dyh, factor), x, axes)));
+    Tensor left = dy - shared_along(widen(ctx.out(2)), x, axes) - mul_no_nan(shared_along(sum_dyh, x, axes), h);
+    Tensor inner = sum_by(mul_no_nan(uw, left), axes);
+    if (has_gamma && ctx.wants(5)) ctx.din(5) = cast(mul_no_nan(inner, s), narrow);
+    ds = has_gamma ? mul_no_nan(inner, widen(gamma)) : inner;
   }
   if (v.defined()) {
     Tensor all = along(widen(v), x, axes);
-    add_to(ddy, h * all);
-    add_to(dh, dy * all);
+    add_to(ddy, mul_no_nan(all, h));
+    add_to(dh, mul_no_nan(all, dy));
   }
   if (w.defined()) add_to(ddy, along(widen(w), x, axes));
   if (ctx.wants(0) && ddy.defined()) ctx.din(0) = cast(ddy, narrow);
   if (!dh.defined()) return;
-  if (ctx.wants(1)) ctx.din(1) = cast(dh * along(s, x, axes), narrow);
-  if (ctx.wants(2)) ctx.din(2) = -(sum_by(dh, axes) * s);
+  if (ctx.wants(1)) ctx.din(1) = cast(mul_no_nan(dh, along(s, x, axes)), narrow);
+  if (ctx.wants(2)) ctx.din(2) = -mul_no_nan(sum_by(dh, axes), s);
   if (ctx.wants(3)) {
-    add_to(ds, sum_by(dh * centered, axes));
-    ctx.din(3) = ds * (s * s * s) * -0.5;
+    add_to(ds, sum_by(mul_no_nan(dh, centered), axes));
+    ctx.din(3) = mul_no_nan(ds, s * s * s * -0.5);
   }
 }
 
@@ -145,11 +146,11 @@ void center_scale_vjp(const VjpContext& ctx) {
   DType narrow = ctx.spec(0).dtype, wide = stat_dtype(narrow);
   Tensor dy = cast(ctx.dy(), wide);
   if (ctx.wants(0) || ctx.wants(1)) {
-    Tensor g = dy * ctx.in(2);
+    Tensor g = mul_no_nan(dy, ctx.in(2));
     if (ctx.wants(0)) ctx.din(0) = cast(g, narrow);
     if (ctx.wants(1)) ctx.din(1) = -g;
   }
-  if (ctx.wants(2)) ctx.din(2) = dy * (cast(ctx.in(0), wide) - ctx.in(1));
+  if (ctx.wants(2)) ctx.din(2) = mul_no_nan(dy, cast(ctx.in(0), wide) - ctx.in(1));
   if (ctx.n_in() > 3 && ctx.wants(3)) ctx.din(3) = dy;
 }
 

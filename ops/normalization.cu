@@ -82,7 +82,7 @@ struct Products {
   const Wide<T>*mean, *rest;
   __device__ Two operator()(std::int64_t o, std::int64_t, const T& dy, const T& x) const {
     const Wide<T> d = load(&dy);
-    return {static_cast<double>(d), static_cast<double>(d * ((load(&x) - mean[o]) - rest[o]))};
+    return {static_cast<double>(d), static_cast<double>(m::mul_no_nan(d, (load(&x) - mean[o]) - rest[o]))};
   }
 };
 /// Computes the gradients of gamma and beta, and the factors of dx, from the sums. `gamma` has one number per channel,
@@ -97,11 +97,11 @@ struct Slopes {
   __device__ void operator()(std::int64_t o, Two sums) const {
     const double r = 1 / m::sqrt(static_cast<double>(variance[o]) + epsilon),
                  g = gamma ? static_cast<double>(load(gamma + o)) * r : r;
-    store(dgamma + o, static_cast<Wide<T>>(sums.b * r));
+    store(dgamma + o, static_cast<Wide<T>>(m::mul_no_nan(sums.b, r)));
     store(dbeta + o, static_cast<Wide<T>>(sums.a));
     a[o] = static_cast<Wide<T>>(g);
-    b[o] = static_cast<Wide<T>>(-g * r * r * sums.b / count);
-    c[o] = static_cast<Wide<T>>(-g * sums.a / count);
+    b[o] = static_cast<Wide<T>>(m::mul_no_nan(sums.b / count, -g * r * r));
+    c[o] = static_cast<Wide<T>>(m::mul_no_nan(sums.a / count, -g));
   }
 };
 /// dx = dy * a + (x - mean) * b + c. The offset of operand 1 is the channel.
@@ -112,7 +112,8 @@ struct NormalizeGrad {
   T* dx;
   __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
     const std::int64_t o = at[1];
-    store(dx + i, load(dy + at[0]) * a[o] + ((load(x + at[0]) - mean[o]) - rest[o]) * b[o] + c[o]);
+    store(dx + i,
+          m::mul_no_nan(load(dy + at[0]), a[o]) + m::mul_no_nan(b[o], (load(x + at[0]) - mean[o]) - rest[o]) + c[o]);
   }
 };
 template <class T>

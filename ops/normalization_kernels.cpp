@@ -55,7 +55,7 @@ void run_sums(const T* dy, const T* x, std::int64_t n, T mean, T* sum, T* produc
   if (rows) loops<T>().sums(dy, x, RowMatrix{rows, kLanes, kLanes}, means, s, p);
   for (std::int64_t i = body; i < n; ++i) {
     s[i - body] += dy[i];
-    p[i - body] += dy[i] * (x[i] - mean);
+    p[i - body] += m::mul_no_nan(dy[i], x[i] - mean);
   }
   *sum = across(s);
   *product = across(p);
@@ -258,15 +258,15 @@ void run_normalize_grad(const OpCall& call) {
           sum += static_cast<double>(part[0]);
           product += static_cast<double>(part[1]);
         });
-        product -= static_cast<double>(rest[k]) * sum;
+        product -= m::mul_no_nan(sum, static_cast<double>(rest[k]));
         double r = 1 / std::sqrt(static_cast<double>(var[k]) + call.attrs.as<NormalizeAttrs>().epsilon),
                g = gamma.get() ? static_cast<double>(gamma.get()[k]) * r : r;
-        dgamma.get()[k] = static_cast<T>(product * r);
+        dgamma.get()[k] = static_cast<T>(m::mul_no_nan(product, r));
         dbeta.get()[k] = static_cast<T>(sum);
         a[k] = static_cast<T>(g);
-        const double by = -g * r * r * product / count;
+        const double by = m::mul_no_nan(product / count, -g * r * r);
         b[k] = static_cast<T>(by);
-        c[k] = static_cast<T>(-g * sum / count - static_cast<double>(rest[k]) * by);
+        c[k] = static_cast<T>(m::mul_no_nan(sum / count, -g) - m::mul_no_nan(by, static_cast<double>(rest[k])));
       },
       Parameters<T>{{mean, a, b, c}},
       [&](std::int64_t at, const RowMatrix& r, const Parameters<T>& p) {

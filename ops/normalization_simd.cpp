@@ -197,7 +197,7 @@ void sums(const T* dy, const T* x, const RowMatrix& m, const T* mean, T* sum, T*
           n, m.stride, width, s, p,
           [&](std::int64_t i, std::int64_t c, Part<T> part, V & a, V & b) __attribute__((always_inline)) {
             a = part.load(u + i);
-            b = a * (part.load(from + i) - part.load(mean + at + c));
+            b = m::mul_no_nan(a, part.load(from + i) - part.load(mean + at + c));
           },
           [&](std::int64_t i) __attribute__((always_inline)) {
             prefetch(u, i);
@@ -285,7 +285,7 @@ template <class T, bool kRows>
 void gradient(const T* dy, const T* x, const RowMatrix& m, const T* mean, const T* a, const T* b, const T* c, T* dx) {
   using V = xsimd::batch<T>;
   auto value = [&](std::int64_t i, Part<T> part, const Slope<T>& p) __attribute__((always_inline)) {
-    return part.load(dy + i) * p.a + ((part.load(x + i) - p.mean) * p.b + p.c);
+    return m::mul_no_nan(part.load(dy + i), p.a) + (m::mul_no_nan(p.b, part.load(x + i) - p.mean) + p.c);
   };
   if constexpr (kRows) {
     by_rows<T>(

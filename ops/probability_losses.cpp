@@ -78,7 +78,7 @@ constexpr auto sparse_probability_grad_run = [](const auto& f) {
                                              a.n);
         for (std::int64_t end = r + count; r < end; ++r) {
           std::int64_t at = r * a.n + f.ids(1)[r];
-          if (bounds.inside(p[at])) f.out()[at] -= dy[r] / p[at];
+          if (dy[r] != 0 && bounds.inside(p[at])) f.out()[at] -= dy[r] / p[at];
         }
       },
       [](auto...) {});

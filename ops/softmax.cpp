@@ -113,7 +113,7 @@ constexpr auto sparse_grad_run = [](const auto& f) {
         softmax_loops<T>().scale_rows(dy + r, p + r * a.n, f.out() + r * a.n, count, a.n);
         for (std::int64_t end = r + count; r < end; ++r) {
           std::int64_t at = r * a.n + f.ids(1)[r];
-          f.out()[at] = dy[r] * (p[at] - T(1));
+          f.out()[at] = m::mul_no_nan(dy[r], p[at] - T(1));
         }
       },
       [](auto...) {});
@@ -248,7 +248,8 @@ Tensor softmax_grad(const Tensor& dy, const Tensor& y, AxisSet axes) {
 void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::move(term); }
 
 void log_softmax_vjp(const VjpContext& ctx) {
-  ctx.din(0) = ctx.dy() - exp(ctx.out()) * sum_by(ctx.dy(), ctx.attrs.as<SoftmaxAttrs>().axes.with_keepdims());
+  const AxisSet keep = ctx.attrs.as<SoftmaxAttrs>().axes.with_keepdims();
+  ctx.din(0) = ctx.dy() - mul_no_nan(sum_by(ctx.dy(), keep), exp(ctx.out()));
 }
 void softmax_grad_vjp(const VjpContext& ctx) {
   const Tensor &u = ctx.dy(), dy = ctx.in(0), y = ctx.in(1);
@@ -256,7 +257,8 @@ void softmax_grad_vjp(const VjpContext& ctx) {
   if (ctx.wants(0)) ctx.din(0) = softmax_grad(u, y, ctx.attrs.as<SoftmaxAttrs>().axes);
   if (!ctx.wants(1)) return;
   Tensor weights = sum_by(y, keep);
-  ctx.din(1) = (dy - sum_by(dy * y, keep) / weights) * (u - sum_by(u * y, keep) / weights);
+  auto around_mean = [&](const Tensor& g) { return g - div_no_nan(sum_by(mul_no_nan(g, y), keep), weights); };
+  ctx.din(1) = mul_no_nan(around_mean(dy), around_mean(u));
 }
 void logsumexp_vjp(const VjpContext& ctx) { ctx.din(0) = apply1(logsumexp_grad_op, ctx.attrs, {ctx.dy(), ctx.in(0)}); }
 void logsumexp_grad_vjp(const VjpContext& ctx) {
@@ -271,8 +273,8 @@ void cross_entropy_vjp(const VjpContext& ctx) {
   if (ctx.dy(0).defined()) {
     if (ctx.wants(0)) {
       Tensor z = ctx.in(1);
-      ctx.din(0) = -(unreduce(ctx.dy(0), z, ctx.attrs.as<SoftmaxAttrs>().axes) *
-                     apply1(log_softmax_op, SoftmaxAttrs{ctx.attrs.as<SoftmaxAttrs>().axes}, {z}));
+      ctx.din(0) = -mul_no_nan(unreduce(ctx.dy(0), z, ctx.attrs.as<SoftmaxAttrs>().axes),
+                               apply1(log_softmax_op, SoftmaxAttrs{ctx.attrs.as<SoftmaxAttrs>().axes}, {z}));
     }
     if (ctx.wants(1)) ctx.din(1) = apply1(softmax_cross_entropy_grad_op, ctx.attrs, {ctx.dy(0), ctx.in(0), ctx.out(1)});
   }
@@ -283,11 +285,11 @@ void cross_entropy_grad_vjp(const VjpContext& ctx) {
   Tensor u = ctx.dy(), t = ctx.in(1), p = ctx.in(2);
   const AxisSet axes = ctx.attrs.as<SoftmaxAttrs>().axes, keep = axes.with_keepdims();
   Tensor total = sum_by(t, keep);
-  if (ctx.wants(0)) ctx.din(0) = sum_by(u * (p * total - t), axes);
+  if (ctx.wants(0)) ctx.din(0) = sum_by(mul_no_nan(u, p * total - t), axes);
   if (!ctx.wants(1) && !ctx.wants(2)) return;
   Tensor dy = unreduce(ctx.in(0), p, axes);
-  if (ctx.wants(1)) ctx.din(1) = dy * (sum_by(u * p, keep) - u);
-  if (ctx.wants(2)) ctx.din(2) = dy * u * total;
+  if (ctx.wants(1)) ctx.din(1) = mul_no_nan(dy, sum_by(mul_no_nan(u, p), keep) - u);
+  if (ctx.wants(2)) ctx.din(2) = mul_no_nan(mul_no_nan(dy, u), total);
 }
 void sparse_vjp(const VjpContext& ctx) {
   if (!ctx.wants(1)) return;
@@ -297,12 +299,12 @@ void sparse_vjp(const VjpContext& ctx) {
 }
 void sparse_grad_vjp(const VjpContext& ctx) {
   const Tensor& u = ctx.dy();
-  if (ctx.wants(0)) ctx.din(0) = sum_by(u * ctx.in(2), kLastAxis) - take_along_axis(u, ctx.in(1));
-  if (ctx.wants(2)) ctx.din(2) = unreduce(ctx.in(0), u, kLastAxis) * u;
+  if (ctx.wants(0)) ctx.din(0) = sum_by(mul_no_nan(u, ctx.in(2)), kLastAxis) - take_along_axis(u, ctx.in(1));
+  if (ctx.wants(2)) ctx.din(2) = mul_no_nan(u, unreduce(ctx.in(0), u, kLastAxis));
 }
 void sigmoid_vjp(const VjpContext& ctx) {
-  if (ctx.wants(0)) ctx.din(0) = -(ctx.dy() * ctx.in(1));
-  if (ctx.wants(1)) ctx.din(1) = ctx.dy() * (sigmoid(ctx.in(1)) - ctx.in(0));
+  if (ctx.wants(0)) ctx.din(0) = -mul_no_nan(ctx.dy(), ctx.in(1));
+  if (ctx.wants(1)) ctx.din(1) = mul_no_nan(ctx.dy(), sigmoid(ctx.in(1)) - ctx.in(0));
 }
 void pick_vjp(const VjpContext& ctx) {
   if (ctx.wants(0)) ctx.din(0) = apply1(scatter_along_axis_op, {ctx.dy(), ctx.in(1), ctx.in(0)});

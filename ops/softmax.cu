@@ -71,11 +71,12 @@ struct SoftmaxGrad {
     using C = Wide<T>;
     const auto d = line.read(dy), p = line.read(y);
     const C sum = line.reduce(
-        Sum<C>(), [](std::int64_t, C slope, C v) { return slope * v; }, d, p);
-    const C mean = sum / line.reduce(
-                             Sum<C>(), [](std::int64_t, C v) { return v; }, p);
+        Sum<C>(), [](std::int64_t, C slope, C v) { return m::mul_no_nan(slope, v); }, d, p);
+    const C weights = line.reduce(
+        Sum<C>(), [](std::int64_t, C v) { return v; }, p);
+    const C mean = sum == C(0) ? C(0) : sum / weights;
     line.write(
-        dx, [&](std::int64_t, C slope, C v) { return v * (slope - mean); }, d, p);
+        dx, [&](std::int64_t, C slope, C v) { return m::mul_no_nan(slope - mean, v); }, d, p);
   }
 };
 /// loss = sum(t * (log_sum - (z - max))), with 0 where t is 0; p = softmax(z). Note [Invariant under a shift]
@@ -113,7 +114,7 @@ struct CrossEntropyGrad {
     const C g = load(dy + o), sum = line.reduce(
                                   Sum<C>(), [](std::int64_t, C share) { return share; }, target);
     line.write(
-        dz, [&](std::int64_t, C share, C v) { return g * (v * sum - share); }, target, in);
+        dz, [&](std::int64_t, C share, C v) { return m::mul_no_nan(g, v * sum - share); }, target, in);
   }
 };
 /// The range to which probabilities are clipped.
@@ -162,7 +163,7 @@ struct ProbabilityGrad {
         dp,
         [&](std::int64_t, C share, C v) {
           const C q = v / total;
-          return g * (counted - (bounds.inside(q) ? share / q : C(0))) / total;
+          return g == C(0) ? g : g * (counted - (bounds.inside(q) ? share / q : C(0))) / total;
         },
         target, in);
   }
@@ -216,7 +217,11 @@ struct SparseProbabilityGrad {
                                   Sum<C>(), [&](std::int64_t, C v) { return bounds.clip(v); }, in);
     const std::int64_t id = classes[o];
     line.write(
-        dp, [&](std::int64_t i, C q) { return bounds.inside(q) ? g / total - (i == id ? g / q : C(0)) : C(0); }, in);
+        dp,
+        [&](std::int64_t i, C q) {
+          return g != C(0) && bounds.inside(q) ? g / total - (i == id ? g / q : C(0)) : C(0);
+        },
+        in);
   }
 };
 /// loss = log_sum - (z[id] - max); p = softmax(z)
@@ -339,7 +344,7 @@ struct SparseGrad {
   T* dz;
   __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
     const Wide<T> v = load(p + at[0]);
-    store(dz + i, load(dy + at[1]) * (i - at[1] * classes.n == classes[at[1]] ? v - Wide<T>(1) : v));
+    store(dz + i, m::mul_no_nan(load(dy + at[1]), i - at[1] * classes.n == classes[at[1]] ? v - Wide<T>(1) : v));
   }
 };
 void run_sparse_grad(const OpCall& call) {
@@ -389,13 +394,13 @@ void run_place(const OpCall& call) {
 }
 
 // ---- elementwise ----------------------------------------------------------------------------------------------------
-/// max(z, 0) - z * t + log(1 + exp(-|z|))
+/// max(z, 0) - z * t + log(1 + exp(-|z|)), without 0 * z for an infinite z
 template <class T>
 struct SigmoidLoss {
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
     using C = Wide<T>;
     const C t = load(o.operand<T>(0) + at[0]), z = load(o.operand<T>(1) + at[1]);
-    store(o.result<T>() + i, (z > C(0) ? z : C(0)) - z * t + m::log1p(m::exp(-m::abs(z))));
+    store(o.result<T>() + i, m::mul_no_nan(z > C(0) ? C(1) - t : -t, z) + m::log1p(m::exp(-m::abs(z))));
   }
 };
 void run_sigmoid(const OpCall& call) {
@@ -419,7 +424,7 @@ struct BinaryGrad {
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t i) const {
     using C = Wide<T>;
     const C dy = load(o.operand<T>(0) + at[0]), t = load(o.operand<T>(1) + at[1]), q = load(o.operand<T>(2) + at[2]);
-    store(o.result<T>() + i, bounds.inside(q) ? dy * (q - t) / (q * (C(1) - q)) : C(0));
+    store(o.result<T>() + i, dy != C(0) && bounds.inside(q) ? dy * (q - t) / (q * (C(1) - q)) : C(0));
   }
 };
 void run_binary(const OpCall& call) {

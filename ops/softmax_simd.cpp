@@ -26,6 +26,12 @@ KASSETTE_FN xsimd::batch<T> only_first(const xsimd::batch<T>& v, std::int64_t n,
   return xsimd::select(V::load_aligned(kLane) < V(static_cast<T>(n)), v, V(fill));
 }
 
+/// -v. xsimd 8.1 computes it as 0 - v on AVX-512, which is 0 where it should be -0.
+template <class T, class A>
+KASSETTE_FN xsimd::batch<T, A> negative(const xsimd::batch<T, A>& v) {
+  return xsimd::batch<T, A>(T(-0.0)) - v;
+}
+
 /// The maximum. With a NaN the result may be either operand, since the sum of exponentials will be NaN anyway.
 template <class V>
 KASSETTE_FN V larger(const V& a, const V& b) {
@@ -98,6 +104,24 @@ KASSETTE_FN T shift_of(T max) {
 template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> shift_of(const xsimd::batch<T, A>& max) {
   return xsimd::select(max - max == xsimd::batch<T, A>(T(0)), max, xsimd::batch<T, A>(T(0)));
+}
+
+// --- zeros -----------------------------------------------------------------------------------------------------------
+// Note [Zero cotangents]: a row whose cotangents are 0 has gradients of 0 whatever its values are.
+/// v, but 0 where the cotangent g is 0.
+template <class V>
+KASSETTE_FN V no_nan(const V& g, const V& v) {
+  return xsimd::select(g == V(0), V(0), v);
+}
+template <class T>
+KASSETTE_FN bool all_zero(const T* x, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    if (x[i] != 0) return false;
+  return true;
+}
+template <class T>
+KASSETTE_FN void set_zero(T* x, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) x[i] = 0;
 }
 
 // --- columns ---------------------------------------------------------------------------------------------------------
@@ -179,12 +203,14 @@ template <class T>
 void grad_columns(const T* dy, const T* y, T* dx, std::int64_t n, std::int64_t stride, std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
-    auto sum = column_sum<T>(
-        n, [&](std::int64_t r) { return part.load(dy + r * stride + c) * part.load(y + r * stride + c); });
-    auto mean = sum / column_sum<T>(n, [&](std::int64_t r) { return part.load(y + r * stride + c); });
+    auto sum = column_sum<T>(n, [&](std::int64_t r) {
+      return ops::m::mul_no_nan(part.load(dy + r * stride + c), part.load(y + r * stride + c));
+    });
+    auto weights = column_sum<T>(n, [&](std::int64_t r) { return part.load(y + r * stride + c); });
+    auto mean = no_nan(sum, sum / weights);
     for (std::int64_t r = 0; r < n; ++r) {
       std::int64_t at = r * stride + c;
-      part.store(dx + at, part.load(y + at) * (part.load(dy + at) - mean));
+      part.store(dx + at, ops::m::mul_no_nan(part.load(dy + at) - mean, part.load(y + at)));
     }
   });
 }
@@ -212,7 +238,7 @@ void loss_grad_columns(const T* dy, const T* t, const T* p, T* dz, std::int64_t 
     auto total = column_sum<T>(n, [&](std::int64_t r) { return part.load(t + r * stride + c); });
     for (std::int64_t r = 0; r < n; ++r) {
       std::int64_t at = r * stride + c;
-      part.store(dz + at, g * (part.load(p + at) * total - part.load(t + at)));
+      part.store(dz + at, ops::m::mul_no_nan(g, part.load(p + at) * total - part.load(t + at)));
     }
   });
 }
@@ -235,9 +261,9 @@ void probability_columns(const T* t, const T* p, T low, T high, T* loss, std::in
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
     auto total = column_sum<T>(n, [&](std::int64_t r) { return part.load(p + r * stride + c); });
-    part.store(loss + c, -column_sum<T>(n, [&](std::int64_t r) {
+    part.store(loss + c, negative(column_sum<T>(n, [&](std::int64_t r) {
                  return part.load(t + r * stride + c) * ops::m::log(bounds.clip(part.load(p + r * stride + c) / total));
-               }));
+               })));
   });
 }
 template <class T>
@@ -254,7 +280,7 @@ void probability_grad_columns(const T* dy, const T* t, const T* p, T low, T high
     for (std::int64_t r = 0; r < n; ++r) {
       std::int64_t at = r * stride + c;
       auto q = part.load(p + at) / total;
-      part.store(dp + at, g * (counted - bounds.inside(q, part.load(t + at) / q)) / total);
+      part.store(dp + at, no_nan(g, g * (counted - bounds.inside(q, part.load(t + at) / q)) / total));
     }
   });
 }
@@ -395,7 +421,12 @@ KASSETTE_FN T weighted_mean(const T* x, const T* weights, std::int64_t n) {
 template <class T>
 void grad_rows(const T* dy, const T* y, T* dx, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i, dy += n, y += n, dx += n) {
-    const xsimd::batch<T> mean(weighted_mean(dy, y, n));
+    const T of_row = weighted_mean(dy, y, n);
+    if (__builtin_expect(of_row != of_row, 0) && all_zero(dy, n)) {
+      set_zero(dx, n);
+      continue;
+    }
+    const xsimd::batch<T> mean(of_row);
     each<T>(n, [&](std::int64_t k, std::int64_t m) {
       Part<T> part{m};
       part.store(dx + k, part.load(y + k) * (part.load(dy + k) - mean));
@@ -415,6 +446,10 @@ void loss_rows(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t co
 template <class T>
 void loss_grad_rows(const T* dy, const T* t, const T* p, T* dz, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i, t += n, p += n, dz += n) {
+    if (dy[i] == 0) {
+      set_zero(dz, n);
+      continue;
+    }
     T total = sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return Part<T>{m}.load(t + k); });
     each<T>(n, [&](std::int64_t k, std::int64_t m) {
       Part<T> part{m};
@@ -438,6 +473,10 @@ void probability_grad_rows(const T* dy, const T* t, const T* p, T low, T high, T
   using V = xsimd::batch<T>;
   const Bounds<T> bounds{V(low), V(high)};
   for (std::int64_t i = 0; i < count; ++i, t += n, p += n, dp += n) {
+    if (dy[i] == 0) {
+      set_zero(dp, n);
+      continue;
+    }
     const V total(sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return Part<T>{m}.load(p + k); }));
     const V counted(sum_over<T>(n, [&](std::int64_t k, std::int64_t m) {
       return bounds.inside(Part<T>{m}.load(p + k) / total, Part<T>{m}.load(t + k));
@@ -463,6 +502,10 @@ void clipped_sums_grad(const T* dy, const T* p, T low, T high, T* dp, std::int64
   using V = xsimd::batch<T>;
   const Bounds<T> bounds{V(low), V(high)};
   for (std::int64_t i = 0; i < count; ++i, p += n, dp += n) {
+    if (dy[i] == 0) {
+      set_zero(dp, n);
+      continue;
+    }
     const V share(dy[i] / clipped_sum(p, bounds, n));
     each<T>(n, [&](std::int64_t k, std::int64_t m) {
       Part<T> part{m};
@@ -473,7 +516,7 @@ void clipped_sums_grad(const T* dy, const T* p, T low, T high, T* dp, std::int64
 template <class T>
 void scale_rows(const T* dy, const T* p, T* out, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i, p += n, out += n)
-    for (std::int64_t k = 0; k < n; ++k) out[k] = dy[i] * p[k];
+    for (std::int64_t k = 0; k < n; ++k) out[k] = m::mul_no_nan(dy[i], p[k]);
 }
 
 // --- elementwise -----------------------------------------------------------------------------------------------------
@@ -498,8 +541,8 @@ void sigmoid_loss(const T* t, const T* z, T* loss, std::int64_t n) {
   using V = xsimd::batch<T>;
   each<T>(n, [&](std::int64_t k, std::int64_t m) {
     Part<T> part{m};
-    V a = part.load(z + k), zt = a * part.load(t + k);
-    part.store(loss + k, xsimd::max(a, V(0)) - zt + xsimd::log1p(m::exp(-xsimd::abs(a))));
+    const V a = part.load(z + k), own = part.load(t + k), wrong = xsimd::select(a > V(0), V(1) - own, negative(own));
+    part.store(loss + k, ops::m::mul_no_nan(wrong, a) + xsimd::log1p(ops::m::exp(-xsimd::abs(a))));
   });
 }
 
@@ -510,7 +553,7 @@ void binary_loss(const T* t, const T* p, T low, T high, T* loss, std::int64_t n)
   each<T>(n, [&](std::int64_t k, std::int64_t m) {
     Part<T> part{m};
     const V own = part.load(t + k), q = bounds.clip(part.load(p + k)), one(T(1));
-    part.store(loss + k, -(own * ops::m::log(q) + (one - own) * ops::m::log(one - q)));
+    part.store(loss + k, negative(own * ops::m::log(q) + (one - own) * ops::m::log(one - q)));
   });
 }
 template <class T>
@@ -519,8 +562,8 @@ void binary_grad(const T* dy, const T* t, const T* p, T low, T high, T* dp, std:
   const Bounds<T> bounds{V(low), V(high)};
   each<T>(n, [&](std::int64_t k, std::int64_t m) {
     Part<T> part{m};
-    const V q = part.load(p + k), one(T(1));
-    part.store(dp + k, bounds.inside(q, part.load(dy + k) * (q - part.load(t + k)) / (q * (one - q))));
+    const V g = part.load(dy + k), q = part.load(p + k), one(T(1));
+    part.store(dp + k, bounds.inside(q, no_nan(g, g * (q - part.load(t + k)) / (q * (one - q)))));
   });
 }
 

@@ -148,9 +148,9 @@ void var_vjp(const VjpContext& ctx) {
 /// If all elements are equal the gradient is 0, not 0 * inf.
 void std_vjp(const VjpContext& ctx) {
   const Tensor x = ctx.in(0), std = widened(ctx.out());
-  ctx.din(0) =
-      cast(var_grad(where_positive(widened(ctx.dy()) * 0.5 / std, std), widened(x), ctx.attrs.as<ReduceAttrs>().axes),
-           x.dtype());
+  ctx.din(0) = cast(var_grad(where(equal(std, 0.0), 0.0, div_no_nan(widened(ctx.dy()) * 0.5, std)), widened(x),
+                             ctx.attrs.as<ReduceAttrs>().axes),
+                    x.dtype());
 }
 
 }  // namespace

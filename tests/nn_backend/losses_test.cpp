@@ -46,6 +46,23 @@ List slow_softmax(const List& x, std::size_t outer, std::size_t n, std::size_t i
 
 }  // namespace
 
+TEST_CASE("binary_crossentropy of infinite logits is the limit, 0 or infinite", "[losses][zeros]") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const List target{1, 0, 0, 1, .5, .5}, logits{inf, -inf, inf, -inf, inf, -inf};
+  at_every_level([&](Level) {
+    for (const char* dtype : {"float32", "float64", "float16", "bfloat16"}) {
+      const Tensor t = K::constant(target, dtype);
+      Tensor z = K::variable(K::constant(logits, dtype), dtype);
+      const Tensor loss = K::binary_crossentropy(t, z, true);
+      CHECK(values(loss) == List{0, 0, inf, inf, inf, inf});
+      CHECK(values(K::gradients(loss, {z})[0]) == List{0, 0, 1, -1, .5, -.5});
+      const double nan = std::numeric_limits<double>::quiet_NaN();
+      for (double own : {0., 1.})
+        CHECK(std::isnan(number(K::binary_crossentropy(K::constant({own}, dtype), K::constant({nan}, dtype), true))));
+    }
+  });
+}
+
 TEST_CASE("softmax and logsumexp of 1, 2, 3", "[softmax]") {
   check_close(K::softmax(wide({1, 2, 3})), {.09003057, .24472847, .66524096}, 1e-7);
   check_close(K::logsumexp(wide({1, 2, 3})), {3.40760596});
