@@ -19,6 +19,7 @@
 #include "ops/apply.h"
 #include "ops/arithmetic.h"
 #include "ops/error_attribution.h"
+#include "ops/left_out.h"
 #include "ops/random.h"
 #include "ops/reduce.h"
 
@@ -241,6 +242,13 @@ void Plan::fail_instruction(int k) const {
   rethrow_of_instruction(instruction(k).function, instruction(k).op->name);
 }
 
+/// To be called in a catch block: instruction k has failed, and the ops of many ranks behind it will not run.
+void Plan::leave_out(Frame& f, int k, int end) const try {
+  for (int i = k; i < end; ++i)
+    if (ops::runs_together(*instruction(i).op)) return ops::leave_out(call_of(f, instruction(i), nullptr), i > k);
+} catch (...) {  // no memory for it: the others hear of it when this rank ends
+}
+
 bool Plan::reads_splat(const Frame& f, const Instruction& s) const {
   return std::ranges::any_of(program_.reads(s), [&](int slot) { return is_splat(*f.at[slot]); });
 }
@@ -266,6 +274,7 @@ void Plan::run_instructions(Frame& f, int begin, int end) const {
       for (int i = 0; i < n; ++i) release_dead(f, instruction(k++));
     }
   } catch (...) {
+    leave_out(f, k, end);
     fail_instruction(k);
   }
 }

@@ -90,6 +90,7 @@ class Plan {
   Tensors execute(std::span<const Tensor> args, const Tensors* keys) const;
   void run_instructions(Frame& f, int begin, int end) const;
   [[noreturn]] void fail_instruction(int k) const;
+  void leave_out(Frame& f, int k, int end) const;
   void run_instruction(Frame& f, const Instruction& s) const;
   void infer(Frame& f, const Instruction& s) const;
   FusionGroup form_group(Frame& f, int begin, int end) const;

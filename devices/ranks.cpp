@@ -2,6 +2,7 @@
 #include "devices/ranks.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,13 +17,15 @@
 #include "core/log.h"
 #include "core/storage.h"
 #include "core/text.h"
+#include "devices/cpu/cpus.h"
+#include "devices/launcher.h"
 #include "devices/plugin_file.h"
 #include "devices/watch.h"
 
 namespace kassette::devices {
 namespace {
 
-void announce(RankGroup& group, const std::string& what, bool watched) noexcept;
+bool announce(RankGroup& group, const std::string& what, bool watched) noexcept;
 
 constexpr const char* kTransportFile = "libkassette_mpi.so";
 
@@ -33,17 +36,12 @@ struct Job {
   const Transport* transport = nullptr;  // null: one rank
   bool compares = true;
   bool ended = false;
+  std::string refused;              // why the ranks that MPI has found are not used
+  std::atomic<bool> forked{false};  // this process is a fork of a rank, and none itself
 };
 Job& job() {
   static Job* j = new Job;  // never destroyed: threads may wait in it
   return *j;
-}
-
-/// Whether the process was started by mpirun or the like: these set one of the variables.
-bool launched() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_SIZE"})
-    if (std::getenv(name)) return true;
-  return false;
 }
 
 /// Whether the program has started MPI itself.
@@ -68,7 +66,33 @@ const Transport* load_transport() {
   return transport;
 }
 
+/// Whether a rank that waits leaves its core to other threads: unless the machine has cores for all ranks and their
+/// threads, and one to spare. A call of sched_yield costs some 0.3 us.
+bool yields() { return launched_here(std::getenv) * num_threads() >= available_cpus(); }
+
+/// Starts the transport. Throws if the process was started as one of more ranks than that finds.
+Communicator* start(Job& j, const Transport& transport) {
+  char why[512] = "it does not start";
+  if (j.refused.empty()) {
+    Communicator* comm = transport.start(yields(), why, sizeof why);
+    if (!comm) fail<RuntimeError>({"init"}, why);
+    const std::string promised = missing_ranks(std::getenv, comm->size());
+    if (promised.empty()) return comm;
+    j.refused = text("the launcher's ", promised, ", and ", transport.describe(), " has found ", comm->size(),
+                     comm->size() == 1 ? " rank" : " ranks");
+    transport.finish();
+  }
+  fail<RuntimeError>({"init"}, j.refused, kExpected, "it must be a launcher of the MPI that kassette was built with",
+                     kRemedy,
+                     "take its mpirun (srun: --mpi=pmix or pmi2), or unset that variable if no more ranks are wanted");
+}
+
 void abort_job(int status) { abort_in_turn(*job().transport, job().groups.front().rank, status); }
+
+void write_line(const std::string& words) {
+  const std::string line = text("kassette: ", words, "\n");
+  [[maybe_unused]] ssize_t written = ::write(2, line.data(), line.size());
+}
 
 /// Waits for the work enqueued on GPUs; errors are ignored here: they have been reported by waits for results.
 void finish_enqueued(Device gpu) noexcept {
@@ -78,11 +102,19 @@ void finish_enqueued(Device gpu) noexcept {
   }
 }
 
+/// Takes part in the calls that other ranks still make, which throw an error there, until all have ended.
+void await_others(RankGroup& every) {
+  if (!every.mutex.try_lock()) return;  // another thread is in a call
+  every.mutex.unlock();
+  while (!announce(every, "the end of the program", /*watched=*/false)) {
+  }
+}
+
 /// Runs at the end of the program. A status other than 0 ends all ranks, since they may be waiting for this one; with
 /// status 0, ranks that wait for this one get an error.
 void end_job(int status, void*) {
   Job& j = job();
-  if (j.ended) return;
+  if (j.ended || j.forked.load(std::memory_order_relaxed)) return;
   j.ended = true;
   if (status) {
     std::fflush(nullptr);
@@ -91,11 +123,16 @@ void end_job(int status, void*) {
   }
   for (RankGroup& group : j.groups)  // no other thread makes a world by now
     if (group.gpus.comm) finish_enqueued(group.gpus.device);
-  RankGroup& group = j.groups.front();
-  if (group.mutex.try_lock()) {  // else another thread is in a call
-    group.mutex.unlock();
-    announce(group, "the end of the program", /*watched=*/false);
+  watch_end();
+  await_others(j.groups.front());
+  char why[160];
+  if (!j.transport->await_end(why, sizeof why)) {
+    std::fflush(nullptr);
+    write_line(text("rank ", j.groups.front().rank, ": ", why));
+    abort_job(1);
+    return;
   }
+  stop_watching();
   j.transport->finish();
 }
 
@@ -109,9 +146,9 @@ void end_uncaught() {
   } catch (...) {
   }
   std::fflush(nullptr);
-  const std::string line = text("kassette: rank ", job().groups.front().rank, ": ", what, "\n");
-  [[maybe_unused]] ssize_t written = ::write(2, line.data(), line.size());
-  abort_job(1);
+  const bool forked = job().forked.load(std::memory_order_relaxed);
+  write_line(text(forked ? "a fork of rank " : "rank ", job().groups.front().rank, ": ", what));
+  if (!forked) abort_job(1);
   std::abort();
 }
 
@@ -134,16 +171,15 @@ RankGroup& all_ranks() {
   std::lock_guard<std::mutex> lock(j.mutex);
   if (j.started.load(std::memory_order_relaxed)) return j.groups.front();
   Communicator* comm = nullptr;
-  if (launched() || runs_mpi()) {
+  if (is_launched(std::getenv) || runs_mpi()) {
     const Transport* transport = load_transport();
-    char why[512] = "it does not start";
-    comm = transport->start(why, sizeof why);
-    if (!comm) fail<RuntimeError>({"init"}, why);
+    comm = start(j, *transport);
     j.transport = transport;
     const char* set = std::getenv("KASSETTE_RANKS_CHECK");
     j.compares = !set || std::strcmp(set, "0") != 0;
     watch_ranks(*transport, comm->rank());
     on_exit(end_job, nullptr);
+    pthread_atfork(nullptr, nullptr, [] { job().forked.store(true, std::memory_order_relaxed); });
     // A program's own terminate handler is kept.
     if (std::get_terminate() == __gnu_cxx::__verbose_terminate_handler) std::set_terminate(end_uncaught);
     log_debug(text("rank ", comm->rank(), " of ", comm->size(), ", ", transport->describe()));
@@ -235,8 +271,10 @@ std::uint64_t call_number(const std::string& text) {
 RankCall::RankCall(RankGroup& group, std::uint64_t call, const std::function<std::string()>& describe, bool watched)
     : group_(group), describe_(describe), lock_(group.mutex) {
   if (!group.comm) return;
-  watched_ = watch(&describe_, /*timed=*/watched);
+  refuse_in_fork();
   ++group.calls;
+  const bool at_end = job().ended;  // then it answers what others call
+  watched_ = watch(&describe_, at_end ? Awaited{} : Awaited{&group, group.calls, -1}, /*timed=*/watched);
   try {
     if (job().compares) compare(call);
   } catch (...) {
@@ -244,11 +282,20 @@ RankCall::RankCall(RankGroup& group, std::uint64_t call, const std::function<std
     rethrow_transport_error();
   }
 }
-RankCall::RankCall(RankGroup& group, const std::function<std::string()>& describe)
+RankCall::RankCall(RankGroup& group, const std::function<std::string()>& describe, int awaited)
     : group_(group), describe_(describe), lock_(group.mutex) {
-  if (group.comm) watched_ = watch(&describe_);
+  if (!group.comm) return;
+  refuse_in_fork();
+  watched_ = watch(&describe_, awaited < 0 ? Awaited{} : Awaited{&group, 0, awaited});
 }
 RankCall::~RankCall() { unwatch(watched_); }
+void RankCall::has_arrived() { watch_joined(watched_); }
+
+void RankCall::refuse_in_fork() const {
+  if (job().forked.load(std::memory_order_relaxed))
+    fail<RuntimeError>({}, describe_(), ": this process is a fork of rank ", job().groups.front().rank, kExpected,
+                       "only the process that has called init exchanges with other ranks");
+}
 
 // Every rank passes the number of its call and its negative: all numbers are equal if and only if the two minima add up
 // to 0. The ranks exchange the descriptions of their calls only if they differ.
@@ -257,6 +304,7 @@ void RankCall::compare(std::uint64_t call) {
   std::int64_t least[2] = {number, -number};
   group_.comm->all_reduce(least, least, 2, DType(DType::kInt64), Reduction::min);
   if (least[0] == -least[1]) return;
+  ++group_.differed;
   constexpr std::int64_t kText = 240;
   char mine[kText] = {};
   std::strncpy(mine, describe_().c_str(), kText - 1);
@@ -273,20 +321,30 @@ void RankCall::compare(std::uint64_t call) {
 
 namespace {
 
-/// Tells ranks that are in another call about this rank's call: they throw an error that names it.
-void announce(RankGroup& group, const std::string& what, bool watched) noexcept {
-  if (!group.comm || !job().compares) return;
+/// Tells ranks that are in another call about this rank's call: they throw an error that names it. Returns false if
+/// there were such ranks.
+bool announce(RankGroup& group, const std::string& what, bool watched) noexcept {
+  if (!group.comm || !job().compares) return true;
+  const std::int64_t before = group.differed;
   try {
     const std::function<std::string()> describe = [&] { return what; };
     RankCall call(group, call_number(what), describe, watched);
   } catch (...) {  // the other ranks report the error
   }
+  return group.differed == before;
 }
 
 }  // namespace
 
 void refuse_call(RankGroup& group, const std::string& why) noexcept {
   announce(group, "an error: " + why, /*watched=*/true);
+}
+
+void tell_end_of_rank() {
+  Job& j = job();
+  std::lock_guard<std::mutex> lock(j.mutex);
+  for (RankGroup& group : j.groups)
+    if (group.comm) group.comm->tell_end(group.calls);
 }
 
 }  // namespace kassette::devices

@@ -27,8 +27,10 @@ struct RankGroup {
   Communicator* comm = nullptr;  // null: this process alone
   int rank = 0, size = 1;
   int id = 0;
-  std::mutex mutex;        // one thread at a time
-  std::int64_t calls = 0;  // number of calls that this rank has begun
+  std::mutex mutex;                    // one thread at a time
+  std::atomic<std::int64_t> calls{0};  // number of calls of all ranks that this rank has begun
+  /// How many of them have thrown on every rank, since the ranks' calls differed.
+  std::int64_t differed = 0;
   RankGroup* background = nullptr;
   GpuRanks gpus;
 };
@@ -75,13 +77,16 @@ class RankCall {
   /// `call`: a number that is equal for equal calls, see call_number(). `describe` returns a line that says what this
   /// rank calls; it must outlive this object. If not `watched`, the call may wait for ever, unless it is interrupted.
   RankCall(RankGroup& group, std::uint64_t call, const std::function<std::string()>& describe, bool watched = true);
-  /// A call between two ranks (send, recv), which is not compared with that of others.
-  RankCall(RankGroup& group, const std::function<std::string()>& describe);
+  /// A call between two ranks (send, recv), which is not compared with that of others. `awaited`: the rank that it
+  /// waits for, until has_arrived(); -1: none.
+  RankCall(RankGroup& group, const std::function<std::string()>& describe, int awaited);
   ~RankCall();
+  void has_arrived();
   RankCall(const RankCall&) = delete;
   RankCall& operator=(const RankCall&) = delete;
 
  private:
+  void refuse_in_fork() const;
   void compare(std::uint64_t call);
   RankGroup& group_;
   const std::function<std::string()>& describe_;
@@ -97,5 +102,9 @@ bool holds_on_all(const RankGroup& group, bool holds);
 
 /// Tells the ranks that wait in a call that this one will not take part: they throw an error that contains `why`.
 void refuse_call(RankGroup& group, const std::string& why) noexcept;
+
+/// Tells the other ranks of all groups that this one has ended, so that those which wait for it end with a line that
+/// says so. Called by the watch thread.
+void tell_end_of_rank();
 
 }  // namespace kassette::devices

@@ -2,6 +2,7 @@
 // implements.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include <kassette/dtype.h>
 
@@ -45,6 +46,16 @@ class Communicator {
   /// or not.
   virtual void set_background(bool leaves_core) = 0;
 
+  /// A rank of the group that has reached the end of its program.
+  struct EndedRank {
+    std::int64_t rank, calls;  // its number in the group; how many calls that all ranks make it had begun
+  };
+  /// Tells every other rank of the group that this one has ended. Returns at once. This and heard_ends() may be called
+  /// while another thread is in a call, if Transport::concurrent is true.
+  virtual void tell_end(std::int64_t calls) = 0;
+  /// The ranks that have told so since the last call.
+  virtual std::vector<EndedRank> heard_ends() = 0;
+
  protected:
   ~Communicator() = default;  // communicators live until the process ends
 };
@@ -52,19 +63,23 @@ class Communicator {
 /// The table of functions that a transport library exports by `extern "C" const Transport* kassette_mpi_transport()`.
 struct Transport {
   std::uint64_t abi;  // kTransportAbi of the headers that it was built with
-  /// Starts the transport, once. Returns null, with the reason in `why`, if that fails.
-  Communicator* (*start)(char* why, int why_bytes);
+  /// Starts the transport, once. Returns null, with the reason in `why`, if that fails. If `yields`, waiting ranks
+  /// leave the core to other threads.
+  Communicator* (*start)(bool yields, char* why, int why_bytes);
   int (*local_rank)();         // index among the ranks of this machine
   int (*local_size)();         // number of ranks of this machine
   bool (*concurrent)();        // whether two threads may use two communicators at once; known after start
   bool (*takes_gpu_memory)();  // whether all_gather, all_to_all, send and recv accept GPU memory; known after start
-  /// Ends MPI if start() began it: waits until every message has been sent.
+  /// Waits until all ranks of the job have called this, and every message has arrived. Returns false, with the reason
+  /// in `why`, if nobody receives a message.
+  bool (*await_end)(char* why, int why_bytes);
+  /// Ends MPI if start() began it.
   void (*finish)();
   /// Ends every rank of the job at once, with that exit status.
   void (*abort)(int status);
   const char* (*describe)();  // "Open MPI 4.1.4"
 };
 
-inline constexpr std::uint64_t kTransportAbi = 3;
+inline constexpr std::uint64_t kTransportAbi = 4;
 
 }  // namespace kassette::devices

@@ -14,9 +14,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/check_interrupt.h"
 #include "core/log.h"
@@ -35,6 +37,7 @@ struct WaitSlot {
   const std::function<std::string()>* describe = nullptr;  // null: free
   Clock::time_point since;
   bool timed = true;
+  Awaited awaited;
 };
 constexpr int kSlots = 16;
 
@@ -51,6 +54,9 @@ struct Watch {
   std::mutex mutex;
   std::deque<Enqueued> enqueued;  // in order
   std::atomic<double> seconds{600};
+  std::mutex transport_mutex;  // held while the thread calls the transport
+  bool stopped = false;        // it must not any more
+  std::atomic<bool> ending{false};
 };
 Watch& state() {
   static Watch* w = new Watch;  // the thread runs until the process ends
@@ -71,8 +77,44 @@ void drop_passed(std::deque<Enqueued>& enqueued) {
   while (!enqueued.empty() && enqueued.front().comm->event_passed(enqueued.front().event)) enqueued.pop_front();
 }
 
+/// How long a rank waits before it looks whether another has ended, and an ended rank before it tells the others:
+/// mostly all end at about the same time, and there may be thousands.
+constexpr auto kPatience = std::chrono::seconds(1);
+
+/// The ranks that have ended, as they have told this one.
+class EndedRanks {
+ public:
+  /// A rank that has ended without joining a call, which waits `since` then; -1 if there is none.
+  std::int64_t missing_in(const Awaited& awaited, Clock::time_point since, Clock::time_point now) {
+    if (!awaited.group || now - since < kPatience) return -1;
+    std::vector<Heard>& heard = heard_[awaited.group];
+    for (const Communicator::EndedRank& e : awaited.group->comm->heard_ends()) heard.push_back({e, now});
+    for (const Heard& h : heard) {
+      const bool joined = awaited.rank >= 0 ? awaited.rank != h.ended.rank : h.ended.calls >= awaited.call;
+      if (!joined && now - h.when >= kPatience) return h.ended.rank;  // what it sent before has arrived by then
+    }
+    return -1;
+  }
+
+ private:
+  struct Heard {
+    Communicator::EndedRank ended;
+    Clock::time_point when;
+  };
+  std::map<const RankGroup*, std::vector<Heard>> heard_;
+};
+
+/// Calls f unless the transport has been stopped.
+template <class F>
+void with_transport(const Transport& transport, F f) {
+  std::lock_guard<std::mutex> lock(state().transport_mutex);
+  if (transport.concurrent() && !state().stopped) f();
+}
+
 void run(const Transport& transport, int rank) {
   constexpr auto kPause = std::chrono::milliseconds(200);
+  EndedRanks ended;
+  Clock::time_point end_since = Clock::time_point::max();     // when this rank was first seen at its end
   Clock::time_point wanted_since = Clock::time_point::max();  // when the pending request to stop was first seen
   for (;;) {
     std::this_thread::sleep_for(kPause);
@@ -92,7 +134,23 @@ void run(const Transport& transport, int rank) {
     };
     for (WaitSlot& p : state().slots) {
       std::lock_guard<std::mutex> lock(p.mutex);
-      if (p.describe) check(p.since, p.timed, *p.describe);
+      if (!p.describe) continue;
+      check(p.since, p.timed, *p.describe);
+      std::int64_t missing = -1;
+      with_transport(transport, [&] { missing = ended.missing_in(p.awaited, p.since, now); });
+      if (missing >= 0)
+        end_job(transport, rank,
+                text(" waits in ", (*p.describe)(), " for rank ", missing, p.awaited.group->id ? " of that world" : "",
+                     ", which has ended its program"),
+                1);
+    }
+    if (state().ending.load(std::memory_order_relaxed)) {
+      if (end_since == Clock::time_point::max()) end_since = now;
+      if (now - end_since >= kPatience) {
+        with_transport(transport, tell_end_of_rank);
+        end_since = Clock::time_point::max();
+        state().ending.store(false, std::memory_order_relaxed);
+      }
     }
     std::lock_guard<std::mutex> lock(state().mutex);
     drop_passed(state().enqueued);
@@ -126,7 +184,7 @@ void watch_ranks(const Transport& transport, int rank) {
   std::thread(run, std::cref(transport), rank).detach();
 }
 
-int watch(const std::function<std::string()>* describe, bool timed) {
+int watch(const std::function<std::string()>* describe, const Awaited& awaited, bool timed) {
   for (int i = 0; i < kSlots; ++i) {
     WaitSlot& p = state().slots[i];
     std::lock_guard<std::mutex> lock(p.mutex);
@@ -134,6 +192,7 @@ int watch(const std::function<std::string()>* describe, bool timed) {
     p.describe = describe;
     p.since = Clock::now();
     p.timed = timed;
+    p.awaited = awaited;
     return i;
   }
   return -1;
@@ -144,6 +203,19 @@ void unwatch(int slot) {
   WaitSlot& p = state().slots[slot];
   std::lock_guard<std::mutex> lock(p.mutex);
   p.describe = nullptr;
+}
+
+void watch_joined(int slot) {
+  if (slot < 0) return;
+  WaitSlot& p = state().slots[slot];
+  std::lock_guard<std::mutex> lock(p.mutex);
+  p.awaited = {};
+}
+
+void watch_end() { state().ending.store(true, std::memory_order_relaxed); }
+void stop_watching() {
+  std::lock_guard<std::mutex> lock(state().transport_mutex);
+  state().stopped = true;
 }
 
 void watch_enqueued(DeviceCommunicator& comm, std::string words) {

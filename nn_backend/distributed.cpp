@@ -64,7 +64,7 @@ auto together(const At& at, const X& x, const World& world, F run) {
   try {
     check(at, x);
     return run(group);
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {  // an Error, or Interrupted
     if (group.calls == calls && computes_now(x)) refuse_call(group, e.what());
     throw;
   }
@@ -110,7 +110,12 @@ int World::size() const { return group_->size; }
 int World::local_rank() const { return devices::local_rank(); }
 
 World World::split(int colour, int key) const {
-  if (colour < 0) fail<ValueError>({"split", "colour"}, "is ", colour, kExpected, "it must not be negative");
+  try {
+    if (colour < 0) fail<ValueError>({"split", "colour"}, "is ", colour, kExpected, "it must not be negative");
+  } catch (const Error& e) {
+    refuse_call(*group_, e.what());
+    throw;
+  }
   return WorldAccess::make(split_ranks(*group_, colour, key));
 }
 
@@ -168,6 +173,12 @@ class Buckets final : public autograd::GradientHook {
     return gradients;
   }
 
+  /// Called if the pass fails on this rank: the others throw as well, unless all know already.
+  void refuse(const std::string& why) {
+    if (last_job_) return last_job_->refuse_next(why);
+    if (group_.differed == differed_) refuse_call(group_, why);
+  }
+
  private:
   struct Bucket {
     std::vector<std::int64_t> members;
@@ -177,7 +188,7 @@ class Buckets final : public autograd::GradientHook {
   void close(bool in_background) {
     if (members_.empty()) return;
     Ref<ReduceJob> job;
-    if (now_) job = ReduceJob::begin(values_, how_, group_, in_background);
+    if (now_) last_job_ = job = ReduceJob::begin(values_, how_, group_, last_job_, in_background);
     buckets_.push_back({std::move(members_), std::move(job), Tensor()});
     members_.clear();
     values_ = Tensors();
@@ -189,6 +200,8 @@ class Buckets final : public autograd::GradientHook {
   ops::Reduction how_;
   const GradientOptions& options_;
   RankGroup& group_;
+  const std::int64_t differed_ = group_.differed;
+  Ref<ReduceJob> last_job_;
   std::vector<std::int64_t> members_;
   Tensors values_;
   std::int64_t bytes_ = 0;
@@ -198,14 +211,18 @@ class Buckets final : public autograd::GradientHook {
 
 Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options,
                           const World& world, autograd::SavedValues saved) {
-  check({"gradients", "loss"}, loss);
-  return together({"gradients", "variables"}, variables, world, [&](RankGroup& g) {
+  Buckets buckets(variables, how, options, group_of(world));
+  try {
+    check({"gradients", "loss"}, loss);
+    check({"gradients", "variables"}, variables);
     if (how != sum && how != mean)
       fail<ValueError>({"gradients", "how"}, "is ", ops::reduction_name(static_cast<ops::Reduction>(how)), kExpected,
                        "it must be sum or mean: gradients are added or averaged over the ranks");
-    Buckets buckets(variables, how, options, g);
     return buckets.reduce(autograd::gradients(loss, variables, saved, &buckets));
-  });
+  } catch (const std::exception& e) {
+    if (computes_now(variables)) buckets.refuse(e.what());
+    throw;
+  }
 }
 
 }  // namespace

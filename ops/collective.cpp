@@ -164,6 +164,7 @@ void check_peer(const At& at, int rank, const RankGroup& group) {
 // then apply() holds references to the values of inputs instead of a lock, and the kernels allocate their own outputs.
 // An adjoint must run on all ranks or on none: if the loss of one rank does not depend on a result, that rank has to
 // add 0 times the result to it.
+// A function that fails on one rank between two of these ops leaves the second out: leave_out() tells the others.
 constexpr std::uint8_t kTogether = kView;
 
 }  // namespace

@@ -318,17 +318,18 @@ TensorSpec spec_of(const Header& h) {
   return s;
 }
 
-/// Runs exchange(communicator), a message to or from a rank, inside a RankCall that describes it in case it gets stuck.
+/// Runs exchange(communicator, held), a message to or from a rank, inside a RankCall that describes it in case it gets
+/// stuck.
 template <class F>
-void with_peer(const OpCall& call, const char* direction, F exchange) {
+void with_peer(const OpCall& call, const char* direction, bool waits, F exchange) {
   RankGroup& group = group_of(call.attrs);
   const std::function<std::string()> words = [&] {
     return text(call.op.name, " ", direction, " rank ", peer_of(call.attrs), " of ", call.spec(0).dtype, " ",
                 shape_text(call.spec(0)));
   };
-  devices::RankCall held(group, words);
+  devices::RankCall held(group, words, waits ? peer_of(call.attrs) : -1);
   try {
-    exchange(*group.comm);
+    exchange(*group.comm, held);
   } catch (...) {
     devices::rethrow_transport_error();
   }
@@ -357,7 +358,7 @@ void send_kernel(const OpCall& call) {
   } else {
     device_api(call.device).copy_to_host(held->data, call.in[0].data, bytes);
   }
-  with_peer(call, "to", [&](devices::Communicator& comm) {
+  with_peer(call, "to", /*waits=*/false, [&](devices::Communicator& comm, devices::RankCall&) {
     const void* data = held->data;
     comm.send(
         &header, sizeof header, data, bytes, peer_of(call.attrs),
@@ -367,9 +368,10 @@ void send_kernel(const OpCall& call) {
 
 void recv_kernel(const OpCall& call) {
   HostOutput to(call, 0, Where::anywhere);
-  with_peer(call, "from", [&](devices::Communicator& comm) {
+  with_peer(call, "from", /*waits=*/true, [&](devices::Communicator& comm, devices::RankCall& held) {
     Header header;
     comm.recv_header(&header, sizeof header, peer_of(call.attrs));
+    held.has_arrived();
     const TensorSpec sent = spec_of(header);
     const TensorDesc& out = *call.out[0];
     if (sent.dtype != out.dtype || !sent.same_shape(out)) {

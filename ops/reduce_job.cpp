@@ -8,16 +8,24 @@
 // the first bucket before it computes the gradients of the second. all_reduce_wait takes the token and the tensors that
 // were reduced, for their shapes and for the vjp. The thread has a communicator of its own and reduces bucket by
 // bucket, so that results have the same bits with and without the thread.
+//
+// A bucket fails on all ranks or on none. Then the later ones of that pass are not exchanged on any rank. If one rank
+// leaves the pass between two buckets, by an error of its own, it refuses the next. The calls of the thread's
+// communicator are not compared with those of the group: before its first bucket a pass meets the group.
 #include "ops/reduce_job.h"
 
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <string>
 #include <thread>
+
+#include <kassette/interrupt.h>
 
 #include "core/text.h"
 #include "ops/collective_parts.h"
 #include "ops/elementwise.h"
+#include "ops/left_out.h"
 
 namespace kassette::ops {
 
@@ -28,6 +36,7 @@ struct ReduceJob::State {
   Tensors xs, results;
   Reduction how = Reduction::sum;
   RankGroup* group = nullptr;
+  Ref<ReduceJob> previous;
   std::exception_ptr error;
 };
 
@@ -70,8 +79,8 @@ void ReduceJob::run() {
   State& s = *state_;
   try {
     Scoped<bool> off(context().recording, false);
-    if (s.group->comm && devices::ranks_overlap()) s.group->comm->set_background(s.in_background);
-    s.results = all_reduce(s.xs, s.how, *s.group);
+    if (const Ref<ReduceJob> previous = std::move(s.previous)) previous->wait();
+    reduce();
   } catch (...) {
     s.error = std::current_exception();
   }
@@ -80,13 +89,33 @@ void ReduceJob::run() {
   s.ended.notify_all();
 }
 
-Ref<ReduceJob> ReduceJob::begin(Tensors xs, Reduction how, RankGroup& group, bool in_background) {
+void ReduceJob::reduce() {
+  State& s = *state_;
+  const std::int64_t calls = s.group->calls;
+  try {
+    if (s.group->comm && devices::ranks_overlap()) s.group->comm->set_background(s.in_background);
+    s.results = all_reduce(s.xs, s.how, *s.group);
+  } catch (const std::exception& e) {
+    if (s.group->calls == calls) devices::refuse_call(*s.group, e.what());  // it has not joined the others: Interrupted
+    throw;
+  }
+}
+
+Ref<ReduceJob> ReduceJob::begin(Tensors xs, Reduction how, RankGroup& group, Ref<ReduceJob> previous,
+                                bool in_background) {
   Ref<ReduceJob> job = Ref<ReduceJob>::adopt(new ReduceJob);
-  job->state_->xs = std::move(xs);
-  job->state_->how = how;
-  job->state_->group = group.comm ? &devices::background_of(group) : &group;
-  job->state_->in_background = in_background && group.size > 1 && devices::ranks_overlap();
-  if (job->state_->in_background) ReduceThread::get().add(job);
+  State& s = *job->state_;
+  const bool overlaps = group.size > 1 && devices::ranks_overlap();
+  s.xs = std::move(xs);
+  s.how = how;
+  s.group = overlaps ? &devices::background_of(group) : &group;
+  if (overlaps && !previous) {
+    const std::function<std::string()> words = [] { return std::string("gradients"); };
+    devices::RankCall meet(group, devices::call_number("gradients"), words);
+  }
+  s.previous = std::move(previous);
+  s.in_background = in_background && overlaps;
+  if (s.in_background) ReduceThread::get().add(job);
   else job->run();
   return job;
 }
@@ -97,6 +126,17 @@ const Tensors& ReduceJob::wait() {
   s.ended.wait(lock, [&] { return s.done; });
   if (s.error) std::rethrow_exception(s.error);
   return s.results;
+}
+
+bool ReduceJob::has_failed() {
+  State& s = *state_;
+  std::unique_lock<std::mutex> lock(s.mutex);
+  s.ended.wait(lock, [&] { return s.done; });
+  return s.error != nullptr;
+}
+
+void ReduceJob::refuse_next(const std::string& why) {
+  if (!has_failed()) devices::refuse_call(*state_->group, why);
 }
 
 namespace {
@@ -113,6 +153,11 @@ struct StartedJob final : TaggedExtra<StartedJob> {
 };
 
 /// The last n_out inputs are reduced; a token may be in front of them.
+ReduceJob* previous_job(const OpCall& call) {
+  const bool has_token = call.n_in > outputs_in<CollectiveAttrs>(call.attrs);
+  return has_token ? reinterpret_cast<ReduceJob*>(call.in[0].data) : nullptr;
+}
+
 void start_rule(const OpCall&, TensorSpec* out) { *out = TensorSpec(uint8, {}); }
 void start_kernel(const OpCall& call) {
   Ref<ReduceJob> job;
@@ -129,6 +174,7 @@ void start_kernel(const OpCall& call) {
       xs.push_back(Access::wrap(std::move(b)));
     }
     job = ReduceJob::begin(std::move(xs), reduction_of(call.attrs), group_of(call.attrs),
+                           Ref<ReduceJob>(previous_job(call)),
                            call.device == cpu && call.attrs.as<CollectiveAttrs>().in_background);
   }
   // The token's storage is the job.
@@ -168,6 +214,30 @@ constinit const OpDef all_reduce_wait_op{.name = "all_reduce_wait",
                                          .n_out = 0,
                                          .outputs = outputs_in<CollectiveAttrs>,
                                          .cuda = wait_kernel};
+
+bool runs_together(const OpDef& op) {
+  for (const OpDef* each : {&all_reduce_op, &all_reduce_nonlinear_op, &broadcast_op, &reduce_op, &all_gather_op,
+                            &reduce_scatter_op, &reduce_scatter_nonlinear_op, &all_to_all_op, &all_reduce_start_op})
+    if (&op == each) return true;
+  return false;
+}
+
+void leave_out(const OpCall& call, bool behind) {
+  std::string why = "an exception";
+  try {
+    throw;
+  } catch (const Interrupted& e) {
+    why = e.what();
+    behind = true;
+  } catch (const std::exception& e) {
+    why = e.what();
+  } catch (...) {
+  }
+  if (!behind) return;
+  ReduceJob* previous = &call.op == &all_reduce_start_op ? previous_job(call) : nullptr;
+  if (previous) previous->refuse_next(why);
+  else devices::refuse_call(group_of(call.attrs), why);
+}
 
 Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how, const RankGroup& group,
                         bool in_background, Ref<ReduceJob> started_job) {

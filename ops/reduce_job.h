@@ -11,16 +11,24 @@ class ReduceJob {
   std::atomic<std::int32_t> count{1};
   static void destroy(ReduceJob* job) noexcept { delete job; }
   /// Starts a job. It runs before this returns if `in_background` is false, if there is one rank only, or if the
-  /// transport is not safe for two threads.
-  static Ref<ReduceJob> begin(Tensors xs, Reduction how, RankGroup& group, bool in_background = true);
+  /// transport is not safe for two threads. `previous`: the job of the bucket before, null for the first of a backward
+  /// pass. If that has failed, this one fails as well, without an exchange.
+  static Ref<ReduceJob> begin(Tensors xs, Reduction how, RankGroup& group, Ref<ReduceJob> previous,
+                              bool in_background = true);
   /// Waits for the results. Rethrows the error of the reduction, if there was one.
   const Tensors& wait();
+  /// Waits, and returns whether the reduction has failed, which it does on all ranks.
+  bool has_failed();
+  /// Called if the backward pass fails on this rank after this job was started: the other ranks throw an error that
+  /// contains `why`.
+  void refuse_next(const std::string& why);
   ~ReduceJob();
 
  private:
   friend class ReduceThread;
   ReduceJob();
   void run();
+  void reduce();
   struct State;
   State* state_;
 };

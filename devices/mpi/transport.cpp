@@ -64,7 +64,23 @@ void in_pieces(std::int64_t n, F piece) {
     piece(first, static_cast<int>(std::min(most_elements(), n - first)));
 }
 
-constexpr int kTag = 0x6b;  // for all messages: those from one rank to another arrive in order
+constexpr int kTag = 0x6b;         // for all messages: those from one rank to another arrive in order
+constexpr int kEndTag = kTag + 2;  // for notices that a rank has ended
+
+/// Calls done() until it is true. A patient caller sleeps between calls, for an eighth of the time that it has waited
+/// already, at most 300 us: the core is needed for computation.
+template <class F>
+bool wait_until(F done, bool patient, std::chrono::microseconds limit = std::chrono::microseconds::max()) {
+  using namespace std::chrono;
+  const auto begin = steady_clock::now();
+  while (!done()) {
+    if (!patient) continue;
+    const auto waited = duration_cast<microseconds>(steady_clock::now() - begin);
+    if (waited > limit) return false;
+    std::this_thread::sleep_for(std::min(waited / 8, microseconds(300)));
+  }
+  return true;
+}
 
 class MpiCommunicator final : public Communicator {
  public:
@@ -79,9 +95,11 @@ class MpiCommunicator final : public Communicator {
     static auto* list = new std::vector<MpiCommunicator*>;
     return *list;
   }
-  /// Waits until every message has been sent.
-  void finish_sent() {
-    for (Sent& s : sent_) MPI_Waitall(static_cast<int>(s.requests.size()), s.requests.data(), MPI_STATUSES_IGNORE);
+  /// The rank that does not receive a message within a second; -1 if all have arrived. Call it when all ranks have
+  /// ended.
+  int unreceived() {
+    auto arrived = [&] { return clear_sent(), sent_.empty(); };
+    return wait_until(arrived, /*patient=*/true, std::chrono::seconds(1)) ? -1 : sent_.front().to;
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -198,7 +216,7 @@ class MpiCommunicator final : public Communicator {
   void send(const void* header, std::int64_t header_bytes, const void* data, std::int64_t bytes, int to,
             void (*release)(void*), void* state) override {
     clear_sent();
-    sent_.push_back({{}, std::string(static_cast<const char*>(header), header_bytes), release, state});
+    sent_.push_back({{}, std::string(static_cast<const char*>(header), header_bytes), to, release, state});
     Sent& s = sent_.back();
     auto start = [&](const void* from, int n) {
       s.requests.emplace_back();
@@ -225,6 +243,26 @@ class MpiCommunicator final : public Communicator {
     return part == MPI_COMM_NULL ? nullptr : new MpiCommunicator(part);
   }
 
+  void tell_end(std::int64_t calls) override {
+    calls_at_end_ = calls;
+    for (int r = 0; r < size_; ++r) {
+      if (r == rank_) continue;
+      MPI_Request request;
+      check(MPI_Isend(&calls_at_end_, 1, MPI_INT64_T, r, kEndTag, comm_, &request), "MPI_Isend");
+      check(MPI_Request_free(&request), "MPI_Request_free");  // a number is on its way at once
+    }
+  }
+  std::vector<EndedRank> heard_ends() override {
+    std::vector<EndedRank> ended;
+    for (int waiting = 0;;) {
+      MPI_Status status;
+      check(MPI_Iprobe(MPI_ANY_SOURCE, kEndTag, comm_, &waiting, &status), "MPI_Iprobe");
+      if (!waiting) return ended;
+      EndedRank& e = ended.emplace_back(EndedRank{status.MPI_SOURCE, 0});
+      check(MPI_Recv(&e.calls, 1, MPI_INT64_T, status.MPI_SOURCE, kEndTag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
+    }
+  }
+
  private:
   /// Counts and displacements of the parts in ints, as MPI takes them; only valid if the total fits.
   struct PartLayout {
@@ -244,6 +282,7 @@ class MpiCommunicator final : public Communicator {
   struct Sent {
     std::vector<MPI_Request> requests;
     std::string header;
+    int to;
     void (*release)(void*);
     void* state;
   };
@@ -282,6 +321,7 @@ class MpiCommunicator final : public Communicator {
 };
 
 bool started_here = false;
+MPI_Comm ends = MPI_COMM_NULL;  // all ranks, for await_end
 int thread_level = MPI_THREAD_SINGLE;
 
 bool over() {
@@ -290,11 +330,32 @@ bool over() {
   return finalized;
 }
 
-void finish() {
-  if (over()) return;
-  for (MpiCommunicator* c : MpiCommunicator::all()) c->finish_sent();
-  if (started_here) MPI_Finalize();
+bool await_end(char* why, int why_bytes) {
+  if (over()) return true;
+  MPI_Request request;
+  if (MPI_Ibarrier(ends, &request) != MPI_SUCCESS) return true;
+  auto done = [&] {
+    int flag = 0;
+    return MPI_Test(&request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
+  };
+  wait_until(done, /*patient=*/true);
+  for (MpiCommunicator* c : MpiCommunicator::all())
+    if (const int to = c->unreceived(); to >= 0) {
+      std::snprintf(why, static_cast<std::size_t>(why_bytes),
+                    "the program has ended, and rank %d%s has not received a message that was sent to it", to,
+                    c == MpiCommunicator::all().front() ? "" : " of a world made by split");
+      return false;
+    }
+  return true;
 }
+
+void finish() {
+  if (!over() && started_here) MPI_Finalize();
+}
+
+/// Makes Open MPI call sched_yield while it waits, unless the environment says otherwise; MPICH does so anyway. Before
+/// MPI starts.
+void yield_while_waiting() { setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0); }
 
 /// The ranks of this machine.
 struct Local {
@@ -312,7 +373,7 @@ const Local& local() {
   return l;
 }
 
-Communicator* start(char* why, int why_bytes) {
+Communicator* start(bool yields, char* why, int why_bytes) {
   auto failed = [&](const char* reason) -> Communicator* {
     std::snprintf(why, static_cast<std::size_t>(why_bytes), "%s", reason);
     return nullptr;
@@ -323,6 +384,7 @@ Communicator* start(char* why, int why_bytes) {
   if (running) {
     MPI_Query_thread(&thread_level);
   } else {
+    if (yields) yield_while_waiting();
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &thread_level) != MPI_SUCCESS)
       return failed("MPI_Init_thread failed");
     started_here = true;
@@ -331,7 +393,8 @@ Communicator* start(char* why, int why_bytes) {
     return failed(
         "MPI was started by MPI_Init, for programs of one thread; start it by MPI_Init_thread, or leave that to init");
   MPI_Comm all;
-  if (MPI_Comm_dup(MPI_COMM_WORLD, &all) != MPI_SUCCESS) return failed("MPI_Comm_dup failed");
+  if (MPI_Comm_dup(MPI_COMM_WORLD, &all) != MPI_SUCCESS || MPI_Comm_dup(MPI_COMM_WORLD, &ends) != MPI_SUCCESS)
+    return failed("MPI_Comm_dup failed");
   local();
   try {
     return new MpiCommunicator(all);
@@ -365,6 +428,7 @@ constexpr Transport kTransport{.abi = kTransportAbi,
                                .local_size = [] { return local().size; },
                                .concurrent = [] { return thread_level == MPI_THREAD_MULTIPLE; },
                                .takes_gpu_memory = takes_gpu_memory,
+                               .await_end = await_end,
                                .finish = finish,
                                .abort = abort_all,
                                .describe = describe};

@@ -1,5 +1,6 @@
 // tests/ranks/mismatch_test.cpp - calls that differ between ranks: they throw one error on every rank, and the world
 // can still be used.
+#include <kassette/interrupt.h>
 #include <sys/resource.h>
 
 #include <fstream>
@@ -143,6 +144,80 @@ TEST_CASE("memory that one rank lacks is an error on the others too", "[ranks][m
     check_world_works();
   }
 #endif
+}
+
+TEST_CASE("what one rank refuses in D::gradients is an error on the others too, at any call", "[ranks][mismatch]") {
+  const D::World world;
+  if (world.size() == 1) return;
+  const bool odd = world.rank() == 1;
+  const Tensor v = K::variable(K::ones({3})), loss = K::sum(v * v);
+  const Tensors expected = D::all_reduce(Tensors{2.0 * v});
+  for (int call = 0; call < 3; ++call) {
+    CHECK(numbers(D::gradients(loss, {v})[0]) == numbers(expected[0]));
+    std::string got = message_of([&] { D::gradients(odd ? Tensor() : loss, {v}); });
+    if (odd) CHECK(got.find("gradients: loss is an empty Tensor") == 0);
+    else CHECK(got.find("rank 1 has an error: gradients: loss is an empty Tensor") != std::string::npos);
+    check_world_works();
+    got = message_of([&] { D::gradients(loss, odd ? Tensors{v, K::constant({1., 2.})} : Tensors{v}); });
+    if (odd) CHECK(got.find("gradients: variable 1") == 0);
+    else CHECK(got.find("rank 1 has an error: gradients: variable 1") != std::string::npos);
+    check_world_works();
+    got = message_of([&] { odd ? D::gradients(loss, {v}, D::max) : D::gradients(loss, {v}); });
+    CHECK(got.find("gradients: how is max") != std::string::npos);
+    check_world_works();
+    // Another call beside it.
+    got = message_of([&] { odd ? D::all_gather(v)[0] : D::gradients(loss, {v})[0]; });
+    CHECK(got.find("the ranks' calls differ: rank 0 has ") != std::string::npos);
+    check_world_works();
+  }
+}
+
+TEST_CASE("a pass or function that one rank leaves between two exchanges is an error on the others too",
+          "[ranks][mismatch]") {
+  const D::World world;
+  if (world.size() == 1) return;
+  constexpr int kLayers = 4, kUnits = 40;
+  Tensors w;
+  for (int i = 0; i < kLayers; ++i) w.push_back(variable(smooth(i, {kUnits, kUnits}) * 0.05));
+  const Tensor x = smooth(world.rank(), {kUnits, kUnits}), fed = K::placeholder(x.shape(), None, float64);
+  auto loss = [&](Tensor h) {
+    for (const Tensor& layer : w) h = K::tanh(K::dot(h, layer));
+    return K::sum(h);
+  };
+  D::GradientOptions each;
+  each.bucket_bytes = 0;
+  const Function gradients = K::function({fed}, D::gradients(loss(fed), w, D::sum, each)),
+                 twice = K::function({fed}, {D::all_reduce(K::sin(D::all_gather(K::cos(fed * 2.0))) * 2.0)});
+  const Tensor kept = loss(x);
+  using Run = std::function<Tensor()>;
+  for (const Run& run : {Run([&] { return D::gradients(kept, w, D::sum, each)[kLayers - 1]; }),
+                         Run([&] { return gradients({x})[kLayers - 1]; }), Run([&] { return twice({x})[0]; })}) {
+    const std::vector<double> expected = numbers(run());
+    int failed = 0;
+    // Rank 1 has memory for more and more of it, then is interrupted.
+    for (int budget = 0; budget <= 40; ++budget) {
+      const bool interrupted = budget == 40;
+      if (world.rank() == 1) {
+        if (interrupted) request_interrupt(Whose::this_thread);
+        empty_cache(rank_device());
+        if (!interrupted) set_memory_limit(memory_stats(rank_device()).live + 13000 * budget, rank_device());
+      }
+      bool threw = false;
+      try {
+        run();
+      } catch (const std::exception&) {
+        threw = true;
+      }
+      set_memory_limit(0, rank_device());
+      cancel_interrupt();
+      failed += threw;
+      // On all ranks or on none, after which the next call is right.
+      INFO("budget " << budget);
+      CHECK(numbers(D::all_reduce(K::constant(threw ? 1 : 0, int32)))[0] == (threw ? world.size() : 0));
+      CHECK(numbers(run()) == expected);
+    }
+    CHECK(failed > 3);
+  }
 }
 
 TEST_CASE("random sequences of collectives, with wrong ones among them, never hang", "[ranks][mismatch][random]") {

@@ -75,7 +75,7 @@ again() {
 # fails HOW "text that is said" SECONDS: all ranks end, in time. The status is whatever mpirun makes of it, but 0.
 fails() {
   local how=$1 status=0 begin=$SECONDS
-  KASSETTE_RANKS_TIMEOUT=2 timeout -k 5 20 mpirun -n 3 "$build/tests/kassette_ranks_failing" "$how" >"$work/log" 2>&1 || status=$?
+  KASSETTE_RANKS_TIMEOUT=${limit:-2} timeout -k 5 20 mpirun -n 3 "$build/tests/kassette_ranks_failing" "$how" >"$work/log" 2>&1 || status=$?
   echo "status $status after $((SECONDS - begin)) s" >>"$work/log"
   [ $status -ne 0 ] && grep -qF "$2" "$work/log" && [ $((SECONDS - begin)) -le "$3" ] && ! grep -q '^rank . ends' "$work/log"
 }
@@ -85,6 +85,43 @@ again fails exit "rank 2 begins" 5
 again fails leave "rank 2 has the end of the program" 5
 again fails sleep "has waited for 2 s in all_reduce(sum) of float32 (3,)" 10
 again fails interrupt "rank 0 was interrupted while it waited in all_reduce(sum) of float32 (3,)" 5
+
+# Ranks that end while others wait for them, in a world of their own or for a message, with the comparison of calls and without it.
+limit=100 again fails leave_split "waits in all_reduce(sum) of float32 (3,) for rank 2 of that world, which has ended its program" 10
+limit=100 again fails leave_recv "waits in recv from rank 2 of float32 (3,) for rank 2, which has ended its program" 10
+unchecked() { limit=100 KASSETTE_RANKS_CHECK=0 fails "$@"; }
+again unchecked leave "waits in all_reduce(sum) of float32 (3,) for rank 2, which has ended its program" 10
+limit=100 again fails send "rank 2: the program has ended, and rank 0 has not received a message that was sent to it" 10
+
+# ends HOW "text that is said"...: all ranks end well, in time.
+ends() {
+  local how=$1 status=0 begin=$SECONDS words
+  KASSETTE_RANKS_TIMEOUT=100 timeout -k 5 20 mpirun -n 3 "$build/tests/kassette_ranks_failing" "$how" >"$work/log" 2>&1 || status=$?
+  echo "status $status after $((SECONDS - begin)) s" >>"$work/log"
+  [ $status -eq 0 ] && [ $((SECONDS - begin)) -le 10 ] || return 1
+  shift
+  for words in "$@"; do grep -qF "$words" "$work/log" || return 1; done
+}
+again ends caught "rank 0 caught the ranks' calls differ: rank 0 has all_gather of float32 (3,), rank 2 has the end of the program" "rank 1 caught"
+again ends fork "rank 2 caught all_reduce(sum) of float32 (3,): this process is a fork of rank 2; only the process that has called init" "rank 2 caught recv" \
+  "the fork ends with 0" "sum 3"
+again ends split "rank 2 caught split: colour is -1; it must not be negative" "rank 0 caught the ranks' calls differ: rank 0 has split, rank 2 has an error: split" "sum 3"
+
+# A launcher of another MPI, which leaves each process alone, and variables that do not mean one.
+refused() {
+  local status=0
+  env "$@" timeout -k 5 20 "$build/tests/kassette_ranks_failing" none >"$work/log" 2>&1 || status=$?
+  [ $status -ne 0 ] && grep -q "init: the launcher's ${1%=*} is ${1#*=}, and .* has found 1 rank; it must be a launcher of the MPI that kassette was built with" "$work/log" ||
+    { echo "$*: status $status"; cat "$work/log"; bad=1; }
+}
+refused PMI_SIZE=2 PMI_RANK=0
+refused PMI_RANK=1
+refused MV2_COMM_WORLD_SIZE=3
+refused SLURM_STEP_NUM_TASKS=4 SLURM_NTASKS=4
+refused PALS_LOCAL_SIZE=2 PALS_RANKID=0
+env SLURM_NTASKS=4 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 "$build/tests/kassette_ranks_failing" none >"$work/log" 2>&1 && grep -q '^rank 0 ends' "$work/log" ||
+  { echo "in a batch script:"; cat "$work/log"; bad=1; }
+env SLURM_STEP_NUM_TASKS=4 mpirun -n 2 "$build/tests/kassette_ranks_failing" none >"$work/log" 2>&1 || { echo "mpirun under srun:"; cat "$work/log"; bad=1; }
 
 # On GPUs likewise, and where what is enqueued there gets stuck or fails.
 gpus_fail() {
@@ -151,6 +188,15 @@ status=0
 status=0
 "$source_dir/kassette" run --ranks two script.cpp 2>"$work/log" || status=$?
 [ $status = 2 ] && grep -qF 'run: --ranks takes a number of processes, not "two"' "$work/log" || { echo "--ranks two: status $status"; cat "$work/log"; bad=1; }
+
+# An mpirun that lives on when its ranks have ended: here a program that does not ask what its child has become.
+mkdir "$work/bin"
+printf '#!/bin/sh\nfalse &\nexec sleep 100\n' >"$work/bin/mpirun"
+chmod +x "$work/bin/mpirun"
+begin=$SECONDS status=0
+PATH=$work/bin:$PATH timeout -k 5 60 "$source_dir/kassette" run --ranks 2 script.cpp x >"$work/log" 2>&1 || status=$?
+[ $status -ne 0 ] && [ $((SECONDS - begin)) -le 30 ] && grep -qF 'all ranks have ended, and mpirun has not: it is killed' "$work/log" ||
+  { echo "an mpirun that lives on: status $status after $((SECONDS - begin)) s"; cat "$work/log"; bad=1; }
 
 # mpirun without the library for MPI.
 mkdir -p "$work/lib"
