@@ -83,7 +83,7 @@ endif()
 
 if(KASSETTE_MPI_FOUND)
   add_library(kassette_mpi SHARED
-    ${PROJECT_SOURCE_DIR}/devices/mpi/transport.cpp ${PROJECT_SOURCE_DIR}/devices/mpi/combine.cpp)
+    ${PROJECT_SOURCE_DIR}/devices/mpi/transport.cpp ${PROJECT_SOURCE_DIR}/devices/mpi/combine.cpp ${PROJECT_SOURCE_DIR}/devices/mpi/shared_memory.cpp)
   kassette_compile_options(kassette_mpi)
   set_target_properties(kassette_mpi PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON

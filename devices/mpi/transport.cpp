@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "devices/mpi/combine.h"
+#include "devices/mpi/shared_memory.h"
 
 namespace kassette::mpi {
 using namespace devices;
@@ -106,6 +108,8 @@ class MpiCommunicator final : public Communicator {
 
   void all_reduce(const void* in, void* out, std::int64_t count, DType dtype, Reduction how) override {
     clear_sent();
+    if (SharedMemory* memory = SharedMemory::takes(dtype, how) ? shared() : nullptr)
+      return memory->all_reduce(in, out, count, dtype, how, [this] { return progress(); });
     const MPI_Datatype type = type_of(dtype);
     const MPI_Op op = op_for(dtype, how);
     in_pieces(count, [&](std::int64_t first, int n) {
@@ -217,6 +221,7 @@ class MpiCommunicator final : public Communicator {
             void (*release)(void*), void* state) override {
     clear_sent();
     sent_.push_back({{}, std::string(static_cast<const char*>(header), header_bytes), to, release, state});
+    on_their_way().fetch_add(1, std::memory_order_relaxed);
     Sent& s = sent_.back();
     auto start = [&](const void* from, int n) {
       s.requests.emplace_back();
@@ -287,18 +292,32 @@ class MpiCommunicator final : public Communicator {
     void* state;
   };
 
-  /// A patient communicator sleeps for an eighth of the time it has waited already, at most 300 us: the core is needed
-  /// for computation.
   void wait_for(MPI_Request& request) {
-    using namespace std::chrono;
-    const auto begin = steady_clock::now();
-    for (int done = 0;;) {
-      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-      if (done) return;
-      if (!patient_) continue;
-      const auto waited = duration_cast<microseconds>(steady_clock::now() - begin);
-      std::this_thread::sleep_for(std::min(waited / 8, microseconds(300)));
-    }
+    auto done = [&] {
+      int flag = 0;
+      check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+      return flag != 0;
+    };
+    wait_until(done, patient_);
+  }
+
+  /// The memory that the ranks share if they all run on one machine; null if not. All of them make the first call.
+  SharedMemory* shared() {
+    if (!asked_for_shared_) shared_ = SharedMemory::make(comm_);
+    asked_for_shared_ = true;
+    return shared_;
+  }
+  /// Lets MPI move messages. Returns whether some are on their way.
+  bool progress() {
+    int arrived = 0;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, kTag, comm_, &arrived, MPI_STATUS_IGNORE), "MPI_Iprobe");
+    clear_sent();
+    return on_their_way().load(std::memory_order_relaxed) > 0;
+  }
+  /// The number of messages of all communicators that have not arrived.
+  static std::atomic<std::int64_t>& on_their_way() {
+    static std::atomic<std::int64_t> n{0};
+    return n;
   }
 
   /// Releases messages that have been sent, oldest first.
@@ -311,13 +330,17 @@ class MpiCommunicator final : public Communicator {
       if (!done) return;
       s.release(s.state);
       sent_.pop_front();
+      on_their_way().fetch_sub(1, std::memory_order_relaxed);
     }
   }
 
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
   bool in_background_ = false, patient_ = false;
+  bool asked_for_shared_ = false;
+  SharedMemory* shared_ = nullptr;
   std::deque<Sent> sent_;  // a deque, so that addresses stay valid
+  std::int64_t calls_at_end_ = 0;
 };
 
 bool started_here = false;

@@ -54,6 +54,15 @@ TEST_CASE("a message of another shape or dtype is an error where it arrives, and
   CHECK(numbers(D::recv(K::zeros({3}), previous(world))) == std::vector<double>{1, 1, 1});
 }
 
+TEST_CASE("a long message arrives while its sender waits in a collective", "[ranks][messages]") {
+  const D::World world;
+  if (world.size() == 1) return;
+  const Tensor x = K::constant(1. + world.rank(), float32, {3000, 1000});
+  if (world.rank() == 0) D::send(x, 1);
+  if (world.rank() == 1) CHECK(K::max(D::recv(x, 0)).item<float>() == 1);
+  CHECK(numbers(D::all_reduce(K::constant(1., float32)))[0] == world.size());
+}
+
 TEST_CASE("the gradient of a pipeline travels back along its messages", "[ranks][messages][gradient]") {
   const D::World world;
   if (world.size() == 1) return;

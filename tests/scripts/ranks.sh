@@ -13,12 +13,13 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_
 export KASSETTE_NUM_THREADS=1 KASSETTE_RANKS_TIMEOUT=240
 bad=0
 
-# Small pieces: what is longer than MPI counts in goes the same way. One rank of its own runs without mpirun.
+# Small pieces: what is longer than MPI counts in goes the same way, where the ranks do not share memory. One rank of its own runs without
+# mpirun.
 "$build/tests/kassette_ranks_tests" >"$work/log" 2>&1 || { cat "$work/log"; bad=1; }
 for ranks in 1 2 3 4 5; do
-  piece=1073741824
-  [ $ranks != 3 ] || piece=101
-  KASSETTE_RANKS_OVERLAP=$((ranks != 4)) KASSETTE_MPI_PIECE=$piece timeout -k 5 300 mpirun -n $ranks "$build/tests/kassette_ranks_tests" >"$work/log" 2>&1 && continue
+  piece=1073741824 shared=1
+  [ $ranks != 3 ] || piece=101 shared=0
+  KASSETTE_RANKS_OVERLAP=$((ranks % 2)) KASSETTE_MPI_PIECE=$piece KASSETTE_MPI_SHARED_MEMORY=$shared timeout -k 5 300 mpirun -n $ranks "$build/tests/kassette_ranks_tests" >"$work/log" 2>&1 && continue
   echo "with $ranks ranks, pieces of $piece:"
   cat "$work/log"
   bad=1
