@@ -134,6 +134,16 @@ Tensors all_reduce(const Tensors& xs, Reduction how, const World& world) {
   return together({"all_reduce", "xs"}, xs, world,
                   [&](RankGroup& g) { return ops::all_reduce(xs, static_cast<ops::Reduction>(how), g); });
 }
+Tensor all_reduce(Tensor&& x, Reduction how, const World& world) {
+  Tensors one;
+  one.push_back(std::move(x));
+  return all_reduce(std::move(one), how, world)[0];
+}
+Tensors all_reduce(Tensors&& xs, Reduction how, const World& world) {
+  const Tensors last = std::move(xs);
+  return together({"all_reduce", "xs"}, last, world,
+                  [&](RankGroup& g) { return ops::all_reduce_in_place(last, static_cast<ops::Reduction>(how), g); });
+}
 
 namespace {
 

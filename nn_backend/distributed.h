@@ -53,6 +53,10 @@ KASSETTE_API World init();
 /// RuntimeError on all ranks if their calls differ, TypeError for the mean of integers and the sum of bool.
 KASSETTE_API Tensor all_reduce(const Tensor& x, Reduction how = sum, const World& world = World());
 KASSETTE_API Tensors all_reduce(const Tensors& xs, Reduction how = sum, const World& world = World());
+/// The same for tensors that are no longer needed, a temporary or std::move(x): a sum or mean on the CPU is computed in
+/// their memory if nothing else refers to it.
+KASSETTE_API Tensor all_reduce(Tensor&& x, Reduction how = sum, const World& world = World());
+KASSETTE_API Tensors all_reduce(Tensors&& xs, Reduction how = sum, const World& world = World());
 
 /// The x of rank `root`, returned on all ranks. A variable is updated to that value, and the variable itself is
 /// returned. Differentiable: the gradient arrives at root.

@@ -289,6 +289,31 @@ Tensors all_reduce(const Tensors& xs, Reduction how, const RankGroup& group) {
                      xs);
   });
 }
+namespace {
+
+/// Whether an op may write its result into the memory of x, an input that the caller gives up: nothing else refers to
+/// it, and a node that records the op does not keep it (record() in ops/apply.cpp). `recorded`: whether there will be a
+/// node.
+bool gives_memory(const Tensor& x, bool recorded) {
+  const TensorDesc& b = Access::desc(x);
+  if (!b.storage || b.device != cpu || (b.flags & kLeaf) || b.storage->kind == Storage::kBorrowed) return false;
+  const bool alone = Access::impl(x)->count.load(std::memory_order_acquire) == 1 &&
+                     b.storage->count.load(std::memory_order_acquire) == 1;
+  return alone && b.offset + b.bytes() <= b.storage->bytes && (b.node || !recorded);
+}
+
+}  // namespace
+
+Tensors all_reduce_in_place(const Tensors& xs, Reduction how, const RankGroup& group) {
+  const Context& c = context();
+  const bool recorded =
+      c.recording && std::ranges::any_of(xs, [](const Tensor& x) { return bool(Access::desc(x).node); });
+  std::vector<bool> given;
+  for (const Tensor& x : xs)
+    given.push_back(is_linear(how) && !c.symbolic && c.depth == 0 && gives_memory(x, recorded));
+  const ReuseScope scope(std::move(given));
+  return all_reduce(xs, how, group);
+}
 Tensors broadcast(const Tensors& xs, int root, const RankGroup& group) {
   check_rank({"broadcast", "root"}, root, group);
   if (xs.empty()) return {};

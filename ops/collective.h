@@ -10,6 +10,8 @@ using devices::Reduction;
 
 /// Combines each of xs over the ranks; the mean is one of floats only. The list is packed into few messages.
 Tensors all_reduce(const Tensors& xs, Reduction how, const RankGroup& group);
+/// The same for xs that are no longer needed: the results are computed in their memory where nothing else refers to it.
+Tensors all_reduce_in_place(const Tensors& xs, Reduction how, const RankGroup& group);
 /// Returns rank `root`'s xs on every rank.
 Tensors broadcast(const Tensors& xs, int root, const RankGroup& group);
 /// Concatenates the x of all ranks, in rank order, along the first axis; scalars make a vector.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "core/convert.h"
@@ -79,11 +80,21 @@ class HostInput {
   Ref<Storage> copy_;
 };
 
+thread_local const std::vector<bool>* reused = nullptr;  // of the innermost ReuseScope
+
+/// Whether output i is computed in the memory of input i.
+bool reuses(const OpCall& call, int i) { return reused && (*reused)[i] && call.device == cpu; }
+
 /// Allocates an output, whose shape must be known, and memory for it that MPI can write; finish() copies that to the
 /// output.
 class HostOutput {
  public:
   HostOutput(const OpCall& call, int i, Where where = Where::host) : out_(*call.out[i]), device_(call.device) {
+    if (reuses(call, i)) {
+      out_.storage = call.in[i].desc->storage;
+      out_.offset = call.in[i].desc->offset;
+      return;
+    }
     allocate_output(out_, device_);
     if (device_ == cpu) return;
     if (stays_on_gpu(call, where)) {
@@ -121,11 +132,13 @@ void divide(std::byte* data, DType dtype, std::int64_t n, int by) {
 
 // --- lists in few messages -------------------------------------------------------------------------------------------
 
-constexpr std::int64_t kBucket = std::int64_t(32) << 20;  // bytes of a message; a larger tensor is a message by itself
+constexpr std::int64_t kBucket = std::int64_t(32) << 20;  // bytes of a message
+/// A larger tensor is a message by itself: copying it into a buffer and back costs more than a message.
+constexpr std::int64_t kAlone = std::int64_t(128) << 10;
 
 /// The tensors of a list, and the buffers that are exchanged: tensors with one wire dtype are packed, in order, into
-/// buffers of up to kBucket bytes, in the same way on all ranks, since their lists match. The constructor allocates
-/// everything.
+/// buffers of up to kBucket bytes, but for large ones, in the same way on all ranks, since their lists match. The
+/// constructor allocates everything.
 class Lists {
  public:
   /// `wire` returns the dtype in which elements of a dtype are exchanged.
@@ -179,14 +192,17 @@ class Lists {
   Bucket bucket_from(std::size_t first, DType (*wire)(DType)) {
     Bucket b;
     b.dtype = wire(items_[first].dtype);
-    for (std::size_t k = first; k < items_.size(); ++k) {
+    auto bytes = [&](std::int64_t n) { return n * b.dtype.size(); };
+    const bool alone = bytes(items_[first].n) > kAlone;
+    for (std::size_t k = first; k < (alone ? first + 1 : items_.size()); ++k) {
       Item& item = items_[k];
-      if (item.placed || wire(item.dtype) != b.dtype || (b.n && (b.n + item.n) * b.dtype.size() > kBucket)) continue;
+      if (item.placed || wire(item.dtype) != b.dtype) continue;
+      if (!alone && (bytes(item.n) > kAlone || bytes(b.n + item.n) > kBucket)) continue;
       b.items.push_back(&item);
       item.placed = true;
       b.n += item.n;
     }
-    if (b.items.size() > 1 || b.items[0]->dtype != b.dtype) b.packed = host_block(b.n * b.dtype.size());
+    if (b.items.size() > 1 || b.items[0]->dtype != b.dtype) b.packed = host_block(bytes(b.n));
     return b;
   }
 
@@ -197,6 +213,9 @@ class Lists {
 DType itself(DType dtype) { return dtype; }
 
 }  // namespace
+
+ReuseScope::ReuseScope(std::vector<bool> may) : reused_(std::move(may)) { reused = &reused_; }
+ReuseScope::~ReuseScope() { reused = nullptr; }
 
 const char* reduction_name(Reduction how) {
   constexpr const char* names[] = {"sum", "mean", "max", "min", "prod"};

@@ -1,6 +1,8 @@
 // ops/collective_parts.h - shared by collective.cpp, collective_kernels.cpp and reduce_job.cpp: attributes, adjoints of
 // lists, kernels.
 #pragma once
+#include <vector>
+
 #include "ops/collective.h"
 
 namespace kassette::ops {
@@ -38,6 +40,18 @@ void list_vjp(const VjpContext& ctx, int first_in, F together) {
   for (int i = 0; i < ctx.n_out(); ++i)
     if (ctx.dy(i).defined()) ctx.din(first_in + i) = results[next++];
 }
+
+/// While one lives, kernels on this thread may write results into the memory of the inputs for which `reused` is true.
+class ReuseScope {
+ public:
+  explicit ReuseScope(std::vector<bool> reused);
+  ~ReuseScope();
+  ReuseScope(const ReuseScope&) = delete;
+  ReuseScope& operator=(const ReuseScope&) = delete;
+
+ private:
+  std::vector<bool> reused_;
+};
 
 // Kernels for all devices. Tensors on an accelerator are copied to the host and back if their ranks cannot exchange
 // directly.

@@ -258,4 +258,58 @@ TEST_CASE("collectives inside a loop run at each step", "[ranks][function]") {
   CHECK(numbers(f({xs})[0]) == numbers(eager));
 }
 
+TEST_CASE("all_reduce of what is no longer needed computes in its memory, if nothing else refers to it",
+          "[ranks][collectives]") {
+  const D::World world;
+  if (world.size() == 1 || rank_device() != cpu) return;
+  const std::vector<std::int64_t> dims{300, 500};
+  std::vector<double> expected(static_cast<std::size_t>(count(dims)));
+  for (int r = 0; r < world.size(); ++r)
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += value_of(r, static_cast<std::int64_t>(i));
+  const Tensor values = tensor_of(world.rank(), dims, float32), w = K::variable(values, float32);
+  /// Whether the sum of x, which is given up, is where x was.
+  auto in_place = [&](Tensor x) {
+    const void* before = x.data<float>();
+    const Tensor sum = D::all_reduce(std::move(x));
+    CHECK(numbers(sum) == expected);
+    return static_cast<const void*>(sum.data<float>()) == before;
+  };
+  CHECK(in_place(values + 0.0));
+  CHECK(in_place(w * 1.0));  // on the tape, where its value is not needed
+  // A list, of which the small tensor is packed with another.
+  Tensors list;
+  list.push_back(values + 0.0);
+  list.push_back(K::constant(2., float32, {2}) + 0.0);
+  list.push_back(K::constant(3., float32, {3}) + 0.0);
+  const void *first = list[0].data<float>(), *second = list[1].data<float>();
+  const Tensors sums = D::all_reduce(std::move(list));
+  CHECK(static_cast<const void*>(sums[0].data<float>()) == first);
+  CHECK(static_cast<const void*>(sums[1].data<float>()) == second);
+  CHECK(numbers(sums[0]) == expected);
+  CHECK(numbers(sums[1]) == std::vector<double>(2, 2.0 * world.size()));
+  CHECK(numbers(sums[2]) == std::vector<double>(3, 3.0 * world.size()));
+  // Another handle, a variable, a part of another tensor, memory of others, what the tape reads.
+  const Tensor kept = values + 0.0;
+  CHECK(!in_place(kept));
+  CHECK(numbers(kept) == numbers(values));
+  CHECK(!in_place(Tensor(w)));
+  CHECK(numbers(w) == numbers(values));
+  const Tensor whole = K::concatenate({values, values}, 0);
+  CHECK(!in_place(whole[kassette::slice(0, 300)]));
+  CHECK(numbers(whole[kassette::slice(0, 300)]) == numbers(values));
+  std::vector<float> mine;
+  for (double v : numbers(values)) mine.push_back(static_cast<float>(v));
+  const std::vector<float> before = mine;
+  CHECK(!in_place(kassette::borrow(mine, Shape{300, 500}, [] {})));
+  CHECK(mine == before);
+  Tensor e = K::exp(w * 0.0);
+  const Tensor loss = K::sum(D::all_reduce(std::move(e)) * 1.0);  // the adjoint of exp reads its result
+  CHECK(numbers(K::gradients(loss, {w})[0]) == std::vector<double>(expected.size(), 0.0));
+  // A gradient through it, and a function of it.
+  const Tensor g = K::gradients(K::sum(D::all_reduce(w * 2.0)), {w})[0];
+  CHECK(numbers(g) == std::vector<double>(expected.size(), 2.0 * world.size()));
+  const Tensor z = D::all_reduce(w * 1.0);
+  CHECK(numbers(K::function({}, {z})({})[0]) == expected);
+}
+
 }  // namespace kassette::test
