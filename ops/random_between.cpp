@@ -21,7 +21,7 @@ namespace {
 
 // Inputs: a key, the shape of the uniform numbers, and the bounds. The three shapes broadcast to the shape of the
 // result.
-constexpr std::int64_t kGrain = 1 << 14, kBlock = 512;
+constexpr std::int64_t kGrain = 1 << 14, kBlock = 256;
 static_assert(kGrain % kGroupWords == 0 && kBlock % kGroupWords == 0);
 
 TensorSpec drawn_spec(const OpCall& call) {

@@ -172,7 +172,9 @@ void prefetch_lines(const T* at, std::int64_t step, std::int64_t n) {
 template <class T>
 void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
                      std::int64_t columns) {
-  constexpr std::int64_t kRows = 64 / sizeof(T), kColumns = 256 / sizeof(T), kSide = Square<T>::kSide;
+  // For bytes 192 columns: the buffer is on the stack of whoever calls.
+  constexpr std::int64_t kRows = 64 / sizeof(T), kColumns = sizeof(T) == 1 ? 192 : 256 / sizeof(T),
+                         kSide = Square<T>::kSide;
   constexpr std::int64_t kAhead = 2 * kRows;
   // Squares of bytes have 16 rows: more lines would be partly written at a time than the CPU has write-combining
   // buffers.

@@ -26,7 +26,7 @@ struct Picture {
   // In, for reading: the file, and a part of it that is still to be consumed.
   const io::InputFile* file;
   std::int64_t at;
-  std::byte buffer[1 << 15];
+  std::vector<std::byte> buffer;
   std::size_t next, filled;
   // In, for writing.
   io::OutputFile* out;
@@ -47,7 +47,7 @@ void take(png_structp png, png_bytep to, std::size_t n) {
   auto* p = static_cast<Picture*>(png_get_io_ptr(png));
   while (n) {
     if (p->next == p->filled) {
-      std::int64_t got = p->file->read_some(p->at, p->buffer, sizeof p->buffer);
+      std::int64_t got = p->file->read_some(p->at, p->buffer.data(), static_cast<std::int64_t>(p->buffer.size()));
       if (got < 0) png_error(png, errno_text(errno));
       if (got == 0) png_error(png, "the file is cut short");
       p->at += got;
@@ -55,7 +55,7 @@ void take(png_structp png, png_bytep to, std::size_t n) {
       p->filled = got;
     }
     std::size_t part = std::min(n, p->filled - p->next);
-    std::memcpy(to, p->buffer + p->next, part);
+    std::memcpy(to, p->buffer.data() + p->next, part);
     p->next += part;
     to += part;
     n -= part;
@@ -172,6 +172,7 @@ Tensor load_png(Name path, const LoadLimits& limits) {
   if (file.read_some(0, signature, 8) < 8 || png_sig_cmp(signature, 0, 8)) file.refuse("not a PNG file");
   Picture p{};
   p.file = &file;
+  p.buffer.resize(1 << 15);
   PngReader r;
   r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &p, note, ignore);
   if (r.png) r.info = png_create_info_struct(r.png);

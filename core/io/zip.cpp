@@ -243,7 +243,7 @@ std::string deflated(const char* what, const std::string& head, const std::byte*
   if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
     fail<RuntimeError>({what}, "zlib could not start");
   std::unique_ptr<z_stream, int (*)(z_stream*)> end(&z, deflateEnd);
-  std::string out;
+  std::string out, block(1 << 15, '\0');
   auto feed = [&](const void* from, std::int64_t left, int flush) {
     auto* at = static_cast<const Bytef*>(from);
     do {
@@ -253,11 +253,10 @@ std::string deflated(const char* what, const std::string& head, const std::byte*
       at += part;
       left -= part;
       do {
-        char block[1 << 15];
-        z.next_out = reinterpret_cast<Bytef*>(block);
-        z.avail_out = sizeof block;
+        z.next_out = reinterpret_cast<Bytef*>(block.data());
+        z.avail_out = static_cast<uInt>(block.size());
         ::deflate(&z, left ? Z_NO_FLUSH : flush);
-        out.append(block, sizeof block - z.avail_out);
+        out.append(block, 0, block.size() - z.avail_out);
       } while (z.avail_out == 0);
     } while (left);
   };
