@@ -69,14 +69,19 @@ void Plan::bind_in_place(Frame& f) const {
   }
 }
 
-/// Groups the instructions of the tail, allocates their results, and checks shapes that were unknown when the updates
-/// were recorded.
+/// Groups the instructions of the tail, allocates their results, builds their chains, and checks shapes that were
+/// unknown when the updates were recorded.
 void Plan::prepare_tail(Frame& f) const {
   f.commit.groups.clear();
+  f.commit.n_chains = 0;
   const int end = program_.n_instructions();
   for (int k = program_.first_tail; k < end;) {
     FusionGroup group = form_group(f, k, end);
     allocate(f, group);
+    if (group.fused) {
+      if (f.commit.n_chains == f.commit.chains.size()) f.commit.chains.emplace_back();
+      build_chain(f, group, f.commit.chains[f.commit.n_chains++]);
+    }
     f.commit.groups.push_back(group);
     k = group.end;
   }
@@ -125,7 +130,11 @@ void Plan::commit(Frame& f) const {
   auto next_room = room.begin();
   // From here on nothing fails.
   IgnoreInterruptsScope whole;
-  for (const FusionGroup& group : f.commit.groups) run_group(f, group);
+  auto chain = f.commit.chains.cbegin();
+  for (const FusionGroup& group : f.commit.groups) {
+    if (group.fused) run_chain(f, group, *chain++);
+    else run_unfused(f, instruction(group.begin));
+  }
   launch_captured();  // others see the variables from now on
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];

@@ -1,7 +1,9 @@
 // autograd/frame.h - the state of one call of a plan.
 #pragma once
+#include <deque>
 #include <vector>
 
+#include "autograd/chain.h"
 #include "autograd/plan.h"
 
 namespace kassette::autograd {
@@ -16,10 +18,14 @@ struct Frame {
   std::vector<InputView> arrays;  // inputs of the running instruction
   // per instruction of a specialised program: the group that begins there, cached if it depends on shapes alone
   std::vector<FusionGroup> groups;
+  Chain chain;
+  devices::ThreadScratch scratch;
   struct {
     std::vector<Cell*> cells;
     std::vector<char> in_place;  // per effect
     std::vector<FusionGroup> groups;
+    std::deque<Chain> chains;  // the first n_chains are those of the fused groups
+    std::size_t n_chains = 0;
     std::vector<Value> replaced;  // old storage, released after the locks
   } commit;
   const Tensors* keys = nullptr;

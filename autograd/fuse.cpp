@@ -5,17 +5,11 @@
 #include "autograd/frame.h"
 #include "autograd/splat.h"
 #include "core/fast_paths.h"
-#include "devices/cpu/threads.h"
+#include "devices/cpu/numbered_threads.h"
 #include "ops/apply.h"
 #include "ops/reduce_runs.h"
 
 namespace kassette::autograd {
-namespace {
-
-/// The fewest elements that are worth a thread: a multiple of 64, since non-temporal stores begin at a cache line.
-std::int64_t part_of(const Chain& chain) { return (fast_path_thresholds.chain_part / chain.work() / 64 + 1) * 64; }
-
-}  // namespace
 
 /// Infers shape and device of the only output of an instruction.
 void Plan::infer(Frame& f, const Instruction& s) const {
@@ -108,12 +102,8 @@ void Plan::allocate(Frame& f, const FusionGroup& group) const {
   }
 }
 
-void Plan::run_group(Frame& f, const FusionGroup& group) const {
-  if (group.fused) {
-    run_fused(f, group);
-    return;
-  }
-  const Instruction& s = instruction(group.begin);
+/// Runs an instruction whose results are allocated.
+void Plan::run_unfused(Frame& f, const Instruction& s) const {
   TensorDesc* out = &f.own[s.out];
   const OpCall call = call_of(f, s, &out);
   (call.device == cpu ? s.op->cpu : s.op->cuda)(call);
@@ -157,18 +147,26 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
 
 namespace {
 
+/// The memory that a thread needs to run the chain of a group, which may be followed by a block whose sum is wanted.
+std::int64_t bytes_of(const Chain& chain, const FusionGroup& group) {
+  return chain.scratch_bytes() + (group.sums ? kReduceRow * std::int64_t(sizeof(double)) : 0);
+}
+
 /// Runs the chain over n elements and writes the sum of each block of kReduceRow to `partial`; blocks stay in the
 /// first-level cache.
 template <class T>
-void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
-  devices::parallel_for(
-      (n + kReduceRow - 1) / kReduceRow, part_of(chain) / kReduceRow + 1, [&](std::int64_t begin, std::int64_t end) {
-        alignas(64) T block[kReduceRow];
-        chain.run_blocks(begin * kReduceRow, std::min(end * kReduceRow, n), kReduceRow,
-                         reinterpret_cast<std::byte*>(block), [&](std::int64_t at, std::int64_t m) {
-                           reduce_loops<T>(Reduction::sum).rows(block, partial + at / kReduceRow, 1, m);
-                         });
-      });
+void sum_rows(const Chain& chain, const FusionGroup& group, const devices::ThreadScratch& scratch, T* partial) {
+  const std::int64_t n = group.n, each = bytes_of(chain, group);
+  devices::numbered_for((n + kReduceRow - 1) / kReduceRow, chain.part() / kReduceRow + 1, scratch.threads(each),
+                        [&](std::int64_t begin, std::int64_t end, int thread) {
+                          std::byte *const own = scratch.of(thread, each), *const block = own + chain.scratch_bytes();
+                          const T* const values = reinterpret_cast<T*>(block);
+                          chain.run_blocks(
+                              begin * kReduceRow, std::min(end * kReduceRow, n), kReduceRow, block, own,
+                              [&](std::int64_t at, std::int64_t m) {
+                                reduce_loops<T>(Reduction::sum).rows(values, partial + at / kReduceRow, 1, m);
+                              });
+                        });
 }
 /// Bytes for the sums of the blocks of n elements, for the sums of the blocks of those, and so on.
 std::int64_t partial_bytes(std::int64_t n) {
@@ -229,21 +227,28 @@ void Plan::add_instructions(Chain& chain, const Frame& f, const FusionGroup& gro
   if (group.sums) chain.store(Chain::in_buffer(0));
 }
 
-/// Runs a fused group: a chain, and the sum of its result if group.sums.
-void Plan::run_fused(Frame& f, const FusionGroup& group) const {
-  count_taken(group.sums                      ? FastPath::chain_summed
-              : instruction(group.begin).tail ? FastPath::chain_of_update
-                                              : FastPath::chain);
+/// Builds the chain of a fused group whose results are allocated, and makes room for the threads that will run it.
+void Plan::build_chain(Frame& f, const FusionGroup& group, Chain& chain) const {
   const TensorDesc& first = f.own[instruction(group.begin).out];
-  const DType dtype = first.dtype;
-  Chain chain(dtype, {.rows = group.n / group.width, .width = group.width}, first.device, group.n);
+  chain.begin(first.dtype, {.rows = group.n / group.width, .width = group.width}, first.device, group.n);
   prefetch_operands(chain, f, group);
   add_instructions(chain, f, group);
   chain.finish();
-  if (first.device != cpu) return chain.enqueue();
+  if (first.device == cpu) f.scratch.reserve(bytes_of(chain, group), devices::threads_for(group.n, chain.part()));
+}
+
+/// Runs a fused group: a chain, and the sum of its result if group.sums.
+void Plan::run_chain(Frame& f, const FusionGroup& group, const Chain& chain) const {
+  count_taken(group.sums                      ? FastPath::chain_summed
+              : instruction(group.begin).tail ? FastPath::chain_of_update
+                                              : FastPath::chain);
+  if (chain.device() != cpu) return chain.enqueue();
   if (!group.sums) {
-    devices::parallel_for(group.n, part_of(chain),
-                          [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
+    const std::int64_t each = bytes_of(chain, group);
+    if (!devices::worth_sharing(group.n, chain.part())) return chain.run(0, group.n, f.scratch.of(0, each));
+    devices::numbered_for(
+        group.n, chain.part(), f.scratch.threads(each),
+        [&](std::int64_t begin, std::int64_t end, int thread) { chain.run(begin, end, f.scratch.of(thread, each)); });
     return;
   }
   const Ref<Storage> partial = Storage::allocate(partial_bytes(group.n), cpu);
@@ -251,10 +256,10 @@ void Plan::run_fused(Frame& f, const FusionGroup& group) const {
   auto run = [&](auto zero) {
     using T = decltype(zero);
     auto* sums = static_cast<T*>(partial->data);
-    sum_rows(chain, group.n, sums);
+    sum_rows(chain, group, f.scratch, sums);
     join_sums(sums, group.n, sum.op->pattern == Pattern::mean, reinterpret_cast<T*>(f.own[sum.out].data()));
   };
-  if (dtype == float32) run(0.f);
+  if (f.own[instruction(group.begin).out].dtype == float32) run(0.f);
   else run(0.);
 }
 

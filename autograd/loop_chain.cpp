@@ -26,8 +26,8 @@ std::vector<LoopGroup> LoopChains::find(std::vector<std::unique_ptr<LoopChain>>&
     while ((end = extend(begin)) > begin + 1) {
       std::ptrdiff_t bad = first_unfusible(begin, end);
       if (bad < 0) {
-        auto to = std::unique_ptr<LoopChain>(
-            new LoopChain{Chain(dtype_, shape_, device_, shape_.width), groups_[begin].instruction, {}});
+        auto to = std::unique_ptr<LoopChain>(new LoopChain{{}, groups_[begin].instruction, {}});
+        to->chain.begin(dtype_, shape_, device_, shape_.width);
         bad = emit(begin, end, *to);
         if (bad < 0) {
           chains.push_back(std::move(to));

@@ -9,7 +9,7 @@
 #include "autograd/update.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
-#include "devices/cpu/threads.h"
+#include "devices/cpu/numbered_threads.h"
 #include "ops/apply.h"
 #include "ops/expr.h"
 #include "ops/error_attribution.h"
@@ -362,11 +362,14 @@ void LoopRun::execute(LoopChain& c) {
   count_taken(shape.rows > 1 ? FastPath::loop_chain_of_rows : FastPath::loop_chain);
   if (c.chain.device() != cpu) return c.chain.enqueue();
   std::int64_t part = std::max<std::int64_t>(1, fast_path_thresholds.loop_chain_part / c.chain.work());
-  if (shape.rows == 1)
-    devices::parallel_for(shape.width, part, [&](std::int64_t begin, std::int64_t end) { c.chain.run(begin, end); });
-  else
-    devices::parallel_for(shape.rows, std::max<std::int64_t>(1, part / shape.width),
-                          [&](std::int64_t begin, std::int64_t end) { c.chain.run_rows(begin, end); });
+  const bool rows = shape.rows > 1;
+  const std::int64_t n = rows ? shape.rows : shape.width, each = c.chain.scratch_bytes();
+  if (rows) part = std::max<std::int64_t>(1, part / shape.width);
+  chain_scratch_.reserve(each, devices::threads_for(n, part));
+  devices::numbered_for(n, part, chain_scratch_.threads(each), [&](std::int64_t begin, std::int64_t end, int thread) {
+    std::byte* const scratch = chain_scratch_.of(thread, each);
+    rows ? c.chain.run_rows(begin, end, scratch) : c.chain.run(begin, end, scratch);
+  });
 }
 
 /// Accumulates an instruction's product into the cotangent of a capture.

@@ -124,6 +124,7 @@ class LoopRun final : public Extra {
   std::vector<Ref<Storage>> dx_;            // per element: its cotangents, one row per step; or null
   std::vector<BoundAdjoint> backs_;
   std::unique_ptr<Schedule> forward_;
+  devices::ThreadScratch chain_scratch_;
   std::int64_t row_ = 0;
   Pass pass_ = Pass::outputs;
   const Instruction* running_ = nullptr;  // the instruction that errors name

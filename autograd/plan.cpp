@@ -264,7 +264,8 @@ void Plan::run_instructions(Frame& f, int begin, int end) const {
         FusionGroup group = form_group(f, k, end);
         if (group.fused) {
           allocate(f, group);
-          run_group(f, group);
+          build_chain(f, group, f.chain);
+          run_chain(f, group, f.chain);
           for (; k < group.end; ++k) release_dead(f, instruction(k));
           continue;
         }

@@ -96,11 +96,12 @@ class Plan {
   FusionGroup form_group(Frame& f, int begin, int end) const;
   FusionGroup find_group(Frame& f, int begin, int end) const;
   void allocate(Frame& f, const FusionGroup& group) const;
-  void run_group(Frame& f, const FusionGroup& group) const;
   int run_with_bias(Frame& f, int k, int end) const;
   bool sums(const Instruction& s) const;
   bool sums_chain(Frame& f, const FusionGroup& group) const;
-  void run_fused(Frame& f, const FusionGroup& group) const;
+  void build_chain(Frame& f, const FusionGroup& group, Chain& chain) const;
+  void run_chain(Frame& f, const FusionGroup& group, const Chain& chain) const;
+  void run_unfused(Frame& f, const Instruction& s) const;
   void prefetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) const;
   void add_instructions(Chain& chain, const Frame& f, const FusionGroup& group) const;
   void release_dead(Frame& f, const Instruction& s) const;

@@ -1,5 +1,5 @@
 // devices/cpu/threads.cpp - the thread pool.
-#include "devices/cpu/threads.h"
+#include "devices/cpu/numbered_threads.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ struct alignas(64) Slice {
 };
 
 struct Job {
-  RangeFn f = {};
+  NumberedRangeFn f = {};
   From from = From::front;
   std::int64_t part = 1;  // size of the parts
   int slices = 0;
@@ -111,14 +111,14 @@ std::int64_t place(From from, std::int64_t begin, std::int64_t first, std::int64
   return from == From::front ? begin : first + (last - 1 - begin) / part * part;
 }
 
-void run_slice(Job& job, Slice& s) {
+void run_slice(Job& job, Slice& s, int self) {
   while (!job.failed.load(std::memory_order_relaxed)) {
     std::int64_t begin = s.next.fetch_add(job.part, std::memory_order_relaxed);
     if (begin >= s.end) return;
     try {
       check_interrupt();
       const std::int64_t at = place(job.from, begin, s.begin, s.end, job.part);
-      job.f.call(job.f.object, at, std::min(at + job.part, s.end));
+      job.f.call(job.f.object, at, std::min(at + job.part, s.end), self);
     } catch (...) {
       if (!job.failed.exchange(true)) job.error = std::current_exception();
     }
@@ -128,7 +128,7 @@ void run_slice(Job& job, Slice& s) {
 void take_part(Pool& p, int self) {
   in_part = true;
   InterruptPolicyScope as_the_caller(p.job.on_interrupt);
-  for (int i = 0; i < p.job.slices; ++i) run_slice(p.job, p.slice[(self + i) % p.job.slices]);
+  for (int i = 0; i < p.job.slices; ++i) run_slice(p.job, p.slice[(self + i) % p.job.slices], self);
   in_part = false;
 }
 
@@ -201,7 +201,7 @@ void make_pool() {
 /// grains evenly, not into 2 and 0.5.
 std::int64_t unit_of(std::int64_t grain) { return grain < 1024 ? grain : grain / 1024 * 64; }
 
-void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from, int slices) {
+void share_out(Pool& p, std::int64_t n, std::int64_t grain, NumberedRangeFn f, From from, int slices) {
   const std::int64_t unit = unit_of(grain), units = ceil_div(n, unit);
   p.job.f = f;
   p.job.from = from;
@@ -240,13 +240,13 @@ void close_gate_and_wait(Pool& p) {
 }
 
 /// Runs the whole range on this thread; a long one in pieces, so that it can be interrupted.
-void run_alone(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
+void run_alone(std::int64_t n, std::int64_t grain, NumberedRangeFn f, From from) {
   constexpr std::int64_t kGrains = 64;  // a grain is worth a thread: some 10 us
   const std::int64_t piece = grain > n / kGrains ? n : kGrains * grain;
   for (std::int64_t begin = 0; begin < n; begin += piece) {
     check_interrupt();
     const std::int64_t at = place(from, begin, 0, n, piece);
-    f.call(f.object, at, std::min(n, at + piece));
+    f.call(f.object, at, std::min(n, at + piece), 0);
   }
 }
 
@@ -273,9 +273,17 @@ void use_threads(int n) {
 bool sharing_work() noexcept { return sharing; }
 
 void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
+  auto call = [](void* o, std::int64_t begin, std::int64_t end, int) {
+    auto& of = *static_cast<RangeFn*>(o);
+    of.call(of.object, begin, end);
+  };
+  numbered_parts(n, grain, {&f, call}, from, kMaxThreads);
+}
+
+void numbered_parts(std::int64_t n, std::int64_t grain, NumberedRangeFn f, From from, int most) {
   if (n <= 0) return;
   grain = std::max<std::int64_t>(1, grain / grain_divisor);
-  int slices = static_cast<int>(std::min<std::int64_t>(num_threads(), n / grain));
+  int slices = static_cast<int>(std::min<std::int64_t>(std::min(num_threads(), most), n / grain));
   Pool& p = pool();
   // If a job of another user thread is running, this thread does its work alone: both make progress, and the CPUs are
   // busy anyway.
