@@ -103,13 +103,13 @@ Tensor zeros_of_shape(const TensorSpec& spec, Device device) {
 /// The results of a loop without steps. One step is called, on zeros, to learn the shapes of its outputs; the last
 /// outputs are zeros, as are those before the first step.
 Tensors results_of_none(const LoopForm& form, const Tensors& xs, const Tensors& states,
-                        const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step) {
+                        const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step, bool masked) {
   Tensors found, out, zeros;
   for (const Tensor& x : xs)
     zeros.push_back(zeros_of_shape(element_spec(Access::desc(x), form.axis), Access::desc(x).device));
   if (form.n_outputs > 0) {
     out = step(zeros, states, 0);
-    check_step(form, out, states, nullptr, Access::desc(xs.begin()[0]), /*masked=*/false);
+    check_step(form, out, states, nullptr, Access::desc(xs.begin()[0]), masked);
   }
   for (int i = 0; i < form.n_outputs; ++i) {
     const TensorDesc& b = Access::desc(out[i]);
@@ -124,9 +124,9 @@ Tensors results_of_none(const LoopForm& form, const Tensors& xs, const Tensors& 
 }  // namespace
 
 Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,
-                  const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step) {
+                  const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step, const MaskStep* mask) {
   const std::int64_t size = loop_length(form, xs), n = form.n_outputs;
-  if (size == 0) return results_of_none(form, xs, states, step);
+  if (size == 0) return results_of_none(form, xs, states, step, /*masked=*/mask);
   std::vector<LazyUnstack> elements;  // per input
   for (const Tensor& x : xs) elements.emplace_back(form.what, x, size, form.axis);
   std::vector<Tensors> ys(n);  // per output, per step
@@ -139,8 +139,10 @@ Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,
       EagerStep in(t, size);
       return step(now, states, t);
     }();
-    check_step(form, out, states, t > 0 ? last.begin() : nullptr, Access::desc(xs.begin()[0]), /*masked=*/false);
-    if (t == 0) assert_step_shapes(form, out, states, now.begin()[0], /*masked=*/false);
+    const Tensor* before = t > 0 ? last.begin() : nullptr;
+    check_step(form, out, states, before, Access::desc(xs.begin()[0]), /*masked=*/mask);
+    if (t == 0) assert_step_shapes(form, out, states, now.begin()[0], /*masked=*/mask);
+    if (mask) (*mask)(now, states, before, out);
     last.clear();
     for (std::int64_t i = 0; i < n; ++i) {
       ys[i].push_back(out.begin()[i]);

@@ -19,8 +19,13 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
 /// equal its.
 void assert_step_shapes(const LoopForm& form, Tensors& out, const Tensors& states, const Tensor& x, bool masked);
 
+/// Applies a mask to the results of a step, `got`, which have been checked. `before`: the outputs of the step before,
+/// or null.
+using MaskStep = Callable<void(const Tensors& xs, const Tensors& states, const Tensor* before, Tensors& got)>;
+
 /// Calls step(xs, states, t) for each step t of a loop whose length is known. Returns the results of the loop.
 Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,
-                  const Callable<Tensors(const Tensors& xs, const Tensors& states, std::int64_t t)>& step);
+                  const Callable<Tensors(const Tensors& xs, const Tensors& states, std::int64_t t)>& step,
+                  const MaskStep* mask = nullptr);
 
 }  // namespace kassette::autograd
