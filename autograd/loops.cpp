@@ -125,15 +125,17 @@ Ref<LoopProgram> Loop::program_for(const Tensors& in, const VjpSignature& by, st
     const TensorDesc& b = Access::desc(in[i]);
     args.push_back(make_desc(i <= nx_ ? element_spec(b) : TensorSpec(b), b.device));
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   for (const Known& k : known_)
     if (may_take(FastPath::loop_program) && k.wanted == wanted && k.has_dy == *by.has_dy &&
         std::ranges::equal(args, k.args, alike)) {
       count_taken(FastPath::loop_program);
       return k.program;
     }
+  lock.unlock();  // other calls of the loop go on while the program is made
   LoopSignature signature{nx_, ns_, static_cast<int>(args.size()) - nx_ - ns_, ny_};
   Known k{args, wanted, *by.has_dy, LoopProgram::with_adjoint(*body_, signature, args, wanted, *by.has_dy, steps)};
+  lock.lock();
   if (known_.size() == kPrograms) known_.erase(known_.begin());
   known_.push_back(std::move(k));
   return known_.back().program;

@@ -38,9 +38,12 @@ std::vector<TensorDesc> shapes_of(std::span<const Tensor> args) {
 }  // namespace
 
 Ref<Plan> ShapedPlans::find(const Plan& plan, std::span<const Tensor> args) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  auto known = std::find_if(kept_.begin(), kept_.end(),
-                            [&](const Entry& e) { return std::ranges::equal(e.inputs, args, same); });
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto entry = [&] {
+    return std::find_if(kept_.begin(), kept_.end(),
+                        [&](const Entry& e) { return std::ranges::equal(e.inputs, args, same); });
+  };
+  auto known = entry();
   if (known == kept_.end()) {
     Entry first{shapes_of(args), 1, {}};
     if (kept_.size() == kMost) {
@@ -52,14 +55,19 @@ Ref<Plan> ShapedPlans::find(const Plan& plan, std::span<const Tensor> args) {
   }
   if (known != kept_.begin()) std::rotate(kept_.begin(), known, known + 1);
   Entry& e = kept_.front();
-  if (!e.plan && e.calls < calls_ && ++e.calls == calls_) {
-    try {
-      e.plan = Plan::of(specialise(plan.program(), e.inputs));
-    } catch (const Error&) {
-      return {};
-    }
+  if (e.plan || e.calls >= calls_ || ++e.calls < calls_) return e.plan;
+  // Without the lock: meanwhile other calls run, also for these shapes, which then have no plan yet.
+  const std::vector<TensorDesc> inputs = e.inputs;
+  lock.unlock();
+  Ref<Plan> made;
+  try {
+    made = Plan::of(specialise(plan.program(), inputs));
+  } catch (const Error&) {
+    return {};
   }
-  return e.plan;
+  lock.lock();
+  if (known = entry(); known != kept_.end()) known->plan = made;
+  return made;
 }
 
 }  // namespace kassette::autograd

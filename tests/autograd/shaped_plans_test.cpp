@@ -1,7 +1,11 @@
 // tests/autograd/shaped_plans_test.cpp - plans for known shapes are used from the second call on, and have the results
 // of the first.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <cstring>
+#include <functional>
+#include <future>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -14,6 +18,7 @@
 
 #include "autograd/passes.h"
 #include "autograd/plan.h"
+#include "ops/apply.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 
@@ -130,6 +135,44 @@ TEST_CASE("a plan for shapes is there from the second call on, and the last four
   const Ref<Plan> again = find(2);
   CHECK(again);
   CHECK(find(2) == again);
+}
+
+namespace {
+
+std::function<void()> in_the_rule;  // called by the next rule of kWatchedOp
+const kassette::ops::OpDef kWatchedOp{.name = "watched",
+                                      .rule =
+                                          [](const kassette::ops::OpCall& call, kassette::TensorSpec* out) {
+                                            out->set(call.spec(0));
+                                            if (auto f = std::exchange(in_the_rule, nullptr)) f();
+                                          },
+                                      .cpu =
+                                          [](const kassette::ops::OpCall& call) {
+                                            std::memcpy(call.out[0]->data(), call.in[0].data,
+                                                        std::size_t(call.out[0]->bytes()));
+                                          }};
+
+}  // namespace
+
+TEST_CASE("while a plan for shapes is made, other threads call the function", "[shaped_plans]") {
+  const Tensor x = K::placeholder({K::None}, K::None, "float64");
+  const Function f = K::function({x}, {kassette::ops::apply1(kWatchedOp, {x * 2.0}) + 1.0});
+  f({f64({1, 2}, {2})});
+  bool ended = false;
+  std::thread other;
+  in_the_rule = [&] {  // the second call with these shapes makes the plan
+    std::promise<void> done;
+    std::future<void> waited = done.get_future();
+    other = std::thread([&f, done = std::move(done)]() mutable {
+      for (const Numbers& in : {Numbers{1, 2}, Numbers{3}}) f({f64(in, {static_cast<std::int64_t>(in.size())})});
+      done.set_value();
+    });
+    ended = waited.wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+  };
+  CHECK(values(f({f64({3, 4}, {2})})[0]) == Numbers{7, 9});
+  other.join();
+  CHECK(ended);
+  for (int call = 0; call < 3; ++call) CHECK(values(f({f64({3, 4}, {2})})[0]) == Numbers{7, 9});
 }
 
 TEST_CASE("arguments of another dtype or an undefined one are other arguments", "[shaped_plans]") {
