@@ -228,6 +228,14 @@ TEST_CASE("the gradient of a cell that runs as a chain is that of differences", 
   }
 }
 
+TEST_CASE("the gates of a cell, which are slices of one product, run as one chain over rows in each step", "[loops]") {
+  Inputs in(float32);
+  Function f = K::symbolic([&] { return K::function({}, loss_of(kCells[0].cell, in, false)); })();
+  CountedPaths counted;
+  f({});
+  CHECK(times_taken(FastPath::loop_chain_of_rows) == kSteps);
+}
+
 TEST_CASE("chains of a loop take a constant, a number that changes and a last row that is short", "[loops]") {
   // Batches of one have one row; a scalar state is read by all elements.
   Tensor x = K::variable(f64(numbers(3 * 300, 1), {3, 1, 300}), "float64"), start = K::variable(2.0, "float64");

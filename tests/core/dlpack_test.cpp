@@ -140,7 +140,10 @@ TEST_CASE("what cannot be imported is one line, and still belongs to the caller"
   refuse([](auto& m) { m.dl_tensor.dtype = {dl::kDLComplex, 64, 1}; }, "from_dlpack: a tensor has no dtype complex64");
   refuse([](auto& m) { m.dl_tensor.dtype = {dl::kDLUInt, 32, 1}; }, "from_dlpack: a tensor has no dtype uint32");
   refuse([](auto& m) { m.dl_tensor.dtype = {dl::kDLBool, 1, 1}; }, "from_dlpack: a tensor has no dtype bool1");
-  refuse([](auto& m) { m.dl_tensor.dtype = {10, 8, 1}; }, "from_dlpack: a tensor has no dtype type code 10 of bits 8");
+  for (std::uint8_t code : {7, 10}) {  // 7: the first that has no name
+    const std::string message = "from_dlpack: a tensor has no dtype type code " + std::to_string(code) + " of bits 8";
+    refuse([code](auto& m) { m.dl_tensor.dtype = {code, 8, 1}; }, message.c_str());
+  }
   refuse([](auto& m) { m.dl_tensor.device.device_type = static_cast<dl::DLDeviceType>(10); },
          "from_dlpack: device type 10; it must be CPU (1, 3) or CUDA (2)");
   refuse([](auto& m) { m.dl_tensor.ndim = 9; }, "from_dlpack: rank 9; a tensor has 0 to 8 axes");

@@ -6,6 +6,7 @@
 
 #include "tests/catch.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
@@ -196,6 +197,19 @@ TEST_CASE("depends_on the learning phase, where it is a symbol and where it is f
       {sequence}, {h});
   CHECK(depends_on(r.last_output, K::learning_phase()));
   CHECK_FALSE(depends_on(r.new_states[0], x));
+}
+
+TEST_CASE("gradients depend on the learning phase that their loss depends on, also where two are one tensor",
+          "[introspection]") {
+  const test::SettingsScope restore;
+  K::set_learning_phase(1);
+  const Tensor scale = K::cast(K::learning_phase(), "float64"), a = K::variable({1, 2}, "float64"),
+               b = K::variable({3, 4}, "float64");
+  for (const Tensor& g : K::gradients(K::sum((a + b) * scale), {a, b})) {
+    CHECK(depends_on(g, K::learning_phase()));
+    CHECK(test::values(g) == std::vector<double>{1, 1});
+  }
+  for (const Tensor& g : K::gradients(K::sum(a + b), {a, b})) CHECK_FALSE(depends_on(g, K::learning_phase()));
 }
 
 TEST_CASE("depends_on the learning phase through functions, short and long", "[introspection][nested]") {

@@ -169,6 +169,11 @@ TEST_CASE("a body of control flow may use a sparse tensor from outside; it takes
   CHECK_THROWS_WITH(K::switch_(
                         K::sum(steps) > 0, [&] { return p; }, [&] { return p; }),
                     "switch_: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
+  const Tensor rows = K::constant({1, 0}), dense = K::ones({2, 2});  // of which one is chosen for each row
+  CHECK_THROWS_WITH(K::switch_(rows, a, dense),
+                    "switch_: then_expression of shape (2, 2) is sparse; densify it first: K::to_dense(x)");
+  CHECK_THROWS_WITH(K::switch_(rows, dense, a),
+                    "switch_: else_expression of shape (2, 2) is sparse; densify it first: K::to_dense(x)");
   CHECK_THROWS_AS(K::foldl(keep, p), TypeError);
 }
 

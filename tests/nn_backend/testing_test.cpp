@@ -228,6 +228,7 @@ TEST_CASE("gradcheck names the worst element, gradgradcheck the order", "[testin
   Comparison c = gradcheck([](const Tensors& v) { return v[0] * K::stop_gradient(v[0]); }, {x});
   CHECK_THAT(c.message, Catch::Contains("input 0: 4 of 4 elements differ, most at (1, 1): gradient"));
   CHECK(c.where == 3);
+  CHECK_THAT(c.report, Catch::Contains("input 0: 4 of 4 elements differ, most at (1, 1): gradient"));
   CHECK(gradcheck([](const Tensors& v) { return v[0]; }, {K::cast(x, "float32")}).message ==
         "gradcheck: differences need float64, input 0 is float32");
 }

@@ -298,6 +298,10 @@ TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {
   Tensor a = K::ones({32, 784}), b = K::ones({512, 10});
   CHECK_THROWS_WITH(K::dot(a, b), "dot: (32, 784) x (512, 10): inner dimensions differ, 784 against 512");
   CHECK_THROWS_AS(K::dot(a, b), ValueError);
+  CHECK_THROWS_WITH(K::dot(K::zeros({2, 0}), K::ones({3, 4})),
+                    "dot: (2, 0) x (3, 4): inner dimensions differ, 0 against 3");
+  CHECK_THROWS_WITH(K::dot(K::zeros({2, 3}), K::ones({0, 4})),
+                    "dot: (2, 3) x (0, 4): inner dimensions differ, 3 against 0");
   CHECK_THROWS_WITH(matmul(K::ones({2, 3, 4}), K::ones({5, 4, 3})),
                     "matmul: (2, 3, 4) x (5, 4, 3): batch axes do not broadcast, 2 against 5");
   CHECK_THROWS_WITH(K::dot(K::constant(2.0), a),
