@@ -9,6 +9,7 @@
 #include "autograd/shadow.h"
 #include "core/fast_paths.h"
 #include "core/log.h"
+#include "core/stack.h"
 #include "core/text.h"
 #include "ops/like.h"
 #include "ops/operand.h"
@@ -48,6 +49,7 @@ Tensor seed_for(const Tensor& loss) { return broadcast_like(number_like(1, loss)
 
 Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, SavedValues saved, GradientHook* hook,
                  const Tensors& ends) {
+  check_stack("gradients");
   return BackwardPass(xs, saved, hook, ends).run(ys.begin(), seeds.begin(), ys.size());
 }
 
@@ -68,6 +70,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved, Grad
   if (!loss.defined()) fail_empty({"gradients", "loss"});
   const TensorDesc& l = Access::desc(loss);
   if (!l.dtype.is_float()) fail_not_float({"gradients", "loss"}, l.dtype);
+  check_stack("gradients");
   for (std::int64_t i = 0; i < xs.size(); ++i) {
     if (!xs[i].defined()) fail_item<ValueError>("gradients", "variable", i, "is ", kEmptyTensor);
     const TensorDesc& x = Access::desc(xs[i]);

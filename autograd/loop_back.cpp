@@ -5,6 +5,7 @@
 #include "autograd/unstack.h"
 #include "autograd/loop_run.h"
 #include "core/fast_paths.h"
+#include "core/stack.h"
 #include "core/text.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
@@ -162,6 +163,7 @@ void LoopRun::seed(const Tensors& dys) {
 }
 
 Tensors LoopRun::backward(const Tensors& dys) {
+  check_stack(call_.what);
   Context& c = context();
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
   const LoopProgram& p = *loop_;

@@ -6,6 +6,7 @@
 
 #include "autograd/control.h"
 #include "autograd/backward.h"
+#include "core/stack.h"
 #include "ops/error_attribution.h"
 #include "ops/operand.h"
 
@@ -155,6 +156,7 @@ Ref<Plan> Recording::build(const char* what) {
 Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopSignature& signature,
                                            const std::vector<TensorDesc>& args, const std::vector<char>& wanted,
                                            const std::vector<char>& has_dy, std::int64_t steps) {
+  check_stack(body.program().what);
   Scoped<ScopeState> on(context(), symbolic_scope());
   Recording r(body, signature, args, wanted, steps);
   if (!r.find_step_adjoints(has_dy)) return {};

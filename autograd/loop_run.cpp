@@ -9,6 +9,7 @@
 #include "autograd/update.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
+#include "core/stack.h"
 #include "devices/cpu/numbered_threads.h"
 #include "ops/apply.h"
 #include "ops/expr.h"
@@ -216,6 +217,7 @@ void LoopRun::fail_at(std::int64_t t, const char* direction) {
 }
 
 Tensors LoopRun::forward(bool for_backward) {
+  check_stack(call_.what);
   Context& c = context();
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
   const LoopProgram& p = *loop_;

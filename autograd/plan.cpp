@@ -15,6 +15,7 @@
 #include "core/convert.h"
 #include "core/log.h"
 #include "core/sparse.h"
+#include "core/stack.h"
 #include "core/text.h"
 #include "ops/apply.h"
 #include "ops/arithmetic.h"
@@ -330,6 +331,7 @@ Tensors Plan::run(std::span<const Tensor> args, const Tensors* keys) const {
 }
 
 Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
+  check_stack(program_.what);
   Context& c = context();
   Scoped<bool> off(c.recording, false);
   Scoped<bool> eager(c.symbolic, false);
@@ -374,6 +376,7 @@ Tensors connect_instruction(const Instruction& s, const Tensors& in) {
 }  // namespace
 
 Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys) const {
+  check_stack(program_.what);
   check_missing(program_);
   std::vector<Tensor> slots(program_.n_slots);
   for (std::size_t i = 0; i < args.size(); ++i) slots[program_.feeds[i].slot] = args[i];

@@ -8,6 +8,7 @@
 #include "autograd/plan.h"
 #include "autograd/update.h"
 #include "core/sparse.h"
+#include "core/stack.h"
 #include "core/text.h"
 #include "ops/elementwise.h"
 
@@ -364,6 +365,7 @@ Program PlanBuilder::build() {
 }
 
 Ref<Plan> Plan::build(const Request& request, bool keeps_calls) {
+  check_stack(request.what);
   PlanBuilder builder(request, keeps_calls);
   auto plan = Ref<Plan>::adopt(new Plan);
   plan->program_ = builder.build();

@@ -6,6 +6,7 @@
 #include "autograd/deferred.h"
 #include "core/convert.h"
 #include "core/sparse.h"
+#include "core/stack.h"
 #include "core/text.h"
 #include "ops/operand.h"
 #include "ops/random.h"
@@ -28,6 +29,7 @@ Tensor stand_in(const TensorSpec& spec, Device device) {
 Traced trace(const char* what, const std::vector<TensorSpec>& args, Device device,
              const Callable<Tensors(const Tensors&)>& f) {
   Context& c = context();
+  check_stack(what);
   if (c.depth == 255) fail<ValueError>({what}, "control flow nested deeper than 255");
   Scoped<bool> on(c.symbolic, true);
   Scoped<std::uint8_t> deeper(c.depth, c.depth + 1);

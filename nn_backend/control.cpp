@@ -6,6 +6,7 @@
 #include "autograd/loop_request.h"
 #include "core/convert.h"
 #include "core/sparse.h"
+#include "core/stack.h"
 #include "core/text.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
@@ -95,6 +96,7 @@ Tensor broadcast_branch(const Tensor& value, const Branch& taken, const Branch& 
 }
 
 Tensor choose(const Tensor& condition, const Branches& of) {
+  check_stack(of.what);
   const TensorDesc& c = Access::desc(condition);
   if (c.rank != 0) return elementwise_switch(condition, of);
   DType dtype = dtype_of_branches(of.yes, of.no);
