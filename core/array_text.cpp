@@ -81,13 +81,6 @@ std::int64_t int_at(const Shown& shown, std::int64_t i) {
   return v;
 }
 
-double as_dtype(double value, DType dtype) {
-  std::byte narrow[8];
-  convert(narrow, dtype, &value, float64, 1);
-  convert(&value, float64, narrow, dtype, 1);
-  return value;
-}
-
 /// The common format of floats in aligned columns, as NumPy's FloatingFormat.
 class FloatFormat {
  public:
@@ -144,7 +137,7 @@ class FloatFormat {
     if (largest >= std::pow(10.0, std::min(8, sure_digits(dtype_)))) return true;
     // In the precision of the dtype: 0.0001 itself is not below 0.0001.
     return mode == SciMode::automatic &&
-           (smallest < as_dtype(0.0001, dtype_) || as_dtype(largest / smallest, dtype_) > 1000);
+           (smallest < rounded_to(0.0001, dtype_) || rounded_to(largest / smallest, dtype_) > 1000);
   }
   const Shown& shown_;
   DType dtype_;

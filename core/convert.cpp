@@ -47,6 +47,13 @@ void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::
   });
 }
 
+double rounded_to(double v, DType dtype) {
+  std::byte held[8];
+  convert(held, dtype, &v, float64, 1);
+  convert(&v, float64, held, dtype, 1);
+  return v;
+}
+
 namespace {
 
 /// Copies element by element; elements need not be aligned.
@@ -99,17 +106,23 @@ void write_scalar(void* to, DType dtype, const Scalar& s, const At& where) {
   if (kind > Scalar::kFloat || kind == Scalar::kNone)
     fail<TypeError>(where, *where.argument ? "is " : "", scalar_text(s), kExpected, "it must be a number",
                     kind == Scalar::kNone ? " or a tensor" : "");
-  double real = kind == Scalar::kFloat  ? Access::float_value(s)
-                : kind == Scalar::kUint ? static_cast<double>(static_cast<std::uint64_t>(Access::int_value(s)))
-                                        : static_cast<double>(Access::int_value(s));
   dispatch(dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     T v;
-    if constexpr (std::is_same_v<T, bool>) v = kind == Scalar::kFloat ? real != 0 : Access::int_value(s) != 0;
-    else if constexpr (std::is_integral_v<T>) v = integer_from<T>(s, dtype, where);
-    else v = convert_one<T>(real);
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) v = integer_from<T>(s, dtype, where);
+    else if (kind == Scalar::kFloat) v = convert_one<T>(Access::float_value(s));
+    else if (kind == Scalar::kUint) v = convert_one<T>(static_cast<std::uint64_t>(Access::int_value(s)));
+    else v = convert_one<T>(Access::int_value(s));
     std::memcpy(to, &v, sizeof v);
   });
+}
+
+double number_as(DType dtype, const Scalar& s, const At& where) {
+  std::byte held[8];
+  double v;
+  write_scalar(held, dtype, s, where);
+  convert(&v, float64, held, dtype, 1);
+  return v;
 }
 
 }  // namespace kassette

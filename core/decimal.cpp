@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/half.h"
+#include "core/convert.h"
 
 namespace kassette {
 namespace {
@@ -23,11 +23,6 @@ Decimal parse(const char* text, const char* end) {
   d.exponent = std::atoi(p + 1);
   while (d.count > 1 && d.digits[d.count - 1] == '0') --d.count;
   return d;
-}
-
-double rounded_to(double value, DType dtype) {
-  float f = static_cast<float>(value);
-  return dtype == float16 ? to_float(to_half(f)) : to_float(to_bfloat16(f));
 }
 
 /// For float16 and bfloat16: the fewest digits that parse to the same value. Five are always enough.
@@ -62,7 +57,39 @@ std::string exact_text(double value, std::chars_format format, int precision) {
   return std::string(text, end);
 }
 
+/// The significant digits of a decimal number without its sign, 0.ddd x 10^exponent; no digit is a leading or trailing
+/// 0.
+struct Digits {
+  std::string digits;
+  std::int64_t exponent = 0;
+  explicit Digits(std::string_view s) {
+    bool behind_point = false;
+    std::size_t i = 0;
+    for (; i < s.size() && s[i] != 'e' && s[i] != 'E'; ++i) {
+      if (s[i] == '.') behind_point = true;
+      if (s[i] < '0' || s[i] > '9') continue;
+      const bool leads = digits.empty() && s[i] == '0';
+      if (!leads) digits += s[i];
+      exponent += leads ? -behind_point : !behind_point;
+    }
+    int power = 0;
+    i += i + 1 < s.size() && s[i + 1] == '+' ? 2 : 1;
+    if (i < s.size()) std::from_chars(s.data() + i, s.data() + s.size(), power);
+    exponent += power;
+    while (!digits.empty() && digits.back() == '0') digits.pop_back();
+  }
+};
+
 }  // namespace
+
+double before_half(double v, std::string_view s, DType dtype) {
+  if (!std::isfinite(v)) return v;
+  if (rounded_to(std::nextafter(v, -INFINITY), dtype) == rounded_to(std::nextafter(v, INFINITY), dtype)) return v;
+  const Digits wanted(s), have(exact_text(std::fabs(v), std::chars_format::scientific, kMaxText - 20));
+  if (wanted.exponent == have.exponent && wanted.digits == have.digits) return v;
+  const bool larger = wanted.exponent != have.exponent ? wanted.exponent > have.exponent : wanted.digits > have.digits;
+  return std::nextafter(v, larger ? std::copysign(INFINITY, v) : 0);
+}
 
 Decimal shortest_decimal(double value, DType dtype) {
   if (value == 0) return {{'0'}, 1, 0};

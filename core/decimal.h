@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <kassette/dtype.h>
 
@@ -16,6 +17,10 @@ struct Decimal {
 };
 /// `value` is finite, not negative, and representable in that float dtype.
 Decimal shortest_decimal(double value, DType dtype);
+
+/// `v` is the float64 nearest to the decimal number `s`. Returns a float64 from which rounding to `dtype`, a half type,
+/// gives the element nearest to `s`: v, or its neighbour on the side of s if v lies half way between two elements.
+double before_half(double v, std::string_view s, DType dtype);
 
 /// std::numeric_limits<T>::digits10 of a dtype. Numbers with more digits before the point are printed in scientific
 /// form.

@@ -20,14 +20,6 @@ namespace backend {
 
 namespace {
 
-/// A number rounded to a dtype, for comparisons with x.
-double in_dtype(double v, DType dtype) {
-  std::byte held[8];
-  convert(held, dtype, &v, float64, 1);
-  convert(&v, float64, held, dtype, 1);
-  return v;
-}
-
 bool is_nan(const Scalar& x) { return Access::kind(x) == Scalar::kFloat && std::isnan(Access::float_value(x)); }
 
 }  // namespace
@@ -42,14 +34,13 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
   if (std::isnan(threshold) || is_nan(max_value)) return attribute_errors("relu", [&] { return x.tensor() * NAN; });
   if (threshold == 0 && max_value.is_none()) return attribute_errors("relu", [&] { return leaky_relu(x, alpha); });
 
-  DType dtype = x.desc().dtype;
+  DType dtype = x.desc().dtype;  // numbers are rounded to it, for comparisons with x
   double top = HUGE_VAL;
   if (!max_value.is_none()) {
-    write_scalar(&top, float64, max_value, {"relu", "max_value"});
     // at most DBL_MAX: float16 may round to infinity, which would mean that there is no top
-    top = std::min(in_dtype(std::max(top, 0.0), dtype), DBL_MAX);
+    top = std::min(std::max(number_as(dtype, max_value, {"relu", "max_value"}), 0.0), DBL_MAX);
   }
-  return attribute_errors("relu", [&] { return general_relu(x, alpha, top, in_dtype(threshold, dtype)); });
+  return attribute_errors("relu", [&] { return general_relu(x, alpha, top, rounded_to(threshold, dtype)); });
 }
 Tensor elu(const Operand& x, double alpha) {
   KASSETTE_DISPATCH(elu, x, alpha);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/convert.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/snapshot.h"
@@ -25,7 +26,6 @@ double number(const Operand& x) {
   std::int64_t i = Access::int_value(x);
   return Access::kind(x) == Scalar::kUint ? static_cast<double>(static_cast<std::uint64_t>(i)) : static_cast<double>(i);
 }
-
 /// A bound, which may broadcast to x, whereas x may not broadcast to the bound.
 Tensor bound_like(const Tensor& x, const Operand& operand, const char* name, ShapeCheck which) {
   Arg bound(operand, Access::desc(x).dtype, {"clip", name});
@@ -97,7 +97,9 @@ Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value
     bool crossed = is_number(min_value) && is_number(max_value) && number(max_value) < number(min_value);
     return attribute_errors("clip", [&] { return clip_by_tensors(t, min_value, crossed ? min_value : max_value); });
   }
-  double low = min_value.is_none() ? -inf : number(min_value), high = max_value.is_none() ? inf : number(max_value);
+  const DType dtype = t.desc().dtype;
+  double low = min_value.is_none() ? -inf : number_as(dtype, min_value, {"clip", "min_value"}),
+         high = max_value.is_none() ? inf : number_as(dtype, max_value, {"clip", "max_value"});
   if (std::isnan(low) || std::isnan(high))  // which no comparison finds
     return attribute_errors("clip", [&] { return clip_by_tensors(t, min_value, max_value); });
   return ops::clip(t, low, high < low ? low : high);

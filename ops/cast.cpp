@@ -33,7 +33,16 @@ CastLoop wide_loop(DType to, DType from) {
                                       : casts.from[number(from)];
 }
 
-/// Casts between two different dtypes. Casts to and from half types go through float32, as in core/convert.h.
+/// Returns the loop to float32 for numbers that are then rounded to a half type: Note [Rounding once].
+CastLoop loop_before_half(DType from) {
+  const CastTable& table = KASSETTE_PICK(cast_table);
+  return from == float64 ? table.f64_to_odd
+         : from == int64 ? table.i64_to_odd
+         : from == int32 ? table.i32_to_odd
+                         : wide_loop(float32, from);
+}
+
+/// Casts between two different dtypes. Casts to and from half types go through float32, as in core/half.h.
 void run(std::byte* to, DType to_dtype, const std::byte* from, DType from_dtype, std::int64_t n) {
   bool half_in = is_half(from_dtype), half_out = is_half(to_dtype);
   if (!half_in && !half_out) return wide_loop(to_dtype, from_dtype)(from, to, n);
@@ -46,7 +55,7 @@ void run(std::byte* to, DType to_dtype, const std::byte* from, DType from_dtype,
     const std::byte* in = from + i * from_dtype.size();
     std::byte* out = to + i * to_dtype.size();
     if (half_in) half_to_float(block, in, from_dtype, count);
-    else wide_loop(float32, from_dtype)(in, block, count);
+    else loop_before_half(from_dtype)(in, block, count);
     if (half_out) float_to_half(out, to_dtype, block, count);
     else wide_loop(to_dtype, float32)(block, out, count);
   }

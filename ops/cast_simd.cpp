@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/half.h"
 #include "ops/cast.h"
 #include "ops/math.h"
 
@@ -36,6 +37,13 @@ void loop(const void* from, void* to, std::int64_t n) {
   auto* in = static_cast<const From*>(from);
   auto* out = static_cast<To*>(to);
   for (std::int64_t i = 0; i < n; ++i) out[i] = converted<To>(in[i]);
+}
+
+template <class From>
+void odd_loop(const void* from, void* to, std::int64_t n) {
+  auto* in = static_cast<const From*>(from);
+  auto* out = static_cast<float*>(to);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = round_to_odd(in[i]);
 }
 
 template <int kBytes>
@@ -80,7 +88,8 @@ constexpr Row integer_row(Types<From...>) {
 }
 template <class... To>
 constexpr CastTable table(Types<To...> types) {
-  CastTable t{make<float>(types), make<double>(types), {}};
+  CastTable t{make<float>(types),     make<double>(types),    {},
+              odd_loop<std::int32_t>, odd_loop<std::int64_t>, odd_loop<double>};
   int k = 0;
   for (const Row& row : {integer_row<To>(types)...}) {
     for (int i = 0; i < kCastIntegers; ++i) t.integers[k][i] = row.from[i];

@@ -83,7 +83,7 @@ __device__ void store_converted(T* out, V v) {
   if constexpr (std::is_same_v<T, bool>) {
     *out = v != V(0);
   } else if constexpr (!std::is_integral_v<T>) {
-    store(out, static_cast<Wide<T>>(v));
+    store(out, v);
   } else if constexpr (std::is_integral_v<V>) {
     *out = static_cast<T>(v);
   } else {

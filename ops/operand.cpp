@@ -83,7 +83,7 @@ struct Writer {
     auto* to = reinterpret_cast<float*>(at);
     for (std::int64_t i = 0; i < n; ++i) {
       Scalar::Kind kind = Access::kind(item[i]);
-      if (kind == Scalar::kInt) to[i] = static_cast<float>(static_cast<double>(Access::int_value(item[i])));
+      if (kind == Scalar::kInt) to[i] = static_cast<float>(Access::int_value(item[i]));
       else if (kind == Scalar::kFloat) to[i] = static_cast<float>(Access::float_value(item[i]));
       else return false;
     }

@@ -123,13 +123,6 @@ void integer_draw_rule(const OpCall& call, TensorSpec* out) {
                       "integer bounds must be scalars");
 }
 
-double rounded_to(DType dtype, double v) {
-  std::byte b[8];
-  convert(b, dtype, &v, float64, 1);
-  convert(&v, float64, b, dtype, 1);
-  return v;
-}
-
 /// Sets `mask` to the shape argument, with x's sizes in place of -1 and kUnknown for unknown ones. Returns false if the
 /// call has no shape argument: the mask then has the shape of x.
 bool mask_spec(const OpCall& call, TensorSpec& mask) {
@@ -170,7 +163,7 @@ RandomKey key_of(const OpCall& call, int i) {
 
 /// The largest value of a float dtype below `high`.
 double largest_below(double high, DType dtype) {
-  auto as = [&](double x) { return rounded_to(dtype, x); };
+  auto as = [&](double x) { return rounded_to(x, dtype); };
   double v = as(high);
   if (v < high || std::isnan(v)) return v;
   if (dtype == float64) return std::nextafter(v, -INFINITY);
@@ -487,8 +480,8 @@ Tensor next_loop_key(const Tensor& x, const char* what) { return key_of_source(N
 
 void check_bounds(double low, double high, DType dtype) {
   DType computed = dtype == float64 ? float64 : float32;
-  bool finite = std::isfinite(rounded_to(dtype, low)) && std::isfinite(rounded_to(dtype, high)) &&
-                std::isfinite(rounded_to(computed, high - low));
+  bool finite = std::isfinite(rounded_to(low, dtype)) && std::isfinite(rounded_to(high, dtype)) &&
+                std::isfinite(rounded_to(high - low, computed));
   if (!finite)
     fail<ValueError>({"random_uniform"}, "from ", low, " to ", high, kExpected,
                      "bounds and their distance must be finite in ", dtype);

@@ -287,7 +287,7 @@ struct Share {
   T* out;
   __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
     const double same = load(x + at[0]) == load(y + at[1]);
-    store(out + i, static_cast<Wide<T>>(same / static_cast<double>(count[at[1]])));
+    store(out + i, same / static_cast<double>(count[at[1]]));
   }
 };
 void run_extremum_mask(const OpCall& call) {

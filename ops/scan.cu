@@ -162,7 +162,7 @@ struct CumSum {
   __device__ static R apply(R step, R s) { return s + step; }
   __device__ R start() const { return R(0); }
   __device__ R step(std::int64_t here, std::int64_t) const { return static_cast<R>(load(x + here)); }
-  __device__ void write(std::int64_t here, R, R s) const { store(y + here, static_cast<Wide<T>>(s)); }
+  __device__ void write(std::int64_t here, R, R s) const { store(y + here, s); }
 };
 template <class T>
 struct CumProd {
@@ -175,9 +175,7 @@ struct CumProd {
   __device__ static R apply(R step, R s) { return s * step; }
   __device__ R start() const { return R(1); }
   __device__ R step(std::int64_t here, std::int64_t) const { return static_cast<R>(load(x + here)); }
-  __device__ void write(std::int64_t here, R before, R s) const {
-    store(y + here, static_cast<Wide<T>>(shifted ? before : s));
-  }
+  __device__ void write(std::int64_t here, R before, R s) const { store(y + here, shifted ? before : s); }
 };
 
 /// The step s -> a * s + b. If a is 0 the result is b even if s is not finite: so the first element of a group starts
@@ -207,7 +205,7 @@ struct Recurrence {
   __device__ S step(std::int64_t here, std::int64_t before) const {
     return {before < 0 ? R(0) : static_cast<R>(load(a + (shifted ? before : here))), static_cast<R>(load(b + here))};
   }
-  __device__ void write(std::int64_t here, R, R s) const { store(y + here, static_cast<Wide<T>>(s)); }
+  __device__ void write(std::int64_t here, R, R s) const { store(y + here, s); }
 };
 
 template <class Op>

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/convert.h"
+#include "core/decimal.h"
 #include "core/io/csv_lines.h"
 #include "core/io/file.h"
 #include "core/log.h"
@@ -286,8 +287,11 @@ class Reader {
     T v{};
     const Parsed parsed = marked_ && table_.is_missing(s) ? Parsed::text : parse(s, v);
     if (parsed != Parsed::number) return missing(s, column, parsed);
-    if constexpr (!std::is_floating_point_v<T>)
+    if constexpr (!std::is_floating_point_v<T>) {
       if (v < low_ || v > high_) table_.refuse(column, v, " does not fit ", options_.dtype);
+    } else if (is_half(options_.dtype)) {
+      v = before_half(v, s, options_.dtype);
+    }
     return v;
   }
   /// The value of a field that is no number: NaN, if it is missing.

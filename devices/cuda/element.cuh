@@ -5,6 +5,8 @@
 
 #include <kassette/dtype.h>
 
+#include "core/half.h"
+
 namespace kassette::cuda {
 
 template <class T>
@@ -13,12 +15,17 @@ __device__ inline T load(const T* p) {
 }
 __device__ inline float load(const Half* p) { return __half2float(__ushort_as_half(p->bits)); }
 __device__ inline float load(const BFloat16* p) { return __bfloat162float(__ushort_as_bfloat16(p->bits)); }
-template <class T, class V>
+template <class T, class V, std::enable_if_t<!kIsHalf<T>, int> = 0>
 __device__ inline void store(T* p, V v) {
   *p = static_cast<T>(v);
 }
 __device__ inline void store(Half* p, float v) { p->bits = __half_as_ushort(__float2half_rn(v)); }
 __device__ inline void store(BFloat16* p, float v) { p->bits = __bfloat16_as_ushort(__float2bfloat16_rn(v)); }
+/// Numbers that float32 does not hold are rounded once: Note [Rounding once], core/half.h.
+template <class T, class V, std::enable_if_t<kIsHalf<T> && !std::is_same_v<V, float>, int> = 0>
+__device__ inline void store(T* p, V v) {
+  store(p, round_to_odd(v));
+}
 
 /// The type in which elements of a type are computed.
 template <class T>
