@@ -10,6 +10,8 @@
 #include <new>
 #include <utility>
 
+#include <kassette/runtime.h>
+
 namespace kassette {
 
 __thread Context* tls_context __attribute__((tls_model("initial-exec"), visibility("hidden"))) = nullptr;
@@ -17,6 +19,7 @@ __thread Context* tls_context __attribute__((tls_model("initial-exec"), visibili
 namespace {
 
 constexpr std::size_t kHugePage = 2u << 20;
+constexpr std::size_t kFirstChunk = 256 * 1024;
 
 // A free block holds the next one; the first of a batch also holds the next batch.
 struct FreeBlock {
@@ -29,7 +32,7 @@ struct Shared {
   FreeBlock* batches[kPoolLists] = {};
   Context* contexts = nullptr;
   Totals retired = {};
-  std::size_t chunk = 256 * 1024;
+  std::size_t chunk = kFirstChunk;
   std::atomic<std::int64_t> reserved{0};
   pthread_key_t key = 0;
   bool has_key = false;
@@ -95,8 +98,18 @@ void* carve(Context& c, int list) {
     }
     // Huge pages are aligned to their size: the edges of an unaligned chunk would be faulted in by pages of 4 KiB.
     std::size_t align = bytes >= kHugePage ? kHugePage : 0;
-    void* p = mmap(nullptr, bytes + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) throw std::bad_alloc();
+    auto map = [&] {
+      void* at = mmap(nullptr, bytes + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      return at == MAP_FAILED ? nullptr : at;
+    };
+    void* p = map();
+    if (!p) {  // memory that is short: what is cached is given back, and a small chunk is enough
+      empty_cache(cpu);
+      bytes = kFirstChunk;
+      align = 0;
+      p = map();
+    }
+    if (!p) throw std::bad_alloc();
     if (align) {
       auto at = reinterpret_cast<std::uintptr_t>(p);
       p = reinterpret_cast<void*>((at + align - 1) / align * align);

@@ -108,30 +108,47 @@ void gather_grad_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
-/// Sets rows [first, last) of one outer block to the sums of the parts of dy whose index is that row. Adds in the order
-/// of the indices, so that the bits do not depend on how the rows are divided among threads.
-template <class T>
-void add_range(const T* dy, const Indices& at, T* to, std::int64_t inner, std::int64_t first, std::int64_t last) {
-  std::int64_t n = at.size();
-  if constexpr (kIsHalf<T>) {
-    std::int64_t count = (last - first) * inner;
-    auto sum = std::make_unique<float[]>(count);
-    for (std::int64_t k = 0; k < n; ++k) {
-      std::int64_t row = at[k];
-      if (row < first || row >= last) continue;
-      for (std::int64_t i = 0; i < inner; ++i) sum[(row - first) * inner + i] += to_float(dy[k * inner + i]);
-    }
-    for (std::int64_t i = 0; i < count; ++i) to[first * inner + i] = convert_one<T>(sum[i]);
-  } else {
-    std::memset(to + first * inner, 0, static_cast<std::size_t>((last - first) * inner) * sizeof(T));
-    for (std::int64_t k = 0; k < n; ++k) {
-      std::int64_t row = at[k];
-      if (row < first || row >= last) continue;
-      T* out = to + row * inner;
-      const T* add = dy + k * inner;
-      for (std::int64_t i = 0; i < inner; ++i) out[i] = static_cast<T>(out[i] + add[i]);
-    }
+/// Adds the parts of dy of indices [begin, end) to the sums of their rows, of which `sums` holds [first, last).
+template <class T, class Sum>
+void add_parts(const T* dy, const Indices& at, std::int64_t begin, std::int64_t end, Sum* sums, std::int64_t inner,
+               std::int64_t first, std::int64_t last) {
+  for (std::int64_t k = begin; k < end; ++k) {
+    const std::int64_t row = at[k];
+    if (row < first || row >= last) continue;
+    Sum* out = sums + (row - first) * inner;
+    const T* add = dy + k * inner;
+    for (std::int64_t i = 0; i < inner; ++i) out[i] = static_cast<Sum>(out[i] + convert_one<Sum>(add[i]));
   }
+}
+
+/// Sets rows [first, last) of one outer block to the sums of the parts of dy whose index is that row. Adds in the order
+/// of the indices, so that the bits do not depend on how the rows are divided among threads: blocks of them, then the
+/// sums of these, so that rounding errors of a row that occurs often do not grow with its number. `rows`: of the table.
+template <class T>
+void add_range(const T* dy, const Indices& at, T* to, std::int64_t rows, std::int64_t inner, std::int64_t first,
+               std::int64_t last) {
+  using Sum = std::conditional_t<kIsHalf<T>, float, T>;
+  // A pass over the sums for as many indices as there are rows costs no more than these.
+  const std::int64_t n = at.size(), count = (last - first) * inner, block = std::max<std::int64_t>(4096, rows);
+  std::unique_ptr<Sum[]> wide;
+  Sum* total;
+  if constexpr (kIsHalf<T>) {
+    wide = std::make_unique<Sum[]>(count);
+    total = wide.get();
+  } else {
+    total = to + first * inner;
+    std::fill_n(total, count, T(0));
+  }
+  add_parts(dy, at, 0, std::min(n, block), total, inner, first, last);
+  std::unique_ptr<Sum[]> sums;
+  for (std::int64_t k = block; k < n; k += block) {
+    if (sums) std::fill_n(sums.get(), count, Sum(0));
+    else sums = std::make_unique<Sum[]>(count);
+    add_parts(dy, at, k, std::min(n, k + block), sums.get(), inner, first, last);
+    for (std::int64_t i = 0; i < count; ++i) total[i] = static_cast<Sum>(total[i] + sums[i]);
+  }
+  if constexpr (kIsHalf<T>)
+    for (std::int64_t i = 0; i < count; ++i) to[first * inner + i] = convert_one<T>(total[i]);
 }
 
 void gather_grad_kernel(const OpCall& call) {
@@ -144,17 +161,18 @@ void gather_grad_kernel(const OpCall& call) {
     T* to = call.out_as<T>();
     if (p.outer > 1) {
       std::int64_t bytes = p.n * p.inner * static_cast<std::int64_t>(sizeof(T));
-      devices::parallel_for(p.outer, std::max<std::int64_t>(1, kGrainBytes / bytes),
-                            [&](std::int64_t begin, std::int64_t end) {
-                              for (std::int64_t o = begin; o < end; ++o)
-                                add_range(dy + o * at.size() * p.inner, at, to + o * p.n * p.inner, p.inner, 0, p.n);
-                            });
+      devices::parallel_for(
+          p.outer, std::max<std::int64_t>(1, kGrainBytes / bytes), [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t o = begin; o < end; ++o)
+              add_range(dy + o * at.size() * p.inner, at, to + o * p.n * p.inner, p.n, p.inner, 0, p.n);
+          });
       return;
     }
     // Each thread reads all indices, so the rows are divided into no more ranges than there are threads.
     std::int64_t threads = p.n * p.inner * static_cast<std::int64_t>(sizeof(T)) < kLargeTable ? 1 : num_threads();
-    devices::parallel_for(p.n, (p.n + threads - 1) / threads,
-                          [&](std::int64_t begin, std::int64_t end) { add_range(dy, at, to, p.inner, begin, end); });
+    devices::parallel_for(p.n, (p.n + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
+      add_range(dy, at, to, p.n, p.inner, begin, end);
+    });
   });
 }
 

@@ -368,7 +368,9 @@ void avg_kernel(const OpCall& call) {
   with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
     const Side x = input(s, call, 0, /*windows=*/true), y = output(s, call, /*windows=*/false);
-    if (pool_lines<T>(s, x, y, loops<T>().mean_lines, loops<T>().mean)) return;
+    if (s.window[0].size * s.window[1].size * s.window[2].size <= kMostTaps &&
+        pool_lines<T>(s, x, y, loops<T>().mean_lines, loops<T>().mean))
+      return;
     pool<T>(s, {x, y}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean(w, p[0], p[1]); });
   });
 }

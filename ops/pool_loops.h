@@ -7,6 +7,8 @@
 
 namespace kassette::ops {
 
+inline constexpr std::int64_t kMostTaps = 1024;  // that are added up one after another
+
 /// The taps of one window that are not padding; tap i of channel c is element at[i] + c.
 template <class T>
 struct PoolWindow {
@@ -14,7 +16,8 @@ struct PoolWindow {
   std::int64_t taps, channels;
 };
 /// Lines of windows that padding does not cut along the last axis, in images with channels first. The windows of a line
-/// are `stride` (1 or 2) elements apart and cover `columns` (>= stride) elements of each of the rows at[i].
+/// are `stride` (1 or 2) elements apart, have at most kMostTaps elements if they are added up, and cover `columns` (>=
+/// stride) elements of each of the rows at[i].
 template <class T>
 struct PoolLines {
   const std::int64_t* at;

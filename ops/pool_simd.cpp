@@ -67,8 +67,14 @@ void mean(const PoolWindow<T>& w, const T* x, T* y) {
   using V = typename Vec<T>::V;
   const V n(static_cast<T>(w.taps));
   each_vector<T>(w.channels, [&](std::int64_t c, const Part<T>& part) {
-    V sum = part.load(x + w.at[0] + c);
-    for (std::int64_t i = 1; i < w.taps; ++i) sum = sum + part.load(x + w.at[i] + c);
+    // Sums of blocks are added up, so that rounding errors do not grow with the window.
+    V sum(T(0));
+    for (std::int64_t i = 0; i < w.taps;) {
+      const std::int64_t end = w.taps - i < kMostTaps ? w.taps : i + kMostTaps;
+      V block = part.load(x + w.at[i] + c);
+      for (++i; i < end; ++i) block = block + part.load(x + w.at[i] + c);
+      sum = sum + block;
+    }
     part.store(y + c, sum / n);
   });
 }

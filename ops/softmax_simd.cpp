@@ -54,22 +54,32 @@ KASSETTE_FN T across_sum(const xsimd::batch<T>& v) {
   return l.at[0];
 }
 
+// Long sums are sums of the sums of blocks, so that rounding errors do not grow with the length.
+constexpr std::int64_t kRowBlock = 8192;    // elements
+constexpr std::int64_t kColumnBlock = 512;  // rows
+
 /// The sum of the elements of f(i, m) over the vectors of n elements: m from i on. Lanes from m on are ignored.
 template <class T, class F>
 KASSETTE_FN T sum_over(std::int64_t n, F f) {
   constexpr std::int64_t w = Vec<T>::kWidth;
-  xsimd::batch<T> a(T(0)), b(T(0));
+  xsimd::batch<T> a(T(0)), b(T(0)), blocks(T(0));
   std::int64_t i = 0;
-  for (; i + 2 * w <= n; i += 2 * w) {
-    a = a + f(i, w);
-    b = b + f(i + w, w);
+  for (std::int64_t pairs = n / (2 * w) * (2 * w); i < pairs;) {
+    const std::int64_t end = pairs - i < kRowBlock ? pairs : i + kRowBlock;
+    for (; i < end; i += 2 * w) {
+      a = a + f(i, w);
+      b = b + f(i + w, w);
+    }
+    if (i == pairs) break;
+    blocks = blocks + (a + b);
+    a = b = xsimd::batch<T>(T(0));
   }
   if (i + w <= n) {
     a = a + f(i, w);
     i += w;
   }
   if (i < n) b = b + only_first(f(i, n - i), n - i, T(0));
-  return across_sum<T>(a + b);
+  return across_sum<T>(blocks + (a + b));
 }
 /// Calls f(i, m) for the vectors of n elements; each has m elements from i on.
 template <class T, class F>
@@ -134,14 +144,20 @@ KASSETTE_FN xsimd::batch<T> column_max(const T* x, std::int64_t n, std::int64_t 
 }
 template <class T, class F>
 KASSETTE_FN xsimd::batch<T> column_sum(std::int64_t n, F f) {
-  xsimd::batch<T> a(T(0)), b(T(0));
+  xsimd::batch<T> a(T(0)), b(T(0)), blocks(T(0));
   std::int64_t r = 0;
-  for (; r + 2 <= n; r += 2) {
-    a = a + f(r);
-    b = b + f(r + 1);
+  for (std::int64_t pairs = n / 2 * 2; r < pairs;) {
+    const std::int64_t end = pairs - r < kColumnBlock ? pairs : r + kColumnBlock;
+    for (; r < end; r += 2) {
+      a = a + f(r);
+      b = b + f(r + 1);
+    }
+    if (r == pairs) break;
+    blocks = blocks + (a + b);
+    a = b = xsimd::batch<T>(T(0));
   }
   if (r < n) a = a + f(r);
-  return a + b;
+  return blocks + (a + b);
 }
 
 /// A LogSums in registers: numbers, or vectors of columns.

@@ -26,9 +26,9 @@ struct Line {
   T value(std::int64_t k) const { return values[m.order ? m.order[k] : k]; }
 };
 
-/// N vectors of columns of a product, whose sums stay in registers.
+/// N vectors of columns of a product, whose sums stay in registers, and are then stored or added to `out`.
 template <int N, class T>
-KASSETTE_FN void dot_columns(const Line<T>& line, const T* x, T* out, std::int64_t width) {
+KASSETTE_FN void dot_columns(const Line<T>& line, const T* x, T* out, std::int64_t width, bool add) {
   using X = Vec<T>;
   using V = typename X::V;
   V sum[N];
@@ -38,28 +38,37 @@ KASSETTE_FN void dot_columns(const Line<T>& line, const T* x, T* out, std::int64
     const T* row = x + line.m.others[k] * width;
     for (int i = 0; i < N; ++i) sum[i] = xsimd::fma(v, X::load(row + i * X::kWidth), sum[i]);
   }
-  for (int i = 0; i < N; ++i) X::store(out + i * X::kWidth, sum[i]);
+  for (int i = 0; i < N; ++i) X::store(out + i * X::kWidth, add ? X::load(out + i * X::kWidth) + sum[i] : sum[i]);
+}
+
+/// `to` = or += the product of a line and a matrix of `width` columns.
+template <class T>
+KASSETTE_FN void dot_line(const Line<T>& line, const T* x, T* to, std::int64_t width, bool add) {
+  constexpr std::int64_t kWidth = Vec<T>::kWidth;
+  std::int64_t j = 0;
+  for (; j + 8 * kWidth <= width; j += 8 * kWidth) dot_columns<8>(line, x + j, to + j, width, add);
+  if (j + 4 * kWidth <= width) dot_columns<4>(line, x + j, to + j, width, add), j += 4 * kWidth;
+  if (j + 2 * kWidth <= width) dot_columns<2>(line, x + j, to + j, width, add), j += 2 * kWidth;
+  if (j + kWidth <= width) dot_columns<1>(line, x + j, to + j, width, add), j += kWidth;
+  for (; j < width; ++j) {
+    T sum = 0;
+    for (std::int64_t k = line.begin; k < line.end; ++k)
+      sum = fma_one(line.value(k), x[line.m.others[k] * width + j], sum);
+    to[j] = add ? to[j] + sum : sum;
+  }
 }
 
 template <class T>
 void dot(const SparseEntries& m, const T* values, const T* x, T* out, std::int64_t width, std::int64_t begin,
          std::int64_t end) {
-  constexpr std::int64_t kWidth = Vec<T>::kWidth;
-  for (std::int64_t r = begin; r < end; ++r) {
-    const Line<T> line{m, values, m.starts[r], m.starts[r + 1]};
-    T* to = out + r * width;
-    std::int64_t j = 0;
-    for (; j + 8 * kWidth <= width; j += 8 * kWidth) dot_columns<8>(line, x + j, to + j, width);
-    if (j + 4 * kWidth <= width) dot_columns<4>(line, x + j, to + j, width), j += 4 * kWidth;
-    if (j + 2 * kWidth <= width) dot_columns<2>(line, x + j, to + j, width), j += 2 * kWidth;
-    if (j + kWidth <= width) dot_columns<1>(line, x + j, to + j, width), j += kWidth;
-    for (; j < width; ++j) {
-      T sum = 0;
-      for (std::int64_t k = line.begin; k < line.end; ++k)
-        sum = fma_one(line.value(k), x[line.m.others[k] * width + j], sum);
-      to[j] = sum;
+  // Blocks of a long line are added up, so that rounding errors do not grow with its length.
+  constexpr std::int64_t kBlock = 4096;
+  for (std::int64_t r = begin; r < end; ++r)
+    for (std::int64_t first = m.starts[r], at = first;; at += kBlock) {
+      const std::int64_t last = m.starts[r + 1], next = last - at < kBlock ? last : at + kBlock;
+      dot_line(Line<T>{m, values, at, next}, x, out + r * width, width, /*add=*/at > first);
+      if (next == last) break;
     }
-  }
 }
 
 template <class T>

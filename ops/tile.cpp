@@ -21,7 +21,8 @@ std::int64_t times_dim(const char* op, std::int64_t n, std::int64_t times, const
   return product;
 }
 
-/// Sums every element of `kept` over all of `copies`, in the order of the copies whatever the number of threads.
+/// Sums every element of `kept` over all of `copies`, in the order of the copies whatever the number of threads: blocks
+/// of kCopies of them, then the sums of these, so that rounding errors do not grow with their number.
 /// `kept.to` is row-major.
 void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) {
   TensorDesc& out = *call.out[0];
@@ -34,7 +35,7 @@ void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) 
     using Sum = std::conditional_t<kIsHalf<T>, float, std::conditional_t<std::is_same_v<T, bool>, int, T>>;
     const T* from = call.in[0].as<T>();
     T* to = call.out_as<T>();
-    constexpr std::int64_t kBlock = 256;
+    constexpr std::int64_t kBlock = 256, kCopies = 1024;
     int last = kept.rank - 1;
     std::int64_t run = kept.rank ? kept.dims[last] : 1, stride = kept.rank ? kept.from[last] : 1;
     std::int64_t blocks = (run + kBlock - 1) / kBlock, rows = out.numel() / run;
@@ -48,8 +49,15 @@ void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) 
           base += rest % kept.dims[i] * kept.from[i];
           rest /= kept.dims[i];
         }
-        Sum sum[kBlock] = {};
+        Sum sum[kBlock] = {}, total[kBlock] = {};
+        const auto close_block = [&] {
+          for (std::int64_t j = 0; j < n; ++j) {
+            total[j] = static_cast<Sum>(total[j] + sum[j]);
+            sum[j] = 0;
+          }
+        };
         for (std::int64_t c = 0; c < n_copies; ++c) {
+          if (c > 0 && c % kCopies == 0) close_block();
           std::int64_t offset = base;
           for (std::int64_t i = copies.rank - 1, rest = c; i >= 0; --i) {
             offset += rest % copies.dims[i] * copies.from[i];
@@ -60,7 +68,8 @@ void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) 
             else sum[j] = static_cast<Sum>(sum[j] + from[offset + j * stride]);
           }
         }
-        for (std::int64_t j = 0; j < n; ++j) to[row * run + first + j] = convert_one<T>(sum[j]);
+        close_block();
+        for (std::int64_t j = 0; j < n; ++j) to[row * run + first + j] = convert_one<T>(total[j]);
       }
     });
   });

@@ -13,6 +13,7 @@
 
 #include <cblas.h>
 
+#include "core/ceil_div.h"
 #include "core/check_interrupt.h"
 #include "core/storage.h"
 #include "devices/bytes_text.h"
@@ -64,20 +65,21 @@ constexpr std::int64_t kLeastRows = 8;  // of such a tile
 // Bytes of a matrix that no cache holds: reading four rows at once is 12 % faster than OpenBLAS' gemv (4096 x 4096
 // floats, two threads: 0.94 ms against 1.08).
 constexpr std::int64_t kPastCaches = 8 << 20;
-constexpr std::int64_t kInnerBlock = 1024;  // length of a part of a long inner axis
+constexpr std::int64_t kInnerBlock = 1024;  // least length of a part of a long inner axis
+// Greatest length of one. OpenBLAS adds up blocks of some hundred elements one after another in the type of the
+// operands: over 10^9 float32 the error grows to percents. The sums of parts are added in float64.
+constexpr std::int64_t kLongestInner = std::int64_t(1) << 13;
+constexpr std::int64_t kLongestSlice = std::int64_t(1) << 17;  // where the result is large
+constexpr std::int64_t kLongInner = std::int64_t(1) << 20;     // from here on, products of a batch are cut one by one
 // OpenBLAS sums over an inner axis in blocks of at least 192 (Prescott, float64: bits differ from a length of 200 on).
 // Up to this length a sum is complete in registers before it is added to the output.
 constexpr std::int64_t kOneBlock = 128;
 
-/// Sets OpenBLAS to one thread per call, whatever the environment says.
-void use_one_thread() { openblas_set_num_threads(1); }
-pthread_once_t once = PTHREAD_ONCE_INIT;
-
 // Note [OpenBLAS' buffers]
 // OpenBLAS packs operands in buffers of its own. It makes one for each concurrent call, and keeps them. If it cannot
 // map one it retries for ever, holding a lock. So before its first call each thread checks that there is room for a
-// buffer, throws MemoryError if not, and has OpenBLAS make the buffer at once. A thread makes one call at a time, so
-// from then on there are as many buffers as concurrent calls.
+// buffer, gives back cached memory and then throws MemoryError if not, and has OpenBLAS make the buffer at once. A
+// thread makes one call at a time, so from then on there are as many buffers as concurrent calls.
 
 // 32 << 22 in OpenBLAS' common_x86_64.h; grown by as much with 0.3.21
 constexpr std::int64_t kBuffer = std::int64_t(128) << 20;
@@ -87,7 +89,6 @@ constexpr std::size_t kMaxBuffers = 64;  // OpenBLAS ends the process if it has 
 struct Caller {
   bool known = false;
   std::atomic<bool> inside{false};  // a call of OpenBLAS
-  ~Caller();
 };
 
 class Buffers {
@@ -119,11 +120,17 @@ class Buffers {
   }
 
  private:
-  static void check_room(std::int64_t bytes) {
+  static bool has_room(std::int64_t bytes) {
     void* p =
         mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) fail_memory(cpu, bytes, memory_stats(cpu));
+    if (p == MAP_FAILED) return false;
     munmap(p, static_cast<std::size_t>(bytes));
+    return true;
+  }
+  static void check_room(std::int64_t bytes) {
+    if (has_room(bytes)) return;
+    empty_cache(cpu);
+    if (!has_room(bytes)) fail_memory(cpu, bytes, memory_stats(cpu));
   }
   /// OpenBLAS reuses idle buffers first, so holding one more than exist makes a new one.
   void make(std::vector<void*>& held) {
@@ -148,10 +155,29 @@ Buffers& buffers() {
   return *all;
 }
 
-thread_local Caller caller;
-Caller::~Caller() {
-  if (known) buffers().leave(this);
+// Its end is noticed by a key of pthreads and not by a destructor: where there is no memory to register that of a
+// thread_local object, glibc ends the process.
+constinit thread_local Caller caller;
+pthread_key_t leaving;
+bool has_key = false;
+
+void leave(void* p) {
+  auto* self = static_cast<Caller*>(p);
+  buffers().leave(self);
+  self->known = false;  // another destructor of the thread may multiply
 }
+void enter(Caller& self) {
+  if (!has_key || pthread_setspecific(leaving, &self) != 0) throw std::bad_alloc();
+  buffers().enter(&self);
+  self.known = true;
+}
+
+/// Before OpenBLAS' first call: sets it to one thread per call, whatever the environment says.
+void prepare() {
+  openblas_set_num_threads(1);
+  has_key = pthread_key_create(&leaving, leave) == 0;
+}
+pthread_once_t once = PTHREAD_ONCE_INIT;
 
 // Note [Products while the process ends]
 // When a process ends, OpenBLAS unmaps its buffers, whoever uses them. Threads that nobody has joined still run then.
@@ -182,10 +208,7 @@ constexpr int kLookMicroseconds = 200, kMostLooks = 10'000;  // a thread that is
 class BlasCall {
  public:
   BlasCall() {
-    if (!caller.known) {
-      buffers().enter(&caller);
-      caller.known = true;
-    }
+    if (!caller.known) enter(caller);
     caller.inside.store(true, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (__builtin_expect(closed_by.load(std::memory_order_relaxed) != nullptr, 0)) wait_for_end();
@@ -267,11 +290,23 @@ void long_rows_tile(const GemmShape& p, const T* a, const T* b, T* out) {
   else rows_by_vector(T())(p.n, p.k, b, p.ldb, a, out, 1);
 }
 
+/// The matrices of one row, as they lie in memory. The distance between rows then means nothing, and may be too large
+/// for BLAS.
+struct Idle {
+  bool a, b, out;
+  explicit Idle(const GemmShape& p) : a(p.ta ? p.k == 1 : p.m == 1), b(p.tb ? p.n == 1 : p.k == 1), out(p.m == 1) {}
+};
+
 template <class T>
 void one_tile(const GemmShape& p, const T* a, const T* b, T* out) {
-  if (p.m * p.n * p.k <= kTiny) tiny(p, a, b, out);
-  else if (p.m == 1 || p.n == 1) vector_product(p, a, b, out);
-  else blas_gemm(p, a, b, out, Into::fresh);
+  if (p.m * p.n * p.k <= kTiny) return tiny(p, a, b, out);
+  GemmShape q = p;
+  const Idle idle(p);
+  if (idle.a) q.lda = p.ta ? p.m : p.k;
+  if (idle.b) q.ldb = p.tb ? p.k : p.n;
+  if (idle.out) q.ldo = p.n;
+  if (p.m == 1 || p.n == 1) vector_product(q, a, b, out);
+  else blas_gemm(q, a, b, out, Into::fresh);
 }
 
 /// How a product is divided: into tiles of rows and columns, or into strips of rows.
@@ -331,7 +366,8 @@ std::int64_t strips_of(const GemmShape& p, std::int64_t products) {
   std::int64_t threads = num_threads();
   if (products >= 4 * threads) return 1;
   std::int64_t turns = (std::min(work / kLongStrip, p.m / kRowsOfLong) + threads - 1) / threads;
-  return std::min({threads * std::max<std::int64_t>(1, turns), p.m / kFewestRows, work / (2 * kSmallPath)});
+  return std::min(
+      {threads * std::max({std::int64_t(1), turns, p.m >> 30}), p.m / kFewestRows, work / (2 * kSmallPath)});
 }
 
 Tiles tiles_of(const GemmShape& p, std::int64_t products) {
@@ -383,7 +419,7 @@ bool in_inner_parts(const GemmShape& p) {
 template <class T>
 bool run_inner_parts(const GemmShape& p, const T* a, const T* b, T* out) {
   if (!in_inner_parts(p)) return false;
-  const std::int64_t parts = std::min<std::int64_t>(16, p.k / kInnerBlock);
+  const std::int64_t parts = std::max(std::min<std::int64_t>(16, p.k / kInnerBlock), ceil_div(p.k, kLongestInner));
   const std::int64_t length = part_of(p.k, parts, 16), n_parts = (p.k + length - 1) / length;
   Ref<Storage> partial = Storage::allocate(n_parts * p.m * p.n * static_cast<std::int64_t>(sizeof(T)), cpu);
   T* sums = static_cast<T*>(partial->data);
@@ -398,15 +434,66 @@ bool run_inner_parts(const GemmShape& p, const T* a, const T* b, T* out) {
   });
   for (std::int64_t i = 0; i < p.m; ++i)
     for (std::int64_t j = 0; j < p.n; ++j) {
-      T sum = sums[i * p.n + j];
+      double sum = sums[i * p.n + j];
       for (std::int64_t part = 1; part < n_parts; ++part) sum += sums[(part * p.m + i) * p.n + j];
-      out[i * p.ldo + j] = sum;
+      out[i * p.ldo + j] = static_cast<T>(sum);
     }
   return true;
 }
 
-/// Whether a size exceeds BLAS' 32-bit integers.
-bool too_long(const GemmShape& p) { return std::max({p.k, p.lda, p.ldb, p.ldo}) > INT_MAX; }
+/// For a large result with a long inner axis: adds up the products over parts of that axis.
+template <class T>
+void run_inner_slices(const GemmShape& p, const T* a, const T* b, T* out) {
+  const std::int64_t n_parts = ceil_div(p.k, kLongestSlice), length = part_of(p.k, n_parts, 16);
+  Ref<Storage> partial = Storage::allocate(p.m * p.n * static_cast<std::int64_t>(sizeof(T)), cpu);
+  T* more = static_cast<T*>(partial->data);
+  for (std::int64_t at = 0; at < p.k; at += length) {
+    GemmShape part = p;
+    part.k = std::min(length, p.k - at);
+    if (at > 0) part.ldo = p.n;
+    for_each_tile(part, BatchStrides(), a + (p.ta ? at * p.lda : at), b + (p.tb ? at : at * p.ldb), at > 0 ? more : out,
+                  one_tile<T>);
+    if (at == 0) continue;
+    parallel_for(p.m, std::max<std::int64_t>(1, kWorthAThread / p.n), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        for (std::int64_t j = 0; j < p.n; ++j) out[i * p.ldo + j] += more[i * p.n + j];
+    });
+  }
+}
+
+/// Whether a distance between rows exceeds BLAS' 32-bit integers. Sizes that do are cut: the inner axis by
+/// run_inner_parts() and run_inner_slices(), the others into tiles.
+bool too_far(const GemmShape& p) {
+  const Idle idle(p);
+  return (!idle.a && p.lda > INT_MAX) || (!idle.b && p.ldb > INT_MAX) || (!idle.out && p.ldo > INT_MAX);
+}
+
+/// A product whose rows are too far apart for BLAS: sums of float64.
+template <class T>
+void far_product(const GemmShape& p, const T* a, const T* b, T* out) {
+  constexpr std::int64_t kColumns = 256;
+  const std::int64_t ai = p.ta ? 1 : p.lda, ak = p.ta ? p.lda : 1, bk = p.tb ? 1 : p.ldb, bj = p.tb ? p.ldb : 1,
+                     across = ceil_div(p.n, kColumns);
+  parallel_for(p.m * across, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t tile = begin; tile < end; ++tile) {
+      const std::int64_t i = tile / across, j = tile % across * kColumns, width = std::min(kColumns, p.n - j);
+      double sums[kColumns] = {};
+      for (std::int64_t k = 0; k < p.k; ++k) {
+        const auto x = static_cast<double>(a[i * ai + k * ak]);
+        for (std::int64_t c = 0; c < width; ++c) sums[c] += x * static_cast<double>(b[k * bk + (j + c) * bj]);
+      }
+      for (std::int64_t c = 0; c < width; ++c) out[i * p.ldo + j + c] = static_cast<T>(sums[c]);
+    }
+  });
+}
+
+template <class T>
+void one_product(const GemmShape& p, const T* a, const T* b, T* out) {
+  if (too_far(p)) return far_product(p, a, b, out);
+  if (run_inner_parts(p, a, b, out)) return;
+  if (p.k > kLongInner) return run_inner_slices(p, a, b, out);
+  for_each_tile(p, BatchStrides(), a, b, out, one_tile<T>);
+}
 
 template <class T>
 void multiply_any(const GemmShape& p, const BatchStrides& batch, const T* a, const T* b, T* out) {
@@ -414,19 +501,7 @@ void multiply_any(const GemmShape& p, const BatchStrides& batch, const T* a, con
     tiny(p, a, b, out);
     return;
   }
-  pthread_once(&once, use_one_thread);
-  if (too_long(p)) {
-    parallel_for(batch.count * p.m, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t row = i % p.m;
-        const BatchStrides::Offsets first = batch.offsets(i / p.m);
-        GemmShape one = p;
-        one.m = 1;
-        tiny(one, a + first.a + row * (p.ta ? 1 : p.lda), b + first.b, out + first.out + row * p.ldo);
-      }
-    });
-    return;
-  }
+  pthread_once(&once, prepare);
   if (p.k == 0) {
     for (std::int64_t i = 0; i < batch.count; ++i) {
       const std::int64_t first = batch.offsets(i).out;
@@ -438,13 +513,21 @@ void multiply_any(const GemmShape& p, const BatchStrides& batch, const T* a, con
     for_each_tile(p, batch, a, b, out, long_rows_tile<T>);
     return;
   }
-  if (batch.count == 1 && run_inner_parts(p, a, b, out)) return;
-  for_each_tile(p, batch, a, b, out, one_tile<T>);
+  if (batch.count > 1 && p.k <= kLongInner && !too_far(p)) {
+    for_each_tile(p, batch, a, b, out, one_tile<T>);
+    return;
+  }
+  for (std::int64_t i = 0; i < batch.count; ++i) {
+    const BatchStrides::Offsets first = batch.offsets(i);
+    one_product(p, a + first.a, b + first.b, out + first.out);
+  }
 }
 
 /// Whether gemm can add each tile to the output with the bits of a separate addition: see kOneBlock.
 bool adds_up(const GemmShape& p) {
-  if (p.m < 2 || p.n < 2 || p.k < 1 || p.k > kOneBlock || p.m * p.n * p.k <= kTiny || too_long(p)) return false;
+  if (p.m < 2 || p.n < 2 || p.k < 1 || p.k > kOneBlock || p.m * p.n * p.k <= kTiny ||
+      std::max({p.lda, p.ldb, p.ldo}) > INT_MAX)
+    return false;
   const Tiles t = tiles_of(p, 1);
   const std::int64_t rows = p.m - t.row(t.down - 1), cols = (p.n - 1) % t.cols + 1;  // of the last tile
   return rows > 1 && cols > 1 && rows * cols * p.k > kTiny;                          // or it would not use gemm
@@ -453,7 +536,7 @@ bool adds_up(const GemmShape& p) {
 template <class T>
 bool add_any(const GemmShape& p, const T* a, const T* b, T* out) {
   if (!adds_up(p)) return false;
-  pthread_once(&once, use_one_thread);
+  pthread_once(&once, prepare);
   for_each_tile(p, BatchStrides(), a, b, out,
                 [](const GemmShape& part, const T* x, const T* y, T* sum) { blas_gemm(part, x, y, sum, Into::sum); });
   return true;

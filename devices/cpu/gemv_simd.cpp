@@ -13,16 +13,24 @@ inline __attribute__((always_inline)) void rows_at_once(std::int64_t cols, const
                                                         T* y, std::int64_t incy) {
   using Batch = xsimd::batch<T>;
   constexpr auto kWidth = static_cast<std::int64_t>(Batch::size);
-  Batch sums[kRows];
-  for (Batch& sum : sums) sum = Batch(T(0));
+  // Sums of blocks are added up, so that rounding errors do not grow with the length of the row.
+  constexpr std::int64_t kBlock = 4096;
+  Batch totals[kRows];
+  for (Batch& total : totals) total = Batch(T(0));
   std::int64_t j = 0;
-  for (; j + kWidth <= cols; j += kWidth) {
-    const Batch v = Batch::load_unaligned(x + j);
-    for (int r = 0; r < kRows; ++r) sums[r] = sums[r] + Batch::load_unaligned(a + r * lda + j) * v;
+  for (const std::int64_t body = cols / kWidth * kWidth; j < body;) {
+    const std::int64_t end = body - j < kBlock ? body : j + kBlock;
+    Batch sums[kRows];
+    for (Batch& sum : sums) sum = Batch(T(0));
+    for (; j < end; j += kWidth) {
+      const Batch v = Batch::load_unaligned(x + j);
+      for (int r = 0; r < kRows; ++r) sums[r] = sums[r] + Batch::load_unaligned(a + r * lda + j) * v;
+    }
+    for (int r = 0; r < kRows; ++r) totals[r] = totals[r] + sums[r];
   }
   for (int r = 0; r < kRows; ++r) {
     T lanes[Batch::size], sum = 0;
-    sums[r].store_unaligned(lanes);
+    totals[r].store_unaligned(lanes);
     for (T lane : lanes) sum += lane;
     for (std::int64_t i = j; i < cols; ++i) sum += a[r * lda + i] * x[i];
     y[r * incy] = sum;
