@@ -2,6 +2,7 @@
 #include <kassette/backend/reductions.h>
 
 #include "core/half.h"
+#include "core/sparse.h"
 #include "core/text.h"
 #include "ops/axes.h"
 #include "ops/cast.h"
@@ -52,7 +53,11 @@ Tensor min(const Operand& x, const Axes& axis, bool keepdims) {
 }
 Tensor mean(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(mean, x, axis, keepdims);
-  return ops::mean(as_floats(Arg(x, DType(), {"mean", "x"})), axis, keepdims);
+  Arg t(x, DType(), {"mean", "x"});
+  const Tensor& numbers = t;
+  // The op converts bool and integers block by block, and not as a whole.
+  const bool blocks = default_float() == float32 && numbers.defined() && numbers.device() == cpu && !is_sparse(numbers);
+  return ops::mean(blocks ? numbers : as_floats(t), axis, keepdims);
 }
 Tensor nanmean(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(nanmean, x, axis, keepdims);

@@ -1,4 +1,5 @@
 // ops/cast_simd.cpp - casts among floats, bool and integers; compiled once per CPU level.
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -39,11 +40,41 @@ void loop(const void* from, void* to, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = converted<To>(in[i]);
 }
 
+/// round_to_odd() of n numbers, in a form that the compiler vectorises: of the 53 bits of a float64 the last 29 become
+/// one, which says whether any of them is set, and the rest is exact in float32. Only numbers below float32's normal
+/// ones have fewer bits there: rare, and rounded one by one.
+void odd_block(const double* in, float* out, std::int64_t n) {
+  constexpr std::uint64_t kCut = (std::uint64_t(1) << 29) - 1, kMagnitude = ~std::uint64_t(0) >> 1,
+                          kNormal = std::uint64_t(1023 - 126) << 52;
+  std::uint64_t tiny = 0;  // the first bit is set if a number is not 0 and less than 2^-126
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto bits = std::bit_cast<std::uint64_t>(in[i]), magnitude = bits & kMagnitude;
+    tiny |= (magnitude - kNormal) & (magnitude + kMagnitude);
+    out[i] = static_cast<float>(std::bit_cast<double>((bits & ~kCut) | (((bits & kCut) + kCut) & (kCut + 1))));
+  }
+  if (tiny >> 63)
+    for (std::int64_t i = 0; i < n; ++i) out[i] = round_to_odd(in[i]);
+}
+
 template <class From>
 void odd_loop(const void* from, void* to, std::int64_t n) {
+  constexpr std::int64_t kBlock = 256;
   auto* in = static_cast<const From*>(from);
   auto* out = static_cast<float*>(to);
-  for (std::int64_t i = 0; i < n; ++i) out[i] = round_to_odd(in[i]);
+  if constexpr (sizeof(From) == 8 && std::is_integral_v<From>) {
+    for (std::int64_t i = 0; i < n; ++i) out[i] = round_to_odd(in[i]);
+  } else {
+    for (std::int64_t at = 0; at < n; at += kBlock) {
+      const std::int64_t m = n - at < kBlock ? n - at : kBlock;
+      if constexpr (std::is_same_v<From, double>) {
+        odd_block(in + at, out + at, m);
+      } else {
+        double wide[kBlock];
+        for (std::int64_t i = 0; i < m; ++i) wide[i] = in[at + i];
+        odd_block(wide, out + at, m);
+      }
+    }
+  }
 }
 
 template <int kBytes>

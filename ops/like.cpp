@@ -71,8 +71,9 @@ void sum_to_like_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   unsigned mask = repeated_axes(call.op.name, out, x);
   allocate_output(out, call.device);
-  with_wide(call.in[0].data, out.data(), x.dtype, x.numel(), out.numel(),
-            [&](auto* in, auto* to) { reduce_runs(Reduction::sum, in, to, CoalescedAxes(x, mask)); });
+  with_wide_output(out.data(), x.dtype, out.numel(), [&](auto* to) {
+    reduce_runs(Reduction::sum, {call.in[0].data, x.dtype}, to, CoalescedAxes(x, mask));
+  });
 }
 
 bool same_known_shape(const Tensor& a, const Tensor& b) {

@@ -23,6 +23,12 @@ void float_rule(const OpCall& call, TensorSpec* out) {
   reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
 }
 
+/// The mean of bool and integers is float32. There is no kernel for them on CUDA.
+void mean_rule(const OpCall& call, TensorSpec* out) {
+  reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
+  if (!out->dtype.is_float()) out->dtype = float32;
+}
+
 template <Reduction kReduction>
 void reduction_kernel(const OpCall& call) {
   constexpr bool kMean = kReduction == Reduction::mean;
@@ -36,8 +42,8 @@ void reduction_kernel(const OpCall& call) {
     return;
   }
   CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
-  with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n_in, n_out, [&](auto* in, auto* out) {
-    reduce_runs(kReduction, in, out, runs);
+  with_wide_output(call.out[0]->data(), call.out[0]->dtype, n_out, [&](auto* out) {
+    reduce_runs(kReduction, {call.in[0].data, x.dtype}, out, runs);
     if constexpr (kMean) {
       using T = std::remove_pointer_t<decltype(out)>;
       const T count = static_cast<T>(runs.marked_product());
@@ -153,7 +159,7 @@ constinit const OpDef prod_op{.name = "prod",
                                   },
                               .saves_in = 1};
 constinit const OpDef mean_op{.name = "mean",
-                              .rule = float_rule,
+                              .rule = mean_rule,
                               .cpu = reduction_kernel<Reduction::mean>,
                               .vjp =
                                   [](const VjpContext& ctx) {

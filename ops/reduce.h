@@ -9,7 +9,7 @@ Tensor prod(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 /// max and min return NaN for a group that contains a NaN.
 Tensor max(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 Tensor min(const Tensor& x, const Axes& axes = None, bool keepdims = false);
-/// Floats only.
+/// Of bool and integers as float32; on CUDA of floats only.
 Tensor mean(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 
 /// The variance (divided by n, not n - 1) and its square root. Floats only.

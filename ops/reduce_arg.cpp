@@ -127,13 +127,8 @@ void logical_rule(const OpCall& call, TensorSpec* out) {
 template <Reduction kReduction>
 void logical_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
-  std::int64_t n = x.numel();
-  const std::uint8_t* truth = call.in[0].as<std::uint8_t>();
-  Scratch<std::uint8_t> held(x.dtype.is_bool() ? 0 : n);
-  if (!x.dtype.is_bool()) {
-    truth = held.get();
-    cast_elements(held.get(), bool_, call.in[0].data, x.dtype, n);
-  }
+  ReduceInput<std::uint8_t> truth(call.in[0].data, x.dtype);
+  truth.as = bool_;
   reduce_runs(reduce_loops<std::uint8_t>(kReduction), std::uint8_t(kReduction == Reduction::min), truth,
               call.out_as<std::uint8_t>(),
               CoalescedAxes(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x)));

@@ -2,9 +2,11 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "devices/cpu/threads.h"
 #include "ops/axes.h"
+#include "ops/cast.h"
 #include "ops/reduce_loops.h"
 
 namespace kassette::ops {
@@ -42,7 +44,7 @@ inline constexpr std::int64_t kReduceGrain = 1 << 17;
 /// out[o, i] = reduction of x[o, :, i], where x has the shape (outer, n, inner), all sizes >= 1. Blocks of x are
 /// reduced by first_rows(o, at, to, count, n) if inner is 1 (`count` rows of n elements, the first at element `at`, of
 /// index o), else by first_columns(o, column, at, to, n, width) (`width` columns, the first at element `at`). `loops`
-/// reduce the results of the blocks.
+/// reduce the results of the blocks. Each part that a thread takes uses its own copies of the two functions.
 template <class T, class Rows, class Columns>
 void reduce_blocks(const ReduceLoops<T>& loops, Rows first_rows, Columns first_columns, T* out, std::int64_t outer,
                    std::int64_t n, std::int64_t inner);
@@ -66,16 +68,19 @@ void reduce_blocks(const ReduceLoops<T>& loops, Rows first_rows, Columns first_c
   if (inner == 1) {
     std::int64_t blocks = (n + kReduceRow - 1) / kReduceRow;
     if (blocks == 1) {
-      devices::parallel_for(
-          outer, std::max<std::int64_t>(1, kReduceGrain / n),
-          [&](std::int64_t begin, std::int64_t end) { first_rows(begin, begin * n, out + begin, end - begin, n); });
+      devices::parallel_for(outer, std::max<std::int64_t>(1, kReduceGrain / n),
+                            [&](std::int64_t begin, std::int64_t end) {
+                              Rows rows = first_rows;
+                              rows(begin, begin * n, out + begin, end - begin, n);
+                            });
       return;
     }
     Scratch<T> partial(outer * blocks);
     devices::parallel_for(outer * blocks, kReduceGrain / kReduceRow, [&](std::int64_t begin, std::int64_t end) {
+      Rows rows = first_rows;
       for (std::int64_t u = begin; u < end; ++u) {
         std::int64_t o = u / blocks, at = u % blocks * kReduceRow;
-        first_rows(o, o * n + at, partial.get() + u, 1, std::min(kReduceRow, n - at));
+        rows(o, o * n + at, partial.get() + u, 1, std::min(kReduceRow, n - at));
       }
     });
     reduce_middle(loops, partial.get(), out, outer, blocks, 1);
@@ -90,11 +95,12 @@ void reduce_blocks(const ReduceLoops<T>& loops, Rows first_rows, Columns first_c
     std::int64_t unit = std::min(n, kReduceColumn) * std::min(inner, kReduceWidth);
     devices::parallel_for(outer * blocks * chunks, std::max<std::int64_t>(1, kReduceGrain / unit),
                           [&](std::int64_t begin, std::int64_t end) {
+                            Columns columns = first_columns;
                             for (std::int64_t u = begin; u < end; ++u) {
                               std::int64_t column = u % chunks * kReduceWidth, ob = u / chunks,
                                            row = ob % blocks * kReduceColumn, o = ob / blocks;
-                              first_columns(o, column, (o * n + row) * inner + column, to + ob * inner + column,
-                                            std::min(kReduceColumn, n - row), std::min(kReduceWidth, inner - column));
+                              columns(o, column, (o * n + row) * inner + column, to + ob * inner + column,
+                                      std::min(kReduceColumn, n - row), std::min(kReduceWidth, inner - column));
                             }
                           });
   };
@@ -107,9 +113,69 @@ void reduce_blocks(const ReduceLoops<T>& loops, Rows first_rows, Columns first_c
   reduce_middle(loops, partial.get(), out, outer, blocks, inner);
 }
 
+/// The elements of a reduction in T: of that type in memory, or of another dtype.
+template <class T>
+struct ReduceInput {
+  const std::byte* data;
+  DType dtype, as = dtype_of(static_cast<const T*>(nullptr));  // `as`: that of T, or bool for bytes 0 and 1
+  ReduceInput(const T* x) : data(reinterpret_cast<const std::byte*>(x)), dtype(dtype_of(x)) {}
+  ReduceInput(const std::byte* x, DType of) : data(x), dtype(of) {}
+  bool converts() const { return dtype != as; }
+  const T* elements() const { return reinterpret_cast<const T*>(data); }
+  /// n elements from `at` on, as T.
+  void read(T* to, std::int64_t at, std::int64_t n) const { cast_elements(to, as, data + at * dtype.size(), dtype, n); }
+};
+
+/// Memory that a function of a thread allocates at its first use; a copy of it has its own.
+template <class T>
+class OwnScratch {
+ public:
+  OwnScratch() = default;
+  OwnScratch(const OwnScratch&) {}
+  OwnScratch& operator=(const OwnScratch&) = delete;
+  T* get(std::int64_t n) {
+    if (!storage_) storage_ = Storage::allocate(n * static_cast<std::int64_t>(sizeof(T)), cpu);
+    return static_cast<T*>(storage_->data);
+  }
+
+ private:
+  Ref<Storage> storage_;
+};
+
+/// reduce_middle() of x in another dtype. Blocks are converted one after the other, so that no copy of x is made; the
+/// bits are those of converting all of x before.
+template <class T>
+void reduce_converted(const ReduceLoops<T>& loops, const ReduceInput<T>& x, T* out, std::int64_t outer, std::int64_t n,
+                      std::int64_t inner) {
+  constexpr std::int64_t kWidth = 256;  // columns that are converted at once
+  reduce_blocks(
+      loops,
+      [&, room = OwnScratch<T>()](std::int64_t, std::int64_t at, T* to, std::int64_t count, std::int64_t m) mutable {
+        T* block = room.get(kReduceRow);
+        for (std::int64_t i = 0, some; i < count; i += some) {
+          some = std::min(count - i, kReduceRow / m);
+          x.read(block, at + i * m, some * m);
+          loops.rows(block, to + i, some, m);
+        }
+      },
+      [&, room = OwnScratch<T>()](std::int64_t, std::int64_t, std::int64_t at, T* to, std::int64_t m,
+                                  std::int64_t width) mutable {
+        T* block = room.get(kReduceColumn * kWidth);
+        for (std::int64_t c = 0, some; c < width; c += some) {
+          some = std::min(width - c, kWidth);
+          if (some == inner) x.read(block, at, m * inner);
+          else
+            for (std::int64_t r = 0; r < m; ++r) x.read(block + r * some, at + r * inner + c, some);
+          loops.columns(block, to + c, m, some, some);
+        }
+      },
+      out, outer, n, inner);
+}
+
 /// Reduces x along its marked runs, from the last to the first; `out` has the shape of the other runs.
 template <class T>
-void reduce_runs(const ReduceLoops<T>& loops, T identity, const T* x, T* out, CoalescedAxes runs) {
+void reduce_runs(const ReduceLoops<T>& loops, T identity, std::type_identity_t<ReduceInput<T>> x, T* out,
+                 CoalescedAxes runs) {
   std::int64_t n_out = 1, n_in = 1;
   int todo = 0;
   for (int i = 0; i < runs.n; ++i) {
@@ -123,7 +189,7 @@ void reduce_runs(const ReduceLoops<T>& loops, T identity, const T* x, T* out, Co
     return;
   }
   if (todo == 0) {
-    std::memcpy(out, x, static_cast<std::size_t>(n_out) * sizeof(T));
+    x.read(out, 0, n_out);
     return;
   }
   Ref<Storage> held;  // owns x if it is a partial result
@@ -137,9 +203,10 @@ void reduce_runs(const ReduceLoops<T>& loops, T identity, const T* x, T* out, Co
       next = Storage::allocate(outer * inner * static_cast<std::int64_t>(sizeof(T)), cpu);
       to = static_cast<T*>(next->data);
     }
-    reduce_middle(loops, x, to, outer, runs.size[i], inner);
+    if (x.converts()) reduce_converted(loops, x, to, outer, runs.size[i], inner);
+    else reduce_middle(loops, x.elements(), to, outer, runs.size[i], inner);
     held = std::move(next);
-    x = to;
+    x = ReduceInput<T>(to);
     CoalescedAxes rest;
     for (int k = 0; k < runs.n; ++k)
       if (k != i) rest.push(runs.size[k], runs.marked[k]);
@@ -148,7 +215,7 @@ void reduce_runs(const ReduceLoops<T>& loops, T identity, const T* x, T* out, Co
 }
 
 template <class T>
-void reduce_runs(Reduction how, const T* x, T* out, const CoalescedAxes& runs) {
+void reduce_runs(Reduction how, std::type_identity_t<ReduceInput<T>> x, T* out, const CoalescedAxes& runs) {
   reduce_runs(reduce_loops<T>(how), reduce_identity<T>(how), x, out, runs);
 }
 

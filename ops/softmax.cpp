@@ -168,10 +168,11 @@ constexpr auto logsumexp_grad_run = [](const auto& f) {
 void logsumexp_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x));
-  with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), call.out[0]->numel(), [&](auto* in, auto* out) {
+  with_wide_output(call.out[0]->data(), x.dtype, call.out[0]->numel(), [&](auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
     if constexpr (std::is_floating_point_v<T>)
-      reduce_runs(softmax_loops<T>().logsumexp, -std::numeric_limits<T>::infinity(), in, out, runs);
+      reduce_runs(softmax_loops<T>().logsumexp, -std::numeric_limits<T>::infinity(), {call.in[0].data, x.dtype}, out,
+                  runs);
   });
 }
 

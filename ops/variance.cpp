@@ -77,8 +77,10 @@ struct Means {
 template <bool kRoot>
 void var_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
+  const unsigned mask = axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x);
+  if (in_slices(call, mask, var_kernel<kRoot>)) return;
   std::int64_t n_in = x.numel(), n_out = call.out[0]->numel();
-  CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
+  CoalescedAxes runs(x, mask);
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n_in, n_out, [&](auto* in, auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
     if constexpr (std::is_floating_point_v<T>) {
@@ -101,7 +103,9 @@ void center_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   const std::int64_t n = x.numel();
   if (n == 0) return;
-  CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
+  const unsigned mask = axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x);
+  if (in_slices(call, mask, center_kernel)) return;
+  CoalescedAxes runs(x, mask);
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n, n, [&](auto* in, auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
     if constexpr (std::is_floating_point_v<T>) {

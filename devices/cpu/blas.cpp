@@ -9,6 +9,7 @@
 #include <atomic>
 #include <climits>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include <cblas.h>
