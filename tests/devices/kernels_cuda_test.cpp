@@ -33,8 +33,8 @@ Tensor whole(const Shape& shape, DType dtype, int spread = 7) {
 }
 Tensor there(const Tensor& x) { return x.to("cuda:0"); }
 
-/// The CPU adds the terms of a loss along a column in blocks of hundreds, one after the other in float32, and the device
-/// in parts of its own.
+/// The CPU adds the terms of a loss along a column in blocks of hundreds, one after the other in float32, and the
+/// device in parts of its own.
 constexpr double kLongColumn = 1e-4;
 
 /// The same call with a tensor of the CPU and of the device has the same bits, or is as close as floats are.
