@@ -18,11 +18,6 @@ void number_rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Domain::numbers);
   reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
 }
-void float_rule(const OpCall& call, TensorSpec* out) {
-  check_domain(call, Domain::floats);
-  reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
-}
-
 /// The mean of bool and integers is float32. There is no kernel for them on CUDA.
 void mean_rule(const OpCall& call, TensorSpec* out) {
   reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
