@@ -30,14 +30,24 @@ devices::CudaDeviceApi* FunctionGraph::begin(const std::vector<TensorDesc>& know
     device_.store(device, std::memory_order_relaxed);
   }
   if (device == kNoCudaDevice || capturing || !may_take(FastPath::device_graph)) return nullptr;
+  if (errors_.load(std::memory_order_relaxed) == kMaxErrors) return nullptr;
   devices::CudaDeviceApi& api = devices::cuda_device_api(device_numbered(device));
   if (!api.begin_capture(graph_)) return nullptr;
   return capturing = &api;
 }
 
-bool FunctionGraph::end(devices::CudaDeviceApi& api) noexcept {
+bool FunctionGraph::end(devices::CudaDeviceApi& api, const char* device_error) noexcept {
   capturing = nullptr;
+  const bool dropped = &api.launched_on(api.current()) != &api.current();  // the work is still captured
   const char* refused = api.end_capture();
+  if (!device_error) {
+    errors_.store(0, std::memory_order_relaxed);
+  } else if (!refused && dropped) {
+    // A library that cannot be captured may say so itself, before CUDA does. If the device has failed, the second run
+    // will report it.
+    errors_.fetch_add(1, std::memory_order_relaxed);
+    refused = device_error;
+  }
   if (refused) log_debug(text("function: runs without a CUDA graph, because CUDA refused it: ", refused));
   return refused;
 }

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <vector>
 
+#include <kassette/error.h>
+
 #include "core/impl.h"
 
 namespace kassette {
@@ -27,9 +29,9 @@ class FunctionGraph {
   ~FunctionGraph();
   FunctionGraph(const FunctionGraph&) = delete;
   FunctionGraph& operator=(const FunctionGraph&) = delete;
-  /// Returns run_function(). If CUDA refuses the graph, run_function() is called again, so before its call of
-  /// launch_captured() it must have no effect except enqueued work. `known`: a descriptor for each value of the
-  /// function, from which its device is found.
+  /// Returns run_function(). If CUDA refuses the graph, or one of its libraries a call that is captured, run_function()
+  /// is called again, so before its call of launch_captured() it must have no effect except enqueued work. `known`: a
+  /// descriptor for each value of the function, from which its device is found.
   template <class F>
   Tensors run(const std::vector<TensorDesc>& known, const F& run_function) {
     devices::CudaDeviceApi* api = begin(known);
@@ -39,6 +41,8 @@ class FunctionGraph {
       launch_captured();
       end(*api);
       return results;
+    } catch (const DeviceError& error) {
+      if (!end(*api, error.what())) throw;
     } catch (...) {
       if (!end(*api)) throw;
     }
@@ -48,9 +52,12 @@ class FunctionGraph {
  private:
   /// Begins a capture. Returns null if this run is not captured.
   devices::CudaDeviceApi* begin(const std::vector<TensorDesc>& known);
-  /// Ends the capture. Returns true if CUDA has refused the graph.
-  bool end(devices::CudaDeviceApi& api) noexcept;
+  /// Ends the capture. Returns true if CUDA has refused the graph, or nothing of it has run and there was a
+  /// `device_error`.
+  bool end(devices::CudaDeviceApi& api, const char* device_error = nullptr) noexcept;
 
+  static constexpr int kMaxErrors = 3;
+  std::atomic<int> errors_{0};  // successive runs with a device's error in the capture; at kMaxErrors capturing stops
   std::atomic<int> device_{kNotLookedUp};  // the index of a device, or one of these
   static constexpr int kNotLookedUp = -2, kNoCudaDevice = -1;
   devices::DeviceGraph* graph_ = nullptr;

@@ -31,8 +31,13 @@
 //            results. Numbers and sparse indices that are cached on the device are enqueued at once (NotCaptured).
 //   Waiting  Operations that need the stream itself (a wait, a copy to the host or between devices, NCCL) end the
 //            capture: the captured work is launched, and the rest of the run is enqueued as without graphs.
-//   Errors   An exception drops the captured work. If CUDA refuses the graph, none of it has run and no variable has
-//            changed, and the function runs again without a graph (FunctionGraph, ops/device_graph.h).
+//   Errors   An exception drops the captured work. If CUDA refuses the graph, or a call while it captures, none of the
+//            work has run and no variable has changed, and the function runs again without a graph (FunctionGraph,
+//            ops/device_graph.h).
+//   Mode     A relaxed capture. In the other modes CUDA refuses some calls of this thread that have nothing to do with
+//            the captured stream, and the capture fails: loading a module, as a kernel's first launch does, memory for
+//            a library's handle, a wait for what was enqueued on the base stream (NotCaptured). None of these disturbs
+//            the capture. Calls that do are refused in each mode.
 // Only one thread at a time captures on a device; functions that other threads run meanwhile are not captured.
 
 namespace kassette::devices {
@@ -86,7 +91,7 @@ void CudaDevice::begin_on(DeviceStream& base) {
   if (base.blas && !captured.blas)
     // Shared with `base`: products on the two streams never overlap.
     captured.blas = make_blas(captured.handle, base.blas_workspace);
-  check(cudaStreamBeginCapture(captured.handle, cudaStreamCaptureModeThreadLocal), "function");
+  check(cudaStreamBeginCapture(captured.handle, cudaStreamCaptureModeRelaxed), "function");
 }
 
 bool CudaDevice::begin_capture(DeviceGraph*& graph) {
@@ -164,7 +169,11 @@ const char* CudaDevice::end_capture() noexcept {
     } catch (const Error&) {  // the device is lost
     }
     cudaGraph_t graph = nullptr;
-    if (cudaStreamEndCapture(captured.handle, &graph) != cudaSuccess) cudaGetLastError();
+    // CUDA remembers a call that it has refused: then the exception is that call's, else it is the function's own.
+    if (const cudaError_t error = cudaStreamEndCapture(captured.handle, &graph); error != cudaSuccess) {
+      cudaGetLastError();
+      if (!capture_.refused) capture_.refused = cudaGetErrorString(error);
+    }
     if (graph) cudaGraphDestroy(graph);
     set_current(*captured.base);
   }

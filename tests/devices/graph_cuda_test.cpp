@@ -366,6 +366,35 @@ TEST_CASE("where CUDA refuses a graph the function runs without, and the log say
   CHECK(said == "kassette: debug: function: runs without a CUDA graph, because CUDA refused it: an emulated error\n");
 }
 
+TEST_CASE("where CUDA or cuBLAS refuses a call while it captures the function runs without a graph",
+          "[device][graph]") {
+  if (!has_device("cuda:0") || enqueued() < 0) return;
+  DeviceScope scope("cuda:0");
+  auto train = [] {
+    Mlp net(0.5);
+    Tensor x = K::placeholder({3}), y = K::placeholder({3});
+    Function join = K::function({x, y}, {K::concatenate({K::exp(x), y}, 0) * 2.0});  // a copy on the device is captured
+    std::vector<float> seen;
+    for (int k = 0; k < 8; ++k) {
+      append(seen, net.step(batch(k)));
+      append(seen, join({K::ones({3}) * k, K::constant({1, 2, 3})}));
+    }
+    append(seen, net.weights);
+    CHECK(K::eval(net.iterations).item<std::int64_t>() == 8);  // no step was taken twice
+    return seen;
+  };
+  const auto alone = with_graphs(false, train);
+  int without = 0;
+  for (int call = 1; call <= 60; ++call) {  // a step captures some forty
+    INFO("call " << call);
+    const Environment refused("EMULATED_CUDA_NO_CAPTURE", std::to_string(call).c_str());
+    const Counting counting;
+    CHECK(with_graphs(true, train) == alone);
+    without += counting.graphs() == 0;
+  }
+  CHECK(without > 0);
+}
+
 TEST_CASE("what is freed while a thread captures goes to nobody else before the graph is launched", "[device][graph]") {
   if (!has_device("cuda:0")) return;
   CudaDeviceApi& device = cuda_device_api("cuda:0");

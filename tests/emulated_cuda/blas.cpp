@@ -112,6 +112,7 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
        !(type == CUDA_R_32F && compute == CUBLAS_COMPUTE_32F_FAST_TF32))) {
     emulated_die("a product that cuBLAS would refuse, or that has nothing to do");
   }
+  if (emulated_refuses(handle->stream)) return CUBLAS_STATUS_NOT_SUPPORTED;  // before it has called CUDA
   products += count;
   last_math = handle->math;
   if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) tf32_products += count;
@@ -233,6 +234,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, const cublasLtMatmulDescO
                   .stride_c = 0,
                   .count = 1,
                   .bias = form->bias};
+  if (emulated_refuses(stream)) return CUBLAS_STATUS_NOT_SUPPORTED;
   EmulatedBlocks blocks;
   auto add = [&](const void* from, std::size_t bytes) { blocks.add(from, bytes, stream, "a product with a bias"); };
   for (auto [from, layout] : {std::pair(a, a_layout), std::pair(b, b_layout), std::pair(c, d_layout)})

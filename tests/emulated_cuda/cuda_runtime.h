@@ -19,7 +19,9 @@
 //            on the device they belong to. With EMULATED_CUDA_CAPABILITY=70 the devices have compute capability 7.0
 //            instead of 9.0.
 //   Graphs   Captured work is recorded. Waiting for a stream that is being captured, or allocating memory during a
-//            capture that does not allow it, ends the process.
+//            capture that does not allow it, ends the process. While EMULATED_CUDA_NO_CAPTURE=n is set, the n-th call
+//            of a capture is refused, and with it the capture; a product is refused by cuBLAS, which leaves it as it
+//            is.
 //   Blocks   Blocks run one after the other, in a random order for each launch, with __shared__ memory poisoned before
 //            each. Threads also run one after the other, on fibers, each up to a barrier: lanes in a random order for
 //            each launch, and a warp as far ahead of the others as barriers allow. Some launches get fewer blocks
@@ -59,6 +61,8 @@ enum cudaError_t {
   cudaErrorIllegalAddress = 700,
   cudaErrorPeerAccessAlreadyEnabled = 704,
   cudaErrorNotPermitted = 800,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
   cudaErrorGraphExecUpdateFailure = 910
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
@@ -202,7 +206,8 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
 /// Ends the process if the stream, or, if that is null, any stream of the device, is being captured: it cannot be
 /// waited for or queried.
 void emulated_not_captured(cudaStream_t stream, int device);
-/// Ends the process if this thread is capturing in a mode that forbids calls which are no work of a stream.
+/// Ends the process if this thread is capturing in a mode that forbids calls which are no work of a stream: a capture
+/// that was begun as a relaxed one forbids none.
 void emulated_beside_capture();
 
 // ---- launches -------------------------------------------------------------------------------------------------------
@@ -213,11 +218,15 @@ struct EmulatedBlocks {
   void add(const void* from, std::size_t bytes, cudaStream_t stream, const char* what);
 };
 /// Appends work to a stream. `for_others`: other processes wait for it; it does not run before the stream is queried or
-/// waited for.
-void emulated_enqueue(cudaStream_t stream, EmulatedBlocks blocks, std::function<void()> work, bool for_others = false,
-                      EmulatedNode kind = EmulatedNode::kernel);
-/// If the stream is being captured, records the work and returns true; it is then not enqueued.
-bool emulated_captures(cudaStream_t stream, EmulatedNode kind, EmulatedBlocks& blocks, std::function<void()>& work);
+/// waited for. Returns an error if the stream is being captured and does not take it.
+cudaError_t emulated_enqueue(cudaStream_t stream, EmulatedBlocks blocks, std::function<void()> work,
+                             bool for_others = false, EmulatedNode kind = EmulatedNode::kernel);
+/// If the stream is being captured, records the work and returns true; it is then not enqueued. If the capture does not
+/// take it, sets `error`.
+bool emulated_captures(cudaStream_t stream, EmulatedNode kind, EmulatedBlocks& blocks, std::function<void()>& work,
+                       cudaError_t& error);
+/// True if the next work on the stream is the one that its capture refuses: number EMULATED_CUDA_NO_CAPTURE, from 1 on.
+bool emulated_refuses(cudaStream_t stream);
 int emulated_device_of(cudaStream_t stream);
 /// Starts a thread that runs the work in the stream.
 void emulated_start(cudaStream_t stream);
@@ -271,11 +280,10 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   };
   std::apply([&](const P&... each) { (take(each), ...); }, held);
   EmulatedBlocks blocks = launch.blocks;
-  emulated_enqueue(config->stream, std::move(blocks),
-                   [launch = std::move(launch), grid = config->gridDim, block = config->blockDim, kernel, held] {
-                     launch.run(grid, block, [&] { std::apply(kernel, held); });
-                   });
-  return cudaSuccess;
+  return emulated_enqueue(config->stream, std::move(blocks),
+                          [launch = std::move(launch), grid = config->gridDim, block = config->blockDim, kernel, held] {
+                            launch.run(grid, block, [&] { std::apply(kernel, held); });
+                          });
 }
 
 // ---- counters and switches for tests, which look them up in the library ---------------------------------------------

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -23,6 +24,8 @@ struct Work {
 struct EmulatedGraph {
   Work work;
   std::thread::id thread;  // the one that captures
+  bool relaxed;
+  bool failed = false;  // a call was refused
 };
 struct EmulatedGraphExec {
   std::shared_ptr<const Work> work;  // shared with launches that have not run yet
@@ -33,7 +36,7 @@ namespace {
 std::recursive_mutex mutex;
 std::map<cudaStream_t, EmulatedGraph*> captured;
 std::atomic<std::int64_t> enqueued{0};
-thread_local int capturing = 0;  // the number of captures in this thread
+thread_local int capturing = 0;  // the number of captures in this thread that are not relaxed
 thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 using Lock = std::lock_guard<std::recursive_mutex>;
 
@@ -41,12 +44,21 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 
 std::int64_t emulated_enqueued() { return enqueued; }
 
-bool emulated_captures(cudaStream_t stream, EmulatedNode kind, EmulatedBlocks& blocks, std::function<void()>& work) {
+bool emulated_refuses(cudaStream_t stream) {
+  Lock lock(mutex);
+  const char* number = std::getenv("EMULATED_CUDA_NO_CAPTURE");
+  auto found = captured.find(stream);
+  return number && found != captured.end() && found->second->work.nodes.size() + 1 == std::strtoul(number, nullptr, 10);
+}
+bool emulated_captures(cudaStream_t stream, EmulatedNode kind, EmulatedBlocks& blocks, std::function<void()>& work,
+                       cudaError_t& error) {
   Lock lock(mutex);
   auto found = captured.find(stream);
   if (found == captured.end()) return ++enqueued, false;
   if (found->second->thread != std::this_thread::get_id())
     emulated_die("a thread enqueues on a stream that another one captures");
+  if (found->second->failed) return error = cudaErrorStreamCaptureInvalidated, true;
+  if (emulated_refuses(stream)) return found->second->failed = true, error = cudaErrorStreamCaptureUnsupported, true;
   Work& recorded = found->second->work;
   recorded.kinds.push_back(kind);
   recorded.nodes.push_back(std::move(work));
@@ -67,11 +79,12 @@ void emulated_beside_capture() {
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* other) {
   return std::swap(mode, *other), cudaSuccess;
 }
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode begun) {
   Lock lock(mutex);
-  if (!captured.emplace(stream, new EmulatedGraph{{}, std::this_thread::get_id()}).second)
+  const bool relaxed = begun == cudaStreamCaptureModeRelaxed;
+  if (!captured.emplace(stream, new EmulatedGraph{{}, std::this_thread::get_id(), relaxed}).second)
     emulated_die("a capture inside of another");
-  ++capturing;
+  capturing += !relaxed;
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
@@ -79,8 +92,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = captured.at(stream);
   if ((*graph)->thread != std::this_thread::get_id()) emulated_die("a thread ends the capture of another one");
   captured.erase(stream);
-  --capturing;
-  return cudaSuccess;
+  capturing -= !(*graph)->relaxed;
+  if (!(*graph)->failed) return cudaSuccess;
+  delete std::exchange(*graph, nullptr);
+  return cudaErrorStreamCaptureInvalidated;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   if (std::getenv("EMULATED_CUDA_NO_GRAPH")) return cudaErrorNotPermitted;

@@ -496,16 +496,18 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   return std::exchange(enabled[current()][peer], true) ? cudaErrorPeerAccessAlreadyEnabled : cudaSuccess;
 }
 int emulated_device_of(cudaStream_t stream) { return stream->device; }
-void emulated_enqueue(cudaStream_t handle, EmulatedBlocks blocks, std::function<void()> work, bool for_others,
-                      EmulatedNode kind) {
+cudaError_t emulated_enqueue(cudaStream_t handle, EmulatedBlocks blocks, std::function<void()> work, bool for_others,
+                             EmulatedNode kind) {
   State& s = state();
   Lock lock(s.mutex);
   EmulatedStream* stream = behind(handle);
   if (!stream) emulated_die("work for a stream that there is not");
   if (stream->device != current()) emulated_die("work for a stream while another device is current");
-  if (emulated_captures(stream, kind, blocks, work)) return;
+  cudaError_t error = cudaSuccess;
+  if (emulated_captures(stream, kind, blocks, work, error)) return error;
   stream->work.push_back({std::move(work), std::move(blocks), nullptr, for_others});
   s.run_ahead();
+  return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   EmulatedBlocks blocks;
@@ -518,24 +520,21 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   if (kind != cudaMemcpyDeviceToDevice) ++host_copies;
   if (kind == cudaMemcpyDeviceToHost) ++waits;
   constexpr EmulatedNode kinds[] = {EmulatedNode::copy_in, EmulatedNode::copy_out, EmulatedNode::copy};
-  emulated_enqueue(
+  return emulated_enqueue(
       stream, std::move(blocks), [=] { std::memcpy(to, from, bytes); }, /*for_others=*/false, kinds[kind]);
-  return cudaSuccess;
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
                                 cudaStream_t stream) {
   EmulatedBlocks blocks;
   add_block(blocks, to, bytes, to_device, "cudaMemcpyPeer");
   add_block(blocks, from, bytes, from_device, "cudaMemcpyPeer");
-  emulated_enqueue(stream, std::move(blocks), [=] { std::memcpy(to, from, bytes); });
-  return cudaSuccess;
+  return emulated_enqueue(stream, std::move(blocks), [=] { std::memcpy(to, from, bytes); });
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
   EmulatedBlocks blocks;
   blocks.add(to, bytes, stream, "cudaMemset");
-  emulated_enqueue(
+  return emulated_enqueue(
       stream, std::move(blocks), [=] { std::memset(to, value, bytes); }, /*for_others=*/false, EmulatedNode::zero);
-  return cudaSuccess;
 }
 void emulated_start(cudaStream_t stream) {
   static Runner* runner = new Runner;  // its thread runs until the process ends

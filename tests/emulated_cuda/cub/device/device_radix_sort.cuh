@@ -21,7 +21,7 @@ struct DeviceRadixSort {
     blocks.add(sorted_keys, count * sizeof(K), stream, "a sort");
     blocks.add(values, count * sizeof(V), stream, "a sort");
     blocks.add(sorted_values, count * sizeof(V), stream, "a sort");
-    emulated_enqueue(stream, std::move(blocks), [=] {
+    return emulated_enqueue(stream, std::move(blocks), [=] {
       std::memset(memory, 0x5a, bytes);  // scratch memory: undefined afterwards
       auto key = [=](std::int64_t i) {
         return (end_bit < 64 ? keys[i] & ((K(1) << end_bit) - 1) : keys[i]) >> first_bit;
@@ -34,7 +34,6 @@ struct DeviceRadixSort {
         sorted_values[k] = values[order[static_cast<std::size_t>(k)]];
       }
     });
-    return cudaSuccess;
   }
 };
 
