@@ -66,9 +66,25 @@ function(kassette_compile_options target)
   endif()
 endfunction()
 
+# Flags of the code inside our shared libraries, which run on threads of their users, and these may have small stacks. A frame
+# that is larger than the guard page below a stack could write past it: -fstack-clash-protection touches each page of it. No
+# frame is above 16 KiB where warnings are errors, in the code that users run: without optimisation and under sanitizers
+# variables do not share their places.
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag("-Werror -fstack-clash-protection" KASSETTE_HAS_STACK_CLASH_PROTECTION)
+function(kassette_stack_options target)
+  target_compile_options(${target} PRIVATE
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${KASSETTE_HAS_STACK_CLASH_PROTECTION}>>:-fstack-clash-protection>)
+  if(KASSETTE_WERROR AND NOT KASSETTE_SANITIZE)
+    target_compile_options(${target} PRIVATE
+      $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Wframe-larger-than=16384>)
+  endif()
+endfunction()
+
 # Flags of the code inside libkassette.so.
 function(kassette_library_options target)
   kassette_compile_options(${target})
+  kassette_stack_options(${target})
   # -ffp-contract=off: g++ fuses a * b + c across xsimd batches, so that a vector body and its tail
   # would round differently. initial-exec: a thread-local is then one instruction away; the library
   # has a few hundred bytes of them, which the loader's reserve holds even under dlopen.

@@ -42,6 +42,7 @@ target_link_libraries(kassette_objects INTERFACE kassette_third_party)
 # Flags of the device library.
 function(kassette_cuda_options target)
   kassette_compile_options(${target})
+  kassette_stack_options(${target})
   # -fmad=false: the same bits as the CPU, where contraction is off as well. 186: "pointless
   # comparison of unsigned integer with zero", in what is written for all dtypes at once.
   target_compile_options(${target} PRIVATE
@@ -85,6 +86,7 @@ if(KASSETTE_MPI_FOUND)
   add_library(kassette_mpi SHARED
     ${PROJECT_SOURCE_DIR}/devices/mpi/transport.cpp ${PROJECT_SOURCE_DIR}/devices/mpi/combine.cpp ${PROJECT_SOURCE_DIR}/devices/mpi/shared_memory.cpp)
   kassette_compile_options(kassette_mpi)
+  kassette_stack_options(kassette_mpi)
   set_target_properties(kassette_mpi PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
