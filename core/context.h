@@ -52,7 +52,8 @@ struct ScopeState {
   bool keeps_constants = true;
   std::uint8_t depth = 0;         // number of enclosing bodies of control flow
   std::uint8_t branch_depth = 0;  // depth of the innermost branch: the least depth of symbolic results recorded in it
-  /// The K function that errors of recorded ops are attributed to: Note [Error attribution], ops/error_attribution.h.
+  /// The K function that errors of recorded ops are attributed to: Note [Error attribution],
+  /// ops/engine/error_attribution.h.
   std::int32_t function = 0;
   Device default_device = cpu;                         // where new tensors are made (DeviceScope)
   const ops::AfterUpdates* pending_updates = nullptr;  // inside control_dependencies
@@ -61,10 +62,10 @@ struct ScopeState {
   Tensors* updates = nullptr;                          // update ops of the callable that K::function is tracing
   const char* name_scope = nullptr;                    // "outer/inner/": the prefix of names
   testing::Random* random_scopes = nullptr;            // list of the live testing::Random objects, innermost first
-  /// Steps between the checkpoints of a loop: Note [Checkpoints], autograd/checkpoint.h.
+  /// Steps between the checkpoints of a loop: Note [Checkpoints], autograd/loops/checkpoint.h.
   std::int64_t checkpoint_steps = -1;
   std::uint64_t loop_steps = 1;  // product of the lengths of the enclosing eager loops
-  std::uint64_t loop_step = 0;   // index of the current step among these: Note [Series of draws], ops/random.h
+  std::uint64_t loop_step = 0;   // index of the current step among these: Note [Series of draws], ops/random/random.h
 };
 
 /// All state of one thread. Freed when the thread ends.

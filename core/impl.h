@@ -174,7 +174,8 @@ struct Node {
   std::uint32_t n_in;
   std::uint16_t n_out;
   std::uint16_t n_saved_out;  // number of output descriptors that follow: 0, n_out, or 1 for all if they are alike
-  /// The K function that recorded it: Note [Error attribution], ops/error_attribution.h; 0: the user called the op.
+  /// The K function that recorded it: Note [Error attribution], ops/engine/error_attribution.h; 0: the user called the
+  /// op.
   std::int32_t function;
   union {
     const ops::OpDef* op;  // null: a leaf, or the holder of the parts of a sparse tensor

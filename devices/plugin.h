@@ -7,11 +7,11 @@
 #include "core/impl.h"
 
 namespace kassette::ops {
-struct OpCall;            // ops/op.h
-struct Strided;           // ops/strided.h
-struct SparseView;        // ops/sparse_view.h
-struct DeviceConvLimits;  // ops/conv.h
-struct DeviceChain;       // ops/device_chain.h
+struct OpCall;            // ops/engine/op.h
+struct Strided;           // ops/shape/strided.h
+struct SparseView;        // ops/sparse/sparse_view.h
+struct DeviceConvLimits;  // ops/convolution/conv.h
+struct DeviceChain;       // ops/elementwise/device_chain.h
 }  // namespace kassette::ops
 
 namespace kassette::devices {
@@ -88,7 +88,7 @@ struct PluginKernel {
   bool (*with_bias)(const ops::OpCall& call, const TensorDesc& bias) = nullptr;
 };
 
-/// Numbers that go with a refusal (ops/refusals.h).
+/// Numbers that go with a refusal (ops/engine/refusals.h).
 inline constexpr int kFaultNumbers = 5;
 
 /// Functions of libkassette.so that kernels of the device library need and cannot link to, as its symbols are hidden.
@@ -105,13 +105,13 @@ struct HostServices {
   const ops::DeviceConvLimits* convolution;
   /// Whether products of float32 may be computed in TF32.
   const std::atomic<bool>* allow_tf32;
-  /// Throws the error that a kernel has reported: a Refusal (ops/refusals.h) and its numbers. `asynchronous`: the op
-  /// was called earlier, and is not the one that throws.
+  /// Throws the error that a kernel has reported: a Refusal (ops/engine/refusals.h) and its numbers. `asynchronous`:
+  /// the op was called earlier, and is not the one that throws.
   void (*refuse)(int refusal, const std::int64_t* numbers, bool asynchronous);
 };
 
-/// The device's part of kernels that are otherwise the same on every device (ops/strided.h, ops/tile.cpp), and its
-/// pinned memory. All but the last two only enqueue work.
+/// The device's part of kernels that are otherwise the same on every device (ops/shape/strided.h, ops/shape/tile.cpp),
+/// and its pinned memory. All but the last two only enqueue work.
 struct DeviceMoves {
   void (*copy_strided)(const ops::OpCall& call, const ops::Strided& layout, const void* from, void* to, int size);
   void (*zero)(const ops::OpCall& call, void* to, std::int64_t bytes);
@@ -138,7 +138,7 @@ struct DevicePlugin {
   int (*count)();
   bool (*describe)(int index, DeviceFacts* facts);
   DeviceMoves moves;
-  std::uint64_t chain_abi;  // kChainAbi (ops/device_chain.h)
+  std::uint64_t chain_abi;  // kChainAbi (ops/elementwise/device_chain.h)
 };
 
 /// Changes with the size of the structs that both sides use. Increment the first number if a meaning changes and no
@@ -164,6 +164,6 @@ void use_device_library(const char* file);
 
 namespace kassette::ops {
 /// Registers the device library's kernels with their ops and fills in the services. Returns false, and does nothing, if
-/// the library was built for other ops. Defined in ops/connect.cpp.
+/// the library was built for other ops. Defined in ops/engine/connect.cpp.
 bool connect_plugin(const devices::DevicePlugin& plugin, devices::HostServices* services);
 }  // namespace kassette::ops

@@ -1,8 +1,8 @@
 // nn_backend/comparison.cpp - comparisons.
 #include <kassette/backend/comparison.h>
 
-#include "ops/dispatch.h"
-#include "ops/expr.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
 
 namespace kassette {
 using namespace ops;

@@ -14,10 +14,10 @@
 #include "nn_backend/settings.h"
 #include "nn_backend/snapshot.h"
 #include "nn_backend/windows.h"
-#include "ops/arithmetic.h"
-#include "ops/dispatch.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
+#include "ops/elementwise/arithmetic.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
 
 namespace kassette {
 using namespace ops;

@@ -2,17 +2,17 @@
 #include <kassette/backend/control.h>
 #include <kassette/backend/graph.h>
 
-#include "autograd/checkpoint.h"
-#include "autograd/loop_request.h"
+#include "autograd/loops/checkpoint.h"
+#include "autograd/loops/loop_request.h"
 #include "core/convert.h"
 #include "core/sparse.h"
 #include "core/stack.h"
 #include "core/text.h"
-#include "ops/dispatch.h"
-#include "ops/expr.h"
-#include "ops/like.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
+#include "ops/shape/like.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
 
 namespace kassette {
 using namespace ops;

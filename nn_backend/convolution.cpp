@@ -5,11 +5,11 @@
 
 #include "core/text.h"
 #include "nn_backend/windows.h"
-#include "ops/conv.h"
-#include "ops/dims.h"
-#include "ops/dispatch.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
+#include "ops/convolution/conv.h"
+#include "ops/engine/dims.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
 
 namespace kassette {
 using namespace ops;

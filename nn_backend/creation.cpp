@@ -6,13 +6,13 @@
 #include "core/convert.h"
 #include "core/rank.h"
 #include "nn_backend/settings.h"
-#include "ops/arithmetic.h"
-#include "ops/dispatch.h"
-#include "ops/like.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
-#include "ops/shaping.h"
-#include "ops/sparse.h"
+#include "ops/elementwise/arithmetic.h"
+#include "ops/engine/dispatch.h"
+#include "ops/shape/like.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
+#include "ops/shape/shaping.h"
+#include "ops/sparse/sparse.h"
 
 namespace kassette {
 using namespace ops;

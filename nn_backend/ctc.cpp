@@ -7,11 +7,11 @@
 
 #include "core/sparse.h"
 #include "core/text.h"
-#include "ops/ctc.h"
-#include "ops/dispatch.h"
-#include "ops/expr.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
+#include "ops/ctc/ctc.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
 
 namespace kassette {
 using namespace ops;

@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/backward.h"
+#include "autograd/tape/backward.h"
 #include "core/sparse.h"
 #include "core/text.h"
-#include "ops/collective.h"
-#include "ops/collective_parts.h"
-#include "ops/expr.h"
-#include "ops/index.h"
-#include "ops/reduce_job.h"
-#include "ops/shaping.h"
+#include "ops/collective/collective.h"
+#include "ops/collective/collective_parts.h"
+#include "ops/engine/expr.h"
+#include "ops/shape/index.h"
+#include "ops/collective/reduce_job.h"
+#include "ops/shape/shaping.h"
 
 namespace kassette {
 using namespace devices;

@@ -8,11 +8,11 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/snapshot.h"
-#include "ops/dispatch.h"
-#include "ops/expr.h"
-#include "ops/like.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
+#include "ops/shape/like.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
 
 namespace kassette {
 using namespace ops;

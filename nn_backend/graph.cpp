@@ -12,21 +12,21 @@
 #include <unordered_set>
 #include <vector>
 
-#include "autograd/deferred.h"
-#include "autograd/plan.h"
-#include "autograd/shadow.h"
-#include "autograd/update.h"
-#include "autograd/backward.h"
+#include "autograd/tape/deferred.h"
+#include "autograd/function/plan.h"
+#include "autograd/function/shadow.h"
+#include "autograd/function/update.h"
+#include "autograd/tape/backward.h"
 #include "core/convert.h"
 #include "core/log.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/settings.h"
-#include "ops/arithmetic.h"
-#include "ops/dispatch.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
-#include "ops/stop.h"
+#include "ops/elementwise/arithmetic.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
+#include "ops/engine/stop.h"
 
 namespace kassette {
 using namespace ops;

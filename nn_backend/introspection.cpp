@@ -4,13 +4,13 @@
 #include "core/convert.h"
 #include "core/text.h"
 #include "nn_backend/snapshot.h"
-#include "ops/arithmetic.h"
-#include "ops/dims.h"
-#include "ops/dispatch.h"
-#include "ops/expr.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
-#include "ops/sparse.h"
+#include "ops/elementwise/arithmetic.h"
+#include "ops/engine/dims.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
+#include "ops/sparse/sparse.h"
 
 namespace kassette {
 using namespace ops;

@@ -3,13 +3,13 @@
 
 #include "core/rank.h"
 #include "core/text.h"
-#include "ops/contraction.h"
-#include "ops/dispatch.h"
-#include "ops/matmul.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
-#include "ops/shaping.h"
-#include "ops/sparse.h"
+#include "ops/product/contraction.h"
+#include "ops/engine/dispatch.h"
+#include "ops/product/matmul.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
+#include "ops/shape/shaping.h"
+#include "ops/sparse/sparse.h"
 
 namespace kassette {
 using namespace ops;

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "ops/dispatch.h"
+#include "ops/engine/dispatch.h"
 
 namespace kassette::backend::detail {
 

@@ -5,13 +5,13 @@
 
 #include "core/rank.h"
 #include "core/sparse.h"
-#include "ops/axes.h"
-#include "ops/dispatch.h"
-#include "ops/expr.h"
-#include "ops/like.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
-#include "ops/shaping.h"
+#include "ops/engine/axes.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
+#include "ops/shape/like.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
+#include "ops/shape/shaping.h"
 
 namespace kassette {
 using namespace ops;

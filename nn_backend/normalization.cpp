@@ -6,12 +6,12 @@
 
 #include "core/rank.h"
 #include "core/sparse.h"
-#include "ops/axes.h"
-#include "ops/binary.h"
-#include "ops/dispatch.h"
-#include "ops/expr.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
+#include "ops/engine/axes.h"
+#include "ops/elementwise/binary.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
 
 namespace kassette {
 using namespace ops;

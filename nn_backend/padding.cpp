@@ -7,12 +7,12 @@
 #include "core/rank.h"
 #include "core/text.h"
 #include "nn_backend/windows.h"
-#include "ops/dispatch.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
-#include "ops/arithmetic.h"
-#include "ops/resize.h"
-#include "ops/shaping.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
+#include "ops/elementwise/arithmetic.h"
+#include "ops/convolution/resize.h"
+#include "ops/shape/shaping.h"
 
 namespace kassette {
 using namespace ops;

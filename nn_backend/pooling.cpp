@@ -11,14 +11,14 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/windows.h"
-#include "ops/dispatch.h"
-#include "ops/expr.h"
-#include "ops/index.h"
-#include "ops/like.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
-#include "ops/pool.h"
-#include "ops/shaping.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
+#include "ops/shape/index.h"
+#include "ops/shape/like.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
+#include "ops/convolution/pool.h"
+#include "ops/shape/shaping.h"
 
 namespace kassette {
 using namespace ops;

@@ -11,14 +11,14 @@
 #include "core/convert.h"
 #include "core/sparse.h"
 #include "core/text.h"
-#include "ops/dims.h"
-#include "ops/dispatch.h"
-#include "ops/expr.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
-#include "ops/random.h"
-#include "ops/shaping.h"
-#include "ops/stop.h"
+#include "ops/engine/dims.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
+#include "ops/random/random.h"
+#include "ops/shape/shaping.h"
+#include "ops/engine/stop.h"
 
 namespace kassette {
 using namespace ops;

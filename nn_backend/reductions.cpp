@@ -4,12 +4,12 @@
 #include "core/half.h"
 #include "core/sparse.h"
 #include "core/text.h"
-#include "ops/axes.h"
-#include "ops/cast.h"
-#include "ops/dispatch.h"
-#include "ops/error_attribution.h"
-#include "ops/expr.h"
-#include "ops/operand.h"
+#include "ops/engine/axes.h"
+#include "ops/elementwise/cast.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/operand.h"
 
 namespace kassette {
 using namespace ops;

@@ -4,16 +4,16 @@
 #include <ostream>
 #include <vector>
 
-#include "autograd/steps.h"
+#include "autograd/loops/steps.h"
 #include "core/convert.h"
 #include "core/rank.h"
 #include "core/sparse.h"
 #include "core/text.h"
-#include "ops/dims.h"
-#include "ops/dispatch.h"
-#include "ops/expr.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
+#include "ops/engine/dims.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
 
 namespace kassette {
 using namespace ops;

@@ -2,11 +2,11 @@
 #include <kassette/backend/shaping.h>
 
 #include "core/text.h"
-#include "ops/dispatch.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
-#include "ops/shaping.h"
-#include "ops/sparse.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
+#include "ops/shape/shaping.h"
+#include "ops/sparse/sparse.h"
 
 namespace kassette {
 using namespace ops;

@@ -1,7 +1,7 @@
 // nn_backend/snapshot.h - results of K functions that would return their argument itself.
 #pragma once
-#include "ops/op.h"
-#include "ops/shaping.h"
+#include "ops/engine/op.h"
+#include "ops/shape/shaping.h"
 
 namespace kassette::backend::detail {
 

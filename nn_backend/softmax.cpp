@@ -1,9 +1,9 @@
 // nn_backend/softmax.cpp - softmax.
 #include <kassette/backend/softmax.h>
 
-#include "ops/dispatch.h"
-#include "ops/expr.h"
-#include "ops/operand.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/operand.h"
 
 namespace kassette {
 using namespace ops;

@@ -6,11 +6,11 @@
 #include "core/context.h"
 #include "core/convert.h"
 #include "core/text.h"
-#include "ops/dispatch.h"
-#include "ops/expr.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
-#include "ops/sparse.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
+#include "ops/sparse/sparse.h"
 
 namespace kassette {
 using namespace ops;

@@ -1,17 +1,17 @@
 // nn_backend/state.cpp - reading and changing variables.
 #include <kassette/backend/state.h>
 
-#include "autograd/plan.h"
-#include "autograd/update.h"
+#include "autograd/function/plan.h"
+#include "autograd/function/update.h"
 #include "core/convert.h"
 #include "core/text.h"
-#include "ops/dispatch.h"
-#include "ops/expr.h"
-#include "ops/error_attribution.h"
-#include "ops/operand.h"
-#include "ops/print_tensor.h"
-#include "ops/refusals.h"
-#include "ops/sparse.h"
+#include "ops/engine/dispatch.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/engine/operand.h"
+#include "ops/engine/print_tensor.h"
+#include "ops/engine/refusals.h"
+#include "ops/sparse/sparse.h"
 
 namespace kassette {
 using namespace ops;

@@ -16,7 +16,7 @@
 #include "core/decimal.h"
 #include "core/rank.h"
 #include "nn_backend/testing_report.h"
-#include "ops/operand.h"
+#include "ops/engine/operand.h"
 
 namespace kassette {
 using namespace ops;

@@ -5,7 +5,7 @@
 #include <kassette/tensor.h>
 
 #include "core/text.h"
-#include "ops/window.h"
+#include "ops/convolution/window.h"
 
 namespace kassette::backend::detail {
 

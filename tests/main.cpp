@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "devices/plugin.h"
-#include "ops/random.h"
+#include "ops/random/random.h"
 #include "tests/listener.h"
 #include "tests/settings.h"
 #include "tests/shadow.h"

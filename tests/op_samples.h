@@ -5,10 +5,10 @@
 #pragma once
 #include <cmath>
 
-#include "ops/collective.h"
-#include "ops/expr.h"
-#include "ops/matmul.h"
-#include "ops/softmax.h"
+#include "ops/collective/collective.h"
+#include "ops/engine/expr.h"
+#include "ops/product/matmul.h"
+#include "ops/softmax/softmax.h"
 #include "tests/sweeps/sample.h"
 
 namespace kassette::test {

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <sstream>
 
-#include "autograd/checkpoint.h"
+#include "autograd/loops/checkpoint.h"
 #include "devices/cpu/threads.h"
 #include "nn_backend/settings.h"
-#include "ops/dispatch.h"
+#include "ops/engine/dispatch.h"
 
 namespace kassette::test {
 using namespace ops;

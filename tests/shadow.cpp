@@ -19,14 +19,14 @@
 
 #include <kassette/interrupt.h>
 
-#include "autograd/control.h"
-#include "autograd/deferred.h"
-#include "autograd/plan.h"
-#include "autograd/shadow.h"
-#include "autograd/backward.h"
+#include "autograd/loops/control.h"
+#include "autograd/tape/deferred.h"
+#include "autograd/function/plan.h"
+#include "autograd/function/shadow.h"
+#include "autograd/tape/backward.h"
 #include "core/context.h"
 #include "core/impl.h"
-#include "ops/random.h"
+#include "ops/random/random.h"
 #include "tests/catch.h"
 
 namespace kassette::test {

@@ -31,10 +31,10 @@ inline std::string text_of(const std::filesystem::path& file) {
   return text.str();
 }
 
-/// All files of a folder whose names end in `ending`.
+/// All files in a folder, and in those below it, whose names end in `ending`.
 inline std::vector<std::filesystem::path> files_of(const char* folder, const char* ending) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(kSourceTree / folder))
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kSourceTree / folder))
     if (entry.path().extension() == ending) files.push_back(entry.path());
   return files;
 }

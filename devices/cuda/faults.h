@@ -12,9 +12,9 @@ namespace kassette::cuda {
 // Note [Errors of values]
 // An index out of range is an error of the op that it was passed to, but only the device sees the index, and the host
 // does not wait for each op to find out. The kernel skips the bad value without reading or writing out of bounds, and
-// leaves a refusal (ops/refusals.h) in the fault word of its device. The next wait for the device reads and clears the
-// word, and throws. Only the first op that reports counts, and of its reports the one that the CPU would have come to
-// first.
+// leaves a refusal (ops/engine/refusals.h) in the fault word of its device. The next wait for the device reads and
+// clears the word, and throws. Only the first op that reports counts, and of its reports the one that the CPU would
+// have come to first.
 //
 // The word is in pinned host memory, which the device can write, so that a wait costs one more read of host memory and
 // no copy. A word in device memory would need a copy with each wait, which takes as long as waiting for a small kernel.

@@ -33,7 +33,7 @@
 //            capture: the captured work is launched, and the rest of the run is enqueued as without graphs.
 //   Errors   An exception drops the captured work. If CUDA refuses the graph, or a call while it captures, none of the
 //            work has run and no variable has changed, and the function runs again without a graph (FunctionGraph,
-//            ops/device_graph.h).
+//            ops/engine/device_graph.h).
 //   Mode     A relaxed capture. In the other modes CUDA refuses some calls of this thread that have nothing to do with
 //            the captured stream, and the capture fails: loading a module, as a kernel's first launch does, memory for
 //            a library's handle, a wait for what was enqueued on the base stream (NotCaptured). None of these disturbs

@@ -1,6 +1,6 @@
 // nn_backend/inspect/summary_simd.cpp - the loops of summaries and histograms; compiled once per CPU level. Eight
 // doubles at a time on each level, in as many vectors as that takes, so that sums have the same order on all levels.
-#include "ops/simd.h"
+#include "ops/elementwise/simd.h"
 
 #include "nn_backend/inspect/summary_loops.h"
 

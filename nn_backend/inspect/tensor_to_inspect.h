@@ -1,7 +1,7 @@
 // nn_backend/inspect/tensor_to_inspect.h - the argument of plot, hist, imshow and describe as a tensor.
 #pragma once
 #include "core/text.h"
-#include "ops/operand.h"
+#include "ops/engine/operand.h"
 
 namespace kassette::inspect {
 

@@ -6,8 +6,8 @@
 #include <kassette/backend.h>
 
 #include "core/fast_paths.h"
-#include "ops/elementwise.h"
-#include "ops/op.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/engine/op.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 #include "tests/settings.h"

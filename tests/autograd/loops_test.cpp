@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/loop_request.h"
+#include "autograd/loops/loop_request.h"
 #include "core/context.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"

@@ -1,5 +1,5 @@
 // tests/autograd/passes_test.cpp - each pass over a program by itself, on programs written by hand.
-#include "autograd/passes.h"
+#include "autograd/program/passes.h"
 
 #include <kassette/backend.h>
 
@@ -7,13 +7,13 @@
 #include <memory>
 #include <vector>
 
-#include "autograd/control.h"
-#include "autograd/loop_chain.h"
-#include "autograd/loop_program.h"
-#include "ops/binary.h"
-#include "ops/like.h"
-#include "ops/reduce.h"
-#include "ops/unary.h"
+#include "autograd/loops/control.h"
+#include "autograd/loops/loop_chain.h"
+#include "autograd/loops/loop_program.h"
+#include "ops/elementwise/binary.h"
+#include "ops/shape/like.h"
+#include "ops/reduce/reduce.h"
+#include "ops/elementwise/unary.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 #include "tests/settings.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/context.h"
-#include "ops/op.h"
+#include "ops/engine/op.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 

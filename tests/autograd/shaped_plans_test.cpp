@@ -16,9 +16,9 @@
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 
-#include "autograd/passes.h"
-#include "autograd/plan.h"
-#include "ops/apply.h"
+#include "autograd/program/passes.h"
+#include "autograd/function/plan.h"
+#include "ops/engine/apply.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <map>
 
-#include "ops/axes.h"
-#include "ops/contraction.h"
-#include "ops/random_attrs.h"
+#include "ops/engine/axes.h"
+#include "ops/product/contraction.h"
+#include "ops/random/random_attrs.h"
 #include "tests/catch.h"
 #include "tests/sources.h"
 

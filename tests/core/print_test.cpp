@@ -11,7 +11,7 @@
 
 #include "core/convert.h"
 #include "core/decimal.h"
-#include "ops/operand.h"
+#include "ops/engine/operand.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 #include "tests/settings.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/fast_paths.h"
-#include "ops/matmul.h"
+#include "ops/product/matmul.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/results.h"

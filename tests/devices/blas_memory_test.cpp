@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "core/sanitizers.h"
-#include "ops/operand.h"
+#include "ops/engine/operand.h"
 #include "tests/catch.h"
 
 namespace K = kassette::backend;

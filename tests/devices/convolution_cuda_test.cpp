@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/conv.h"
+#include "ops/convolution/conv.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/results.h"

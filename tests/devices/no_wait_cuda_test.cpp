@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <functional>
 
-#include "ops/apply.h"
-#include "ops/shaping.h"
+#include "ops/engine/apply.h"
+#include "ops/shape/shaping.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/environment.h"

@@ -1,4 +1,5 @@
-// tests/emulated_cuda/cublasLt.h - the cuBLASLt functions that ops/matmul_bias.cu calls, for products with a bias.
+// tests/emulated_cuda/cublasLt.h - the cuBLASLt functions that ops/product/matmul_bias.cu calls, for products with a
+// bias.
 #pragma once
 #include "cublas_v2.h"
 

@@ -1,4 +1,4 @@
-// tests/emulated_cuda/cublas_v2.h - the one cuBLAS function that ops/product.cuh calls, as plain loops.
+// tests/emulated_cuda/cublas_v2.h - the one cuBLAS function that ops/product/product.cuh calls, as plain loops.
 #pragma once
 #include "cuda_runtime.h"
 

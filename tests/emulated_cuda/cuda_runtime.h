@@ -250,7 +250,7 @@ struct EmulatedLaunch {
 // member, where C++ may place other members, cannot be cleared, and is not checked. GCC 12 clears the wrong bytes if a
 // struct has an array of structs that end in padding: the upper half of d[0].b in struct { short a; struct { long b, c;
 // short e; char f; } d[3]; int g; }. With -ftrivial-auto-var-init=pattern it does so by itself, in each temporary that
-// is made by braces, so arguments of kernels have no such arrays (Geometry::Axis in ops/windows.cuh).
+// is made by braces, so arguments of kernels have no such arrays (Geometry::Axis in ops/convolution/windows.cuh).
 template <class P>
 P emulated_without_padding(P argument) {
 #if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)

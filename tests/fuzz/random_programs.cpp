@@ -22,7 +22,7 @@
 #include <filesystem>
 #include <string>
 
-#include "autograd/backward.h"
+#include "autograd/tape/backward.h"
 #include "core/context.h"
 #include "core/fast_paths.h"
 #include "core/impl.h"

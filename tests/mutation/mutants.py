@@ -323,7 +323,7 @@ foreach(folder core devices ops autograd nn_backend)
   file(GLOB_RECURSE sources ${PROJECT_SOURCE_DIR}/${folder}/*.cpp ${PROJECT_SOURCE_DIR}/${folder}/*.cu)
   set_property(SOURCE ${sources} DIRECTORY ${folder} tests APPEND PROPERTY COMPILE_OPTIONS -O1 -w)
 endforeach()
-set_property(SOURCE ${PROJECT_SOURCE_DIR}/ops/chain_simd.cpp DIRECTORY ops tests APPEND PROPERTY COMPILE_OPTIONS -foptimize-sibling-calls)
+set_property(SOURCE ${PROJECT_SOURCE_DIR}/ops/elementwise/chain_simd.cpp DIRECTORY ops tests APPEND PROPERTY COMPILE_OPTIONS -foptimize-sibling-calls)
 """
 
 

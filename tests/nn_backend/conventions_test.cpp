@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/error_attribution.h"
+#include "ops/engine/error_attribution.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 #include "tests/settings.h"

@@ -8,9 +8,9 @@
 #include <random>
 #include <string>
 
-#include "ops/conv.h"
-#include "ops/conv_kernels.h"
-#include "ops/pool.h"
+#include "ops/convolution/conv.h"
+#include "ops/convolution/conv_kernels.h"
+#include "ops/convolution/pool.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/nn_backend/convolution_reference.h"

@@ -6,9 +6,9 @@
 #include <limits>
 #include <vector>
 
-#include "ops/conv.h"
-#include "ops/dims.h"
-#include "ops/pool.h"
+#include "ops/convolution/conv.h"
+#include "ops/engine/dims.h"
+#include "ops/convolution/pool.h"
 #include "tests/catch.h"
 #include "tests/ops/levels.h"
 #include "tests/results.h"

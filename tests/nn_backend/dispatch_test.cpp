@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/dispatch.h"
+#include "ops/engine/dispatch.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 #include "tests/sources.h"
@@ -259,7 +259,7 @@ TEST_CASE("every K function begins with the macro that dispatches", "[external]"
     for (std::sregex_iterator at(source.begin(), source.end(), dispatch), end; at != end; ++at) ++overloads[(*at)[2]];
   }
   for (const std::string& name : declared_functions()) {
-    INFO("K::" << name << " does not begin with KASSETTE_DISPATCH(" << name << ", ...); see ops/dispatch.h");
+    INFO("K::" << name << " does not begin with KASSETTE_DISPATCH(" << name << ", ...); see ops/engine/dispatch.h");
     CHECK(((overloads[name] > 0) != (kOurs.count(name) > 0)));
   }
 }

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "ops/arithmetic.h"
+#include "ops/elementwise/arithmetic.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 

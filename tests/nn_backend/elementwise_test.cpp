@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/operand.h"
+#include "ops/engine/operand.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 

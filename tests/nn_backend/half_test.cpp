@@ -9,7 +9,7 @@
 
 #include "core/convert.h"
 #include "core/impl.h"
-#include "ops/cast.h"
+#include "ops/elementwise/cast.h"
 #include "tests/ops/levels.h"
 
 namespace K = kassette::backend;

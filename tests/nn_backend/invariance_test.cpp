@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/softmax.h"
+#include "ops/softmax/softmax.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/results.h"

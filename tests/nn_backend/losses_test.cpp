@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "ops/expr.h"
+#include "ops/engine/expr.h"
 #include "tests/catch.h"
 #include "tests/ops/levels.h"
 #include "tests/results.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/runtime.h"
-#include "ops/op.h"
+#include "ops/engine/op.h"
 #include "tests/catch.h"
 #include "tests/ops/levels.h"
 #include "tests/results.h"

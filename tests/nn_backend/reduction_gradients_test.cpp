@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ops/expr.h"
+#include "ops/engine/expr.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/results.h"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "ops/operand.h"
+#include "ops/engine/operand.h"
 #include "tests/catch.h"
 #include "tests/ops/levels.h"
 #include "tests/results.h"

@@ -22,7 +22,7 @@
 #include <kassette/repl.h>
 #include <kassette/testing.h>
 
-#include "autograd/checkpoint.h"
+#include "autograd/loops/checkpoint.h"
 #include "devices/cpu/threads.h"
 #include "tests/catch.h"
 #include "tests/settings.h"

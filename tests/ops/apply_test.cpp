@@ -1,6 +1,6 @@
 // tests/ops/apply_test.cpp - how the inputs of a call decide whether it is computed or recorded, at which depth, and on
 // which device.
-#include "ops/apply.h"
+#include "ops/engine/apply.h"
 
 #include <string>
 

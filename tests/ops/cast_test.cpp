@@ -4,8 +4,8 @@
 #include <random>
 
 #include "core/convert.h"
-#include "ops/cast.h"
-#include "ops/expr.h"
+#include "ops/elementwise/cast.h"
+#include "ops/engine/expr.h"
 #include "tests/ops/levels.h"
 
 using namespace kassette;

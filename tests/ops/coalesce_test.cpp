@@ -1,5 +1,5 @@
 // tests/ops/coalesce_test.cpp - neighbouring axes are joined where the strides of all arrays allow it.
-#include "ops/coalesce.h"
+#include "ops/engine/coalesce.h"
 
 #include <vector>
 

@@ -2,8 +2,8 @@
 #include <kassette/backend.h>
 
 #include "core/text.h"
-#include "ops/expr.h"
-#include "ops/operand.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/operand.h"
 #include "tests/catch.h"
 #include "tests/ops/levels.h"
 #include "tests/results.h"

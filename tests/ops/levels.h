@@ -5,7 +5,7 @@
 
 #include "devices/cpu/level.h"
 #include "devices/cpu/threads.h"
-#include "ops/operand.h"
+#include "ops/engine/operand.h"
 #include "tests/catch.h"
 #include "tests/settings.h"
 

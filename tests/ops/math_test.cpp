@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "ops/expr.h"
+#include "ops/engine/expr.h"
 #include "tests/ops/levels.h"
 
 using namespace kassette;

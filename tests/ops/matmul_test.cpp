@@ -13,8 +13,8 @@
 
 #include "devices/cpu/blas.h"
 #include "nn_backend/backend.h"
-#include "ops/expr.h"
-#include "ops/operand.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/operand.h"
 #include "tests/catch.h"
 #include "tests/ops/levels.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/convert.h"
-#include "ops/expr.h"
+#include "ops/engine/expr.h"
 #include "tests/ops/levels.h"
 #include "tests/worst.h"
 

@@ -1,5 +1,5 @@
 // tests/ops/random_test.cpp - philox, keys and draws.
-#include "ops/random.h"
+#include "ops/random/random.h"
 
 #include <cmath>
 #include <cstring>
@@ -10,8 +10,8 @@
 #include <kassette/runtime.h>
 
 #include "core/half.h"
-#include "ops/dims.h"
-#include "ops/operand.h"
+#include "ops/engine/dims.h"
+#include "ops/engine/operand.h"
 #include "tests/catch.h"
 #include "tests/ops/levels.h"
 #include "tests/worst.h"

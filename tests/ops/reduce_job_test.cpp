@@ -2,7 +2,7 @@
 #include <kassette/backend.h>
 
 #include "devices/ranks.h"
-#include "ops/reduce_job.h"
+#include "ops/collective/reduce_job.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 

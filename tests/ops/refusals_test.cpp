@@ -7,10 +7,10 @@
 #include <kassette/io.h>
 
 #include "core/impl.h"
-#include "ops/ctc.h"
-#include "ops/resize.h"
-#include "ops/shaping.h"
-#include "ops/sparse.h"
+#include "ops/ctc/ctc.h"
+#include "ops/convolution/resize.h"
+#include "ops/shape/shaping.h"
+#include "ops/sparse/sparse.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <vector>
 
-#include "ops/like.h"
-#include "ops/shaping.h"
+#include "ops/shape/like.h"
+#include "ops/shape/shaping.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/ops/levels.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ops/like.h"
-#include "ops/operand.h"
-#include "ops/shaping.h"
+#include "ops/shape/like.h"
+#include "ops/engine/operand.h"
+#include "ops/shape/shaping.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 

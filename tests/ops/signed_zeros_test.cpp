@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/cast.h"
-#include "ops/expr.h"
-#include "ops/operand.h"
+#include "ops/elementwise/cast.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/operand.h"
 #include "tests/ops/levels.h"
 #include "tests/results.h"
 

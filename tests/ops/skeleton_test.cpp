@@ -1,6 +1,6 @@
 // tests/ops/skeleton_test.cpp - the basics of apply().
-#include "ops/expr.h"
-#include "ops/operand.h"
+#include "ops/engine/expr.h"
+#include "ops/engine/operand.h"
 #include "tests/catch.h"
 
 using namespace kassette;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests/scripts/engine_ops.sh SOURCE BUILD - the engine knows no op: no object of autograd/ reads an op that another folder defines, and no
-# source of the engine compares kernels. What it has to know of an op is said in the definition of the op (OpDef, ops/op.h).
+# source of the engine compares kernels. What it has to know of an op is said in the definition of the op (OpDef, ops/engine/op.h).
 set -euo pipefail
 command -v nm >/dev/null || { echo "skipped: there is no nm"; exit 77; }
 source_dir=$(realpath "$1")
@@ -23,7 +23,7 @@ if sort -u "$work/read" | comm -12 "$work/ops" - | c++filt | grep . ; then
   echo "are ops of other folders that autograd/ reads"
   bad=1
 fi
-if (cd "$source_dir" && grep -nE '(\.|->)(cpu|cuda) *[!=]=|[!=]= *[A-Za-z_.>-]*(\.|->)(cpu|cuda)\b' autograd/*.cpp autograd/*.h ops/apply.cpp ops/matmul.cpp); then
+if (cd "$source_dir" && grep -nE '(\.|->)(cpu|cuda) *[!=]=|[!=]= *[A-Za-z_.>-]*(\.|->)(cpu|cuda)\b' autograd/*/*.cpp autograd/*/*.h ops/engine/apply.cpp ops/product/matmul.cpp); then
   echo "compares kernels"
   bad=1
 fi

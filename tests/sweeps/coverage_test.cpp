@@ -6,7 +6,7 @@
 #include <regex>
 #include <set>
 
-#include "ops/op_registry.h"
+#include "ops/engine/op_registry.h"
 #include "tests/catch.h"
 #include "tests/sources.h"
 #include "tests/sweeps/sample.h"
@@ -140,14 +140,14 @@ TEST_CASE("the list of ops has every op that is defined, and no name twice", "[s
   for (const OpDef* op : all_ops()) ++names[op->name];
   for (const auto& [name, n] : names)
     if (n > 1) FAIL_CHECK(n << " ops are called " << name);
-  std::string list = text_of(kSourceTree / "ops/op_registry.cpp");
+  std::string list = text_of(kSourceTree / "ops/engine/op_registry.cpp");
   std::regex definition("const OpDef ([a-z0-9_]+_op)\\s*[{=]");
   int defined = 0;
   for (const auto& path : files_of("ops", ".cpp")) {
     std::string text = text_of(path);
     for (std::sregex_iterator it(text.begin(), text.end(), definition), end; it != end; ++it, ++defined)
       if (list.find("&" + (*it)[1].str()) == std::string::npos)
-        FAIL_CHECK((*it)[1].str() << " of " << path.filename() << " is not in ops/op_registry.cpp");
+        FAIL_CHECK((*it)[1].str() << " of " << path.filename() << " is not in ops/engine/op_registry.cpp");
   }
   CHECK(defined > 100);
 }

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "ops/op_registry.h"
+#include "ops/engine/op_registry.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/sweeps/sample.h"

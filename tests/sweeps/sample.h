@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/impl.h"
-#include "ops/op.h"
+#include "ops/engine/op.h"
 
 namespace kassette::test {
 using namespace ops;

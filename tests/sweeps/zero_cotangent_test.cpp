@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/expr.h"
+#include "ops/engine/expr.h"
 #include "tests/catch.h"
 #include "tests/sweeps/sample.h"
 

@@ -1,0 +1,141 @@
+// autograd/function/plan.h - the executable behind K::function: a program, and how it is run with other inputs.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include <kassette/external_backend.h>
+
+#include "autograd/program/program.h"
+#include "autograd/function/shaped_plans.h"
+#include "ops/engine/device_graph.h"
+
+namespace kassette::autograd {
+
+/// A variable and its new value: entry `number` of a function's list of updates.
+struct SetPair {
+  Tensor variable, value;
+  int number;
+};
+
+struct Frame;
+class Chain;
+
+/// A compiled function: a program and how it is executed. Immutable once built; the state of a call is in a Frame, so
+/// that threads share a plan.
+class Plan {
+ public:
+  std::atomic<std::int32_t> count{1};
+  static void destroy(Plan* p) noexcept;
+  ~Plan();
+
+  /// What a plan is built from: the arguments of K::function, or the traced body of a loop or branch.
+  struct Request {
+    Tensors inputs, outputs;
+    Tensors update_ops;  // made by update() in a symbolic scope, or lazily
+    std::vector<SetPair> set_pairs;
+    Tensors fetches;                                   // computed, but not returned
+    std::vector<std::pair<Tensor, Tensor>> feed_dict;  // a tensor that is no input, and the value to use for it
+    const char* what = "function";                     // the function that errors name
+    bool body = false;  // of control flow: updates are refused, runs are given random keys
+  };
+  /// `keeps_calls`: calls of large functions may remain single instructions until the first run, see Note [Nested
+  /// functions].
+  static Ref<Plan> build(const Request& request, bool keeps_calls = false);
+  /// A plan that runs this program.
+  static Ref<Plan> of(Program program);
+  /// A function of an external backend: `code` is called with the list of feeds, and there are no instructions.
+  static Ref<Plan> external(external::Value code);
+  const external::Value& code() const { return code_; }
+  const Program& program() const { return program_; }
+  /// Releases the nodes in Program::owned_nodes: the placeholders of a body are not needed once its ops are
+  /// instructions.
+  void forget_inputs() { program_.owned_nodes.clear(); }
+
+  /// Runs unrecorded and commits the updates. `keys`: in bodies of control flow, the keys that the random sources
+  /// yield.
+  Tensors run(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
+  /// Runs the same instructions through apply(), so that they are recorded or symbolic, without the updates.
+  Tensors inline_into_tape(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
+  /// The results of inline_into_tape(), recorded as one deferred node if the function is large:
+  /// Note [Nested functions].
+  Tensors call(std::span<const Tensor> args);
+  /// The arguments, cast to the declared dtypes and moved to the declared devices; sparse tensors as their three parts.
+  /// Throws ValueError or TypeError if one does not fit its declaration.
+  Tensors check_feeds(const Tensors& args) const;
+  /// The outputs of a run as the caller sees them: the parts of sparse tensors are put together.
+  Tensors pack_results(const Tensors& outputs) const;
+
+  /// True if the learning phase is an input.
+  bool feeds_learning_phase() const {
+    return std::ranges::any_of(program_.feeds, [](const Feed& f) { return f.fallback && f.fallback->learning_phase; });
+  }
+  // Inputs and results as the caller counts them: a sparse tensor is one.
+  int n_inputs() const { return program_.inputs.size(); }
+  const TensorSpec& input_spec(int i) const { return program_.inputs[i].declared; }
+  int n_results() const { return program_.results.size(); }
+  /// The random sources of a body of control flow, in the order of their keys.
+  const std::vector<KeySource>& key_sources() const { return program_.key_sources; }
+  bool has_effects() const { return !program_.effects.empty(); }
+  /// The outputs that depend differentiably on `input`.
+  Outputs differentiable(int input) const { return program_.differentiable[input]; }
+  /// Shapes, dtypes and devices of the outputs, as recorded.
+  const std::vector<TensorDesc>& outputs() const { return program_.outputs_as_recorded; }
+
+ private:
+  Tensor check_feed(const Feed& feed, const Tensor& arg, int i) const;
+  void add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const;
+  Tensors execute(std::span<const Tensor> args, const Tensors* keys) const;
+  void run_instructions(Frame& f, int begin, int end) const;
+  [[noreturn]] void fail_instruction(int k) const;
+  void leave_out(Frame& f, int k, int end) const;
+  void run_instruction(Frame& f, const Instruction& s) const;
+  void infer(Frame& f, const Instruction& s) const;
+  FusionGroup form_group(Frame& f, int begin, int end) const;
+  FusionGroup find_group(Frame& f, int begin, int end) const;
+  void allocate(Frame& f, const FusionGroup& group) const;
+  int run_with_bias(Frame& f, int k, int end) const;
+  bool sums(const Instruction& s) const;
+  bool sums_chain(Frame& f, const FusionGroup& group) const;
+  void build_chain(Frame& f, const FusionGroup& group, Chain& chain) const;
+  void run_chain(Frame& f, const FusionGroup& group, const Chain& chain) const;
+  void run_unfused(Frame& f, const Instruction& s) const;
+  void prefetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) const;
+  void add_instructions(Chain& chain, const Frame& f, const FusionGroup& group) const;
+  void release_dead(Frame& f, const Instruction& s) const;
+  bool reads_splat(const Frame& f, const Instruction& s) const;
+  bool stays(int slot, int end) const { return program_.stays(slot, end); }
+  const Instruction& instruction(int k) const { return program_.instruction(k); }
+  int input(const Instruction& s, int i) const { return program_.input(s, i); }
+  void keep_nested(const Request& request);
+  void find_deferrable(bool body);
+  bool may_defer(std::span<const Tensor> args) const;
+  const Plan& flat() const;
+  OpCall call_of(Frame& f, const Instruction& s, TensorDesc* const* out) const;
+  void commit(Frame& f) const;
+  void bind_in_place(Frame& f) const;
+  void prepare_tail(Frame& f) const;
+  void store(Frame& f, const Effect& e, Ref<Storage> room) const;
+  void check_increments() const;
+  void fill(Frame& f, std::span<const Tensor> args) const;
+
+  Program program_;
+  external::Value code_;
+  /// The plan without deferred calls, and what it will be built from: Note [Nested functions].
+  struct Nested {
+    std::mutex mutex;
+    Request request;  // until flat is built
+    Ref<Plan> flat;
+  };
+  mutable ShapedPlans shaped_;
+  mutable FunctionGraph graph_;
+  std::unique_ptr<Nested> nested_;  // null unless an instruction is a deferred call
+  bool deferrable_ = false;
+  std::vector<std::uint64_t> depends_;  // per output: which of the first 64 inputs it is computed from
+  Plan* next_dying_ = nullptr;
+  mutable std::atomic<Frame*> spare_{nullptr};
+};
+
+}  // namespace kassette::autograd

@@ -1,0 +1,67 @@
+// ops/elementwise/arithmetic.h - elementwise ops as functions of tensors, for adjoints and compositions. A number takes
+// the dtype of the tensor that it is combined with. The operators + - * / and so on are declared with Tensor.
+#pragma once
+#include "ops/engine/op.h"
+
+namespace kassette::ops {
+
+Tensor abs(const Tensor& x);
+Tensor sign(const Tensor& x);
+Tensor square(const Tensor& x);
+/// Negative numbers give 0, and their gradient is 0.
+Tensor sqrt(const Tensor& x);
+Tensor exp(const Tensor& x);
+Tensor expm1(const Tensor& x);
+Tensor log(const Tensor& x);
+Tensor log1p(const Tensor& x);
+Tensor sin(const Tensor& x);
+Tensor cos(const Tensor& x);
+Tensor tanh(const Tensor& x);
+Tensor sigmoid(const Tensor& x);
+Tensor softplus(const Tensor& x);
+Tensor round(const Tensor& x);
+Tensor relu(const Tensor& x);
+Tensor leaky_relu(const Tensor& x, double alpha);
+/// K::relu with all its options: `max_value` is infinity if there is none.
+Tensor general_relu(const Tensor& x, double alpha, double max_value, double threshold);
+/// log(x / (1 - x))
+Tensor logit(const Tensor& x);
+/// 1 / sqrt(x + epsilon)
+Tensor rsqrt(const Tensor& x, double epsilon);
+Tensor elu(const Tensor& x, double alpha);
+/// 0.2 * x + 0.5, clipped to [0, 1].
+Tensor hard_sigmoid(const Tensor& x);
+/// max(min(x, high), low), for float dtypes only.
+Tensor clip(const Tensor& x, double low, double high);
+
+Tensor pow(const Operand& a, const Operand& b);
+Tensor maximum(const Operand& a, const Operand& b);
+Tensor minimum(const Operand& a, const Operand& b);
+/// a * b and a / b, but 0 wherever a is 0, even if b is inf or nan: a zero cotangent must give a zero gradient.
+Tensor mul_no_nan(const Operand& a, const Operand& b);
+Tensor div_no_nan(const Operand& a, const Operand& b);
+/// a where b > 0, else 0. b gets no gradient.
+Tensor where_positive(const Operand& a, const Operand& b);
+
+// Comparisons give bool and have no gradient.
+Tensor equal(const Operand& a, const Operand& b);
+Tensor not_equal(const Operand& a, const Operand& b);
+Tensor less(const Operand& a, const Operand& b);
+Tensor less_equal(const Operand& a, const Operand& b);
+Tensor greater(const Operand& a, const Operand& b);
+Tensor greater_equal(const Operand& a, const Operand& b);
+Tensor logical_and(const Operand& a, const Operand& b);
+Tensor logical_or(const Operand& a, const Operand& b);
+Tensor logical_not(const Tensor& a);
+
+/// a where the bool condition holds, else b; all three broadcast. A nan or inf in the operand that is not selected
+/// affects neither the value nor the gradients.
+Tensor where(const Tensor& condition, const Operand& a, const Operand& b);
+/// x as another dtype; x itself if it has that dtype already. Floats to integers truncate and saturate, NaN gives 0;
+/// bool is "not zero". Gradients flow between float dtypes only. Of a sparse tensor, the values are cast.
+Tensor cast(const Tensor& x, DType dtype);
+/// The concrete value of x as dtype, without history. It is converted on x's device, so that the host does not wait for
+/// an accelerator.
+Tensor value_cast(const Tensor& x, DType dtype);
+
+}  // namespace kassette::ops

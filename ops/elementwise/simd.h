@@ -1,0 +1,171 @@
+// ops/elementwise/simd.h - xsimd batches as the values of elementwise ops. Only *_simd.cpp files include it; they are
+// compiled once per CPU level.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include <xsimd/xsimd.hpp>
+
+#include "devices/cpu/level.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/elementwise/math.h"
+#include "ops/elementwise/unary_function.h"
+
+namespace kassette::ops {
+// xsimd's namespace is renamed per level, so that overloads on its batches are distinct symbols.
+namespace m {
+template <class T, class A>
+KASSETTE_FN xsimd::batch<T, A> select(const xsimd::batch_bool<T, A>& c, const xsimd::batch<T, A>& a,
+                                      const xsimd::batch<T, A>& b) {
+  return xsimd::select(c, a, b);
+}
+template <class T, class A>
+KASSETTE_FN xsimd::batch_bool<T, A> is_nan(const xsimd::batch<T, A>& x) {
+  return xsimd::isnan(x);  // in xsimd 8.1, x != x is false for NaN
+}
+#define KASSETTE_BATCH_FN(name, function) \
+  template <class T, class A> \
+  KASSETTE_FN xsimd::batch<T, A> name(const xsimd::batch<T, A>& x) { \
+    return xsimd::function(x); \
+  }
+KASSETTE_BATCH_FN(abs, abs)
+KASSETTE_BATCH_FN(sqrt, sqrt)
+KASSETTE_BATCH_FN(round_even, nearbyint)
+#undef KASSETTE_BATCH_FN
+}  // namespace m
+}  // namespace kassette::ops
+
+#include "ops/elementwise/simd_math.h"  // after the functions above, which it uses
+#include "ops/elementwise/simd_power.h"
+
+namespace kassette::ops {
+inline namespace KASSETTE_LEVEL {  // the linker must not use an inline function of one level for another
+
+/// Loads and stores of a vector or its first n lanes. load_part() sets the other lanes to 1: no op traps or is slow
+/// there.
+template <class T>
+struct Vec {
+  using V = xsimd::batch<T>;
+  static constexpr std::int64_t kWidth = static_cast<std::int64_t>(V::size);
+#if defined(__AVX512F__)
+  using Lanes = std::conditional_t<sizeof(T) == 4, __mmask16, __mmask8>;
+  static Lanes first(std::int64_t n) { return static_cast<Lanes>((1u << n) - 1); }
+#endif
+  static V load(const T* p) { return V::load_unaligned(p); }
+  static V load_part(const T* p, std::int64_t n) {
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<T, float>) return _mm512_mask_loadu_ps(_mm512_set1_ps(1), first(n), p);
+    if constexpr (std::is_same_v<T, double>) return _mm512_mask_loadu_pd(_mm512_set1_pd(1), first(n), p);
+#endif
+    alignas(64) T buffer[kWidth];
+    for (std::int64_t i = 0; i < kWidth; ++i) buffer[i] = i < n ? p[i] : T(1);
+    return V::load_aligned(buffer);
+  }
+  static void store(T* p, const V& v) { v.store_unaligned(p); }
+  /// Stores past the caches; p is aligned to the vector.
+  static void stream(T* p, const V& v) {
+    constexpr bool single = sizeof(T) == 4;
+#if defined(__AVX512F__)
+    if constexpr (single) _mm512_stream_ps(p, v);
+    else _mm512_stream_pd(p, v);
+#elif defined(__AVX__)
+    if constexpr (single) _mm256_stream_ps(p, v);
+    else _mm256_stream_pd(p, v);
+#elif defined(__SSE2__)
+    if constexpr (single) _mm_stream_ps(p, v);
+    else _mm_stream_pd(p, v);
+#else
+    v.store_aligned(p);
+#endif
+  }
+  static void store_part(T* p, const V& v, std::int64_t n) {
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<T, float>) return _mm512_mask_storeu_ps(p, first(n), v);
+    if constexpr (std::is_same_v<T, double>) return _mm512_mask_storeu_pd(p, first(n), v);
+#endif
+    alignas(64) T buffer[kWidth];
+    v.store_aligned(buffer);
+    for (std::int64_t i = 0; i < n; ++i) p[i] = buffer[i];
+  }
+};
+
+/// Up to a whole vector, so that one loop body serves full vectors and the tail.
+template <class T>
+struct Part {
+  using X = Vec<T>;
+  using V = typename X::V;
+  std::int64_t n;
+  KASSETTE_FN V load(const T* p) const { return n >= X::kWidth ? X::load(p) : X::load_part(p, n); }
+  KASSETTE_FN void store(T* p, const V& v) const {
+    if (n >= X::kWidth) X::store(p, v);
+    else X::store_part(p, v, n);
+  }
+  KASSETTE_FN void store(T* p, const V& v, bool stream) const {
+    if (stream && n >= X::kWidth) X::stream(p, v);
+    else store(p, v);
+  }
+};
+
+/// Calls f(i, part) for each vector of n elements; `part` covers the elements from i on.
+template <class T, class F>
+KASSETTE_FN void each_vector(std::int64_t n, F f) {
+  constexpr std::int64_t w = Vec<T>::kWidth;
+  std::int64_t i = 0;
+  for (; i + w <= n; i += w) f(i, Part<T>{w});
+  if (i < n) f(i, Part<T>{n - i});
+}
+
+/// Bytes per thread from which outputs are written past the caches, which could not hold them. A plain store reads the
+/// cache line first, which makes an addition of 10^7 floats take 1.4 times as long.
+constexpr std::int64_t kStreamed = 4 << 20;
+
+/// Stores value(i) to o[i..] vector by vector, and tail(i, n) to the last n elements. The tail must run the same vector
+/// code, so that the bits of a result do not depend on its position.
+template <class T, class Value, class Tail>
+KASSETTE_FN void fill(T* o, std::int64_t n, Value value, Tail tail) {
+  using X = Vec<T>;
+  std::int64_t i = 0;
+  if (n * static_cast<std::int64_t>(sizeof(T)) >= kStreamed &&
+      reinterpret_cast<std::uintptr_t>(o) % sizeof(typename X::V) == 0) {
+    for (; i + X::kWidth <= n; i += X::kWidth) X::stream(o + i, value(i));
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+  } else {
+    for (; i + X::kWidth <= n; i += X::kWidth) X::store(o + i, value(i));
+  }
+  if (i < n) X::store_part(o + i, tail(i, n - i), n - i);
+}
+
+/// The loop of a unary op over n elements.
+template <class Op, class T>
+void unary_loop(const void* const* in, void* out, std::int64_t n, const Attrs& attrs) {
+  using X = Vec<T>;
+  const UnaryFunction<Op> f(attrs);
+  auto* a = static_cast<const T*>(in[0]);
+  fill(
+      static_cast<T*>(out), n, [&](std::int64_t i) __attribute__((always_inline)) { return f(X::load(a + i)); },
+      [&](std::int64_t i, std::int64_t k) __attribute__((always_inline)) { return f(X::load_part(a + i, k)); });
+}
+
+/// The loop of a binary op. Bit 0 of kMask: the first operand is a single element; bit 1: the second is.
+template <class Op, class T, int kMask>
+void binary_loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
+  using X = Vec<T>;
+  using V = typename X::V;
+  auto* a = static_cast<const T*>(in[0]);
+  auto* b = static_cast<const T*>(in[1]);
+  const V one_a(kMask & 1 ? *a : T(1)), one_b(kMask & 2 ? *b : T(1));
+  fill(
+      static_cast<T*>(out), n,
+      [&](std::int64_t i) __attribute__((always_inline)) {
+        return Op::value(kMask & 1 ? one_a : X::load(a + i), kMask & 2 ? one_b : X::load(b + i));
+      },
+      [&](std::int64_t i, std::int64_t k) __attribute__((always_inline)) {
+        return Op::value(kMask & 1 ? one_a : X::load_part(a + i, k), kMask & 2 ? one_b : X::load_part(b + i, k));
+      });
+}
+
+}  // namespace KASSETTE_LEVEL
+}  // namespace kassette::ops

@@ -1,0 +1,116 @@
+// ops/product/matmul_bias.cu - products with a bias on CUDA, by cuBLASLt, which adds the bias as it stores the sums.
+#include <cublasLt.h>
+
+#include <algorithm>
+
+#include "ops/product/contraction.h"
+#include "ops/product/product.cuh"
+
+namespace kassette::cuda {
+using namespace ops;
+namespace {
+
+/// Copies nothing; records whether the product needs a copy of an operand with other strides.
+class NoRearranger final : public Rearranger {
+ public:
+  const std::byte* copy(const Strided&, const std::byte* from, std::int64_t, int) override {
+    asked = true;
+    return from;
+  }
+  bool asked = false;
+};
+
+/// The largest power of two up to 256 that divides an address.
+std::uint32_t alignment_of(const void* data) {
+  const auto at = reinterpret_cast<std::uintptr_t>(data);
+  return static_cast<std::uint32_t>(std::min<std::uintptr_t>(256, at & (~at + 1)));
+}
+
+/// A product with a bias in the terms of cuBLASLt: descriptor, layouts, limits, algorithm. Column-major as in
+/// multiply(): out^T = b^T a^T, and the bias is added to each of its columns. A relu is not asked for: cuBLASLt's is
+/// max(x, 0), and its manual does not say that it keeps NaN, as ours does. The members own nothing.
+class BiasedProduct {
+ public:
+  BiasedProduct(const char* what, CudaDevice& device, const ContractionPlan& plan, const std::byte* bias)
+      : what_(what), device_(device), plan_(plan) {
+    const GemmShape& p = plan.product;
+    check(cublasLtMatmulDescInit(&form_, compute_type(float32), CUDA_R_32F));
+    set(CUBLASLT_MATMUL_DESC_TRANSA, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    check(cublasLtMatrixLayoutInit(&left_, CUDA_R_32F, p.tb ? p.k : p.n, p.tb ? p.n : p.k, p.ldb));
+    check(cublasLtMatrixLayoutInit(&right_, CUDA_R_32F, p.ta ? p.m : p.k, p.ta ? p.k : p.m, p.lda));
+    check(cublasLtMatrixLayoutInit(&result_, CUDA_R_32F, p.n, p.m, p.ldo));
+    check(cublasLtMatmulPreferenceInit(&limits_));
+    limit(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{CudaDevice::kBlasWorkspace});
+    limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(plan.b));
+    limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(plan.a));
+    // The result has new memory, which is aligned. The bias is loaded as the result is stored, and has no limit of its
+    // own.
+    limit(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(bias));
+  }
+  BiasedProduct(const BiasedProduct&) = delete;
+  BiasedProduct& operator=(const BiasedProduct&) = delete;
+
+  /// Asks cuBLASLt for an algorithm; returns false if it has none for this product on this GPU.
+  bool find_algorithm(cublasLtHandle_t blas) {
+    int found = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(blas, &form_, &left_, &right_, &result_, &result_, &limits_, 1, &best_, &found);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+    check(status);
+    return found == 1 && best_.state == CUBLAS_STATUS_SUCCESS;
+  }
+
+  void enqueue(cublasLtHandle_t blas, std::byte* out) {
+    const float scale = 1, keep = 0;
+    check(cublasLtMatmul(blas, &form_, &scale, plan_.b, &left_, plan_.a, &right_, &keep, out, &result_, out, &result_,
+                         &best_.algo, device_.blas_workspace(), CudaDevice::kBlasWorkspace, device_.current().handle));
+    device_.launched(what_);
+  }
+
+ private:
+  void check(cublasStatus_t status) { device_.check(status, what_); }
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, T value) {
+    check(cublasLtMatmulDescSetAttribute(&form_, attribute, &value, sizeof value));
+  }
+  template <class T>
+  void limit(cublasLtMatmulPreferenceAttributes_t attribute, T value) {
+    check(cublasLtMatmulPreferenceSetAttribute(&limits_, attribute, &value, sizeof value));
+  }
+
+  const char* what_;
+  CudaDevice& device_;
+  const ContractionPlan& plan_;
+  cublasLtMatmulDescOpaque_t form_;
+  cublasLtMatrixLayoutOpaque_t left_, right_, result_;
+  cublasLtMatmulPreferenceOpaque_t limits_;
+  cublasLtMatmulHeuristicResult_t best_;
+};
+
+}  // namespace
+
+bool multiply_with_bias(const OpCall& call, const TensorDesc& bias) {
+  TensorDesc& out = *call.out[0];
+  if (call.attrs.as<ContractionForm>().origin.cotangent != Cotangent::neither) return false;
+  if (out.dtype != float32 || bias.dtype != float32 || out.numel() == 0 || call.spec(0).numel() == 0) return false;
+  NoRearranger as_they_are;
+  const ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), as_they_are);
+  const GemmShape& p = plan.product;
+  if (as_they_are.asked || plan.batch.count != 1 || p.ldo != p.n || bias.numel() != p.n) return false;
+
+  CudaDevice& device = device_of(call.device);
+  DeviceGuard current(device);
+  std::unique_lock<std::mutex> lock;
+  // By the manual of cuBLAS its handle may stand for one of cuBLASLt.
+  const auto blas = reinterpret_cast<cublasLtHandle_t>(device.blas(&lock));
+  BiasedProduct product(call.op.name, device, plan, bias.data());
+  if (!product.find_algorithm(blas)) return false;
+  host_services().allocate_output(out, call.device);
+  product.enqueue(blas, out.data());
+  return true;
+}
+
+}  // namespace kassette::cuda

@@ -1,0 +1,26 @@
+// ops/random/integer_range.h - the range from which random_integers draws.
+#pragma once
+#include <cstdint>
+
+#include "core/text.h"
+#include "ops/random/random_attrs.h"
+
+namespace kassette::ops {
+
+/// The lowest integer and the number of integers, modulo 2^64.
+struct IntegerRange {
+  std::uint64_t low, size;
+};
+/// Reads the bounds from the third and fourth input if there are any, and throws ValueError if they enclose nothing;
+/// else from the attributes.
+inline IntegerRange integer_range(const OpCall& call) {
+  auto [low, high, placement] = call.attrs.as<IntegersAttrs>();
+  if (call.n_in > 2) {
+    low = *call.in[2].as<std::int64_t>();
+    high = *call.in[3].as<std::int64_t>();
+    if (low >= high) fail<ValueError>({call.op.name}, "minval ", low, " is not below maxval ", high);
+  }
+  return {static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low)};
+}
+
+}  // namespace kassette::ops

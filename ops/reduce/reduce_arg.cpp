@@ -1,0 +1,195 @@
+// ops/reduce/reduce_arg.cpp - argmax and argmin, any and all, in_top_k.
+#include "ops/reduce/reduce_arg.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "core/rank.h"
+#include "core/text.h"
+#include "ops/elementwise/cast.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/reduce/reduce_runs.h"
+#include "ops/elementwise/half_compute.h"
+
+namespace kassette::ops {
+namespace {
+
+// ---- argmax, argmin -------------------------------------------------------------------------------------------------
+void arg_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
+  reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, x, out);
+  out->dtype = int64;
+  if (x.rank < 0) return;
+  unsigned mask = axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x);
+  for (int i = 0; i < x.rank; ++i)
+    if (mask >> i & 1 && x.dims[i] == 0)
+      fail<ValueError>({call.op.name, "x"}, "of shape ", x, " has no elements along the axis");
+}
+
+template <class T>
+bool is(T x, T extreme) {
+  return x == extreme || (extreme != extreme && x != x);
+}
+/// True if b is more extreme than a. NaN is the most extreme.
+template <class T>
+bool passes(Reduction how, T b, T a) {
+  return how == Reduction::max ? b > a || (b != b && a == a) : b < a || (b != b && a == a);
+}
+
+/// The first index of m among n elements; at least one of them equals m.
+template <class T>
+std::int64_t first_place(const T* x, std::int64_t n, T m) {
+  typedef T Vector __attribute__((vector_size(16)));
+  typedef std::int64_t Words __attribute__((vector_size(16)));
+  constexpr std::int64_t kBlock = 4 * 16 / sizeof(T);
+  Vector wanted, v[4];
+  for (std::size_t k = 0; k < 16 / sizeof(T); ++k) wanted[k] = m;
+  std::int64_t i = 0;
+  for (; m == m && i + kBlock <= n; i += kBlock) {
+    std::memcpy(v, x + i, sizeof v);
+    Words found = (Words)(v[0] == wanted) | (Words)(v[1] == wanted) | (Words)(v[2] == wanted) | (Words)(v[3] == wanted);
+    if (found[0] | found[1]) break;
+  }
+  while (!is(x[i], m)) ++i;
+  return i;
+}
+
+/// Indices of the extremes of rows. For each block, finds the extreme by vector loops and then its index, while the
+/// block is in the cache.
+template <class T>
+void extremes_of_rows(Reduction how, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n) {
+  std::int64_t blocks = (n + kReduceRow - 1) / kReduceRow;
+  Scratch<T> extreme(outer * blocks);
+  Scratch<std::int64_t> place(outer * blocks);
+  devices::parallel_for(outer * blocks, std::max<std::int64_t>(1, kReduceGrain / std::min(n, kReduceRow)),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t u = begin, count; u < end; u += count) {
+                            count = blocks == 1 ? std::min(end - u, std::max<std::int64_t>(1, 1024 / n)) : 1;
+                            std::int64_t at = u % blocks * kReduceRow, length = std::min(kReduceRow, n - at);
+                            const T* block = x + u / blocks * n + at;
+                            reduce_loops<T>(how).rows(block, extreme.get() + u, count, length);
+                            for (std::int64_t k = 0; k < count; ++k)
+                              place.get()[u + k] = at + first_place(block + k * n, length, extreme.get()[u + k]);
+                          }
+                        });
+  for (std::int64_t o = 0; o < outer; ++o) {
+    std::int64_t best = o * blocks;
+    for (std::int64_t u = best + 1; u < (o + 1) * blocks; ++u)
+      if (passes(how, extreme.get()[u], extreme.get()[best])) best = u;
+    out[o] = place.get()[best];
+  }
+}
+
+/// Indices of the extremes of columns: finds the extremes by vector loops, then their first indices.
+template <class T>
+void extremes_of_columns(Reduction how, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n,
+                         std::int64_t inner) {
+  Scratch<T> extreme(outer * inner);
+  reduce_middle(reduce_loops<T>(how), x, extreme.get(), outer, n, inner);
+  devices::parallel_for(
+      outer, std::max<std::int64_t>(1, kReduceGrain / (n * inner)), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t o = begin; o < end; ++o) {
+          const T* m = extreme.get() + o * inner;
+          for (std::int64_t r = n - 1; r >= 0; --r)  // backwards, so that the first index is written last
+            for (std::int64_t c = 0; c < inner; ++c)
+              out[o * inner + c] = is(x[(o * n + r) * inner + c], m[c]) ? r : out[o * inner + c];
+        }
+      });
+}
+
+template <class T>
+void find_extremes(Reduction how, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n,
+                   std::int64_t inner) {
+  if (inner == 1) extremes_of_rows(how, x, out, outer, n);
+  else extremes_of_columns(how, x, out, outer, n, inner);
+}
+
+template <Reduction kReduction>
+void arg_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
+  if (x.numel() == 0) return;
+  AxisSplit s;
+  if (call.attrs.as<ReduceAttrs>().axes.all) s.n = x.numel();
+  else s = AxisSplit(x, __builtin_ctz(axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x)));
+  auto* out = call.out_as<std::int64_t>();
+  if (x.dtype.is_bool()) return find_extremes(kReduction, call.in[0].as<std::uint8_t>(), out, s.outer, s.n, s.inner);
+  with_wide(call.in[0].data, nullptr, x.dtype, x.numel(), 0,
+            [&](auto* in, auto*) { find_extremes(kReduction, in, out, s.outer, s.n, s.inner); });
+}
+
+// ---- any, all -------------------------------------------------------------------------------------------------------
+void logical_rule(const OpCall& call, TensorSpec* out) {
+  reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
+  out->dtype = bool_;
+}
+
+/// any or all: the maximum or minimum of truth values as bytes 0 and 1.
+template <Reduction kReduction>
+void logical_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
+  ReduceInput<std::uint8_t> truth(call.in[0].data, x.dtype);
+  truth.as = bool_;
+  reduce_runs(reduce_loops<std::uint8_t>(kReduction), std::uint8_t(kReduction == Reduction::min), truth,
+              call.out_as<std::uint8_t>(),
+              CoalescedAxes(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x)));
+}
+
+// ---- in_top_k -------------------------------------------------------------------------------------------------------
+void top_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &p = call.spec(0), &t = call.spec(1);
+  if (!p.dtype.is_float())
+    fail<TypeError>({"in_top_k", "predictions"}, "are ", p.dtype, ", not a float dtype", kRemedy,
+                    "cast them first (K::cast)");
+  if (!t.dtype.is_integer())
+    fail<TypeError>({"in_top_k", "targets"}, "are ", t.dtype, kExpected, "they must be integers");
+  check_rank({"in_top_k", "predictions"}, p, 2, ": (samples, classes)");
+  check_rank({"in_top_k", "targets"}, t, 1, ": (samples,)");
+  const std::int64_t n = p.dim(0), m = t.dim(0);
+  if (differ(n, m)) fail<ValueError>({"in_top_k"}, n, " rows of predictions, ", m, " targets");
+  out->rank = 1;
+  out->dims[0] = n < 0 ? m : n;
+  out->dtype = bool_;
+}
+void top_kernel(const OpCall& call) {
+  std::int64_t rows = call.spec(0).dims[0], n = call.spec(0).dims[1], k = call.attrs.as<InTopKAttrs>().k;
+  Scratch<std::int64_t> ids(rows);
+  cast_elements(ids.get(), int64, call.in[1].data, call.spec(1).dtype, rows);
+  bool* out = call.out_as<bool>();
+  with_wide(call.in[0].data, nullptr, call.spec(0).dtype, rows * n, 0, [&](auto* p, auto*) {
+    using T = std::remove_const_t<std::remove_pointer_t<decltype(p)>>;
+    if constexpr (std::is_floating_point_v<T>) {
+      for (std::int64_t r = 0; r < rows; ++r, p += n) {
+        std::int64_t id = ids.get()[r], larger = 0;
+        bool finite = true;
+        for (std::int64_t c = 0; c < n; ++c) finite &= std::isfinite(p[c]);
+        out[r] = finite && id >= 0 && id < n;
+        if (!out[r]) continue;
+        for (std::int64_t c = 0; c < n; ++c) larger += p[c] > p[id];
+        out[r] = larger < k;
+      }
+    }
+  });
+}
+
+Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims) {
+  return apply1(op, ReduceAttrs{axis_set(op.name, x, axes, keepdims)}, {x});
+}
+
+}  // namespace
+
+constinit const OpDef argmax_op{.name = "argmax", .rule = arg_rule, .cpu = arg_kernel<Reduction::max>};
+constinit const OpDef argmin_op{.name = "argmin", .rule = arg_rule, .cpu = arg_kernel<Reduction::min>};
+constinit const OpDef any_op{.name = "any", .rule = logical_rule, .cpu = logical_kernel<Reduction::max>};
+constinit const OpDef all_op{.name = "all", .rule = logical_rule, .cpu = logical_kernel<Reduction::min>};
+constinit const OpDef in_top_k_op{
+    .name = "in_top_k", .rule = top_rule, .cpu = top_kernel, .inputs = "predictions targets"};
+
+Tensor argmax(const Tensor& x, const Axes& axis) { return reduce(argmax_op, x, axis, /*keepdims=*/false); }
+Tensor argmin(const Tensor& x, const Axes& axis) { return reduce(argmin_op, x, axis, /*keepdims=*/false); }
+Tensor any_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(any_op, x, axes, keepdims); }
+Tensor all_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(all_op, x, axes, keepdims); }
+Tensor in_top_k(const Tensor& predictions, const Tensor& targets, std::int64_t k) {
+  return apply1(in_top_k_op, InTopKAttrs{k}, {predictions, targets});
+}
+
+}  // namespace kassette::ops
