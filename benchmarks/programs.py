@@ -90,7 +90,7 @@ def peer_flags(folder, peer):
 
 def kassette_flags(build):
     return (
-        ["-std=c++17", f"-I{build}/include"],
+        ["-std=c++17", f"-I{HERE}/../include"],
         [f"-L{build}/lib", "-lkassette", f"-Wl,-rpath,{build}/lib"],
     )
 

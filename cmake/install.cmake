@@ -23,10 +23,11 @@ install(FILES ${PROJECT_BINARY_DIR}/kassetteConfig.cmake
 file(RELATIVE_PATH KASSETTE_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/kassette.pc.in ${PROJECT_BINARY_DIR}/kassette.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/kassette.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+install(DIRECTORY ${KASSETTE_INCLUDE}/kassette DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/kassette DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 
 # <kassette/cling.h> names folders, so it is written for the build and once more when it is known where it is installed.
-set(KASSETTE_CLING_INCLUDE ${KASSETTE_BUILD_INCLUDE})
+set(KASSETTE_CLING_INCLUDE ${KASSETTE_INCLUDE})
 set(KASSETTE_CLING_LIBRARY ${PROJECT_BINARY_DIR}/lib)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/cling.h.in ${KASSETTE_BUILD_INCLUDE}/kassette/cling.h @ONLY)
 install(CODE "

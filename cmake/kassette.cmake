@@ -35,11 +35,9 @@ set(KASSETTE_LEVEL_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx
     -mprefer-vector-width=512)
 set(KASSETTE_LEVEL_FLAGS_generic)
 
-# Where <kassette/...> is found before the library is installed. Made afresh by every configure
-# run, so that a header that was removed does not stay visible.
+# Where <kassette/...> is found, and where the one header lies that is made, <kassette/cling.h>.
+set(KASSETTE_INCLUDE ${PROJECT_SOURCE_DIR}/include)
 set(KASSETTE_BUILD_INCLUDE ${PROJECT_BINARY_DIR}/include)
-file(REMOVE_RECURSE ${KASSETTE_BUILD_INCLUDE}/kassette)
-file(MAKE_DIRECTORY ${KASSETTE_BUILD_INCLUDE}/kassette)
 
 # Flags of every target of ours; never seen by a consumer.
 function(kassette_compile_options target)
@@ -49,7 +47,7 @@ function(kassette_compile_options target)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:${warnings}>
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:${release}>)
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${KASSETTE_BUILD_INCLUDE})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${KASSETTE_INCLUDE})
   set_target_properties(${target} PROPERTIES
     CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
   if(KASSETTE_SANITIZE STREQUAL address)
@@ -144,21 +142,6 @@ endfunction()
 function(kassette_nccl_sources)
   foreach(source IN LISTS ARGN)
     set_property(GLOBAL APPEND PROPERTY KASSETTE_NCCL_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-  endforeach()
-endfunction()
-
-# kassette_public_headers(<subdir> file.h ...): visible as <kassette/subdir/file.h>, installed or
-# not; subdir "." is the top.
-function(kassette_public_headers subdir)
-  foreach(header IN LISTS ARGN)
-    get_filename_component(name ${header} NAME)
-    set(source ${CMAKE_CURRENT_SOURCE_DIR}/${header})
-    cmake_path(SET seen NORMALIZE ${KASSETTE_BUILD_INCLUDE}/kassette/${subdir}/${name})
-    get_filename_component(folder ${seen} DIRECTORY)
-    file(MAKE_DIRECTORY ${folder})
-    file(CREATE_LINK ${source} ${seen} COPY_ON_ERROR SYMBOLIC)
-    cmake_path(SET installed NORMALIZE ${CMAKE_INSTALL_INCLUDEDIR}/kassette/${subdir})
-    install(FILES ${source} DESTINATION ${installed} COMPONENT development)
   endforeach()
 endfunction()
 

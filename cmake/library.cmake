@@ -15,7 +15,7 @@ endforeach()
 kassette_library_options(kassette)
 target_compile_features(kassette INTERFACE cxx_std_17)
 target_include_directories(kassette INTERFACE
-  $<BUILD_INTERFACE:${KASSETTE_BUILD_INCLUDE}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  $<BUILD_INTERFACE:${KASSETTE_INCLUDE}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # Calls inside the library are bound at link time. Functions only: binding data as well would give
 # an exported object two addresses in programs that hold a copy relocation of it. nodelete: threads
 # of ours run its code until the process ends.

@@ -1,5 +1,5 @@
 // core/version.cpp - the version, as CMakeLists.txt states it.
-#include "core/version.h"
+#include <kassette/version.h>
 
 namespace kassette {
 

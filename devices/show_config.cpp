@@ -1,5 +1,5 @@
 // devices/show_config.cpp - what this library runs on, for people and bug reports.
-#include "devices/show_config.h"
+#include <kassette/show_config.h>
 
 #include <cstdlib>
 #include <ostream>
@@ -7,10 +7,10 @@
 
 #include <cblas.h>
 
-#include "core/error.h"
+#include <kassette/error.h>
 #include "core/text.h"
 #include "core/storage.h"
-#include "core/version.h"
+#include <kassette/version.h>
 #include "devices/cpu/level.h"
 #include "devices/cpu/threads.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/convert.h"
 #include "core/rank.h"
-#include "nn_backend/settings.h"
+#include "nn_backend/configuration/settings.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/engine/dispatch.h"
 #include "ops/shape/like.h"

@@ -21,7 +21,7 @@
 #include "core/log.h"
 #include "core/sparse.h"
 #include "core/text.h"
-#include "nn_backend/settings.h"
+#include "nn_backend/configuration/settings.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/engine/dispatch.h"
 #include "ops/engine/error_attribution.h"

@@ -11,7 +11,7 @@
 
 #include "autograd/loops/checkpoint.h"
 #include "devices/cpu/threads.h"
-#include "nn_backend/settings.h"
+#include "nn_backend/configuration/settings.h"
 #include "ops/engine/dispatch.h"
 
 namespace kassette::test {

@@ -39,11 +39,11 @@ inline std::vector<std::filesystem::path> files_of(const char* folder, const cha
   return files;
 }
 
-/// The names of the functions that the headers of nn_backend export from namespace backend.
+/// The names of the functions that the headers of K export from namespace backend.
 inline std::set<std::string> declared_functions() {
   std::set<std::string> names;
   const std::regex declaration(R"(\nKASSETTE_API\s+[\w:]+\s+(\w+)\()");
-  for (const auto& path : files_of("nn_backend", ".h")) {
+  for (const auto& path : files_of("include/kassette/backend", ".h")) {
     const std::string text = text_of(path);
     const std::size_t from = text.find("namespace backend {");
     const std::size_t to = text.find("}  // namespace backend\n");

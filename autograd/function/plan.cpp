@@ -20,7 +20,7 @@
 #include "ops/engine/apply.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/engine/error_attribution.h"
-#include "ops/engine/left_out.h"
+#include "ops/collective/left_out.h"
 #include "ops/random/random.h"
 #include "ops/reduce/reduce.h"
 

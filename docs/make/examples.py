@@ -105,7 +105,7 @@ class Checker:
     def __init__(self, source, build, work, accept):
         self.source, self.build, self.work, self.accept = source, build, work, accept
         self.compiler = os.environ.get("CXX", "g++").split()
-        self.flags = ["-std=c++20", f"-I{build}/include"]
+        self.flags = ["-std=c++20", f"-I{source}/include"]
         self.link = [f"-L{build}/lib", "-lkassette", f"-Wl,-rpath,{build}/lib"]
 
     def compile(self, text, stem, link):
@@ -142,7 +142,7 @@ class Checker:
     def header_of(self, page):
         """The header that a page of docs/api is about, which the reference names at its top."""
         header = f"kassette/{page.stem}.h"
-        return [f"#include <{header}>"] if page.parent.name == "api" and (self.build / "include" / header).exists() else []
+        return [f"#include <{header}>"] if page.parent.name == "api" and (self.source / "include" / header).exists() else []
 
     def check(self, page):
         """(how many blocks, complaints) of one page."""
@@ -221,9 +221,9 @@ def exported(build):
 def unexplained(source, build):
     """Public names without a comment, an entry or an example, and entries for what no header declares."""
     complaints, found = [], headers.read_headers(source)
-    read = {h.path.resolve() for h in found} | {source / "nn_backend/backend.h", source / "nn_backend/prompt.h", source / "nn_backend/comforts.h", source / "nn_backend/refusals.h", source / "core/none.h", source / "core/engine.h"}   # these declare nothing
-    for path in sorted((build / "include/kassette").rglob("*.h")):
-        if path.resolve() not in read and path.name != "cling.h":   # made by CMake, of #pragma lines
+    read = {h.path.resolve() for h in found} | {source / "include/kassette/backend.h", source / "include/kassette/prompt.h", source / "include/kassette/comforts.h", source / "include/kassette/backend/refusals.h", source / "include/kassette/none.h", source / "include/kassette/engine.h"}   # these declare nothing
+    for path in sorted((source / "include").rglob("*.h")):
+        if path.resolve() not in read:
             complaints.append(f"{path}: installed, but docs/make/headers.py does not read it")
     defined = {e.name for h in found for e in h.entries if not e.forward or e.comment} | NO_ENTRY.keys()
     for header in found:

@@ -1,6 +1,6 @@
 """docs/make/headers.py - reads what the public headers declare, and the comments above it.
 
-A header of core/, devices/ or nn_backend/ is public unless it begins with `#pragma once`. Each declaration in it, in a namespace or in
+The public headers are those in include/kassette/. Each declaration in one, in a namespace or in
 the public part of a class, is read; one that is not understood is an error, so that no name is missed in silence. The comments, which `help`
 in the REPL reads as well, have this form:
 - lines of `///` right above a declaration are its comment; declarations that follow without a blank line or a comment of their
@@ -366,5 +366,5 @@ def read_header(path, folder):
 
 def read_headers(source):
     """All public headers that declare names; none.h declares X11's."""
-    found = [read_header(path, folder) for folder in ("core", "devices", "nn_backend") for path in sorted((source / folder).glob("*.h"))]
+    found = [read_header(path, folder) for folder in ("include/kassette", "include/kassette/backend") for path in sorted((source / folder).glob("*.h"))]
     return [header for header in found if header and header.entries and header.name != "none"]

@@ -49,8 +49,8 @@ def check_markdown(source):
 
 def check_guide(source):
     """Files and members that the pages for contributors name: `folder/file.cpp`, and `Class::member` in the sources."""
-    folders = "core|devices|ops|autograd|nn_backend|python|tests|benchmarks|tools|docs|examples|cmake|third_party"
-    code = "\n".join(path.read_text() for folder in ("core", "devices", "ops", "autograd", "nn_backend")
+    folders = "include|core|devices|ops|autograd|nn_backend|python|tests|benchmarks|tools|docs|examples|cmake|third_party"
+    code = "\n".join(path.read_text() for folder in ("include", "core", "devices", "ops", "autograd", "nn_backend")
                      for path in sorted((source / folder).rglob("*.*")) if path.suffix in (".h", ".cpp"))
     count, complaints = 0, []
     for page in [source / "CONTRIBUTING.md", source / "SECURITY.md", source / "docs/architecture.md", *sorted(source.glob("docs/architecture/*.md"))]:

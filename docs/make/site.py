@@ -73,7 +73,7 @@ def reached(source):
     found, waiting = set(), ["backend.h"]
     while waiting:
         name = waiting.pop()
-        path = next((source / folder / name for folder in ("core", "devices", "nn_backend") if (source / folder / name).exists()))
+        path = next((source / folder / name for folder in ("include/kassette", "include/kassette/backend") if (source / folder / name).exists()))
         for included in re.findall(r"#include <kassette/(?:backend/)?(\w+\.h)>", path.read_text()):
             if included not in found:
                 found.add(included)

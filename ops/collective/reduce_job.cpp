@@ -25,7 +25,7 @@
 #include "core/text.h"
 #include "ops/collective/collective_parts.h"
 #include "ops/elementwise/elementwise.h"
-#include "ops/engine/left_out.h"
+#include "ops/collective/left_out.h"
 
 namespace kassette::ops {
 

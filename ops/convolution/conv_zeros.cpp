@@ -4,7 +4,7 @@
 
 #include "ops/engine/dispatch.h"
 #include "ops/elementwise/elementwise.h"
-#include "ops/engine/zero_terms.h"
+#include "ops/product/zero_terms.h"
 
 namespace kassette::ops {
 namespace {

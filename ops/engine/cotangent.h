@@ -14,7 +14,7 @@ namespace kassette::ops {
 // - Products that a library or blocked loops sum, of matrices and convolutions, carry a mark which factor is a
 // cotangent
 //   (Cotangent, below). If the other factor is not finite, the results that are NaN are summed again without the terms
-//   whose cotangent is 0 (ops/engine/zero_terms.h).
+//   whose cotangent is 0 (ops/product/zero_terms.h).
 // tests/sweeps/zero_cotangent_test.cpp holds every op to it.
 
 /// The factor of a product that is a cotangent: its zeros count as zeros whatever they are multiplied by: Note [Zero

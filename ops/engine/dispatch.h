@@ -36,7 +36,8 @@ extern std::atomic<ActiveBackend> active_backend;
 /// Selects the backend for K functions from now on; null selects the built-in one.
 void use_backend(const ExternalBackend* backend);
 const ExternalBackend* external_backend();
-/// Reads the configuration and loads the backend, unless that has been done already (nn_backend/config.cpp).
+/// Reads the configuration and loads the backend, unless that has been done already
+/// (nn_backend/configuration/config.cpp).
 void load_configuration();
 
 /// True if calls of this thread go to an external backend.

@@ -25,7 +25,7 @@
 #include "ops/engine/stop.h"
 #include "ops/elementwise/ternary.h"
 #include "ops/elementwise/unary.h"
-#include "ops/engine/variance.h"
+#include "ops/reduce/variance.h"
 
 namespace kassette::ops {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/print.h"
+#include <kassette/print.h>
 #include "core/text.h"
 #include "ops/elementwise/elementwise.h"
 

@@ -6,7 +6,7 @@
 #include "ops/engine/axes.h"
 #include "ops/engine/expr.h"
 #include "ops/normalization/normalization_kernels.h"
-#include "ops/engine/variance.h"
+#include "ops/reduce/variance.h"
 
 namespace kassette::ops {
 namespace {

@@ -8,7 +8,7 @@
 #include "ops/elementwise/half_compute.h"
 #include "ops/normalization/normalization_matrix.h"
 #include "ops/shape/repeat.h"
-#include "ops/engine/rounded_mean.h"
+#include "ops/reduce/rounded_mean.h"
 
 namespace kassette::ops {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ops/engine/zero_terms.h"
+#include "ops/product/zero_terms.h"
 
 namespace kassette::ops {
 namespace {

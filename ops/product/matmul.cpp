@@ -11,7 +11,7 @@
 #include "devices/cpu/threads.h"
 #include "ops/product/contraction.h"
 #include "ops/elementwise/half_compute.h"
-#include "ops/engine/zero_terms.h"
+#include "ops/product/zero_terms.h"
 
 namespace kassette::ops {
 namespace {

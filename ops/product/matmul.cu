@@ -3,7 +3,7 @@
 #include "ops/elementwise/elementwise.cuh"
 #include "ops/shape/moving.cuh"
 #include "ops/product/product.cuh"
-#include "ops/engine/zero_terms.h"
+#include "ops/product/zero_terms.h"
 
 namespace kassette::cuda {
 namespace {

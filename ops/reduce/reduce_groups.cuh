@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "ops/engine/packs.cuh"
-#include "ops/engine/rounded_mean.h"
+#include "ops/reduce/rounded_mean.h"
 #include "ops/engine/teams.cuh"
 
 namespace kassette::cuda {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ops/engine/expr.h"
-#include "ops/engine/group_lines.h"
+#include "ops/reduce/group_lines.h"
 #include "ops/softmax/softmax_kernels.h"
 
 namespace kassette::ops {

@@ -11,7 +11,7 @@
 #include "ops/sparse/sparse.h"
 #include "ops/sparse/sparse_index.h"
 #include "ops/sparse/sparse_loops.h"
-#include "ops/engine/zero_terms.h"
+#include "ops/product/zero_terms.h"
 
 namespace kassette::ops {
 namespace {

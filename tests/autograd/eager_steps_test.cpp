@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/borrow.h"
+#include <kassette/borrow.h>
 #include "core/impl.h"
 #include "tests/catch.h"
 #include "tests/results.h"

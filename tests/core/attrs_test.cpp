@@ -62,7 +62,7 @@ TEST_CASE("attributes are read back whatever the padding of their struct holds",
 TEST_CASE("no two structs of attributes have the same tag", "[attrs][sources]") {
   const std::regex named("\n *static constexpr const char\\* attrs_name = \"(\\w+)\";");
   std::map<std::uint16_t, std::string> names;
-  for (const char* folder : {"core", "devices", "ops", "autograd", "nn_backend"})
+  for (const char* folder : {"include", "core", "devices", "ops", "autograd", "nn_backend"})
     for (const char* ending : {".h", ".cpp", ".cuh", ".cu"})
       for (const auto& path : test::files_of(folder, ending)) {
         const std::string text = test::text_of(path);

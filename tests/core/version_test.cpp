@@ -1,5 +1,5 @@
 // tests/core/version_test.cpp - the version string.
-#include "core/version.h"
+#include <kassette/version.h>
 
 #include <algorithm>
 #include <string>

@@ -11,7 +11,7 @@
 #include <iterator>
 #include <string>
 
-#include "nn_backend/settings.h"
+#include "nn_backend/configuration/settings.h"
 
 namespace kassette::test {
 

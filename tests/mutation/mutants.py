@@ -28,7 +28,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ["core", "devices", "ops", "autograd", "nn_backend"]
+FOLDERS = ["include", "core", "devices", "ops", "autograd", "nn_backend"]
 
 RELATIONS = {"<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">", "<"], "==": ["!="], "!=": ["=="]}
 ARITHMETIC = {"+": ["-"], "-": ["+"], "*": ["/"], "/": ["*"], "%": ["*"], "<<": [">>"], ">>": ["<<"],
@@ -445,7 +445,7 @@ def broken_headers(out, folder, mutants):
         if known.get(header) == ids:
             continue
         text = f'#include "{out}/tree/{header}"\n'
-        made = subprocess.run(["g++", "-std=c++20", "-w", "-fsyntax-only", f"-I{out}/tree", f"-I{folder}/include", "-DKASSETTE_LEVEL=sse2",
+        made = subprocess.run(["g++", "-std=c++20", "-w", "-fsyntax-only", f"-I{out}/tree", f"-I{out}/tree/include", "-DKASSETTE_LEVEL=sse2",
                                "-DKASSETTE_VERSION=\"0\"", "-x", "c++", "-"], input=text, capture_output=True, text=True)
         if made.returncode == 0:
             known[header] = ids

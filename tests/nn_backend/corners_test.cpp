@@ -14,7 +14,7 @@
 #include "core/context.h"
 #include "core/log.h"
 #include "devices/plugin.h"
-#include "nn_backend/settings.h"
+#include "nn_backend/configuration/settings.h"
 #include "tests/catch.h"
 #include "tests/environment.h"
 #include "tests/results.h"

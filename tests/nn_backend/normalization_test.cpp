@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/runtime.h"
+#include <kassette/runtime.h>
 #include "ops/engine/op.h"
 #include "tests/catch.h"
 #include "tests/ops/levels.h"

@@ -95,7 +95,7 @@ void read_header(const fs::path& path, std::multimap<std::string, Declaration>& 
 }
 std::multimap<std::string, Declaration> declared() {
   std::multimap<std::string, Declaration> out;
-  std::vector<fs::path> headers = files_of("nn_backend", ".h");
+  std::vector<fs::path> headers = files_of("include/kassette/backend", ".h");
   std::sort(headers.begin(), headers.end());
   for (const fs::path& path : headers)
     if (text_of(path).find("#pragma once") == std::string::npos) read_header(path, out);  // private ones have that

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "nn_backend/settings.h"
+#include "nn_backend/configuration/settings.h"
 #include "tests/catch.h"
 #include "tests/environment.h"
 #include "tests/settings.h"

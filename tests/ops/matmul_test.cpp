@@ -12,7 +12,7 @@
 #include <kassette/runtime.h>
 
 #include "devices/cpu/blas.h"
-#include "nn_backend/backend.h"
+#include <kassette/backend.h>
 #include "ops/engine/expr.h"
 #include "ops/engine/operand.h"
 #include "tests/catch.h"

@@ -8,7 +8,7 @@ for compiler in g++ clang++; do
     continue
   fi
   for standard in 17 20; do
-    "$compiler" -std=c++$standard -Wall -Wextra -Wshadow -Wno-unused-value -Werror -fsyntax-only -I"$2/include" \
+    "$compiler" -std=c++$standard -Wall -Wextra -Wshadow -Wno-unused-value -Werror -fsyntax-only -I"$1/include" \
       "$1/tests/scripts/api_lines.cpp" || { echo "$compiler -std=c++$standard fails"; bad=1; }
   done
 done

@@ -2,7 +2,7 @@
 # tests/scripts/catch2.sh SOURCE BUILD - <kassette/testing.h> has its matchers behind each header of Catch2, 2 and 3, that a test begins
 # with. Where Catch2 3 is not here, its headers are stood in for: the guards that they define, and the base class of matchers.
 set -euo pipefail
-include=$(realpath "$2")/include
+include=$(realpath "$1")/include
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0

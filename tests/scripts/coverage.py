@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 source, build = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-FOLDERS = ("core", "ops", "autograd")
+FOLDERS = ("include", "core", "ops", "autograd")
 CONDITION = re.compile(r"\b(?:if|for|while|case)\b|&&|\|\||\?")
 
 lines = collections.defaultdict(lambda: collections.defaultdict(int))       # file -> line -> runs

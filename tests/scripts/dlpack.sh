@@ -12,6 +12,6 @@ if [ -z "$python" ]; then
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"${CXX:-g++}" -std=c++20 -O1 -shared -fPIC -I"$build/include" "$source_dir/tests/scripts/dlpack.cpp" \
+"${CXX:-g++}" -std=c++20 -O1 -shared -fPIC -I"$source_dir/include" "$source_dir/tests/scripts/dlpack.cpp" \
   -o "$work/shim.so" -L"$build/lib" -lkassette -Wl,-rpath,"$build/lib"
 "$python" "$source_dir/tests/scripts/dlpack.py" "$work/shim.so"

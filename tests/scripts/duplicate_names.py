@@ -8,7 +8,7 @@ import re
 import sys
 from collections import defaultdict
 
-FOLDERS = ("core", "devices", "ops", "autograd", "nn_backend")
+FOLDERS = ("include", "core", "devices", "ops", "autograd", "nn_backend")
 # Comments, preprocessor lines and literals match first, and are dropped.
 TOKENS = re.compile(
     r'//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n\\]|\\.)*|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|([A-Za-z_]\w*|::|[^\s\w])', re.S | re.M)

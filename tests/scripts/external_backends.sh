@@ -14,7 +14,7 @@ check() {  # check "what" "expected" "got"; an expectation is a pattern
   printf '%s: expected "%s", got "%s"\n' "$1" "$2" "$3"
   bad=1
 }
-flags=(-std=c++17 -I"$build/include" -L"$build/lib" -lkassette -Wl,-rpath,"$build/lib")
+flags=(-std=c++17 -I"$source/include" -L"$build/lib" -lkassette -Wl,-rpath,"$build/lib")
 
 cat >"$work/program.cpp" <<'CPP'
 #include <kassette/backend.h>
@@ -72,7 +72,7 @@ broken() {  # broken NAME "pattern": the program's one line
   check "$1" "Unable to import backend : $1: $2" "$got"
   check "$1 in lines" 1 "$(wc -l <<<"$got")"
 }
-library() { g++ -std=c++17 -x c++ -shared -fPIC - -I"$build/include" -o "$work/$1.so"; }
+library() { g++ -std=c++17 -x c++ -shared -fPIC - -I"$source/include" -o "$work/$1.so"; }
 echo 'this is no library' >"$work/text.so"
 : >"$work/empty.so"
 echo 'int x;' | library without

@@ -11,12 +11,12 @@ seconds=${1:-60}
 shift || true
 out=$PWD/build/fuzz
 mkdir -p "$out/objects" "$out/corpus" tests/data/fuzz
-cxx="${CXX:-clang++} -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I. -Ibuild/include"
+cxx="${CXX:-clang++} -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I. -Iinclude"
 
 # The part of the library that readers reach: no kernels.
-for source in core/*.cpp core/io/*.cpp devices/*.cpp devices/cpu/*.cpp nn_backend/settings.cpp nn_backend/trust.cpp; do
+for source in core/*.cpp core/io/*.cpp devices/*.cpp devices/cpu/*.cpp nn_backend/configuration/settings.cpp nn_backend/configuration/trust.cpp; do
   object=$out/objects/$(tr / - <<<"${source%.cpp}").o
-  [ "$object" -nt "$source" ] && [ -z "$(find core devices nn_backend/settings.h nn_backend/trust.h -name '*.h' -newer "$object" -print -quit)" ] || echo "$source $object"
+  [ "$object" -nt "$source" ] && [ -z "$(find include core devices nn_backend/configuration/settings.h nn_backend/configuration/trust.h -name '*.h' -newer "$object" -print -quit)" ] || echo "$source $object"
 done | xargs -r -L1 -P"$(nproc)" bash -c "${cxx/fuzzer,/fuzzer-no-link,} -ftls-model=initial-exec -DKASSETTE_VERSION='\"fuzz\"' \
   -isystem /usr/include/x86_64-linux-gnu/openblas-pthread -c \$0 -o \$1"
 $cxx -Wno-c99-designator tests/fuzz/reader.cpp "$out"/objects/*.o -o "$out/reader" -lopenblas -lspdlog -lfmt -lz -lpng -lpthread -ldl

@@ -3,7 +3,7 @@
 # clang-repl-19 starts, includes <kassette/backend.h> and ends within 0.3 s, on a
 # machine of ordinary pace.
 set -euo pipefail
-include=$(realpath "$2")/include
+include=$(realpath "$1")/include
 if [ ! -e "$include/kassette/backend.h" ]; then
   echo "skipped: there is no <kassette/backend.h>"
   exit 77

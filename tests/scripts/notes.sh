@@ -10,7 +10,7 @@ import re
 import sys
 
 source = pathlib.Path(sys.argv[1]).resolve()
-folders = ["core", "devices", "ops", "autograd", "nn_backend", "python", "tools", "tests", "benchmarks"]
+folders = ["include", "core", "devices", "ops", "autograd", "nn_backend", "python", "tools", "tests", "benchmarks"]
 suffixes = {".h", ".cpp", ".cu", ".cuh", ".py", ".sh"}
 explained, complaints, referred = {}, [], 0
 texts = {}

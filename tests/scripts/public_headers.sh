@@ -2,7 +2,7 @@
 # tests/scripts/public_headers.sh SOURCE BUILD - the rules for public headers: what they may include
 # and define, and that each parses alone in C++17 and C++20 with g++ and clang.
 set -euo pipefail
-include=$(realpath "$2")/include
+include=$(realpath "$1")/include
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0

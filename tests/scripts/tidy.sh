@@ -19,7 +19,7 @@ changed=
 if [ "${2:-}" = --python ]; then
   flags=$("$3" -c 'import nanobind, numpy, sysconfig
 print("-std=c++20 -Wall -Wextra", *("-isystem " + f for f in (numpy.get_include(), nanobind.include_dir(), sysconfig.get_path("include"))))')
-  flags="-- $flags -I$build/include"
+  flags="-- $flags -I$PWD/include"
 elif [ "${2:-}" != --all ] && [ "${2:-}" != --library ]; then
   base=$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main)
   changed=$(git diff --name-only "$base" -- '*.cpp'; git ls-files --others --exclude-standard -- '*.cpp')
@@ -35,7 +35,7 @@ changed = set("""$changed""".split())
 for file in files:
     name = file.removeprefix(sys.argv[2] + "/")
     ours = not name.startswith(("build", "/"))
-    library = name.startswith(("core/", "devices/", "ops/", "autograd/", "nn_backend/", "tools/"))
+    library = name.startswith(("include/", "core/", "devices/", "ops/", "autograd/", "nn_backend/", "tools/"))
     if ours and name.endswith(".cpp") and ("--all" in sys.argv or "--library" in sys.argv and library or name in changed):
         print(file)
 PYTHON

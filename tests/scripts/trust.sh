@@ -2,7 +2,7 @@
 # tests/scripts/trust.sh SOURCE BUILD - what a program believes of its surroundings: settings in /tmp/.keras of somebody else, a
 # program with more rights than its user, and saves where the file system has no files without names.
 set -euo pipefail
-build=$(realpath "$2")
+source=$(realpath "$1") build=$(realpath "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
@@ -14,7 +14,7 @@ check() {  # check "what" "expected" "got"; an expectation is a pattern
   printf '%s: expected "%s", got "%s"\n' "$1" "$2" "$3"
   bad=1
 }
-compile() { g++ -x c++ -std=c++17 - -o "$work/$1" -I"$build/include" -L"$build/lib" -lkassette -Wl,-rpath,"$build/lib"; }
+compile() { g++ -x c++ -std=c++17 - -o "$work/$1" -I"$source/include" -L"$build/lib" -lkassette -Wl,-rpath,"$build/lib"; }
 
 # A save that is killed, where O_TMPFILE is refused: the next save of the same file removes what it left.
 g++ -x c++ -shared -fPIC - -o "$work/no_tmpfile.so" -ldl <<'CPP'

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <span>
 
-#include "core/runtime.h"
+#include <kassette/runtime.h>
 #include "devices/cpu/threads.h"
 #include "tests/catch.h"
 #include "tests/ops/levels.h"

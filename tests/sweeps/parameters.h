@@ -37,7 +37,7 @@ inline Strings arguments(const std::string& text, std::size_t at) {
 inline std::multimap<std::string, Strings> parameters() {
   std::multimap<std::string, Strings> all;
   const std::regex declaration(R"(\nKASSETTE_API\s+[\w:]+\s+(\w+)\()"), name(R"((\w+)\s*(=.*)?$)");
-  for (const auto& path : files_of("nn_backend", ".h")) {
+  for (const auto& path : files_of("include/kassette/backend", ".h")) {
     const std::string text = text_of(path);
     for (std::sregex_iterator at(text.begin(), text.end(), declaration), end; at != end; ++at) {
       Strings names = arguments(text, static_cast<std::size_t>(at->position() + at->length()));

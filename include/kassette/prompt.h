@@ -1,0 +1,22 @@
+// include/kassette/prompt.h - the names that can be used without a prefix at the prompts of kassette repl and cling.
+// Not for programs.
+#ifndef KASSETTE_PROMPT_H
+#define KASSETTE_PROMPT_H
+#include <kassette/none.h>
+#include <kassette/repl.h>
+
+namespace K = kassette::backend;
+using kassette::describe;
+using kassette::hist;
+using kassette::imshow;
+using kassette::memory;
+using kassette::None;
+using kassette::plot;
+using kassette::progress;
+using kassette::Shape;
+using kassette::slice;
+using kassette::Tensor;
+using kassette::Tensors;
+using kassette::timeit;
+
+#endif  // KASSETTE_PROMPT_H
