@@ -70,7 +70,7 @@ std::map<std::string, std::function<Tensor()>> rows() {
   const auto back = [](const Tensor& y) { return K::permute_dimensions(y, {0, 3, 1, 2}); };
   return {
       {"`x @ y`, `torch.matmul` of matrices", [=] { return K::dot(m, p); }},
-      {"`x @ y`, `torch.bmm` of three axes and more", [=] { return K::batch_dot(b, c); }},
+      {"`x @ y`, `torch.bmm` of three axes and more", [=] { return matmul(b, c); }},
       {"`x.view(-1, 2)`",
        [=] {
          return K::reshape(b, {-1, 2});
