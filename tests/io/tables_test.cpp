@@ -101,13 +101,13 @@ TEST_CASE("missing values are NaN in floats and an error in integers", "[io]") {
   CHECK(rows(table("NA,null,N/A\nNULL,None,n/a\n#N/A,<NA>,\n1.#IND,-1.#QNAN,nan\n", {.comment = '\0'})) ==
         "nan nan nan; nan nan nan; nan nan nan; nan nan nan");
   CHECK(rows(table("-999,1\n2,?\n\"\",4\n", {.missing = {"-999", "?"}})) == "nan 1; 2 nan; nan 4");
-  CHECK_THAT(refused("NA\n", {.missing = {"?"}}), Catch::StartsWith("line 1, column 1: 'NA' is not a number"));
+  CHECK(refused("NA\n", {.missing = {"?"}}).rfind("line 1, column 1: 'NA' is not a number", 0) == 0);
   CHECK(refused("1\nNA\n", {.dtype = int32}) == "line 2, column 1: 'NA' is missing, and int32 has no NaN");
   // Words with a mark in them that begins comments elsewhere.
   CHECK(rows(table("#N/A,2\n3,4#four\n 5 , #NA\n")) == "nan 2; 3 4; 5 nan");
   CHECK(rows(table("2,-1.#IND\n")) == "2 nan");
-  CHECK_THAT(refused("2,1.#INF\n"), Catch::StartsWith("line 1, column 2: '1.#INF' is not a number"));
-  CHECK_THAT(refused("2,3\n#DIV/0!,1\n"), Catch::StartsWith("line 2, column 1: '#DIV/0!' is not a number"));
+  CHECK(refused("2,1.#INF\n").rfind("line 1, column 2: '1.#INF' is not a number", 0) == 0);
+  CHECK(refused("2,3\n#DIV/0!,1\n").rfind("line 2, column 1: '#DIV/0!' is not a number", 0) == 0);
 }
 
 TEST_CASE("csv with tabs keeps empty fields", "[io]") {

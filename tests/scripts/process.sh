@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # tests/scripts/process.sh SOURCE BUILD - what belongs to a whole process: how it ends, and what it logs once.
 set -euo pipefail
-build=$(realpath "$2")
+source=$(realpath "$1") build=$(realpath "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-compiled() { g++ -std=c++17 -O1 -I"$build/include" "$work/$1.cpp" -o "$work/$1" -pthread -L"$build/lib" -lkassette -Wl,-rpath,"$build/lib"; }
+compiled() { g++ -std=c++17 -O1 -I"$source/include" "$work/$1.cpp" -o "$work/$1" -pthread -L"$build/lib" -lkassette -Wl,-rpath,"$build/lib"; }
 bad=0
 
 # It ends as main says, whatever threads that nobody has joined are doing.

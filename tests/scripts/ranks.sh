@@ -49,7 +49,7 @@ for ranks in 1 2 3 4 5; do
 done
 on_gpus 2 KASSETTE_RANKS_DEVICE=cuda:0
 said "tensors of GPUs are exchanged by way of the host's memory, for lack of NCCL: ranks 0 and 1 share a GPU"
-on_gpus 3 KASSETTE_NCCL=0 KASSETTE_MPI_PIECE=101 KASSETTE_MPI_CUDA=1 EMULATED_CUDA_OPEN=1
+on_gpus 3 KASSETTE_NCCL=0 KASSETTE_MPI_PIECE=101 KASSETTE_MPI_SHARED_MEMORY=0 KASSETTE_MPI_CUDA=1 EMULATED_CUDA_OPEN=1
 said "for lack of NCCL: rank 0: KASSETTE_NCCL is 0"
 
 for example in digits_distributed kmeans_distributed softmax_distributed ring_attention; do

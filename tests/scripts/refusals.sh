@@ -11,7 +11,7 @@ for compiler in g++ clang++; do
     continue
   fi
   for standard in 17 20; do
-    "$compiler" -std=c++$standard -fsyntax-only $([[ $compiler == g++ ]] || echo -ferror-limit=0) -I"$2/include" "$1/tests/scripts/refusals.cpp" >"$lines" 2>&1 && status=0 || status=$?
+    "$compiler" -std=c++$standard -fsyntax-only $([[ $compiler == g++ ]] || echo -ferror-limit=0) -I"$1/include" "$1/tests/scripts/refusals.cpp" >"$lines" 2>&1 && status=0 || status=$?
     # What is said of a line stands between its error and the next.
     awk -v said="$lines" -v name="$compiler -std=c++$standard" '
       BEGIN {

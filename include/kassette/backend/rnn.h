@@ -75,6 +75,7 @@ class ElementFn<R(A...)> {
   bool takes_list_;
   R (*call_)(void*, const Tensors&, A...);
 };
+/// The step of rnn: it takes the inputs of a time and the states, and returns a Step.
 using StepFn = ElementFn<Step(const Tensors& states)>;
 
 /// The rarer arguments of rnn by name: `K::rnn(step, x, {h}, {.mask = m})`.
