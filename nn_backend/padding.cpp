@@ -57,7 +57,7 @@ Tensor padded(const char* what, const Operand& operand, const Operand& amounts, 
 
 /// The first axis of space. The format must be in lower case and not None.
 int first_axis(const char* what, Name data_format) {
-  const std::string name = string_of(data_format);
+  const std::string_view name = view_of(data_format);
   if (name == "channels_first") return 2;
   if (name == "channels_last") return 1;
   fail<ValueError>({what, "data_format"}, "is ", quoted(data_format), kExpected,
@@ -96,7 +96,7 @@ Tensor resize_images(const Operand& operand, int height_factor, int width_factor
     const int axis = first_axis(what, data_format);
     check_factor({what, "height_factor"}, height_factor);
     check_factor({what, "width_factor"}, width_factor);
-    const std::string name = string_of(interpolation);
+    const std::string_view name = view_of(interpolation);
     const bool bilinear = name == "bilinear";
     if (!bilinear && name != "nearest")
       fail<ValueError>({what, "interpolation"}, "is ", quoted(interpolation), kExpected,

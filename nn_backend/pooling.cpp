@@ -57,7 +57,7 @@ void detail::numbers_for(const char* what, const char* name, const Dims& given, 
 std::string detail::quoted(Name name) { return name.given() ? text('"', string_of(name), '"') : "None"; }
 
 Padding detail::padding_of(const char* what, Name padding, bool causal) {
-  const std::string name = string_of(padding);
+  const std::string_view name = view_of(padding);
   if (name == "valid") return Padding::valid;
   if (name == "same") return Padding::same;
   if (name == "causal" && causal) return Padding::causal;
@@ -84,7 +84,7 @@ Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool
   numbers_for(what, "strides", strides, axes, stride);
   for (int i = 0; i < axes; ++i)
     form.window[i] = {.size = size[i], .stride = stride[i], .dilation = 1, .padding = kind};
-  const std::string mode = string_of(pool_mode);
+  const std::string_view mode = view_of(pool_mode);
   const bool max = mode == "max";
   if (!max && mode != "avg")
     fail<ValueError>({what, "pool_mode"}, "is ", quoted(pool_mode), kExpected, "it must be \"max\" or \"avg\"");

@@ -1,6 +1,7 @@
 // nn_backend/windows.h - checks of the arguments that convolution and pooling share.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include <kassette/tensor.h>
 
@@ -12,6 +13,10 @@ namespace kassette::backend::detail {
 /// Writes one number per axis to `to`; a single given number is used for all axes. Throws ValueError unless all are 1
 /// to INT32_MAX. `name`, the argument in messages, is plural.
 void numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to);
+/// The characters of a name, to compare; empty for None.
+inline std::string_view view_of(Name name) {
+  return name.given() ? std::string_view(name.data(), name.size()) : std::string_view();
+}
 /// A name as messages show it: quoted, or None.
 std::string quoted(Name name);
 /// True for "channels_first", in any case, and for None where that is the default. Throws ValueError for an unknown
