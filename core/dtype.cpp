@@ -58,7 +58,7 @@ DType DType::parse(Name name) {
   const std::size_t size = name.size();
   std::uint64_t w = word(name.data(), size);
   for (int i = kCount - 1; w && i > 0; --i)  // from the end, where the floats are, which are the most common
-    if (w == kWords.of[i] && !kNames[i][size]) return DType(static_cast<Code>(i));  // of that size: no NUL behind it
+    if (w == kWords.of[i] && std::strlen(kNames[i]) == size) return DType(static_cast<Code>(i));  // else there is a NUL
   fail_unknown(std::string(name.data(), name.size()));
 }
 

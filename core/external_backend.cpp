@@ -52,8 +52,9 @@ const char* kind_name(Value::Kind kind) {
 
 Value::Value(Name text) : Value() {
   if (!text.given()) return;
+  std::string copy = string_of(text);  // may throw
   auto* object = new TextObject;
-  object->text = string_of(text);
+  object->text = std::move(copy);
   object_ = static_cast<Object*>(object);
   kind_ = kText;
 }

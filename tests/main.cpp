@@ -90,6 +90,11 @@ const char* emulated_cuda_library() {
 
 }  // namespace kassette::test
 
+#ifdef __SANITIZE_ADDRESS__
+// glibc keeps the folders of a LOCPATH that it has read.
+extern "C" const char* __lsan_default_suppressions() { return "leak:argz_add_sep\n"; }
+#endif
+
 #ifdef __SANITIZE_THREAD__
 // ThreadSanitizer ends a child of fork that starts threads, which is what one of our tests is about.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }

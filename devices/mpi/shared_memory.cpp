@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 
 namespace kassette::mpi {
@@ -77,7 +78,8 @@ SharedMemory* SharedMemory::make(MPI_Comm comm) {
   auto* memory = new SharedMemory;
   memory->size_ = size;
   MPI_Comm_rank(comm, &memory->rank_);
-  constexpr MPI_Aint kBytes = sizeof(Flag) + 2 * kBlock;
+  // Open MPI aligns the parts of a window to 8 bytes. Pages are mapped whole, so that all ranks see the same remainder.
+  constexpr MPI_Aint kBytes = alignof(Flag) + sizeof(Flag) + 2 * kBlock;
   void* mine = nullptr;
   MPI_Win window;
   int made = local == size && !is_turned_off();
@@ -91,6 +93,8 @@ SharedMemory* SharedMemory::make(MPI_Comm comm) {
       int unit = 1;
       void* base = nullptr;
       made = MPI_Win_shared_query(window, r, &bytes, &unit, &base) == MPI_SUCCESS && bytes >= kBytes;
+      std::size_t room = static_cast<std::size_t>(bytes);
+      if (made) base = std::align(alignof(Flag), sizeof(Flag), base, room);
       memory->flags_[r] = static_cast<Flag*>(base);
       memory->blocks_[r] = static_cast<std::byte*>(base) + sizeof(Flag);
     }
