@@ -1,4 +1,5 @@
 // core/dtype.cpp - dtype and device names.
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
@@ -44,6 +45,12 @@ constexpr Words kWords = [] {
   fail<TypeError>({}, "dtype '", name, "' is unknown", kExpected, "there are ", known);
 }
 
+constexpr auto kLengths = [] {
+  std::array<std::size_t, DType::kCount> sizes{};
+  for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = std::char_traits<char>::length(kNames[i]);
+  return sizes;
+}();
+
 }  // namespace
 
 std::size_t Name::size() const {
@@ -58,7 +65,7 @@ DType DType::parse(Name name) {
   const std::size_t size = name.size();
   std::uint64_t w = word(name.data(), size);
   for (int i = kCount - 1; w && i > 0; --i)  // from the end, where the floats are, which are the most common
-    if (w == kWords.of[i] && std::strlen(kNames[i]) == size) return DType(static_cast<Code>(i));  // else there is a NUL
+    if (w == kWords.of[i] && kLengths[i] == size) return DType(static_cast<Code>(i));  // else there is a NUL
   fail_unknown(std::string(name.data(), name.size()));
 }
 
