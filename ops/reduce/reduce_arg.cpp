@@ -6,6 +6,7 @@
 
 #include "core/rank.h"
 #include "core/text.h"
+#include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/cast.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce_runs.h"
@@ -152,14 +153,13 @@ void top_rule(const OpCall& call, TensorSpec* out) {
 }
 void top_kernel(const OpCall& call) {
   std::int64_t rows = call.spec(0).dims[0], n = call.spec(0).dims[1], k = call.attrs.as<InTopKAttrs>().k;
-  Scratch<std::int64_t> ids(rows);
-  cast_elements(ids.get(), int64, call.in[1].data, call.spec(1).dtype, rows);
+  const std::int64_t* ids = call.in[1].as<std::int64_t>();
   bool* out = call.out_as<bool>();
   with_wide(call.in[0].data, nullptr, call.spec(0).dtype, rows * n, 0, [&](auto* p, auto*) {
     using T = std::remove_const_t<std::remove_pointer_t<decltype(p)>>;
     if constexpr (std::is_floating_point_v<T>) {
       for (std::int64_t r = 0; r < rows; ++r, p += n) {
-        std::int64_t id = ids.get()[r], larger = 0;
+        std::int64_t id = ids[r], larger = 0;
         bool finite = true;
         for (std::int64_t c = 0; c < n; ++c) finite &= std::isfinite(p[c]);
         out[r] = finite && id >= 0 && id < n;
@@ -189,7 +189,9 @@ Tensor argmin(const Tensor& x, const Axes& axis) { return reduce(argmin_op, x, a
 Tensor any_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(any_op, x, axes, keepdims); }
 Tensor all_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(all_op, x, axes, keepdims); }
 Tensor in_top_k(const Tensor& predictions, const Tensor& targets, std::int64_t k) {
-  return apply1(in_top_k_op, InTopKAttrs{k}, {predictions, targets});
+  // The kernels read int64 alone. What is no integer is left to the rule, which says so.
+  return apply1(in_top_k_op, InTopKAttrs{k},
+                {predictions, targets.defined() && targets.dtype().is_integer() ? cast(targets, int64) : targets});
 }
 
 }  // namespace kassette::ops

@@ -1,5 +1,5 @@
 // ops/softmax/softmax.cu - softmax along an axis and its losses on CUDA, by the formulae of softmax_simd.cpp. logsumexp
-// is in reduce.cu.
+// is in logsumexp.cu.
 #include <iterator>
 
 #include "devices/cuda/faults.cuh"
