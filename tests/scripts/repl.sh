@@ -30,6 +30,12 @@ for session in "$source_dir"/tests/repl/*.txt; do
   fi
 done
 
+# A script has what it prints behind `//> `.
+for script in "$source_dir"/tests/repl/scripts/*.cpp; do
+  (cd "$work" && "$repl" "$script" >shown 2>&1) || { echo "$(basename "$script"): exit code $?"; bad=1; }
+  diff <(sed -n 's,^//> ,,p' "$script") "$work/shown" || { echo "$(basename "$script"): it prints something else"; bad=1; }
+done
+
 cd "$work"
 # Pipes and scripts end at the first error.
 status=0

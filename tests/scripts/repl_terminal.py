@@ -91,6 +91,14 @@ check("Tab inside of a string", "weights.npy", t.expect("weights.npy"))
 t.type("\x03")
 t.expect("kassette> ")
 
+# What a terminal pastes is one text: lines go on by what follows, and Enter runs it. The rest of it may be typed.
+t.type("\x1b[200~float area(float v)\r{\r  return v\r    * v;\r}\rfloat side = 1\r  + 2;\rarea(side)\r\x1b[201~")
+check("a paste", "9.0", t.line(""))
+t.type("\x1b[200~int thrice(int v) {\rreturn 3 * v;\x1b[201~\r")
+t.expect("     ...> ")
+t.line("}")
+check("a paste that is not whole", "12", t.line("thrice(4)"))
+
 # Ctrl-C: gives up the line that is typed, several lines, and what runs.
 t.type("this is no C++\x03")
 check("Ctrl-C in a line", "^C", t.expect("kassette> "))

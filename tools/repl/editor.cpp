@@ -39,6 +39,19 @@ unsigned char on_cancel(EditLine* line, int) {
   return CC_NEWLINE;
 }
 
+/// A terminal that brackets what is pasted: it comes as one text, which Enter runs as a whole.
+unsigned char on_paste(EditLine* line, int) {
+  static const std::string kEnd = "\033[201~";
+  std::string text;
+  for (char c; (text.size() < kEnd.size() || text.compare(text.size() - kEnd.size(), kEnd.size(), kEnd) != 0);) {
+    if (el_getc(line, &c) != 1) return CC_EOF;
+    text += c == '\r' ? '\n' : c;
+  }
+  text.resize(text.size() - kEnd.size());
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return el_insertstr(line, text.c_str()) ? CC_ERROR : CC_REFRESH;
+}
+
 unsigned char on_suspend(EditLine*, int) {
   raise(SIGTSTP);
   return CC_REFRESH;
@@ -96,7 +109,9 @@ Editor::Editor(const std::string& history_file, Complete complete) : impl_(new I
   el_set(impl_->line, EL_ADDFN, "kassette-tab", "completes a name", on_tab);
   el_set(impl_->line, EL_ADDFN, "kassette-cancel", "cancels the line", on_cancel);
   el_set(impl_->line, EL_ADDFN, "kassette-suspend", "stops the program", on_suspend);
+  el_set(impl_->line, EL_ADDFN, "kassette-paste", "takes what is pasted", on_paste);
   el_set(impl_->line, EL_BIND, "\t", "kassette-tab", nullptr);
+  el_set(impl_->line, EL_BIND, "\033[200~", "kassette-paste", nullptr);
   el_set(impl_->line, EL_BIND, "^R", "em-inc-search-prev", nullptr);
   // While a line is typed Ctrl-C is a key; while it runs it is a signal.
   el_set(impl_->line, EL_SETTY, "-d", "-isig", nullptr);
@@ -121,7 +136,11 @@ Editor::Got Editor::read(const std::string& prompt, std::string* line) {
   int count = 0;
   // Before libedit writes the prompt: whoever answers it must not find that Ctrl-C is still a signal.
   el_set(impl_->line, EL_PREP_TERM, 1);
+  std::fputs("\033[?2004h", stdout);
+  std::fflush(stdout);
   const char* text = el_gets(impl_->line, &count);
+  std::fputs("\033[?2004l", stdout);
+  std::fflush(stdout);
   if (impl_->cancelled) return kCancelled;
   if (!text || count <= 0) return kEnd;
   line->assign(text, static_cast<std::size_t>(count));

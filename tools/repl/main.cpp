@@ -15,11 +15,15 @@
 
 #include <kassette/version.h>
 
+#include "tools/repl/cell.h"
 #include "tools/repl/docs.h"
 #include "tools/repl/editor.h"
 #include "tools/repl/guard.h"
 #include "tools/repl/input.h"
 #include "tools/repl/interpreter.h"
+
+using repl::is_command;
+using repl::trimmed;
 
 namespace {
 
@@ -52,11 +56,6 @@ struct Options {
   std::vector<std::string> arguments;
   bool echo = false;  // writes each prompt and line, and goes on after errors: a terminal's picture in a file
 };
-
-std::string trimmed(const std::string& s) {
-  auto a = s.find_first_not_of(" \t\n");
-  return a == std::string::npos ? "" : s.substr(a, s.find_last_not_of(" \t\n") - a + 1);
-}
 
 std::string history_file() {
   if (const char* file = std::getenv("KASSETTE_HISTORY")) return file;
@@ -108,10 +107,10 @@ class Session {
   bool run(const std::string& input, const std::string& file, int line) {
     std::string text = trimmed(input);
     if (text.empty()) return true;
-    if (text[0] == '.' && text.size() > 1 && std::isalpha(static_cast<unsigned char>(text[1])))
-      return command(text, file, line);
-    if (text[0] == '?') return help(text.substr(1));
-    if (text.back() == '?' && text.find_first_of(" (") == std::string::npos) return help(text);
+    if (is_command(text)) {
+      if (text[0] == '.') return command(text, file, line);
+      if (text[0] == '?' || text.back() == '?') return help(text[0] == '?' ? text.substr(1) : text);
+    }
     if (text == "help" || text == "help()") return command(".help", file, line);
     if (text == "quit" || text == "exit" || text == "quit()" || text == "exit()") return command(".quit", file, line);
     if (text.rfind("help(", 0) == 0) return help(text.substr(5));
@@ -173,10 +172,17 @@ class Session {
   bool timed_ = false, quits_ = false;
 };
 
-bool is_command(const std::string& line) {
-  std::string text = trimmed(line);
-  return !text.empty() &&
-         (text[0] == '?' || (text[0] == '.' && text.size() > 1 && std::isalpha(static_cast<unsigned char>(text[1]))));
+/// Runs inputs of a text that begins at `line`, up to the first error.
+bool run_all(Session& session, const std::vector<repl::CellInput>& parts, const std::string& file, int line = 1) {
+  for (const repl::CellInput& part : parts)
+    if (session.quits() || !session.run(part.code, file, line + part.line - 1)) return session.quits();
+  return true;
+}
+
+void say_open(const std::string& file, int line, const std::string& code) {
+  const std::string opener = repl::read_input(code).opener;
+  std::cerr << file << ':' << line << ": error: the input ends inside of what begins here"
+            << (opener.empty() ? "" : ", with a " + opener + " open") << std::endl;
 }
 
 int at_terminal(Session& session) {
@@ -198,29 +204,45 @@ int at_terminal(Session& session) {
       input.clear();
       continue;
     }
-    ++number;
+    if (input.empty()) from = number + 1;
+    number += 1 + static_cast<int>(std::count(line.begin(), line.end(), '\n'));
     if (got == repl::Editor::kCancelled) {
       input.clear();
       continue;
     }
-    if (input.empty()) from = number;
     input += line + '\n';
-    if (!is_command(input) && repl::read_input(input).open) continue;
+    const bool pasted = line.find('\n') != std::string::npos;
+    if (!pasted && !is_command(input) && repl::read_input(input).open) continue;
     editor.remember(input);
     repl::take_interrupt();  // what was pressed before belongs to the prompt
-    session.run(input, "line", from);
+    auto parts = pasted ? repl::split_cell(input) : std::vector<repl::CellInput>{{input, 1}};
     input.clear();
+    if (!parts.empty() && parts.back().open) {  // the rest is to be typed
+      input = parts.back().code;
+      parts.pop_back();
+    }
+    run_all(session, parts, "line", from);
   }
   return 0;
 }
 
-/// Lines from a pipe or a script, as at a prompt; the first error ends it.
+/// A script, as a whole; the first error ends it.
+int from_text(Session& session, const std::string& text, const std::string& file) {
+  std::vector<repl::CellInput> parts = repl::split_cell(text);
+  const repl::CellInput last = parts.empty() ? repl::CellInput{"", 0} : parts.back();
+  if (last.open) parts.pop_back();
+  if (!run_all(session, parts, file)) return 1;
+  if (!last.open || session.quits()) return 0;
+  say_open(file, last.line, last.code);
+  return 1;
+}
+
+/// Lines from a pipe, as at a prompt: whoever writes them may wait for what they show. The first error ends it.
 int from_stream(Session& session, std::istream& in, const std::string& file, bool echo) {
   std::string input, line;
   int number = 0, from = 1;
   while (!session.quits() && std::getline(in, line)) {
     ++number;
-    if (number == 1 && line.rfind("#!", 0) == 0) line.clear();
     if (echo) std::cout << (input.empty() ? "kassette> " : "     ...> ") << line << std::endl;
     if (input.empty()) from = number;
     if (echo && line == "^C") {  // what Ctrl-C does to a line that is being typed
@@ -234,9 +256,7 @@ int from_stream(Session& session, std::istream& in, const std::string& file, boo
     if (!ok && !echo) return 1;
   }
   if (trimmed(input).empty()) return 0;
-  auto in_ = repl::read_input(input);
-  std::cerr << file << ':' << from << ": error: the input ends inside of what begins here"
-            << (in_.opener.empty() ? "" : ", with a " + in_.opener + " open") << std::endl;
+  say_open(file, from, input);
   return echo ? 0 : 1;
 }
 
@@ -255,8 +275,8 @@ int run_script(Session& session, const Options& options) {
   std::string text = content.str();
   if (text.rfind("#!", 0) == 0) text.insert(0, "//");
   if (!has_main(text)) {
-    content.clear();
-    content.seekg(0);
+    if (!options.echo) return from_text(session, text, options.script);
+    content.str(text);
     return from_stream(session, content, options.script, options.echo);
   }
   static int status = 0;
