@@ -14,8 +14,8 @@
 
 #include "autograd/tape/deferred.h"
 #include "autograd/function/plan.h"
-#include "autograd/function/shadow.h"
-#include "autograd/function/update.h"
+#include "autograd/tape/shadow.h"
+#include "autograd/program/update.h"
 #include "autograd/tape/backward.h"
 #include "core/convert.h"
 #include "core/log.h"

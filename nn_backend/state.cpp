@@ -2,7 +2,7 @@
 #include <kassette/backend/state.h>
 
 #include "autograd/function/plan.h"
-#include "autograd/function/update.h"
+#include "autograd/program/update.h"
 #include "core/convert.h"
 #include "core/text.h"
 #include "ops/engine/dispatch.h"

@@ -22,7 +22,7 @@
 #include "autograd/loops/control.h"
 #include "autograd/tape/deferred.h"
 #include "autograd/function/plan.h"
-#include "autograd/function/shadow.h"
+#include "autograd/tape/shadow.h"
 #include "autograd/tape/backward.h"
 #include "core/context.h"
 #include "core/impl.h"

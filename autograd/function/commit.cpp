@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "autograd/function/frame.h"
-#include "autograd/function/update.h"
+#include "autograd/program/update.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
 #include "core/text.h"

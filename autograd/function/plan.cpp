@@ -1,4 +1,4 @@
-// autograd/function/plan.cpp - runs the instructions of a plan. Building is in plan_build.cpp, fusion in fuse.cpp, the
+// autograd/function/plan.cpp - runs the instructions of a plan. Building is in build.cpp, fusion in fuse.cpp, the
 // end of a call in commit.cpp.
 #include "autograd/function/plan.h"
 

@@ -7,7 +7,7 @@
 
 #include "autograd/loops/unstack.h"
 #include "autograd/loops/loop_request.h"
-#include "autograd/function/update.h"
+#include "autograd/program/update.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
 #include "core/stack.h"

@@ -8,7 +8,7 @@
 #include "autograd/loops/control.h"
 #include "autograd/loops/unstack.h"
 #include "autograd/loops/loop_run.h"
-#include "autograd/function/shadow.h"
+#include "autograd/tape/shadow.h"
 #include "autograd/loops/steps.h"
 #include "core/convert.h"
 #include "core/fast_paths.h"

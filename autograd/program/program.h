@@ -1,5 +1,5 @@
 // autograd/program/program.h - a segment of the tape as a list of instructions over slots: plain data, built by
-// plan_build.cpp, completed by the passes of passes.h, and run by plans and loops.
+// build.cpp, completed by the passes of passes.h, and run by plans and loops.
 #pragma once
 #include <span>
 #include <string>

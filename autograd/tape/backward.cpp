@@ -6,7 +6,7 @@
 #include "autograd/tape/backward_pass.h"
 #include "autograd/tape/deferred.h"
 #include "autograd/function/plan.h"
-#include "autograd/function/shadow.h"
+#include "autograd/tape/shadow.h"
 #include "core/fast_paths.h"
 #include "core/log.h"
 #include "core/stack.h"

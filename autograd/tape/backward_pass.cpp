@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "autograd/tape/splat.h"
-#include "autograd/function/update.h"
+#include "autograd/program/update.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
 #include "core/inline_array.h"

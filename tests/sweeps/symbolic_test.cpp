@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "autograd/function/shadow.h"
+#include "autograd/tape/shadow.h"
 #include "core/fast_paths.h"
 #include "tests/catch.h"
 #include "tests/settings.h"

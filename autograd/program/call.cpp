@@ -1,10 +1,10 @@
-// autograd/loops/call.cpp - the `call` node of control flow, its adjoint, and how residuals go from one to the other.
+// autograd/program/call.cpp - the `call` node of control flow, its adjoint, and how residuals go from one to the other.
 #include <algorithm>
 #include <memory>
 
 #include "autograd/loops/control.h"
 #include "autograd/loops/loop_run.h"
-#include "autograd/function/shadow.h"
+#include "autograd/tape/shadow.h"
 #include "autograd/tape/backward.h"
 #include "core/fast_paths.h"
 #include "ops/engine/expr.h"

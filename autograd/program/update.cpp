@@ -1,5 +1,5 @@
-// autograd/function/update.cpp - updates of variables: immediate, or recorded and applied when a plan commits.
-#include "autograd/function/update.h"
+// autograd/program/update.cpp - updates of variables: immediate, or recorded and applied when a plan commits.
+#include "autograd/program/update.h"
 
 #include <mutex>
 

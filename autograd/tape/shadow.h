@@ -1,4 +1,4 @@
-// autograd/function/shadow.h - for tests: a hook that computes the engine's results a second time, in another way.
+// autograd/tape/shadow.h - for tests: a hook that computes the engine's results a second time, in another way.
 #pragma once
 #include <kassette/api.h>
 

@@ -1,4 +1,4 @@
-// autograd/function/update.h - updates of variables: immediate, or recorded and applied when a plan commits.
+// autograd/program/update.h - updates of variables: immediate, or recorded and applied when a plan commits.
 #pragma once
 #include "autograd/function/plan.h"
 

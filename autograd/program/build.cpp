@@ -1,4 +1,4 @@
-// autograd/program/plan_build.cpp - from a segment of the tape to the instructions of a plan.
+// autograd/program/build.cpp - from a segment of the tape to the instructions of a plan.
 #include <algorithm>
 #include <unordered_map>
 
@@ -6,7 +6,7 @@
 #include "autograd/tape/deferred.h"
 #include "autograd/program/passes.h"
 #include "autograd/function/plan.h"
-#include "autograd/function/update.h"
+#include "autograd/program/update.h"
 #include "core/sparse.h"
 #include "core/stack.h"
 #include "core/text.h"
