@@ -2,6 +2,7 @@
 #include <kassette/backend/control.h>
 #include <kassette/backend/graph.h>
 
+#include "autograd/loops/branches.h"
 #include "autograd/loops/checkpoint.h"
 #include "autograd/loops/loop_request.h"
 #include "core/convert.h"

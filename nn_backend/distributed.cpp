@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/tape/backward.h"
+#include "autograd/function/gradients.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/collective/collective.h"

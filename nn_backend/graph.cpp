@@ -16,7 +16,7 @@
 #include "autograd/function/plan.h"
 #include "autograd/tape/shadow.h"
 #include "autograd/program/update.h"
-#include "autograd/tape/backward.h"
+#include "autograd/function/gradients.h"
 #include "core/convert.h"
 #include "core/log.h"
 #include "core/sparse.h"
@@ -189,7 +189,7 @@ Tensor move_to_variable_device(const Tensor& variable, const Tensor& value, int 
   return there;
 }
 
-void add_updates(Plan::Request& request, const Updates& updates) {
+void add_updates(ProgramRequest& request, const Updates& updates) {
   int i = 0;
   for (const Update* u = UpdateAccess::begin(updates); u != UpdateAccess::end(updates); ++u, ++i) {
     const Tensor &first = UpdateAccess::first(*u), &second = UpdateAccess::second(*u);
@@ -293,7 +293,7 @@ Updates::~Updates() {
 
 namespace {
 
-Function function_of(const Plan::Request& request) {
+Function function_of(const ProgramRequest& request) {
   Ref<Plan> plan = Plan::build(request, /*keeps_calls=*/true);
   static constinit WarnOnce drawn_anew;
   for (const LeafSlot& source : plan->program().random_sources)
@@ -308,7 +308,7 @@ Function function_of(const Plan::Request& request) {
 
 Function function(const Tensors& inputs, const Tensors& outputs, const Updates& updates) {
   KASSETTE_DISPATCH(function, inputs, outputs, updates);
-  Plan::Request request;
+  ProgramRequest request;
   request.inputs = inputs;
   request.outputs = outputs;
   for (const Tensor& t : outputs)
@@ -320,7 +320,7 @@ Function function(const Tensors& inputs, const Tensors& outputs, const Updates& 
 Function function(const Tensors& inputs, const Tensors& outputs, const FunctionOptions& options) {
   KASSETTE_ROUTE("function", backend::function(inputs, outputs, options), inputs, outputs, options.updates,
                  options.fetches, options.feed_dict);
-  Plan::Request request;
+  ProgramRequest request;
   request.inputs = inputs;
   request.outputs = outputs;
   request.fetches = options.fetches;
@@ -337,7 +337,7 @@ Function function(const Tensors& inputs, const Tensors& outputs, const FunctionO
 
 Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs) {
   KASSETTE_DISPATCH(function, func, inputs);
-  Plan::Request request;
+  ProgramRequest request;
   for (const Tensor& like : inputs) {
     if (!like.defined()) fail_item<ValueError>("function", "input", request.inputs.size(), "is ", kEmptyTensor);
     const TensorDesc& b = Access::desc(like);

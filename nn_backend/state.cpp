@@ -43,7 +43,7 @@ Tensor value_of(const Operand& x, const char* what) {
   if (!t.tensor().defined()) fail_empty({what, "x"});
   if (is_sparse(t.tensor())) return value_of(attribute_errors(what, [&] { return to_dense(t); }), what);
   if (!t.tensor().symbolic()) return attribute_errors(what, [&] { return t.tensor().detach(); });
-  autograd::Plan::Request request;
+  autograd::ProgramRequest request;
   request.outputs = Tensors(t.tensor());
   request.what = what;
   return autograd::Plan::build(request)->run({})[0];

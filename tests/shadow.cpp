@@ -19,7 +19,7 @@
 
 #include <kassette/interrupt.h>
 
-#include "autograd/loops/control.h"
+#include "autograd/program/call.h"
 #include "autograd/tape/deferred.h"
 #include "autograd/function/plan.h"
 #include "autograd/tape/shadow.h"

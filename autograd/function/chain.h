@@ -12,7 +12,7 @@ namespace kassette::autograd {
 // Note [Memory of chains]
 // A chain is run by threads of the user's, whose stacks may be small, and each thread needs a copy of the code and
 // memory for intermediate values: some KiB, and 150 at most. So that is no array on the stack, nor is it allocated when
-// a chain runs: chains of updates run when nothing may fail anymore (Plan::commit). Who runs chains keeps the code and
+// a chain runs: chains of updates run when nothing may fail anymore (commit). Who runs chains keeps the code and
 // a ThreadScratch for the next ones.
 
 /// Threaded code of fused elementwise ops, with intermediate values in registers. It can be run over parts of a range.

@@ -1,46 +1,48 @@
 // autograd/function/fuse.cpp - fusion in plans: elementwise instructions as chains (Note [Chains]), and products with a
 // bias.
+#include "autograd/function/fuse.h"
+
 #include <algorithm>
 
-#include "autograd/function/chain.h"
-#include "autograd/function/frame.h"
-#include "autograd/tape/splat.h"
 #include "core/fast_paths.h"
 #include "devices/cpu/numbered_threads.h"
-#include "ops/engine/apply.h"
+#include "ops/engine/desc.h"
 #include "ops/reduce/reduce_runs.h"
 
 namespace kassette::autograd {
 
-/// Infers shape and device of the only output of an instruction.
-void Plan::infer(Frame& f, const Instruction& s) const {
-  TensorDesc* out = &f.own[s.out];
-  if (!s.known) ops::infer(call_of(f, s, &out));
-}
+namespace {
 
-/// The group that begins at `begin`. Afterwards its slots have their shapes, and if it is not fused, splats among its
-/// inputs are materialized.
-FusionGroup Plan::form_group(Frame& f, int begin, int end) const {
-  const FusionGroup group = f.groups.empty() || !f.groups[begin].end ? find_group(f, begin, end) : f.groups[begin];
-  if (!group.fused)
-    for (int slot : program_.reads(instruction(begin)))
-      if (is_splat(*f.at[slot])) write_out(f.own[slot]);
-  return group;
+// Note [Sums of chains]
+// A loss is a sum or a mean of the result of elementwise instructions. If only the sum reads that result, each block of
+// it (Note [Blocks of reductions]) is summed as soon as the chain has computed it, from the first-level cache: the
+// result is never stored as a whole.
+
+/// True if the instruction after the group sums all elements of the group's last result, nothing else reads that, and
+/// it is longer than one block.
+bool sums_chain(Frame& f, const FusionGroup& group) {
+  const Instruction& s = f.instruction(group.end);
+  const int from = f.instruction(group.end - 1).out;
+  if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != kValue || s.tail || f.input(s, 0) != from ||
+      f.stays(from, group.end + 1) || group.n <= kReduceRow)
+    return false;
+  f.infer(s);
+  return f.own[s.out].numel() == 1 && f.own[from].device == cpu;
 }
 
 /// The longest group from `begin` on whose instructions go over the same number of elements of the same float dtype. A
 /// single instruction is not fused, unless it reads splats or its result is summed.
-FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
+FusionGroup find_group(Frame& f, int begin, int end) {
   FusionGroup group{begin, begin, 0, 0, false, false};
   bool known = true;  // the group depends on shapes alone, and may be cached
   DType dtype;
   Device device;
   bool splats = false;
   for (int k = begin; k < end && k - begin < Chain::kMaxOps; ++k) {
-    const Instruction& s = instruction(k);
+    const Instruction& s = f.instruction(k);
     if (!s.fusible || s.need != kValue || (k > begin && !may_take(FastPath::chain))) break;
     TensorDesc& out = f.own[s.out];
-    infer(f, s);
+    f.infer(s);
     known = known && s.known;
     if (k > begin && out.device != device) break;
     if (k == begin) {
@@ -51,7 +53,7 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
     }
     if (out.numel() != group.n || out.dtype != dtype) break;
     bool fits = true;
-    for (int slot : program_.reads(s)) {
+    for (int slot : f.program.reads(s)) {
       const TensorDesc& b = *f.at[slot];
       std::int64_t m = b.numel();
       bool splat = is_splat(b);
@@ -66,7 +68,7 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
   if (group.end == begin) {
     group.end = begin + 1;
   } else {
-    known = known && (group.end == end || instruction(group.end).known);
+    known = known && (group.end == end || f.instruction(group.end).known);
     group.sums = group.end < end && sums_chain(f, group);
     group.fused = group.end > begin + 1 || splats || group.sums;
     group.end += group.sums;
@@ -75,62 +77,49 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
   return group;
 }
 
-// Note [Sums of chains]
-// A loss is a sum or a mean of the result of elementwise instructions. If only the sum reads that result, each block of
-// it (Note [Blocks of reductions]) is summed as soon as the chain has computed it, from the first-level cache: the
-// result is never stored as a whole.
+}  // namespace
 
-/// True if the instruction after the group sums all elements of the group's last result, nothing else reads that, and
-/// it is longer than one block.
-bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
-  const Instruction& s = instruction(group.end);
-  const int from = instruction(group.end - 1).out;
-  if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != kValue || s.tail || input(s, 0) != from ||
-      stays(from, group.end + 1) || group.n <= kReduceRow)
-    return false;
-  infer(f, s);
-  return f.own[s.out].numel() == 1 && f.own[from].device == cpu;
+FusionGroup form_group(Frame& f, int begin, int end) {
+  const FusionGroup group = f.groups.empty() || !f.groups[begin].end ? find_group(f, begin, end) : f.groups[begin];
+  if (!group.fused)
+    for (int slot : f.program.reads(f.instruction(begin)))
+      if (is_splat(*f.at[slot])) write_out(f.own[slot]);
+  return group;
 }
 
-/// Allocates the results that are read after the group. A slot that has storage keeps it: an update in place writes to
-/// the variable's.
-void Plan::allocate(Frame& f, const FusionGroup& group) const {
+void allocate_results(Frame& f, const FusionGroup& group) {
   for (int k = group.begin; k < group.end; ++k) {
-    TensorDesc& out = f.own[instruction(k).out];
-    if (out.storage || (group.fused && !stays(instruction(k).out, group.end))) continue;
-    out.storage = Storage::allocate(out.checked_bytes(instruction(k).op->name), out.device);
+    TensorDesc& out = f.own[f.instruction(k).out];
+    if (out.storage || (group.fused && !f.stays(f.instruction(k).out, group.end))) continue;
+    out.storage = Storage::allocate(out.checked_bytes(f.instruction(k).op->name), out.device);
     out.offset = 0;
   }
 }
 
-/// Runs an instruction whose results are allocated.
-void Plan::run_unfused(Frame& f, const Instruction& s) const {
+void run_unfused(Frame& f, const Instruction& s) {
   TensorDesc* out = &f.own[s.out];
-  const OpCall call = call_of(f, s, &out);
+  const OpCall call = f.call_of(s, &out);
   (call.device == cpu ? s.op->cpu : s.op->cuda)(call);
 }
 
-/// Runs instruction k (an op that takes a bias), instruction k + 1 if it adds one to k's result, and on the CPU a relu
-/// after that, as one kernel. Returns the number of instructions that it ran, or 0 if it did nothing. Results that are
-/// skipped have their shape, which adjoints read.
-int Plan::run_with_bias(Frame& f, int k, int end) const {
-  const Instruction& product = instruction(k);
+int run_with_bias(Frame& f, int k, int end) {
+  const Instruction& product = f.instruction(k);
   const OpDef& op = *product.op;
   if (!may_take(FastPath::with_bias) || !(op.with_bias || op.cuda_with_bias) || product.need != kValue || k + 1 >= end)
     return 0;
-  const Instruction& sum = instruction(k + 1);
-  if (sum.op->pattern != Pattern::add || sum.need != kValue || sum.tail || stays(product.out, k + 2)) return 0;
-  const int other = input(sum, input(sum, 0) == product.out);
+  const Instruction& sum = f.instruction(k + 1);
+  if (sum.op->pattern != Pattern::add || sum.need != kValue || sum.tail || f.stays(product.out, k + 2)) return 0;
+  const int other = f.input(sum, f.input(sum, 0) == product.out);
   if (other == product.out) return 0;
   const TensorDesc& bias = *f.at[other];
   TensorDesc &made = f.own[product.out], &summed = f.own[sum.out];
-  const Instruction* next = k + 2 < end ? &instruction(k + 2) : nullptr;
+  const Instruction* next = k + 2 < end ? &f.instruction(k + 2) : nullptr;
   // On a device the sum and an elementwise instruction after it are one kernel already: a chain.
   const bool on_cpu = bias.device == cpu,
              takes = on_cpu ? op.with_bias != nullptr : op.cuda_with_bias && !(next && next->fusible);
   if (!takes || !bias.storage || is_splat(bias) || summed.storage) return 0;
   TensorDesc* out = &summed;
-  const OpCall call = call_of(f, product, &out);
+  const OpCall call = f.call_of(product, &out);
   if (call.device != bias.device) return 0;
   if (!product.known) op.rule(call, &made);
   // The sum must have the product's shape: nothing infers its shape here.
@@ -138,7 +127,7 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
   summed.set(made);
   made.device = summed.device = bias.device;
   const bool relu = next && next->op->pattern == Pattern::relu && next->need == kValue && !next->tail &&
-                    input(*next, 0) == sum.out && !stays(sum.out, k + 3) && !f.own[next->out].storage;
+                    f.input(*next, 0) == sum.out && !f.stays(sum.out, k + 3) && !f.own[next->out].storage;
   if (relu) *(out = &f.own[next->out]) = make_desc(made, cpu);
   out->offset = 0;
   if (!(on_cpu ? op.with_bias(call, bias, relu) : op.cuda_with_bias(call, bias))) return 0;
@@ -189,18 +178,16 @@ void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
   *out = mean ? *partial / static_cast<T>(n) : *partial;
 }
 
-}  // namespace
-
-void Plan::prefetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) const {
+void prefetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) {
   if (!chain.prefetches()) return;
   for (int k = group.begin; k < group.chain_end(); ++k)
-    for (int slot : program_.reads(instruction(k))) {
+    for (int slot : f.program.reads(f.instruction(k))) {
       const TensorDesc& b = *f.at[slot];
       if (b.storage && !is_splat(b) && (b.numel() != 1 || group.n == 1)) chain.prefetch(chain.memory(b.data()));
     }
 }
 
-void Plan::add_instructions(Chain& chain, const Frame& f, const FusionGroup& group) const {
+void add_instructions(Chain& chain, const Frame& f, const FusionGroup& group) {
   ChainOperand kept[Chain::kMaxOps];  // the chunks of results that are read again
   auto place = [&](int slot) {
     const TensorDesc& b = *f.at[slot];
@@ -208,29 +195,30 @@ void Plan::add_instructions(Chain& chain, const Frame& f, const FusionGroup& gro
     if (b.storage)
       return one ? chain.repeated(b.data()) : chain.memory(b.data(), b.numel() == group.n ? 0 : -b.bytes());
     int j = group.begin;
-    while (instruction(j).out != slot) ++j;
+    while (f.instruction(j).out != slot) ++j;
     return kept[j - group.begin];
   };
   int acc = -1;  // the slot whose value is in registers
   for (int k = group.begin; k < group.chain_end(); ++k) {
-    const Instruction& s = instruction(k);
-    chain.add_op(s, program_.reads(s), acc, place);
+    const Instruction& s = f.instruction(k);
+    chain.add_op(s, f.program.reads(s), acc, place);
     const TensorDesc& out = f.own[s.out];
-    int last = program_.last_value_use[s.out];
+    int last = f.program.last_value_use[s.out];
     if (out.storage) {
       chain.store_result(out.data(), /*fresh=*/out.storage->count.load(std::memory_order_relaxed) == 1);
     } else if (last > k) {
-      const Instruction* next = last == k + 1 ? &instruction(last) : nullptr;
-      if (!next || (next->n_in > 1 && input(*next, 0) == input(*next, 1)))
+      const Instruction* next = last == k + 1 ? &f.instruction(last) : nullptr;
+      if (!next || (next->n_in > 1 && f.input(*next, 0) == f.input(*next, 1)))
         chain.store(kept[k - group.begin] = chain.new_chunk());
     }
   }
   if (group.sums) chain.store(Chain::in_buffer(0));
 }
 
-/// Builds the chain of a fused group whose results are allocated, and makes room for the threads that will run it.
-void Plan::build_chain(Frame& f, const FusionGroup& group, Chain& chain) const {
-  const TensorDesc& first = f.own[instruction(group.begin).out];
+}  // namespace
+
+void build_chain(Frame& f, const FusionGroup& group, Chain& chain) {
+  const TensorDesc& first = f.own[f.instruction(group.begin).out];
   chain.begin(first.dtype, {.rows = group.n / group.width, .width = group.width}, first.device, group.n);
   prefetch_operands(chain, f, group);
   add_instructions(chain, f, group);
@@ -238,11 +226,10 @@ void Plan::build_chain(Frame& f, const FusionGroup& group, Chain& chain) const {
   if (first.device == cpu) f.scratch.reserve(bytes_of(chain, group), devices::threads_for(group.n, chain.part()));
 }
 
-/// Runs a fused group: a chain, and the sum of its result if group.sums.
-void Plan::run_chain(Frame& f, const FusionGroup& group, const Chain& chain) const {
-  count_taken(group.sums                      ? FastPath::chain_summed
-              : instruction(group.begin).tail ? FastPath::chain_of_update
-                                              : FastPath::chain);
+void run_group(Frame& f, const FusionGroup& group, const Chain& chain) {
+  count_taken(group.sums                        ? FastPath::chain_summed
+              : f.instruction(group.begin).tail ? FastPath::chain_of_update
+                                                : FastPath::chain);
   if (chain.device() != cpu) return chain.enqueue();
   if (!group.sums) {
     const std::int64_t each = bytes_of(chain, group);
@@ -253,14 +240,14 @@ void Plan::run_chain(Frame& f, const FusionGroup& group, const Chain& chain) con
     return;
   }
   const Ref<Storage> partial = Storage::allocate(partial_bytes(group.n), cpu);
-  const Instruction& sum = instruction(group.chain_end());
+  const Instruction& sum = f.instruction(group.chain_end());
   auto run = [&](auto zero) {
     using T = decltype(zero);
     auto* sums = static_cast<T*>(partial->data);
     sum_rows(chain, group, f.scratch, sums);
     join_sums(sums, group.n, sum.op->pattern == Pattern::mean, reinterpret_cast<T*>(f.own[sum.out].data()));
   };
-  if (f.own[instruction(group.begin).out].dtype == float32) run(0.f);
+  if (f.own[f.instruction(group.begin).out].dtype == float32) run(0.f);
   else run(0.);
 }
 

@@ -91,8 +91,6 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args
 
 }  // namespace
 
-constinit const OpDef deferred_op{.name = "deferred", .rule = nullptr, .cpu = nullptr, .vjp = nullptr, .n_out = 0};
-
 /// Sets deferrable_: whether a call with symbolic tensors may be one node, see Note [Nested functions].
 void Plan::find_deferrable(bool body) {
   const auto large = static_cast<std::size_t>(fast_path_thresholds.function_node);
@@ -118,7 +116,7 @@ void Plan::find_deferrable(bool body) {
   deferrable_ = true;
 }
 
-void Plan::keep_nested(const Request& request) {
+void Plan::keep_nested(const ProgramRequest& request) {
   nested_ = std::make_unique<Nested>();
   nested_->request = request;
 }

@@ -1,19 +1,18 @@
-// autograd/function/plan.cpp - runs the instructions of a plan. Building is in build.cpp, fusion in fuse.cpp, the
-// end of a call in commit.cpp.
+// autograd/function/plan.cpp - runs the instructions of a plan.
 #include "autograd/function/plan.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "autograd/loops/control.h"
+#include "autograd/program/call.h"
 #include "autograd/tape/deferred.h"
-#include "autograd/function/frame.h"
+#include "autograd/function/commit.h"
+#include "autograd/function/fuse.h"
 #include "autograd/tape/splat.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
 #include "core/inline_array.h"
 #include "core/convert.h"
-#include "core/log.h"
 #include "core/sparse.h"
 #include "core/stack.h"
 #include "core/text.h"
@@ -26,22 +25,15 @@
 
 namespace kassette::autograd {
 
-Frame::Frame(const Program& p) : at(p.n_slots), own(p.n_slots) {
-  for (std::size_t i = 0; i < at.size(); ++i) at[i] = &own[i];
-  for (const auto& [slot, desc] : p.constants) at[slot] = &desc;
-  if (!p.specialised) return;
-  own = p.known;
-  groups.resize(p.instructions.size());
-}
-void Frame::clear() {
-  for (TensorDesc& b : own) {
-    b.storage = {};
-    b.node = {};
-  }
-  commit.replaced.clear();
-}
-
 Plan::~Plan() { delete spare_.load(); }
+
+Ref<Plan> Plan::build(const ProgramRequest& request, bool keeps_calls) {
+  BuiltProgram built = build_program(request, keeps_calls);
+  Ref<Plan> plan = of(std::move(built.program));
+  if (built.nested) plan->keep_nested(request);
+  plan->find_deferrable(request.body);
+  return plan;
+}
 
 Ref<Plan> Plan::of(Program program) {
   Ref<Plan> plan = Ref<Plan>::adopt(new Plan);
@@ -54,31 +46,6 @@ Ref<Plan> Plan::external(external::Value code) {
   plan->code_ = std::move(code);
   return plan;
 }
-
-namespace {
-
-/// A frame of the plan for one call, returned to the plan afterwards.
-class FrameLease {
- public:
-  FrameLease(const Plan& plan, std::atomic<Frame*>& spare)
-      : spare_(spare), frame_(spare.exchange(nullptr, std::memory_order_acquire)) {
-    if (!frame_) frame_ = new Frame(plan.program());
-  }
-  ~FrameLease() {
-    frame_->clear();
-    Frame* nobody = nullptr;
-    if (!spare_.compare_exchange_strong(nobody, frame_, std::memory_order_release)) delete frame_;
-  }
-  FrameLease(const FrameLease&) = delete;
-  FrameLease& operator=(const FrameLease&) = delete;
-  Frame& operator*() { return *frame_; }
-
- private:
-  std::atomic<Frame*>& spare_;
-  Frame* frame_;
-};
-
-}  // namespace
 
 namespace {
 
@@ -99,11 +66,7 @@ Tensor cast_feed(const Tensor& arg, DType dtype, int i, const std::string& name)
   return value_cast(arg, dtype);
 }
 
-}  // namespace
-
-void fail_missing(const Program& p) { fail<ValueError>({p.what}, p.missing, kRemedy, p.missing_remedy); }
-
-Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
+Tensor check_feed(const Feed& feed, const Tensor& arg, int i) {
   if (feed.ignored) return arg;
   if (!arg.defined()) {  // an empty Tensor takes the default
     if (!feed.fallback)
@@ -120,7 +83,7 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
   return fed.symbolic() ? fed : fed.to(feed.device);
 }
 
-void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const {
+void add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) {
   const std::string& name = feeds[kValues].name;
   if (!arg.defined())
     fail_input<ValueError>(i, name, "is an empty Tensor, and the sparse placeholder ", port.declared,
@@ -135,6 +98,8 @@ void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& ar
   checked.push_back(values.symbolic() ? values : values.to(feeds[kValues].device));
   checked.push_back(cast(sparse_part(arg, kDenseShape), int64));
 }
+
+}  // namespace
 
 Tensors Plan::check_feeds(const Tensors& args) const {
   if (args.size() != n_inputs())
@@ -171,11 +136,15 @@ Tensors Plan::pack_results(const Tensors& outputs) const {
   return results;
 }
 
-void Plan::fill(Frame& f, std::span<const Tensor> args) const {
-  check_missing(program_);
-  for (const Feed& feed : program_.feeds) f.at[feed.slot] = &f.own[feed.slot];
+namespace {
+
+/// Puts the arguments, and the values of variables and defaults, into their slots.
+void fill(Frame& f, std::span<const Tensor> args) {
+  const Program& p = f.program;
+  check_missing(p);
+  for (const Feed& feed : p.feeds) f.at[feed.slot] = &f.own[feed.slot];
   for (std::size_t i = 0; i < args.size(); ++i) {
-    const Feed& feed = program_.feeds[i];
+    const Feed& feed = p.feeds[i];
     if (feed.ignored || !args[i].defined()) continue;
     const TensorDesc& b = Access::desc(args[i]);
     const int slot = feed.slot;
@@ -188,33 +157,23 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
   auto load = [&](const LeafSlot& leaf) {
     TensorDesc& own = f.own[leaf.slot];
     Value v = leaf.node->cell->load();
-    if (!v.storage) fail_unset({program_.what}, *leaf.node->cell);
+    if (!v.storage) fail_unset({p.what}, *leaf.node->cell);
     put(own, std::move(v));
   };
-  for (const LeafSlot& leaf : program_.variables) {
+  for (const LeafSlot& leaf : p.variables) {
     const int slot = leaf.slot;
-    if (program_.last_use[slot] >= 0 || program_.root[slot]) load(leaf);
+    if (p.last_use[slot] >= 0 || p.root[slot]) load(leaf);
   }
-  for (const LeafSlot& leaf : program_.defaults) load(leaf);
+  for (const LeafSlot& leaf : p.defaults) load(leaf);
 }
 
-/// The call of an instruction's kernel, with the current values of its input slots and `out` as outputs.
-OpCall Plan::call_of(Frame& f, const Instruction& s, TensorDesc* const* out) const {
-  f.arrays.resize(std::max<std::size_t>(f.arrays.size(), s.n_in));
-  for (int i = 0; i < s.n_in; ++i) {
-    const TensorDesc* b = f.at[input(s, i)];
-    f.arrays[i] = {b, b->storage ? b->data() : nullptr};
-  }
-  return {*s.op, s.attrs, f.arrays.data(), s.n_in, out, s.n_out, device_of(*s.op, s.attrs, f.arrays.data(), s.n_in)};
-}
-
-void Plan::run_instruction(Frame& f, const Instruction& s) const {
+void run_instruction(Frame& f, const Instruction& s) {
   if (s.makes_key && f.keys) {
     f.own[s.out] = Access::desc(f.keys->begin()[f.next_key++]);
     return;
   }
   InlineArray<TensorDesc*, 4> outs(s.n_out);
-  const OpCall call = call_of(f, s, outs.get());
+  const OpCall call = f.call_of(s, outs.get());
   for (int i = 0; i < s.n_out; ++i) {
     outs[i] = &f.own[s.out + i];
     outs[i]->device = call.device;
@@ -227,59 +186,46 @@ void Plan::run_instruction(Frame& f, const Instruction& s) const {
   compute(call);
 }
 
-void Plan::release_dead(Frame& f, const Instruction& s) const {
-  for (int i = 0; i < s.n_dead_value; ++i) f.own[program_.dead[s.dead_value + i]].storage = {};
-}
-
-/// An instruction throws the error that an eager call would; the log adds which instruction of the plan it was.
-void log_failure(const Program& p, int k) {
-  if (log_enabled(LogLevel::debug))
-    log_debug(
-        text(p.what, ": instruction ", k, " of ", p.instructions.size(), ", ", p.instruction(k).op->name, ", failed"));
-}
 /// To be called in a catch block: rethrows with the name of the instruction's function.
-void Plan::fail_instruction(int k) const {
-  log_failure(program_, k);
-  rethrow_of_instruction(instruction(k).function, instruction(k).op->name);
+[[noreturn]] void fail_instruction(const Program& p, int k) {
+  log_failure(p, k);
+  rethrow_of_instruction(p.instruction(k).function, p.instruction(k).op->name);
 }
 
 /// To be called in a catch block: instruction k has failed, and the ops of many ranks behind it will not run.
-void Plan::leave_out(Frame& f, int k, int end) const try {
+void leave_out(Frame& f, int k, int end) try {
   for (int i = k; i < end; ++i)
-    if (ops::runs_together(*instruction(i).op)) return ops::leave_out(call_of(f, instruction(i), nullptr), i > k);
+    if (ops::runs_together(*f.instruction(i).op)) return ops::leave_out(f.call_of(f.instruction(i), nullptr), i > k);
 } catch (...) {  // no memory for it: the others hear of it when this rank ends
 }
 
-bool Plan::reads_splat(const Frame& f, const Instruction& s) const {
-  return std::ranges::any_of(program_.reads(s), [&](int slot) { return is_splat(*f.at[slot]); });
-}
-bool Plan::sums(const Instruction& s) const { return s.op->pattern == Pattern::sum || s.op->pattern == Pattern::mean; }
-
-void Plan::run_instructions(Frame& f, int begin, int end) const {
+void run_instructions(Frame& f, int begin, int end) {
   int k = begin;
   try {
     while (k < end) {
       check_interrupt();
-      if (instruction(k).fusible && ((k + 1 < end && (instruction(k + 1).fusible || sums(instruction(k + 1)))) ||
-                                     reads_splat(f, instruction(k)))) {
+      if (f.instruction(k).fusible && ((k + 1 < end && (f.instruction(k + 1).fusible || sums(f.instruction(k + 1)))) ||
+                                       f.reads_splat(f.instruction(k)))) {
         FusionGroup group = form_group(f, k, end);
         if (group.fused) {
-          allocate(f, group);
+          allocate_results(f, group);
           build_chain(f, group, f.chain);
-          run_chain(f, group, f.chain);
-          for (; k < group.end; ++k) release_dead(f, instruction(k));
+          run_group(f, group, f.chain);
+          for (; k < group.end; ++k) f.release_dead(f.instruction(k));
           continue;
         }
       }
       const int n = std::max(1, run_with_bias(f, k, end));
-      if (n == 1) run_instruction(f, instruction(k));
-      for (int i = 0; i < n; ++i) release_dead(f, instruction(k++));
+      if (n == 1) run_instruction(f, f.instruction(k));
+      for (int i = 0; i < n; ++i) f.release_dead(f.instruction(k++));
     }
   } catch (...) {
     leave_out(f, k, end);
-    fail_instruction(k);
+    fail_instruction(f.program, k);
   }
 }
+
+}  // namespace
 
 namespace {
 
@@ -324,10 +270,10 @@ class RandomSourceRollback {
 
 Tensors Plan::run(std::span<const Tensor> args, const Tensors* keys) const {
   if (nested_) return flat().run(args, keys);
-  const Ref<Plan> shaped = may_take(FastPath::specialised) ? shaped_.find(*this, args) : Ref<Plan>();
+  const Ref<ShapedPlan> shaped = may_take(FastPath::specialised) ? shaped_.find(*this, args) : Ref<ShapedPlan>();
   if (!shaped) return execute(args, keys);
   count_taken(FastPath::specialised);
-  return shaped->graph_.run(shaped->program_.known, [&] { return shaped->execute(args, keys); });
+  return shaped->run(args, keys);
 }
 
 Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
@@ -335,7 +281,7 @@ Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
   Context& c = context();
   Scoped<bool> off(c.recording, false);
   Scoped<bool> eager(c.symbolic, false);
-  FrameLease lease(*this, spare_);
+  FrameLease lease(program_, spare_);
   Frame& f = *lease;
   // The shapes and dtypes of leaves never change, so they are set once for each frame.
   if (!f.leaves_set) {
@@ -409,9 +355,10 @@ Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys
     for (int i = 0; i < s.n_dead; ++i) slots[program_.dead[s.dead + i]] = Tensor();
   };
   try {
-    for (; k < program_.first_tail; ++k) run_instruction(instruction(k));  // without the tail, which only updates need
+    for (; k < program_.first_tail; ++k)
+      run_instruction(program_.instruction(k));  // without the tail, which only updates need
   } catch (...) {
-    fail_instruction(k);
+    fail_instruction(program_, k);
   }
   Tensors results;
   for (int o : program_.outputs) results.push_back(slots[o]);

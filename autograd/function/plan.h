@@ -8,20 +8,12 @@
 
 #include <kassette/external_backend.h>
 
-#include "autograd/program/program.h"
+#include "autograd/program/build.h"
 #include "autograd/function/shaped_plans.h"
-#include "ops/engine/device_graph.h"
 
 namespace kassette::autograd {
 
-/// A variable and its new value: entry `number` of a function's list of updates.
-struct SetPair {
-  Tensor variable, value;
-  int number;
-};
-
 struct Frame;
-class Chain;
 
 /// A compiled function: a program and how it is executed. Immutable once built; the state of a call is in a Frame, so
 /// that threads share a plan.
@@ -31,19 +23,9 @@ class Plan {
   static void destroy(Plan* p) noexcept;
   ~Plan();
 
-  /// What a plan is built from: the arguments of K::function, or the traced body of a loop or branch.
-  struct Request {
-    Tensors inputs, outputs;
-    Tensors update_ops;  // made by update() in a symbolic scope, or lazily
-    std::vector<SetPair> set_pairs;
-    Tensors fetches;                                   // computed, but not returned
-    std::vector<std::pair<Tensor, Tensor>> feed_dict;  // a tensor that is no input, and the value to use for it
-    const char* what = "function";                     // the function that errors name
-    bool body = false;  // of control flow: updates are refused, runs are given random keys
-  };
   /// `keeps_calls`: calls of large functions may remain single instructions until the first run, see Note [Nested
   /// functions].
-  static Ref<Plan> build(const Request& request, bool keeps_calls = false);
+  static Ref<Plan> build(const ProgramRequest& request, bool keeps_calls = false);
   /// A plan that runs this program.
   static Ref<Plan> of(Program program);
   /// A function of an external backend: `code` is called with the list of feeds, and there are no instructions.
@@ -57,6 +39,8 @@ class Plan {
   /// Runs unrecorded and commits the updates. `keys`: in bodies of control flow, the keys that the random sources
   /// yield.
   Tensors run(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
+  /// The same, without looking for a program for the shapes of the arguments.
+  Tensors execute(std::span<const Tensor> args, const Tensors* keys) const;
   /// Runs the same instructions through apply(), so that they are recorded or symbolic, without the updates.
   Tensors inline_into_tape(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
   /// The results of inline_into_tape(), recorded as one deferred node if the function is large:
@@ -85,52 +69,20 @@ class Plan {
   const std::vector<TensorDesc>& outputs() const { return program_.outputs_as_recorded; }
 
  private:
-  Tensor check_feed(const Feed& feed, const Tensor& arg, int i) const;
-  void add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const;
-  Tensors execute(std::span<const Tensor> args, const Tensors* keys) const;
-  void run_instructions(Frame& f, int begin, int end) const;
-  [[noreturn]] void fail_instruction(int k) const;
-  void leave_out(Frame& f, int k, int end) const;
-  void run_instruction(Frame& f, const Instruction& s) const;
-  void infer(Frame& f, const Instruction& s) const;
-  FusionGroup form_group(Frame& f, int begin, int end) const;
-  FusionGroup find_group(Frame& f, int begin, int end) const;
-  void allocate(Frame& f, const FusionGroup& group) const;
-  int run_with_bias(Frame& f, int k, int end) const;
-  bool sums(const Instruction& s) const;
-  bool sums_chain(Frame& f, const FusionGroup& group) const;
-  void build_chain(Frame& f, const FusionGroup& group, Chain& chain) const;
-  void run_chain(Frame& f, const FusionGroup& group, const Chain& chain) const;
-  void run_unfused(Frame& f, const Instruction& s) const;
-  void prefetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) const;
-  void add_instructions(Chain& chain, const Frame& f, const FusionGroup& group) const;
-  void release_dead(Frame& f, const Instruction& s) const;
-  bool reads_splat(const Frame& f, const Instruction& s) const;
-  bool stays(int slot, int end) const { return program_.stays(slot, end); }
-  const Instruction& instruction(int k) const { return program_.instruction(k); }
-  int input(const Instruction& s, int i) const { return program_.input(s, i); }
-  void keep_nested(const Request& request);
+  void keep_nested(const ProgramRequest& request);
   void find_deferrable(bool body);
   bool may_defer(std::span<const Tensor> args) const;
   const Plan& flat() const;
-  OpCall call_of(Frame& f, const Instruction& s, TensorDesc* const* out) const;
-  void commit(Frame& f) const;
-  void bind_in_place(Frame& f) const;
-  void prepare_tail(Frame& f) const;
-  void store(Frame& f, const Effect& e, Ref<Storage> room) const;
-  void check_increments() const;
-  void fill(Frame& f, std::span<const Tensor> args) const;
 
   Program program_;
   external::Value code_;
   /// The plan without deferred calls, and what it will be built from: Note [Nested functions].
   struct Nested {
     std::mutex mutex;
-    Request request;  // until flat is built
+    ProgramRequest request;  // until flat is built
     Ref<Plan> flat;
   };
   mutable ShapedPlans shaped_;
-  mutable FunctionGraph graph_;
   std::unique_ptr<Nested> nested_;  // null unless an instruction is a deferred call
   bool deferrable_ = false;
   std::vector<std::uint64_t> depends_;  // per output: which of the first 64 inputs it is computed from

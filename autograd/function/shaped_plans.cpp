@@ -5,15 +5,24 @@
 
 #include <kassette/error.h>
 
-#include "autograd/program/passes.h"
+#include "autograd/program/specialise.h"
 #include "autograd/function/plan.h"
 
 namespace kassette::autograd {
 
+ShapedPlan::ShapedPlan(Program program) : plan_(Plan::of(std::move(program))) {}
+ShapedPlan::~ShapedPlan() = default;
+
+const Program& ShapedPlan::program() const { return plan_->program(); }
+
+Tensors ShapedPlan::run(std::span<const Tensor> args, const Tensors* keys) {
+  return graph_.run(program().known, [&] { return plan_->execute(args, keys); });
+}
+
 struct ShapedPlans::Entry {
   std::vector<TensorDesc> inputs;
   int calls = 1;
-  Ref<Plan> plan;  // null before it is made, and if a rule throws (as it will at every call)
+  Ref<ShapedPlan> plan;  // null before it is made, and if a rule throws (as it will at every call)
 };
 
 ShapedPlans::ShapedPlans() = default;
@@ -37,7 +46,7 @@ std::vector<TensorDesc> shapes_of(std::span<const Tensor> args) {
 
 }  // namespace
 
-Ref<Plan> ShapedPlans::find(const Plan& plan, std::span<const Tensor> args) {
+Ref<ShapedPlan> ShapedPlans::find(const Plan& plan, std::span<const Tensor> args) {
   std::unique_lock<std::mutex> lock(mutex_);
   auto entry = [&] {
     return std::find_if(kept_.begin(), kept_.end(),
@@ -59,9 +68,9 @@ Ref<Plan> ShapedPlans::find(const Plan& plan, std::span<const Tensor> args) {
   // Without the lock: meanwhile other calls run, also for these shapes, which then have no plan yet.
   const std::vector<TensorDesc> inputs = e.inputs;
   lock.unlock();
-  Ref<Plan> made;
+  Ref<ShapedPlan> made;
   try {
-    made = Plan::of(specialise(plan.program(), inputs));
+    made = Ref<ShapedPlan>::adopt(new ShapedPlan(specialise(plan.program(), inputs)));
   } catch (const Error&) {
     return {};
   }

@@ -1,5 +1,8 @@
 // autograd/loops/branches.cpp - the procedure that runs one of two bodies, by a scalar condition.
-#include "autograd/loops/control.h"
+#include "autograd/loops/branches.h"
+
+#include "autograd/program/call.h"
+#include "autograd/loops/trace.h"
 #include "core/convert.h"
 #include "core/text.h"
 

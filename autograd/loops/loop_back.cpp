@@ -1,9 +1,10 @@
 // autograd/loops/loop_back.cpp - the backward pass of a compiled loop. See Note [Loops].
+#include "autograd/loops/loop_back.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "autograd/loops/unstack.h"
-#include "autograd/loops/loop_run.h"
 #include "core/fast_paths.h"
 #include "core/stack.h"
 #include "core/text.h"
@@ -12,8 +13,12 @@
 
 namespace kassette::autograd {
 
+LoopBack::~LoopBack() {
+  for (BoundAdjoint& b : backs_) loop_->schedules.keep(std::move(b.schedule));
+}
+
 /// Points the slots at the elements, keys and residuals of step t. `begin`: the first step whose residuals are kept.
-void LoopRun::load_residuals(std::int64_t t, std::int64_t begin) {
+void LoopBack::load_residuals(std::int64_t t, std::int64_t begin) {
   const LoopProgram& p = *loop_;
   row_ = t - begin;
   set_elements(t);
@@ -43,7 +48,7 @@ void LoopRun::load_residuals(std::int64_t t, std::int64_t begin) {
 
 /// The instructions of a step's adjoint. A product that is only added to the cotangent of a capture forms one group
 /// with that addition.
-std::vector<LoopGroup> LoopRun::adjoint_groups(const StepAdjoint& adjoint) {
+std::vector<LoopGroup> LoopBack::adjoint_groups(const StepAdjoint& adjoint) {
   const LoopProgram& p = *loop_;
   std::vector<int> reads(descs_.size(), 0);
   for (int k : adjoint.instructions)
@@ -86,7 +91,7 @@ std::vector<LoopGroup> LoopRun::adjoint_groups(const StepAdjoint& adjoint) {
 }
 
 /// Binds the adjoint of a step: its schedule, its carries, and the memory for the cotangents of the elements.
-void LoopRun::bind_back(const StepAdjoint& adjoint, BoundAdjoint& back) {
+void LoopBack::bind_back(const StepAdjoint& adjoint, BoundAdjoint& back) {
   const LoopProgram& p = *loop_;
   back.bound = true;
   bind(adjoint.instructions);
@@ -117,7 +122,7 @@ void LoopRun::bind_back(const StepAdjoint& adjoint, BoundAdjoint& back) {
   }
 }
 
-void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
+void LoopBack::zero_rows(int i, std::int64_t begin, std::int64_t end) {
   const TensorDesc& x = desc(loop_->arg_slots[i]);
   std::int64_t bytes = x.bytes();
   Storage& to = *dx_[i];
@@ -130,7 +135,7 @@ void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
   for (std::int64_t k = begin; k < end; ++k) copy_bytes(to.device, data + k * bytes, Access::desc(zeros).data(), bytes);
 }
 
-void LoopRun::store_dx(const StepAdjoint& adjoint, const BoundAdjoint& back, std::int64_t t) {
+void LoopBack::store_dx(const StepAdjoint& adjoint, const BoundAdjoint& back, std::int64_t t) {
   for (std::size_t i = 0; i < dx_.size(); ++i) {
     if (!dx_[i] || back.in_place[i]) continue;
     std::int64_t at = index_of(t);
@@ -145,7 +150,7 @@ void LoopRun::store_dx(const StepAdjoint& adjoint, const BoundAdjoint& back, std
 }
 
 /// Sets the cotangents of the outputs and last states, and those of captures to -0.
-void LoopRun::seed(const Tensors& dys) {
+void LoopBack::seed(const Tensors& dys) {
   const LoopProgram& p = *loop_;
   for (std::size_t k = 0; k < p.dy_slots.size(); ++k) {
     if (p.dy_slots[k] < 0) continue;
@@ -162,7 +167,7 @@ void LoopRun::seed(const Tensors& dys) {
   }
 }
 
-Tensors LoopRun::backward(const Tensors& dys) {
+Tensors LoopBack::backward(const Tensors& dys) {
   check_stack(call_.what);
   Context& c = context();
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
@@ -219,7 +224,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
 
 /// Runs the steps of the interval that ends with step t again and keeps their residuals (Note [Checkpoints]). Returns
 /// the first of these steps.
-std::int64_t LoopRun::recompute_interval(std::int64_t t) {
+std::int64_t LoopBack::recompute_interval(std::int64_t t) {
   count_taken(FastPath::recomputed_steps);
   std::int64_t begin = t / call_.interval * call_.interval;
   for (std::size_t i = 0; i < states_.size(); ++i) put(desc(states_[i].to), starts_[begin / call_.interval][i]);

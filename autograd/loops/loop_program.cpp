@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "autograd/loops/control.h"
+#include "autograd/program/call.h"
+#include "autograd/loops/trace.h"
 #include "autograd/tape/backward.h"
 #include "core/stack.h"
 #include "ops/engine/error_attribution.h"
@@ -134,7 +135,7 @@ bool Recording::find_step_adjoints(const std::vector<char>& has_dy) {
 }
 
 Ref<Plan> Recording::build(const char* what) {
-  Plan::Request request;
+  ProgramRequest request;
   request.inputs = keys;
   append(request.inputs, in);
   append(request.inputs, sums);

@@ -4,6 +4,8 @@
 #include <kassette/interrupt.h>
 
 #include "autograd/loops/checkpoint.h"
+#include "autograd/loops/loops.h"
+#include "autograd/loops/trace.h"
 #include "autograd/loops/steps.h"
 #include "core/convert.h"
 #include "core/rank.h"

@@ -1,8 +1,8 @@
 // autograd/loops/loop_request.h - loops over the elements of tensors, the common part of rnn, map_fn, foldl and foldr.
 #pragma once
-#include <string>
+#include <kassette/api.h>
 
-#include "autograd/loops/control.h"
+#include "autograd/program/program.h"
 
 namespace kassette::autograd {
 
@@ -33,18 +33,4 @@ using StepOf = Callable<Tensors(const Tensors& xs, const Tensors& states)>;
 Tensors run_loop(const LoopRequest& r, const StepOf& step);
 /// The loop unrolled, on concrete or symbolic tensors; the number of steps must be known.
 Tensors unrolled(const LoopRequest& r, const StepOf& step);
-/// The loop as one node. Time must be axis 0 and there must be no mask: run_loop() has turned it into an element.
-Tensors loop_node(const LoopRequest& r, bool symbolic, const StepOf& step);
-
-/// The number of elements along the time axis, or kUnknown. Throws ValueError if xs disagree, with each other or with
-/// form.length.
-std::int64_t loop_length(const LoopForm& form, const Tensors& xs);
-/// Throws unless the state that a step returned has the shape and dtype that it had before.
-void check_state(const char* what, const TensorSpec& before, const TensorSpec& after, std::int64_t i);
-/// Throws unless an output or state of shape `s` has a row for each sample.
-void check_rows(const char* what, const std::string& which, const TensorSpec& s, std::int64_t samples);
-
-/// Stacks a loop's outputs; errors name the loop.
-Tensor stack_for(const char* what, const Tensors& list, int axis = 0);
-
 }  // namespace kassette::autograd

@@ -1,13 +1,12 @@
-// autograd/loops/loop_run.cpp - the forward pass of a compiled loop; the backward pass is in loop_back.cpp. See Note
-// [Loops].
+// autograd/loops/loop_run.cpp - the forward pass of a compiled loop. See Note [Loops].
 #include "autograd/loops/loop_run.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "autograd/loops/unstack.h"
-#include "autograd/loops/loop_request.h"
-#include "autograd/program/update.h"
+#include "autograd/loops/steps.h"
+#include "ops/elementwise/binary.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
 #include "core/stack.h"
@@ -54,10 +53,7 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
     states_.push_back({p.out_slots[p.signature.n_ys + i], p.arg_slots[p.signature.n_xs + i]});
 }
 
-LoopRun::~LoopRun() {
-  loop_->schedules.keep(std::move(forward_));
-  for (BoundAdjoint& b : backs_) loop_->schedules.keep(std::move(b.schedule));
-}
+LoopRun::~LoopRun() { loop_->schedules.keep(std::move(forward_)); }
 
 // ---- binding --------------------------------------------------------------------------------------------------------
 
@@ -399,7 +395,7 @@ void LoopRun::run(const OpCall& call, const Instruction& s) {
 }
 
 /// Runs an instruction whose shapes may differ each time: its rule runs, and its memory is new, as in
-/// Plan::run_instruction.
+/// run_instruction in plan.cpp.
 void LoopRun::execute_dynamic(const OpCall& call, const Instruction& s) {
   infer(call);
   bool known = true;

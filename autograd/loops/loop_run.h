@@ -1,9 +1,7 @@
-// autograd/loops/loop_run.h - one run of a compiled loop: the forward pass and, if it keeps residuals, one backward
-// pass. See Note [Loops].
+// autograd/loops/loop_run.h - one run of a compiled loop: its forward pass. See Note [Loops].
 #pragma once
 #include <vector>
 
-#include "autograd/loops/residuals.h"
 #include "autograd/loops/loop_chain.h"
 #include "autograd/loops/loop_program.h"
 
@@ -26,20 +24,19 @@ inline bool uniquely_owned(const Storage* s, std::int64_t bytes) {
   return s && s->count.load(std::memory_order_acquire) == 1 && s->kind != Storage::kBorrowed && s->bytes >= bytes;
 }
 
-/// One execution of a compiled loop: its slots bound to memory, and the residuals that the forward pass saves and one
-/// backward pass reads. See Note [Loops].
-class LoopRun final : public Extra {
+/// One execution of a compiled loop: its slots bound to memory, and the residuals that the forward pass saves for a
+/// LoopBack. See Note [Loops].
+class LoopRun {
  public:
   /// `in`: key, elements, states, captures, without history.
   LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in);
-  ~LoopRun() override;
-  /// Returns the stacked outputs, then the last states. `for_backward`: keeps residuals for backward().
+  ~LoopRun();
+  LoopRun(const LoopRun&) = delete;
+  LoopRun& operator=(const LoopRun&) = delete;
+  /// Returns the stacked outputs, then the last states. `for_backward`: keeps residuals.
   Tensors forward(bool for_backward);
-  /// Returns the cotangents of elements, states and captures, each empty if it has none. `dys`: per output, empty if it
-  /// has none. To be called once.
-  Tensors backward(const Tensors& dys);
 
- private:
+ protected:
   /// An instruction of the program, bound to its operands' memory.
   struct Bound {
     const Instruction* instruction = nullptr;  // null: not bound yet
@@ -54,13 +51,6 @@ class LoopRun final : public Extra {
   /// A carry, of states or of cotangents: computed by one step, read by the next.
   struct Carry {
     int from, to;  // slots; from -1: the cotangent ends here
-  };
-  /// A StepAdjoint bound to memory.
-  struct BoundAdjoint {
-    bool bound = false;
-    std::unique_ptr<Schedule> schedule;
-    std::vector<Carry> carried;
-    std::vector<char> in_place;  // per element: its cotangent is computed straight into the result
   };
   /// What a forward pass stores: the outputs, the residuals (of an interval that is recomputed), or both.
   enum class Pass : std::uint8_t { outputs, keeping, both };
@@ -87,18 +77,11 @@ class LoopRun final : public Extra {
   void set_elements(std::int64_t t);
   void set_keys(std::int64_t t);
   void save_residuals();
-  void load_residuals(std::int64_t t, std::int64_t begin);
   void carry(const std::vector<Carry>& list);
   void check_shapes();
   void check_output(int slot);
   void collect_outputs();
   void drop_temporaries(bool stacks_too);
-  void seed(const Tensors& dys);
-  std::int64_t recompute_interval(std::int64_t t);
-  void zero_rows(int i, std::int64_t begin, std::int64_t end);
-  void bind_back(const StepAdjoint& adjoint, BoundAdjoint& back);
-  std::vector<LoopGroup> adjoint_groups(const StepAdjoint& adjoint);
-  void store_dx(const StepAdjoint& adjoint, const BoundAdjoint& back, std::int64_t t);
   static TensorDesc copy_of(const TensorDesc& b);
   Tensor carried_tensor(int slot);
   [[noreturn]] void fail_at(std::int64_t t, const char* direction);
@@ -121,8 +104,6 @@ class LoopRun final : public Extra {
   std::vector<Value> moved_;                // scratch of carry()
   std::vector<std::vector<Value>> starts_;  // the states at the start of each interval
   std::vector<Tensors> lists_;              // per output without a stack: its value per step
-  std::vector<Ref<Storage>> dx_;            // per element: its cotangents, one row per step; or null
-  std::vector<BoundAdjoint> backs_;
   std::unique_ptr<Schedule> forward_;
   devices::ThreadScratch chain_scratch_;
   std::int64_t row_ = 0;

@@ -1,13 +1,16 @@
 // autograd/loops/loops.cpp - the procedure of a loop: one node of the tape, run compiled or recorded.
+#include "autograd/loops/loops.h"
+
 #include <algorithm>
 #include <mutex>
 #include <set>
 #include <unordered_set>
 
 #include "autograd/loops/checkpoint.h"
-#include "autograd/loops/control.h"
+#include "autograd/program/call.h"
+#include "autograd/loops/trace.h"
 #include "autograd/loops/unstack.h"
-#include "autograd/loops/loop_run.h"
+#include "autograd/loops/loop_back.h"
 #include "autograd/tape/shadow.h"
 #include "autograd/loops/steps.h"
 #include "core/convert.h"
@@ -105,13 +108,13 @@ bool Loop::run_for(const Tensors& in, const VjpSignature& by, Residuals& residua
   Tensors values = values_of(in);
   Ref<LoopProgram> program = program_for(values, by, steps);
   if (!program) return false;
-  auto run = Ref<LoopRun>::adopt(new LoopRun(
+  auto run = Ref<LoopBack>::adopt(new LoopBack(
       program, {form_.what, steps, form_.reverse, interval_of(checkpoint_, steps), /*again=*/eager_, form_.batched},
       values));
-  residuals.results = run->forward(/*for_backward=*/true);
+  residuals.results = run->forward();
   if (__builtin_expect(shadow != nullptr, 0))
     shadow->after_loop(form_.what, residuals.results, [&] { return run_recorded(in, steps); });
-  residuals.loop = Ref<Extra>(run.get());
+  residuals.run = Ref<SavedRun>(run.get());
   return true;
 }
 
@@ -201,7 +204,7 @@ Tensors borders_of(const Tensors& symbolic) {
 /// The captures of a body with their values. Tracing has recorded ops on captures alone without running them; a loop
 /// that runs now runs them first. Returns the captures unchanged if one depends on a placeholder.
 Tensors computed(const char* what, const Tensors& captures) {
-  Plan::Request request;
+  ProgramRequest request;
   for (const Tensor& t : captures)
     if (t.symbolic()) request.outputs.push_back(t);
   if (request.outputs.empty()) return captures;

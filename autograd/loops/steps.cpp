@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "autograd/loops/trace.h"
 #include "autograd/loops/unstack.h"
 #include "core/convert.h"
 #include "core/sparse.h"

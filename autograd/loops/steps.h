@@ -1,10 +1,23 @@
 // autograd/loops/steps.h - the eager loop: it calls the step with its elements, checks what that returns, and stacks
 // the outputs.
 #pragma once
+#include <string>
+
 #include "autograd/loops/loop_request.h"
 #include "ops/shape/like.h"
 
 namespace kassette::autograd {
+
+/// The number of elements along the time axis, or kUnknown. Throws ValueError if xs disagree, with each other or with
+/// form.length.
+std::int64_t loop_length(const LoopForm& form, const Tensors& xs);
+/// Throws unless the state that a step returned has the shape and dtype that it had before.
+void check_state(const char* what, const TensorSpec& before, const TensorSpec& after, std::int64_t i);
+/// Throws unless an output or state of shape `s` has a row for each sample.
+void check_rows(const char* what, const std::string& which, const TensorSpec& s, std::int64_t samples);
+
+/// Stacks a loop's outputs; errors name the loop.
+Tensor stack_for(const char* what, const Tensors& list, int axis = 0);
 
 /// The check that a mask's shape agrees with that of the elements.
 inline ShapeCheck mask_shape_check(const LoopForm& form) {

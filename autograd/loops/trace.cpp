@@ -1,8 +1,9 @@
 // autograd/loops/trace.cpp - recording the bodies of control flow, and running them.
+#include "autograd/loops/trace.h"
+
 #include <algorithm>
 #include <unordered_set>
 
-#include "autograd/loops/control.h"
 #include "autograd/tape/deferred.h"
 #include "core/convert.h"
 #include "core/sparse.h"
@@ -66,7 +67,7 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
     if (is_deferred(*n)) continue;  // expanded by the plan
     for (const TensorDesc *b = n->in(), *end = b + n->n_in; b != end; ++b) look(*b);
   }
-  Plan::Request request;
+  ProgramRequest request;
   request.inputs = placeholders;
   append(request.inputs, traced.captures);
   request.outputs = out;

@@ -1,11 +1,13 @@
-// autograd/program/build.cpp - from a segment of the tape to the instructions of a plan.
+// autograd/program/build.cpp - from a segment of the tape to the instructions of a program.
+#include "autograd/program/build.h"
+
 #include <algorithm>
 #include <unordered_map>
 
-#include "autograd/loops/control.h"
+#include "autograd/program/call.h"
 #include "autograd/tape/deferred.h"
 #include "autograd/program/passes.h"
-#include "autograd/function/plan.h"
+#include "autograd/program/residuals_pass.h"
 #include "autograd/program/update.h"
 #include "core/sparse.h"
 #include "core/stack.h"
@@ -13,10 +15,11 @@
 #include "ops/elementwise/elementwise.h"
 
 namespace kassette::autograd {
+namespace {
 
-class PlanBuilder {
+class ProgramBuilder {
  public:
-  PlanBuilder(const Plan::Request& request, bool keeps_calls) : request_(request), keeps_calls_(keeps_calls) {}
+  ProgramBuilder(const ProgramRequest& request, bool keeps_calls) : request_(request), keeps_calls_(keeps_calls) {}
   Program build();
   /// True if an instruction is a deferred call: Note [Nested functions].
   bool nested() const { return nested_; }
@@ -54,7 +57,7 @@ class PlanBuilder {
   void add_sum(Effect& effect);
   void add_sums();
 
-  const Plan::Request& request_;
+  const ProgramRequest& request_;
   const bool keeps_calls_;
   Program program_;
   std::unordered_map<Key, int, KeyHash> fed_;
@@ -69,7 +72,7 @@ class PlanBuilder {
   std::unordered_map<int, KeySource> key_sources_;  // by the slot of the key
 };
 
-void PlanBuilder::add_input(const Tensor& t, int i) {
+void ProgramBuilder::add_input(const Tensor& t, int i) {
   if (!t.defined()) fail_item<ValueError>(request_.what, "input", i, "is ", kEmptyTensor);
   TensorSpec declared;
   declared.set(Access::desc(t));
@@ -87,7 +90,7 @@ void PlanBuilder::add_input(const Tensor& t, int i) {
 }
 
 /// The outputs, with sparse ones replaced by their parts.
-Tensors PlanBuilder::output_parts() {
+Tensors ProgramBuilder::output_parts() {
   Tensors parts;
   for (const Tensor& t : request_.outputs) {
     TensorSpec declared;
@@ -103,7 +106,7 @@ Tensors PlanBuilder::output_parts() {
   return parts;
 }
 
-void PlanBuilder::add_feed(const Tensor& t, int i) {
+void ProgramBuilder::add_feed(const Tensor& t, int i) {
   const TensorDesc& b = Access::desc(t);
   Feed feed{program_.n_slots++, {}, b.device, {}, false, {}};
   feed.declared.set(b);
@@ -122,7 +125,7 @@ void PlanBuilder::add_feed(const Tensor& t, int i) {
   program_.feeds.push_back(std::move(feed));
 }
 
-const TensorDesc* PlanBuilder::resolve(const TensorDesc& b) {
+const TensorDesc* ProgramBuilder::resolve(const TensorDesc& b) {
   const TensorDesc* at = &b;
   while (at->node && is_deferred(*at->node) && !fed(*at)) {
     const Tensors& results = expanded(at->node.get());
@@ -133,7 +136,7 @@ const TensorDesc* PlanBuilder::resolve(const TensorDesc& b) {
 }
 
 /// The results of a deferred node as recorded ops; empty if the node remains an instruction.
-const Tensors& PlanBuilder::expanded(const Node* n) {
+const Tensors& ProgramBuilder::expanded(const Node* n) {
   auto [it, fresh] = expanded_.try_emplace(n);
   if (!fresh) return it->second;
   if (keeps_calls_ && deferred(n->attrs).may_be_instruction()) {
@@ -147,7 +150,7 @@ const Tensors& PlanBuilder::expanded(const Node* n) {
 
 /// Appends to order_ the nodes that compute `raw`, depth first, inputs before the nodes that use them. Stops at fed
 /// tensors.
-void PlanBuilder::visit(const TensorDesc& raw) {
+void ProgramBuilder::visit(const TensorDesc& raw) {
   auto prepare = [&](const TensorDesc& b) -> Node* {
     const TensorDesc* at = resolve(b);
     return at->node && !fed(*at) ? at->node.get() : nullptr;
@@ -173,12 +176,12 @@ void PlanBuilder::visit(const TensorDesc& raw) {
   }
 }
 
-int PlanBuilder::shape_slot(const TensorDesc& b) {
+int ProgramBuilder::shape_slot(const TensorDesc& b) {
   program_.constants.push_back({program_.n_slots, make_desc(b, b.device)});
   return program_.n_slots++;
 }
 
-int PlanBuilder::slot_of(const TensorDesc& raw) {
+int ProgramBuilder::slot_of(const TensorDesc& raw) {
   const TensorDesc& b = *resolve(raw);
   if (!b.node) {
     // Constants are deduplicated: find_residuals() recognises equal inputs by equal slots.
@@ -196,7 +199,7 @@ int PlanBuilder::slot_of(const TensorDesc& raw) {
   return base_.at(b.node.get()) + b.out;
 }
 
-void PlanBuilder::add_node(Node* n) {
+void ProgramBuilder::add_node(Node* n) {
   int base = base_[n] = program_.n_slots;
   program_.n_slots += n->n_out + (n->op == &call_op);  // one more for residuals
   if (n->op) {
@@ -219,7 +222,7 @@ void PlanBuilder::add_node(Node* n) {
   }
 }
 
-void PlanBuilder::add_instruction(Node* n, int base) {
+void ProgramBuilder::add_instruction(Node* n, int base) {
   Instruction s{};
   s.op = n->op;
   s.attrs = n->attrs;
@@ -239,7 +242,7 @@ void PlanBuilder::add_instruction(Node* n, int base) {
   if (n->op->traits & kEffect && !std::ranges::count(listed_updates_, n)) add_effect(n);
 }
 
-void PlanBuilder::add_effect(Node* n) {
+void ProgramBuilder::add_effect(Node* n) {
   if (request_.body)
     fail<ValueError>({request_.what}, "an update inside a body of control flow", kRemedy,
                      "return the new value and update outside");
@@ -250,7 +253,7 @@ void PlanBuilder::add_effect(Node* n) {
 /// Turns an increment that is the only effect on its variable into an instruction, which can be fused with the
 /// instruction that computes the increment and can write in place. The variable is loaded under its lock at commit, so
 /// that no concurrent increment is lost.
-void PlanBuilder::add_sum(Effect& effect) {
+void ProgramBuilder::add_sum(Effect& effect) {
   Program& p = program_;
   const Cell& cell = *effect.cell;
   if (effect.mode == Effect::kSet || (cell.spec.dtype != float32 && cell.spec.dtype != float64) || cell.device != cpu)
@@ -272,7 +275,7 @@ void PlanBuilder::add_sum(Effect& effect) {
 
 /// Moves each such instruction directly after the instruction that computes its increment: only consecutive
 /// instructions are fused into a chain.
-void PlanBuilder::add_sums() {
+void ProgramBuilder::add_sums() {
   Program& p = program_;
   std::vector<std::pair<int, int>> places(p.instructions.size());  // for reorder()
   std::vector<int> maker(p.n_slots, -1);
@@ -289,7 +292,7 @@ void PlanBuilder::add_sums() {
 }
 
 /// Feeds a tensor that is not an input with the value that feed_dict gives it.
-void PlanBuilder::add_fixed(const TensorDesc& key, const TensorDesc& value) {
+void ProgramBuilder::add_fixed(const TensorDesc& key, const TensorDesc& value) {
   if (!key.node)
     fail<ValueError>({request_.what, "feed_dict"}, "has a constant as a key", kExpected, "keys are placeholders");
   if (value.symbolic())
@@ -307,7 +310,7 @@ void PlanBuilder::add_fixed(const TensorDesc& key, const TensorDesc& value) {
   else program_.constants.push_back({slot, value});
 }
 
-Program PlanBuilder::build() {
+Program ProgramBuilder::build() {
   Program& p = program_;
   p.what = request_.what;
   int i = 0;
@@ -364,14 +367,13 @@ Program PlanBuilder::build() {
   return std::move(program_);
 }
 
-Ref<Plan> Plan::build(const Request& request, bool keeps_calls) {
+}  // namespace
+
+BuiltProgram build_program(const ProgramRequest& request, bool keeps_calls) {
   check_stack(request.what);
-  PlanBuilder builder(request, keeps_calls);
-  auto plan = Ref<Plan>::adopt(new Plan);
-  plan->program_ = builder.build();
-  if (builder.nested()) plan->keep_nested(request);
-  plan->find_deferrable(request.body);
-  return plan;
+  ProgramBuilder builder(request, keeps_calls);
+  Program program = builder.build();
+  return {std::move(program), builder.nested()};
 }
 
 }  // namespace kassette::autograd

@@ -1,9 +1,9 @@
 // autograd/program/call.cpp - the `call` node of control flow, its adjoint, and how residuals go from one to the other.
+#include "autograd/program/call.h"
+
 #include <algorithm>
 #include <memory>
 
-#include "autograd/loops/control.h"
-#include "autograd/loops/loop_run.h"
 #include "autograd/tape/shadow.h"
 #include "autograd/tape/backward.h"
 #include "core/fast_paths.h"
@@ -39,7 +39,7 @@ class VjpProcedure final : public Procedure {
   Tensors own_inputs(const Tensors& in) const { return std::span(in.begin(), n_in_); }
   Residuals record_own(const Tensors& in, const std::vector<char>* also) const;
   Tensors run_backward(Residuals residuals, const Tensors& in, bool consume) const;
-  Tensors run_loop_backward(const Residuals& residuals, const Tensors& in) const;
+  Tensors run_saved_backward(const Residuals& residuals, const Tensors& in) const;
 
   Ref<Extra> of_;
   std::vector<int> wanted_;
@@ -157,12 +157,12 @@ Tensors VjpProcedure::run_backward(Residuals residuals, const Tensors& in, bool 
   return d;
 }
 
-/// The backward pass of a compiled loop.
-Tensors VjpProcedure::run_loop_backward(const Residuals& residuals, const Tensors& in) const {
+/// The backward pass of a run that keeps what that reads.
+Tensors VjpProcedure::run_saved_backward(const Residuals& residuals, const Tensors& in) const {
   Tensors dys, d;
   std::int64_t next = n_in_;
   for (char has : has_dy_) dys.push_back(has ? in[next++] : Tensor());
-  Tensors found = static_cast<LoopRun&>(*residuals.loop).backward(dys);
+  Tensors found = residuals.run->backward(dys);
   for (int i : wanted_) {  // input 0 is the key
     const Tensor& g = found[i - 1];
     d.push_back(g.defined() ? g : zeros_of(in[i]));
@@ -176,12 +176,12 @@ Tensors VjpProcedure::run_loop_backward(const Residuals& residuals, const Tensor
 Tensors VjpProcedure::run(const Tensors& in) const {
   const bool recording = context().recording;
   Residuals residuals;
-  if (!recording && of().run_for(own_inputs(in), signature(), residuals)) return run_loop_backward(residuals, in);
+  if (!recording && of().run_for(own_inputs(in), signature(), residuals)) return run_saved_backward(residuals, in);
   return run_backward(record_own(in, nullptr), in, /*consume=*/!recording);
 }
 
 Tensors VjpProcedure::run_with_residuals(const Tensors& in, Residuals residuals, bool consume) const {
-  if (residuals.loop) return run_loop_backward(residuals, in);
+  if (residuals.run) return run_saved_backward(residuals, in);
   return run_backward(std::move(residuals), in, consume && !context().recording);
 }
 
@@ -217,7 +217,7 @@ Tensors ResidualCall::run(const Tensors& in) const {
   Residuals residuals;
   if (!vjp || context().recording || !p.run_for(own, procedure(*vjp).as_vjp()->signature(), residuals))
     residuals = record(p, own, wanted, taken);
-  Tensors results = residuals.loop ? std::exchange(residuals.results, Tensors()) : residuals.results;
+  Tensors results = residuals.run ? std::exchange(residuals.results, Tensors()) : residuals.results;
   results.push_back(residuals_value(std::move(residuals)));
   return results;
 }
@@ -226,8 +226,6 @@ void ResidualCall::specs(const OpCall& call, TensorSpec* out) const {
   procedure(*of).specs(call, out);
   if (returns) out[call.n_out - 1].set(TensorSpec(int64, {}));
 }
-
-Tensor detached(const TensorDesc& from) { return Access::wrap(make_desc(from, from.device, read_value(from))); }
 
 VjpSignature vjp_signature(const Attrs& attrs) {
   const VjpProcedure* v = procedure(attrs).as_vjp();

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "autograd/loops/control.h"
+#include "autograd/program/call.h"
 
 namespace kassette::autograd {
 

@@ -19,9 +19,6 @@ void find_needs(Program& p);
 /// Removes unused instructions, moves elementwise ones whose results only updates use to the end, and sets first_tail:
 /// Note [Commit].
 void find_tail(Program& p);
-/// Has the instructions that run a body return residuals, and the instructions that differentiate it take them: Note
-/// [Residuals].
-void find_residuals(Program& p);
 /// Liveness: fills last_use, last_value_use, and the slots that are dead after each instruction.
 void find_last_uses(Program& p);
 /// Fills Effect::in_place_instruction and old_value_slot of updates that may write into the variable's own memory.
@@ -30,8 +27,5 @@ void find_in_place(Program& p);
 void find_splats(Program& p);
 /// Fills differentiable: for each feed, the outputs that depend differentiably on it.
 void find_differentiable(Program& p);
-
-/// The program for inputs of these shapes, made from one that has been through all passes: Note [Plans for shapes].
-Program specialise(const Program& program, const std::vector<TensorDesc>& inputs);
 
 }  // namespace kassette::autograd

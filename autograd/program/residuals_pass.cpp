@@ -1,11 +1,12 @@
 // autograd/program/residuals_pass.cpp - which instructions of a program return residuals, and which take them. See Note
 // [Residuals].
+#include "autograd/program/residuals_pass.h"
+
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
-#include "autograd/loops/control.h"
-#include "autograd/program/passes.h"
+#include "autograd/program/call.h"
 #include "core/fast_paths.h"
 
 namespace kassette::autograd {

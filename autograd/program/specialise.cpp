@@ -1,8 +1,10 @@
 // autograd/program/specialise.cpp - a program for inputs whose shapes are known.
+#include "autograd/program/specialise.h"
+
 #include <algorithm>
 #include <numeric>
 
-#include "autograd/loops/control.h"
+#include "autograd/program/call.h"
 #include "autograd/program/passes.h"
 #include "ops/engine/apply.h"
 

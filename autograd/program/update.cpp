@@ -34,11 +34,6 @@ void update_kernel(const OpCall& call) {
 
 }  // namespace
 
-void run_binary(const OpDef& op, const InputView* in, TensorDesc& out) {
-  TensorDesc* outs[] = {&out};
-  const Attrs none;
-  (out.device == cpu ? op.cpu : op.cuda)(OpCall{op, none, in, 2, outs, 1, out.device});
-}
 const OpDef& op_of(Effect::Mode mode) { return mode == Effect::kAdd ? add_op() : subtract_op(); }
 
 constinit const OpDef update_op{

@@ -1,6 +1,6 @@
 // autograd/program/update.h - updates of variables: immediate, or recorded and applied when a plan commits.
 #pragma once
-#include "autograd/function/plan.h"
+#include "autograd/program/program.h"
 
 namespace kassette::autograd {
 
@@ -18,8 +18,6 @@ const char* update_name(const Attrs& attrs);
 /// records an op whose result is the new value, and a plan applies the update.
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average = false);
 
-/// Runs a binary op into the storage of `out`, which may be that of in[0]. in[1] may be a scalar.
-void run_binary(const OpDef& op, const InputView* in, TensorDesc& out);
 /// The op of an increment: add, or subtract for any other mode than kAdd.
 const OpDef& op_of(Effect::Mode mode);
 /// cell <- cell +- increment: in place if nothing else refers to its bytes, else into `room`, or into new memory if

@@ -24,10 +24,4 @@ class GradientHook {
 Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, SavedValues saved = SavedValues::retain,
                  GradientHook* hook = nullptr, const Tensors& ends = {});
 
-/// d(sum of loss)/dx for each x: K::gradients. Throws ValueError if an x was never recorded, TypeError if the loss has
-/// no float dtype. Pass SavedValues::rematerialize only if the caller gives up the loss and no other tensor keeps the
-/// segment alive.
-Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved = SavedValues::retain,
-                  GradientHook* hook = nullptr);
-
 }  // namespace kassette::autograd

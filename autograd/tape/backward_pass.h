@@ -1,5 +1,5 @@
-// autograd/tape/backward_pass.h - one backward pass over a segment of the tape: the order of its nodes and their
-// cotangents (backward_pass.cpp), and the saved values that it releases (rematerialize.cpp).
+// autograd/tape/backward_pass.h - one backward pass over a segment of the tape: the order of its nodes, their
+// cotangents, and the saved values that it releases.
 #pragma once
 #include <unordered_map>
 #include <utility>

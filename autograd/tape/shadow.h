@@ -21,6 +21,6 @@ class Shadow {
  protected:
   ~Shadow() = default;
 };
-inline constinit Shadow* shadow = nullptr;
+extern Shadow* shadow;
 
 }  // namespace kassette::autograd

@@ -27,7 +27,7 @@
 //            the stream `captured`, whose number is below 0: only the capturing thread can reuse it, and it is not
 //            returned to CUDA. When the graph is launched such blocks move to the base stream. The capturing thread
 //            may also take blocks of the base stream: their earlier uses are enqueued before.
-//   Others   Values that other threads can see are launched before they become visible: variables (Plan::commit) and
+//   Others   Values that other threads can see are launched before they become visible: variables (commit) and
 //            results. Numbers and sparse indices that are cached on the device are enqueued at once (NotCaptured).
 //   Waiting  Operations that need the stream itself (a wait, a copy to the host or between devices, NCCL) end the
 //            capture: the captured work is launched, and the rest of the run is enqueued as without graphs.

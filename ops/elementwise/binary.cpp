@@ -71,6 +71,12 @@ ChainOpcode binary_opcode(const ChainTable& table, int is_double, const OpDef& o
 const OpDef& add_op() { return binary_op<Add>(); }
 const OpDef& subtract_op() { return binary_op<Subtract>(); }
 
+void run_binary(const OpDef& op, const InputView* in, TensorDesc& out) {
+  TensorDesc* outs[] = {&out};
+  const Attrs none;
+  (out.device == cpu ? op.cpu : op.cuda)(OpCall{op, none, in, 2, outs, 1, out.device});
+}
+
 namespace {
 
 /// KASSETTE_ROUTE in a function of its own: inlined into the most common operators it would cost them a stack frame.

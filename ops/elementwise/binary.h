@@ -19,6 +19,8 @@ extern const std::array<OpDef, BinaryOps::size> binary_op_defs;
 /// The ops with which the engine accumulates cotangents and updates variables.
 const OpDef& add_op();
 const OpDef& subtract_op();
+/// Runs a binary op into the storage of `out`, which may be that of in[0]. in[1] may be a scalar.
+void run_binary(const OpDef& op, const InputView* in, TensorDesc& out);
 
 template <class Op>
 const OpDef& binary_op() {

@@ -1,5 +1,7 @@
 // tests/autograd/passes_test.cpp - each pass over a program by itself, on programs written by hand.
 #include "autograd/program/passes.h"
+#include "autograd/program/specialise.h"
+#include "autograd/program/residuals_pass.h"
 
 #include <kassette/backend.h>
 
@@ -7,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "autograd/loops/control.h"
+#include "autograd/program/call.h"
 #include "autograd/loops/loop_chain.h"
 #include "autograd/loops/loop_program.h"
 #include "ops/elementwise/binary.h"

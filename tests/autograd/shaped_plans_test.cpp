@@ -17,6 +17,7 @@
 #include <kassette/runtime.h>
 
 #include "autograd/program/passes.h"
+#include "autograd/program/specialise.h"
 #include "autograd/function/plan.h"
 #include "ops/engine/apply.h"
 #include "tests/catch.h"
@@ -93,7 +94,7 @@ struct Perceptron {
   }
   Tensors gradients(const Tensor& x, const Tensor& y) const { return K::gradients(loss(x, y), {w, b, v}); }
   Ref<Plan> plan(std::int64_t batch) const {
-    Plan::Request request;
+    ProgramRequest request;
     request.inputs = {table(batch, 3), table(batch, 2)};
     request.outputs = gradients(request.inputs[0], request.inputs[1]);
     return Plan::build(request);
@@ -123,7 +124,7 @@ TEST_CASE("a plan for shapes is there from the second call on, and the last four
     return kept.find(*plan, args);
   };
   CHECK_FALSE(find(2));
-  const Ref<Plan> two = find(2);
+  const Ref<ShapedPlan> two = find(2);
   REQUIRE(two);
   CHECK(find(2) == two);
   for (std::int64_t batch : {3, 4, 5}) CHECK_FALSE(find(batch));
@@ -132,7 +133,7 @@ TEST_CASE("a plan for shapes is there from the second call on, and the last four
   CHECK_FALSE(find(2));  // that plan went, and the next one waits for twice as many calls
   CHECK_FALSE(find(2));
   CHECK_FALSE(find(2));
-  const Ref<Plan> again = find(2);
+  const Ref<ShapedPlan> again = find(2);
   CHECK(again);
   CHECK(find(2) == again);
 }
@@ -335,7 +336,7 @@ TEST_CASE("threads call one function with shapes of their own", "[shaped_plans]"
 
 TEST_CASE("an update and what makes its increment are neighbours", "[shaped_plans]") {
   const Tensor v = var64({1, 2}, {2}), w = var64({3, 4, 5}, {3});
-  Plan::Request request;
+  ProgramRequest request;
   request.inputs = {K::placeholder({2}, K::None, "float64"), K::placeholder({3}, K::None, "float64")};
   request.update_ops = {K::update_sub(v, 0.5 * request.inputs[0]), K::update_add(w, 2.0 * request.inputs[1])};
   const Ref<Plan> plan = Plan::build(request);

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # tests/scripts/dependency_order.sh SOURCE BUILD - a folder includes only what lies below it:
-# core <- devices <- ops <- autograd <- nn_backend <- tools, examples.
+# core <- devices <- ops <- autograd <- nn_backend <- tools, examples; and inside of autograd: tape <- program <- function <- loops.
 set -euo pipefail
 source_dir=$(realpath "$1")
 cd "$source_dir"
 declare -A rank=([core]=0 [devices]=1 [ops]=2 [autograd]=3 [nn_backend]=4 [tools]=5 [examples]=5 [tests]=9
   [benchmarks]=9)
+declare -A floor=([tape]=0 [program]=1 [function]=2 [loops]=3)
 
 # floor_of HEADER: the folder that a public header belongs to.
 floor_of() {
@@ -27,6 +28,13 @@ while IFS=: read -r file number line; do
     to=$(floor_of "$target")
   else
     to=$target
+  fi
+  if [[ $file == autograd/*/* && $to == autograd/*/* ]]; then
+    inner=${file#autograd/} inner=${inner%%/*} outer=${to#autograd/} outer=${outer%%/*}
+    if [ "${floor[$outer]:?is no folder of autograd}" -gt "${floor[$inner]:?is no folder of autograd}" ]; then
+      echo "$file:$number: autograd/$inner includes autograd/$outer, which lies above it"
+      bad=1
+    fi
   fi
   to=${to%%/*}
   [ -n "${rank[$to]:-}" ] || continue

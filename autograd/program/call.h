@@ -1,15 +1,47 @@
-// autograd/loops/control.h - control flow on the tape: one `call` node holds the recorded body. Its adjoint is a `call`
-// node too, so derivatives of any order work.
+// autograd/program/call.h - control flow in a program: a `call` node runs a procedure, which holds the recorded body.
+// Its adjoint is a `call` node too, so derivatives of any order work.
 #pragma once
-#include <span>
 #include <vector>
 
-#include <kassette/api.h>
-
-#include "autograd/function/plan.h"
-#include "autograd/loops/residuals.h"
+#include "autograd/program/program.h"
 
 namespace kassette::autograd {
+
+// Note [Residuals]
+// The adjoint of a `call` node is a `call` of a VjpProcedure on the same inputs and the cotangents. By itself it runs
+// the body with recording on and then the backward pass over that tape. If a plan has both, the body runs once: the
+// instruction that runs it returns its residuals as an additional output, and each instruction that differentiates it
+// takes them as its last input (find_residuals, residuals_pass.h). So residuals are ordered and released as any value
+// in a slot is. An adjoint may return residuals in turn, for its own adjoints; these extend those it took. Only inputs
+// whose cotangents some adjoint wants have history, so that nothing is saved for the others; nodes of such a tape keep
+// no constants, since no plan is made of them. In the usual case, that one adjoint takes the residuals of a loop and
+// returns none itself, no ops are recorded at all: see Note [Loops].
+
+/// A run that keeps, in its own way, what its backward pass reads: that of a compiled loop, Note [Loops].
+class SavedRun : public Extra {
+ public:
+  /// The cotangents of the procedure's inputs but the key, each empty if it has none, from those of its results. To be
+  /// called once.
+  virtual Tensors backward(const Tensors& dys) = 0;
+};
+
+/// The residuals of a recorded run: its inputs, as new nodes where an adjoint wants their cotangents, and its results.
+struct Residuals {
+  Tensors args, results;
+  Ref<SavedRun> run;  // instead of args: the run itself, good for one backward pass
+};
+/// Wraps residuals as the value of a tensor, and reads them from it.
+Tensor residuals_value(Residuals residuals);
+Residuals& residuals_in(const Tensor& value);
+
+/// What an adjoint differentiates: the procedure, the wanted inputs, which outputs have cotangents, and how many inputs
+/// the procedure has. All pointers are null if the procedure is not an adjoint.
+struct VjpSignature {
+  Extra* of = nullptr;
+  const std::vector<int>* wanted = nullptr;
+  const std::vector<char>* has_dy = nullptr;
+  int n_in = 0;
+};
 
 class VjpProcedure;
 class ResidualCall;
@@ -71,50 +103,5 @@ VjpSignature vjp_signature(const Attrs& attrs);
 Tensors call_node(Ref<Extra> procedure, const Tensors& in);
 /// Runs the procedure if the inputs are concrete and the scope is eager; recorded as one node if an input has history.
 Tensors call_now(Ref<Extra> procedure, const Tensors& in);
-
-inline void append(Tensors& to, std::span<const Tensor> list) {
-  for (const Tensor& t : list) to.push_back(t);
-}
-
-// ---- bodies ---------------------------------------------------------------------------------------------------------
-
-/// A function of tensors, recorded once on placeholders. The outer tensors that it uses, its captures, become inputs of
-/// the node that runs it.
-struct Traced {
-  Ref<Plan> plan;  // inputs: the arguments, then the captures
-  Tensors captures;
-};
-/// A placeholder for an argument of the body that is being recorded.
-Tensor stand_in(const TensorSpec& spec, Device device);
-/// Records f on placeholders with these shapes. Throws ValueError if a result is empty or f updates a variable.
-Traced trace(const char* what, const std::vector<TensorSpec>& args, Device device,
-             const Callable<Tensors(const Tensors&)>& f);
-/// True if ops on these tensors are recorded: recording is on and one of them has history.
-bool is_recorded(const Tensors& args);
-/// Runs a body, on the tape if is_recorded(args).
-Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys);
-/// The keys of a body's random sources in one step, derived from the node's key. `first` is the index of the body's
-/// first source; the sources of a node's second branch are numbered after those of the first.
-Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, const Plan& body, std::size_t first = 0);
-/// The key for a node whose bodies draw no random numbers.
-Tensor no_key(const char* what);
-/// While alive, random draws of this thread belong to this step of an eager loop: Note [Series of draws].
-class EagerStep {
- public:
-  EagerStep(std::int64_t step, std::int64_t steps) : EagerStep(context(), step, steps) {}
-
- private:
-  EagerStep(Context& c, std::uint64_t step, std::uint64_t steps)
-      : step_(c.loop_step, c.loop_step * steps + step), steps_(c.loop_steps, c.loop_steps * steps) {}
-  Scoped<std::uint64_t> step_, steps_;
-};
-
-// ---- branches -------------------------------------------------------------------------------------------------------
-
-/// The dtype of both branches, and a shape with each size that either knows. Throws if dtypes differ or shapes cannot
-/// be equal.
-TensorSpec common_spec(const char* what, const TensorSpec& yes, const TensorSpec& no);
-/// The result of the branch that a scalar condition picks; the other branch is not run.
-Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()>& yes, const Callable<Tensor()>& no);
 
 }  // namespace kassette::autograd

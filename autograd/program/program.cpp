@@ -1,0 +1,18 @@
+// autograd/program/program.cpp - the errors of a program.
+#include "autograd/program/program.h"
+
+#include "core/log.h"
+#include "core/text.h"
+
+namespace kassette::autograd {
+
+void fail_missing(const Program& p) { fail<ValueError>({p.what}, p.missing, kRemedy, p.missing_remedy); }
+
+/// An instruction throws the error that an eager call would; the log adds which instruction of the plan it was.
+void log_failure(const Program& p, int k) {
+  if (log_enabled(LogLevel::debug))
+    log_debug(
+        text(p.what, ": instruction ", k, " of ", p.instructions.size(), ", ", p.instruction(k).op->name, ", failed"));
+}
+
+}  // namespace kassette::autograd
