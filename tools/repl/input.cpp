@@ -224,8 +224,10 @@ bool begins_sure_statement(const std::vector<Token>& tokens, std::size_t i) {
          (next == "[" && i + 2 < tokens.size() && tokens[i + 2].text != "[" && !in(first, {"auto"}));
 }
 
-/// The index of the first token behind the declaration, or what may be one, that begins at i.
+}  // namespace
+
 std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i) {
+  const int depth = tokens[i].depth;
   const bool type = in(tokens[i].text, {"struct", "class", "union", "enum", "typedef", "using"});
   const bool space = in(tokens[i].text, {"namespace", "extern"}) ||
                      (tokens[i].text == "inline" && i + 1 < tokens.size() && tokens[i + 1].text == "namespace");
@@ -241,7 +243,8 @@ std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i) 
   }
   for (; i < tokens.size(); ++i) {
     const Token& t = tokens[i];
-    if (t.depth != 0) continue;
+    if (t.depth < depth) return i;
+    if (t.depth != depth) continue;
     if (t.text == ";") return i + 1;
     if (t.text == "=") value = true;
     if (t.text == "->" && !value) body = true;
@@ -255,17 +258,23 @@ std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i) 
   return i;
 }
 
-std::vector<Input::Piece> sure_statements(const std::vector<Token>& tokens, bool* open_if, std::size_t* last) {
-  std::vector<Input::Piece> out;
+namespace {
+
+/// Finds the parts of an input at the outer level; returns the index of the first token of the last one.
+std::size_t find_pieces(Input* input) {
+  const std::vector<Token>& tokens = input->tokens;
+  std::size_t last = 0;
   for (std::size_t i = 0; i < tokens.size();) {
     const bool sure = begins_sure_statement(tokens, i);
     const std::size_t end = std::max(i + 1, sure ? behind_statement(tokens, i) : behind_declaration(tokens, i));
-    if (sure) out.push_back({tokens[i].begin, end <= tokens.size() ? tokens[end - 1].end : tokens.back().end});
-    *last = i;
-    *open_if = sure && end >= tokens.size() && takes_else(tokens, i);
+    const Input::Piece piece{tokens[i].begin, end <= tokens.size() ? tokens[end - 1].end : tokens.back().end};
+    input->pieces.push_back(piece);
+    if (sure) input->statements.push_back(piece);
+    input->takes_else = sure && end >= tokens.size() && takes_else(tokens, i);
+    last = i;
     i = end;
   }
-  return out;
+  return last;
 }
 
 /// How many `#if` are open.
@@ -370,7 +379,7 @@ Input read_input(const std::string& text) {
     in_.opener = brackets.open.back();
   }
   std::size_t start = 0;  // of the last statement
-  if (!in_.open) in_.statements = sure_statements(tokens, &in_.takes_else, &start);
+  if (!in_.open) start = find_pieces(&in_);
   if (in(tokens.back().text, kGoesOn) ||
       lacks_body({tokens.begin() + static_cast<std::ptrdiff_t>(start), tokens.end()}))
     in_.open = true;

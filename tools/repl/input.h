@@ -29,15 +29,19 @@ struct Input {
     std::string name, type;
   };
   std::vector<Name> names;
-  /// Statements at the outer level that cannot be declarations, and where in the input they are.
+  /// What stands at the outer level, one after the other, and where in the input it is.
   struct Piece {
     std::size_t begin, end;
   };
-  std::vector<Piece> statements;
-  bool takes_else = false;  // the last of them is an `if` that an `else` may still follow
+  std::vector<Piece> pieces;
+  std::vector<Piece> statements;  // those that cannot be declarations
+  bool takes_else = false;        // the last of them is an `if` that an `else` may still follow
 };
 
 Input read_input(const std::string& text);
+
+/// The index of the first token behind the declaration, or what may be one, that begins at i.
+std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i);
 
 /// The word of `among` that is nearest to a misspelt one; empty where none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& among);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -35,6 +36,7 @@
 #include "tools/repl/input.h"
 #include "tools/repl/messages.h"
 #include "tools/repl/names.h"
+#include "tools/repl/namespaces.h"
 
 namespace repl {
 namespace {
@@ -46,6 +48,22 @@ bool has_lambda(const Input& in) {
          in.tokens[i - 1].text == "return"))
       return true;
   return false;
+}
+
+// Note [Order]
+// clang's interpreter initialises the variables of an input that have internal linkage (const and static ones,
+// closures) before the others, wherever they stand. So an input where such a one stands behind something else, or a
+// namespace that may have some, runs piece by piece.
+
+/// Whether an input as a whole runs in the order in which it is written.
+bool in_order(const Input& in) {
+  if (in.pieces.size() < 2 || in.pieces.back().begin == in.shown) return true;
+  if (has_namespace(in)) return false;
+  for (std::size_t i = 0; i < in.tokens.size(); ++i) {
+    const Token& t = in.tokens[i];
+    if (t.depth == 0 && t.begin >= in.pieces[1].begin && (t.text == "const" || t.text == "static")) return false;
+  }
+  return !has_lambda(in);
 }
 
 /// An input that begins with `else`, as an `if` whose condition is that of the `if` in the input before.
@@ -69,8 +87,14 @@ struct Wrapper {
 
   /// Tells the compiler the file and line of the code at `offset`.
   std::string mark(std::size_t offset) const {
-    const auto lines = std::count(code.begin(), code.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
-    return "#line " + std::to_string(line + lines) + " \"" + file + "\"\n";
+    return "#line " + std::to_string(line_of(offset)) + " \"" + file + "\"\n";
+  }
+  int line_of(std::size_t offset) const {
+    return line + static_cast<int>(std::count(code.begin(), code.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
+  }
+  std::size_t column(std::size_t offset) const {
+    const std::size_t line_end = offset == 0 ? std::string::npos : code.rfind('\n', offset - 1);
+    return line_end == std::string::npos ? offset : offset - line_end - 1;
   }
   std::string fresh_name() const { return "shown_" + std::to_string(++serial); }
   /// Begins user code. An initialiser as well: `f();` at the top may be read as a declaration.
@@ -171,6 +195,7 @@ struct Interpreter::Impl {
       v->addAttr(clang::NoDestroyAttr::CreateImplicit(context()));
     }
   }
+  bool directive = false;     // the input is one of the preprocessor
   bool in_user_code = false;  // the prelude's headers are behind us
 
   void say(const std::string& text) {
@@ -234,19 +259,21 @@ struct Interpreter::Impl {
     return said;
   }
 
-  // ---- in the checker, see Note [The checker]; a request is "ok" or "failed" of the last input, the folder, the code,
-  // with a newline between them ----
+  // ---- in the checker, see Note [The checker]; a request is "ok" or "failed" of the last input, the folder, the names
+  // that are declared again, the code, with a newline between them ----
   clang::TranslationUnitDecl* checked = nullptr;
   std::optional<std::string> check(const std::string& request, const Checker::Report& report) {
     const std::size_t first = request.find('\n'), second = request.find('\n', first + 1);
+    const std::size_t third = request.find('\n', second + 1);
     if (checked) names->declared(checked, request.compare(0, first, "ok") == 0);
     if (chdir(request.substr(first + 1, second - first - 1).c_str()) != 0) {  // then no file is found from there
     }
+    names->hide_ahead(words(request.substr(second + 1, third - second - 1)));
     messages->on_error = [&](bool first_error) {
       if (!first_error) _exit(1);  // all that is shown is known
       report(messages->text());
     };
-    auto parsed = clang_->Parse(request.substr(second + 1));
+    auto parsed = clang_->Parse(request.substr(third + 1));
     if (!parsed) {
       llvm::consumeError(parsed.takeError());
       report(messages->text());
@@ -254,6 +281,10 @@ struct Interpreter::Impl {
     }
     messages->take();
     checked = parsed->TUPart;
+    if (const std::string name = names->spent(checked); !name.empty()) {
+      report("error: redefinition of '" + name + "'\n");
+      return std::nullopt;
+    }
     if (!parsed->TheModule) return "";
     export_internal(parsed->TUPart, *parsed->TheModule);
     std::string needs = undefined(*parsed->TheModule);
@@ -265,13 +296,20 @@ struct Interpreter::Impl {
   }
   Checker checker{[this](const std::string& request, const Checker::Report& report) { return check(request, report); }};
   bool last_ok = true;
+  std::string ahead;  // the names that the code declares again and that would be ambiguous, with blanks between them
+
+  static std::vector<std::string> words(const std::string& text) {
+    std::istringstream in(text);
+    return {std::istream_iterator<std::string>(in), {}};
+  }
 
   enum Result { kRan, kNotParsed, kFailed };
   /// Has the checker compile the code. Returns how execute() ends, or nullopt if the code may be compiled here.
   std::optional<Result> refused_by_checker(const std::string& code, bool quiet) {
     std::error_code error;
     const std::string folder = std::filesystem::current_path(error).string();
-    const Checker::Verdict verdict = checker.check((last_ok ? "ok\n" : "failed\n") + folder + '\n' + code);
+    const Checker::Verdict verdict =
+        checker.check((last_ok ? "ok\n" : "failed\n") + folder + '\n' + ahead + '\n' + code);
     static const char* const kUnchanged = "; nothing was run, and the session is as it was before\n";
     switch (verdict.end) {
       case Checker::Verdict::kPassed: {
@@ -317,10 +355,12 @@ struct Interpreter::Impl {
     refusal = {};
     if (check_first)
       if (const std::optional<Result> refused = refused_by_checker(code, quiet)) return *refused;
+    names->hide_ahead(words(ahead));
     auto parsed = clang_->Parse(code);
     refusal = messages->take();
     if (!parsed) {  // a file that is included has changed since the checker read it
       checker.stop();
+      names->show_again();
       llvm::consumeError(parsed.takeError());
       if (!quiet) show(refusal);
       return kNotParsed;
@@ -331,7 +371,7 @@ struct Interpreter::Impl {
     if (parsed->TheModule && !check_first) missing = unlinkable(undefined(*parsed->TheModule));
     if (!missing.empty()) say("error: " + missing);
     last_ok = missing.empty() && (!parsed->TheModule || run_parsed(*parsed));
-    names->declared(parsed->TUPart, last_ok);
+    names->declared(parsed->TUPart, last_ok, directive ? Names::kKeeps : Names::kUndoes);
     return last_ok ? kRan : kFailed;
   }
 
@@ -360,6 +400,82 @@ struct Interpreter::Impl {
     result = execute(wrapper.enter() + wrapper.function(in.shown, code.size(), "\n)", "(\n"), /*quiet=*/true);
     if (result == kNotParsed) show(shown);
     return result == kRan;
+  }
+
+  /// Whether the last refusal was because a name has a definition already.
+  bool refused_again() const {
+    for (const char* words : {"redefinition", "differ only in their return type", "conflicting types", "redeclar"})
+      if (refusal.error.find(words) != std::string::npos) return true;
+    return false;
+  }
+
+  /// The code of an input that shows nothing, and the same with what it declares in namespaces of its own.
+  struct Body {
+    std::string plain, again;
+    bool only_again;
+  };
+  Body body_of(const Input& in, const Wrapper& wrapper) {
+    const std::string own = "line_" + std::to_string(++serial);
+    std::string body = wrapper.statements(in);
+    // Else clang would put off a variable of internal linkage until it is used, and its initialiser until after that.
+    // See Note [Closures].
+    const std::string& first = in.tokens[0].text;
+    if (!in.names.empty() && (first == "auto" || first == "const" || first == "static"))
+      body = "[[gnu::used]]\n" + body;
+    const auto mark = [&](std::size_t at) { return wrapper.mark(at); };
+    if (has_namespace(in))
+      return {wrapper.enter() + body, wrapper.enter() + wrapper.mark(0) + in_own_spaces(wrapper.code, in, own, mark),
+              false};
+    return {wrapper.enter() + body, wrapper.enter() + "inline namespace " + own + " {\n" + body + "\n}",
+            names->redefines(in) || (has_lambda(in) && !in.names.empty())};
+  }
+
+  /// Executes what declares names again.
+  Result execute_again(const Input& in, const std::string& code, const std::string& again) {
+    if (has_namespace(in))
+      for (const std::string& name : members(code, in)) ahead += name + ' ';
+    const Result result = execute(again, /*quiet=*/true);
+    ahead.clear();
+    return result;
+  }
+
+  bool run_body(const Input& in, const Wrapper& wrapper) {
+    const Body body = body_of(in, wrapper);
+    if (body.only_again) return execute(body.again) == kRan;
+    Result result = execute(body.plain, /*quiet=*/true);
+    if (result != kNotParsed) return result == kRan;
+    const Messages::Shown shown = refusal;
+    if (refused_again()) result = execute_again(in, wrapper.code, body.again);
+    if (result == kNotParsed) show(refused_again() ? shown : refusal);
+    return result == kRan;
+  }
+
+  /// Runs the declarations and statements of an input one after the other. First they are checked as a whole: a mistake
+  /// in one leaves all undone.
+  bool run_pieces(const Input& in, const Wrapper& wrapper) {
+    const Body body = body_of(in, wrapper);
+    if (has_namespace(in)) {
+      for (const std::string& name : members(wrapper.code, in)) ahead += name + ' ';
+      for (const Input::Name& name : in.names) ahead += name.name + ' ';
+    }
+    const std::optional<Result> refused = refused_by_checker(body.only_again ? body.again : body.plain, /*quiet=*/true);
+    ahead.clear();
+    if (refused && !(*refused == kNotParsed && refused_again())) {
+      if (*refused == kNotParsed) show(refusal);
+      return false;
+    }
+    checker.stop();  // it has seen what has not run
+    const std::size_t before = names->changes();
+    bool ok = true;
+    for (std::size_t i = 0; ok && i < in.pieces.size(); ++i) {
+      const std::size_t begin = in.pieces[i].begin;
+      const std::string code =
+          std::string(wrapper.column(begin), ' ') + wrapper.code.substr(begin, in.pieces[i].end - begin);
+      const Input piece = read_input(code);
+      ok = run_body(piece, {code, wrapper.file, wrapper.line_of(begin), serial});
+    }
+    names->join_changes(before);
+    return ok;
   }
 
   std::string hint(const std::string& error) {
@@ -424,7 +540,10 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
   if (in.tokens[0].text == "#") {
     // The lines of a header that is pasted are no file; clang 19 crashes on it.
     if (in.tokens.size() == 3 && in.tokens[1].text == "pragma" && in.tokens[2].text == "once") return true;
-    return self.execute(wrapper.enter() + wrapper.mark(0) + code) == Impl::kRan;
+    self.directive = true;
+    const bool ran = self.execute(wrapper.enter() + wrapper.mark(0) + code) == Impl::kRan;
+    self.directive = false;
+    return ran;
   }
   const bool else_may_follow = std::exchange(self.else_may_follow, false);
   if (in.tokens[0].text == "else") {
@@ -442,14 +561,7 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
     self.input = code;
     if (const std::optional<bool> ran = self.show_value(in, wrapper)) return *ran;
   }
-  std::string body = wrapper.statements(in);
-  // Else clang would put off a variable of internal linkage until it is used, and its initialiser until after that. See
-  // Note [Closures].
-  const std::string& first = in.tokens[0].text;
-  if (!in.names.empty() && (first == "auto" || first == "const" || first == "static")) body = "[[gnu::used]]\n" + body;
-  if (self.names->redefines(in) || (has_lambda(in) && !in.names.empty()))
-    body = "inline namespace line_" + std::to_string(++self.serial) + " {\n" + body + "\n}";
-  const bool ran = self.execute(wrapper.enter() + body) == Impl::kRan;
+  const bool ran = in_order(in) ? self.run_body(in, wrapper) : self.run_pieces(in, wrapper);
   self.else_may_follow = ran && in.takes_else;
   return ran;
 }

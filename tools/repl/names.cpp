@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <utility>
 
 #include "clang/AST/DeclContextInternals.h"
 #include "clang/AST/DeclTemplate.h"
@@ -31,6 +32,52 @@ clang::DeclContext* scope_of(clang::NamedDecl* d) {
 bool hideable(clang::NamedDecl* d) {
   return llvm::isa<clang::VarDecl, clang::FunctionDecl, clang::TagDecl, clang::TypedefNameDecl, clang::TemplateDecl,
                    clang::UsingShadowDecl, clang::UsingDecl, clang::BindingDecl>(d);
+}
+
+/// The namespace that an input has of its own, so that it may declare names again.
+bool is_own_space(const clang::DeclContext* c) {
+  auto* space = llvm::dyn_cast<clang::NamespaceDecl>(c);
+  return space && space->isInline() && space->getName().starts_with("line_");
+}
+
+/// The namespace or unit that a declaration is a member of for those who look it up.
+clang::DeclContext* home(clang::NamedDecl* d) {
+  clang::DeclContext* c = d->getDeclContext()->getRedeclContext();
+  while (is_own_space(c)) c = c->getParent()->getRedeclContext();
+  return c->getPrimaryContext();
+}
+
+/// A name with its namespaces: "my::f".
+std::string path_of(clang::NamedDecl* d) {
+  std::string path = d->getNameAsString();
+  for (clang::DeclContext* c = d->getDeclContext(); c; c = c->getParent())
+    if (auto* space = llvm::dyn_cast<clang::NamespaceDecl>(c); space && !is_own_space(c))
+      path = space->getNameAsString() + "::" + path;
+  return path;
+}
+
+/// The declarations of an input that can be hidden, in namespaces too.
+void collect(clang::DeclContext* part, std::vector<clang::NamedDecl*>* out) {
+  for (clang::Decl* d : part->decls()) {
+    if (auto* space = llvm::dyn_cast<clang::NamespaceDecl>(d)) collect(space, out);
+    else if (auto* pair = llvm::dyn_cast<clang::DecompositionDecl>(d))
+      out->insert(out->end(), pair->bindings().begin(), pair->bindings().end());
+    else if (auto* n = llvm::dyn_cast<clang::NamedDecl>(d);
+             n && n->getDeclName() && hideable(n) && !n->isImplicit() && n->getNameAsString().rfind("shown_", 0) != 0)
+      out->push_back(n);
+  }
+}
+
+/// Whether two members of a namespace are overloads of each other.
+bool overloads(clang::NamedDecl* a, clang::NamedDecl* b) {
+  auto *f = a->getAsFunction(), *g = b->getAsFunction();
+  if (!f || !g) return false;
+  if (f->getNumParams() != g->getNumParams() || llvm::isa<clang::TemplateDecl>(a) != llvm::isa<clang::TemplateDecl>(b))
+    return true;
+  for (unsigned i = 0; i < f->getNumParams(); ++i)
+    if (f->getParamDecl(i)->getType().getCanonicalType() != g->getParamDecl(i)->getType().getCanonicalType())
+      return true;
+  return false;
 }
 
 void all_parts(clang::DeclContext* c, std::vector<clang::DeclContext*>* out) {
@@ -66,15 +113,19 @@ bool Names::in_resolver(clang::NamedDecl* d) {
 
 Names::Hidden Names::hide(clang::NamedDecl* d) {
   auto& sema = compiler_.getSema();
-  Hidden out{d, in_resolver(d)};
+  Hidden out{d, in_resolver(d), {}};
   if (out.in_scope) {
     sema.TUScope->RemoveDecl(d);
     sema.IdResolver.RemoveDecl(d);
   }
-  for (clang::DeclContext* c : {top(), d->getDeclContext()->getPrimaryContext()})
+  std::set<clang::DeclContext*> contexts = {d->getDeclContext()->getPrimaryContext(), home(d)};
+  for (clang::DeclContext* c : contexts)
     if (auto* map = c->getLookupPtr())
-      if (auto p = map->find(d->getDeclName()); p != map->end() && llvm::is_contained(p->second.getLookupResult(), d))
+      if (auto p = map->find(d->getDeclName()); p != map->end() && llvm::is_contained(p->second.getLookupResult(), d)) {
         p->second.remove(d);
+        out.found_in.push_back(c);
+      }
+  spent_.insert(path_of(d));
   return out;
 }
 
@@ -84,7 +135,8 @@ void Names::unhide(const Hidden& h) {
     sema.TUScope->AddDecl(h.decl);
     sema.IdResolver.AddDecl(h.decl);
   }
-  if (auto* map = top()->getLookupPtr()) (*map)[h.decl->getDeclName()].addOrReplaceDecl(h.decl);
+  for (clang::DeclContext* c : h.found_in)
+    if (auto* map = c->getLookupPtr()) (*map)[h.decl->getDeclName()].addOrReplaceDecl(h.decl);
 }
 
 /// Whether the words before a name are a type: `a * b` declares nothing if a is a variable.
@@ -104,50 +156,107 @@ bool Names::names_type(const std::string& words) {
 
 bool Names::redefines(const Input& in) {
   for (const auto& [name, type] : in.names) {
+    bool again = spent_.count(name) != 0;
     for (clang::NamedDecl* d : find(name)) {
-      if (!hideable(d) || !names_type(type)) continue;
+      if (!hideable(d)) continue;
       auto* f = llvm::dyn_cast<clang::FunctionDecl>(d);
-      if (f && !f->isDefined() && f->getDeclContext()->getRedeclContext()->isTranslationUnit())
-        continue;  // declared, and now defined
-      return true;
+      // Declared, and now defined: no redefinition.
+      again = !f || f->isDefined() || !f->getDeclContext()->getRedeclContext()->isTranslationUnit();
+      if (again) break;
     }
+    if (again && names_type(type)) return true;
   }
   return false;
 }
 
-void Names::declared(clang::DeclContext* part, bool ok) {
-  std::vector<clang::NamedDecl*> fresh;
-  auto collect = [&](auto& self, clang::DeclContext* c) -> void {
-    for (clang::Decl* d : c->decls()) {
-      if (auto* space = llvm::dyn_cast<clang::NamespaceDecl>(d);
-          space && space->isInline() && space->getName().starts_with("line_"))
-        self(self, space);
-      else if (auto* pair = llvm::dyn_cast<clang::DecompositionDecl>(d))
-        fresh.insert(fresh.end(), pair->bindings().begin(), pair->bindings().end());
-      else if (auto* n = llvm::dyn_cast<clang::NamedDecl>(d); n && n->getDeclName() && hideable(n) && !n->isImplicit())
-        fresh.push_back(n);
+void Names::hide_ahead(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    clang::DeclContext* scope = top();
+    std::size_t begin = 0;
+    for (std::size_t end; scope && (end = path.find("::", begin)) != std::string::npos; begin = end + 2) {
+      clang::DeclContext* inner = nullptr;
+      for (clang::NamedDecl* d : scope->lookup(named(path.substr(begin, end - begin))))
+        if (llvm::isa<clang::NamespaceDecl>(d)) inner = llvm::cast<clang::NamespaceDecl>(d)->getPrimaryContext();
+      scope = inner;
     }
-  };
-  collect(collect, part);
+    if (!scope) continue;
+    const auto found = scope->lookup(named(path.substr(begin)));
+    for (clang::NamedDecl* d : std::vector<clang::NamedDecl*>(found.begin(), found.end()))
+      if (hideable(d)) ahead_.push_back(hide(d));
+  }
+}
+
+void Names::show_again() {
+  for (const Hidden& h : ahead_) unhide(h);
+  ahead_.clear();
+}
+
+/// Whether another input has declared this in a namespace without a name.
+bool Names::declared_unnamed(clang::NamedDecl* d) {
+  auto* space = llvm::dyn_cast<clang::NamespaceDecl>(home(d));
+  if (!space || !space->isAnonymousNamespace()) return false;
+  const auto& known = unnamed_[path_of(d)];
+  return std::any_of(known.begin(), known.end(), [&](clang::NamedDecl* old) { return !overloads(old, d); });
+}
+
+std::string Names::spent(clang::DeclContext* part) {
+  std::vector<clang::NamedDecl*> fresh;
+  collect(part, &fresh);
+  for (clang::NamedDecl* d : fresh) {
+    const bool first = d->getCanonicalDecl() == d;  // not the definition of what another input has declared
+    if (!first || is_own_space(d->getDeclContext())) continue;
+    if (spent_.count(path_of(d)) || declared_unnamed(d)) return d->getNameAsString();
+  }
+  return "";
+}
+
+void Names::declared(clang::DeclContext* part, bool ok, Undo undo) {
+  std::vector<clang::NamedDecl*> fresh;
+  collect(part, &fresh);
   std::set<std::string> names;
   Change change;
+  for (const Hidden& h : std::exchange(ahead_, {})) {
+    const bool replaced = ok && std::any_of(fresh.begin(), fresh.end(), [&](clang::NamedDecl* d) {
+                            return path_of(d) == path_of(h.decl) && !overloads(h.decl, d);
+                          });
+    if (replaced) change.hidden.push_back(h);
+    else unhide(h);
+  }
   for (clang::NamedDecl* d : fresh) {
-    std::string name = d->getNameAsString();
-    if (name.rfind("shown_", 0) == 0) continue;
     if (!ok) {
       hide(d);
       continue;
     }
-    if (d->getDeclContext()->isNamespace())
-      for (clang::NamedDecl* old : find(d->getDeclName()))
+    auto* space = llvm::dyn_cast<clang::NamespaceDecl>(home(d));
+    if (space && space->isAnonymousNamespace()) {
+      auto& known = unnamed_[path_of(d)];
+      for (clang::NamedDecl* old : std::exchange(known, {d}))
+        if (overloads(old, d)) known.push_back(old);
+        else change.hidden.push_back(hide(old));
+    }
+    if (is_own_space(d->getDeclContext())) {
+      const auto found = home(d)->lookup(d->getDeclName());
+      for (clang::NamedDecl* old : std::vector<clang::NamedDecl*>(found.begin(), found.end()))
         if (hideable(old) && std::find(fresh.begin(), fresh.end(), old) == fresh.end() &&
-            old->getCanonicalDecl() != d->getCanonicalDecl())
+            old->getCanonicalDecl() != d->getCanonicalDecl() && (home(d)->isTranslationUnit() || !overloads(old, d)))
           change.hidden.push_back(hide(old));
-    change.shown.push_back({d, in_resolver(d)});
-    names.insert(name);
+    }
+    change.shown.push_back({d, in_resolver(d), {}});
+    names.insert(path_of(d));
   }
   for (const std::string& name : names) change.names += (change.names.empty() ? "" : ", ") + name;
-  if (!names.empty()) changes_.push_back(std::move(change));
+  if (!names.empty() && undo == kUndoes) changes_.push_back(std::move(change));
+}
+
+void Names::join_changes(std::size_t from) {
+  while (changes_.size() > from + 1) {
+    Change last = std::move(changes_.back());
+    changes_.pop_back();
+    Change& joined = changes_.back();
+    joined.shown.insert(joined.shown.end(), last.shown.begin(), last.shown.end());
+    joined.hidden.insert(joined.hidden.end(), last.hidden.begin(), last.hidden.end());
+    joined.names += ", " + last.names;
+  }
 }
 
 std::string Names::undo() {

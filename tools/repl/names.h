@@ -1,5 +1,7 @@
 // tools/repl/names.h - the names of a session: declared again, undone, looked up. Includes clang's headers.
 #pragma once
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,8 +23,19 @@ class Names {
   /// Whether the input declares a name again: then it goes into a namespace of its own.
   bool redefines(const Input& in);
   /// Call after running an input, whose declarations are `part`: if `ok`, its names hide earlier ones of the same
-  /// spelling, else they are hidden themselves.
-  void declared(clang::DeclContext* part, bool ok);
+  /// spelling, else they are hidden themselves. undo() passes over what is kept: the names of a header, which would not
+  /// come back when it is included again.
+  enum Undo { kUndoes, kKeeps };
+  void declared(clang::DeclContext* part, bool ok, Undo undo = kUndoes);
+  /// Hides what has these names ("my::f"), until the input that declares them again has run, or is refused.
+  void hide_ahead(const std::vector<std::string>& paths);
+  void show_again();
+  /// The first name that `part` declares outside of a namespace of its own, although a declaration of it was hidden;
+  /// empty if there is none.
+  std::string spent(clang::DeclContext* part);
+  /// What undo() would take back, one at a time; and has it take back all from the `from`th on at once.
+  std::size_t changes() const { return changes_.size(); }
+  void join_changes(std::size_t from);
   /// What was declared up to now is the session's own and is not undone.
   void keep_all() { changes_.clear(); }
   /// Whether the namespace or class of a name has a member.
@@ -36,6 +49,7 @@ class Names {
   struct Hidden {
     clang::NamedDecl* decl;
     bool in_scope;
+    std::vector<clang::DeclContext*> found_in;
   };
   /// What one input changed: the declarations that it showed and hid, and their names as undo() tells them.
   struct Change {
@@ -53,6 +67,15 @@ class Names {
 
   clang::CompilerInstance& compiler_;
   std::vector<Change> changes_;
+  std::vector<Hidden> ahead_;
+  // Members of namespaces without a name: each input has its own such namespace, and their names would be ambiguous.
+  std::map<std::string, std::vector<clang::NamedDecl*>> unnamed_;
+  bool declared_unnamed(clang::NamedDecl* d);
+  // Note [Spent names]
+  // A declaration can be hidden, but not its symbol in the JIT, which would refuse a second one of the same name or
+  // silently take the first for it. So a name that was ever hidden, with its namespaces, is declared again in a
+  // namespace of the input's own, `line_N`, which gives it another symbol.
+  std::set<std::string> spent_;
 };
 
 }  // namespace repl

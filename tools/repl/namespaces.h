@@ -1,0 +1,23 @@
+// tools/repl/namespaces.h - members of a user's namespace, declared again.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/repl/input.h"
+
+namespace repl {
+
+/// Whether the input has a namespace with a body at its outer level.
+bool has_namespace(const Input& in);
+
+/// What the namespaces of an input declare, a guess by tokens: "my::f".
+std::vector<std::string> members(const std::string& code, const Input& in);
+
+/// The code with what its namespaces declare in an inline namespace inside of them, so that it is another entity than
+/// what they have already: `namespace my { int f(); }` becomes `namespace my { inline namespace line_7 { int f(); } }`.
+/// Nested namespaces stay what they are. `mark` gives the #line for an offset in the code.
+std::string in_own_spaces(const std::string& code, const Input& in, const std::string& own_space,
+                          const std::function<std::string(std::size_t)>& mark);
+
+}  // namespace repl
