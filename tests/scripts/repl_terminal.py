@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """tests/scripts/repl_terminal.py REPL FOLDER - the REPL in a pseudo-terminal: Tab, Ctrl-C, history, Ctrl-D."""
-import fcntl, glob, os, pty, re, select, signal, struct, sys, termios, time
+import fcntl, glob, os, pty, re, select, signal, struct, subprocess, sys, termios, time
 
 repl, folder = sys.argv[1:3]
 bad = 0
@@ -44,12 +44,15 @@ class Terminal:
             if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
                 raise AssertionError(f"waited for {text!r}, got {self.seen!r}")
             try:
-                self.seen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", os.read(self.fd, 65536).decode(errors="replace"))
+                self.read()
             except OSError:
                 raise AssertionError(f"it ended; waited for {text!r}, got {self.seen!r}")
         at = self.seen.index(text) + len(text)
         part, self.seen = self.seen[:at], self.seen[at:]
         return part
+
+    def read(self):
+        self.seen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", os.read(self.fd, 65536).decode(errors="replace"))
 
     def type(self, text):
         os.write(self.fd, text.encode())
@@ -132,7 +135,8 @@ def until_busy(seconds):
     """Waits until the prompt has worked for so long from now on; 20 s at most."""
     begin, deadline = cpu_seconds(t.pid), time.monotonic() + 20
     while cpu_seconds(t.pid) < begin + seconds and time.monotonic() < deadline:
-        select.select([], [], [], 0.01)
+        if select.select([t.fd], [], [], 0.01)[0]:
+            t.read()
 
 
 def interrupt(code):
@@ -146,9 +150,12 @@ def interrupt(code):
     return time.monotonic() - start, said
 
 
+t.line("#include <unistd.h>")
 slowest = 0
 for loop in (
     "for (;;) {}",                                   # the user's own code
+    'for (int i = 0;; ++i) std::printf("%d\\n", i);',   # mostly in what it calls
+    "for (;;) usleep(1000);",
     "for (;;) x = x * 1.0;",                         # ops
     "for (;;) K::dot(big, big);",                    # one long op on all threads
     "for (;;) K::foldl(add, many);",                 # a loop of the library's
@@ -214,4 +221,18 @@ t.type(".quit\r")
 if os.waitstatus_to_exitcode(os.waitpid(t.pid, 0)[1]) != 0:
     bad = 1
     print(".quit: not exit code 0")
+
+# A pipe's session that waits for a line ends by the signal, not with 0.
+piped = subprocess.Popen([repl], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+children[:] = [piped.pid]
+piped.stdin.write(b"1 + 1\n")
+piped.stdin.flush()
+piped.stdout.readline()
+while open(f"/proc/{piped.pid}/stat").read().rsplit(")", 1)[1].split()[0] != "S":   # it does not wait yet
+    pass
+piped.send_signal(signal.SIGINT)
+piped.stdin.close()
+if piped.wait() == 0:
+    bad = 1
+    print("SIGINT to a pipe's session: exit code 0")
 sys.exit(bad)

@@ -3,6 +3,7 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/time.h>
 #include <ucontext.h>
@@ -21,12 +22,16 @@
 #include <kassette/interrupt.h>
 #include <kassette/repl.h>
 
+volatile std::sig_atomic_t kassette_repl_interrupts = 0;
+
 namespace repl {
 namespace {
 
 sigjmp_buf prompt;
-volatile std::sig_atomic_t in_user_code = 0, interrupts = 0;
-volatile long first_ms = 0, first_own_ms = 0;  // when the first of them came, also by what this thread has computed
+volatile std::sig_atomic_t in_user_code = 0;
+volatile std::sig_atomic_t& interrupts = kassette_repl_interrupts;
+// When the first of them came, also by what this thread had computed, and how long it had been kept from that.
+volatile long first_ms = 0, first_own_ms = 0, first_queued_ms = 0;
 pthread_t main_thread;
 
 long now_ms(clockid_t clock) {
@@ -44,15 +49,35 @@ void set_alarm(bool on) {
 
 // Note [Ctrl-C]
 // Ctrl-C asks the library to stop; it throws at its next op or part of one, which breaks nothing. If a tenth of a
-// second later the user's own code is running (a loop that calls nothing), the signal handler jumps out of it. Such
-// code is compiled in memory, so that dladdr finds no file for it. Anything else is left alone until it has computed or
-// slept for two more seconds (a thread that only waits for a busy machine does neither), or until a second Ctrl-C more
-// than half a second after the first. While other threads work for this one, or it frees history, there is no jump:
-// those threads would work on a frame that is gone, or history would be half freed. Both end by themselves.
+// second later the user's own code is running, the signal handler jumps out of it. Such code is compiled in memory, so
+// that dladdr finds no file for it. A loop that mostly is in what it calls (it prints, sleeps, takes locks) jumps by
+// itself: each turn looks whether Ctrl-C was pressed. Anything else is left alone until it has computed or slept for
+// two more seconds (a thread that only waits for a busy machine does neither), or until a second Ctrl-C more than half
+// a second after the first. While other threads work for this one, or it frees history, there is no jump: those threads
+// would work on a frame that is gone, or history would be half freed. Both end by themselves.
 constexpr long kOwnCodeMs = 100, kAgainMs = 500, kPatienceMs = 2000, kAwakePercent = 2;
+
+/// For how long this thread was ready to run, and another one had the CPU; -1 where the system does not tell.
+long queued_ms() {
+  char text[96];
+  const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+  if (file >= 0) close(file);
+  if (size <= 0) return -1;
+  text[size] = 0;
+  const char* second = std::strchr(text, ' ');
+  return second ? static_cast<long>(std::strtoll(second, nullptr, 10) / 1'000'000) : -1;
+}
 bool out_of_patience(long waited) {
   const long own = now_ms(CLOCK_THREAD_CPUTIME_ID) - first_own_ms;
-  return own >= kPatienceMs || (waited >= kPatienceMs && own * 100 < waited * kAwakePercent);
+  if (own >= kPatienceMs || (waited >= kPatienceMs && own * 100 < waited * kAwakePercent)) return true;
+  const long queued = queued_ms();
+  return queued >= 0 && waited - (queued - first_queued_ms) >= kPatienceMs;
+}
+void jump_to_prompt() {
+  set_alarm(false);
+  in_user_code = 0;
+  siglongjmp(prompt, SIGINT);
 }
 void* instruction(void* context) {
 #if defined(__x86_64__)
@@ -80,6 +105,7 @@ void on_interrupt(int signal, siginfo_t*, void* context) {
     if (!interrupts) {
       first_ms = now_ms(CLOCK_MONOTONIC);
       first_own_ms = now_ms(CLOCK_THREAD_CPUTIME_ID);
+      first_queued_ms = queued_ms();
     }
     interrupts = interrupts + 1;
     if (in_user_code) kassette::request_interrupt(kassette::Whose::this_thread);
@@ -88,11 +114,7 @@ void on_interrupt(int signal, siginfo_t*, void* context) {
     const long waited = now_ms(CLOCK_MONOTONIC) - first_ms;
     const bool jump = (waited >= kOwnCodeMs && in_own_code(context)) ||
                       (signal == SIGINT && interrupts > 1 && waited >= kAgainMs) || out_of_patience(waited);
-    if (jump && kassette::repl::may_jump()) {
-      set_alarm(false);
-      in_user_code = 0;
-      siglongjmp(prompt, SIGINT);
-    }
+    if (jump && kassette::repl::may_jump()) jump_to_prompt();
     set_alarm(true);
   }
   errno = saved;
@@ -131,6 +153,11 @@ std::string type_name(const std::type_info& type) {
 }  // namespace
 
 bool runs_user_code() { return in_user_code && pthread_equal(pthread_self(), main_thread); }
+
+void stop_loop() {
+  if (!runs_user_code() || now_ms(CLOCK_MONOTONIC) - first_ms < kOwnCodeMs) return;
+  if (kassette::repl::may_jump()) jump_to_prompt();
+}
 
 void install_signal_handlers() {
   main_thread = pthread_self();
@@ -198,6 +225,7 @@ bool else_is_next = false;
 }
 void kassette_repl_else() { else_is_next = true; }
 bool kassette_repl_take_else() { return std::exchange(else_is_next, false); }
+void kassette_repl_in_loop() { repl::stop_loop(); }
 int kassette_repl_leave() {
   repl::in_user_code = 0;
   return 0;

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -21,111 +20,20 @@
 #include "clang/Interpreter/Interpreter.h"
 #include "clang/Interpreter/PartialTranslationUnit.h"
 #include "llvm/Demangle/Demangle.h"
-#include "llvm/ExecutionEngine/Orc/CompileUtils.h"
-#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
-#include "llvm/IR/DiagnosticInfo.h"
-#include "llvm/IR/DiagnosticPrinter.h"
-#include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 
 #include "tools/repl/checker.h"
 #include "tools/repl/guard.h"
 #include "tools/repl/hints.h"
 #include "tools/repl/input.h"
 #include "tools/repl/messages.h"
+#include "tools/repl/modules.h"
 #include "tools/repl/names.h"
 #include "tools/repl/namespaces.h"
+#include "tools/repl/wrapper.h"
 
 namespace repl {
-namespace {
-
-bool has_lambda(const Input& in) {
-  for (std::size_t i = 0; i < in.tokens.size(); ++i)
-    if (in.tokens[i].text == "[" &&
-        (i == 0 || (!in.tokens[i - 1].word && in.tokens[i - 1].text != ")" && in.tokens[i - 1].text != "]") ||
-         in.tokens[i - 1].text == "return"))
-      return true;
-  return false;
-}
-
-// Note [Order]
-// clang's interpreter initialises the variables of an input that have internal linkage (const and static ones,
-// closures) before the others, wherever they stand. So an input where such a one stands behind something else, or a
-// namespace that may have some, runs piece by piece.
-
-/// Whether an input as a whole runs in the order in which it is written.
-bool in_order(const Input& in) {
-  if (in.pieces.size() < 2 || in.pieces.back().begin == in.shown) return true;
-  if (has_namespace(in)) return false;
-  for (std::size_t i = 0; i < in.tokens.size(); ++i) {
-    const Token& t = in.tokens[i];
-    if (t.depth == 0 && t.begin >= in.pieces[1].begin && (t.text == "const" || t.text == "static")) return false;
-  }
-  return !has_lambda(in);
-}
-
-/// An input that begins with `else`, as an `if` whose condition is that of the `if` in the input before.
-std::string with_if(const Input& in, const std::string& code) {
-  const bool again = in.tokens.size() > 1 && in.tokens[1].text == "if";
-  const std::string rest = std::string(in.tokens[0].end, ' ') + code.substr(in.tokens[0].end);
-  return "if (::kassette_repl_take_else())" + std::string(again ? "\n" : " {\n") + rest + (again ? "" : "\n}");
-}
-
-// Note [Statements]
-// clang 19 crashes on many a statement at the top: one that begins with an operator or a parenthesis, has a lambda
-// inside, or an error inside of a lambda. So what is a statement beyond doubt, and what is shown, becomes the body of a
-// function, called by an initialiser.
-
-/// Makes the code that is compiled from the code that was typed.
-struct Wrapper {
-  const std::string& code;
-  const std::string& file;
-  int line;
-  int& serial;  // of the names that are made
-
-  /// Tells the compiler the file and line of the code at `offset`.
-  std::string mark(std::size_t offset) const {
-    return "#line " + std::to_string(line_of(offset)) + " \"" + file + "\"\n";
-  }
-  int line_of(std::size_t offset) const {
-    return line + static_cast<int>(std::count(code.begin(), code.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
-  }
-  std::size_t column(std::size_t offset) const {
-    const std::size_t line_end = offset == 0 ? std::string::npos : code.rfind('\n', offset - 1);
-    return line_end == std::string::npos ? offset : offset - line_end - 1;
-  }
-  std::string fresh_name() const { return "shown_" + std::to_string(++serial); }
-  /// Begins user code. An initialiser as well: `f();` at the top may be read as a declaration.
-  std::string enter() const { return "const int " + fresh_name() + " = kassette_repl_enter();\n"; }
-  /// The code from `begin` to `end` between `before` and `after`, as a function that is called. Its initialiser is not
-  /// a const variable: those are initialised before the others of their input.
-  std::string function(std::size_t begin, std::size_t end, const char* after = "", const char* before = "") const {
-    const std::string name = fresh_name(), value = fresh_name();
-    return "static void " + name + "() {\n" + before + mark(begin) + code.substr(begin, end - begin) + after +
-           "\n;}\nint " + value + " = (" + name + "(), 0);\n";
-  }
-  /// The input, with its statements as functions; from in.shown on, if that is given, as it is.
-  std::string statements(const Input& in) const {
-    std::string body;
-    std::size_t begin = in.shown == std::string::npos ? 0 : in.shown;
-    if (in.shown == std::string::npos)
-      for (const Input::Piece& piece : in.statements) {
-        if (code.find_first_not_of(" \t\n", begin) < piece.begin)
-          body += mark(begin) + code.substr(begin, piece.begin - begin) + "\n";
-        const bool before_else = in.takes_else && &piece == &in.statements.back();
-        body += function(piece.begin, piece.end, before_else ? "\nelse ::kassette_repl_else();" : "");
-        begin = piece.end;
-      }
-    if (code.find_first_not_of(" \t\n", begin) != std::string::npos)
-      body += mark(begin) + code.substr(begin) + (in.closed ? "" : "\n;");
-    return body;
-  }
-};
-
-}  // namespace
-
 struct Interpreter::Impl {
   std::unique_ptr<clang::Interpreter> clang_;
   std::optional<Names> names;
@@ -138,16 +46,6 @@ struct Interpreter::Impl {
 
   clang::CompilerInstance& compiler() { return *clang_->getCompilerInstance(); }
   clang::ASTContext& context() { return compiler().getASTContext(); }
-
-  /// The symbols that a module needs and does not define, each followed by a newline.
-  static std::string undefined(const llvm::Module& m) {
-    std::string out;
-    for (auto& g : m.global_values())
-      if (g.isDeclaration() && !g.use_empty() && !g.getName().starts_with("llvm.") && g.getName() != "__dso_handle" &&
-          !g.hasExternalWeakLinkage())
-        out += g.getName().str() + '\n';
-    return out;
-  }
 
   /// A module with an unresolved symbol must not reach the JIT: every inline function in it would stay unusable for
   /// good.
@@ -233,30 +131,6 @@ struct Interpreter::Impl {
   void show(const Messages::Shown& r) {
     std::cout.flush();
     std::cerr << r.text << hint(r.error) << std::flush;
-  }
-
-  /// The assembler's error about `asm` in a module; empty if there is none. In the JIT such an error ends the process.
-  static std::string assembled(llvm::Module& m) {
-    bool any = !m.getModuleInlineAsm().empty();
-    for (const llvm::Function& f : m)
-      for (const llvm::BasicBlock& block : f)
-        for (const llvm::Instruction& i : block)
-          if (auto* call = llvm::dyn_cast<llvm::CallBase>(&i)) any = any || call->isInlineAsm();
-    if (!any) return "";
-    auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
-    if (!builder) return llvm::toString(builder.takeError());
-    auto machine = builder->createTargetMachine();
-    if (!machine) return llvm::toString(machine.takeError());
-    static std::string said;
-    m.getContext().setDiagnosticHandlerCallBack([](const llvm::DiagnosticInfo* info, void*) {
-      if (info->getSeverity() != llvm::DS_Error || !said.empty()) return;
-      llvm::raw_string_ostream stream(said);
-      llvm::DiagnosticPrinterRawOStream printer(stream);
-      info->print(printer);
-    });
-    auto object = llvm::orc::SimpleCompiler(**machine)(m);
-    if (!object && said.empty()) return llvm::toString(object.takeError());
-    return said;
   }
 
   // ---- in the checker, see Note [The checker]; a request is "ok" or "failed" of the last input, the folder, the names
@@ -370,6 +244,7 @@ struct Interpreter::Impl {
     if (parsed->TheModule) export_internal(parsed->TUPart, *parsed->TheModule);
     if (parsed->TheModule && !check_first) missing = unlinkable(undefined(*parsed->TheModule));
     if (!missing.empty()) say("error: " + missing);
+    if (parsed->TheModule && in_user_code) add_stops(*parsed->TheModule);
     last_ok = missing.empty() && (!parsed->TheModule || run_parsed(*parsed));
     names->declared(parsed->TUPart, last_ok, directive ? Names::kKeeps : Names::kUndoes);
     return last_ok ? kRan : kFailed;

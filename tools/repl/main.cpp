@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -237,11 +238,27 @@ int from_text(Session& session, const std::string& text, const std::string& file
   return 1;
 }
 
+/// Ctrl-C while nothing runs: whoever started this sees that it ended by the signal.
+[[noreturn]] void end_by_interrupt() {
+  std::cout.flush();
+  std::fflush(nullptr);
+  std::signal(SIGINT, SIG_DFL);
+  raise(SIGINT);
+  _exit(130);
+}
+
 /// Lines from a pipe, as at a prompt: whoever writes them may wait for what they show. The first error ends it.
 int from_stream(Session& session, std::istream& in, const std::string& file, bool echo) {
   std::string input, line;
   int number = 0, from = 1;
-  while (!session.quits() && std::getline(in, line)) {
+  while (!session.quits()) {
+    if (!std::getline(in, line)) {
+      if (!repl::take_interrupt()) break;
+      if (!echo) end_by_interrupt();
+      in.clear();  // as at a terminal
+      input.clear();
+      continue;
+    }
     ++number;
     if (echo) std::cout << (input.empty() ? "kassette> " : "     ...> ") << line << std::endl;
     if (input.empty()) from = number;
