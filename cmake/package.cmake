@@ -64,7 +64,8 @@ kassette_deb(cuda kassette_cuda libkassette-cuda${abi} "${library} (= ${full_ver
   "CUDA devices. Needs NVIDIA's driver and cuBLAS where the program runs, and takes NCCL between the GPUs of several ranks.")
 kassette_deb(mpi kassette_mpi libkassette-mpi${abi} "${library} (= ${full_version})" "Jobs of several ranks, by MPI.")
 kassette_deb(repl kassette_repl kassette-repl "kassette (= ${full_version}), libclang-common-19-dev"
-  "The prompt of the command kassette: each line of C++ runs at once.")
+  "The prompt of the command kassette, where each line of C++ runs at once, and a kernel for notebooks of Jupyter.")
+set(CPACK_DEBIAN_REPL_PACKAGE_RECOMMENDS "python3-ipykernel, jupyter-notebook")
 
 # The `package` target and cpack take what is built, rather than building tests and benchmarks first.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)

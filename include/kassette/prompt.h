@@ -2,8 +2,8 @@
 // Not for programs.
 #ifndef KASSETTE_PROMPT_H
 #define KASSETTE_PROMPT_H
+#include <kassette/display.h>
 #include <kassette/none.h>
-#include <kassette/repl.h>
 
 namespace K = kassette::backend;
 using kassette::describe;
@@ -18,5 +18,8 @@ using kassette::slice;
 using kassette::Tensor;
 using kassette::Tensors;
 using kassette::timeit;
+using kassette::repl::clear_output;
+using kassette::repl::display;
+using kassette::repl::Live;
 
 #endif  // KASSETTE_PROMPT_H

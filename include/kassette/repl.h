@@ -108,10 +108,15 @@ class KASSETTE_API Sheet {
   void object(const char* what, const void* pointer);
   /// False once enough elements are written; then it also writes "..." and how many there are in all.
   bool room(std::int64_t index, std::int64_t size);
+  /// One more form of the value, for a notebook.
+  void form(const char* mime, const char* data, std::size_t size);
+  /// False where nobody would look at another form.
+  bool takes_forms() const { return forms_; }
 
  private:
   std::ostream* stream_;
   bool whole_;
+  void* forms_;  // null: none are wanted
 };
 
 struct Any {  // the last choice of an overload
@@ -189,6 +194,14 @@ template <class T>
 void put_own(Sheet& s, const T& v, Any) {
   put_range(s, v, 0);
 }
+/// The forms that mime_bundle_repr(v) gives, where there is such a function beside T.
+template <class T>
+auto put_forms(Sheet& s, const T& v, int) -> decltype(mime_bundle_repr(v), void()) {
+  if (!s.takes_forms()) return;
+  for (const auto& [mime, data] : mime_bundle_repr(v)) s.form(&mime[0], data.data(), data.size());
+}
+template <class T>
+void put_forms(Sheet&, const T&, Any) {}
 template <class T>
 auto put_any(Sheet& s, const T& v, int) -> decltype(put(s, v, 0), void()) {
   put(s, v, 0);
@@ -205,7 +218,10 @@ template <class T>
 void show(const T& value, std::ostream* inside) {
   detail::Sheet sheet(inside);
   if constexpr (std::is_function<T>::value) sheet.add("a function: name(...) calls it, ?name shows what it does");
-  else detail::put_any(sheet, value, 0);
+  else {
+    detail::put_any(sheet, value, 0);
+    detail::put_forms(sheet, value, 0);
+  }
 }
 
 }  // namespace repl

@@ -17,12 +17,14 @@
 #include "core/half.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
+#include "nn_backend/prompt/front_end.h"
 
 namespace kassette {
 namespace repl {
 namespace {
 
 void put_line(std::string text) {
+  if (has_front_end()) return Forms().deliver(std::move(text));
   text += '\n';
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
@@ -79,8 +81,14 @@ requires requires(std::ostream& os, const T& v) {
 template <class T>
 void put(const T& v, std::ostream* inside) {
   std::string words = text_of(v);
-  if (inside) *inside << words;
-  else put_line(std::move(words));
+  if (inside) {
+    *inside << words;
+    return;
+  }
+  if (!has_front_end()) return put_line(std::move(words));
+  Forms forms;
+  add_rich(v, forms);
+  forms.deliver(std::move(words));
 }
 
 }  // namespace
@@ -143,12 +151,20 @@ bool may_jump() noexcept { return !devices::sharing_work() && !context().destroy
 
 namespace detail {
 
-Sheet::Sheet(std::ostream* inside) : stream_(inside ? inside : new PlainStream), whole_(!inside) {}
+Sheet::Sheet(std::ostream* inside)
+    : stream_(inside ? inside : new PlainStream), whole_(!inside),
+      forms_(!inside && has_front_end() ? new Forms : nullptr) {}
 Sheet::~Sheet() {
   if (!whole_) return;
   auto* words = static_cast<PlainStream*>(stream_);
-  put_line(words->str());
+  auto* forms = static_cast<Forms*>(forms_);
+  if (forms) forms->deliver(words->str());
+  else put_line(words->str());
+  delete forms;
   delete words;
+}
+void Sheet::form(const char* mime, const char* data, std::size_t size) {
+  if (forms_) static_cast<Forms*>(forms_)->add(mime, std::string(data, size));
 }
 void Sheet::add(const char* text) { *stream_ << text; }
 void Sheet::quoted(const char* text, std::size_t size) { *stream_ << repl::quoted(text, size, '"'); }

@@ -181,7 +181,7 @@ says "run: -x is not an option, nor a flag that it hands to the compiler; what t
 says "run: -I takes what stands behind it:  kassette run -I NAME FILE.cpp [args...]" run -I
 says "run: it takes a file; lines from a pipe run in \`kassette repl\`" run -
 says "plain.cpp is not a command; to run it:  kassette run plain.cpp" plain.cpp
-says "rnu is not a command; there are run, repl, flags, info, build, test, bench, docs, package and python (kassette --help)" rnu plain.cpp
+says "rnu is not a command; there are run, repl, notebook, flags, info, build, test, bench, docs, package and python (kassette --help)" rnu plain.cpp
 says "info: it takes no arguments, and was given x" info x
 says "test: --sanitise is not an option; there are --sanitize=address, --sanitize=thread and --label=LABEL" test --sanitise
 says "test: one filter at a time, not a and b" test a b

@@ -28,7 +28,7 @@ namespace repl {
 namespace {
 
 sigjmp_buf prompt;
-volatile std::sig_atomic_t in_user_code = 0;
+volatile std::sig_atomic_t in_user_code = 0, all_interrupts = 0;
 volatile std::sig_atomic_t& interrupts = kassette_repl_interrupts;
 // When the first of them came, also by what this thread had computed, and how long it had been kept from that.
 volatile long first_ms = 0, first_own_ms = 0, first_queued_ms = 0;
@@ -108,6 +108,7 @@ void on_interrupt(int signal, siginfo_t*, void* context) {
       first_queued_ms = queued_ms();
     }
     interrupts = interrupts + 1;
+    all_interrupts = all_interrupts + 1;
     if (in_user_code) kassette::request_interrupt(kassette::Whose::this_thread);
   }
   if (in_user_code && interrupts) {
@@ -181,6 +182,8 @@ bool take_interrupt() {
   return was;
 }
 
+int interrupt_count() { return all_interrupts; }
+
 Guarded guarded(const std::function<bool()>& body) {
   if (take_interrupt()) return {false, name_of(SIGINT), false};  // while the line was compiled
   kassette::repl::remember_scopes();
@@ -218,6 +221,10 @@ Guarded guarded(const std::function<bool()>& body) {
 
 int kassette_repl_enter() {
   repl::in_user_code = 1;
+  if (repl::interrupts) {  // it came while the line was linked
+    kassette::request_interrupt(kassette::Whose::this_thread);
+    repl::set_alarm(true);
+  }
   return 0;
 }
 namespace {

@@ -15,6 +15,8 @@ bool runs_user_code();
 void stop_loop();
 /// Whether Ctrl-C was pressed since the last call.
 bool take_interrupt();
+/// How often it was pressed since the process began: one that came when a line had just ended is taken by nobody.
+int interrupt_count();
 
 /// How a guarded call ended.
 struct Guarded {

@@ -43,7 +43,9 @@ struct Interpreter::Impl {
   std::string input;             // what the user typed
   std::string where;             // "file:line: " of what runs, where messages carry it
   bool locations = false, colour = false;
+  std::ostream* messages_to = nullptr;
 
+  std::ostream& errors() { return messages_to ? *messages_to : std::cerr; }
   clang::CompilerInstance& compiler() { return *clang_->getCompilerInstance(); }
   clang::ASTContext& context() { return compiler().getASTContext(); }
 
@@ -98,7 +100,7 @@ struct Interpreter::Impl {
 
   void say(const std::string& text) {
     std::cout.flush();
-    std::cerr << (colour ? "\033[1;31m" : "") << where << (colour ? "\033[0m" : "") << text << std::endl;
+    errors() << (colour ? "\033[1;31m" : "") << where << (colour ? "\033[0m" : "") << text << std::endl;
   }
 
   // At a prompt: the lines that were typed, by number, the file that they are of, and the first of the current input.
@@ -124,13 +126,13 @@ struct Interpreter::Impl {
     where = before;
     auto line = at_prompt ? typed.find(at.line) : typed.end();
     if (line != typed.end() && (at.line < first_line || typed.count(first_line + 1)))
-      std::cerr << "  at: " << line->second << std::endl;
+      errors() << "  at: " << line->second << std::endl;
   }
 
   Messages::Shown refusal;
   void show(const Messages::Shown& r) {
     std::cout.flush();
-    std::cerr << r.text << hint(r.error) << std::flush;
+    errors() << r.text << hint(r.error) << std::flush;
   }
 
   // ---- in the checker, see Note [The checker]; a request is "ok" or "failed" of the last input, the folder, the names
@@ -239,7 +241,7 @@ struct Interpreter::Impl {
       if (!quiet) show(refusal);
       return kNotParsed;
     }
-    std::cerr << refusal.text << std::flush;  // warnings
+    errors() << refusal.text << std::flush;  // warnings
     std::string missing;
     if (parsed->TheModule) export_internal(parsed->TUPart, *parsed->TheModule);
     if (parsed->TheModule && !check_first) missing = unlinkable(undefined(*parsed->TheModule));
@@ -384,6 +386,7 @@ Interpreter::Interpreter(const InterpreterOptions& options) : impl_(new Impl) {
   impl_->names.emplace(impl_->compiler());
   impl_->locations = options.locations;
   impl_->colour = options.colour;
+  impl_->messages_to = options.errors;
   auto& diagnostics = impl_->compiler().getDiagnostics();
   auto* shown = &diagnostics.getDiagnosticOptions();
   shown->ShowColors = options.colour;
@@ -430,7 +433,7 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
     self.say("error: " + broken);
     return false;
   }
-  std::cerr << hints_on_commas(in) << std::flush;
+  self.errors() << hints_on_commas(in) << std::flush;
   if (in.shown != std::string::npos) {
     if (in.shown > 0 && !run(code.substr(0, in.shown), file, line)) return false;
     self.input = code;

@@ -1,5 +1,6 @@
 // tools/repl/interpreter.h - clang's interpreter: runs pieces of C++, knows the names that there are.
 #pragma once
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ struct InterpreterOptions {
   bool colour = false;
   /// Whether messages begin with the place: "script.cpp:3: error". False at a terminal, where the line is in sight.
   bool locations = false;
+  std::ostream* errors = nullptr;  // where messages go; null: std::cerr
 };
 
 /// A session of clang's interpreter: runs code, completes names, undoes declarations.

@@ -22,6 +22,7 @@
 #include "tools/repl/guard.h"
 #include "tools/repl/input.h"
 #include "tools/repl/interpreter.h"
+#include "tools/repl/serve.h"
 
 using repl::is_command;
 using repl::trimmed;
@@ -55,6 +56,7 @@ struct Options {
   std::string include_dir = KASSETTE_INCLUDE_DIR;
   std::string script;
   std::vector<std::string> arguments;
+  int channel = -1;   // of a front end that drives the session
   bool echo = false;  // writes each prompt and line, and goes on after errors: a terminal's picture in a file
 };
 
@@ -309,6 +311,8 @@ bool parse(int argc, char** argv, Options* options, int* status) {
       options->arguments.push_back(a);
     } else if (a == "--echo") {
       options->echo = true;
+    } else if (a == "--serve" && i + 1 < argc) {
+      options->channel = std::atoi(argv[++i]);
     } else if (a == "--include" && i + 1 < argc) {
       options->include_dir = argv[++i];
     } else if (a == "-h" || a == "--help") {
@@ -342,6 +346,7 @@ int main(int argc, char** argv) {
   if (options.echo) dup2(1, 2);  // in the order in which a terminal would show them
   bool terminal = options.script.empty() && isatty(0) && isatty(1) && !options.echo;
   repl::install_signal_handlers();
+  if (options.channel >= 0) repl::serve(options.channel, options.include_dir, kPrelude);
   try {
     auto session = std::make_unique<Session>(options, !terminal && !options.echo);
     // exit() in a line: the interpreter is in the middle of it and cannot be taken down.

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# tests/scripts/notebook.sh SOURCE BUILD - the kernel of notebooks, where Python has ipykernel, nbclient and jupyter_kernel_test.
+set -euo pipefail
+source_dir=$(realpath "$1") build=$(realpath "$2")
+if [ ! -x "$build/tools/kassette_repl" ]; then
+  echo "skipped: the REPL is not built; it needs clang 19's libraries and libedit (third_party/install.sh repl)"
+  exit 77
+fi
+python=
+for candidate in ${KASSETTE_PYTHON:-python3 /usr/bin/python3}; do
+  "$candidate" -c 'import ipykernel, nbclient, jupyter_kernel_test' 2>/dev/null && python=$(command -v "$candidate") && break
+done
+if [ -z "$python" ]; then
+  echo "skipped: no Python here has ipykernel, nbclient and jupyter_kernel_test (third_party/install.sh ci)"
+  exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export KASSETTE_PYTHON=$python KASSETTE_BUILD=$build JUPYTER_PATH=$work/share/jupyter PYTHONDONTWRITEBYTECODE=1
+export HOME=$work/home IPYTHONDIR=$work/home/ipython JUPYTER_CONFIG_DIR=$work/home/jupyter
+mkdir -p "$HOME"
+
+bash -c 'set -euo pipefail
+  self=$2/kassette
+  . "$2/tools/notebook/notebook.sh"
+  write_kernel "$1/share/jupyter/kernels/kassette" "$KASSETTE_PYTHON"' bash "$work" "$source_dir"
+
+bad=0
+for test in "$source_dir"/tests/notebook/*_test.py; do
+  (cd "$work" && timeout 300 "$python" "$test" >"$work/log" 2>&1) || { cat "$work/log"; bad=1; }
+done
+exit $bad

@@ -1,0 +1,1 @@
+"""A Jupyter kernel for C++ with kassette. `kassette notebook` installs and starts it."""
