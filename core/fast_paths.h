@@ -57,6 +57,30 @@ inline std::int64_t times_taken(FastPath path) {
 inline constexpr const char* kFastPathNames[kFastPaths] = {KASSETTE_FAST_PATHS(KASSETTE_FAST_PATH)};
 #undef KASSETTE_FAST_PATH
 
+/// A bit for each fast path. They may change while other threads look.
+class FastPathSet {
+ public:
+  constexpr FastPathSet(std::uint64_t bits = 0) : bits_(bits) {}
+  FastPathSet(const FastPathSet& o) : bits_(o.get()) {}
+  FastPathSet& operator=(const FastPathSet& o) {
+    bits_.store(o.get(), std::memory_order_relaxed);
+    return *this;
+  }
+  operator std::uint64_t() const { return get(); }
+  FastPathSet& operator|=(std::uint64_t bits) {
+    bits_.fetch_or(bits, std::memory_order_relaxed);
+    return *this;
+  }
+  FastPathSet& operator&=(std::uint64_t bits) {
+    bits_.fetch_and(bits, std::memory_order_relaxed);
+    return *this;
+  }
+
+ private:
+  std::uint64_t get() const { return bits_.load(std::memory_order_relaxed); }
+  std::atomic<std::uint64_t> bits_;
+};
+
 /// Fast paths are taken from these sizes on, except for those that are switched off. Tests set the sizes to 0, so that
 /// small shapes take the fast paths too.
 struct FastPathThresholds {
@@ -69,11 +93,13 @@ struct FastPathThresholds {
   std::int64_t loop_chain_part = 1 << 16;                // as chain_part, for a chain in a loop
   std::int64_t function_node = 64;  // instructions of a function beyond which a call of it is recorded as one node
   std::int64_t released = 1 << 20;  // saved bytes of a thread from which they are released: Note [Rematerialization]
-  std::uint64_t off = 0;            // a bit for each fast path that is switched off
+  FastPathSet off;                  // those that are switched off
 };
 inline constinit FastPathThresholds fast_path_thresholds;
 
-/// False if a test has switched the fast path off.
-inline bool may_take(FastPath path) { return !(fast_path_thresholds.off >> static_cast<int>(path) & 1); }
+constexpr std::uint64_t fast_path_bit(FastPath path) { return std::uint64_t(1) << static_cast<int>(path); }
+/// False if a test has switched the fast path off, or if it would hide the ops that somebody observes
+/// (ops/engine/observe.h).
+inline bool may_take(FastPath path) { return !(fast_path_thresholds.off & fast_path_bit(path)); }
 
 }  // namespace kassette

@@ -74,4 +74,10 @@ std::int64_t launched_here(const Environment& get) {
   return 1;
 }
 
+std::int64_t launched_rank(const Environment& get) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID"})
+    if (const std::int64_t rank = number(get, name); rank >= 0) return rank;
+  return 0;
+}
+
 }  // namespace kassette::devices

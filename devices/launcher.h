@@ -19,4 +19,7 @@ std::string missing_ranks(const Environment& get, std::int64_t ranks);
 /// How many ranks the launcher has started on this machine; 1 if it does not say.
 std::int64_t launched_here(const Environment& get);
 
+/// This process's rank, as the launcher says; 0 if it does not.
+std::int64_t launched_rank(const Environment& get);
+
 }  // namespace kassette::devices

@@ -57,6 +57,16 @@ class CudaDeviceApi : public DeviceApi {
   /// The stream on which the graph captured on `stream` will be launched; `stream` itself if it is not one that is
   /// captured.
   virtual DeviceStream& launched_on(DeviceStream& stream) noexcept = 0;
+
+  // For profiles.
+  /// A point in the calling thread's work, whose time will be known: an event of CUDA. Null during a capture. Pair it
+  /// with drop().
+  virtual void* mark() = 0;
+  /// Whether the device has got there; `wait`: waits for it.
+  virtual bool passed(void* mark, bool wait) = 0;
+  /// The seconds between two marks that have passed.
+  virtual double seconds_between(void* first, void* second) = 0;
+  virtual void drop(void* mark) noexcept = 0;
 };
 
 /// While it lives, the calling thread's work is enqueued at once and not captured: for values that other threads read.
@@ -144,7 +154,7 @@ struct DevicePlugin {
 /// Changes with the size of the structs that both sides use. Increment the first number if a meaning changes and no
 /// size does.
 inline constexpr std::uint64_t kPluginAbi =
-    10 + 16 * (sizeof(TensorDesc) +
+    11 + 16 * (sizeof(TensorDesc) +
                512 * (sizeof(Storage) +
                       512 * (sizeof(Attrs) +
                              512 * (sizeof(TensorSpec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));

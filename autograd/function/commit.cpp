@@ -9,6 +9,8 @@
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
 #include "core/text.h"
+#include "ops/elementwise/binary.h"
+#include "ops/engine/detect_nan.h"
 #include "ops/engine/device_graph.h"
 
 namespace kassette::autograd {
@@ -113,6 +115,18 @@ void store(Frame& f, const Effect& e, Ref<Storage> room) {
   accumulate(*e.cell, from, e.mode == Effect::kSubtract, std::move(room));
 }
 
+/// Throws what the tail has found, or what the increments will make that are no instructions: nothing has changed yet.
+void check_updates(Frame& f) {
+  for (const Effect& e : f.program.effects) {
+    if (e.in_place_instruction >= 0 || e.mode == Effect::kSet) continue;
+    TensorDesc old = make_desc(e.cell->spec, e.cell->device, e.cell->load()), made = old;
+    allocate_output(made, made.device);
+    const InputView in[] = {{&old, old.data()}, {f.at[e.slot], f.at[e.slot]->data()}};
+    run_binary(op_of(e.mode), in, made);
+  }
+  throw_found();
+}
+
 }  // namespace
 
 void commit(Frame& f) {
@@ -137,6 +151,7 @@ void commit(Frame& f) {
     if (group.fused) run_group(f, group, *chain++);
     else run_unfused(f, f.instruction(group.begin));
   }
+  if (detecting_nan()) check_updates(f);
   launch_captured();  // others see the variables from now on
   for (std::size_t i = 0; i < f.program.effects.size(); ++i) {
     const Effect& e = f.program.effects[i];

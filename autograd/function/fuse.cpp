@@ -3,15 +3,21 @@
 #include "autograd/function/fuse.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "core/fast_paths.h"
 #include "devices/cpu/numbered_threads.h"
 #include "ops/engine/desc.h"
+#include "ops/engine/observe.h"
 #include "ops/reduce/reduce_runs.h"
 
 namespace kassette::autograd {
-
 namespace {
+
+/// What is in the slots of a frame.
+auto descs(const Frame& f) {
+  return [&f](int slot) -> const TensorDesc& { return *f.at[slot]; };
+}
 
 // Note [Sums of chains]
 // A loss is a sum or a mean of the result of elementwise instructions. If only the sum reads that result, each block of
@@ -99,7 +105,7 @@ void allocate_results(Frame& f, const FusionGroup& group) {
 void run_unfused(Frame& f, const Instruction& s) {
   TensorDesc* out = &f.own[s.out];
   const OpCall call = f.call_of(s, &out);
-  (call.device == cpu ? s.op->cpu : s.op->cuda)(call);
+  run_kernel(call.device == cpu ? s.op->cpu : s.op->cuda, call, s.function);
 }
 
 int run_with_bias(Frame& f, int k, int end) {
@@ -130,7 +136,8 @@ int run_with_bias(Frame& f, int k, int end) {
                     f.input(*next, 0) == sum.out && !f.stays(sum.out, k + 3) && !f.own[next->out].storage;
   if (relu) *(out = &f.own[next->out]) = make_desc(made, cpu);
   out->offset = 0;
-  if (!(on_cpu ? op.with_bias(call, bias, relu) : op.cuda_with_bias(call, bias))) return 0;
+  FusedScope scope(f.program, std::views::iota(k, k + 2 + relu), descs(f));
+  if (!scope.done(on_cpu ? op.with_bias(call, bias, relu) : op.cuda_with_bias(call, bias))) return 0;
   count_taken(relu ? FastPath::with_bias_relu : FastPath::with_bias);
   return 2 + relu;
 }
@@ -230,6 +237,7 @@ void run_group(Frame& f, const FusionGroup& group, const Chain& chain) {
   count_taken(group.sums                        ? FastPath::chain_summed
               : f.instruction(group.begin).tail ? FastPath::chain_of_update
                                                 : FastPath::chain);
+  const FusedScope scope(f.program, std::views::iota(group.begin, group.end), descs(f));
   if (chain.device() != cpu) return chain.enqueue();
   if (!group.sums) {
     const std::int64_t each = bytes_of(chain, group);

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/stack.h"
 #include "core/text.h"
+#include "ops/engine/observe.h"
 #include "ops/shape/like.h"
 #include "ops/engine/operand.h"
 #include "ops/shape/shaping.h"
@@ -74,6 +75,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved, Grad
                             kRemedy, "make it a K::variable or a K::placeholder");
   }
   if (xs.empty()) return Tensors();
+  const ObservedScope scope("gradients");
   Context& c = context();
   if (xs.size() > kMaxOutputs && c.recording && !l.symbolic() && !c.symbolic)
     fail<NotImplementedError>({"gradients", "variables"}, "are ", xs.size(), kExpected, "one call takes at most ",

@@ -17,6 +17,7 @@
 #include "core/stack.h"
 #include "core/text.h"
 #include "ops/engine/apply.h"
+#include "ops/engine/observe.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/engine/error_attribution.h"
 #include "ops/collective/left_out.h"
@@ -183,7 +184,7 @@ void run_instruction(Frame& f, const Instruction& s) {
   for (int i = 0; i < s.n_out; ++i) known = known && outs[i]->known();
   if (s.need == kShape && known) return;
   if (s.splat && run_as_splat(call, f.own[s.out])) return;
-  compute(call);
+  compute(call, s.function);
 }
 
 /// To be called in a catch block: rethrows with the name of the instruction's function.
@@ -278,6 +279,7 @@ Tensors Plan::run(std::span<const Tensor> args, const Tensors* keys) const {
 
 Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
   check_stack(program_.what);
+  const ObservedScope scope(program_.what);
   Context& c = context();
   Scoped<bool> off(c.recording, false);
   Scoped<bool> eager(c.symbolic, false);

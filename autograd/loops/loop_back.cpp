@@ -9,6 +9,7 @@
 #include "core/stack.h"
 #include "core/text.h"
 #include "ops/engine/expr.h"
+#include "ops/engine/observe.h"
 #include "ops/engine/operand.h"
 
 namespace kassette::autograd {
@@ -169,6 +170,7 @@ void LoopBack::seed(const Tensors& dys) {
 
 Tensors LoopBack::backward(const Tensors& dys) {
   check_stack(call_.what);
+  const ObservedScope scope(call_.what, "the backward pass of ");
   Context& c = context();
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
   const LoopProgram& p = *loop_;

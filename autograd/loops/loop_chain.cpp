@@ -26,10 +26,11 @@ std::vector<LoopGroup> LoopChains::find(std::vector<std::unique_ptr<LoopChain>>&
     while ((end = extend(begin)) > begin + 1) {
       std::ptrdiff_t bad = first_unfusible(begin, end);
       if (bad < 0) {
-        auto to = std::unique_ptr<LoopChain>(new LoopChain{{}, groups_[begin].instruction, {}});
+        auto to = std::unique_ptr<LoopChain>(new LoopChain);
         to->chain.begin(dtype_, shape_, device_, shape_.width);
         bad = emit(begin, end, *to);
         if (bad < 0) {
+          for (std::size_t i = begin; i < end; ++i) to->instructions.push_back(groups_[i].instruction);
           chains.push_back(std::move(to));
           break;
         }

@@ -29,8 +29,8 @@ struct LoopGroup {
 /// Elementwise instructions of a loop, slices and padded slices among them, fused into one pass over rows.
 struct LoopChain {
   Chain chain;
-  int first;              // its first instruction, which errors name
-  std::vector<int> made;  // the slots that it writes to memory
+  std::vector<int> instructions;  // errors name the first
+  std::vector<int> made;          // the slots that it writes to memory
 };
 
 /// Fuses the instructions of a loop: groups the elementwise instructions, slices and padded slices of one list of

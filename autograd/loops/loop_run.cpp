@@ -13,6 +13,7 @@
 #include "devices/cpu/numbered_threads.h"
 #include "ops/engine/apply.h"
 #include "ops/engine/expr.h"
+#include "ops/engine/observe.h"
 #include "ops/engine/error_attribution.h"
 #include "ops/engine/operand.h"
 #include "ops/random/random.h"
@@ -215,6 +216,7 @@ void LoopRun::fail_at(std::int64_t t, const char* direction) {
 
 Tensors LoopRun::forward(bool for_backward) {
   check_stack(call_.what);
+  const ObservedScope scope(call_.what);
   Context& c = context();
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
   const LoopProgram& p = *loop_;
@@ -350,15 +352,16 @@ inline void LoopRun::execute(Bound& b) {
   if (b.dynamic) return execute_dynamic(call, s);
   if (b.views) return run(call, s);
   for (int i = 0; i < s.n_out; ++i) bind_output_storage(s.out + i);
-  b.kernel(call);
+  run_kernel(b.kernel, call, s.function);
 }
 
 void LoopRun::execute(LoopChain& c) {
-  running_ = &program_.instruction(c.first);
+  running_ = &program_.instruction(c.instructions.front());
   for (int slot : c.made) bind_output_storage(slot);
   c.chain.place_buffers([&](int slot) { return desc(slot).data(); });
   const ChainShape& shape = c.chain.shape();
   count_taken(shape.rows > 1 ? FastPath::loop_chain_of_rows : FastPath::loop_chain);
+  const FusedScope scope(program_, c.instructions, [&](int slot) -> const TensorDesc& { return desc(slot); });
   if (c.chain.device() != cpu) return c.chain.enqueue();
   std::int64_t part = std::max<std::int64_t>(1, fast_path_thresholds.loop_chain_part / c.chain.work());
   const bool rows = shape.rows > 1;
@@ -376,7 +379,7 @@ void LoopRun::add_product_to(const LoopGroup& group) {
   TensorDesc& sum = desc(group.sum);
   if (!uniquely_owned(sum.storage.get(), sum.bytes())) sum = copy_of(sum);
   Bound& product = bounds_[group.instruction];
-  if (const OpCall call = call_of(product); call.op.accumulate(call, sum)) {
+  if (const OpCall call = call_of(product); run_accumulate(call, sum, product.instruction->function)) {
     count_taken(FastPath::loop_accumulated);
     return;
   }
@@ -390,7 +393,7 @@ void LoopRun::run(const OpCall& call, const Instruction& s) {
   if ((pass_ == Pass::keeping || call_.again) && s.op->traits & kPrints) {  // recomputed, but not printed again
     put(*call.out[0], read_value(*call.in[0].desc));
   } else {
-    compute(call);
+    compute(call, s.function);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "core/sparse.h"
 #include "core/stack.h"
 #include "ops/engine/expr.h"
+#include "ops/engine/observe.h"
 #include "ops/engine/error_attribution.h"
 #include "ops/engine/operand.h"
 
@@ -128,6 +129,7 @@ Tensors results_of_none(const LoopForm& form, const Tensors& xs, const Tensors& 
 Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,
                   const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step, const MaskStep* mask) {
   check_stack(form.what);
+  const ObservedScope scope(form.what);
   const std::int64_t size = loop_length(form, xs), n = form.n_outputs;
   if (size == 0) return results_of_none(form, xs, states, step, /*masked=*/mask);
   std::vector<LazyUnstack> elements;  // per input

@@ -6,6 +6,7 @@
 #include "core/check_interrupt.h"
 #include "core/text.h"
 #include "ops/elementwise/binary.h"
+#include "ops/engine/detect_nan.h"
 #include "ops/engine/error_attribution.h"
 
 namespace kassette::autograd {
@@ -51,7 +52,8 @@ void accumulate(Cell& cell, const TensorDesc& increment, bool subtract, Ref<Stor
   const TensorDesc old = make_desc(increment, increment.device, cell.value);
   TensorDesc out = old;
   // Three references, `old`, `out` and the cell's: nothing else sees these bytes change.
-  bool alone = old.storage->count.load(std::memory_order_acquire) == 3 && old.storage->kind != Storage::kBorrowed;
+  bool alone = old.storage->count.load(std::memory_order_acquire) == 3 && old.storage->kind != Storage::kBorrowed &&
+               !detecting_nan();
   if (!alone && room) {
     out.storage = std::move(room);
     out.offset = 0;
@@ -61,6 +63,7 @@ void accumulate(Cell& cell, const TensorDesc& increment, bool subtract, Ref<Stor
   const InputView in[] = {{&old, old.data()}, {&increment, increment.data()}};
   IgnoreInterruptsScope whole;
   run_binary(op, in, out);
+  throw_found();
   Value made{std::move(out.storage), out.offset};
   if (alone) cell.changed();
   else cell.set(made);

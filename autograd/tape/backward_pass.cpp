@@ -12,6 +12,7 @@
 #include "core/inline_array.h"
 #include "ops/engine/desc.h"
 #include "ops/engine/expr.h"
+#include "ops/engine/observe.h"
 #include "ops/elementwise/binary.h"
 #include "ops/engine/operand.h"
 #include "ops/shape/shaping.h"
@@ -173,6 +174,7 @@ void BackwardPass::handle(Entry& e) {
     return;
   }
   if (!n.op || !n.op->vjp) return;
+  const AdjointScope scope(n, /*recorded=*/!unrecorded_);
   const int n_in = n.n_in, n_out = n.n_out;
   InlineArray<Tensor, 8> cotangents(n_in + n_out);
   InlineArray<bool, 8> wanted(n_in);
@@ -268,7 +270,7 @@ bool BackwardPass::accumulate(const TensorDesc& to, const OpDef& op, const Attrs
     return true;
   }
   TensorDesc& s = Access::desc(sum);
-  if (!made.same_shape(s) || made.dtype != s.dtype || !op.accumulate(call, s)) return false;
+  if (!made.same_shape(s) || made.dtype != s.dtype || !run_accumulate(call, s)) return false;
   count_taken(FastPath::accumulated);
   return true;
 }

@@ -91,6 +91,11 @@ class CudaDevice final : public CudaDeviceApi {
   void destroy(DeviceGraph* graph) noexcept override;
   DeviceStream& launched_on(DeviceStream& stream) noexcept override { return stream.base ? *stream.base : stream; }
 
+  void* mark() override;
+  bool passed(void* mark, bool wait) override;
+  double seconds_between(void* first, void* second) override;
+  void drop(void* mark) noexcept override;
+
   int index() const { return index_; }
   CUcontext context() const { return context_; }
   /// Enqueues a copy within this device.

@@ -81,4 +81,38 @@ void CudaDevice::order(DeviceStream& first, DeviceStream& second) {
   second.device->check(cudaStreamWaitEvent(second.handle, event.get(), 0), "stream");
 }
 
+// ---- marks ----------------------------------------------------------------------------------------------------------
+
+void* CudaDevice::mark() {
+  DeviceStream& stream = current();
+  if (stream.base) return nullptr;  // captured: the event would be a part of the graph
+  DeviceGuard now(*this);
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDefault), "profile");
+  if (const cudaError_t error = cudaEventRecord(event, stream.handle); error != cudaSuccess) {
+    cudaEventDestroy(event);
+    check(error, "profile");
+  }
+  return event;
+}
+
+bool CudaDevice::passed(void* mark, bool wait) {
+  DeviceGuard now(*this);
+  const auto event = static_cast<cudaEvent_t>(mark);
+  const cudaError_t error = wait ? cudaEventSynchronize(event) : cudaEventQuery(event);
+  if (error == cudaErrorNotReady) return false;
+  check(error, "profile");
+  return true;
+}
+
+double CudaDevice::seconds_between(void* first, void* second) {
+  DeviceGuard now(*this);
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(first), static_cast<cudaEvent_t>(second)),
+        "profile");
+  return milliseconds * 1e-3;
+}
+
+void CudaDevice::drop(void* mark) noexcept { cudaEventDestroy(static_cast<cudaEvent_t>(mark)); }
+
 }  // namespace kassette::cuda

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 import headers
 import markdown
 
-GUIDE = ["first_steps", "installation", "examples", "features", "from_keras", "from_pytorch", "python", "gradients", "memory", "distributed", "repl", "notebook", "testing",
+GUIDE = ["first_steps", "installation", "examples", "features", "from_keras", "from_pytorch", "python", "gradients", "memory", "distributed", "repl", "notebook", "debugging", "testing",
          "files", "errors", "pitfalls", "performance", "threads", "sparse", "backends", "environment", "security", "parity"]
 CONTRIBUTORS = ["architecture", "architecture/extending", "architecture/debugging", "architecture/testing",
                 "architecture/cuda_traffic", "architecture/notes"]
@@ -24,7 +24,7 @@ ROOT = ["CONTRIBUTING", "CHANGELOG", "SECURITY"]
 # The order in which a reader meets them.
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
             "softmax", "losses", "normalization", "convolution", "padding", "random", "graph", "control", "rnn", "ctc", "config"]
-LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "stream", "print", "error", "runtime", "distributed", "interrupt", "inspect", "testing", "io", "borrow", "dlpack", "xtensor",
+LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "stream", "print", "error", "runtime", "distributed", "interrupt", "inspect", "profile", "testing", "io", "borrow", "dlpack", "xtensor",
            "external_backend", "api", "kept", "repl", "display", "show_config", "version"]
 
 

@@ -16,6 +16,7 @@
 namespace kassette {
 
 class NamedTensors;  // <kassette/io.h>
+class Profile;       // <kassette/profile.h>
 namespace distributed {
 class World;  // <kassette/distributed.h>
 }
@@ -50,6 +51,7 @@ KASSETTE_API void show(const MemoryStats& value, std::ostream* inside = nullptr)
 KASSETTE_API void show(const Description& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const MemoryReport& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const Picture& value, std::ostream* inside = nullptr);
+KASSETTE_API void show(const Profile& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const Timing& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const Function& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const distributed::World& value, std::ostream* inside = nullptr);
@@ -247,6 +249,7 @@ KASSETTE_API std::string printValue(const kassette::MemoryStats* value);
 KASSETTE_API std::string printValue(const kassette::Description* value);
 KASSETTE_API std::string printValue(const kassette::MemoryReport* value);
 KASSETTE_API std::string printValue(const kassette::Picture* value);
+KASSETTE_API std::string printValue(const kassette::Profile* value);
 KASSETTE_API std::string printValue(const kassette::Timing* value);
 KASSETTE_API std::string printValue(const kassette::Function* value);
 KASSETTE_API std::string printValue(const kassette::distributed::World* value);

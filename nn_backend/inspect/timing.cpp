@@ -15,8 +15,10 @@
 #include "core/text.h"
 #include "devices/bytes_text.h"
 #include "devices/plugin.h"
+#include "nn_backend/inspect/time_text.h"
 
 namespace kassette {
+using namespace inspect;
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -51,16 +53,6 @@ double quantile(const std::vector<double>& sorted, double q) {
   return sorted[i] + (at - static_cast<double>(i)) * (next - sorted[i]);
 }
 
-std::string time_text(double s) {
-  constexpr struct {
-    double unit;
-    const char* name;
-  } kUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
-  for (const auto& u : kUnits)
-    if (s >= u.unit) return general_text(s / u.unit, 3) + ' ' + u.name;
-  return general_text(s / 1e-9, 3) + " ns";
-}
-
 std::int64_t resident_bytes() {
   long pages = 0;
   if (std::FILE* f = std::fopen("/proc/self/statm", "r")) {
@@ -71,6 +63,16 @@ std::int64_t resident_bytes() {
 }
 
 }  // namespace
+
+std::string inspect::time_text(double seconds) {
+  constexpr struct {
+    double unit;
+    const char* name;
+  } kUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+  for (const auto& u : kUnits)
+    if (seconds >= u.unit) return general_text(seconds / u.unit, 3) + ' ' + u.name;
+  return general_text(seconds / 1e-9, 3) + " ns";
+}
 
 Timing detail::timed(Callable<Device()> call, const TimeitOptions& o) {
   if (o.runs < 0 || o.loops < 0 || !(o.seconds >= 0))

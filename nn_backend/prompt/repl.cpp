@@ -9,6 +9,7 @@
 #include <kassette/distributed.h>
 #include <kassette/external_backend.h>
 #include <kassette/io.h>
+#include <kassette/profile.h>
 #include <kassette/testing.h>
 
 #include "core/check_interrupt.h"
@@ -18,6 +19,7 @@
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "nn_backend/prompt/front_end.h"
+#include "ops/engine/origin.h"
 
 namespace kassette {
 namespace repl {
@@ -110,6 +112,7 @@ void show(const MemoryStats& value, std::ostream* inside) { put(value, inside); 
 void show(const Description& value, std::ostream* inside) { put(value, inside); }
 void show(const MemoryReport& value, std::ostream* inside) { put(value, inside); }
 void show(const Picture& value, std::ostream* inside) { put(value, inside); }
+void show(const Profile& value, std::ostream* inside) { put(value, inside); }
 void show(const Timing& value, std::ostream* inside) { put(value, inside); }
 void show(const Function& value, std::ostream* inside) { put(value, inside); }
 void show(const distributed::World& value, std::ostream* inside) { put(value, inside); }
@@ -140,11 +143,16 @@ void show(std::nullptr_t value, std::ostream* inside) { put(value, inside); }
 
 namespace {
 constinit __thread ScopeState before_line;
-}
+constinit __thread ops::Observed observed_before_line;
+}  // namespace
 
-void remember_scopes() { before_line = context(); }
+void remember_scopes() {
+  before_line = context();
+  observed_before_line = ops::tls_observed;
+}
 void return_to_scopes() {
   static_cast<ScopeState&>(context()) = before_line;
+  ops::tls_observed = observed_before_line;
   on_interrupt = {};
 }
 bool may_jump() noexcept { return !devices::sharing_work() && !context().destroying; }
@@ -212,6 +220,7 @@ KASSETTE_API std::string printValue(const kassette::MemoryStats* value) { return
 KASSETTE_API std::string printValue(const kassette::Description* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::MemoryReport* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::Picture* value) { return kassette::repl::text_of(*value); }
+KASSETTE_API std::string printValue(const kassette::Profile* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::Timing* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::Function* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::distributed::World* value) {

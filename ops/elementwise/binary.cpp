@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "ops/elementwise/chain.h"
 #include "ops/engine/dispatch.h"
+#include "ops/engine/observe.h"
 #include "ops/engine/operand.h"
 
 namespace kassette::ops {
@@ -74,7 +75,7 @@ const OpDef& subtract_op() { return binary_op<Subtract>(); }
 void run_binary(const OpDef& op, const InputView* in, TensorDesc& out) {
   TensorDesc* outs[] = {&out};
   const Attrs none;
-  (out.device == cpu ? op.cpu : op.cuda)(OpCall{op, none, in, 2, outs, 1, out.device});
+  run_kernel(out.device == cpu ? op.cpu : op.cuda, OpCall{op, none, in, 2, outs, 1, out.device});
 }
 
 namespace {

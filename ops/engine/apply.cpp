@@ -7,6 +7,7 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/engine/error_attribution.h"
+#include "ops/engine/observe.h"
 #include "ops/engine/refusals.h"
 
 #include <algorithm>
@@ -156,6 +157,7 @@ inline __attribute__((always_inline)) void record(const OpCall& call, const Inpu
   TensorDesc* const* out = call.out;
   const int kept = saved_output_count(op, out, n_out);
   Node* node = Node::make_raw(c, &op, call.attrs, n_in, n_out, kept);
+  if (observed() || out[0]->symbolic()) node->function = origin_here(c);
   TensorDesc* in = node->in();
   std::uint64_t seq = c.clock;
   std::int64_t saved = 0;
@@ -217,13 +219,13 @@ Decision decide(const OpDef& op, const Attrs& attrs, const InputSummary& summary
 
 namespace {
 
-inline __attribute__((always_inline)) void compute_on(Kernel kernel, const OpCall& call, int n_out, Device device,
-                                                      Context& c) {
+inline __attribute__((always_inline)) void compute_on(Kernel kernel, const OpCall& call, int n_out, Context& c,
+                                                      std::int32_t origin = 0) {
   try {
     for (int i = 0; i < n_out; ++i)
       if (TensorDesc& b = *call.out[i]; b.known())
-        b.storage = Storage::allocate(c, b.checked_bytes(call.op.name), device);
-    kernel(call);
+        b.storage = Storage::allocate(c, b.checked_bytes(call.op.name), call.device);
+    run_kernel(kernel, call, origin);
   } catch (const MemoryError&) {
     rethrow_for(call.op.name);
   }
@@ -272,10 +274,10 @@ void infer(const OpCall& call) {
   }
 }
 
-void compute(const OpCall& call) {
+void compute(const OpCall& call, std::int32_t origin) {
   const Kernel kernel = call.device.type() == Device::kCpu ? call.op.cpu : call.op.cuda;
   if (!kernel) fail<NotImplementedError>({call.op.name}, "not available on ", call.device);
-  compute_on(kernel, call, call.op.traits & kView ? 0 : call.n_out, call.device, context());
+  compute_on(kernel, call, call.op.traits & kView ? 0 : call.n_out, context(), origin);
 }
 
 __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tensor* out,
@@ -364,7 +366,7 @@ inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const At
   const OpCall call{op, attrs, args, kInputs, &desc, 1, cpu};
   op.rule(call, desc);
   desc->device = cpu;
-  compute_on(op.cpu, call, 1, cpu, c);
+  compute_on(op.cpu, call, 1, c);
   if (kTracked && c.recording) {
     desc->depth = depth;
     record(call, from, kInputs, 1, c);

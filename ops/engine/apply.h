@@ -25,7 +25,7 @@ Decision decide(const OpDef& op, const Attrs& attrs, const InputSummary& summary
 Device device_of(const OpDef& op, const Attrs& attrs, const InputView* in, int n_in);
 /// Runs the rule: sets shapes, dtypes and devices of the outputs.
 void infer(const OpCall& call);
-/// Allocates the outputs and runs the kernel.
-void compute(const OpCall& call);
+/// Allocates the outputs and runs the kernel. `origin`: of the instruction that it runs for (Note [Origins]).
+void compute(const OpCall& call, std::int32_t origin = 0);
 
 }  // namespace kassette::ops

@@ -2,6 +2,7 @@
 #include "ops/engine/error_attribution.h"
 
 #include "core/text.h"
+#include "ops/engine/origin.h"
 #include "ops/engine/refusals.h"
 
 namespace kassette::ops {
@@ -43,8 +44,9 @@ void rethrow_for(const char* op) {
 }
 
 void rethrow_of_instruction(std::int32_t function, const char* op) {
-  if (!function) rethrow_for(op);
-  rethrow_attributed(function_name(function));
+  const char* name = function_name(function);
+  if (!name) rethrow_for(op);
+  rethrow_attributed(name);
 }
 
 void rethrow_in_step(std::int64_t t, std::int64_t steps, const std::string& what) {
@@ -53,8 +55,9 @@ void rethrow_in_step(std::int64_t t, std::int64_t steps, const std::string& what
   });
 }
 
-const char* function_name(std::int32_t code) {
+const char* literal_at(std::int32_t code) {
   return code ? reinterpret_cast<const char*>(reinterpret_cast<std::intptr_t>(kNamesOrigin) + code) : nullptr;
 }
+const char* function_name(std::int32_t code) { return code ? origin_of(code).function : nullptr; }
 
 }  // namespace kassette::ops

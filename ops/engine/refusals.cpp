@@ -61,7 +61,8 @@ std::string filled(const char* words, const std::int64_t*& numbers) {
   return said;
 }
 
-/// What errors call input i of an op (OpDef::inputs).
+}  // namespace
+
 std::string input_name(const OpDef& op, int i) {
   std::string names = op.inputs, name;
   if (const std::size_t at = names.find('#'); at != std::string::npos) return names.replace(at, 1, std::to_string(i));
@@ -70,8 +71,6 @@ std::string input_name(const OpDef& op, int i) {
     if (!(words >> name)) return text("argument ", i);
   return name;
 }
-
-}  // namespace
 
 void fail_undefined(const OpDef& op, int i) { fail_empty({op.name, input_name(op, i).c_str()}); }
 void fail_sparse(const OpDef& op, int i, const TensorDesc& x) {

@@ -2,6 +2,7 @@
 // device.
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include <kassette/error.h>
 
@@ -12,6 +13,8 @@ namespace kassette::ops {
 
 struct OpDef;
 class In;
+/// What errors call input i of an op (OpDef::inputs).
+std::string input_name(const OpDef& op, int i);
 /// Throws the error for input i of an op, which is an empty Tensor.
 [[noreturn]] void fail_undefined(const OpDef& op, int i);
 /// Throws the error for input i of an op, which is sparse.

@@ -365,9 +365,9 @@ TEST_CASE("LoopChains: a chain for each run of elementwise instructions, which w
   const kassette::test::Thresholds scope(kassette::test::thresholds_at(0, 0));
   CHECK(find({1, 1, 1, 1, 1}, chains) == std::vector<LoopGroup>{{.chain = 0}, {2}, {.chain = 1}});
   REQUIRE(chains.size() == 2);
-  CHECK(chains[0]->first == 0);
+  CHECK(chains[0]->instructions == std::vector<int>{0, 1});
   CHECK(chains[0]->made == Slots{b});
-  CHECK(chains[1]->first == 3);
+  CHECK(chains[1]->instructions == std::vector<int>{3, 4});
   CHECK(chains[1]->made == Slots{e});
   chains.clear();
   CHECK(find({1, 0, 1, 1, 1}, chains) == std::vector<LoopGroup>{{0}, {1}, {2}, {.chain = 0}});

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +25,7 @@
 struct Place {
   EmulatedStream* stream;
   std::atomic<bool> passed{false};
+  std::chrono::steady_clock::time_point when = {};  // it was passed
 };
 /// An element of a stream's queue: work to run, or an event to wait for.
 struct Work {
@@ -574,7 +576,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   emulated_not_captured(stream, 0);
   event->place = std::make_shared<Place>();
   event->place->stream = stream;
-  emulated_enqueue(handle, {}, [place = event->place] { place->passed = true; });
+  emulated_enqueue(handle, {}, [place = event->place] {
+    place->when = std::chrono::steady_clock::now();
+    place->passed = true;
+  });
   return cudaSuccess;
 }
 /// Does not lock: a running stream holds the lock, and may be waiting for another process.
@@ -583,6 +588,20 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (!event->place || event->place->passed) return cudaSuccess;
   emulated_start(event->place->stream);
   return cudaErrorNotReady;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  ++waits;
+  if (!event->place) return cudaSuccess;
+  State& s = state();
+  Lock lock(s.mutex);
+  if (!event->place->passed) s.run(*event->place->stream);
+  return fault();
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t second) {
+  if (!first->place || !second->place) return cudaErrorInvalidResourceHandle;
+  if (!first->place->passed || !second->place->passed) return cudaErrorNotReady;
+  *milliseconds = std::chrono::duration<float, std::milli>(second->place->when - first->place->when).count();
+  return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {

@@ -11,7 +11,7 @@ declare -A floor=([tape]=0 [program]=1 [function]=2 [loops]=3)
 # floor_of HEADER: the folder that a public header belongs to.
 floor_of() {
   case $1 in
-    kassette/backend/* | kassette/backend.h | kassette/comforts.h | kassette/display.h | kassette/distributed.h | kassette/inspect.h | kassette/prompt.h | kassette/repl.h | \
+    kassette/backend/* | kassette/backend.h | kassette/comforts.h | kassette/display.h | kassette/distributed.h | kassette/inspect.h | kassette/profile.h | kassette/prompt.h | kassette/repl.h | \
       kassette/testing.h) echo nn_backend ;;
     kassette/show_config.h) echo devices ;;
     *) echo core ;;

@@ -12,7 +12,7 @@ complain() {
 }
 
 # Heavier headers, included only by those who ask for them.
-opt_in=' testing.h xtensor.h io.h repl.h prompt.h cling.h external_backend.h inspect.h '
+opt_in=' testing.h xtensor.h io.h repl.h prompt.h cling.h external_backend.h inspect.h profile.h '
 light=()
 all=()
 while IFS= read -r header; do

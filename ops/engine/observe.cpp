@@ -1,0 +1,163 @@
+// ops/engine/observe.cpp - running what somebody observes. See Note [Observed kernels].
+#include "ops/engine/observe.h"
+
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "ops/engine/detect_nan.h"
+#include "ops/engine/recorder.h"
+
+namespace kassette::ops {
+
+constinit std::atomic<std::uint8_t> observing{kAskEnvironment};
+
+std::uint8_t who_observes() {
+  std::uint8_t now = observing.load(std::memory_order_acquire);
+  if (!(now & kAskEnvironment)) return now;
+  static std::once_flag asked;
+  std::call_once(asked, [] {
+    observing.fetch_and(static_cast<std::uint8_t>(~kAskEnvironment), std::memory_order_release);
+    if (const char* file = std::getenv("KASSETTE_PROFILE"); file && *file) profile_process(file);
+  });
+  return observing.load(std::memory_order_acquire);
+}
+void start_observing(Observing who) { observing.fetch_or(who, std::memory_order_release); }
+void stop_observing(Observing who) { observing.fetch_and(static_cast<std::uint8_t>(~who), std::memory_order_release); }
+
+namespace {
+
+/// What is recorded about a call of a kernel, or of another function of an op.
+class CallEvent {
+ public:
+  CallEvent(const OpCall& call, const TensorDesc* sum, std::int32_t origin) : call_(call), sum_(sum) {
+    event_.event.name = call.op.name;
+    event_.event.origin = origin;
+    event_.event.device = call.device;
+    begin_event(event_);
+  }
+  ~CallEvent() {
+    if (cancelled_) return;
+    describe();
+    end_event(event_);
+  }
+  /// Nothing was run.
+  void cancel() noexcept {
+    cancelled_ = true;
+    cancel_event(event_);
+  }
+  CallEvent(const CallEvent&) = delete;
+  CallEvent& operator=(const CallEvent&) = delete;
+
+ private:
+  void describe() noexcept try {
+    for (int i = 0; i < call_.n_in; ++i) event_.specs.push_back(*call_.in[i].desc);
+    event_.event.n_in = call_.n_in;
+    for (int i = 0; i < call_.n_out; ++i) event_.specs.push_back(*call_.out[i]);
+    if (sum_) event_.specs.push_back(*sum_);
+    event_.event.n_out = call_.n_out + (sum_ != nullptr);
+  } catch (...) {  // no memory: without shapes
+    event_.specs.clear();
+    event_.event.n_in = event_.event.n_out = 0;
+  }
+
+  OpenEvent event_;
+  const OpCall& call_;
+  const TensorDesc* sum_;
+  bool cancelled_ = false;
+};
+
+/// The origin of a call, which is also that of what runs inside of it.
+class OriginScope {
+ public:
+  explicit OriginScope(std::int32_t of) : origin(of >= kFirstOrigin ? of : origin_here(context())) {
+    tls_observed.origin = origin;
+  }
+  ~OriginScope() { tls_observed.origin = before_; }
+  OriginScope(const OriginScope&) = delete;
+  OriginScope& operator=(const OriginScope&) = delete;
+  const std::int32_t origin;
+
+ private:
+  const std::int32_t before_ = tls_observed.origin;
+};
+
+}  // namespace
+
+void run_observed(Kernel kernel, const OpCall& call, std::int32_t recorded) {
+  const std::uint8_t who = who_observes();
+  if (who == kNobody) return kernel(call);
+  const OriginScope from(recorded);
+  if (who & kProfile) {
+    const CallEvent event(call, nullptr, from.origin);
+    kernel(call);
+  } else {
+    kernel(call);
+  }
+  if (who & kDetectNan) check_results(call, from.origin);
+}
+
+bool run_accumulate(const OpCall& call, TensorDesc& sum, std::int32_t recorded) {
+  if (!observed() || !(who_observes() & kProfile)) return call.op.accumulate(call, sum);
+  const OriginScope from(recorded);
+  CallEvent event(call, &sum, from.origin);
+  const bool done = call.op.accumulate(call, sum);
+  if (!done) event.cancel();
+  return done;
+}
+
+void ObservedScope::begin(const char* name, const char* prefix) noexcept try {
+  if (!(who_observes() & kProfile)) return;
+  auto made = std::make_unique<OpenEvent>();
+  made->event.kind = RecordedEvent::scope;
+  made->event.name = kept_name(std::string(prefix) + name);
+  made->event.origin = origin_here(context());
+  event_ = made.release();
+  begin_event(*event_);
+} catch (...) {  // no memory for it
+}
+void ObservedScope::end() noexcept {
+  end_event(*event_);
+  delete event_;
+}
+
+void AdjointScope::begin(const Node& node) {
+  const std::int32_t origin = origin_of_adjoint(node);
+  if (observed()) ObservedScope::begin(node.op->name, "adjoint of ");
+  if (event_) event_->event.origin = origin;
+  tls_observed.origin = origin;
+}
+
+void FusedScope::add(const OpDef& op, std::int32_t origin) {
+  if (!(who_observes() & kProfile)) return;
+  if (!event_) {
+    event_ = new OpenEvent;
+    event_->event.kind = RecordedEvent::fused;
+    event_->event.name = op.name;
+    event_->event.origin = origin;
+    return;
+  }
+  event_->event.name = kept_name(std::string(event_->event.name) + " + " + op.name);
+}
+void FusedScope::reads(const TensorDesc& x) {
+  if (!event_) return;
+  event_->specs.push_back(x);
+  ++event_->event.n_in;
+}
+void FusedScope::begin(const TensorDesc& result) {
+  if (!event_) return;
+  event_->specs.push_back(result);
+  event_->event.n_out = 1;
+  event_->event.device = result.device;
+  if (event_->event.origin < kFirstOrigin) event_->event.origin = origin_here(context());
+  begin_event(*event_);
+}
+void FusedScope::cancel() noexcept {
+  cancel_event(*event_);
+  forget();
+}
+void FusedScope::forget() noexcept { delete std::exchange(event_, nullptr); }
+
+}  // namespace kassette::ops

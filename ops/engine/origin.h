@@ -1,0 +1,43 @@
+// ops/engine/origin.h - where an op comes from: the K function, the line of the user's source, and the op whose adjoint
+// it is a part of.
+//
+// Note [Origins]
+// Node::function is a code (Note [Error attribution]). An op that is recorded symbolically, or while somebody observes
+// what runs, gets the code of an Origin instead: an entry of a table that holds the function and, beside it, the
+// address from which the user called. A plan's instruction has the code of its node, so that what a function runs is
+// known by the line that recorded it. The table has one entry for each combination, so it is as long as the program
+// has calls. Walking up the stack to the first frame of the user's takes half a microsecond: it is done only then, and
+// not for the ops of an adjoint, which are from the line of the op that they differentiate. Addresses become lines
+// (core/source_lines.h) when they are shown.
+#pragma once
+#include <cstdint>
+
+#include "ops/engine/error_attribution.h"
+
+namespace kassette {
+struct Node;
+}
+namespace kassette::ops {
+
+/// Where an op comes from; null: not known, or none.
+struct Origin {
+  const char* function = nullptr;    // the K function on whose behalf it was recorded
+  const void* caller = nullptr;      // the address from which the user called
+  const char* adjoint_of = nullptr;  // the op that it differentiates
+};
+
+/// The state of a thread that is observed. The prompt restores it after a longjmp.
+struct Observed {
+  std::int32_t origin = 0;  // of what runs inside of an op or of an adjoint
+  std::int32_t depth = 0;   // how many recorded ops and scopes this is inside of
+};
+extern __thread Observed tls_observed __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/// The origin behind a code of either kind.
+Origin origin_of(std::int32_t code) noexcept;
+/// The code for an op that is called now; that of its function alone if there is no memory for more.
+std::int32_t origin_here(const Context& c) noexcept;
+/// The code for the ops of a node's adjoint; likewise.
+std::int32_t origin_of_adjoint(const Node& node) noexcept;
+
+}  // namespace kassette::ops
