@@ -22,6 +22,7 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/configuration/settings.h"
+#include "nn_backend/function_plan.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/engine/dispatch.h"
 #include "ops/engine/error_attribution.h"
@@ -40,6 +41,8 @@ struct FunctionAccess {
   }
   static const Plan* plan(const Function& f) { return f.plan_; }
 };
+
+const Plan* backend::detail::plan_of(const Function& f) { return FunctionAccess::plan(f); }
 
 // ---- functions of and for external backends -------------------------------------------------------------------------
 

@@ -85,6 +85,28 @@ KASSETTE_API Picture hist(const Operand& x, const PictureOptions& options = {});
 /// floats from 0 to 1.
 KASSETTE_API Picture imshow(const Operand& image, const PictureOptions& options = {});
 
+class Function;
+
+/// Boxes and arrows: what show_tape() and show_program() return. It prints as a line for each box, and is an SVG in a
+/// notebook and in files.
+class KASSETTE_API Drawing {
+ public:
+  Text text() const { return text_; }
+  Text svg() const { return svg_; }
+  /// Writes the SVG to a file.
+  void save(Name path) const;
+  friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Drawing& drawing);
+
+ private:
+  Text text_, svg_;
+  friend struct DrawingAccess;
+};
+/// The ops that x was computed by, back to variables, placeholders and constants, as the tape has them, 200 at most.
+/// Empty for a tensor without history.
+KASSETTE_API Drawing show_tape(const Tensor& x);
+/// The instructions of a function, from its inputs and variables to its outputs; 200 at most.
+KASSETTE_API Drawing show_program(const Function& f);
+
 /// How long a call takes: the median of several runs, in seconds.
 struct Timing {
   double median = 0, least = 0, spread = 0;     // spread: between the quartiles
@@ -122,7 +144,7 @@ Timing timeit(F&& f, const TimeitOptions& options = {}) {
   return detail::timed(call, options);
 }
 
-/// A line on standard error that shows the progress of a loop, if that is a terminal.
+/// A line on standard error that shows the progress of a loop, if that is a terminal; a bar in a notebook.
 class KASSETTE_API ProgressBar {
  public:
   /// total < 0: not known.
@@ -135,7 +157,7 @@ class KASSETTE_API ProgressBar {
 
  private:
   struct State;
-  State* state_;  // null: no terminal
+  State* state_;  // null: nobody looks
 };
 
 namespace detail {

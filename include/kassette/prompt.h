@@ -14,6 +14,8 @@ using kassette::None;
 using kassette::plot;
 using kassette::progress;
 using kassette::Shape;
+using kassette::show_program;
+using kassette::show_tape;
 using kassette::slice;
 using kassette::Tensor;
 using kassette::Tensors;

@@ -52,6 +52,7 @@ KASSETTE_API void show(const Description& value, std::ostream* inside = nullptr)
 KASSETTE_API void show(const MemoryReport& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const Picture& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const Profile& value, std::ostream* inside = nullptr);
+KASSETTE_API void show(const Drawing& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const Timing& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const Function& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const distributed::World& value, std::ostream* inside = nullptr);
@@ -250,6 +251,7 @@ KASSETTE_API std::string printValue(const kassette::Description* value);
 KASSETTE_API std::string printValue(const kassette::MemoryReport* value);
 KASSETTE_API std::string printValue(const kassette::Picture* value);
 KASSETTE_API std::string printValue(const kassette::Profile* value);
+KASSETTE_API std::string printValue(const kassette::Drawing* value);
 KASSETTE_API std::string printValue(const kassette::Timing* value);
 KASSETTE_API std::string printValue(const kassette::Function* value);
 KASSETTE_API std::string printValue(const kassette::distributed::World* value);

@@ -10,8 +10,10 @@
 
 #include "core/decimal.h"
 #include "core/text.h"
+#include "nn_backend/inspect/diagram.h"
 #include "nn_backend/inspect/progress_text.h"
 #include "nn_backend/inspect/terminal.h"
+#include "nn_backend/prompt/front_end.h"
 
 namespace kassette {
 using namespace inspect;
@@ -66,20 +68,40 @@ struct ProgressBar::State {
   std::string name;
   std::int64_t done = 0, total;
   Clock::time_point start = Clock::now(), shown = start;
-  std::int64_t next = 1;  // the step at which to read the clock again
+  std::int64_t next = 1;   // the step at which to read the clock again
+  std::int64_t place = 0;  // in a notebook; 0: on a terminal
 
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
   void show(const char* end) {
+    if (place) return show_in_notebook();
     Terminal t = terminal(STDERR_FILENO);
     std::string line =
         '\r' + progress_text(name, done, total, seconds(), t.width, t.unicode) + (t.color ? "\x1b[K" : "") + end;
     if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // failing to show a bar is no reason to stop
   }
+  void show_in_notebook() {
+    repl::Forms forms;
+    std::string line = progress_text(name, done, total, seconds(), 80, /*unicode=*/true);
+    if (total > 0) {
+      // The bar itself is the browser's.
+      const std::size_t bar = line.find("▕"), end = line.find("▏", bar == std::string::npos ? 0 : bar);
+      std::string before = line.substr(0, bar),
+                  after = end == std::string::npos ? "" : line.substr(line.rfind("▏") + 3);
+      forms.add("text/html", "<div style=\"font-family:monospace\">" + escaped(before) + "<progress value=\"" +
+                                 std::to_string(done) + "\" max=\"" + std::to_string(total) + "\"></progress>" +
+                                 escaped(after) + "</div>");
+    }
+    forms.deliver(std::move(line), begun ? repl::Shown::update : repl::Shown::display, place);
+    begun = true;
+  }
+  bool begun = false;
 };
 
 ProgressBar::ProgressBar(std::int64_t total, Name label) : state_(nullptr) {
-  if (!isatty(STDERR_FILENO)) return;
+  const bool notebook = repl::has_front_end();
+  if (!notebook && !isatty(STDERR_FILENO)) return;
   state_ = new State;
+  if (notebook) state_->place = repl::fresh_display();
   state_->name = string_of(label);
   state_->total = total;
   state_->show("");

@@ -28,7 +28,10 @@ class Forms {
 std::int64_t fresh_display() noexcept;
 
 // Adds what there is beside the text.
+void add_rich(const Tensor& x, Forms& forms);
+void add_rich(const Description& d, Forms& forms);
 void add_rich(const Picture& picture, Forms& forms);
+void add_rich(const Drawing& drawing, Forms& forms);
 template <class T>
 void add_rich(const T&, Forms&) {}
 

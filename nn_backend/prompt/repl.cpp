@@ -113,6 +113,7 @@ void show(const Description& value, std::ostream* inside) { put(value, inside); 
 void show(const MemoryReport& value, std::ostream* inside) { put(value, inside); }
 void show(const Picture& value, std::ostream* inside) { put(value, inside); }
 void show(const Profile& value, std::ostream* inside) { put(value, inside); }
+void show(const Drawing& value, std::ostream* inside) { put(value, inside); }
 void show(const Timing& value, std::ostream* inside) { put(value, inside); }
 void show(const Function& value, std::ostream* inside) { put(value, inside); }
 void show(const distributed::World& value, std::ostream* inside) { put(value, inside); }
@@ -221,6 +222,7 @@ KASSETTE_API std::string printValue(const kassette::Description* value) { return
 KASSETTE_API std::string printValue(const kassette::MemoryReport* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::Picture* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::Profile* value) { return kassette::repl::text_of(*value); }
+KASSETTE_API std::string printValue(const kassette::Drawing* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::Timing* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::Function* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::distributed::World* value) {

@@ -1,4 +1,4 @@
-// nn_backend/prompt/rich.cpp - pictures as PNG.
+// nn_backend/prompt/rich.cpp - pictures as PNG, drawings as SVG.
 #include <png.h>
 
 #include <algorithm>
@@ -54,6 +54,11 @@ void add_rich(const Picture& picture, Forms& forms) {
   Pixels pixels = {image.shape()[0], image.shape()[1], image.shape()[2], image.data<std::uint8_t>()};
   const std::vector<std::uint8_t> larger = enlarged(pixels);
   forms.add("image/png", png_of(pixels));
+}
+
+void add_rich(const Drawing& drawing, Forms& forms) {
+  const Text svg = drawing.svg();
+  if (!svg.empty()) forms.add("image/svg+xml", svg.c_str());
 }
 
 }  // namespace kassette::repl
