@@ -1,9 +1,9 @@
 // nn_backend/inspect/diagram.cpp - boxes and arrows, laid out in layers.
 //
-// In the manner of Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures" (1981):
-// a box lies one layer below the lowest that leads to it; an arrow that passes layers goes through a point in each; the
-// order within layers is that of the means of neighbours, a few times up and down; then boxes move towards these means as
-// far as their neighbours let them.
+// In the manner of Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures"
+// (1981): a box lies one layer below the lowest that leads to it; an arrow that passes layers goes through a point in
+// each; the order within layers is that of the means of neighbours, a few times up and down; then boxes move towards
+// these means as far as their neighbours let them.
 #include "nn_backend/inspect/diagram.h"
 
 #include <algorithm>
@@ -38,7 +38,9 @@ struct Layout {
 };
 
 double width_of(const Box& box) {
-  return std::max(kLetter * static_cast<double>(letters(box.title)), kSmallLetter * static_cast<double>(letters(box.detail))) + 16;
+  return std::max(kLetter * static_cast<double>(letters(box.title)),
+                  kSmallLetter * static_cast<double>(letters(box.detail))) +
+         16;
 }
 
 void place_in_layers(const Diagram& d, Layout& l) {
@@ -145,14 +147,16 @@ void add_box(std::string& svg, const Box& box, const Vertex& v) {
   // Okabe and Ito's colours, made light.
   static constexpr const char* kFill[] = {"#ffffff", "#cfe6f7", "#fbe3c0", "#eeeeee", "#ffffff"};
   const double top = top_of(v), left = v.x - v.width / 2;
-  svg += text("<rect x=\"", number(left), "\" y=\"", number(top), "\" width=\"", number(v.width), "\" height=\"", number(kHeight),
-              "\" rx=\"", box.kind == Box::op ? 5 : 14, "\" fill=\"", kFill[box.kind], "\" stroke=\"#555555\" stroke-width=\"",
-              box.result ? 2.5 : 1, "\"", box.kind == Box::more ? " stroke-dasharray=\"3 3\"" : "", "/>");
+  svg += text("<rect x=\"", number(left), "\" y=\"", number(top), "\" width=\"", number(v.width), "\" height=\"",
+              number(kHeight), "\" rx=\"", box.kind == Box::op ? 5 : 14, "\" fill=\"", kFill[box.kind],
+              "\" stroke=\"#555555\" stroke-width=\"", box.result ? 2.5 : 1, "\"",
+              box.kind == Box::more ? " stroke-dasharray=\"3 3\"" : "", "/>");
   const double middle = top + (box.detail.empty() ? 22 : 15);
-  svg += text("<text x=\"", number(v.x), "\" y=\"", number(middle), "\" font-size=\"12\">", escaped(box.title), "</text>");
+  svg +=
+      text("<text x=\"", number(v.x), "\" y=\"", number(middle), "\" font-size=\"12\">", escaped(box.title), "</text>");
   if (!box.detail.empty())
-    svg += text("<text x=\"", number(v.x), "\" y=\"", number(top + 29), "\" font-size=\"10\" fill=\"#555555\">", escaped(box.detail),
-                "</text>");
+    svg += text("<text x=\"", number(v.x), "\" y=\"", number(top + 29), "\" font-size=\"10\" fill=\"#555555\">",
+                escaped(box.detail), "</text>");
 }
 
 void add_arrow(std::string& svg, const Layout& l, const std::vector<int>& path) {
@@ -162,8 +166,8 @@ void add_arrow(std::string& svg, const Layout& l, const std::vector<int>& path) 
     const Vertex& v = l.vertices[path[i]];
     const bool last = i + 1 == path.size();
     const double to = last ? top_of(v) - 4 : top_of(v) + kHeight / 2, bend = (to - y) / 2;
-    line += "C" + number(x) + " " + number(y + bend) + " " + number(v.x) + " " + number(to - bend) + " " + number(v.x) + " " +
-            number(to);
+    line += "C" + number(x) + " " + number(y + bend) + " " + number(v.x) + " " + number(to - bend) + " " + number(v.x) +
+            " " + number(to);
     x = v.x;
     y = to;
   }
@@ -184,12 +188,13 @@ std::string svg_of(const Diagram& d) {
   double width = 0;
   for (const Vertex& v : l.vertices) width = std::max(width, v.x + v.width / 2);
   const double height = kMargin * 2 + kLayer * static_cast<double>(l.layers.size() - 1) + kHeight;
-  std::string svg = text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", number(width + kMargin), "\" height=\"", number(height),
-                         "\" viewBox=\"0 0 ", number(width + kMargin), ' ', number(height), "\" font-family=\"monospace\">",
-                         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>"
-                         "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"4\" refY=\"4\" markerWidth=\"6\" markerHeight=\"6\" "
-                         "orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#555555\"/></marker></defs>"
-                         "<g fill=\"none\" stroke=\"#555555\">");
+  std::string svg = text(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", number(width + kMargin), "\" height=\"", number(height),
+      "\" viewBox=\"0 0 ", number(width + kMargin), ' ', number(height), "\" font-family=\"monospace\">",
+      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>"
+      "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"4\" refY=\"4\" markerWidth=\"6\" markerHeight=\"6\" "
+      "orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#555555\"/></marker></defs>"
+      "<g fill=\"none\" stroke=\"#555555\">");
   for (const auto& path : l.paths) add_arrow(svg, l, path);
   svg += "</g><g text-anchor=\"middle\">";
   for (std::size_t i = 0; i < d.boxes.size(); ++i) add_box(svg, d.boxes[i], l.vertices[i]);

@@ -41,7 +41,9 @@ std::string number_in(const TensorDesc& d) {
     using T = std::remove_pointer_t<decltype(null)>;
     v = convert_one<double>(*reinterpret_cast<const T*>(d.data()));
   });
-  return d.dtype.is_bool() ? v != 0 ? "True" : "False" : d.dtype.is_integer() ? general_text(v, 17) : scalar_text(v, d.dtype);
+  return d.dtype.is_bool()      ? v != 0 ? "True" : "False"
+         : d.dtype.is_integer() ? general_text(v, 17)
+                                : scalar_text(v, d.dtype);
 }
 
 Box leaf_box(const Cell& cell) {
@@ -170,16 +172,20 @@ Diagram diagram_of(const Program& program) {
     if (const int slot = program.outputs[i]; slot >= 0 && box[slot] >= 0) {
       Box& b = d.boxes[box[slot]];
       b.result = true;
-      if (b.detail.empty() && i < program.outputs_as_recorded.size()) b.detail = detail_of(program.outputs_as_recorded[i]);
+      if (b.detail.empty() && i < program.outputs_as_recorded.size())
+        b.detail = detail_of(program.outputs_as_recorded[i]);
     }
   for (const Effect& e : program.effects)
     if (e.slot >= 0 && box[e.slot] >= 0) {
       Box& b = d.boxes[box[e.slot]];
       b.result = true;
-      b.detail = std::string(e.mode == Effect::kSet ? "new value of " : e.mode == Effect::kAdd ? "added to " : "subtracted from ") +
+      b.detail = std::string(e.mode == Effect::kSet   ? "new value of "
+                             : e.mode == Effect::kAdd ? "added to "
+                                                      : "subtracted from ") +
                  leaf_box(*e.cell).title;
     }
-  if (most < program.n_instructions()) d.boxes.push_back({Box::more, text(program.n_instructions() - most, " more"), ""});
+  if (most < program.n_instructions())
+    d.boxes.push_back({Box::more, text(program.n_instructions() - most, " more"), ""});
   return d;
 }
 

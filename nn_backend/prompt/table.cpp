@@ -55,7 +55,11 @@ void add_matrix(std::string& to, const T* data, std::int64_t rows, std::int64_t 
     to += "<tr>";
     if (!vector) to += kHead + (i < 0 ? "⋮" : std::to_string(i)) + "</th>";
     for (std::int64_t j : js)
-      to += kCell + (i < 0 || j < 0 ? i < 0 && j < 0 ? "⋱" : i < 0 ? "⋮" : "…" : cell_of(data[i * columns + j], dtype)) +
+      to += kCell +
+            (i < 0 || j < 0 ? i < 0 && j < 0 ? "⋱"
+                              : i < 0        ? "⋮"
+                                             : "…"
+                            : cell_of(data[i * columns + j], dtype)) +
             "</td>";
     to += "</tr>";
   }

@@ -74,7 +74,8 @@ TEST_CASE("long axes of a table have gaps, and of many matrices the first and la
   const std::string rows = html_of(K::reshape(K::arange(40), {20, 2}));
   CHECK(rows.find(" 5 10 11 ⋮ ⋮ ⋮ 14 28 29 ") != std::string::npos);
   const std::string matrices = html_of(K::reshape(K::arange(12), {3, 2, 2, 1}));
-  CHECK(matrices == " [0, 0, …] 0 0 0 1 1 [0, 1, …] 0 0 2 1 3 ⋮ [2, 0, …] 0 0 8 1 9 [2, 1, …] 0 0 10 1 11 (3, 2, 2, 1) int32 cpu ");
+  CHECK(matrices ==
+        " [0, 0, …] 0 0 0 1 1 [0, 1, …] 0 0 2 1 3 ⋮ [2, 0, …] 0 0 8 1 9 [2, 1, …] 0 0 10 1 11 (3, 2, 2, 1) int32 cpu ");
 }
 
 TEST_CASE("what has no elements to look at is text alone", "[display]") {
@@ -107,7 +108,8 @@ TEST_CASE("Live replaces what it has shown, and so does a progress bar", "[displ
   given.clear();
   for (int i : progress(3, "<steps>")) static_cast<void>(i);
   REQUIRE(given.size() >= 2);
-  CHECK(given.front().forms.at("text/html").find("&lt;steps&gt;   0% <progress value=\"0\" max=\"3\">") != std::string::npos);
+  CHECK(given.front().forms.at("text/html").find("&lt;steps&gt;   0% <progress value=\"0\" max=\"3\">") !=
+        std::string::npos);
   CHECK(given.back().forms.at("text/html").find("<progress value=\"3\" max=\"3\">") != std::string::npos);
   CHECK(given.back().kind == repl::Shown::update);
   CHECK(given.back().id == given.front().id);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# tests/scripts/notebook.sh SOURCE BUILD - the kernel of notebooks, where Python has ipykernel, nbclient and jupyter_kernel_test.
+# tests/scripts/notebook.sh SOURCE BUILD [--accept] - the kernel of notebooks, and the notebooks of examples/notebooks, where Python has
+# ipykernel, nbclient and jupyter_kernel_test. --accept writes what the notebooks show now into them.
 set -euo pipefail
 source_dir=$(realpath "$1") build=$(realpath "$2")
 if [ ! -x "$build/tools/kassette_repl" ]; then
@@ -19,14 +20,16 @@ trap 'rm -rf "$work"' EXIT
 export KASSETTE_PYTHON=$python KASSETTE_BUILD=$build JUPYTER_PATH=$work/share/jupyter PYTHONDONTWRITEBYTECODE=1
 export HOME=$work/home IPYTHONDIR=$work/home/ipython JUPYTER_CONFIG_DIR=$work/home/jupyter
 mkdir -p "$HOME"
+export KASSETTE_NOTEBOOKS=$source_dir/examples/notebooks
 
 bash -c 'set -euo pipefail
   self=$2/kassette
   . "$2/tools/notebook/notebook.sh"
   write_kernel "$1/share/jupyter/kernels/kassette" "$KASSETTE_PYTHON"' bash "$work" "$source_dir"
 
+if [ "${3:-}" = --accept ]; then "$python" "$source_dir/tests/notebook/notebooks_test.py" --accept && exit; fi
 bad=0
 for test in "$source_dir"/tests/notebook/*_test.py; do
-  (cd "$work" && timeout 300 "$python" "$test" >"$work/log" 2>&1) || { cat "$work/log"; bad=1; }
+  (cd "$work" && timeout 1200 "$python" "$test" >"$work/log" 2>&1) || { cat "$work/log"; bad=1; }
 done
 exit $bad
