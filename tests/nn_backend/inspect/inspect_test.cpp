@@ -1,4 +1,4 @@
-// tests/nn_backend/inspect_test.cpp - describe, pictures, timeit, progress and memory.
+// tests/nn_backend/inspect/inspect_test.cpp - describe, pictures, timeit, progress and memory.
 #include <kassette/inspect.h>
 
 #include <kassette/backend.h>

@@ -1,5 +1,5 @@
-// tests/nn_backend/print_tensor_test.cpp - tensors that write their value when they are computed, and constraints that
-// are kept.
+// tests/nn_backend/inspect/print_tensor_test.cpp - tensors that write their value when they are computed, and
+// constraints that are kept.
 #include <kassette/backend.h>
 
 #include <cstdio>

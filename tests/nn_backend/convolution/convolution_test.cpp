@@ -1,4 +1,5 @@
-// tests/nn_backend/convolution_test.cpp - convolution, pooling, padding and enlarging: small vectors, refusals.
+// tests/nn_backend/convolution/convolution_test.cpp - convolution, pooling, padding and enlarging: small vectors,
+// refusals.
 #include <kassette/backend.h>
 #include <kassette/testing.h>
 

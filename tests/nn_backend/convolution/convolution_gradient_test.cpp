@@ -1,6 +1,6 @@
-// tests/nn_backend/convolution_gradient_test.cpp - gradients of the convolution family with respect to all inputs
-// against central differences in float64: of first and second order, and of third order if values are products of more
-// than two tensors.
+// tests/nn_backend/convolution/convolution_gradient_test.cpp - gradients of the convolution family with respect to all
+// inputs against central differences in float64: of first and second order, and of third order if values are products
+// of more than two tensors.
 #include <kassette/testing.h>
 
 #include <set>

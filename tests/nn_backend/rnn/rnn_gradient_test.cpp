@@ -1,4 +1,5 @@
-// tests/nn_backend/rnn_gradient_test.cpp - gradients through rnn: inputs, states, constants and everything captured.
+// tests/nn_backend/rnn/rnn_gradient_test.cpp - gradients through rnn: inputs, states, constants and everything
+// captured.
 #include <kassette/backend.h>
 
 #include <cmath>

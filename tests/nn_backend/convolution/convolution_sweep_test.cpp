@@ -1,6 +1,6 @@
-// tests/nn_backend/convolution_sweep_test.cpp - the convolution family at random geometries against its definitions:
-// values and gradients, at every CPU level, with large and with small pieces, for any number of threads, and on a CUDA
-// device.
+// tests/nn_backend/convolution/convolution_sweep_test.cpp - the convolution family at random geometries against its
+// definitions: values and gradients, at every CPU level, with large and with small pieces, for any number of threads,
+// and on a CUDA device.
 #include <kassette/backend.h>
 
 #include <array>
@@ -13,7 +13,7 @@
 #include "ops/convolution/pool.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
-#include "tests/nn_backend/convolution_reference.h"
+#include "tests/nn_backend/convolution/convolution_reference.h"
 #include "tests/ops/levels.h"
 #include "tests/results.h"
 #include "tests/sweeps/sample.h"

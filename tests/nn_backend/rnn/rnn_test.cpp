@@ -1,4 +1,4 @@
-// tests/nn_backend/rnn_test.cpp - rnn against a loop over rows of doubles, in every way it can be run.
+// tests/nn_backend/rnn/rnn_test.cpp - rnn against a loop over rows of doubles, in every way it can be run.
 #include <kassette/backend.h>
 #include <kassette/testing.h>
 

@@ -1,5 +1,5 @@
-// tests/nn_backend/config_test.cpp - configuration values, names, the learning phase, and what runs eagerly or is
-// symbolic.
+// tests/nn_backend/configuration/config_test.cpp - configuration values, names, the learning phase, and what runs
+// eagerly or is symbolic.
 #include <kassette/backend.h>
 
 #include <sstream>

@@ -1,5 +1,5 @@
-// tests/nn_backend/convolution_reference.h - convolution, pooling, resizing and local layers by their definitions, with
-// gradients: plain loops in double that share nothing with the library.
+// tests/nn_backend/convolution/convolution_reference.h - convolution, pooling, resizing and local layers by their
+// definitions, with gradients: plain loops in double that share nothing with the library.
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// tests/nn_backend/convolution_cases_test.cpp - convolution, pooling, padding, enlarging, local layers and bias: values
-// and gradients of TensorFlow and PyTorch, kept in tests/data/convolution_cases.txt.
+// tests/nn_backend/convolution/convolution_cases_test.cpp - convolution, pooling, padding, enlarging, local layers and
+// bias: values and gradients of TensorFlow and PyTorch, kept in tests/data/convolution_cases.txt.
 #include <map>
 #include <string>
 #include <vector>

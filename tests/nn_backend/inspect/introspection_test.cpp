@@ -1,4 +1,4 @@
-// tests/nn_backend/introspection_test.cpp - asking tensors what they are.
+// tests/nn_backend/inspect/introspection_test.cpp - asking tensors what they are.
 #include <kassette/backend.h>
 
 #include <cmath>

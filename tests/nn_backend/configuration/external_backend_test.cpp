@@ -1,4 +1,5 @@
-// tests/nn_backend/external_backend_test.cpp - external backends: what they get, what they may return, how they fail.
+// tests/nn_backend/configuration/external_backend_test.cpp - external backends: what they get, what they may return,
+// how they fail.
 #include <kassette/backend.h>
 #include <kassette/external_backend.h>
 

@@ -1,4 +1,4 @@
-// tests/nn_backend/testing_test.cpp - <kassette/testing.h> as people use it on their own code.
+// tests/nn_backend/testing/testing_test.cpp - <kassette/testing.h> as people use it on their own code.
 #include "tests/catch.h"
 
 #include <kassette/testing.h>

@@ -1,4 +1,4 @@
-// tests/nn_backend/rnn_refusals_test.cpp - calls that rnn, map_fn, folds and switch_ refuse, with the same words
+// tests/nn_backend/rnn/rnn_refusals_test.cpp - calls that rnn, map_fn, folds and switch_ refuse, with the same words
 // eagerly and when recorded; a call that throws leaves nothing behind.
 #include <kassette/backend.h>
 

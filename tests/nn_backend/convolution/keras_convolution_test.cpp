@@ -1,12 +1,12 @@
-// tests/nn_backend/keras_convolution_test.cpp - what Keras' own tests of convolution, pooling, padding and enlarging
-// ask for, against the definitions: float32 in [-0.5, 0.5), within 1e-5.
+// tests/nn_backend/convolution/keras_convolution_test.cpp - what Keras' own tests of convolution, pooling, padding and
+// enlarging ask for, against the definitions: float32 in [-0.5, 0.5), within 1e-5.
 #include <kassette/backend.h>
 
 #include <string>
 #include <vector>
 
 #include "tests/catch.h"
-#include "tests/nn_backend/convolution_reference.h"
+#include "tests/nn_backend/convolution/convolution_reference.h"
 #include "tests/results.h"
 
 namespace K = kassette::backend;

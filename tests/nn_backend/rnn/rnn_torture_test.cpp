@@ -1,4 +1,4 @@
-// tests/nn_backend/rnn_torture_test.cpp - everything that the tape can record at once, around a masked rnn over an
+// tests/nn_backend/rnn/rnn_torture_test.cpp - everything that the tape can record at once, around a masked rnn over an
 // unknown number of times.
 #include "tests/torture.h"
 

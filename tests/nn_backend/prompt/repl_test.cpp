@@ -1,4 +1,4 @@
-// tests/nn_backend/repl_test.cpp - the text of values at a prompt.
+// tests/nn_backend/prompt/repl_test.cpp - the text of values at a prompt.
 #include <pthread.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// tests/nn_backend/convolution_forms_test.cpp - the convolution family with unknown sizes, inside functions, loops and
-// branches, and on any number of threads.
+// tests/nn_backend/convolution/convolution_forms_test.cpp - the convolution family with unknown sizes, inside
+// functions, loops and branches, and on any number of threads.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 

@@ -1,5 +1,5 @@
-// tests/nn_backend/settings_test.cpp - keras.json: where it is, what is read, written and refused, and the backend that
-// it names.
+// tests/nn_backend/configuration/settings_test.cpp - keras.json: where it is, what is read, written and refused, and
+// the backend that it names.
 #include <kassette/backend.h>
 
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
-// tests/nn_backend/convolution_refusals_test.cpp - calls that the convolution family refuses: the error is one line
-// that begins with the function's name and shows the shapes, and is the same eagerly, on placeholders, and if sizes
-// become known only in a call; nothing has changed afterwards.
+// tests/nn_backend/convolution/convolution_refusals_test.cpp - calls that the convolution family refuses: the error is
+// one line that begins with the function's name and shows the shapes, and is the same eagerly, on placeholders, and if
+// sizes become known only in a call; nothing has changed afterwards.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 
