@@ -40,7 +40,7 @@ const ElementwiseFns* find(DType dtype) {
 }
 
 template <class Op>
-constexpr ElementwiseLoops loops_of{find<Op>, 2, is_among<Op>(ShortBinary{}) ? kShortGrain : kLongGrain, false};
+constexpr ElementwiseLoops loops_of{find<Op>, 2, is_cheap<Op>() ? kShortGrain : kLongGrain, false};
 
 template <class Op>
 void rule(const OpCall& call, TensorSpec* out) {

@@ -28,6 +28,8 @@ struct Add {
   static constexpr const char* name = "add";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::nothing;
+  static constexpr bool cheap = true;
+  KASSETTE_PATTERN(add)
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return a + b;
@@ -39,6 +41,7 @@ struct Subtract {
   static constexpr const char* name = "subtract";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::nothing;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return a - b;
@@ -50,6 +53,7 @@ struct Multiply {
   static constexpr const char* name = "multiply";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::a + Reads::b;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return a * b;
@@ -61,6 +65,7 @@ struct Divide {
   static constexpr const char* name = "divide";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::b + Reads::y;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return a / b;
@@ -72,6 +77,7 @@ struct MulNoNan {
   static constexpr const char* name = "mul_no_nan";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::a + Reads::b;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::mul_no_nan(a, b);
@@ -83,6 +89,7 @@ struct DivNoNan {
   static constexpr const char* name = "div_no_nan";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::b + Reads::y;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::select(a == V(0), V(0), a / b);
@@ -94,6 +101,7 @@ struct WherePositive {
   static constexpr const char* name = "where_positive";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::b;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::select(b > V(0), a, V(0));
@@ -105,6 +113,7 @@ struct Maximum {
   static constexpr const char* name = "maximum";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::a + Reads::b;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::select((a >= b) | m::is_nan(a), a, b);
@@ -116,6 +125,7 @@ struct Minimum {
   static constexpr const char* name = "minimum";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::a + Reads::b;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::select((a <= b) | m::is_nan(a), a, b);
@@ -127,6 +137,7 @@ struct Pow {
   static constexpr const char* name = "pow";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::a + Reads::b + Reads::y;
+  static constexpr const char* inputs = "x a";
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::pow(a, b);

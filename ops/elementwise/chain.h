@@ -22,16 +22,6 @@ namespace kassette::ops {
 /// The bytes of the largest chunk: eight vectors of AVX-512.
 constexpr std::int64_t kMaxChunkBytes = 512;
 
-/// Ops that compute their value in few machine instructions and so get an opcode of their own; for the others the
-/// kernel loops are called.
-using ShortUnary = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Tanh, Softsign, Round, Relu, LeakyRelu, GeneralRelu,
-                          HardSigmoid, Clip>;
-using ShortBinary = OpList<Add, Subtract, Multiply, Divide, MulNoNan, DivNoNan, WherePositive, Maximum, Minimum>;
-template <class Op, class... Ops>
-constexpr bool is_among(OpList<Ops...>) {
-  return (std::is_same_v<Op, Ops> || ...);
-}
-
 /// An opcode: on the CPU the address of the code that runs it, on a CUDA device a number.
 struct ChainOpcode {
   void (*handler)();    // type-erased: its type has vectors as parameters and depends on the CPU level

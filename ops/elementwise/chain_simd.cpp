@@ -124,12 +124,12 @@ using Long = Handlers<T, 0, 1, 2, 3, 4, 5, 6, 7>;
 
 template <class S, class Op>
 constexpr typename S::Handler unary_code() {
-  if constexpr (is_among<Op>(ShortUnary{})) return S::template unary<Op>;
+  if constexpr (is_cheap<Op>()) return S::template unary<Op>;
   else return nullptr;
 }
 template <class S, class Op, bool kReversed>
 constexpr typename S::Handler binary_code() {
-  if constexpr (is_among<Op>(ShortBinary{})) return S::template binary<Op, kReversed>;
+  if constexpr (is_cheap<Op>()) return S::template binary<Op, kReversed>;
   else return nullptr;
 }
 

@@ -36,13 +36,23 @@ struct ElementwiseLoops {
 /// condition of `where` (ternary.cpp), and the output has the broadcast shape.
 void elementwise_kernel(const OpCall& call);
 
-struct Add;
-struct Relu;
-struct Pow;
+/// True for an op struct that says `cheap`: its value takes few machine instructions. It gets an opcode of its own in
+/// chains, and more elements are worth a thread; for the others chains call the kernel loops.
 template <class Op>
-constexpr Pattern pattern_of = std::is_same_v<Op, Add>    ? Pattern::add
-                               : std::is_same_v<Op, Relu> ? Pattern::relu
-                                                          : Pattern::none;
+constexpr bool is_cheap() {
+  if constexpr (requires { Op::cheap; }) return Op::cheap;
+  else return false;
+}
+template <class Op>
+constexpr Pattern pattern_of() {
+  if constexpr (requires { Op::pattern; }) return Op::pattern;
+  else return Pattern::none;
+}
+template <class Op>
+constexpr const char* inputs_of() {
+  if constexpr (requires { Op::inputs; }) return Op::inputs;
+  else return "x y";
+}
 
 /// True if `op` is an element of the array `table`.
 template <class Table>
@@ -62,8 +72,8 @@ constexpr OpDef elementwise_op(Rule rule, const ElementwiseLoops* loops) {
           .saves_out = Op::reads.out,
           .traits = kElementwise,
           .loops = loops,
-          .pattern = pattern_of<Op>,
-          .inputs = std::is_same_v<Op, Pow> ? "x a" : "x y"};
+          .pattern = pattern_of<Op>(),
+          .inputs = inputs_of<Op>()};
 }
 
 /// Applies a binary op to operands. A number or list gets the dtype of the other operand if that is a tensor, else

@@ -33,7 +33,7 @@ const ElementwiseFns* find(DType dtype) {
 }
 
 template <class Op>
-constexpr ElementwiseLoops loops_of{find<Op>, 1, is_among<Op>(ShortUnary{}) ? kShortGrain : kLongGrain, false};
+constexpr ElementwiseLoops loops_of{find<Op>, 1, is_cheap<Op>() ? kShortGrain : kLongGrain, false};
 
 template <class Op>
 void rule(const OpCall& call, TensorSpec* out) {

@@ -1,7 +1,7 @@
 // ops/elementwise/unary_ops.h - the unary elementwise ops. Each struct is a whole op: name, dtypes, value, the values
 // that its gradient reads, gradient. Read by g++ (unary.cpp), by every CPU level (unary_simd.cpp) and by nvcc
-// (unary.cu). To add one: write its struct, put it in UnaryOps, declare and define its K function, give it a line in
-// tests/op_samples.h.
+// (unary.cu). One that takes few machine instructions says `cheap`: then it has an opcode of its own in chains. To add
+// one: write its struct, put it in UnaryOps, declare and define its K function, give it a line in tests/op_samples.h.
 #pragma once
 #include "ops/elementwise/math.h"
 #include "ops/elementwise/unary_function.h"
@@ -14,6 +14,7 @@ namespace kassette::ops {
 #ifdef KASSETTE_DEVICE_CODE
 #define KASSETTE_GRADIENT(expression)
 #define KASSETTE_NO_GRADIENT
+#define KASSETTE_PATTERN(name)
 #else
 /// Defines the vjp. In the expression dy is the cotangent, x() and y() are the input and the output (kept only if
 /// `reads` names them), and attrs.as<Attrs>() are the op's attributes.
@@ -27,6 +28,8 @@ namespace kassette::ops {
   }
 /// Gradients through the op are None.
 #define KASSETTE_NO_GRADIENT static constexpr Vjp gradient = nullptr;
+/// What the engine may do with the op: a Pattern of ops/engine/op.h.
+#define KASSETTE_PATTERN(name) static constexpr Pattern pattern = Pattern::name;
 #endif
 
 /// -x; integers wrap around.
@@ -34,6 +37,7 @@ struct Negative {
   static constexpr const char* name = "negative";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::nothing;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::number<V>(-0.0) - x;  // not -x, which in xsimd 8.1 is 0 - x on AVX-512, so that -0 would be missing
@@ -45,6 +49,7 @@ struct Abs {
   static constexpr const char* name = "abs";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::x;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::abs(x);
@@ -56,6 +61,7 @@ struct Sign {
   static constexpr const char* name = "sign";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::nothing;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::select(x > V(0), V(1), m::select(x < V(0), V(-1), static_cast<V>(x + V(0))));  // -0 + 0 is 0
@@ -67,6 +73,7 @@ struct Square {
   static constexpr const char* name = "square";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::x;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return x * x;
@@ -78,6 +85,7 @@ struct Sqrt {
   static constexpr const char* name = "sqrt";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::x + Reads::y;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::sqrt(m::select(x < V(0), V(0), x));
@@ -90,6 +98,7 @@ struct Rsqrt {
   static constexpr const char* name = "rsqrt";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::y;
+  static constexpr bool cheap = true;
   struct Attrs {
     static constexpr const char* attrs_name = "rsqrt";
     double epsilon;
@@ -182,6 +191,7 @@ struct Tanh {
   static constexpr const char* name = "tanh";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::y;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::tanh(x);
@@ -215,6 +225,7 @@ struct Softsign {
   static constexpr const char* name = "softsign";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::x;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return x / (V(1) + m::abs(x));
@@ -226,6 +237,7 @@ struct Round {
   static constexpr const char* name = "round";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::nothing;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::round_even(x);
@@ -237,6 +249,8 @@ struct Relu {
   static constexpr const char* name = "relu";
   static constexpr Domain takes = Domain::numbers;
   static constexpr Reads reads = Reads::y;
+  static constexpr bool cheap = true;
+  KASSETTE_PATTERN(relu)
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     return m::select(x < V(0), V(0), x);
@@ -248,6 +262,7 @@ struct LeakyRelu {
   static constexpr const char* name = "leaky_relu";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::x;
+  static constexpr bool cheap = true;
   struct Attrs {
     static constexpr const char* attrs_name = "leaky_relu";
     double alpha;
@@ -265,6 +280,7 @@ struct GeneralRelu {
   static constexpr const char* name = "general_relu";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::x;
+  static constexpr bool cheap = true;
   struct Attrs {
     static constexpr const char* attrs_name = "general_relu";
     double alpha, max_value, threshold;
@@ -319,6 +335,7 @@ struct HardSigmoid {
   static constexpr const char* name = "hard_sigmoid";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::x;
+  static constexpr bool cheap = true;
   template <class V>
   KASSETTE_FN static V value(const V& x) {
     const V line = x * m::number<V>(0.2) + m::number<V>(0.5);
@@ -331,6 +348,7 @@ struct Clip {
   static constexpr const char* name = "clip";
   static constexpr Domain takes = Domain::floats;
   static constexpr Reads reads = Reads::x;
+  static constexpr bool cheap = true;
   struct Attrs {
     static constexpr const char* attrs_name = "clip";
     double low, high;
