@@ -220,7 +220,7 @@ class MpiCommunicator final : public Communicator {
   void send(const void* header, std::int64_t header_bytes, const void* data, std::int64_t bytes, int to,
             void (*release)(void*), void* state) override {
     clear_sent();
-    sent_.push_back({{}, std::string(static_cast<const char*>(header), header_bytes), to, release, state});
+    sent_.push_back({{}, 0, std::string(static_cast<const char*>(header), header_bytes), to, release, state});
     on_their_way().fetch_add(1, std::memory_order_relaxed);
     Sent& s = sent_.back();
     auto start = [&](const void* from, int n) {
@@ -286,6 +286,7 @@ class MpiCommunicator final : public Communicator {
   /// A message that is being sent.
   struct Sent {
     std::vector<MPI_Request> requests;
+    std::size_t n_done = 0;  // of the requests, from the first on
     std::string header;
     int to;
     void (*release)(void*);
@@ -323,11 +324,12 @@ class MpiCommunicator final : public Communicator {
   /// Releases messages that have been sent, oldest first.
   void clear_sent() {
     while (!sent_.empty()) {
-      int done = 0;
       Sent& s = sent_.front();
-      check(MPI_Testall(static_cast<int>(s.requests.size()), s.requests.data(), &done, MPI_STATUSES_IGNORE),
-            "MPI_Testall");
-      if (!done) return;
+      for (; s.n_done < s.requests.size(); ++s.n_done) {
+        int done = 0;
+        check(MPI_Test(&s.requests[s.n_done], &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (!done) return;
+      }
       s.release(s.state);
       sent_.pop_front();
       on_their_way().fetch_sub(1, std::memory_order_relaxed);
