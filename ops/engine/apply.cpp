@@ -157,7 +157,6 @@ inline __attribute__((always_inline)) void record(const OpCall& call, const Inpu
   TensorDesc* const* out = call.out;
   const int kept = saved_output_count(op, out, n_out);
   Node* node = Node::make_raw(c, &op, call.attrs, n_in, n_out, kept);
-  if (observed() || out[0]->symbolic()) node->function = origin_here(c);
   TensorDesc* in = node->in();
   std::uint64_t seq = c.clock;
   std::int64_t saved = 0;
@@ -219,13 +218,14 @@ Decision decide(const OpDef& op, const Attrs& attrs, const InputSummary& summary
 
 namespace {
 
-inline __attribute__((always_inline)) void compute_on(Kernel kernel, const OpCall& call, int n_out, Context& c,
-                                                      std::int32_t origin = 0) {
+/// `run` is the kernel, or calls it.
+template <class F>
+inline __attribute__((always_inline)) void compute_on(const OpCall& call, int n_out, Context& c, const F& run) {
   try {
     for (int i = 0; i < n_out; ++i)
       if (TensorDesc& b = *call.out[i]; b.known())
         b.storage = Storage::allocate(c, b.checked_bytes(call.op.name), call.device);
-    run_kernel(kernel, call, origin);
+    run(call);
   } catch (const MemoryError&) {
     rethrow_for(call.op.name);
   }
@@ -277,7 +277,8 @@ void infer(const OpCall& call) {
 void compute(const OpCall& call, std::int32_t origin) {
   const Kernel kernel = call.device.type() == Device::kCpu ? call.op.cpu : call.op.cuda;
   if (!kernel) fail<NotImplementedError>({call.op.name}, "not available on ", call.device);
-  compute_on(kernel, call, call.op.traits & kView ? 0 : call.n_out, context(), origin);
+  compute_on(call, call.op.traits & kView ? 0 : call.n_out, context(),
+             [=](const OpCall& c) { run_kernel(kernel, c, origin); });
 }
 
 __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tensor* out,
@@ -310,15 +311,19 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
       if (!from[i].storage && !has_bit(op.shape_only, i)) fail_no_value(op, *from[i].desc);
     compute(call);
   }
-  if (d.records) record(call, from.get(), n_in, n_out, c);
+  if (d.records) {
+    record(call, from.get(), n_in, n_out, c);
+    if (d.symbolic || observed()) outs[0]->node->function = origin_here(c);
+  }
   for (int i = 0; d.draw && i < n_out; ++i) outs[i]->flags |= kDraw;
 }
 
 namespace {
 
 // The fast path of apply, without most of its checks: for an op with one output whose inputs are all on the CPU and
-// have values, nothing symbolic, no draws. Returns null if a call is not of that kind. A kernel that runs here must not
-// read its variables again (read_value), which would deadlock: ops with kView do that, and take the general path.
+// have values, nothing symbolic, no draws, observed by nobody. Returns null if a call is not of that kind. A kernel
+// that runs here must not read its variables again (read_value), which would deadlock: ops with kView do that, and take
+// the general path.
 
 /// Destroys an op's output if its kernel throws.
 struct Unfinished {
@@ -366,7 +371,7 @@ inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const At
   const OpCall call{op, attrs, args, kInputs, &desc, 1, cpu};
   op.rule(call, desc);
   desc->device = cpu;
-  compute_on(op.cpu, call, 1, c);
+  compute_on(call, 1, c, op.cpu);
   if (kTracked && c.recording) {
     desc->depth = depth;
     record(call, from, kInputs, 1, c);
@@ -385,7 +390,7 @@ __attribute__((noinline)) TensorImpl* fast_tracked(const OpDef& op, const Attrs&
 Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) {
   Context& c = context();
   TensorImpl* made = nullptr;
-  if (!c.pending_updates && !(op.traits & ~kElementwise) && !op.placement) switch (in.size()) {
+  if (!c.pending_updates && !(op.traits & ~kElementwise) && !op.placement && !observed()) switch (in.size()) {
       case 1: made = fast<1, false>(op, attrs, in.begin(), c); break;
       case 2: made = fast<2, false>(op, attrs, in.begin(), c); break;
       case 3: made = fast<3, false>(op, attrs, in.begin(), c); break;

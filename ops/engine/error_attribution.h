@@ -30,12 +30,12 @@ namespace kassette::ops {
 /// far away to be in this library: errors then name the op. Larger numbers are those of origins: Note [Origins],
 /// ops/engine/origin.h.
 extern const char kNamesOrigin[];
-inline constexpr std::int32_t kFirstOrigin = 1 << 30;  // codes from here on are those of origins
+inline constexpr std::int32_t kFirstOrigin = 1 << 30;  // codes from here on are those of origins: 1 GiB is far away
 inline std::int32_t function_code(const char* literal) {
   const std::intptr_t distance =
       reinterpret_cast<std::intptr_t>(literal) - reinterpret_cast<std::intptr_t>(kNamesOrigin);
   const auto code = static_cast<std::int32_t>(distance);
-  return code == distance && code < kFirstOrigin ? code : 0;
+  return code == distance ? code : 0;
 }
 const char* literal_at(std::int32_t code);
 /// The function behind a code of either kind; null if there is none.

@@ -125,6 +125,8 @@ void ObservedScope::end() noexcept {
 
 void AdjointScope::begin(const Node& node) {
   const std::int32_t origin = origin_of_adjoint(node);
+  before_ = tls_observed.origin;
+  begun_ = true;
   if (observed()) ObservedScope::begin(node.op->name, "adjoint of ");
   if (event_) event_->event.origin = origin;
   tls_observed.origin = origin;

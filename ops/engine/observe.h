@@ -63,11 +63,14 @@ class AdjointScope : public ObservedScope {
   AdjointScope(const Node& node, bool recorded) {
     if (observed() || recorded) begin(node);
   }
-  ~AdjointScope() { tls_observed.origin = before_; }
+  ~AdjointScope() {
+    if (begun_) tls_observed.origin = before_;
+  }
 
  private:
   __attribute__((noinline)) void begin(const Node& node);
-  std::int32_t before_ = tls_observed.origin;
+  bool begun_ = false;
+  std::int32_t before_ = 0;
 };
 
 /// An interval in which one kernel runs several instructions of a program: `ks` are their numbers, desc(slot) returns

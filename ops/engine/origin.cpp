@@ -52,7 +52,8 @@ Origin origin_of(std::int32_t code) noexcept {
   if (code < kFirstOrigin) return {.function = literal_at(code)};
   Origins& table = origins();
   const std::lock_guard lock(table.mutex);
-  return table.list[static_cast<std::size_t>(code - kFirstOrigin)];
+  const auto i = static_cast<std::size_t>(code - kFirstOrigin);
+  return i < table.list.size() ? table.list[i] : Origin();
 }
 
 std::int32_t origin_here(const Context& c) noexcept {
