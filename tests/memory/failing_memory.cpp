@@ -3,6 +3,7 @@
 // a std::bad_alloc is thrown, nothing has changed, and the same call made again gives the same bits.
 #include <kassette/backend.h>
 #include <kassette/io.h>
+#include <kassette/profile.h>
 #include <kassette/runtime.h>
 
 #include <sys/resource.h>
@@ -15,6 +16,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
@@ -105,6 +108,39 @@ constexpr Scenario kScenarios[] = {
          K::set_value(w, ramp({30, 20}));
          return b;
        });
+     }},
+    {"observed: a profile, and the search for a NaN",
+     [] {
+       Tensor x = ramp({20, 30}), w = K::variable(ramp({30, 20})), in = K::placeholder({K::None, 30});
+       Tensor loss = K::mean(K::square(K::softmax(K::dot(in, w)))), g = K::gradients(loss, {w})[0];
+       auto f = K::function({in}, {loss, g}, {{w, w - g}});
+       const Bits start = bits({w});
+       const std::string trace = path("trace.json");
+       return std::function<Bits()>([=] {
+         if (bits({w}) != start) std::printf("  the variable has changed\n"), std::abort();
+         Tensors out;
+         {
+           auto p = profile(Name(trace.c_str()));
+           const auto guard = detect_nan();
+           out = f({x});
+           left = 0;  // w has changed
+           K::set_value(w, ramp({30, 20}));
+         }
+         return bits(out);
+       });
+     }},
+    {"a trace, written",
+     [] {
+       Tensor x = ramp({20, 30});
+       auto p = std::make_shared<Profile>(Name(K::None));
+       K::softmax(x);
+       p->stop();
+       return file(
+           "trace.json", [p](const std::string& to) { p->save(Name(to.c_str())); },
+           [](const std::string& from) {
+             std::ifstream in(from);
+             return Bits(std::istreambuf_iterator<char>(in), {});
+           });
      }},
     {"a function, made and called",
      [] {
