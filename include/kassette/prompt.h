@@ -4,14 +4,17 @@
 #define KASSETTE_PROMPT_H
 #include <kassette/display.h>
 #include <kassette/none.h>
+#include <kassette/profile.h>
 
 namespace K = kassette::backend;
 using kassette::describe;
+using kassette::detect_nan;
 using kassette::hist;
 using kassette::imshow;
 using kassette::memory;
 using kassette::None;
 using kassette::plot;
+using kassette::profile;
 using kassette::progress;
 using kassette::Shape;
 using kassette::show_program;

@@ -93,6 +93,9 @@ KASSETTE_API void return_to_scopes();
 /// Whether a longjmp out of the library is safe now: no other thread is working for this one, and it is not freeing
 /// history. Safe in signal handlers.
 KASSETTE_API bool may_jump() noexcept;
+/// Tells profiles and detect_nan where the user's lines are, for code that is in no file: `find` returns the line of a
+/// return address, "<stdin>:3", or an empty text.
+KASSETTE_API void set_find_line(Text (*find)(const void* address));
 
 namespace detail {
 

@@ -1,6 +1,7 @@
 // nn_backend/prompt/repl.cpp - how a prompt prints values.
 #include <kassette/repl.h>
 
+#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "core/context.h"
 #include "core/decimal.h"
 #include "core/half.h"
+#include "core/source_lines.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "nn_backend/prompt/front_end.h"
@@ -155,6 +157,17 @@ void return_to_scopes() {
   static_cast<ScopeState&>(context()) = before_line;
   ops::tls_observed = observed_before_line;
   on_interrupt = {};
+}
+
+namespace {
+std::atomic<Text (*)(const void*)> find_line_of_prompt{nullptr};
+}
+
+void set_find_line(Text (*find)(const void* address)) {
+  find_line_of_prompt.store(find, std::memory_order_release);
+  kassette::set_find_line([](const void* address) {
+    return std::string(find_line_of_prompt.load(std::memory_order_acquire)(address).c_str());
+  });
 }
 bool may_jump() noexcept { return !devices::sharing_work() && !context().destroying; }
 

@@ -162,6 +162,8 @@ void stop_loop() {
 
 void install_signal_handlers() {
   main_thread = pthread_self();
+  kassette::repl::set_find_line(
+      [](const void* address) { return kassette::Text(kassette::Name(line_of(address).c_str())); });
   // A stack of its own: endless recursion has used up the other.
   stack_t stack = {};
   stack.ss_size = 1 << 16;

@@ -101,6 +101,14 @@ SourceLine remembered_line(const void* thrown) {
   return {};
 }
 
+std::string line_of(const void* address) {
+  const auto call = reinterpret_cast<std::uintptr_t>(address) - 1;  // a return address is behind the call
+  for (const Code& c : compiled_code())
+    if (call >= c.begin && call < c.end)
+      if (const SourceLine found = line_at(c, call); found.line) return found.file + ':' + std::to_string(found.line);
+  return {};
+}
+
 }  // namespace repl
 
 /// Replaces the C++ runtime's function in the whole process.

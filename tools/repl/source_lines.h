@@ -19,4 +19,7 @@ void forget_stack();
 /// `thrown` (null: of any). Lines typed at the prompt are in the file that Interpreter::run was given.
 SourceLine remembered_line(const void* thrown);
 
+/// The line of a return address, "<stdin>:3"; empty if it is not in compiled input.
+std::string line_of(const void* address);
+
 }  // namespace repl

@@ -1,4 +1,4 @@
-// tests/nn_backend/profile_test.cpp - what a profile records, and what it leaves as it was.
+// tests/nn_backend/inspect/profile_test.cpp - what a profile records, and what it leaves as it was.
 #include <kassette/profile.h>
 
 #include <kassette/backend.h>

@@ -1,4 +1,4 @@
-// tests/nn_backend/detect_nan_test.cpp - the first op that makes a NaN or an infinity throws, wherever it runs.
+// tests/nn_backend/inspect/detect_nan_test.cpp - the first op that makes a NaN or an infinity throws, wherever it runs.
 #include <kassette/profile.h>
 
 #include <kassette/backend.h>
