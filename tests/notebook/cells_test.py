@@ -2,6 +2,7 @@
 import base64
 import os
 import queue
+import re
 import tempfile
 import time
 import unittest
@@ -131,6 +132,41 @@ class Cells(unittest.TestCase):
     def test_characters_of_several_bytes_are_whole(self):
         (_, text), = self.shown('#include <iostream>\nfor (int i = 0; i < 30000; ++i) std::cout << "a\u20ac\U0001f600";')
         self.assertEqual(text, "a\u20ac\U0001f600" * 30000)
+
+    def test_what_a_thread_writes_after_its_cell_is_shown(self):
+        self.shown("#include <atomic>\n#include <iostream>\n#include <thread>\nstd::atomic<bool> go{false};\n"
+                   'std::thread late([] { while (!go) std::this_thread::yield(); std::cout << "late" << std::endl; });')
+        self.client.execute("go = true;")
+        text = ""
+        while "late" not in text:
+            message = self.client.get_iopub_msg(timeout=SECONDS)
+            text += message["content"].get("text", "") if message["msg_type"] == "stream" else ""
+        self.shown("late.join();")
+
+    # ---- help while typing ----
+
+    def answer(self, ask, *arguments):
+        number = ask(*arguments)
+        while (reply := self.client.get_shell_msg(timeout=SECONDS))["parent_header"].get("msg_id") != number:
+            pass
+        return reply["content"]
+
+    def test_completion_replaces_what_was_typed(self):
+        self.shown("Tensor completed = K::ones({2});")
+        for code, match in (("K::softm", "softmax"), ("int a;\ncompleted.sha", "shape"), ("K::dot(complet", "completed")):
+            got = self.answer(self.client.complete, code, len(code))
+            self.assertIn(match, got["matches"])
+            self.assertEqual((code + "|")[got["cursor_start"]:got["cursor_end"]], code[len(code) - len(re.split(r"\W", code)[-1]):])
+
+    def test_documentation_at_the_cursor(self):
+        self.shown("Tensor documented = K::ones({2});")
+        for code, at, part in (("K::softmax(x)", 4, "Tensor softmax("), ("K::softmax(x, ", 14, "Tensor softmax("),
+                               ("K::zeros({2, 3", 14, "zeros("), ("documented.item<int>()", 14, "item() const"),
+                               ("documented", 3, "Tensor documented")):
+            got = self.answer(self.client.inspect, code, at)
+            self.assertTrue(got["found"], code)
+            self.assertIn(part, got["data"]["text/plain"])
+        self.assertFalse(self.answer(self.client.inspect, "1 + 1", 2)["found"])
 
     # ---- errors ----
 

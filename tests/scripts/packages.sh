@@ -50,6 +50,8 @@ if [ -e "$build/lib/libkassette_mpi.so" ]; then
 fi
 if [ -x "$build/tools/kassette_repl" ]; then
   has kassette-repl libexec/kassette/repl
+  has kassette-repl libexec/kassette/notebook/kassette_kernel/kernel.py
+  has kassette-repl share/jupyter/kernels/kassette/kernel.json
   for wanted in libclang-cpp19 libclang-common-19-dev "kassette (= $version)"; do
     [[ $(depends kassette-repl) == *"$wanted"* ]] || complain "kassette-repl depends on $(depends kassette-repl)"
   done
@@ -62,5 +64,7 @@ XDG_CACHE_HOME=$work/cache "$work/root/usr/bin/kassette" run "$source/tests/cons
 if [ -x "$work/root/usr/libexec/kassette/repl" ]; then
   got=$(echo '1 + 1' | "$work/root/usr/bin/kassette" repl) || true
   [ "$got" = 2 ] || complain "the installed prompt says $got"
+  grep -qF '"/usr/bin/kassette", "notebook", "--kernel"' "$work/root/usr/share/jupyter/kernels/kassette/kernel.json" ||
+    complain "Jupyter would start $(cat "$work/root/usr/share/jupyter/kernels/kassette/kernel.json")"
 fi
 exit $bad

@@ -119,8 +119,27 @@ class Server {
   /// What ?name says; empty where nobody knows the name.
   std::string documentation(const std::string& name) {
     if (entries_.empty()) entries_ = read_headers(include_dir_);
-    const std::string text = repl::documentation(entries_, name);
-    return text.rfind("there is no documentation", 0) == 0 ? interpreter_->declaration(name) : text;
+    auto known = [&](const std::string& of) {
+      const std::string text = repl::documentation(entries_, of);
+      return text.rfind("there is no documentation", 0) == 0 ? "" : text;
+    };
+    const std::size_t dot = name.find_last_of(".>");
+    if (dot == std::string::npos) {
+      const std::string text = known(name);
+      return text.empty() ? interpreter_->declaration(name) : text;
+    }
+    // x.item: of the type that x was declared with, else of whatever has a member of that name.
+    const std::string object = name.substr(0, name.find_first_of(".-")), member = name.substr(dot + 1);
+    const std::string text = known(type_of(interpreter_->declaration(object), object) + "::" + member);
+    return text.empty() ? known(member) : text;
+  }
+  /// "Tensor" of "kassette::Tensor x = ..."; empty where that is not how it is declared.
+  static std::string type_of(const std::string& declaration, const std::string& name) {
+    const std::vector<Token> tokens = read_input(declaration).tokens;
+    for (std::size_t i = 1; i < tokens.size(); ++i)
+      for (std::size_t k = i; tokens[i].text == name && k-- > 0;)
+        if (tokens[k].word && tokens[k].text != "const") return tokens[k].text;
+    return "";
   }
 
   Record run(const std::string& cell, const std::string& file) {

@@ -1,4 +1,5 @@
 """The Jupyter kernel of kassette: cells of C++, run by a Session."""
+import asyncio
 import base64
 import codecs
 import fnmatch
@@ -42,11 +43,31 @@ class KassetteKernel(Kernel):
         if store_history and not silent:
             self.history.append((0, self.execution_count, code))
         old = self.handle_interrupts()
+        self.watch(False)
         try:
             return self.answer(code)
         finally:
+            self.silent = False   # what threads of the session write from now on
+            self.watch(True)
             if old is not None:
                 signal.signal(signal.SIGINT, old)
+
+    def watch(self, on):
+        """Between cells, shows what threads and child processes of the session write."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        for stream in self.session_.streams:
+            if on:
+                loop.add_reader(stream, self.on_idle_output)
+            else:
+                loop.remove_reader(stream)
+
+    def on_idle_output(self):
+        if self.session_.process.poll() is not None:
+            self.watch(False)   # the next cell says that it has ended
+        self.session_.read_streams(self.on_output)
 
     def handle_interrupts(self):
         """While a cell runs, an interrupt is the session's, but for the question that the cell waits for."""
@@ -178,14 +199,12 @@ class KassetteKernel(Kernel):
 
     def ask(self, kind, **fields):
         try:
-            return self.session_.ask(kind, lambda name, data: None, lambda what, got: self.session_.send("ack"), **fields)
+            return self.session_.ask(kind, self.on_output, lambda what, got: self.session_.send("ack"), **fields)
         except Ended:
-            self.session_.end()
-            self.session_ = Session(self.command)
-            return []
+            return []   # the next cell says so
 
     def do_complete(self, code, cursor_pos):
-        before = code[:cursor_pos].split("\n")[-1]
+        before = code[:cursor_pos].rpartition("\n")[2]
         found = self.ask("complete", before=before)
         typed = int(found[0][0]) if found else 0
         return {"status": "ok", "matches": [name.decode() for _, name in found], "cursor_start": cursor_pos - typed,
@@ -226,13 +245,13 @@ def name_at(code, at):
     for match in NAME.finditer(code):
         if match.start() <= at <= match.end():
             return match.group()
-    depth = 0
+    closed = 0
     for i in range(at - 1, -1, -1):
         if code[i] in ")]}":
-            depth += 1
-        elif code[i] in "([{":
-            depth -= 1
-            if depth < 0 and code[i] == "(":
-                return name_at(code[:i].rstrip(), len(code[:i].rstrip())) if i else ""
-            depth = max(depth, 0) if depth < 0 else depth
+            closed += 1
+        elif code[i] in "([{" and closed:
+            closed -= 1
+        elif code[i] == "(":
+            before = code[:i].rstrip()
+            return name_at(before, len(before)) if before else ""
     return ""
