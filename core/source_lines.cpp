@@ -69,6 +69,7 @@ _Unwind_Reason_Code look_at_frame(_Unwind_Context* frame, void* data) {
 // ---- its line -------------------------------------------------------------------------------------------------------
 
 constinit std::atomic<FindLine> find_line{nullptr};
+constinit std::atomic<FindCaller> find_caller{nullptr};
 
 /// A file that addresses are in, and where it begins in memory.
 struct Place {
@@ -179,13 +180,18 @@ void look_up(const Place& place, const std::vector<const void*>& addresses, cons
 }  // namespace
 
 __attribute__((noinline)) const void* caller_address() noexcept {
+  if (const FindCaller of_language = find_caller.load(std::memory_order_acquire))
+    if (const void* line = of_language()) return line;
   static const CodeRange own = find_own_code();
   Walk walk{own};
   _Unwind_Backtrace(look_at_frame, &walk);
   return reinterpret_cast<const void*>(walk.found);
 }
 
-void set_find_line(FindLine find) { find_line.store(find, std::memory_order_release); }
+void set_find_line(FindLine find, FindCaller caller) {
+  find_line.store(find, std::memory_order_release);
+  find_caller.store(caller, std::memory_order_release);
+}
 
 std::vector<std::string> source_lines(const std::vector<const void*>& addresses) {
   std::vector<std::string> lines(addresses.size());

@@ -13,8 +13,11 @@ const void* caller_address() noexcept;
 /// runs addr2line, which comes with the compiler.
 std::vector<std::string> source_lines(const std::vector<const void*>& addresses);
 
-/// For a prompt, whose code is in no file: finds the line of an address, or returns an empty text. Null: there is none.
+/// For a prompt, whose code is in no file: finds the line of an address, or returns an empty text.
 using FindLine = std::string (*)(const void* address);
-void set_find_line(FindLine find);
+/// For another language: what stands for its line that calls now; null if none does, then it is the address on the
+/// stack.
+using FindCaller = const void* (*)();
+void set_find_line(FindLine find, FindCaller caller);
 
 }  // namespace kassette

@@ -94,8 +94,9 @@ KASSETTE_API void return_to_scopes();
 /// history. Safe in signal handlers.
 KASSETTE_API bool may_jump() noexcept;
 /// Tells profiles and detect_nan where the user's lines are, for code that is in no file: `find` returns the line of a
-/// return address, "<stdin>:3", or an empty text.
-KASSETTE_API void set_find_line(Text (*find)(const void* address));
+/// return address, "<stdin>:3", or an empty text. For another language, `caller` returns what stands for the line that
+/// calls now, in place of an address; null if there is none.
+KASSETTE_API void set_find_line(Text (*find)(const void* address), const void* (*caller)() = nullptr);
 
 namespace detail {
 

@@ -163,13 +163,15 @@ namespace {
 std::atomic<Text (*)(const void*)> find_line_of_prompt{nullptr};
 }
 
-void set_find_line(Text (*find)(const void* address)) {
+void set_find_line(Text (*find)(const void* address), const void* (*caller)()) {
   find_line_of_prompt.store(find, std::memory_order_release);
-  kassette::set_find_line([](const void* address) {
-    return std::string(find_line_of_prompt.load(std::memory_order_acquire)(address).c_str());
-  });
+  kassette::set_find_line(
+      [](const void* address) {
+        return std::string(find_line_of_prompt.load(std::memory_order_acquire)(address).c_str());
+      },
+      caller);
 }
-bool may_jump() noexcept { return !devices::sharing_work() && !context().destroying; }
+bool may_jump() noexcept { return !devices::sharing_work() && !context().destroying && !ops::tls_observed.locks; }
 
 namespace detail {
 

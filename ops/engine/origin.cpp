@@ -30,7 +30,7 @@ Origins& origins() {
 /// The code of an origin; `without` if there is no memory for it.
 std::int32_t code_of(const Origin& origin, std::int32_t without) noexcept try {
   Origins& table = origins();
-  const std::lock_guard lock(table.mutex);
+  const ObserverLock lock(table.mutex);
   const Key key(origin.function, origin.caller, origin.adjoint_of);
   if (const auto found = table.codes.find(key); found != table.codes.end()) return found->second;
   const auto next = kFirstOrigin + static_cast<std::int32_t>(table.list.size());
@@ -51,7 +51,7 @@ std::int32_t code_of(const Origin& origin, std::int32_t without) noexcept try {
 Origin origin_of(std::int32_t code) noexcept {
   if (code < kFirstOrigin) return {.function = literal_at(code)};
   Origins& table = origins();
-  const std::lock_guard lock(table.mutex);
+  const ObserverLock lock(table.mutex);
   const auto i = static_cast<std::size_t>(code - kFirstOrigin);
   return i < table.list.size() ? table.list[i] : Origin();
 }

@@ -11,6 +11,7 @@
 // (core/source_lines.h) when they are shown.
 #pragma once
 #include <cstdint>
+#include <mutex>
 
 #include "ops/engine/error_attribution.h"
 
@@ -30,8 +31,23 @@ struct Origin {
 struct Observed {
   std::int32_t origin = 0;  // of what runs inside of an op or of an adjoint
   std::int32_t depth = 0;   // how many recorded ops and scopes this is inside of
+  std::int32_t locks = 0;   // how many locks of the tables and logs it holds: no jump out of here
 };
 extern __thread Observed tls_observed __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/// Holds a lock of what observers write to, and lets no jump of the prompt's past it.
+class ObserverLock {
+ public:
+  explicit ObserverLock(std::mutex& mutex) : lock_(mutex) {}
+
+ private:
+  struct Counted {
+    Counted() { ++tls_observed.locks; }
+    ~Counted() { --tls_observed.locks; }
+  };
+  Counted counted_;  // before the lock is taken, and until it is given back
+  std::lock_guard<std::mutex> lock_;
+};
 
 /// The origin behind a code of either kind.
 Origin origin_of(std::int32_t code) noexcept;

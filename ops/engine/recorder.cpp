@@ -72,7 +72,7 @@ struct LogOfThread {
 };
 LogOfThread::~LogOfThread() {
   if (!log) return;
-  const std::lock_guard lock(recorder().mutex);
+  const ObserverLock lock(recorder().mutex);
   log->ended = true;
 }
 thread_local LogOfThread own;
@@ -80,7 +80,7 @@ thread_local LogOfThread own;
 ThreadLog& log_of_thread() {
   if (own.log) return *own.log;
   Recorder& r = recorder();
-  const std::lock_guard lock(r.mutex);
+  const ObserverLock lock(r.mutex);
   auto made = std::make_unique<ThreadLog>();
   made->number = ++r.threads;
   r.logs.push_back(std::move(made));
@@ -95,7 +95,7 @@ void* mark_on(Device device) { return device == cpu ? nullptr : devices::cuda_de
 const DeviceClock* clock_of(Device device) {
   std::atomic<DeviceClock*>& clock = recorder().clocks[device.index()];
   if (DeviceClock* made = clock.load(std::memory_order_acquire)) return made;
-  const std::lock_guard lock(recorder().mutex);
+  const ObserverLock lock(recorder().mutex);
   if (DeviceClock* made = clock.load(std::memory_order_relaxed)) return made;
   devices::CudaDeviceApi& api = devices::cuda_device_api(device);
   void* mark = api.mark();
@@ -147,7 +147,7 @@ void sample_memory(ThreadLog& log, const RecordedEvent& e) {
 void record(OpenEvent& open) {
   ThreadLog& log = log_of_thread();
   RecordedEvent& e = open.event;
-  const std::lock_guard lock(log.mutex);
+  const ObserverLock lock(log.mutex);
   if (log.events.size() == kMostEvents) {
     ++log.left_out;
     return;
@@ -181,7 +181,7 @@ std::string Recording::shapes_text(const RecordedEvent& e) const {
 
 const char* kept_name(const std::string& name) {
   Recorder& r = recorder();
-  const std::lock_guard lock(r.mutex);
+  const ObserverLock lock(r.mutex);
   return r.names.insert(name).first->c_str();
 }
 
@@ -216,7 +216,7 @@ void cancel_event(OpenEvent& e) noexcept {
 
 std::int64_t start_recording() {
   Recorder& r = recorder();
-  const std::lock_guard lock(r.mutex);
+  const ObserverLock lock(r.mutex);
   if (r.active++ == 0) {
     for (auto& clock : r.clocks) clock.store(nullptr, std::memory_order_relaxed);
     fast_path_thresholds.off |= fast_path_bit(FastPath::device_graph);
@@ -233,7 +233,7 @@ Recording collect(std::int64_t begin) {
   all.begin = begin;
   all.end = now();
   for (const auto& log : recorder().logs) {
-    const std::lock_guard of_thread(log->mutex);
+    const ObserverLock of_thread(log->mutex);
     try {
       settle(*log, /*wait=*/true);
     } catch (...) {  // the device has failed: its times are not known
@@ -258,7 +258,7 @@ Recording collect(std::int64_t begin) {
 /// Forgets all events: nobody profiles any more.
 void clear_logs(Recorder& r) {
   for (const auto& log : r.logs) {
-    const std::lock_guard of_thread(log->mutex);
+    const ObserverLock of_thread(log->mutex);
     log->events = {};
     log->shapes = {};
     log->memory = {};
@@ -270,13 +270,13 @@ void clear_logs(Recorder& r) {
 }  // namespace
 
 Recording recorded_since(std::int64_t begin) {
-  const std::lock_guard lock(recorder().mutex);
+  const ObserverLock lock(recorder().mutex);
   return collect(begin);
 }
 
 Recording stop_recording(std::int64_t begin) {
   Recorder& r = recorder();
-  const std::lock_guard lock(r.mutex);
+  const ObserverLock lock(r.mutex);
   const bool last = --r.active == 0;
   if (last) {
     stop_observing(kProfile);

@@ -2,8 +2,8 @@
 
 `kassette.keras` is a backend for Keras 2.3: KERAS_BACKEND=kassette.keras python train.py
 """
-from ._core import (Tensor, __version__, device_count, device_name, empty_cache, from_dlpack, memory_stats, reset_peak_memory,
-                    synchronize)
+from ._core import (Tensor, __version__, detect_nan, device_count, device_name, empty_cache, from_dlpack, memory_stats, profile,
+                    reset_peak_memory, synchronize)
 
-__all__ = ["Tensor", "__version__", "device_count", "device_name", "empty_cache", "from_dlpack", "memory_stats", "reset_peak_memory",
-           "synchronize"]
+__all__ = ["Tensor", "__version__", "detect_nan", "device_count", "device_name", "empty_cache", "from_dlpack", "memory_stats", "profile",
+           "reset_peak_memory", "synchronize"]

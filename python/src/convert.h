@@ -167,6 +167,7 @@ void bind_networks(nb::module_& m);
 void bind_control(nb::module_& m);
 void bind_distributed(nb::module_& m);
 void bind_devices(nb::module_& m);
+void bind_profile(nb::module_& m);
 /// Has the functions of a module name the argument that does not fit.
 void explain_arguments(nb::module_& m);
 /// Binds the functions by which kassette._arguments checks whether an argument fits.

@@ -101,6 +101,7 @@ NB_MODULE(_core, m) {
   py::bind_checks(m);
   py::bind_distributed(m);
   py::bind_devices(m);
+  py::bind_profile(m);
   py::listen_for_interrupts();
   // Lines of print_tensor go where Python prints.
   kassette::set_print_sink([](const char* line) {
