@@ -5,9 +5,13 @@
 #include <kassette/error.h>
 #include <kassette/interrupt.h>
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <sstream>
 #include <string>
@@ -309,4 +313,37 @@ TEST_CASE("work on a CUDA device has the times of its events", "[profile][device
   CHECK(dot.device_end >= dot.device_begin);
   CHECK(event(r, "exp").device_begin >= dot.device_end - 1000);
   CHECK(std::ranges::any_of(r.memory, [&](const ops::MemorySample& s) { return s.device == device && s.bytes > 0; }));
+}
+
+TEST_CASE("what a profile costs: CPU time of an op without and with it", "[.profile_cost]") {
+  const test::Threads one(1);
+  const auto cpu_time = [] {
+    timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
+  };
+  Tensor small = ramp({8}), square = ramp({240, 240}), in = K::placeholder({240, 240});
+  auto f = K::function({in}, {K::dot(K::dot(K::dot(K::dot(in, square), square), square), square)});
+  struct Row {
+    const char* name;
+    std::function<void()> run;
+    int ops, times;
+  };
+  const Row rows[] = {
+      {"4 products, eagerly", [&] { K::dot(K::dot(K::dot(K::dot(square, square), square), square), square); }, 4, 20},
+      {"4 products, a function", [&] { f({square}); }, 4, 20},
+      {"an op on 8 elements", [&] { K::exp(small); }, 1, 2000}};
+  std::printf("us of CPU time an op          without     with\n");
+  for (const Row& row : rows) {
+    double least[2] = {1e9, 1e9};
+    for (int round = 0; round < 30; ++round)  // in turns, so that both meet the same disturbances
+      for (int with = 0; with < 2; ++with) {
+        const std::int64_t begin = with ? ops::start_recording() : 0;
+        const double before = cpu_time();
+        for (int i = 0; i < row.times; ++i) row.run();
+        least[with] = std::min(least[with], (cpu_time() - before) / (row.times * row.ops));
+        if (with) ops::stop_recording(begin);
+      }
+    std::printf("%-25s %11.2f %8.2f   %+.1f %%\n", row.name, least[0], least[1], 100 * (least[1] / least[0] - 1));
+  }
 }
