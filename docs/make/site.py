@@ -188,6 +188,7 @@ def main():
     shutil.rmtree(pages, ignore_errors=True)
     (pages / "reference").mkdir(parents=True)
     (pages / "architecture").mkdir()
+    shutil.copytree(source / "docs/pictures", pages / "pictures")
     for name in ["index", *GUIDE, *CONTRIBUTORS]:
         text = (source / f"docs/{name}.md").read_text()
         (pages / f"{name}.md").write_text(re.sub(rf"\]\(((?:\.\./)*)\.\./({'|'.join(ROOT)})\.md", r"](\1\2.md", text))

@@ -175,6 +175,7 @@ class Cells(unittest.TestCase):
         self.assertEqual((name, value), ("CompileError", "no member named 'sofmax' in namespace 'kassette::backend'; did you mean 'softmax'?"))
         self.assertRegex(lines[0], r"In\[\d+\]:2:4: error: no member named")
         self.assertEqual(lines[1:3], ["K::sofmax(q)", "~~~^~~~~~"])
+        self.assertRegex(lines[4], r"^kassette/backend/softmax\.h:\d+:\d+: note: 'softmax' declared here")
 
     def test_an_exception_has_its_type_text_and_line(self):
         name, value, lines = self.error("Tensor f(int n) {\n  return K::dot(K::ones({2, 3}), K::ones({n, 5}));\n}\nf(4)")

@@ -29,6 +29,10 @@ bash -c 'set -euo pipefail
 
 if [ "${3:-}" = --accept ]; then "$python" "$source_dir/tests/notebook/notebooks_test.py" --accept && exit; fi
 bad=0
+# Without ipykernel it says how to get it.
+status=0
+said=$(KASSETTE_PYTHON=/bin/false "$source_dir/kassette" notebook --kernel "$work/none" 2>&1) || status=$?
+[[ $status = 2 && $said == *"apt-get install python3-ipykernel"*"pip install ipykernel jupyterlab"* ]] || { echo "without ipykernel: $status $said"; bad=1; }
 for test in "$source_dir"/tests/notebook/*_test.py; do
   (cd "$work" && timeout 1200 "$python" "$test" >"$work/log" 2>&1) || { cat "$work/log"; bad=1; }
 done

@@ -158,11 +158,19 @@ class Server {
                  {"wall", std::to_string(wall.count())},
                  {"cpu", std::to_string(cpu_seconds() - cpu)}}};
     if (ok) return done;
-    const Problem problem = problem_in(errors_.str());
-    done.fields.insert(
-        done.fields.end(),
-        {{"name", problem.name}, {"value", problem.value}, {"line", problem.line}, {"text", errors_.str()}});
+    const std::string text = with_short_paths(errors_.str());
+    const Problem problem = problem_in(text);
+    done.fields.insert(done.fields.end(),
+                       {{"name", problem.name}, {"value", problem.value}, {"line", problem.line}, {"text", text}});
     return done;
+  }
+
+  /// Our headers as they are included: a notebook is read elsewhere too.
+  std::string with_short_paths(std::string text) const {
+    const std::string folder = include_dir_ + "/";
+    for (std::size_t at = 0; (at = text.find(folder + "kassette/", at)) != std::string::npos;)
+      text.erase(at, folder.size());
+    return text;
   }
 
   bool run_inputs(const std::string& cell, const std::string& file) {
