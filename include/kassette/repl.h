@@ -86,6 +86,9 @@ KASSETTE_API void show(std::nullptr_t value, std::ostream* inside = nullptr);
 template <class T>
 void show(const T& value, std::ostream* inside = nullptr);
 
+/// A stream shows nothing: what was written to it has been seen.
+inline void show(const std::ostream&, std::ostream* = nullptr) {}
+
 /// Saves this thread's scope state (recording, learning phase, device, ...), and restores it after a longjmp, which
 /// runs no destructors.
 KASSETTE_API void remember_scopes();
@@ -230,6 +233,53 @@ void show(const T& value, std::ostream* inside) {
     detail::put_forms(sheet, value, 0);
   }
 }
+
+// ---- the last value that was shown: `_` -----------------------------------------------------------------------------
+
+namespace detail {
+
+/// Keeps a value instead of the one before. `destroy` ends its life.
+KASSETTE_API void keep_last(void* value, void (*destroy)(void*));
+KASSETTE_API void* last_value() noexcept;
+
+/// Whether a T can be copied; a container says so whatever is in it.
+template <class T, class = void>
+struct IsCopied : std::is_copy_constructible<T> {};
+template <class T>
+struct IsCopied<T, std::void_t<typename T::value_type>>
+    : std::integral_constant<bool,
+                             std::is_copy_constructible<T>::value && (std::is_same<typename T::value_type, T>::value ||
+                                                                      IsCopied<typename T::value_type>::value)> {};
+
+// Shows a value, and keeps a copy of it, whose type is what this returns a pointer to; of what cannot be copied,
+// nothing. The usual types are compiled in the library, as those of show() are.
+KASSETTE_API Tensor* show_and_keep(const Tensor& value);
+KASSETTE_API Shape* show_and_keep(const Shape& value);
+KASSETTE_API bool* show_and_keep(const bool& value);
+KASSETTE_API int* show_and_keep(const int& value);
+KASSETTE_API long* show_and_keep(const long& value);
+KASSETTE_API unsigned long* show_and_keep(const unsigned long& value);
+KASSETTE_API float* show_and_keep(const float& value);
+KASSETTE_API double* show_and_keep(const double& value);
+template <class T, class... Kept>
+constexpr bool is_any = (std::is_same<std::remove_cv_t<std::remove_reference_t<T>>, Kept>::value || ...);
+template <class T>
+using NotInLibrary = std::enable_if_t<!is_any<T, Tensor, Shape, bool, int, long, unsigned long, float, double>, int>;
+template <class T, NotInLibrary<T> = 0>
+auto show_and_keep(T&& value) {
+  using Kept = std::remove_cv_t<std::remove_reference_t<T>>;
+  show(value);
+  if constexpr (std::is_object<Kept>::value && !std::is_array<Kept>::value && !std::is_abstract<Kept>::value &&
+                IsCopied<Kept>::value) {
+    keep_last(new Kept(static_cast<T&&>(value)), [](void* kept) { delete static_cast<Kept*>(kept); });
+    return static_cast<Kept*>(nullptr);
+  } else {
+    keep_last(nullptr, nullptr);
+    return static_cast<void*>(nullptr);
+  }
+}
+
+}  // namespace detail
 
 }  // namespace repl
 }  // namespace kassette

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <kassette/distributed.h>
 #include <kassette/external_backend.h>
@@ -143,6 +144,39 @@ void show(double value, std::ostream* inside) { put(value, inside); }
 void show(long double value, std::ostream* inside) { put(value, inside); }
 void show(const char* value, std::ostream* inside) { put(value, inside); }
 void show(std::nullptr_t value, std::ostream* inside) { put(value, inside); }
+
+namespace detail {
+namespace {
+void* kept = nullptr;  // destroyed by whoever ends the prompt: its code may be gone when the library is unloaded
+void (*destroy_kept)(void*) = nullptr;
+}  // namespace
+
+void keep_last(void* value, void (*destroy)(void*)) {
+  void* before = std::exchange(kept, value);
+  auto* destroy_before = std::exchange(destroy_kept, destroy);
+  if (before) destroy_before(before);
+}
+void* last_value() noexcept { return kept; }
+
+namespace {
+template <class T>
+T* show_and_keep_copy(const T& value) {
+  show(value);
+  keep_last(new T(value), [](void* copy) { delete static_cast<T*>(copy); });
+  return nullptr;
+}
+}  // namespace
+
+Tensor* show_and_keep(const Tensor& value) { return show_and_keep_copy(value); }
+Shape* show_and_keep(const Shape& value) { return show_and_keep_copy(value); }
+bool* show_and_keep(const bool& value) { return show_and_keep_copy(value); }
+int* show_and_keep(const int& value) { return show_and_keep_copy(value); }
+long* show_and_keep(const long& value) { return show_and_keep_copy(value); }
+unsigned long* show_and_keep(const unsigned long& value) { return show_and_keep_copy(value); }
+float* show_and_keep(const float& value) { return show_and_keep_copy(value); }
+double* show_and_keep(const double& value) { return show_and_keep_copy(value); }
+
+}  // namespace detail
 
 namespace {
 constinit __thread ScopeState before_line;

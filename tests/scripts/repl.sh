@@ -79,6 +79,20 @@ status=0
 printf '#include <cstdlib>\nTensor x = K::ones({3});\nexit(4);\n' | "$repl" >out 2>err || status=$?
 check "exit() in a line" "4" "$status$(cat err)"
 
+check "-c" "2 3" "$("$repl" -c '1 + 1
+1 +
+  2' | xargs)"
+status=0
+"$repl" -c 'int f( {' 2>err || status=$?
+check "-c with a bracket open" "1 <code>:1: error: the input ends inside of what begins here, with a { open" "$status $(cat err)"
+printf 'int three = 3;\nthree\n' >three.cpp
+check "-i in a pipe" "3 4" "$(echo 'three + 1' | "$repl" -i three.cpp | xargs)"
+check ".load" "3 6" "$(printf '.load three.cpp\nthree * 2\n' | "$repl" | xargs)"
+printf 'int four = 4;\ntypo\n' >four.cpp
+status=0
+printf '.load four.cpp\n' | "$repl" 2>err || status=$?
+check "the place of an error in a file that is loaded" "1 four.cpp:2:1: error: use of undeclared identifier 'typo'" "$status $(head -1 err)"
+
 got=$(printf '?K::softmax\nhelp(Tensor::item)\n?Tensor\n?borrow\n?expect_error\n' | "$repl")
 for part in 'Tensor softmax(const Operand& x, int axis = -1)' '<kassette/backend/softmax.h>' 'T item() const' 'class Tensor' \
             'A tensor over the elements of' 'void expect_error(Name text, F&& f)'; do

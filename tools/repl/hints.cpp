@@ -22,6 +22,24 @@ bool has_comma_index(const Input& in) {
   return false;
 }
 
+/// X[:, 0], as NumPy has it, or empty.
+std::string slice_index(const std::string& code, const Input& in) {
+  for (std::size_t i = 1; i < in.tokens.size(); ++i) {
+    const Token &open = in.tokens[i], &before = in.tokens[i - 1];
+    if (open.text != "[" || !(before.word || before.text == ")" || before.text == "]")) continue;
+    bool slice = false, choice = false;
+    std::size_t j = i + 1;
+    for (; j < in.tokens.size() && in.tokens[j].depth > open.depth; ++j) {
+      if (in.tokens[j].depth != open.depth + 1) continue;
+      slice = slice || in.tokens[j].text == ":" || (in.tokens[j].text == "::" && !in.tokens[j - 1].word);
+      choice = choice || in.tokens[j].text == "?";
+    }
+    if (slice && !choice && j < in.tokens.size())
+      return before.text + "[\"" + code.substr(open.end, in.tokens[j].begin - open.end) + "\"]";
+  }
+  return "";
+}
+
 /// f((a, b)), which is f(b).
 bool has_comma_tuple(const Input& in) {
   for (std::size_t i = 1; i < in.tokens.size(); ++i) {
@@ -44,6 +62,16 @@ std::string hint_for(const std::string& error, const std::string& code,
   };
   auto line = [](const std::string& text) { return "hint: " + text + "\n"; };
   auto has = [&](const char* part) { return error.find(part) != std::string::npos; };
+  const auto first = code.find_first_not_of(" \t\n");
+  if (first != std::string::npos && (code[first] == '.' || code.compare(first, 2, "->") == 0))
+    return line("at a prompt a line goes on in the next one if it ends with an operator or has a bracket open");
+  if (has("expected ';'") && code.find('@') != std::string::npos)
+    return line("there is no @; K::dot(x, y) multiplies matrices");
+  if (has("no matching member function for call to 'item'"))
+    return line("x.item<float>(), with the type of the element");
+  if (has("'random' is not a class")) return line("K::random_normal, K::random_uniform, K::random_binomial");
+  if (std::string type = quoted("no known conversion from '"); !type.empty() && has(("to '" + type + "'").c_str()))
+    return line(type + " was declared again: this value, or the function, has the one of before");
   if (has("unknown type name 'import'") || has("unknown type name 'from'"))
     return line("the headers are here already; K:: holds the functions, and .help says more");
   if (has("invalid operands to binary expression") && has("Tensor"))
@@ -64,6 +92,7 @@ std::string hint_for(const std::string& error, const std::string& code,
   if (has("incomplete type 'void'")) return line("this call gives no value: write it without a variable");
   if (std::string name = quoted("use of undeclared identifier '");
       !name.empty() && (name == "print" || !has("did you mean"))) {
+    if (name == "_") return line("_ is the last value that was shown; there is none that could be kept");
     if (name == "len") return line("x.size(), or x.shape()[0]");
     if (name == "np" || name == "tf" || name == "torch" || name == "keras")
       return line("K:: holds the functions: K::zeros({2, 3})");
@@ -118,7 +147,44 @@ std::string hint_for(const std::string& error, const std::string& code,
                                                                               {"chrono", "chrono"},
                                                                               {"tuple", "tuple"},
                                                                               {"list", "list"},
-                                                                              {"deque", "deque"}};
+                                                                              {"deque", "deque"},
+                                                                              {"runtime_error", "stdexcept"},
+                                                                              {"invalid_argument", "stdexcept"},
+                                                                              {"out_of_range", "stdexcept"},
+                                                                              {"logic_error", "stdexcept"},
+                                                                              {"domain_error", "stdexcept"},
+                                                                              {"this_thread", "thread"},
+                                                                              {"mutex", "mutex"},
+                                                                              {"lock_guard", "mutex"},
+                                                                              {"atomic", "atomic"},
+                                                                              {"async", "future"},
+                                                                              {"future", "future"},
+                                                                              {"array", "array"},
+                                                                              {"variant", "variant"},
+                                                                              {"string_view", "string_view"},
+                                                                              {"regex", "regex"},
+                                                                              {"filesystem", "filesystem"},
+                                                                              {"queue", "queue"},
+                                                                              {"priority_queue", "queue"},
+                                                                              {"stack", "stack"},
+                                                                              {"bitset", "bitset"},
+                                                                              {"complex", "complex"},
+                                                                              {"numeric_limits", "limits"},
+                                                                              {"setprecision", "iomanip"},
+                                                                              {"setw", "iomanip"},
+                                                                              {"bind", "functional"},
+                                                                              {"plus", "functional"},
+                                                                              {"normal_distribution", "random"},
+                                                                              {"uniform_real_distribution", "random"},
+                                                                              {"uniform_int_distribution", "random"},
+                                                                              {"random_device", "random"},
+                                                                              {"max_element", "algorithm"},
+                                                                              {"transform", "algorithm"},
+                                                                              {"shuffle", "algorithm"},
+                                                                              {"unordered_set", "unordered_set"},
+                                                                              {"multimap", "map"},
+                                                                              {"any", "any"},
+                                                                              {"ostringstream", "sstream"}};
     for (const auto& [known, header] : kHeaders)
       if (known == name) return line("#include <" + header + ">");
   }
@@ -162,11 +228,23 @@ std::string python_list(const std::string& code, const Input& in) {
   return "";
 }
 
-std::string hints_on_commas(const Input& in) {
+std::string hints_before(const std::string& code, const Input& in) {
   std::string hints;
-  if (has_comma_index(in)) hints += "hint: x[i, j] is x[j] in C++; write x(i, j)\n";
+  if (std::string index = slice_index(code, in); !index.empty()) hints += "hint: a slice is a text: " + index + "\n";
+  else if (has_comma_index(in)) hints += "hint: x[i, j] is x[j] in C++; write x(i, j)\n";
   if (has_comma_tuple(in)) hints += "hint: (a, b) is b in C++; a shape or a list is written {a, b}\n";
   return hints;
+}
+
+std::string hints_at_prompt(const Input& in) {
+  const std::string& first = in.tokens[0].text;
+  if (in.closed && (first == "+" || first == "-"))
+    return "hint: this line stands alone; one goes on in the next if it ends with an operator or has a bracket open\n";
+  for (std::size_t i = 0; i + 2 < in.tokens.size(); ++i)
+    if (in.tokens[i].depth == 0 && in.tokens[i].text == "int" && in.tokens[i + 1].text == "main" &&
+        in.tokens[i + 2].text == "(" && in.tokens.back().text == "}")
+      return "hint: here main() is a function like others, which main() calls; a script's runs by itself\n";
+  return "";
 }
 
 }  // namespace repl

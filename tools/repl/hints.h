@@ -15,7 +15,11 @@ std::string hint_for(const std::string& error, const std::string& code,
 /// on K::constant([1, 2]).
 std::string python_list(const std::string& code, const Input& in);
 
-/// Hints, a line each, on commas that compile and mean another thing in NumPy: x[i, j] and f((a, b)).
-std::string hints_on_commas(const Input& in);
+/// Hints, a line each, on what compiles and means another thing in NumPy, or hardly says what is wrong: x[i, j], f((a,
+/// b)), x[:, 0].
+std::string hints_before(const std::string& code, const Input& in);
+
+/// Hints on what a prompt takes otherwise than a program: a line that begins with an operator, main().
+std::string hints_at_prompt(const Input& in);
 
 }  // namespace repl

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -22,6 +23,8 @@
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/TargetSelect.h"
+
+#include <kassette/repl.h>
 
 #include "tools/repl/checker.h"
 #include "tools/repl/guard.h"
@@ -256,16 +259,19 @@ struct Interpreter::Impl {
   /// it is a declaration.
   std::optional<bool> show_value(const Input& in, const Wrapper& wrapper) {
     const std::string& code = wrapper.code;
-    Result result =
-        execute(wrapper.enter() + wrapper.function(in.shown, code.size(), "\n))", "::kassette::repl::show((\n"),
-                /*quiet=*/true);
+    const std::string name = wrapper.fresh_name();
+    Result result = execute(wrapper.enter() + wrapper.shown(in.shown, name), /*quiet=*/true);
+    if (result == kRan) last_shown = name;
     if (result != kNotParsed) return result == kRan;
     if (!in.names.empty()) return std::nullopt;
     Messages::Shown shown = refusal;
     // The error is about the code around the user's, or has no text.
     const bool ours = shown.text.find("shown_") != std::string::npos ||
-                      shown.text.find("::kassette::repl::show((") != std::string::npos || shown.error.empty();
-    if (ours) {
+                      shown.text.find("show_and_keep") != std::string::npos || shown.error.empty();
+    if (ours) {  // a bit-field, or what cannot be copied although it says so
+      result = execute(wrapper.enter() + wrapper.function(in.shown, code.size(), "\n))", "::kassette::repl::show((\n"),
+                       /*quiet=*/true);
+      if (result != kNotParsed) return result == kRan;
       const bool sure = !in.statements.empty() && in.statements.back().begin == in.shown;
       result = execute(wrapper.enter() + (sure ? wrapper.function(in.shown, code.size())
                                                : wrapper.mark(in.shown) + code.substr(in.shown) + "\n;"),
@@ -275,8 +281,21 @@ struct Interpreter::Impl {
     }
     // of type void?
     result = execute(wrapper.enter() + wrapper.function(in.shown, code.size(), "\n)", "(\n"), /*quiet=*/true);
-    if (result == kNotParsed) show(shown);
-    return result == kRan;
+    if (result != kNotParsed) return result == kRan;
+    if (shown.error.find("expected") != std::string::npos && !type_of(wrapper, in.shown, "\n", "\n").empty())
+      say("error: a type has no value; " + code.substr(in.shown, code.find_last_not_of(" \t\n") + 1 - in.shown) +
+          "{...} makes one");
+    else show(shown);
+    return false;
+  }
+
+  /// The type that the code stands for between `before` and `after`; empty, and an error in `refusal`, if there is
+  /// none.
+  std::string type_of(const Wrapper& wrapper, std::size_t begin, const char* before, const char* after) {
+    const std::string name = wrapper.fresh_name();
+    const std::string code =
+        "using " + name + " = " + before + wrapper.mark(begin) + wrapper.code.substr(begin) + after + ";\n";
+    return execute(code, /*quiet=*/true) == kRan ? names->type(name) : "";
   }
 
   /// Whether the last refusal was because a name has a definition already.
@@ -355,6 +374,25 @@ struct Interpreter::Impl {
     return ok;
   }
 
+  // `_` is a reference to the value that was shown last, declared where it is used.
+  std::string last_shown;                  // the function whose type is that of a pointer to the value
+  clang::NamedDecl* underscore = nullptr;  // what this declared
+  bool declare_last(const Input& in) {
+    const bool used = std::any_of(in.tokens.begin(), in.tokens.end(), [](const Token& t) { return t.text == "_"; });
+    if (!used || last_shown.empty() || !kassette::repl::detail::last_value()) return true;
+    auto found = names->find("_");
+    if (!found.empty() && found[0] != underscore) return true;  // the user's own
+    const std::string function = std::exchange(last_shown, "");
+    const bool before = std::exchange(directive, true);  // not for .undo
+    const Result result =
+        execute("inline namespace line_" + std::to_string(++serial) + " { auto& _ = *static_cast<decltype(" + function +
+                "())>(::kassette::repl::detail::last_value()); }");
+    directive = before;
+    found = names->find("_");
+    underscore = found.empty() ? nullptr : found[0];
+    return result == kRan;
+  }
+
   std::string hint(const std::string& error) {
     return hint_for(error, input, [&](const std::string& name) { return names->has_member("K", name); });
   }
@@ -405,7 +443,7 @@ Interpreter::Interpreter(const InterpreterOptions& options) : impl_(new Impl) {
   impl_->in_user_code = true;
 }
 
-Interpreter::~Interpreter() = default;
+Interpreter::~Interpreter() { kassette::repl::detail::keep_last(nullptr, nullptr); }
 
 bool Interpreter::run(const std::string& code, const std::string& file, int line) {
   Impl& self = *impl_;
@@ -433,7 +471,9 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
     self.say("error: " + broken);
     return false;
   }
-  self.errors() << hints_on_commas(in) << std::flush;
+  if (!self.declare_last(in)) return false;
+  self.input = code;
+  self.errors() << hints_before(code, in) << (self.locations ? "" : hints_at_prompt(in)) << std::flush;
   if (in.shown != std::string::npos) {
     if (in.shown > 0 && !run(code.substr(0, in.shown), file, line)) return false;
     self.input = code;
@@ -462,6 +502,30 @@ bool Interpreter::run_program(const std::string& code, const std::string& file,
            std::to_string(reinterpret_cast<std::uintptr_t>(argv.data())) + "ul))";
   return self.execute("const int shown_main = kassette_repl_enter();\n*reinterpret_cast<int*>(" +
                       std::to_string(reinterpret_cast<std::uintptr_t>(status)) + "ul) = " + call + ";") == Impl::kRan;
+}
+
+bool Interpreter::declares(const std::string& name) { return !impl_->names->find(name).empty(); }
+std::string Interpreter::names() { return impl_->names->listed(); }
+
+bool Interpreter::set_locations(bool locations) {
+  impl_->checker.stop();  // it would go on as before
+  auto& shown = impl_->compiler().getDiagnostics().getDiagnosticOptions();
+  shown.ShowLocation = shown.ShowColumn = locations;
+  if (!locations) impl_->where.clear();
+  return std::exchange(impl_->locations, locations);
+}
+
+bool Interpreter::show_type(const std::string& expression, const std::string& file, int line) {
+  Impl& self = *impl_;
+  if (self.locations) self.where = file + ":" + std::to_string(line) + ": ";
+  self.input = expression;
+  const Wrapper wrapper{expression, file, line, self.serial};
+  std::string type = self.type_of(wrapper, 0, "decltype(\n", "\n)");
+  const Messages::Shown shown = self.refusal;
+  if (type.empty()) type = self.type_of(wrapper, 0, "\n", "\n");
+  if (type.empty()) self.show(shown);
+  else std::cout << type << std::endl;
+  return !type.empty();
 }
 
 std::string Interpreter::undo() {

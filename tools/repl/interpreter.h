@@ -38,6 +38,14 @@ class Interpreter {
   std::string undo();
   /// The declaration of a name of the session, as it would be written in a header; empty if there is none.
   std::string declaration(const std::string& name);
+  /// Whether there is something of this name.
+  bool declares(const std::string& name);
+  /// What the session has declared, in its order: a line for each name, with what it is.
+  std::string names();
+  /// Prints the type of an expression, which is not computed; returns whether it has one.
+  bool show_type(const std::string& expression, const std::string& file, int line);
+  /// Whether messages begin with the place, from now on; returns what was.
+  bool set_locations(bool locations);
 
  private:
   struct Impl;

@@ -51,14 +51,23 @@ class Messages : public clang::DiagnosticConsumer {
     Shown out;
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
-      const std::string line = text.substr(begin, end - begin);
+      std::string line = text.substr(begin, end - begin);
       begin = end;
       // Every input counts as included from the one before; nobody wants to know.
+      if (const auto ours = line.find("void function 'shown_"); ours != std::string::npos)  // what the code was put in
+        line.replace(ours, std::string::npos, "there is no function here that `return` could end\n");
       if (line.rfind("In included file", 0) == 0 || line.find("<<< inputs >>>") != std::string::npos) continue;
       out.text += line;
       if (out.error.empty() && line.find("error: ") != std::string::npos)
         out.error = line.substr(line.find("error: ") + 7);
+      if (line.find("no known conversion from") != std::string::npos && line.find("error: ") == std::string::npos)
+        out.error += line;
     }
+    // clang proposes the whole name.
+    static const std::string kWhole = "kassette::backend::";
+    if (out.text.find("did you mean '" + kWhole) != std::string::npos)
+      for (std::size_t at; (at = out.text.find(kWhole)) != std::string::npos;)
+        out.text.replace(at, kWhole.size(), "K::");
     return out;
   }
 

@@ -356,12 +356,59 @@ std::string Names::declaration(const std::string& name) {
       clang::PrintingPolicy policy = context().getPrintingPolicy();
       policy.TerseOutput = true;
       d->print(os, policy);
-      if (const char* ours = "[[gnu::used]] "; out.rfind(ours, 0) == 0)
-        out.erase(0, std::string(ours).size());  // see Interpreter::run
+      for (const std::string ours : {"[[gnu::used]] ", "__attribute__((visibility(\"default\"))) "})
+        if (out.rfind(ours, 0) == 0) out.erase(0, ours.size());  // see Interpreter::run, KASSETTE_API
       out += '\n';
     }
   }
   return out;
+}
+
+std::string Names::type(const std::string& name) {
+  for (clang::NamedDecl* d : find(name))
+    if (auto* alias = llvm::dyn_cast<clang::TypedefNameDecl>(d)) {
+      const std::string text = type_text(alias->getUnderlyingType());
+      auto* other = alias->getUnderlyingType()->getAs<clang::TypedefType>();
+      return text + (other ? " = " + type_text(other->desugar()) : "");
+    }
+  return "";
+}
+
+/// A type as it was written, behind decltype, and what it stands for if that is another.
+std::string Names::type_text(clang::QualType t) {
+  while (auto* deduced = t->getAs<clang::DecltypeType>()) {
+    if (t.getTypePtr() != deduced) break;
+    t = deduced->getUnderlyingType();
+  }
+  std::string text = t.getAsString(context().getPrintingPolicy());
+  for (std::size_t at; (at = text.find("line_")) != std::string::npos;) {
+    const std::size_t end = text.find_first_not_of("0123456789", at + 5);
+    if (end == at + 5 || text.compare(end, 2, "::") != 0) break;
+    text.erase(at, end + 2 - at);
+  }
+  return text.rfind("(lambda at", 0) == 0 ? "lambda" : text;
+}
+
+std::string Names::listed() {
+  std::vector<std::pair<std::string, std::string>> rows;
+  std::size_t widest = 0;
+  for (const Change& change : changes_)
+    for (const Hidden& h : change.shown) {
+      const auto found = home(h.decl)->lookup(h.decl->getDeclName());
+      if (std::find(found.begin(), found.end(), h.decl) == found.end()) continue;
+      std::string what = llvm::isa<clang::TemplateDecl>(h.decl) ? "template"
+                         : llvm::isa<clang::EnumDecl>(h.decl)   ? "enum"
+                         : llvm::isa<clang::TagDecl>(h.decl)    ? "class"
+                                                                : "";
+      if (auto* alias = llvm::dyn_cast<clang::TypedefNameDecl>(h.decl)) what = type_text(alias->getUnderlyingType());
+      if (auto* value = llvm::dyn_cast<clang::ValueDecl>(h.decl)) what = type_text(value->getType());
+      rows.push_back({path_of(h.decl), what});
+      widest = std::max(widest, rows.back().first.size());
+    }
+  std::string out;
+  for (const auto& [name, what] : rows)
+    out += name + (what.empty() ? "" : std::string(widest + 2 - name.size(), ' ') + what) + '\n';
+  return out.empty() ? "this session has declared nothing\n" : out;
 }
 
 }  // namespace repl

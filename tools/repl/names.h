@@ -43,6 +43,10 @@ class Names {
   std::string undo();
   std::vector<Interpreter::Completion> complete(const std::string& text);
   std::string declaration(const std::string& name);
+  /// What undo() could take back: a line for each name, with what it is.
+  std::string listed();
+  /// The type that a name stands for.
+  std::string type(const std::string& name);
 
  private:
   /// A declaration that another hides, and how it was found before.
@@ -64,6 +68,7 @@ class Names {
   Hidden hide(clang::NamedDecl* d);
   void unhide(const Hidden& h);
   bool names_type(const std::string& words);
+  std::string type_text(clang::QualType t);
 
   clang::CompilerInstance& compiler_;
   std::vector<Change> changes_;

@@ -53,6 +53,12 @@ struct Wrapper {
     return "static void " + name + "() {\n" + before + mark(begin) + code.substr(begin, end - begin) + after +
            "\n;}\nint " + value + " = (" + name + "(), 0);\n";
   }
+  /// The code from `begin` on as an expression that is shown; its type is kept as that of a call of the function
+  /// `name`.
+  std::string shown(std::size_t begin, const std::string& name) const {
+    return "static auto " + name + "() { return ::kassette::repl::detail::show_and_keep((\n" + mark(begin) +
+           code.substr(begin) + "\n));}\nint " + fresh_name() + " = (" + name + "(), 0);\n";
+  }
   /// The input, with its statements as functions; from in.shown on, if that is given, as it is.
   std::string statements(const Input& in) const {
     std::string body;

@@ -1,0 +1,228 @@
+// tools/repl/session.cpp - a session: inputs that are C++, and commands of the prompt.
+#include "tools/repl/session.h"
+
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "tools/repl/input.h"
+
+namespace repl {
+
+const char* const kPrelude = R"(
+#include <kassette/prompt.h>
+#include <string>
+#include <vector>
+extern "C" int kassette_repl_enter();
+extern "C" void kassette_repl_else();
+extern "C" bool kassette_repl_take_else();
+)";
+
+const char* const kHelp =
+    R"(A line without `;` shows its value. Brackets that are open go on in the next line; Ctrl-C cancels the line.
+
+  Tensor x = K::constant({{1, 2}, {3, 4}});
+  K::softmax(x)                  the functions of Keras are in K::
+  x(0), x["..., ::-1"]           indexing as in NumPy
+  ?K::softmax, help(softmax)     what a function does; Tab lists names behind K:: and x.
+  auto y = x + 1.0;              variables may be declared again, functions and structs too
+  _                              the last value that was shown
+
+  .names                         what this session has declared
+  .type EXPRESSION               the type of a value, which is not computed
+  .time [line]                   how long a line takes; alone: of every line from now on, or no longer
+  .undo [n]                      takes back the last names that were declared; what the line did stays done
+  .load FILE                     runs a file in this session
+  !command                       runs a command of the shell; !cd changes the folder
+  .help, .quit                   also Ctrl-D
+)";
+
+const std::vector<std::string>& command_names() {
+  static const std::vector<std::string> kNames = {".exit", ".help", ".load", ".names",
+                                                  ".quit", ".time", ".type", ".undo"};
+  return kNames;
+}
+
+namespace {
+
+/// Writes a page, in a terminal with lines that fit.
+void put_page(const std::string& text) {
+  winsize size{};
+  const bool narrow = isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20;
+  std::cout << (narrow ? wrapped(text, size.ws_col) : text) << std::flush;
+}
+
+bool complain(const std::string& text) {
+  std::cout.flush();
+  std::cerr << text << std::endl;
+  return false;
+}
+
+/// A path with ~ for the home folder.
+std::string path_of(const std::string& text) {
+  const char* home = std::getenv("HOME");
+  return text[0] == '~' && (text.size() == 1 || text[1] == '/') && home ? home + text.substr(1) : text;
+}
+
+}  // namespace
+
+void say_open(const std::string& file, int line, const std::string& code) {
+  const std::string opener = read_input(code).opener;
+  complain(file + ':' + std::to_string(line) + ": error: the input ends inside of what begins here" +
+           (opener.empty() ? "" : ", with a " + opener + " open"));
+}
+
+bool Session::run(const std::string& input, const std::string& file, int line) {
+  const std::string text = trimmed(input);
+  if (text.empty()) return true;
+  if (is_command(text) && !(text[0] == '!' && is_negation(text))) {
+    if (text[0] == '.') return command(text, file, line);
+    if (text[0] == '!') return shell(trimmed(text.substr(1)));
+    put_page(help(text[0] == '?' ? text.substr(1) : text));
+    return true;
+  }
+  if (text == "help" || text == "help()") return command(".help", file, line);
+  if (text == "quit" || text == "exit" || text == "quit()" || text == "exit()") return command(".quit", file, line);
+  if (text.rfind("help(", 0) == 0) return command(".help " + text.substr(5), file, line);
+  return timed_ ? time(input, file, line) : interpreter_.run(input, file, line);
+}
+
+bool Session::run_all(const std::vector<CellInput>& inputs, const std::string& file, int line) {
+  for (const CellInput& input : inputs) {
+    if (quits_) return true;
+    if (!run(input.code, file, line + input.line - 1)) return false;
+  }
+  return true;
+}
+
+bool Session::run_text(const std::string& text, const std::string& file) {
+  std::vector<CellInput> inputs = split_cell(text);
+  const CellInput last = inputs.empty() ? CellInput{"", 0} : inputs.back();
+  if (last.open) inputs.pop_back();
+  if (!run_all(inputs, file)) return false;
+  if (!last.open || quits_) return true;
+  say_open(file, last.line, last.code);
+  return false;
+}
+
+const std::vector<DocEntry>& Session::entries() {
+  if (entries_.empty()) entries_ = read_headers(include_dir_);
+  return entries_;
+}
+
+std::string Session::help(const std::string& name) {
+  std::string text = documentation(entries(), name);
+  std::string bare = trimmed(name);
+  while (!bare.empty() && (bare.back() == ')' || bare.back() == '?' || bare.back() == ';')) bare.pop_back();
+  if (text.rfind("there is no documentation", 0) == 0)
+    if (std::string declared = interpreter_.declaration(bare); !declared.empty()) return declared;
+  return text;
+}
+
+bool Session::time(const std::string& input, const std::string& file, int line) {
+  auto start = std::chrono::steady_clock::now();
+  bool ok = interpreter_.run(input, file, line);
+  double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  std::cout.flush();
+  char digits[32];  // by %f they would have the point of a locale
+  *std::to_chars(digits, digits + sizeof digits - 1, ms, std::chars_format::fixed, ms < 1000 ? 1 : 0).ptr = 0;
+  std::printf("%s ms\n", digits);
+  std::fflush(stdout);
+  return ok;
+}
+
+bool Session::undo(const std::string& count) {
+  int n = 1;
+  if (!count.empty()) {
+    const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), n);
+    if (error != std::errc() || end != count.data() + count.size() || n < 1)
+      return complain(".undo takes a number of inputs, at least 1; not " + count);
+  }
+  std::string names;
+  for (int i = 0; i < n; ++i) {
+    const std::string more = interpreter_.undo();
+    if (more.empty()) break;
+    names += (names.empty() ? "" : ", ") + more;
+  }
+  if (names.empty()) std::cout << "there is nothing to take back: no line has declared a name\n" << std::flush;
+  else
+    std::cout << "taken back: " << names << "; what " << (n > 1 ? "those lines" : "that line")
+              << " did besides stays done\n"
+              << std::flush;
+  return true;
+}
+
+bool Session::load(const std::string& name) {
+  std::ifstream file(path_of(name));
+  if (!file || std::filesystem::is_directory(path_of(name))) return complain("no such file: " + name);
+  std::stringstream content;
+  content << file.rdbuf();
+  std::string text = content.str();
+  if (text.rfind("#!", 0) == 0) text.insert(0, "//");
+  const bool before = interpreter_.set_locations(true);
+  const bool ok = run_text(text, name);
+  interpreter_.set_locations(before);
+  return ok;
+}
+
+bool Session::is_negation(const std::string& text) {
+  std::size_t end = 1;
+  while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+  const std::string name = text.substr(1);
+  return end == text.size() && (name == "true" || name == "false" || interpreter_.declares(name));
+}
+
+bool Session::shell(const std::string& text) {
+  std::cout.flush();
+  std::fflush(stdout);
+  if (text == "cd" || text.rfind("cd ", 0) == 0) {
+    const std::string folder = text == "cd" ? "~" : trimmed(text.substr(3));
+    if (chdir(path_of(folder).c_str()) != 0) return complain("no such folder: " + folder);
+    return true;
+  }
+  const int status = std::system(text.c_str());
+  if (status == 0) return true;
+  return complain(WIFSIGNALED(status) ? std::string("ended by ") + sigdescr_np(WTERMSIG(status))
+                                      : "exit code " + std::to_string(WEXITSTATUS(status)));
+}
+
+bool Session::command(const std::string& text, const std::string& file, int line) {
+  const auto space = text.find(' ');
+  const std::string name = text.substr(0, space), rest = space == std::string::npos ? "" : trimmed(text.substr(space));
+  if (name == ".quit" || name == ".q" || name == ".exit") {
+    quits_ = true;
+  } else if (name == ".help") {
+    put_page(rest.empty() ? kHelp : help(rest));
+  } else if (name == ".time") {
+    if (!rest.empty()) return time(rest, file, line);
+    timed_ = !timed_;
+  } else if (name == ".undo") {
+    return undo(rest);
+  } else if (name == ".names") {
+    put_page(interpreter_.names());
+  } else if (name == ".type") {
+    if (rest.empty() || read_input(rest).open) return complain(".type takes a whole expression");
+    return interpreter_.show_type(rest, file, line);
+  } else if (name == ".load") {
+    if (rest.empty()) return complain(".load takes a file");
+    return load(rest);
+  } else {
+    const std::string near = nearest(name, command_names());
+    return complain("there is no command " + name + (near.empty() ? "; see .help" : "; did you mean " + near + "?"));
+  }
+  return true;
+}
+
+}  // namespace repl

@@ -1,0 +1,56 @@
+// tools/repl/session.h - a session: inputs that are C++, and commands of the prompt.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tools/repl/cell.h"
+#include "tools/repl/docs.h"
+#include "tools/repl/interpreter.h"
+
+namespace repl {
+
+/// The commands, as `.help` shows them.
+extern const char* const kHelp;
+/// Their names: ".undo".
+const std::vector<std::string>& command_names();
+
+/// What every session begins with.
+extern const char* const kPrelude;
+
+/// Runs inputs: C++, or commands such as `.undo`, `?name` and `!ls`.
+class Session {
+ public:
+  explicit Session(const InterpreterOptions& options) : include_dir_(options.include_dir), interpreter_(options) {}
+  Interpreter& interpreter() { return interpreter_; }
+  bool quits() const { return quits_; }
+
+  /// Runs one whole input that begins at `line` of `file`; returns whether there was no error.
+  bool run(const std::string& input, const std::string& file, int line);
+  /// Runs inputs of a text that begins at `line`, up to the first error.
+  bool run_all(const std::vector<CellInput>& inputs, const std::string& file, int line = 1);
+  /// Runs a whole text; a bracket that is open at its end is an error.
+  bool run_text(const std::string& text, const std::string& file);
+  /// What `?name` shows.
+  std::string help(const std::string& name);
+  /// The documented headers, read at first use.
+  const std::vector<DocEntry>& entries();
+
+ private:
+  bool command(const std::string& text, const std::string& file, int line);
+  bool time(const std::string& input, const std::string& file, int line);
+  bool undo(const std::string& count);
+  bool load(const std::string& name);
+  bool shell(const std::string& text);
+  /// Whether `!name...` is C++: a declared name's opposite.
+  bool is_negation(const std::string& text);
+
+  std::string include_dir_;
+  Interpreter interpreter_;
+  std::vector<DocEntry> entries_;
+  bool timed_ = false, quits_ = false;
+};
+
+/// Says that the input that begins at `line` is not whole.
+void say_open(const std::string& file, int line, const std::string& code);
+
+}  // namespace repl
