@@ -1,4 +1,4 @@
-// autograd/function/nested.cpp - calls of functions with symbolic tensors: functions inside functions.
+// autograd/function/compiled_function.cpp - calls of functions with symbolic tensors: functions inside functions.
 #include <algorithm>
 #include <mutex>
 
