@@ -208,4 +208,15 @@ void* plain_allocate(std::size_t bytes) {
 }
 void plain_free(void* block) noexcept { std::free(block); }
 
+void DestroyedInTurn::destroy(DestroyedInTurn* p) noexcept {
+  Context& c = context();
+  p->next_dying_ = std::exchange(c.dying_in_turn, p);
+  if (std::exchange(c.destroying_in_turn, true)) return;
+  while (DestroyedInTurn* next = c.dying_in_turn) {
+    c.dying_in_turn = next->next_dying_;
+    delete next;
+  }
+  c.destroying_in_turn = false;
+}
+
 }  // namespace kassette

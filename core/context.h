@@ -11,16 +11,31 @@
 namespace kassette {
 
 struct Node;
+struct TensorDesc;
 class Tensors;
-namespace autograd {
-class Plan;
-}
-namespace ops {
-class AfterUpdates;
-}
-namespace testing {
-class Random;
-}
+
+/// Inside K::control_dependencies: reads of these variables stand for the values that the updates give them.
+class AfterUpdates {
+ public:
+  virtual const TensorDesc* substitute(const TensorDesc* b) const = 0;
+
+ protected:
+  ~AfterUpdates() = default;
+};
+
+/// An object with a count of references that may own others like it, in chains of any length: the last reference
+/// destroys them one after the other, as Node::destroy does with nodes, since recursion could overflow the stack.
+class DestroyedInTurn {
+ public:
+  std::atomic<std::int32_t> count{1};
+  static void destroy(DestroyedInTurn* p) noexcept;
+
+ protected:
+  virtual ~DestroyedInTurn() = default;
+
+ private:
+  DestroyedInTurn* next_dying_ = nullptr;
+};
 
 /// A thread's free blocks of one size. Two lists of up to kPoolBatch blocks each, so that a thread that frees what
 /// another allocates exchanges whole batches with the shared pool.
@@ -55,13 +70,13 @@ struct ScopeState {
   /// The K function that errors of recorded ops are attributed to: Note [Error attribution],
   /// ops/engine/error_attribution.h.
   std::int32_t function = 0;
-  Device default_device = cpu;                         // where new tensors are made (DeviceScope)
-  const ops::AfterUpdates* pending_updates = nullptr;  // inside control_dependencies
-  int scoped_phase = -1;                               // the learning phase set by a scope, 0 or 1; -1: no such scope
-  void* external_call = nullptr;                       // the innermost call into an external backend
-  Tensors* updates = nullptr;                          // update ops of the callable that K::function is tracing
-  const char* name_scope = nullptr;                    // "outer/inner/": the prefix of names
-  testing::Random* random_scopes = nullptr;            // list of the live testing::Random objects, innermost first
+  Device default_device = cpu;                    // where new tensors are made (DeviceScope)
+  const AfterUpdates* pending_updates = nullptr;  // inside control_dependencies
+  int scoped_phase = -1;                          // the learning phase set by a scope, 0 or 1; -1: no such scope
+  void* external_call = nullptr;                  // the innermost call into an external backend
+  Tensors* updates = nullptr;                     // update ops of the callable that K::function is tracing
+  const char* name_scope = nullptr;               // "outer/inner/": the prefix of names
+  void* random_scopes = nullptr;                  // list of the live objects of testing.h's Random, innermost first
   /// Steps between the checkpoints of a loop: Note [Checkpoints], autograd/loops/checkpoint.h.
   std::int64_t checkpoint_steps = -1;
   std::uint64_t loop_steps = 1;  // product of the lengths of the enclosing eager loops
@@ -73,8 +88,8 @@ struct Context : ScopeState {
   std::uint64_t clock = 0;  // the largest sequence number that this thread has assigned to a node
   bool destroying = false;  // Node::destroy is on the stack: further dead nodes are queued in `dying`
   Node* dying = nullptr;
-  bool destroying_plans = false;  // likewise for Plan::destroy
-  autograd::Plan* dying_plans = nullptr;
+  bool destroying_in_turn = false;  // likewise for DestroyedInTurn::destroy
+  DestroyedInTurn* dying_in_turn = nullptr;
 
   Counter live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
   int growing = 0;  // number of consecutive calls of gradients whose segment was larger than that of the call before

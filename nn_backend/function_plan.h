@@ -2,11 +2,11 @@
 #pragma once
 #include <kassette/backend/graph.h>
 
-#include "autograd/function/plan.h"
+#include "autograd/function/compiled_function.h"
 
 namespace kassette::backend::detail {
 
 /// Null for an empty function.
-const autograd::Plan* plan_of(const Function& f);
+const autograd::CompiledFunction* compiled(const Function& f);
 
 }  // namespace kassette::backend::detail

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "autograd/tape/deferred.h"
-#include "autograd/function/plan.h"
+#include "autograd/function/compiled_function.h"
 #include "autograd/tape/shadow.h"
 #include "autograd/program/update.h"
 #include "autograd/function/gradients.h"
@@ -34,15 +34,15 @@ using namespace ops;
 using namespace autograd;
 
 struct FunctionAccess {
-  static Function make(Ref<Plan> plan) {
+  static Function make(Ref<CompiledFunction> body) {
     Function f;
-    f.plan_ = plan.release();
+    f.body_ = body.release();
     return f;
   }
-  static const Plan* plan(const Function& f) { return f.plan_; }
+  static const CompiledFunction* body(const Function& f) { return f.body_; }
 };
 
-const Plan* backend::detail::plan_of(const Function& f) { return FunctionAccess::plan(f); }
+const CompiledFunction* backend::detail::compiled(const Function& f) { return FunctionAccess::body(f); }
 
 // ---- functions of and for external backends -------------------------------------------------------------------------
 
@@ -58,8 +58,8 @@ void release_function(void* state) { delete static_cast<Function*>(state); }
 }  // namespace
 
 external::Value box(const Function& f) {
-  const Plan* plan = FunctionAccess::plan(f);
-  if (plan && !plan->code().is_none()) return plan->code();
+  const CompiledFunction* body = FunctionAccess::body(f);
+  if (body && !body->code().is_none()) return body->code();
   return external::Code{run_function, release_function, new Function(f)};
 }
 template <>
@@ -68,32 +68,33 @@ struct ops::Unbox<Function> {
     const external::Code* code = ExternalBackendAccess::code(v);
     if (!code) ExternalBackendAccess::fail_kind(v, "code");
     if (code->run == run_function) return *static_cast<const Function*>(code->state);
-    return FunctionAccess::make(Plan::external(v));
+    return FunctionAccess::make(Ref<CompiledFunction>::adopt(new CompiledFunction(v)));
   }
 };
 
-Function::Function(const Function& other) noexcept : plan_(Ref<Plan>(other.plan_).release()) {}
+Function::Function(const Function& other) noexcept : body_(Ref<CompiledFunction>(other.body_).release()) {}
 Function& Function::operator=(const Function& other) noexcept {
-  Ref<Plan> old = Ref<Plan>::adopt(plan_);
-  plan_ = Ref<Plan>(other.plan_).release();
+  Ref<CompiledFunction> old = Ref<CompiledFunction>::adopt(body_);
+  body_ = Ref<CompiledFunction>(other.body_).release();
   return *this;
 }
-Function::~Function() { Ref<Plan>::drop(plan_); }
+Function::~Function() { Ref<CompiledFunction>::drop(body_); }
 
 Tensors Function::operator()(const Tensors& feeds) const {
-  if (!plan_) fail<ValueError>({"function"}, "an empty Function (an uninitialised variable?)");
-  if (!plan_->code().is_none()) return unbox<Tensors>("function", call_code("function", plan_->code(), {feeds}));
+  if (!body_) fail<ValueError>({"function"}, "an empty Function (an uninitialised variable?)");
+  if (!body_->code().is_none()) return unbox<Tensors>("function", call_code("function", body_->code(), {feeds}));
   external::BuiltInScope ours;
-  Tensors args = plan_->check_feeds(feeds);
+  const Plan& plan = body_->plan();
+  Tensors args = plan.check_feeds(feeds);
   bool symbolic = false;
   for (const Tensor& t : args)
     symbolic = symbolic || (t.defined() && (t.symbolic() || (context().symbolic && Access::desc(t).node)));
-  if (!symbolic && __builtin_expect(shadow != nullptr, 0)) return plan_->pack_results(shadow->call(*plan_, args));
-  if (!symbolic) return plan_->pack_results(plan_->run(args));
-  if (plan_->has_effects())
+  if (!symbolic && __builtin_expect(shadow != nullptr, 0)) return plan.pack_results(shadow->call(body_->flat(), args));
+  if (!symbolic) return plan.pack_results(body_->flat().run(args));
+  if (plan.has_effects())
     fail<ValueError>({"function"}, "a symbolic argument connects the function to the tape, but it has updates", kRemedy,
                      "feed values");
-  return plan_->pack_results(plan_->call(args));
+  return plan.pack_results(body_->call(args));
 }
 
 namespace {
@@ -108,23 +109,24 @@ Tensor fed_numbers(const Operand& feed, DType dtype, int i) {
 }  // namespace
 
 Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
-  if (!plan_) fail<ValueError>({"function"}, "an empty Function (an uninitialised variable?)");
+  if (!body_) fail<ValueError>({"function"}, "an empty Function (an uninitialised variable?)");
   Tensors args;
   args.reserve(static_cast<std::int64_t>(feeds.size()));
   int i = 0;
   for (const Operand& feed : feeds) {
     if (feed.is_none()) args.push_back(Tensor());
     else if (is_tensor_operand(feed)) args.push_back(tensor_of(feed));
-    else args.push_back(fed_numbers(feed, i < plan_->n_inputs() ? plan_->input_spec(i).dtype : DType(), i));
+    else
+      args.push_back(fed_numbers(feed, i < body_->plan().n_inputs() ? body_->plan().input_spec(i).dtype : DType(), i));
     ++i;
   }
   return (*this)(args);
 }
 
 std::ostream& operator<<(std::ostream& os, const Function& f) {
-  if (!f.plan_) return os << "Function()";
-  if (!f.plan_->code().is_none()) return os << "Function(of an external backend)";
-  const auto inputs = f.plan_->n_inputs(), outputs = f.plan_->n_results();
+  if (!f.body_) return os << "Function()";
+  if (!f.body_->code().is_none()) return os << "Function(of an external backend)";
+  const auto inputs = f.body_->plan().n_inputs(), outputs = f.body_->plan().n_results();
   return os << text("Function(", inputs, inputs == 1 ? " input, " : " inputs, ", outputs,
                     outputs == 1 ? " output)" : " outputs)");
 }
@@ -297,14 +299,14 @@ Updates::~Updates() {
 namespace {
 
 Function function_of(const ProgramRequest& request) {
-  Ref<Plan> plan = Plan::build(request, /*keeps_calls=*/true);
+  auto body = Ref<CompiledFunction>::adopt(new CompiledFunction(request));
   static constinit WarnOnce drawn_anew;
-  for (const LeafSlot& source : plan->program().random_sources)
+  for (const LeafSlot& source : body->plan().program().random_sources)
     if (source.node->cell->has_value && !drawn_anew.said())
       drawn_anew.say(
           "K::function captured a random tensor that has a value already, and draws it anew at each call; K::eval(x) is "
           "the value alone, which stays as it is");
-  return FunctionAccess::make(std::move(plan));
+  return FunctionAccess::make(std::move(body));
 }
 
 }  // namespace

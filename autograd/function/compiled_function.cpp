@@ -1,9 +1,10 @@
 // autograd/function/compiled_function.cpp - calls of functions with symbolic tensors: functions inside functions.
+#include "autograd/function/compiled_function.h"
+
 #include <algorithm>
 #include <mutex>
 
 #include "autograd/tape/deferred.h"
-#include "autograd/function/plan.h"
 #include "core/fast_paths.h"
 
 namespace kassette::autograd {
@@ -14,25 +15,25 @@ namespace kassette::autograd {
 // recorded as one deferred node, whose ops are recorded once, when a backward pass or a plan that is to run needs them.
 // K::function keeps such a node as an instruction: its plan can be inlined into the tape in turn, and is only as large
 // as the ops that the function itself records. At the first call with values, a plan of all the ops is built
-// (Plan::flat), the same as without deferred nodes. The ops are recorded in the scope of the call (symbolic or eager).
-// They are recorded immediately if deferring could change the result: inside bodies of control flow and
+// (CompiledFunction::flat), the same as without deferred nodes. The ops are recorded in the scope of the call (symbolic
+// or eager). They are recorded immediately if deferring could change the result: inside bodies of control flow and
 // control_dependencies, for functions that draw or print, and if a result or its shape can be known without the inputs.
 
 namespace {
 
 class FunctionCall final : public Deferred {
  public:
-  FunctionCall(Ref<Plan> plan, bool symbolic) : plan_(std::move(plan)), symbolic_(symbolic) {}
-  static Tensors record(const Ref<Plan>& plan, std::span<const Tensor> args);
+  FunctionCall(Ref<CompiledFunction> function, bool symbolic) : function_(std::move(function)), symbolic_(symbolic) {}
+  static Tensors record(const Ref<CompiledFunction>& function, std::span<const Tensor> args);
   Tensors expand(const Node& node) const override;
   bool may_be_instruction() const override {
     std::lock_guard<std::mutex> lock(mutex_);
     return results_.empty();
   }
-  Tensors call(const Tensors& in) const override { return record(plan_, in); }
+  Tensors call(const Tensors& in) const override { return record(function_, in); }
 
  private:
-  Ref<Plan> plan_;
+  Ref<CompiledFunction> function_;
   bool symbolic_;  // the scope
   mutable std::mutex mutex_;
   mutable Tensors results_;
@@ -55,16 +56,17 @@ Tensors FunctionCall::expand(const Node& node) const {
   args.reserve(node.n_in);
   for (const TensorDesc *b = node.in(), *end = b + node.n_in; b != end; ++b) args.push_back(Access::wrap(*b));
   Scoped<ScopeState> own(context(), scope_of_its_own(symbolic_));
-  results_ = plan_->inline_into_tape(args);
+  results_ = function_->plan().inline_into_tape(args);
   return results_;
 }
 
-Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args) {
+Tensors FunctionCall::record(const Ref<CompiledFunction>& function, std::span<const Tensor> args) {
   count_taken(FastPath::function_as_node);
   Context& c = context();
-  const std::vector<TensorDesc>& outputs = plan->outputs();
+  const Plan& plan = function->plan();
+  const std::vector<TensorDesc>& outputs = plan.outputs();
   auto node = Ref<Node>::adopt(Node::make(&deferred_op, args.size(), outputs.size(), 0));
-  node->attrs.extra = Ref<Extra>::adopt(new FunctionCall(plan, c.symbolic));
+  node->attrs.extra = Ref<Extra>::adopt(new FunctionCall(function, c.symbolic));
   std::uint64_t seq = c.clock;
   unsigned phase = 0;
   for (std::size_t i = 0; i < args.size(); ++i) {
@@ -80,7 +82,7 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args
   results.reserve(outputs.size());
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     TensorDesc b = outputs[k];
-    const unsigned own_phase = plan->feeds_learning_phase() ? 0 : outputs[k].flags & kPhase;
+    const unsigned own_phase = plan.feeds_learning_phase() ? 0 : outputs[k].flags & kPhase;
     b.flags = kSymbolic | phase | own_phase;
     b.out = k;
     b.node = node;
@@ -91,12 +93,23 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args
 
 }  // namespace
 
+CompiledFunction::CompiledFunction(const ProgramRequest& request) {
+  BuiltProgram built = build_program(request, /*keeps_calls=*/true);
+  plan_ = Plan::of(std::move(built.program));
+  if (built.nested) {
+    nested_ = std::make_unique<Nested>();
+    nested_->request = request;
+  }
+  find_deferrable();
+}
+
+CompiledFunction::CompiledFunction(external::Value code) : plan_(Plan::of({})), code_(std::move(code)) {}
+
 /// Sets deferrable_: whether a call with symbolic tensors may be one node, see Note [Nested functions].
-void Plan::find_deferrable(bool body) {
+void CompiledFunction::find_deferrable() {
   const auto large = static_cast<std::size_t>(fast_path_thresholds.function_node);
-  const Program& p = program_;
-  if (body || p.outputs.empty() || p.outputs.size() > kMaxOutputs || (!nested_ && p.instructions.size() <= large))
-    return;
+  const Program& p = plan_->program();
+  if (p.outputs.empty() || p.outputs.size() > kMaxOutputs || (!nested_ && p.instructions.size() <= large)) return;
   std::vector<std::uint64_t> inputs(p.n_slots, 0);
   for (std::size_t i = 0; i < p.feeds.size() && i < 64; ++i) inputs[p.feeds[i].slot] = std::uint64_t(1) << i;
   for (const Instruction& s : p.instructions) {
@@ -116,19 +129,15 @@ void Plan::find_deferrable(bool body) {
   deferrable_ = true;
 }
 
-void Plan::keep_nested(const ProgramRequest& request) {
-  nested_ = std::make_unique<Nested>();
-  nested_->request = request;
-}
-
 /// True if a call with these arguments may be a deferred node: all of its results would be symbolic if its ops were
 /// recorded now.
-bool Plan::may_defer(std::span<const Tensor> args) const {
+bool CompiledFunction::may_defer(std::span<const Tensor> args) const {
   const Context& c = context();
-  if (!deferrable_ || c.depth > 0 || c.pending_updates || !program_.missing.empty()) return false;
+  const Program& p = plan_->program();
+  if (!deferrable_ || c.depth > 0 || c.pending_updates || !p.missing.empty()) return false;
   std::uint64_t symbolic = 0;
   for (std::size_t i = 0; i < args.size(); ++i) {
-    const Feed& feed = program_.feeds[i];
+    const Feed& feed = p.feeds[i];
     if (!args[i].defined() || feed.ignored) return false;
     const TensorDesc& b = Access::desc(args[i]);
     if ((b.flags & (kDraw | kForeign | kSparse)) || b.depth > 0 || !b.same_shape(feed.declared) ||
@@ -141,32 +150,19 @@ bool Plan::may_defer(std::span<const Tensor> args) const {
   return true;
 }
 
-Tensors Plan::call(std::span<const Tensor> args) {
-  if (may_defer(args)) return FunctionCall::record(Ref<Plan>(this), args);
+Tensors CompiledFunction::call(std::span<const Tensor> args) {
+  if (may_defer(args)) return FunctionCall::record(Ref<CompiledFunction>(this), args);
   return flat().inline_into_tape(args);
 }
 
-const Plan& Plan::flat() const {
-  if (!nested_) return *this;
+const Plan& CompiledFunction::build_flat() const {
   std::lock_guard<std::mutex> lock(nested_->mutex);
   if (!nested_->flat) {
     Scoped<ScopeState> own(context(), scope_of_its_own(/*symbolic=*/false));
-    nested_->flat = build(nested_->request);
+    nested_->flat = Plan::build(nested_->request);
     nested_->request = {};
   }
   return *nested_->flat;
-}
-
-/// Frees nested plans iteratively, as Node::destroy does with nodes: recursion could overflow the stack.
-void Plan::destroy(Plan* p) noexcept {
-  Context& c = context();
-  p->next_dying_ = std::exchange(c.dying_plans, p);
-  if (std::exchange(c.destroying_plans, true)) return;
-  while (Plan* next = c.dying_plans) {
-    c.dying_plans = next->next_dying_;
-    delete next;
-  }
-  c.destroying_plans = false;
 }
 
 }  // namespace kassette::autograd

@@ -28,23 +28,13 @@ namespace kassette::autograd {
 
 Plan::~Plan() { delete spare_.load(); }
 
-Ref<Plan> Plan::build(const ProgramRequest& request, bool keeps_calls) {
-  BuiltProgram built = build_program(request, keeps_calls);
-  Ref<Plan> plan = of(std::move(built.program));
-  if (built.nested) plan->keep_nested(request);
-  plan->find_deferrable(request.body);
-  return plan;
+Ref<Plan> Plan::build(const ProgramRequest& request) {
+  return of(build_program(request, /*keeps_calls=*/false).program);
 }
 
 Ref<Plan> Plan::of(Program program) {
   Ref<Plan> plan = Ref<Plan>::adopt(new Plan);
   plan->program_ = std::move(program);
-  return plan;
-}
-
-Ref<Plan> Plan::external(external::Value code) {
-  Ref<Plan> plan = Ref<Plan>::adopt(new Plan);
-  plan->code_ = std::move(code);
   return plan;
 }
 
@@ -270,7 +260,6 @@ class RandomSourceRollback {
 }  // namespace
 
 Tensors Plan::run(std::span<const Tensor> args, const Tensors* keys) const {
-  if (nested_) return flat().run(args, keys);
   const Ref<ShapedPlan> shaped = may_take(FastPath::specialised) ? shaped_.find(*this, args) : Ref<ShapedPlan>();
   if (!shaped) return execute(args, keys);
   count_taken(FastPath::specialised);

@@ -1,12 +1,9 @@
-// autograd/function/plan.h - the executable behind K::function: a program, and how it is run with other inputs.
+// autograd/function/plan.h - a program, and how it is run with other inputs.
 #pragma once
 #include <algorithm>
-#include <memory>
-#include <mutex>
+#include <atomic>
 #include <span>
 #include <vector>
-
-#include <kassette/external_backend.h>
 
 #include "autograd/program/build.h"
 #include "autograd/function/shaped_plans.h"
@@ -15,22 +12,15 @@ namespace kassette::autograd {
 
 struct Frame;
 
-/// A compiled function: a program and how it is executed. Immutable once built; the state of a call is in a Frame, so
+/// A program and how it is executed. Immutable once built; the state of a call is in a Frame, so
 /// that threads share a plan.
-class Plan {
+class Plan final : public DestroyedInTurn {
  public:
-  std::atomic<std::int32_t> count{1};
-  static void destroy(Plan* p) noexcept;
-  ~Plan();
+  ~Plan() override;
 
-  /// `keeps_calls`: calls of large functions may remain single instructions until the first run, see Note [Nested
-  /// functions].
-  static Ref<Plan> build(const ProgramRequest& request, bool keeps_calls = false);
+  static Ref<Plan> build(const ProgramRequest& request);
   /// A plan that runs this program.
   static Ref<Plan> of(Program program);
-  /// A function of an external backend: `code` is called with the list of feeds, and there are no instructions.
-  static Ref<Plan> external(external::Value code);
-  const external::Value& code() const { return code_; }
   const Program& program() const { return program_; }
   /// Releases the nodes in Program::owned_nodes: the placeholders of a body are not needed once its ops are
   /// instructions.
@@ -43,9 +33,6 @@ class Plan {
   Tensors execute(std::span<const Tensor> args, const Tensors* keys) const;
   /// Runs the same instructions through apply(), so that they are recorded or symbolic, without the updates.
   Tensors inline_into_tape(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
-  /// The results of inline_into_tape(), recorded as one deferred node if the function is large:
-  /// Note [Nested functions].
-  Tensors call(std::span<const Tensor> args);
   /// The arguments, cast to the declared dtypes and moved to the declared devices; sparse tensors as their three parts.
   /// Throws ValueError or TypeError if one does not fit its declaration.
   Tensors check_feeds(const Tensors& args) const;
@@ -69,24 +56,8 @@ class Plan {
   const std::vector<TensorDesc>& outputs() const { return program_.outputs_as_recorded; }
 
  private:
-  void keep_nested(const ProgramRequest& request);
-  void find_deferrable(bool body);
-  bool may_defer(std::span<const Tensor> args) const;
-  const Plan& flat() const;
-
   Program program_;
-  external::Value code_;
-  /// The plan without deferred calls, and what it will be built from: Note [Nested functions].
-  struct Nested {
-    std::mutex mutex;
-    ProgramRequest request;  // until flat is built
-    Ref<Plan> flat;
-  };
   mutable ShapedPlans shaped_;
-  std::unique_ptr<Nested> nested_;  // null unless an instruction is a deferred call
-  bool deferrable_ = false;
-  std::vector<std::uint64_t> depends_;  // per output: which of the first 64 inputs it is computed from
-  Plan* next_dying_ = nullptr;
   mutable std::atomic<Frame*> spare_{nullptr};
 };
 

@@ -205,10 +205,10 @@ Drawing show_tape(const Tensor& x) {
 }
 
 Drawing show_program(const Function& f) {
-  const Plan* plan = backend::detail::plan_of(f);
-  if (!plan) fail<ValueError>({"show_program"}, "an empty Function (an uninitialised variable?)");
-  if (!plan->code().is_none()) fail<ValueError>({"show_program", "f"}, "is a function of an external backend");
-  return DrawingAccess::make(diagram_of(plan->program()));
+  const CompiledFunction* compiled = backend::detail::compiled(f);
+  if (!compiled) fail<ValueError>({"show_program"}, "an empty Function (an uninitialised variable?)");
+  if (!compiled->code().is_none()) fail<ValueError>({"show_program", "f"}, "is a function of an external backend");
+  return DrawingAccess::make(diagram_of(compiled->plan().program()));
 }
 
 }  // namespace kassette

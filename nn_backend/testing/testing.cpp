@@ -38,6 +38,12 @@ constexpr int kShown = 5;  // elements listed in a report
 
 }  // namespace
 
+namespace {
+
+Random* innermost() { return static_cast<Random*>(context().random_scopes); }
+
+}  // namespace
+
 std::string detail::number_text(double v) { return general_text(v, 10); }
 std::string detail::place(const Shape& shape, std::int64_t at) {
   std::string s;
@@ -52,7 +58,7 @@ Comparison detail::failed(std::string message, std::string more) {
   Comparison c;
   c.ok = false;
   c.message = std::move(message);
-  for (Random* r = context().random_scopes; r; r = ArrayAccess::outer(r))
+  for (Random* r = innermost(); r; r = ArrayAccess::outer(r))
     more += text("\n  random tensors: KASSETTE_TEST_SEED=", r->seed(), " reproduces them");
   c.report = c.message + more;
   return c;
@@ -214,7 +220,7 @@ void assert_close(const Array& actual, const Array& expected, const Tolerance& t
 
 // ---- random tensors -------------------------------------------------------------------------------------------------
 
-Random::Random(Scalar seed) : seed_(0), outer_(context().random_scopes) {
+Random::Random(Scalar seed) : seed_(0), outer_(innermost()) {
   const char* given = std::getenv("KASSETTE_TEST_SEED");
   if (!seed.is_none()) {
     if (Access::kind(seed) != Scalar::kInt)
@@ -230,9 +236,13 @@ Random::Random(Scalar seed) : seed_(0), outer_(context().random_scopes) {
 }
 Random::~Random() {
   // Usually this is the innermost, but they may also end in another order.
-  for (Random** at = &context().random_scopes; *at; at = &(*at)->outer_)
-    if (*at == this) {
-      *at = outer_;
+  if (innermost() == this) {
+    context().random_scopes = outer_;
+    return;
+  }
+  for (Random* r = innermost(); r; r = r->outer_)
+    if (r->outer_ == this) {
+      r->outer_ = outer_;
       return;
     }
 }

@@ -214,13 +214,4 @@ void clear_scalar_cache();
 /// value.
 Value read_value(const TensorDesc& b);
 
-/// Inside K::control_dependencies: reads of these variables stand for the values that the updates give them.
-class AfterUpdates {
- public:
-  virtual const TensorDesc* substitute(const TensorDesc* b) const = 0;
-
- protected:
-  ~AfterUpdates() = default;
-};
-
 }  // namespace kassette::ops

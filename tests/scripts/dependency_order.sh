@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tests/scripts/dependency_order.sh SOURCE BUILD - a folder includes only what lies below it:
 # core <- devices <- ops <- autograd <- nn_backend <- tools, examples; and inside of autograd: tape <- program <- function <- loops.
+# Nor does core name what lies above it.
 set -euo pipefail
 source_dir=$(realpath "$1")
 cd "$source_dir"
@@ -47,4 +48,16 @@ while IFS=: read -r file number line; do
   fi
 done < <(grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]' --include='*.h' --include='*.cpp' \
   --include='*.cu' --include='*.cuh' include core devices ops autograd nn_backend tools examples)
+
+# Known to core by their addresses alone: the op of a node, which is its identity, and the stream of a device in a public header.
+opaque='ops::OpDef|devices::DeviceStream'
+above='(autograd|ops|devices|backend|testing|inspect|distributed|repl)'
+while IFS=: read -r file number line; do
+  [[ $file != include/* ]] || [ "$(floor_of "${file#include/}")" = core ] || continue
+  line=$(sed -E "s#//.*##; s/\\b($opaque)\\b//g" <<<"$line")
+  if grep -qE "\\b$above::" <<<"$line"; then
+    echo "$file:$number: core names what lies above it:$line"
+    bad=1
+  fi
+done < <(grep -rnE "\\b$above::" --include='*.h' --include='*.cpp' core include/kassette)
 exit $bad

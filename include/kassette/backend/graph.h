@@ -6,18 +6,18 @@
 namespace kassette {
 
 namespace autograd {
-class Plan;
+class CompiledFunction;
 }
 
 /// A segment of the tape that can be replayed: what K::function returns. Copies share it; threads may call it
 /// concurrently.
 class KASSETTE_API Function {
  public:
-  Function() noexcept : plan_(nullptr) {}
+  Function() noexcept : body_(nullptr) {}
   Function(const Function& other) noexcept;
   Function& operator=(const Function& other) noexcept;
   ~Function();
-  bool defined() const { return plan_ != nullptr; }
+  bool defined() const { return body_ != nullptr; }
   /// Feeds the inputs in order, computes the outputs from the values that the variables have at entry, then applies the
   /// updates. Values are cast to the dtype of their placeholder. Throws ValueError if a shape does not fit or a feed is
   /// missing; no variable has changed then. A symbolic argument connects the segment to the tape instead.
@@ -27,7 +27,7 @@ class KASSETTE_API Function {
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Function& f);
 
  private:
-  autograd::Plan* plan_;
+  autograd::CompiledFunction* body_;
   friend struct FunctionAccess;
 };
 
