@@ -8,6 +8,7 @@
 
 #include "core/convert.h"
 #include "core/text.h"
+#include "nn_backend/one_op.h"
 #include "ops/engine/dispatch.h"
 #include "ops/engine/expr.h"
 #include "ops/engine/error_attribution.h"
@@ -42,30 +43,15 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
   }
   return attribute_errors("relu", [&] { return general_relu(x, alpha, top, rounded_to(threshold, dtype)); });
 }
-Tensor elu(const Operand& x, double alpha) {
-  KASSETTE_DISPATCH(elu, x, alpha);
-  return ops::elu(Arg(x, DType(), {"elu", "x"}), alpha);
-}
-Tensor softplus(const Operand& x) {
-  KASSETTE_DISPATCH(softplus, x);
-  return ops::softplus(Arg(x, DType(), {"softplus", "x"}));
-}
+KASSETTE_ONE_OP(elu, (const Operand& x, double alpha), alpha)
+KASSETTE_ONE_OP(softplus, (const Operand& x))
 Tensor softsign(const Operand& x) {
   KASSETTE_DISPATCH(softsign, x);
   return unary<Softsign>(Arg(x, DType(), {"softsign", "x"}));
 }
-Tensor sigmoid(const Operand& x) {
-  KASSETTE_DISPATCH(sigmoid, x);
-  return ops::sigmoid(Arg(x, DType(), {"sigmoid", "x"}));
-}
-Tensor hard_sigmoid(const Operand& x) {
-  KASSETTE_DISPATCH(hard_sigmoid, x);
-  return ops::hard_sigmoid(Arg(x, DType(), {"hard_sigmoid", "x"}));
-}
-Tensor tanh(const Operand& x) {
-  KASSETTE_DISPATCH(tanh, x);
-  return ops::tanh(Arg(x, DType(), {"tanh", "x"}));
-}
+KASSETTE_ONE_OP(sigmoid, (const Operand& x))
+KASSETTE_ONE_OP(hard_sigmoid, (const Operand& x))
+KASSETTE_ONE_OP(tanh, (const Operand& x))
 
 }  // namespace backend
 }  // namespace kassette

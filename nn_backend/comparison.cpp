@@ -1,37 +1,19 @@
 // nn_backend/comparison.cpp - comparisons.
 #include <kassette/backend/comparison.h>
 
-#include "ops/engine/dispatch.h"
+#include "nn_backend/one_op.h"
 #include "ops/engine/expr.h"
 
 namespace kassette {
 using namespace ops;
 namespace backend {
 
-Tensor equal(const Operand& x, const Operand& y) {
-  KASSETTE_DISPATCH(equal, x, y);
-  return ops::equal(x, y);
-}
-Tensor not_equal(const Operand& x, const Operand& y) {
-  KASSETTE_DISPATCH(not_equal, x, y);
-  return ops::not_equal(x, y);
-}
-Tensor greater(const Operand& x, const Operand& y) {
-  KASSETTE_DISPATCH(greater, x, y);
-  return ops::greater(x, y);
-}
-Tensor greater_equal(const Operand& x, const Operand& y) {
-  KASSETTE_DISPATCH(greater_equal, x, y);
-  return ops::greater_equal(x, y);
-}
-Tensor less(const Operand& x, const Operand& y) {
-  KASSETTE_DISPATCH(less, x, y);
-  return ops::less(x, y);
-}
-Tensor less_equal(const Operand& x, const Operand& y) {
-  KASSETTE_DISPATCH(less_equal, x, y);
-  return ops::less_equal(x, y);
-}
+KASSETTE_ONE_OP_OF_TWO(equal)
+KASSETTE_ONE_OP_OF_TWO(not_equal)
+KASSETTE_ONE_OP_OF_TWO(greater)
+KASSETTE_ONE_OP_OF_TWO(greater_equal)
+KASSETTE_ONE_OP_OF_TWO(less)
+KASSETTE_ONE_OP_OF_TWO(less_equal)
 
 }  // namespace backend
 }  // namespace kassette

@@ -8,6 +8,7 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/snapshot.h"
+#include "nn_backend/one_op.h"
 #include "ops/engine/dispatch.h"
 #include "ops/engine/expr.h"
 #include "ops/shape/like.h"
@@ -46,40 +47,19 @@ Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high)
 
 }  // namespace
 
-Tensor square(const Operand& x) {
-  KASSETTE_DISPATCH(square, x);
-  return ops::square(Arg(x, DType(), {"square", "x"}));
-}
-Tensor abs(const Operand& x) {
-  KASSETTE_DISPATCH(abs, x);
-  return ops::abs(Arg(x, DType(), {"abs", "x"}));
-}
-Tensor sqrt(const Operand& x) {
-  KASSETTE_DISPATCH(sqrt, x);
-  return ops::sqrt(Arg(x, DType(), {"sqrt", "x"}));
-}
-Tensor exp(const Operand& x) {
-  KASSETTE_DISPATCH(exp, x);
-  return ops::exp(Arg(x, DType(), {"exp", "x"}));
-}
-Tensor log(const Operand& x) {
-  KASSETTE_DISPATCH(log, x);
-  return ops::log(Arg(x, DType(), {"log", "x"}));
-}
-Tensor log1p(const Operand& x) {
-  KASSETTE_DISPATCH(log1p, x);
-  return ops::log1p(Arg(x, DType(), {"log1p", "x"}));
-}
+KASSETTE_ONE_OP(square, (const Operand& x))
+KASSETTE_ONE_OP(abs, (const Operand& x))
+KASSETTE_ONE_OP(sqrt, (const Operand& x))
+KASSETTE_ONE_OP(exp, (const Operand& x))
+KASSETTE_ONE_OP(log, (const Operand& x))
+KASSETTE_ONE_OP(log1p, (const Operand& x))
 Tensor round(const Operand& x) {
   KASSETTE_DISPATCH(round, x);
   Arg t(x, DType(), {"round", "x"});
   if (!t.tensor().defined() || !t.tensor().dtype().is_integer()) return ops::round(t);
   return attribute_errors("round", [&] { return copy_if_variable(t); });
 }
-Tensor sign(const Operand& x) {
-  KASSETTE_DISPATCH(sign, x);
-  return ops::sign(Arg(x, DType(), {"sign", "x"}));
-}
+KASSETTE_ONE_OP(sign, (const Operand& x))
 Tensor pow(const Operand& x, const Operand& a) {
   KASSETTE_DISPATCH(pow, x, a);
   // x * x has the bits and the gradients of pow(x, 2), and takes a fraction of its time.
@@ -104,22 +84,10 @@ Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value
     return attribute_errors("clip", [&] { return clip_by_tensors(t, min_value, max_value); });
   return ops::clip(t, low, high < low ? low : high);
 }
-Tensor maximum(const Operand& x, const Operand& y) {
-  KASSETTE_DISPATCH(maximum, x, y);
-  return ops::maximum(x, y);
-}
-Tensor minimum(const Operand& x, const Operand& y) {
-  KASSETTE_DISPATCH(minimum, x, y);
-  return ops::minimum(x, y);
-}
-Tensor sin(const Operand& x) {
-  KASSETTE_DISPATCH(sin, x);
-  return ops::sin(Arg(x, DType(), {"sin", "x"}));
-}
-Tensor cos(const Operand& x) {
-  KASSETTE_DISPATCH(cos, x);
-  return ops::cos(Arg(x, DType(), {"cos", "x"}));
-}
+KASSETTE_ONE_OP_OF_TWO(maximum)
+KASSETTE_ONE_OP_OF_TWO(minimum)
+KASSETTE_ONE_OP(sin, (const Operand& x))
+KASSETTE_ONE_OP(cos, (const Operand& x))
 
 }  // namespace backend
 }  // namespace kassette

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "ops/engine/axes.h"
 #include "ops/elementwise/cast.h"
+#include "nn_backend/one_op.h"
 #include "ops/engine/dispatch.h"
 #include "ops/engine/error_attribution.h"
 #include "ops/engine/expr.h"
@@ -35,22 +36,10 @@ const Axes& one_axis(const char* what, const Axes& axis) {
 
 }  // namespace
 
-Tensor sum(const Operand& x, const Axes& axis, bool keepdims) {
-  KASSETTE_DISPATCH(sum, x, axis, keepdims);
-  return ops::sum(Arg(x, DType(), {"sum", "x"}), axis, keepdims);
-}
-Tensor prod(const Operand& x, const Axes& axis, bool keepdims) {
-  KASSETTE_DISPATCH(prod, x, axis, keepdims);
-  return ops::prod(Arg(x, DType(), {"prod", "x"}), axis, keepdims);
-}
-Tensor max(const Operand& x, const Axes& axis, bool keepdims) {
-  KASSETTE_DISPATCH(max, x, axis, keepdims);
-  return ops::max(Arg(x, DType(), {"max", "x"}), axis, keepdims);
-}
-Tensor min(const Operand& x, const Axes& axis, bool keepdims) {
-  KASSETTE_DISPATCH(min, x, axis, keepdims);
-  return ops::min(Arg(x, DType(), {"min", "x"}), axis, keepdims);
-}
+KASSETTE_ONE_OP(sum, (const Operand& x, const Axes& axis, bool keepdims), axis, keepdims)
+KASSETTE_ONE_OP(prod, (const Operand& x, const Axes& axis, bool keepdims), axis, keepdims)
+KASSETTE_ONE_OP(max, (const Operand& x, const Axes& axis, bool keepdims), axis, keepdims)
+KASSETTE_ONE_OP(min, (const Operand& x, const Axes& axis, bool keepdims), axis, keepdims)
 Tensor mean(const Operand& x, const Axes& axis, bool keepdims) {
   KASSETTE_DISPATCH(mean, x, axis, keepdims);
   Arg t(x, DType(), {"mean", "x"});
@@ -88,18 +77,9 @@ Tensor argmin(const Operand& x, const Axes& axis) {
   KASSETTE_DISPATCH(argmin, x, axis);
   return ops::argmin(Arg(x, DType(), {"argmin", "x"}), one_axis("argmin", axis));
 }
-Tensor logsumexp(const Operand& x, const Axes& axis, bool keepdims) {
-  KASSETTE_DISPATCH(logsumexp, x, axis, keepdims);
-  return ops::logsumexp(Arg(x, DType(), {"logsumexp", "x"}), axis, keepdims);
-}
-Tensor cumsum(const Operand& x, int axis) {
-  KASSETTE_DISPATCH(cumsum, x, axis);
-  return ops::cumsum(Arg(x, DType(), {"cumsum", "x"}), axis);
-}
-Tensor cumprod(const Operand& x, int axis) {
-  KASSETTE_DISPATCH(cumprod, x, axis);
-  return ops::cumprod(Arg(x, DType(), {"cumprod", "x"}), axis);
-}
+KASSETTE_ONE_OP(logsumexp, (const Operand& x, const Axes& axis, bool keepdims), axis, keepdims)
+KASSETTE_ONE_OP(cumsum, (const Operand& x, int axis), axis)
+KASSETTE_ONE_OP(cumprod, (const Operand& x, int axis), axis)
 
 }  // namespace backend
 }  // namespace kassette

@@ -2,6 +2,7 @@
 #include <kassette/backend/shaping.h>
 
 #include "core/text.h"
+#include "nn_backend/one_op.h"
 #include "ops/engine/dispatch.h"
 #include "ops/engine/error_attribution.h"
 #include "ops/engine/operand.h"
@@ -28,10 +29,7 @@ Tensor stack(const Tensors& x, int axis) {
   KASSETTE_DISPATCH(stack, x, axis);
   return ops::stack(x, axis);
 }
-Tensor reshape(const Operand& x, const Dims& shape) {
-  KASSETTE_DISPATCH(reshape, x, shape);
-  return ops::reshape(Arg(x, DType(), {"reshape", "x"}), shape);
-}
+KASSETTE_ONE_OP(reshape, (const Operand& x, const Dims& shape), shape)
 Tensor permute_dimensions(const Operand& x, const Axes& pattern) {
   KASSETTE_DISPATCH(permute_dimensions, x, pattern);
   return permute(Arg(x, DType(), {"permute_dimensions", "x"}), pattern);
@@ -41,10 +39,7 @@ Tensor transpose(const Operand& x) {
   Arg t(x, DType(), {"transpose", "x"});
   return attribute_errors("transpose", [&] { return is_sparse(t.tensor()) ? sparse_transpose(t) : ops::transpose(t); });
 }
-Tensor repeat_elements(const Operand& x, int rep, int axis) {
-  KASSETTE_DISPATCH(repeat_elements, x, rep, axis);
-  return ops::repeat_elements(Arg(x, DType(), {"repeat_elements", "x"}), rep, axis);
-}
+KASSETTE_ONE_OP(repeat_elements, (const Operand& x, int rep, int axis), rep, axis)
 Tensor repeat(const Operand& x, int n) {
   KASSETTE_DISPATCH(repeat, x, n);
   Arg t(x, DType(), {"repeat", "x"});
@@ -55,10 +50,7 @@ Tensor repeat(const Operand& x, int n) {
   if (n < 1) fail<ValueError>({"repeat", "n"}, "is ", n, kExpected, "it must be at least 1");
   return attribute_errors("repeat", [&] { return ops::repeat_elements(ops::expand_dims(t, 1), n, 1); });
 }
-Tensor tile(const Operand& x, const Dims& n) {
-  KASSETTE_DISPATCH(tile, x, n);
-  return ops::tile(Arg(x, DType(), {"tile", "x"}), n);
-}
+KASSETTE_ONE_OP(tile, (const Operand& x, const Dims& n), n)
 Tensor flatten(const Operand& x) {
   KASSETTE_DISPATCH(flatten, x);
   return ops::flatten(Arg(x, DType(), {"flatten", "x"}), 0);
@@ -67,18 +59,9 @@ Tensor batch_flatten(const Operand& x) {
   KASSETTE_DISPATCH(batch_flatten, x);
   return attribute_errors("batch_flatten", [&] { return ops::flatten(Arg(x, DType(), {"batch_flatten", "x"}), 1); });
 }
-Tensor expand_dims(const Operand& x, int axis) {
-  KASSETTE_DISPATCH(expand_dims, x, axis);
-  return ops::expand_dims(Arg(x, DType(), {"expand_dims", "x"}), axis);
-}
-Tensor squeeze(const Operand& x, int axis) {
-  KASSETTE_DISPATCH(squeeze, x, axis);
-  return ops::squeeze(Arg(x, DType(), {"squeeze", "x"}), axis);
-}
-Tensor reverse(const Operand& x, const Axes& axes) {
-  KASSETTE_DISPATCH(reverse, x, axes);
-  return ops::reverse(Arg(x, DType(), {"reverse", "x"}), axes);
-}
+KASSETTE_ONE_OP(expand_dims, (const Operand& x, int axis), axis)
+KASSETTE_ONE_OP(squeeze, (const Operand& x, int axis), axis)
+KASSETTE_ONE_OP(reverse, (const Operand& x, const Axes& axes), axes)
 Tensor slice(const Operand& x, const Dims& start, const Dims& size) {
   KASSETTE_DISPATCH(slice, x, start, size);
   return slice_from(Arg(x, DType(), {"slice", "x"}), start, size);

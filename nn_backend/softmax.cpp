@@ -1,7 +1,7 @@
 // nn_backend/softmax.cpp - softmax.
 #include <kassette/backend/softmax.h>
 
-#include "ops/engine/dispatch.h"
+#include "nn_backend/one_op.h"
 #include "ops/engine/expr.h"
 #include "ops/engine/operand.h"
 
@@ -9,10 +9,7 @@ namespace kassette {
 using namespace ops;
 namespace backend {
 
-Tensor softmax(const Operand& x, int axis) {
-  KASSETTE_DISPATCH(softmax, x, axis);
-  return ops::softmax(Arg(x, DType(), {"softmax", "x"}), axis);
-}
+KASSETTE_ONE_OP(softmax, (const Operand& x, int axis), axis)
 
 }  // namespace backend
 }  // namespace kassette

@@ -255,7 +255,7 @@ TEST_CASE("every K function begins with the macro that dispatches", "[external]"
   std::map<std::string, int> overloads;
   for (const auto& path : files_of("nn_backend", ".cpp")) {
     const std::string source = text_of(path);
-    static const std::regex dispatch("KASSETTE_(DISPATCH\\(|ROUTE\\(\")(\\w+)");
+    static const std::regex dispatch("KASSETTE_(DISPATCH\\(|ONE_OP\\(|ONE_OP_OF_TWO\\(|ROUTE\\(\")(\\w+)");
     for (std::sregex_iterator at(source.begin(), source.end(), dispatch), end; at != end; ++at) ++overloads[(*at)[2]];
   }
   for (const std::string& name : declared_functions()) {
