@@ -94,11 +94,32 @@ function(kassette_library_options target)
   target_link_libraries(${target} PRIVATE kassette_third_party)
 endfunction()
 
-# kassette_folder(core): the object library kassette_core; its sources are added by target_sources.
+# kassette_folder(<name> [<prefix>...]): the object library kassette_<name> of the folder's sources, as they lie there: *_simd.cpp once
+# for each CPU level, *.cu in the library of CUDA's kernels. What begins with a prefix is left to other libraries.
 function(kassette_folder name)
   add_library(kassette_${name} OBJECT)
   kassette_library_options(kassette_${name})
-  set_property(GLOBAL APPEND PROPERTY KASSETTE_OBJECTS kassette_${name})
+  kassette_add_objects(kassette_${name})
+  foreach(kind IN ITEMS "*.cpp" "*_simd.cpp" "*.cu")
+    file(GLOB found RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${kind} */${kind})
+    foreach(prefix IN LISTS ARGN)
+      list(FILTER found EXCLUDE REGEX "^${prefix}")
+    endforeach()
+    if(kind STREQUAL "*.cpp")
+      list(FILTER found EXCLUDE REGEX "_simd[.]cpp$")
+      target_sources(kassette_${name} PRIVATE ${found})
+    elseif(kind STREQUAL "*_simd.cpp" AND found)
+      kassette_simd_sources(kassette_${name} ${found})
+    elseif(found)
+      target_sources(kassette_cuda_sources INTERFACE ${found})
+    endif()
+  endforeach()
+endfunction()
+
+# kassette_add_objects(<target>): its objects become a part of libkassette.so, and of what the unit tests link.
+function(kassette_add_objects target)
+  target_sources(kassette PRIVATE $<TARGET_OBJECTS:${target}>)
+  target_sources(kassette_objects INTERFACE $<TARGET_OBJECTS:${target}>)
 endfunction()
 
 # kassette_simd_sources(<target> file_simd.cpp ...): each file once per level, with KASSETTE_LEVEL
@@ -107,41 +128,23 @@ endfunction()
 function(kassette_simd_sources target)
   foreach(level IN LISTS KASSETTE_LEVELS)
     set(objects ${target}_${level})
-    if(NOT TARGET ${objects})
-      add_library(${objects} OBJECT)
-      kassette_library_options(${objects})
-      # g++ warns of its own intrinsics, "'__Y' may be used uninitialized" (GCC bug 105593).
-      target_compile_options(${objects} PRIVATE ${KASSETTE_LEVEL_FLAGS_${level}}
-        $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized -Wno-maybe-uninitialized>)
-      if(KASSETTE_SANITIZE STREQUAL address)
-        # Guarding every batch on the stack makes g++ take 52 s instead of 8 s for unary_simd.cpp;
-        # heap accesses stay checked, and UBSan has the bounds of arrays.
-        target_compile_options(${objects} PRIVATE
-          $<$<CXX_COMPILER_ID:GNU>:--param=asan-stack=0>)
-      endif()
-      if(NOT KASSETTE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL Debug)
-        target_compile_options(${objects} PRIVATE -O3)
-      endif()
-      target_compile_definitions(${objects} PRIVATE
-        KASSETTE_LEVEL=${level} xsimd=xsimd_${level})
-      set_property(GLOBAL APPEND PROPERTY KASSETTE_OBJECTS ${objects})
-      set_property(GLOBAL APPEND PROPERTY KASSETTE_LEVEL_OBJECTS ${objects})
+    add_library(${objects} OBJECT ${ARGN})
+    kassette_library_options(${objects})
+    # g++ warns of its own intrinsics, "'__Y' may be used uninitialized" (GCC bug 105593).
+    target_compile_options(${objects} PRIVATE ${KASSETTE_LEVEL_FLAGS_${level}}
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized -Wno-maybe-uninitialized>)
+    if(KASSETTE_SANITIZE STREQUAL address)
+      # Guarding every batch on the stack makes g++ take 52 s instead of 8 s for unary_simd.cpp;
+      # heap accesses stay checked, and UBSan has the bounds of arrays.
+      target_compile_options(${objects} PRIVATE
+        $<$<CXX_COMPILER_ID:GNU>:--param=asan-stack=0>)
     endif()
-    target_sources(${objects} PRIVATE ${ARGN})
-  endforeach()
-endfunction()
-
-# kassette_cuda_sources(file.cu file.cpp ...): sources of libkassette_cuda.so; nothing without nvcc.
-function(kassette_cuda_sources)
-  foreach(source IN LISTS ARGN)
-    set_property(GLOBAL APPEND PROPERTY KASSETTE_CUDA_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-  endforeach()
-endfunction()
-
-# kassette_nccl_sources(file.cu file.cpp ...): sources of libkassette_nccl.so; nothing without NCCL.
-function(kassette_nccl_sources)
-  foreach(source IN LISTS ARGN)
-    set_property(GLOBAL APPEND PROPERTY KASSETTE_NCCL_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    if(NOT KASSETTE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL Debug)
+      target_compile_options(${objects} PRIVATE -O3)
+    endif()
+    target_compile_definitions(${objects} PRIVATE
+      KASSETTE_LEVEL=${level} xsimd=xsimd_${level})
+    kassette_add_objects(${objects})
   endforeach()
 endfunction()
 

@@ -1,17 +1,7 @@
-# cmake/library.cmake - libkassette.so from the folders' objects, and libkassette_cuda.so beside it.
+# cmake/library.cmake - libkassette.so from the folders' objects, and the libraries beside it that are loaded where there is a GPU or MPI.
 
 add_library(kassette SHARED)
 add_library(kassette::kassette ALIAS kassette)
-get_property(objects GLOBAL PROPERTY KASSETTE_OBJECTS)
-foreach(target IN LISTS objects)
-  get_target_property(sources ${target} SOURCES)
-  if(NOT sources)
-    # A folder whose first source is still to be written.
-    file(WRITE ${PROJECT_BINARY_DIR}/empty.cpp "")
-    target_sources(${target} PRIVATE ${PROJECT_BINARY_DIR}/empty.cpp)
-  endif()
-  target_sources(kassette PRIVATE $<TARGET_OBJECTS:${target}>)
-endforeach()
 kassette_library_options(kassette)
 target_compile_features(kassette INTERFACE cxx_std_17)
 target_include_directories(kassette INTERFACE
@@ -34,10 +24,16 @@ set_target_properties(kassette PROPERTIES
 # What the unit tests link instead of the shared library: the same objects with their private
 # symbols within reach.
 add_library(kassette_objects INTERFACE)
-foreach(target IN LISTS objects)
-  target_sources(kassette_objects INTERFACE $<TARGET_OBJECTS:${target}>)
-endforeach()
 target_link_libraries(kassette_objects INTERFACE kassette_third_party)
+
+# The sources of libkassette_cuda.so and libkassette_nccl.so, which the tests compile for the host as well, and of libkassette_mpi.so.
+add_library(kassette_cuda_sources INTERFACE)
+add_library(kassette_nccl_sources INTERFACE)
+add_library(kassette_mpi_sources INTERFACE)
+
+foreach(folder core devices ops autograd nn_backend)
+  add_subdirectory(${folder})
+endforeach()
 
 # Flags of the device library.
 function(kassette_cuda_options target)
@@ -57,9 +53,8 @@ function(kassette_cuda_options target)
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 endfunction()
 
-get_property(cuda_sources GLOBAL PROPERTY KASSETTE_CUDA_SOURCES)
-if(cuda_sources AND KASSETTE_CUDA_FOUND)
-  add_library(kassette_cuda SHARED ${cuda_sources})
+if(KASSETTE_CUDA_FOUND)
+  add_library(kassette_cuda SHARED)
   kassette_cuda_options(kassette_cuda)
   target_compile_definitions(kassette_cuda PRIVATE KASSETTE_VERSION="${PROJECT_VERSION}")
   string(REPLACE ";" "," architectures "${KASSETTE_CUDA_ARCHITECTURES}")
@@ -68,23 +63,22 @@ if(cuda_sources AND KASSETTE_CUDA_FOUND)
   set_target_properties(kassette_cuda PROPERTIES
     BUILD_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}"
     INSTALL_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}")
-  target_link_libraries(kassette_cuda PRIVATE kassette CUDA::cublas CUDA::cublasLt CUDA::cudart_static)
+  target_link_libraries(kassette_cuda PRIVATE kassette_cuda_sources kassette CUDA::cublas CUDA::cublasLt CUDA::cudart_static)
 endif()
 
-get_property(nccl_sources GLOBAL PROPERTY KASSETTE_NCCL_SOURCES)
 if(KASSETTE_NCCL_FOUND)
-  add_library(kassette_nccl SHARED ${nccl_sources})
+  add_library(kassette_nccl SHARED)
   kassette_cuda_options(kassette_nccl)
   get_filename_component(nccl_dir ${KASSETTE_NCCL_LIBRARY} DIRECTORY)
   set_target_properties(kassette_nccl PROPERTIES
     BUILD_RPATH "${nccl_dir}" INSTALL_RPATH "$ORIGIN;${nccl_dir}")
   target_include_directories(kassette_nccl SYSTEM PRIVATE ${KASSETTE_NCCL_INCLUDE})
-  target_link_libraries(kassette_nccl PRIVATE ${KASSETTE_NCCL_LIBRARY} CUDA::cudart_static)
+  target_link_libraries(kassette_nccl PRIVATE kassette_nccl_sources ${KASSETTE_NCCL_LIBRARY} CUDA::cudart_static)
 endif()
 
 if(KASSETTE_MPI_FOUND)
-  add_library(kassette_mpi SHARED
-    ${PROJECT_SOURCE_DIR}/devices/mpi/transport.cpp ${PROJECT_SOURCE_DIR}/devices/mpi/combine.cpp ${PROJECT_SOURCE_DIR}/devices/mpi/shared_memory.cpp)
+  add_library(kassette_mpi SHARED)
+  target_link_libraries(kassette_mpi PRIVATE kassette_mpi_sources)
   kassette_compile_options(kassette_mpi)
   kassette_stack_options(kassette_mpi)
   set_target_properties(kassette_mpi PROPERTIES
