@@ -1,9 +1,12 @@
 """engine_size.py SOURCE - the engine's size: its tokens, and its functions that are long or take many parameters."""
 import glob, os, re, sys
 
-# The engine: what stands between the ops and the K functions.
-FILES = ["autograd/*/*.h", "autograd/*/*.cpp", "ops/engine/apply.h", "ops/engine/apply.cpp", "ops/product/matmul.h", "ops/product/matmul.cpp", "ops/elementwise/chain.h", "ops/elementwise/chain_simd.cpp", "core/storage.h"]
-MOST_TOKENS, MOST_LINES, MOST_PARAMETERS = 72400, 60, 6
+# The engine: what runs and differentiates ops, and what a tensor and a node of the tape are made of.
+FILES = ["autograd/*/*.h", "autograd/*/*.cpp", "ops/engine/*.h", "ops/engine/*.cpp", "ops/product/matmul.h", "ops/product/matmul.cpp",
+         "ops/elementwise/chain.h", "ops/elementwise/chain_simd.cpp", "ops/elementwise/device_chain*.h", "ops/elementwise/device_chain.cpp",
+         "core/attrs.h", "core/context.*", "core/impl.*", "core/ref.h", "core/storage.*"]
+# A limit one per cent above what there was when all of it was counted first, 106,346 tokens; lower it when something goes.
+MOST_TOKENS, MOST_LINES, MOST_PARAMETERS = 107410, 60, 6
 
 # A string or a character is one token; comments are none.
 PIECE = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'|[A-Za-z_]\w*|\d(?:[\w.]|'\d)*"""
