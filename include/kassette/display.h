@@ -38,7 +38,7 @@ namespace detail {
 /// While it lives, show() of this thread is a display, or with an id one that may be replaced.
 class KASSETTE_API Displaying {
  public:
-  explicit Displaying(Shown::Kind kind, std::int64_t id = 0) noexcept;
+  explicit Displaying(Shown::Kind kind = Shown::display, std::int64_t id = 0) noexcept;
   ~Displaying();
   Displaying(const Displaying&) = delete;
   Displaying& operator=(const Displaying&) = delete;
@@ -53,7 +53,7 @@ class KASSETTE_API Displaying {
 /// `mime_bundle_repr(v)`, found beside it, returns as pairs of mime type and text, and else its operator<<.
 template <class T>
 void display(const T& value) {
-  detail::Displaying displaying(Shown::display);
+  detail::Displaying displaying;
   show(value);
 }
 
