@@ -25,7 +25,8 @@ class Cells(unittest.TestCase):
     def run_cell(self, code, answers=None, when_running=None, stop=None):
         """The reply, and what was shown: (stdout | stderr, text), (value | display | update, forms), (error, name, value, lines)."""
         client, shown = self.client, []
-        number = client.execute(code, allow_stdin=answers is not None)
+        # stop_on_error: a cell that comes right behind an error would be left out, as the rest of "Run All" is.
+        number = client.execute(code, allow_stdin=answers is not None, stop_on_error=False)
         while True:
             if answers:
                 try:
@@ -189,7 +190,7 @@ class Cells(unittest.TestCase):
         self.assertEqual(self.text("before"), "7")
 
     def test_a_cell_that_ends_early(self):
-        self.assertEqual(self.error("int a = 1;\nfloat f(float x) {")[:2], ("CompileError", "the cell ends inside of what begins here, with a { open"))
+        self.assertEqual(self.error("int a = 1;\nfloat f(float x) {")[:2], ("CompileError", "the input ends inside of what begins here, with a { open"))
 
     # ---- what ends a cell, or the session ----
 
@@ -199,6 +200,8 @@ class Cells(unittest.TestCase):
             self.assertEqual((name, value), ("Interrupted", "interrupted"))
             self.assertLess(self.ended - self.stopped, 10)  # not the seconds of a test that hangs; docs/notebook.md has figures
             self.assertEqual(self.text("1"), "1")
+        # The command may not have begun yet.
+        self.assertIn(self.error('std::cout << "go" << std::endl;\n!sleep 1000', when_running="go")[1], ("ended by Interrupt", "interrupted"))
 
     def test_a_crash_is_survived(self):
         self.shown("int kept = 5;")
@@ -240,9 +243,17 @@ class Cells(unittest.TestCase):
             self.assertEqual(self.text(f'#include "{path}"\nfrom_file'), "9")
             self.assertEqual(self.shown(f"!cat {path}"), [("stdout", "int from_file = 9;\n")])
 
+    def test_commands_of_the_prompt(self):
+        self.shown("double kept_value = 1.5;\nkept_value * 2")
+        self.assertEqual(self.text("_ + 1"), "4.0")
+        self.assertEqual(self.shown(".type kept_value"), [("stdout", "double\n")])
+        self.assertIn("kept_value", self.shown(".names")[0][1])
+        self.assertEqual(self.error(".undoo")[1], "there is no command .undoo; did you mean .undo?")
+        self.assertEqual(self.error("!exit 3")[1], "exit code 3")
+
     def test_undo(self):
         self.shown("int taken = 1;")
-        self.assertEqual(self.shown(".undo"), [("stdout", "taken back: taken\n")])
+        self.assertEqual(self.shown(".undo"), [("stdout", "taken back: taken; what that line did besides stays done\n")])
         self.assertEqual(self.error("taken")[1], "use of undeclared identifier 'taken'")
 
 

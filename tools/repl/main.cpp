@@ -74,7 +74,7 @@ int from_stream(Session& session, std::istream& in, const std::string& file, boo
     if (!ok && !echo) return 1;
   }
   if (repl::trimmed(input).empty()) return 0;
-  repl::say_open(file, from, input);
+  std::cerr << repl::open_text(file, from, input) << std::endl;
   return echo ? 0 : 1;
 }
 

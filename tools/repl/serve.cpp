@@ -20,10 +20,9 @@
 
 #include "tools/repl/cell.h"
 #include "tools/repl/channel.h"
-#include "tools/repl/docs.h"
 #include "tools/repl/guard.h"
 #include "tools/repl/input.h"
-#include "tools/repl/interpreter.h"
+#include "tools/repl/session.h"
 #include "tools/repl/streams.h"
 
 namespace repl {
@@ -104,7 +103,7 @@ class Server {
   Server(const std::string& include_dir, const std::string& prelude) : include_dir_(include_dir) {
     InterpreterOptions options{include_dir, prelude, false, true};
     options.errors = &errors_;
-    interpreter_ = std::make_unique<Interpreter>(options);
+    session_ = std::make_unique<Session>(options);
   }
 
   Record answer(const Record& request) {
@@ -118,19 +117,18 @@ class Server {
  private:
   /// What ?name says; empty where nobody knows the name.
   std::string documentation(const std::string& name) {
-    if (entries_.empty()) entries_ = read_headers(include_dir_);
     auto known = [&](const std::string& of) {
-      const std::string text = repl::documentation(entries_, of);
+      const std::string text = repl::documentation(session_->entries(), of);
       return text.rfind("there is no documentation", 0) == 0 ? "" : text;
     };
     const std::size_t dot = name.find_last_of(".>");
     if (dot == std::string::npos) {
       const std::string text = known(name);
-      return text.empty() ? interpreter_->declaration(name) : text;
+      return text.empty() ? session_->interpreter().declaration(name) : text;
     }
     // x.item: of the type that x was declared with, else of whatever has a member of that name.
     const std::string object = name.substr(0, name.find_first_of(".-")), member = name.substr(dot + 1);
-    const std::string text = known(type_of(interpreter_->declaration(object), object) + "::" + member);
+    const std::string text = known(type_of(session_->interpreter().declaration(object), object) + "::" + member);
     return text.empty() ? known(member) : text;
   }
   /// "Tensor" of "kassette::Tensor x = ..."; empty where that is not how it is declared.
@@ -152,9 +150,9 @@ class Server {
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
     flush_streams();
     Record done{"done",
-                {{"status", quits_ ? "exit"
-                            : ok   ? "ok"
-                                   : "error"},
+                {{"status", session_->quits() ? "exit"
+                            : ok              ? "ok"
+                                              : "error"},
                  {"wall", std::to_string(wall.count())},
                  {"cpu", std::to_string(cpu_seconds() - cpu)}}};
     if (ok) return done;
@@ -174,17 +172,14 @@ class Server {
   }
 
   bool run_inputs(const std::string& cell, const std::string& file) {
-    std::vector<CellInput> inputs = split_cell(cell);
+    const std::vector<CellInput> inputs = split_cell(cell);
     if (!inputs.empty() && inputs.back().open) {
-      const std::string opener = read_input(inputs.back().code).opener;
-      errors_ << file << ':' << inputs.back().line << ": error: the cell ends inside of what begins here"
-              << (opener.empty() ? "" : ", with a " + opener + " open") << '\n';
+      errors_ << open_text(file, inputs.back().line, inputs.back().code) << '\n';
       return false;
     }
     const int interrupts = interrupt_count();
-    for (std::size_t i = 0; i < inputs.size() && !quits_; ++i) {
-      const bool last = i + 1 == inputs.size();
-      if (!run_input(inputs[i], file, last)) return false;
+    for (std::size_t i = 0; i < inputs.size() && !session_->quits(); ++i) {
+      if (!run_input(inputs[i], file, i + 1 == inputs.size())) return false;
       if (interrupts != interrupt_count()) {  // between two inputs
         errors_ << "interrupted\n";
         return false;
@@ -197,46 +192,21 @@ class Server {
 
   bool run_input(const CellInput& input, const std::string& file, bool last) {
     const std::string text = trimmed(input.code);
-    if (is_command(text)) return command(text, file, input.line);
-    if (text == "exit" || text == "quit" || text == "exit()" || text == "quit()") return quits_ = true;
+    if (is_command(text) && (text[0] == '?' || text.back() == '?')) {
+      const std::string name = text[0] == '?' ? trimmed(text.substr(1)) : text.substr(0, text.size() - 1);
+      const std::string page = documentation(name);
+      ours.channel->send({"page", {{"text", page.empty() ? session_->help(name) : page}}});
+      return true;
+    }
     // Only the last expression of a cell is shown.
     std::string code = input.code;
-    if (!last && read_input(code).shown != std::string::npos) code += ";";
-    return interpreter_->run(code, file, input.line);
-  }
-
-  bool command(const std::string& text, const std::string& file, int line) {
-    if (text[0] == '!') {
-      flush_streams();
-      return std::system(text.substr(1).c_str()) == 0 || fail(file, line, "the command failed");
-    }
-    if (text[0] == '?' || text.back() == '?') {
-      const std::string name = text[0] == '?' ? text.substr(1) : text.substr(0, text.size() - 1);
-      const std::string page = documentation(name);
-      if (page.empty()) return fail(file, line, "there is no documentation of " + name);
-      ours.channel->send({"page", {{"text", page}}});
-      return true;
-    }
-    if (text == ".undo") {
-      const std::string names = interpreter_->undo();
-      if (names.empty()) return fail(file, line, "there is nothing to take back");
-      std::cout << "taken back: " << names << std::endl;
-      return true;
-    }
-    if (text == ".quit") return quits_ = true;
-    return fail(file, line,
-                "there is no command " + text +
-                    " in a notebook; there are ?name, !command, .undo, .quit, %%time, %%timeit and %%file");
-  }
-
-  bool fail(const std::string& file, int line, const std::string& text) {
-    errors_ << file << ':' << line << ": error: " << text << '\n';
-    return false;
+    if (!last && !is_command(text) && read_input(code).shown != std::string::npos) code += ";";
+    return session_->run(code, file, input.line);
   }
 
   Record complete(const std::string& before) {
     Record done{"done", {}};
-    for (const Interpreter::Completion& c : interpreter_->complete(before))
+    for (const Interpreter::Completion& c : session_->interpreter().complete(before))
       done.fields.push_back({std::to_string(c.name.size() - c.rest.size()), c.name});
     return done;
   }
@@ -252,9 +222,7 @@ class Server {
 
   std::string include_dir_;
   std::ostringstream errors_;
-  std::unique_ptr<Interpreter> interpreter_;
-  std::vector<DocEntry> entries_;
-  bool quits_ = false;
+  std::unique_ptr<Session> session_;
 };
 
 }  // namespace

@@ -64,12 +64,6 @@ void put_page(const std::string& text) {
   std::cout << (narrow ? wrapped(text, size.ws_col) : text) << std::flush;
 }
 
-bool complain(const std::string& text) {
-  std::cout.flush();
-  std::cerr << text << std::endl;
-  return false;
-}
-
 /// A path with ~ for the home folder.
 std::string path_of(const std::string& text) {
   const char* home = std::getenv("HOME");
@@ -78,10 +72,16 @@ std::string path_of(const std::string& text) {
 
 }  // namespace
 
-void say_open(const std::string& file, int line, const std::string& code) {
+std::string open_text(const std::string& file, int line, const std::string& code) {
   const std::string opener = read_input(code).opener;
-  complain(file + ':' + std::to_string(line) + ": error: the input ends inside of what begins here" +
-           (opener.empty() ? "" : ", with a " + opener + " open"));
+  return file + ':' + std::to_string(line) + ": error: the input ends inside of what begins here" +
+         (opener.empty() ? "" : ", with a " + opener + " open");
+}
+
+bool Session::complain(const std::string& text) {
+  std::cout.flush();
+  (errors_ ? *errors_ : std::cerr) << text << std::endl;
+  return false;
 }
 
 bool Session::run(const std::string& input, const std::string& file, int line) {
@@ -113,8 +113,7 @@ bool Session::run_text(const std::string& text, const std::string& file) {
   if (last.open) inputs.pop_back();
   if (!run_all(inputs, file)) return false;
   if (!last.open || quits_) return true;
-  say_open(file, last.line, last.code);
-  return false;
+  return complain(open_text(file, last.line, last.code));
 }
 
 const std::vector<DocEntry>& Session::entries() {

@@ -20,7 +20,8 @@ extern const char* const kPrelude;
 /// Runs inputs: C++, or commands such as `.undo`, `?name` and `!ls`.
 class Session {
  public:
-  explicit Session(const InterpreterOptions& options) : include_dir_(options.include_dir), interpreter_(options) {}
+  explicit Session(const InterpreterOptions& options)
+      : include_dir_(options.include_dir), errors_(options.errors), interpreter_(options) {}
   Interpreter& interpreter() { return interpreter_; }
   bool quits() const { return quits_; }
 
@@ -41,16 +42,19 @@ class Session {
   bool undo(const std::string& count);
   bool load(const std::string& name);
   bool shell(const std::string& text);
+  /// Writes an error; returns false.
+  bool complain(const std::string& text);
   /// Whether `!name...` is C++: a declared name's opposite.
   bool is_negation(const std::string& text);
 
   std::string include_dir_;
+  std::ostream* errors_;  // null: std::cerr
   Interpreter interpreter_;
   std::vector<DocEntry> entries_;
   bool timed_ = false, quits_ = false;
 };
 
-/// Says that the input that begins at `line` is not whole.
-void say_open(const std::string& file, int line, const std::string& code);
+/// That the input that begins at `line` is not whole.
+std::string open_text(const std::string& file, int line, const std::string& code);
 
 }  // namespace repl

@@ -49,8 +49,9 @@ class Session:
             raise Ended from None
 
     def interrupt(self):
+        """As Ctrl-C at a terminal: of all processes of the group."""
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
+            os.killpg(self.process.pid, signal.SIGINT)
 
     def read_streams(self, on_output):
         """Hands on what has been written up to now."""
