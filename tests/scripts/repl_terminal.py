@@ -94,6 +94,29 @@ check("Tab inside of a string", "weights.npy", t.expect("weights.npy"))
 t.type("\x03")
 t.expect("kassette> ")
 
+# Tab inside of a call says how it is called; behind `{.` it lists the options.
+t.type("K::softmax(\t")
+check("Tab behind (", "Tensor softmax(const Operand& x, int axis = -1)", t.expect("kassette/backend/softmax.h>"))
+t.expect("K::softmax(")
+check("the line goes on behind what Tab says", "[1. 1.] (2,)", t.line("x) * 2.0"))
+t.type("x.item<float>(\t")
+check("Tab behind a member's (", "T item() const", t.expect("item() const"))
+t.expect("x.item<float>(")
+t.type("\x03")
+t.expect("kassette> ")
+t.line("struct Walk { int steps = 1; bool lazy = false; }; int walk(Tensor x, Walk w = {}) { return w.steps; }")
+t.type("walk(x, {.\t")
+check("Tab behind {.", "steps", t.expect("steps"))
+t.expect("walk(x, {.")   # the line, once more
+t.type("st\t")
+check("an option that is completed", "7", t.line(" = 7})"))
+t.type(".na\t")
+check("Tab in a command", "Walk", t.line(""))
+t.type(".load wei\t")
+t.expect("weights.npy") if os.path.exists(os.path.join(folder, "weights.npy")) else None
+t.type("\x03")
+t.expect("kassette> ")
+
 # What a terminal pastes is one text: lines go on by what follows, and Enter runs it. The rest of it may be typed.
 t.type("\x1b[200~float area(float v)\r{\r  return v\r    * v;\r}\rfloat side = 1\r  + 2;\rarea(side)\r\x1b[201~")
 check("a paste", "9.0", t.line(""))
@@ -101,6 +124,11 @@ t.type("\x1b[200~int thrice(int v) {\rreturn 3 * v;\x1b[201~\r")
 t.expect("     ...> ")
 t.line("}")
 check("a paste that is not whole", "12", t.line("thrice(4)"))
+# The history has inputs of several lines as they are, and edits them at once: here the 3, from the end of the text.
+t.type("\x1b[A\x1b[A")
+t.expect("\nreturn 3 * v;\n}")
+t.line("\x1b[D" * 7 + "\x7f7")
+check("several lines that are edited", "28", t.line("thrice(4)"))
 
 # Ctrl-C: gives up the line that is typed, several lines, and what runs.
 t.type("this is no C++\x03")

@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "tools/repl/docs.h"
+
 namespace repl {
 
 struct Editor::Impl {
@@ -19,11 +21,13 @@ struct Editor::Impl {
   HistEvent event{};
   std::string file, prompt;
   Complete complete;
+  Page page;
   bool cancelled = false;
 };
 
 namespace {
 
+Editor::Page* pages;
 Editor::Complete* completer;  // libedit hands its own handle to what it calls
 bool* cancelled;
 std::string* prompt_text;
@@ -57,12 +61,16 @@ unsigned char on_suspend(EditLine*, int) {
   return CC_REFRESH;
 }
 
+std::size_t columns() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
 void show_columns(const std::vector<std::pair<std::string, std::string>>& found) {
   std::size_t widest = 0;
   for (const auto& f : found) widest = std::max(widest, f.second.size() + 2);
-  winsize size{};
-  std::size_t width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-  std::size_t columns = std::max<std::size_t>(1, width / widest), rows = (found.size() + columns - 1) / columns;
+  const std::size_t across = std::max<std::size_t>(1, columns() / widest);
+  const std::size_t rows = (found.size() + across - 1) / across;
   std::fputc('\n', stdout);
   for (std::size_t r = 0; r < rows; ++r) {
     for (std::size_t i = r; i < found.size(); i += rows)
@@ -77,7 +85,13 @@ unsigned char on_tab(EditLine* line, int) {
   std::string before(info->buffer, static_cast<std::size_t>(info->cursor - info->buffer));
   if (before.find_first_not_of(" \t") == std::string::npos) return el_insertstr(line, "  ") ? CC_ERROR : CC_REFRESH;
   auto found = (*completer)(before);
-  if (found.empty()) return CC_REFRESH_BEEP;
+  if (found.empty()) {
+    const std::string page = (*pages)(before);
+    if (page.empty()) return CC_REFRESH_BEEP;
+    std::printf("\n%s", wrapped(page, columns()).c_str());
+    std::fflush(stdout);
+    return CC_REDISPLAY;
+  }
   std::string common = found[0].first;
   for (const auto& f : found) {
     std::size_t n = 0;
@@ -92,9 +106,11 @@ unsigned char on_tab(EditLine* line, int) {
 
 }  // namespace
 
-Editor::Editor(const std::string& history_file, Complete complete) : impl_(new Impl) {
+Editor::Editor(const std::string& history_file, Complete complete, Page page) : impl_(new Impl) {
   impl_->file = history_file;
   impl_->complete = std::move(complete);
+  impl_->page = std::move(page);
+  pages = &impl_->page;
   completer = &impl_->complete;
   cancelled = &impl_->cancelled;
   prompt_text = &impl_->prompt;
@@ -151,9 +167,6 @@ Editor::Got Editor::read(const std::string& prompt, std::string* line) {
 void Editor::remember(const std::string& input) {
   std::string one = input;
   while (!one.empty() && one.back() == '\n') one.pop_back();
-  // A comment would swallow the lines behind it.
-  if (one.find("//") == std::string::npos && one.find('#') == std::string::npos)
-    std::replace(one.begin(), one.end(), '\n', ' ');
   if (one.empty()) return;
   history(impl_->history, &impl_->event, H_ENTER, one.c_str());
   if (impl_->file.empty()) return;

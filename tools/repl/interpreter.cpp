@@ -37,6 +37,22 @@
 #include "tools/repl/wrapper.h"
 
 namespace repl {
+namespace {
+
+/// The index of the innermost bracket that is open before the token at `end`; tokens.size() if there is none.
+std::size_t innermost_open(const std::vector<Token>& tokens, std::size_t end) {
+  int closed = 0;
+  for (std::size_t i = std::min(end, tokens.size()); i-- > 0;) {
+    if (!tokens[i].bracket) continue;
+    const bool closes = tokens[i].text == ")" || tokens[i].text == "]" || tokens[i].text == "}";
+    closed += closes ? 1 : -1;
+    if (closed < 0) return i;
+  }
+  return tokens.size();
+}
+
+}  // namespace
+
 struct Interpreter::Impl {
   std::unique_ptr<clang::Interpreter> clang_;
   std::optional<Names> names;
@@ -533,7 +549,30 @@ std::string Interpreter::undo() {
   return impl_->names->undo();
 }
 std::vector<Interpreter::Completion> Interpreter::complete(const std::string& text) {
+  // f(x, {.na
+  const std::vector<Token> tokens = read_input(text).tokens;
+  std::size_t n = tokens.size();
+  const std::string prefix = n > 0 && tokens[n - 1].word && tokens[n - 1].end == text.size() ? tokens[--n].text : "";
+  if (n > 1 && tokens[n - 1].text == "." && (tokens[n - 2].text == "{" || tokens[n - 2].text == ",")) {
+    const std::size_t brace = innermost_open(tokens, n - 1);
+    const std::size_t paren = innermost_open(tokens, brace);
+    if (brace < n && tokens[brace].text == "{" && paren < brace && tokens[paren].text == "(")
+      return impl_->names->options(text.substr(0, tokens[paren].begin), prefix);
+  }
   return impl_->names->complete(text);
+}
+
+Interpreter::Call Interpreter::call_around(const std::string& text) {
+  const std::vector<Token> tokens = read_input(text).tokens;
+  std::size_t open = innermost_open(tokens, tokens.size());
+  while (open < tokens.size() && tokens[open].text != "(") {
+    const std::size_t outer = innermost_open(tokens, open);
+    if (outer >= open) return {};
+    open = outer;
+  }
+  Call call;
+  if (open < tokens.size()) call.signatures = impl_->names->signatures(text.substr(0, tokens[open].begin), &call.name);
+  return call;
 }
 std::string Interpreter::declaration(const std::string& name) { return impl_->names->declaration(name); }
 

@@ -33,6 +33,11 @@ class Interpreter {
     std::string rest, name;
   };
   std::vector<Completion> complete(const std::string& text);
+  /// The call that a text ends inside of: the declarations of the function, and how documentation knows it.
+  struct Call {
+    std::string name, signatures;
+  };
+  Call call_around(const std::string& text);
   /// Removes the declarations of the last input that declared something, and restores what they hid. Returns their
   /// names; empty if there are none.
   std::string undo();

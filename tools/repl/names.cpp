@@ -276,11 +276,10 @@ bool Names::has_member(const std::string& name, const std::string& member) {
   return false;
 }
 
-std::vector<Interpreter::Completion> Names::complete(const std::string& text) {
+Names::LastName Names::last_name(const std::string& text) {
   auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   std::size_t at = text.size();
   while (at > 0 && is_word(text[at - 1])) --at;
-  std::string prefix = text.substr(at);
   std::vector<std::string> path;  // outermost last
   std::size_t i = at;
   bool member = false;
@@ -302,18 +301,23 @@ std::vector<Interpreter::Completion> Names::complete(const std::string& text) {
     }
     std::size_t begin = end;
     while (begin > 0 && is_word(text[begin - 1])) --begin;
-    if (begin == end) return {};
+    if (begin == end) return {nullptr, "", member};
     path.push_back(text.substr(begin, end - begin));
     i = begin;
   }
   clang::DeclContext* scope = top();
-  for (auto name = path.rbegin(); name != path.rend(); ++name) {
+  for (auto name = path.rbegin(); scope && name != path.rend(); ++name) {
     auto found = scope->lookup(named(*name));
     scope = nullptr;
     for (clang::NamedDecl* d : found)
       if ((scope = scope_of(d))) break;
-    if (!scope) return {};
   }
+  return {scope, text.substr(at), member};
+}
+
+std::vector<Interpreter::Completion> Names::complete(const std::string& text) {
+  const auto [scope, prefix, member] = last_name(text);
+  if (!scope) return {};
   std::vector<clang::DeclContext*> parts;
   all_parts(scope, &parts);
   std::set<std::string> names;
@@ -336,6 +340,63 @@ std::vector<Interpreter::Completion> Names::complete(const std::string& text) {
   return out;
 }
 
+/// The functions that the name at the end of a text stands for.
+std::vector<clang::FunctionDecl*> Names::functions(const std::string& text) {
+  std::size_t end = text.size();
+  if (end > 0 && text[end - 1] == '>') {  // x.item<float>
+    int angles = 0;
+    do angles += text[end - 1] == '>' ? 1 : text[end - 1] == '<' ? -1 : 0;
+    while (--end > 0 && angles > 0);
+  }
+  const auto [scope, name, member] = last_name(text.substr(0, end));
+  std::vector<clang::FunctionDecl*> out;
+  std::vector<clang::DeclContext*> parts;
+  if (scope) all_parts(scope, &parts);
+  for (clang::DeclContext* part : parts)
+    for (clang::NamedDecl* d : part->getPrimaryContext()->lookup(named(name)))
+      if (auto* f = d->getUnderlyingDecl()->getAsFunction(); f && std::find(out.begin(), out.end(), f) == out.end())
+        out.push_back(f);
+  return out;
+}
+
+std::string Names::signatures(const std::string& text, std::string* name) {
+  std::string out;
+  for (clang::FunctionDecl* f : functions(text)) {
+    if (name->empty()) {
+      auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(f->getDeclContext());
+      *name = (record ? record->getNameAsString() + "::" : "") + f->getNameAsString();
+    }
+    out += printed(f) + '\n';
+  }
+  return out;
+}
+
+std::vector<Interpreter::Completion> Names::options(const std::string& callee, const std::string& prefix) {
+  std::set<std::string> names;
+  for (clang::FunctionDecl* f : functions(callee))
+    for (clang::ParmVarDecl* parameter : f->parameters()) {
+      auto* record = parameter->getType().getNonReferenceType()->getAsCXXRecordDecl();
+      if (!record || !record->hasDefinition() || !record->isAggregate()) continue;
+      for (clang::FieldDecl* field : record->fields())
+        if (const std::string name = field->getNameAsString(); name.rfind(prefix, 0) == 0) names.insert(name);
+    }
+  std::vector<Interpreter::Completion> out;
+  for (const std::string& name : names) out.push_back({name.substr(prefix.size()), name});
+  return out;
+}
+
+/// As it would be written in a header.
+std::string Names::printed(clang::NamedDecl* d) {
+  std::string out;
+  llvm::raw_string_ostream os(out);
+  clang::PrintingPolicy policy = context().getPrintingPolicy();
+  policy.TerseOutput = true;
+  d->print(os, policy);
+  for (const std::string ours : {"[[gnu::used]] ", "__attribute__((visibility(\"default\"))) "})
+    if (out.rfind(ours, 0) == 0) out.erase(0, ours.size());  // see Interpreter::run, KASSETTE_API
+  return out;
+}
+
 std::string Names::declaration(const std::string& name) {
   clang::DeclContext* scope = top();
   std::string out, rest = name;
@@ -351,14 +412,7 @@ std::string Names::declaration(const std::string& name) {
         if ((scope = scope_of(d))) break;
         continue;
       }
-      d = d->getUnderlyingDecl();
-      llvm::raw_string_ostream os(out);
-      clang::PrintingPolicy policy = context().getPrintingPolicy();
-      policy.TerseOutput = true;
-      d->print(os, policy);
-      for (const std::string ours : {"[[gnu::used]] ", "__attribute__((visibility(\"default\"))) "})
-        if (out.rfind(ours, 0) == 0) out.erase(0, ours.size());  // see Interpreter::run, KASSETTE_API
-      out += '\n';
+      out += printed(d->getUnderlyingDecl()) + '\n';
     }
   }
   return out;

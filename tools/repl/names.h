@@ -42,6 +42,10 @@ class Names {
   bool has_member(const std::string& name, const std::string& member);
   std::string undo();
   std::vector<Interpreter::Completion> complete(const std::string& text);
+  /// The declarations of the function whose name ends a text, a line each; `name` is how documentation knows it.
+  std::string signatures(const std::string& text, std::string* name);
+  /// The fields of the structs that the function takes: what may follow `f({.`.
+  std::vector<Interpreter::Completion> options(const std::string& callee, const std::string& prefix);
   std::string declaration(const std::string& name);
   /// What undo() could take back: a line for each name, with what it is.
   std::string listed();
@@ -69,6 +73,15 @@ class Names {
   void unhide(const Hidden& h);
   bool names_type(const std::string& words);
   std::string type_text(clang::QualType t);
+  std::string printed(clang::NamedDecl* d);
+  /// "a.b::nam" ends in "nam", to be looked up in the scope of b, as a member of a value or of a namespace or class.
+  struct LastName {
+    clang::DeclContext* scope;
+    std::string name;
+    bool member;
+  };
+  LastName last_name(const std::string& text);
+  std::vector<clang::FunctionDecl*> functions(const std::string& text);
 
   clang::CompilerInstance& compiler_;
   std::vector<Change> changes_;

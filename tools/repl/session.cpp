@@ -130,6 +130,13 @@ std::string Session::help(const std::string& name) {
   return text;
 }
 
+std::string Session::call_help(const std::string& before) {
+  const Interpreter::Call call = interpreter_.call_around(before);
+  if (call.signatures.empty()) return "";
+  const std::string text = documentation(entries(), call.name);
+  return text.rfind("there is no documentation", 0) == 0 ? call.signatures : text;
+}
+
 bool Session::time(const std::string& input, const std::string& file, int line) {
   auto start = std::chrono::steady_clock::now();
   bool ok = interpreter_.run(input, file, line);

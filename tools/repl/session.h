@@ -33,6 +33,8 @@ class Session {
   bool run_text(const std::string& text, const std::string& file);
   /// What `?name` shows.
   std::string help(const std::string& name);
+  /// What Tab shows inside of a call's parentheses: how the function is called, and what it does; empty if unknown.
+  std::string call_help(const std::string& before);
   /// The documented headers, read at first use.
   const std::vector<DocEntry>& entries();
 

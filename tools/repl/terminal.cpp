@@ -75,14 +75,24 @@ Found complete(Session& session, const std::string& before) {
   if (blank != std::string::npos && (text.rfind(".load ", 0) == 0 || (text[0] == '!' && is_command(text))))
     return files(before.substr(blank + 1));
   Found found;
-  for (auto& c : session.interpreter().complete(before)) found.push_back({c.rest, c.name});
+  if (text.back() != '(' && text.back() != ',')
+    for (auto& c : session.interpreter().complete(before)) found.push_back({c.rest, c.name});
   return found;
+}
+
+/// What Tab shows where nothing goes on: how the function is called whose arguments are being typed.
+std::string page(Session& session, const std::string& before) {
+  const std::string text = trimmed(before);
+  const bool between = text.back() == '(' || text.back() == ',';
+  return between && open_string(before) == std::string::npos ? session.call_help(before) : "";
 }
 
 }  // namespace
 
 void at_terminal(Session& session) {
-  Editor editor(history_file(), [&](const std::string& before) { return complete(session, before); });
+  Editor editor(
+      history_file(), [&](const std::string& before) { return complete(session, before); },
+      [&](const std::string& before) { return page(session, before); });
   std::cout << "kassette " << kassette::version() << " - .help, ?name, Tab; .quit or Ctrl-D ends" << std::endl;
   std::string input;
   int number = 0, from = 1;
