@@ -173,7 +173,7 @@ void run_instruction(Frame& f, const Instruction& s) {
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) known = known && outs[i]->known();
   if (s.need == kShape && known) return;
-  if (s.splat && run_as_splat(call, f.own[s.out])) return;
+  if (s.splat && run_as_splat(call, f.own[s.out], s.function)) return;
   compute(call, s.function);
 }
 

@@ -2,18 +2,19 @@
 #include "autograd/tape/splat.h"
 
 #include "core/fast_paths.h"
+#include "ops/engine/observe.h"
 #include "ops/shape/repeat.h"
 
 namespace kassette::autograd {
 using namespace ops;
 
-bool run_as_splat(const OpCall& call, TensorDesc& out) {
+bool run_as_splat(const OpCall& call, TensorDesc& out, std::int32_t origin) {
   if (!may_take(FastPath::repeated) || call.device != cpu || call.spec(0).numel() != 1 || out.numel() <= 1)
     return false;
   count_taken(FastPath::repeated);
   out.storage = Storage::allocate(out.dtype.size(), cpu);
   out.offset = 0;
-  call.op.repeated(call, out, out.data());
+  run_repeated(call, out, origin);
   return true;
 }
 

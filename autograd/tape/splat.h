@@ -13,7 +13,7 @@ namespace kassette::autograd {
 inline bool is_splat(const TensorDesc& b) { return b.storage && b.storage->bytes < b.bytes(); }
 /// Computes `out`, whose shape is known, as a splat. Returns false, and does nothing, unless the input is one number on
 /// the CPU and `out` has more elements. The op must have `repeated`.
-bool run_as_splat(const ops::OpCall& call, TensorDesc& out);
+bool run_as_splat(const ops::OpCall& call, TensorDesc& out, std::int32_t origin = 0);
 /// Materializes a splat: stores every element.
 void write_out(TensorDesc& b);
 

@@ -32,7 +32,8 @@ namespace {
 /// What is recorded about a call of a kernel, or of another function of an op.
 class CallEvent {
  public:
-  CallEvent(const OpCall& call, const TensorDesc* sum, std::int32_t origin) : call_(call), sum_(sum) {
+  /// `result`: what it writes to, if that is not the call's outputs.
+  CallEvent(const OpCall& call, const TensorDesc* result, std::int32_t origin) : call_(call), result_(result) {
     event_.event.name = call.op.name;
     event_.event.origin = origin;
     event_.event.device = call.device;
@@ -55,9 +56,9 @@ class CallEvent {
   void describe() noexcept try {
     for (int i = 0; i < call_.n_in; ++i) event_.specs.push_back(*call_.in[i].desc);
     event_.event.n_in = call_.n_in;
-    for (int i = 0; i < call_.n_out; ++i) event_.specs.push_back(*call_.out[i]);
-    if (sum_) event_.specs.push_back(*sum_);
-    event_.event.n_out = call_.n_out + (sum_ != nullptr);
+    event_.event.n_out = result_ ? 1 : call_.n_out;
+    if (result_) event_.specs.push_back(*result_);
+    for (int i = 0; !result_ && i < call_.n_out; ++i) event_.specs.push_back(*call_.out[i]);
   } catch (...) {  // no memory: without shapes
     event_.specs.clear();
     event_.event.n_in = event_.event.n_out = 0;
@@ -65,7 +66,7 @@ class CallEvent {
 
   OpenEvent event_;
   const OpCall& call_;
-  const TensorDesc* sum_;
+  const TensorDesc* result_;
   bool cancelled_ = false;
 };
 
@@ -97,6 +98,13 @@ void run_observed(Kernel kernel, const OpCall& call, std::int32_t recorded) {
     kernel(call);
   }
   if (who & kDetectNan) check_results(call, from.origin);
+}
+
+void run_repeated(const OpCall& call, TensorDesc& out, std::int32_t recorded) {
+  if (!observed() || !(who_observes() & kProfile)) return call.op.repeated(call, out, out.data());
+  const OriginScope from(recorded);
+  const CallEvent event(call, &out, from.origin);
+  call.op.repeated(call, out, out.data());
 }
 
 bool run_accumulate(const OpCall& call, TensorDesc& sum, std::int32_t recorded) {

@@ -33,6 +33,8 @@ inline __attribute__((always_inline)) void run_kernel(Kernel kernel, const OpCal
   if (observed()) run_observed(kernel, call, origin);
   else kernel(call);
 }
+/// OpDef::repeated, observed: one element stands for all of `out`.
+void run_repeated(const OpCall& call, TensorDesc& out, std::int32_t origin);
 /// OpDef::accumulate, observed.
 bool run_accumulate(const OpCall& call, TensorDesc& sum, std::int32_t origin = 0);
 

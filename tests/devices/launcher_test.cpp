@@ -76,3 +76,10 @@ TEST_CASE("the launcher says how many ranks share the machine", "[ranks][launche
   CHECK(launched_here(environment({{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}, {"OMPI_COMM_WORLD_SIZE", "6"}})) == 3);
   CHECK(launched_here(environment({{"MPI_LOCALNRANKS", "5"}})) == 5);
 }
+
+TEST_CASE("the launcher says which rank a process is", "[ranks][launcher]") {
+  CHECK(launched_rank(environment({})) == 0);
+  CHECK(launched_rank(environment({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "6"}})) == 3);
+  CHECK(launched_rank(environment({{"PMI_RANK", "2"}})) == 2);
+  CHECK(launched_rank(environment({{"PMI_RANK", "?"}, {"PALS_RANKID", "1"}})) == 1);
+}

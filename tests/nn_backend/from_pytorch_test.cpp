@@ -163,6 +163,8 @@ const std::set<std::string> kWithoutNumber = {
     "`torch.allclose`, `torch.testing`",
     "`torch.zeros_like(x)`",
     "`torch.from_blob(p, {2, 3}, dtype)`",
+    "`torch.profiler.profile()`",
+    "`torch.autograd.detect_anomaly()`",
     "`torch.save`, `numpy.save`",
     "`F.dropout(x, p)`",
     "`x` of (n, c, h, w)",
