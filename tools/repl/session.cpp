@@ -1,12 +1,14 @@
 // tools/repl/session.cpp - a session: inputs that are C++, and commands of the prompt.
 #include "tools/repl/session.h"
 
+#include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <csignal>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -17,6 +19,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "tools/repl/guard.h"
 #include "tools/repl/input.h"
 
 namespace repl {
@@ -62,6 +65,22 @@ void put_page(const std::string& text) {
   winsize size{};
   const bool narrow = isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20;
   std::cout << (narrow ? wrapped(text, size.ws_col) : text) << std::flush;
+}
+
+/// The exit status of a command, as waitpid() gives it. Ctrl-C at a terminal reaches the command by itself; where there
+/// is none, it is handed on, also if it came before the command had begun: std::system() would lose it.
+int run_in_shell(const std::string& text) {
+  std::string shell = "sh", flag = "-c", line = text;
+  char* const arguments[] = {shell.data(), flag.data(), line.data(), nullptr};
+  pid_t child = 0;
+  int status = 0;
+  if (posix_spawn(&child, "/bin/sh", nullptr, nullptr, arguments, environ) != 0) return 127 << 8;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (take_interrupt() && isatty(STDIN_FILENO) == 0) kill(child, SIGINT);
+    usleep(1000);
+  }
+  take_interrupt();
+  return status;
 }
 
 /// A path with ~ for the home folder.
@@ -198,7 +217,7 @@ bool Session::shell(const std::string& text) {
     if (chdir(path_of(folder).c_str()) != 0) return complain("no such folder: " + folder);
     return true;
   }
-  const int status = std::system(text.c_str());
+  const int status = run_in_shell(text);
   if (status == 0) return true;
   return complain(WIFSIGNALED(status) ? std::string("ended by ") + sigdescr_np(WTERMSIG(status))
                                       : "exit code " + std::to_string(WEXITSTATUS(status)));
