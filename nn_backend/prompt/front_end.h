@@ -27,6 +27,13 @@ class Forms {
 /// An id for a place that is replaced.
 std::int64_t fresh_display() noexcept;
 
+/// A picture as PNG, a small image with larger pixels; empty for the empty picture.
+std::string png_of(const Picture& picture);
+/// Whether the terminal on standard output shows PNG by the protocol of kitty.
+bool terminal_shows_png();
+/// Writes a PNG to such a terminal.
+void write_to_terminal(const std::string& png);
+
 // Adds what there is beside the text.
 void add_rich(const Tensor& x, Forms& forms);
 void add_rich(const Description& d, Forms& forms);

@@ -114,7 +114,11 @@ void show(const KeptObject& value, std::ostream* inside) { put(value, inside); }
 void show(const MemoryStats& value, std::ostream* inside) { put(value, inside); }
 void show(const Description& value, std::ostream* inside) { put(value, inside); }
 void show(const MemoryReport& value, std::ostream* inside) { put(value, inside); }
-void show(const Picture& value, std::ostream* inside) { put(value, inside); }
+void show(const Picture& value, std::ostream* inside) {
+  if (!inside && !has_front_end() && terminal_shows_png())
+    if (const std::string png = png_of(value); !png.empty()) return write_to_terminal(png);
+  put(value, inside);
+}
 void show(const Profile& value, std::ostream* inside) { put(value, inside); }
 void show(const Drawing& value, std::ostream* inside) { put(value, inside); }
 void show(const Timing& value, std::ostream* inside) { put(value, inside); }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/text.h"
@@ -48,12 +50,16 @@ std::string png_of(const Pixels& p) {
 
 }  // namespace
 
-void add_rich(const Picture& picture, Forms& forms) {
-  if (picture.text().empty()) return;
+std::string png_of(const Picture& picture) {
+  if (picture.text().empty()) return "";
   const Tensor image = picture.pixels();
   Pixels pixels = {image.shape()[0], image.shape()[1], image.shape()[2], image.data<std::uint8_t>()};
   const std::vector<std::uint8_t> larger = enlarged(pixels);
-  forms.add("image/png", png_of(pixels));
+  return png_of(pixels);
+}
+
+void add_rich(const Picture& picture, Forms& forms) {
+  if (std::string png = png_of(picture); !png.empty()) forms.add("image/png", std::move(png));
 }
 
 void add_rich(const Drawing& drawing, Forms& forms) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """tests/scripts/repl_terminal.py REPL FOLDER - the REPL in a pseudo-terminal: Tab, Ctrl-C, history, Ctrl-D."""
-import fcntl, glob, os, pty, re, select, signal, struct, subprocess, sys, termios, time
+import base64, fcntl, glob, os, pty, re, select, signal, struct, subprocess, sys, termios, time
 
 repl, folder = sys.argv[1:3]
 bad = 0
@@ -26,11 +26,13 @@ except OSError as error:
 
 
 class Terminal:
-    def __init__(self):
+    def __init__(self, program=""):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(folder)
-            os.environ["TERM"] = "xterm"
+            os.environ.update(TERM="xterm", TERM_PROGRAM=program)
+            for other in ("TMUX", "STY"):
+                os.environ.pop(other, None)
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
             os.execv(repl, [repl])
         children[:] = [self.pid]
@@ -249,6 +251,21 @@ t.type(".quit\r")
 if os.waitstatus_to_exitcode(os.waitpid(t.pid, 0)[1]) != 0:
     bad = 1
     print(".quit: not exit code 0")
+
+# A terminal that shows pictures gets a plot as PNG.
+t = Terminal("WezTerm")
+pieces = re.findall(r"\x1b_G([^;]*);([^\x1b]*)\x1b\\", t.line("plot(K::arange(5))"))
+check("all pieces but the last say that more come", "m=0", pieces[-1][0])
+if not all(len(data) <= 4096 and "m=1" in keys for keys, data in pieces[:-1]):
+    bad = 1
+    print("a picture's pieces:", [(keys, len(data)) for keys, data in pieces])
+png = base64.b64decode("".join(data for _, data in pieces), validate=True)
+size = struct.unpack(">II", png[16:24])
+if png[:8] != b"\x89PNG\r\n\x1a\n" or png[-8:-4] != b"IEND" or size != (640, 400):
+    bad = 1
+    print("a picture is no PNG of 640 x 400:", png[:24], size)
+check("a number beside pictures", "3", t.line("1 + 2"))
+t.end()
 
 # A pipe's session that waits for a line ends by the signal, not with 0.
 piped = subprocess.Popen([repl], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
