@@ -91,7 +91,8 @@ class Session:
             if record := self._parsed():
                 self.read_streams(on_output)
                 return record
-            readable, _, _ = select.select([self.channel, *self.streams], [], [])
+            # A signal that comes right before the wait begins does not end it, and its handler, in Python, runs only behind it.
+            readable, _, _ = select.select([self.channel, *self.streams], [], [], 0.1)
             for stream in readable:
                 if stream is self.channel:
                     data = self.channel.recv(1 << 16)
