@@ -133,7 +133,7 @@ constexpr typename S::Handler binary_code() {
   else return nullptr;
 }
 
-// The tables are initialised statically (tests/scripts/exports.sh would find an initialiser), but the casts are not
+// The tables are initialised statically (tests/checks/exports.sh would find an initialiser), but the casts are not
 // allowed in constexpr.
 #define KASSETTE_ERASED(...) \
   { reinterpret_cast<void (*)()>(__VA_ARGS__), 0, false }

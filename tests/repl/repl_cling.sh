@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/repl_cling.sh SOURCE BUILD - the golden sessions of tests/repl in real cling, where there is one: KASSETTE_PYTHON, or
+# tests/repl/repl_cling.sh SOURCE BUILD - the golden sessions of tests/repl in real cling, where there is one: KASSETTE_PYTHON, or
 # python3, has the package `root`. KASSETTE_TEST_CLING=fetch gets it by pip (248 MB, 590 MB unpacked) into BUILD/cling,
 # once, within ten minutes; never unasked.
 set -euo pipefail
@@ -18,4 +18,4 @@ if [ -z "${KASSETTE_PYTHON:-}" ] && [ "${KASSETTE_TEST_CLING:-}" = fetch ] && [ 
   fi
 fi
 if [ -z "${KASSETTE_PYTHON:-}" ] && [ -e "$cling/whole" ]; then export KASSETTE_PYTHON=$cling/bin/python; fi
-KASSETTE_BUILD=$2 exec python3 "$1/tests/scripts/repl_cling.py" "$1/kassette" "$1"
+KASSETTE_BUILD=$2 exec python3 "$1/tests/repl/repl_cling.py" "$1/kassette" "$1"

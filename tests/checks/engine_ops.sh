@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/engine_ops.sh SOURCE BUILD - the engine knows no op: no object of autograd/ reads an op that another folder defines, and no
+# tests/checks/engine_ops.sh SOURCE BUILD - the engine knows no op: no object of autograd/ reads an op that another folder defines, and no
 # source of the engine compares kernels. What it has to know of an op is said in the definition of the op (OpDef, ops/engine/op.h).
 set -euo pipefail
 command -v nm >/dev/null || { echo "skipped: there is no nm"; exit 77; }

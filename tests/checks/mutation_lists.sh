@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/mutation_lists.sh SOURCE BUILD - the lines that tests/mutation/planted.tsv and judged.tsv quote are in the sources.
+# tests/checks/mutation_lists.sh SOURCE BUILD - the lines that tests/mutation/planted.tsv and judged.tsv quote are in the sources.
 set -euo pipefail
 command -v python3 >/dev/null || { echo "skipped: there is no python3"; exit 77; }
 out=$(mktemp -d)

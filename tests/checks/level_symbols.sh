@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/level_symbols.sh SOURCE BUILD - no weak symbol of one CPU level's objects is defined
+# tests/checks/level_symbols.sh SOURCE BUILD - no weak symbol of one CPU level's objects is defined
 # in any other object of the library: the linker keeps one, and a CPU without AVX-512 might then run
 # AVX-512 code.
 set -euo pipefail

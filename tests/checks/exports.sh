@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/exports.sh SOURCE BUILD - libkassette.so exports functions, not data (an op's definition has
+# tests/checks/exports.sh SOURCE BUILD - libkassette.so exports functions, not data (an op's definition has
 # one address only while nobody can copy it), nothing that is not ours, and runs no initialiser of
 # ours when it is loaded.
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/scripts/repl_terminal.py REPL FOLDER - the REPL in a pseudo-terminal: Tab, Ctrl-C, history, Ctrl-D."""
+"""tests/repl/repl_terminal.py REPL FOLDER - the REPL in a pseudo-terminal: Tab, Ctrl-C, history, Ctrl-D."""
 import base64, fcntl, glob, os, pty, re, select, signal, struct, subprocess, sys, termios, time
 
 repl, folder = sys.argv[1:3]

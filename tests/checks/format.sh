@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/format.sh [--apply] - whether the C++ of the tree is as clang-format 14 writes it, by .clang-format; --apply has it so. Other versions
+# tests/checks/format.sh [--apply] - whether the C++ of the tree is as clang-format 14 writes it, by .clang-format; --apply has it so. Other versions
 # differ in a line of a hundred, so that one decides: KASSETTE_CLANG_FORMAT names it where it is neither clang-format-14 nor clang-format.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
@@ -23,5 +23,5 @@ trap 'rm -f "$work"' EXIT
 files | xargs -0 -P "$jobs" -n 40 "$tool" --dry-run 2>"$work" || true
 sed -n 's/^\(.*\):[0-9]*:[0-9]*: warning: .*clang-format-violations.*/\1/p' "$work" | sort | uniq -c | sort -rn | sed 's/^ *\([0-9]*\) \(.*\)/\2: \1 places/'
 count=$(grep -c 'clang-format-violations' "$work" || true)
-echo "$(files | tr -cd '\0' | wc -c) files, $count places that clang-format $wanted would change; tests/scripts/format.sh --apply changes them"
+echo "$(files | tr -cd '\0' | wc -c) files, $count places that clang-format $wanted would change; tests/checks/format.sh --apply changes them"
 [ "$count" = 0 ]

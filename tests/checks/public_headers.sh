@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/public_headers.sh SOURCE BUILD - the rules for public headers: what they may include
+# tests/checks/public_headers.sh SOURCE BUILD - the rules for public headers: what they may include
 # and define, and that each parses alone in C++17 and C++20 with g++ and clang.
 set -euo pipefail
 include=$(realpath "$1")/include

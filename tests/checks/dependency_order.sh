@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/dependency_order.sh SOURCE BUILD - a folder includes only what lies below it:
+# tests/checks/dependency_order.sh SOURCE BUILD - a folder includes only what lies below it:
 # core <- devices <- ops <- autograd <- nn_backend <- tools, examples; and inside of autograd: tape <- program <- function <- loops.
 # Nor does core name what lies above it.
 set -euo pipefail

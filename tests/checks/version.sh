@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/version.sh SOURCE - the version is the same wherever it is written. CMakeLists.txt has it; the rest is compared with that.
+# tests/checks/version.sh SOURCE - the version is the same wherever it is written. CMakeLists.txt has it; the rest is compared with that.
 set -euo pipefail
 cd "$1"
 version=$(sed -n 's/^project(kassette VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)

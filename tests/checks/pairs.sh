@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/pairs.sh SOURCE BUILD - in autograd/ every header has the source of its name, and what a source defines for others is declared in the
+# tests/checks/pairs.sh SOURCE BUILD - in autograd/ every header has the source of its name, and what a source defines for others is declared in the
 # header of its name. Prints the files that break this.
 set -euo pipefail
 for tool in nm python3; do

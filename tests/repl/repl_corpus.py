@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/scripts/repl_corpus.py REPL [--every N] [--show] - thousands of lines, most of them wrong; after each the session has to work.
+"""tests/repl/repl_corpus.py REPL [--every N] [--show] - thousands of lines, most of them wrong; after each the session has to work.
 
 A case is one input, or a few lines, and a line with a known value that must be shown after it. Where it can be, that line uses the very
 templates that the wrong one has instantiated. --every N tries each N-th case; --show prints the sessions of the cases that fail."""

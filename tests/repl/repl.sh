@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/repl.sh SOURCE BUILD [--accept] - the golden sessions of tests/repl in our own REPL, scripts and pipes, the terminal,
+# tests/repl/repl.sh SOURCE BUILD [--accept] - the golden sessions of tests/repl in our own REPL, scripts and pipes, the terminal,
 # and how long it takes. --accept writes what is printed now into the sessions.
 set -euo pipefail
 source_dir=$(realpath "$1") build=$(realpath "$2")
@@ -100,7 +100,7 @@ for part in 'Tensor softmax(const Operand& x, int axis = -1)' '<kassette/backend
 done
 
 if command -v python3 >/dev/null; then
-  python3 "$source_dir/tests/scripts/repl_terminal.py" "$repl" "$work" || bad=1
+  python3 "$source_dir/tests/repl/repl_terminal.py" "$repl" "$work" || bad=1
 else
   echo "the terminal was not tried: there is no python3"
 fi

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tests/scripts/tidy.sh BUILD [--all | --library] - clang-tidy 14 with the checks of .clang-tidy over the sources that differ from main, over all that BUILD
+# tests/checks/tidy.sh BUILD [--all | --library] - clang-tidy 14 with the checks of .clang-tidy over the sources that differ from main, over all that BUILD
 # compiles, or over those of the library and its tools.
-# tests/scripts/tidy.sh BUILD --python PYTHON - over python/src, with the headers of Python, and those of nanobind and NumPy that PYTHON has.
+# tests/checks/tidy.sh BUILD --python PYTHON - over python/src, with the headers of Python, and those of nanobind and NumPy that PYTHON has.
 # BUILD is a configured build folder; its compile_commands.json is made where it is missing.
 set -euo pipefail
-[ $# -ge 1 ] || { echo "usage: tests/scripts/tidy.sh BUILD [--all | --library | --python PYTHON]"; exit 2; }
+[ $# -ge 1 ] || { echo "usage: tests/checks/tidy.sh BUILD [--all | --library | --python PYTHON]"; exit 2; }
 build=$(realpath "$1")
 cd "$(dirname "$(readlink -f "$0")")/../.."
 for tool in clang-tidy-14 clang-tidy; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/commits.sh - whether the subjects of commits have at most 72 characters, since this was made a rule. A shallow clone shows the last one alone.
+# tests/checks/commits.sh - whether the subjects of commits have at most 72 characters, since this was made a rule. A shallow clone shows the last one alone.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 git rev-parse --git-dir >/dev/null 2>&1 || { echo "skipped: not a git checkout"; exit 77; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/notes.sh SOURCE [--write] - a rule that several files share is explained once, in a comment that begins with a line `// Note [Name]`, and
+# tests/checks/notes.sh SOURCE [--write] - a rule that several files share is explained once, in a comment that begins with a line `// Note [Name]`, and
 # referred to by that name. Each name that is referred to is explained exactly once, a file named beside it is the one that explains it, and
 # docs/architecture/notes.md lists them all. --write writes that list.
 set -euo pipefail
@@ -17,7 +17,7 @@ texts = {}
 for folder in folders:
     for path in sorted((source / folder).rglob("*")):
         name = path.relative_to(source).as_posix()
-        if path.suffix in suffixes and name != "tests/scripts/notes.sh":
+        if path.suffix in suffixes and name != "tests/checks/notes.sh":
             texts[name] = path.read_text(errors="replace")
 for name, text in texts.items():
     for note in re.findall(r"(?m)^\s*(?:///?|#) Note \[([^\]]+)\]$", text):
@@ -41,7 +41,7 @@ listed = head + line + "".join(f"| {note} | `{explained[note]}` |\n" for note in
 if sys.argv[2:] == ["--write"]:
     page.write_text(listed)
 elif listed != page.read_text():
-    complaints.append("docs/architecture/notes.md does not list the Notes as they are: tests/scripts/notes.sh . --write")
+    complaints.append("docs/architecture/notes.md does not list the Notes as they are: tests/checks/notes.sh . --write")
 print("\n".join([*complaints, f"{len(explained)} Notes, {referred} lines that name one, {len(complaints)} complaints"]))
 sys.exit(bool(complaints))
 PYTHON

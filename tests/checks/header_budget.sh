@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/scripts/header_budget.sh SOURCE BUILD - a hello program compiles within 0.6 s with g++, and
+# tests/checks/header_budget.sh SOURCE BUILD - a hello program compiles within 0.6 s with g++, and
 # clang-repl-19 starts, includes <kassette/backend.h> and ends within 0.3 s, on a
 # machine of ordinary pace.
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/scripts/repl_cling.py KASSETTE SOURCE - the golden sessions of tests/repl in real cling, through `kassette repl --cling`.
+"""tests/repl/repl_cling.py KASSETTE SOURCE - the golden sessions of tests/repl in real cling, through `kassette repl --cling`.
 
 What a session shows as a value, cling has to show too, behind the type in brackets that it puts there; what our prompt says of
 an exception has to be in cling's message. Errors of the compiler are each clang's own, and commands of our prompt (.time, ?name)
