@@ -216,6 +216,14 @@ for line in ': fine ..' ': ranks ..' 'skipped: no such machine (away)' '2 is not
   grep -qF -- "$line" tested || check "kassette test" "$line" "$(cat tested)"
 done
 
+# A folder that was configured when the packages of the tests were missing is configured again.
+: >built/CTestTestfile.cmake
+mkdir stub
+printf '#!/bin/sh\ncase "$*" in *" -B %s "*) echo "$@" >"%s"; exit 1 ;; esac\nexec %s "$@"\n' "$work/built" "$work/configured" "$(command -v cmake)" >stub/cmake
+chmod +x stub/cmake
+env -u KASSETTE_CMAKE_OPTIONS PATH="$work/stub:$PATH" KASSETTE_BUILD="$work/built" "$kassette" test >tested 2>&1 || true
+grep -qs -- '-DKASSETTE_TESTS=ON' configured || check "kassette test in a folder without tests" "it is configured with them" "$(cat tested)"
+
 # Other ways to the same tool; a script that reads, in a folder with other letters; four at once.
 mkdir 'Übung "1"'
 cat >'Übung "1"/summe.cpp' <<'CPP'
