@@ -176,7 +176,7 @@ class Checker:
 
 # Declared, but nothing that a program can use: the library's way into its classes, and what only another program calls.
 NO_ENTRY = {
-    "Access": "declared only", "DeviceStream": "declared only", "ExternalBackendAccess": "declared only", "Plan": "declared only", "RankGroup": "declared only", "TensorImpl": "declared only",
+    "Access": "declared only", "DeviceStream": "declared only", "ExternalBackendAccess": "declared only", "CompiledFunction": "declared only", "RankGroup": "declared only", "TensorImpl": "declared only",
     "Arithmetic": "the base class with the operators of Tensor and Operand, which their entries show",
     "KASSETTE_API": "marks what the library exports",
     "KASSETTE_UNAVAILABLE": "marks what does not compile",
