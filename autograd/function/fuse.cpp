@@ -3,7 +3,6 @@
 #include "autograd/function/fuse.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "core/fast_paths.h"
 #include "devices/cpu/numbered_threads.h"
@@ -136,7 +135,7 @@ int run_with_bias(Frame& f, int k, int end) {
                     f.input(*next, 0) == sum.out && !f.stays(sum.out, k + 3) && !f.own[next->out].storage;
   if (relu) *(out = &f.own[next->out]) = make_desc(made, cpu);
   out->offset = 0;
-  FusedScope scope(f.program, std::views::iota(k, k + 2 + relu), descs(f));
+  FusedScope scope(f.program, IntRange{k, k + 2 + relu}, descs(f));
   if (!scope.done(on_cpu ? op.with_bias(call, bias, relu) : op.cuda_with_bias(call, bias))) return 0;
   count_taken(relu ? FastPath::with_bias_relu : FastPath::with_bias);
   return 2 + relu;
@@ -237,7 +236,7 @@ void run_group(Frame& f, const FusionGroup& group, const Chain& chain) {
   count_taken(group.sums                        ? FastPath::chain_summed
               : f.instruction(group.begin).tail ? FastPath::chain_of_update
                                                 : FastPath::chain);
-  const FusedScope scope(f.program, std::views::iota(group.begin, group.end), descs(f));
+  const FusedScope scope(f.program, IntRange{group.begin, group.end}, descs(f));
   if (chain.device() != cpu) return chain.enqueue();
   if (!group.sums) {
     const std::int64_t each = bytes_of(chain, group);

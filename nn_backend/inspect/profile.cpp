@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "devices/bytes_text.h"
@@ -44,9 +44,10 @@ template <class F>
 void for_each_nested(const Recording& r, const F& f) {
   std::map<std::int32_t, std::vector<const RecordedEvent*>> by_thread;
   for (const RecordedEvent& e : r.events) by_thread[e.thread].push_back(&e);
-  for (const auto& [thread, events] : by_thread) {
+  for (const auto& of_thread : by_thread) {
+    const std::vector<const RecordedEvent*>& events = of_thread.second;
     // They are in the order of their ends: from the last one backwards, what is around an event comes before it.
-    const auto walk = [&events = events](const auto& visit) {
+    const auto walk = [&](const auto& visit) {
       std::vector<const RecordedEvent*> around;
       std::vector<std::size_t> indices;
       for (std::size_t i = events.size(); i-- > 0;) {

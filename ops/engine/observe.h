@@ -75,6 +75,19 @@ class AdjointScope : public ObservedScope {
   std::int32_t before_ = 0;
 };
 
+/// The integers from first to last - 1. (With libstdc++ 12, clang 14 does not compile std::views::iota.)
+struct IntRange {
+  int first, last;
+  struct Iterator {
+    int i;
+    int operator*() const { return i; }
+    Iterator& operator++() { return ++i, *this; }
+    bool operator!=(const Iterator& other) const { return i != other.i; }
+  };
+  Iterator begin() const { return {first}; }
+  Iterator end() const { return {last}; }
+};
+
 /// An interval in which one kernel runs several instructions of a program: `ks` are their numbers, desc(slot) returns
 /// what is in a slot. The last makes the result.
 class FusedScope : public ObservedScope {

@@ -123,7 +123,7 @@ Following following(const std::vector<std::string>& lines, std::size_t at, std::
     if (trimmed(lines[at]).empty()) continue;
     const Input input = read_input(text);
     if (input.tokens.empty() && !input.open) text.clear();  // comments
-    if (input.tokens.empty() || (input.tokens[0].word == false && input.tokens[0].text.rfind("/*", 0) == 0)) continue;
+    if (input.tokens.empty() || (!input.tokens[0].word && input.tokens[0].text.rfind("/*", 0) == 0)) continue;
     if (seen++ == 0) {
       next.line = lines[at];
       next.indented = indentation(lines[at]) > indent;
