@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "core/printable.h"
+#include "core/print/printable.h"
 #include "core/text.h"
 
 namespace kassette {

@@ -5,7 +5,7 @@
 
 #include <kassette/error.h>
 
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/text.h"
 
 namespace kassette::devices {

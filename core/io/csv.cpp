@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/convert.h"
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/io/csv_lines.h"
 #include "core/io/file.h"
 #include "core/log.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "core/printable.h"
+#include "core/print/printable.h"
 #include "core/text.h"
 
 namespace kassette::io {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/printable.h"
+#include "core/print/printable.h"
 #include "core/text.h"
 
 namespace kassette {

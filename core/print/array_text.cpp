@@ -1,13 +1,13 @@
-// core/array_text.cpp - prints the elements of dense tensors as NumPy does: which of them are shown, number formats,
-// brackets and line breaks.
-#include "core/array_text.h"
+// core/print/array_text.cpp - prints the elements of dense tensors as NumPy does: which of them are shown, number
+// formats, brackets and line breaks.
+#include "core/print/array_text.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "core/convert.h"
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 
 namespace kassette {
 namespace {

@@ -1,4 +1,4 @@
-// core/array_text.h - the elements of dense tensors as NumPy writes them.
+// core/print/array_text.h - the elements of dense tensors as NumPy writes them.
 #pragma once
 #include <kassette/print.h>
 

@@ -1,5 +1,5 @@
-// core/decimal.cpp - floats as decimal digits, by <charconv>, which does not depend on the locale.
-#include "core/decimal.h"
+// core/print/decimal.cpp - floats as decimal digits, by <charconv>, which does not depend on the locale.
+#include "core/print/decimal.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-// core/decimal.h - floats as decimal digits, as NumPy writes them.
+// core/print/decimal.h - floats as decimal digits, as NumPy writes them.
 #pragma once
 #include <charconv>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// core/print.cpp - printing tensors as NumPy prints arrays.
+// core/print/print.cpp - printing tensors as NumPy prints arrays.
 #include <kassette/print.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/array_text.h"
+#include "core/print/array_text.h"
 #include "core/convert.h"
 #include "core/external_backend_access.h"
 #include "core/sparse.h"

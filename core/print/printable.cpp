@@ -1,5 +1,5 @@
-// core/printable.cpp - quoting untrusted text in messages.
-#include "core/printable.h"
+// core/print/printable.cpp - quoting untrusted text in messages.
+#include "core/print/printable.h"
 
 #include <utility>
 

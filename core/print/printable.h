@@ -1,4 +1,4 @@
-// core/printable.h - quoting untrusted text (from files, paths and the environment) in messages.
+// core/print/printable.h - quoting untrusted text (from files, paths and the environment) in messages.
 #pragma once
 #include <string>
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/log.h"
-#include "core/printable.h"
+#include "core/print/printable.h"
 #include "core/text.h"
 #include "devices/plugin_file.h"
 #include "nn_backend/configuration/trust.h"

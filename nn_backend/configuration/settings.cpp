@@ -17,7 +17,7 @@
 
 #include "core/io/file.h"
 #include "core/log.h"
-#include "core/printable.h"
+#include "core/print/printable.h"
 #include "core/text.h"
 #include "nn_backend/configuration/trust.h"
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/printable.h"
+#include "core/print/printable.h"
 #include "core/text.h"
 
 namespace kassette::backend::detail {

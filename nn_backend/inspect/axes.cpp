@@ -7,7 +7,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/io/file.h"
 #include "nn_backend/inspect/terminal.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/io/file.h"
 #include "core/sparse.h"
 #include "devices/bytes_text.h"

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/text.h"
 
 namespace kassette::inspect {

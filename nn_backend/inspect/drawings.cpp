@@ -8,7 +8,7 @@
 
 #include "autograd/tape/deferred.h"
 #include "core/convert.h"
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/io/file.h"
 #include "core/text.h"
 #include "nn_backend/function_plan.h"

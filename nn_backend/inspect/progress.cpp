@@ -8,7 +8,7 @@
 
 #include <kassette/inspect.h>
 
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/text.h"
 #include "nn_backend/inspect/diagram.h"
 #include "nn_backend/inspect/progress_text.h"

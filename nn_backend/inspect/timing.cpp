@@ -10,7 +10,7 @@
 #include <ostream>
 #include <vector>
 
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/storage.h"
 #include "core/text.h"
 #include "devices/bytes_text.h"

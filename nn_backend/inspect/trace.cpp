@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/io/file.h"
 #include "core/source_lines.h"
 

@@ -16,7 +16,7 @@
 
 #include "core/check_interrupt.h"
 #include "core/context.h"
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/half.h"
 #include "core/source_lines.h"
 #include "core/text.h"

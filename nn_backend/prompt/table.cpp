@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/convert.h"
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/io/file.h"
 #include "core/sparse.h"
 #include "core/text.h"

@@ -13,7 +13,7 @@
 
 #include "core/context.h"
 #include "core/convert.h"
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/rank.h"
 #include "nn_backend/testing/testing_report.h"
 #include "ops/engine/operand.h"

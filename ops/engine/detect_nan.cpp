@@ -15,7 +15,7 @@
 
 #include "core/check_interrupt.h"
 #include "core/convert.h"
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "core/fast_paths.h"
 #include "core/source_lines.h"
 #include "core/storage.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/convert.h"
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "ops/engine/operand.h"
 #include "tests/catch.h"
 #include "tests/results.h"

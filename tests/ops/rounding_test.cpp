@@ -10,7 +10,7 @@
 #include <vector>
 #include <limits>
 
-#include "core/decimal.h"
+#include "core/print/decimal.h"
 #include "tests/io/folder.h"
 #include "tests/ops/levels.h"
 
