@@ -154,3 +154,14 @@ function(kassette_program name)
   kassette_compile_options(${name})
   target_link_libraries(${name} PRIVATE kassette)
 endfunction()
+
+# kassette_source_options(<options> <source>...): options for single sources of this folder. CMake itself takes the name of a file that is not
+# there, and the options would be lost when it is moved.
+function(kassette_source_options options)
+  foreach(source IN LISTS ARGN)
+    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+      message(FATAL_ERROR "${CMAKE_CURRENT_SOURCE_DIR} has no ${source}, for which there are compile options")
+    endif()
+  endforeach()
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
+endfunction()
