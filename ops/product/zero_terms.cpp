@@ -8,30 +8,29 @@ namespace {
 
 constexpr std::int64_t kGrain = 1 << 16, kBlock = 1 << 12;  // elements for a thread; elements between two looks
 
-/// Whether bad(element) is 1 anywhere. A block is read to its end, which compiles to vectors.
-template <class T, class Bad>
-bool any(const T* x, std::int64_t n, Bad bad) {
-  std::atomic<bool> found{false};
-  devices::parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t at = begin; at < end && !found.load(std::memory_order_relaxed); at += kBlock) {
-      const std::int64_t last = at + kBlock < end ? at + kBlock : end;
-      T found_here = 0;
-      for (std::int64_t i = at; i < last; ++i) found_here |= bad(x[i]);
-      if (found_here) found.store(true, std::memory_order_relaxed);
-    }
-  });
-  return found.load(std::memory_order_relaxed);
-}
-
-/// The bits of floats: an integer type of their size, and infinity.
+/// The bits of a float type: an integer type of its size, and infinity.
 template <class Bits, Bits kInfinity>
 struct Format {
   static constexpr Bits kSize = static_cast<Bits>(static_cast<Bits>(-1) >> 1);  // all but the sign
-  static bool any_nan(const void* x, std::int64_t n) {
-    return any(static_cast<const Bits*>(x), n, [](Bits v) { return Bits((v & kSize) > kInfinity); });
-  }
-  static bool all_finite(const void* x, std::int64_t n) {
-    return !any(static_cast<const Bits*>(x), n, [](Bits v) { return Bits((v & kSize) >= kInfinity); });
+  static bool any_nan(const void* x, std::int64_t n) { return any_from(kInfinity + 1, x, n); }
+  static bool all_finite(const void* x, std::int64_t n) { return !any_from(kInfinity, x, n); }
+
+ private:
+  /// Whether an element, without its sign, has bits of at least `least`: then a sum with 2^(bits - 1) - least has its
+  /// top bit set. A block is read to its end, which compiles to vectors.
+  static bool any_from(Bits least, const void* x, std::int64_t n) {
+    const auto* v = static_cast<const Bits*>(x);
+    const Bits offset = static_cast<Bits>(kSize + 1 - least);
+    std::atomic<bool> found{false};
+    devices::parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t at = begin; at < end && !found.load(std::memory_order_relaxed); at += kBlock) {
+        const std::int64_t last = at + kBlock < end ? at + kBlock : end;
+        Bits sums = 0;
+        for (std::int64_t i = at; i < last; ++i) sums |= static_cast<Bits>((v[i] & kSize) + offset);
+        if (sums > kSize) found.store(true, std::memory_order_relaxed);
+      }
+    });
+    return found.load(std::memory_order_relaxed);
   }
 };
 template <class F>
