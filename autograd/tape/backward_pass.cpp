@@ -174,7 +174,7 @@ void BackwardPass::handle(Entry& e) {
     return;
   }
   if (!n.op || !n.op->vjp) return;
-  const AdjointScope scope(n, /*recorded=*/!unrecorded_);
+  const AdjointScope scope(n);
   const int n_in = n.n_in, n_out = n.n_out;
   InlineArray<Tensor, 8> cotangents(n_in + n_out);
   InlineArray<bool, 8> wanted(n_in);

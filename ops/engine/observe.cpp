@@ -116,12 +116,12 @@ bool run_accumulate(const OpCall& call, TensorDesc& sum, std::int32_t recorded) 
   return done;
 }
 
-void ObservedScope::begin(const char* name, const char* prefix) noexcept try {
+void ObservedScope::begin(const char* name, const char* prefix, const Node* adjoint_of) noexcept try {
   if (!(who_observes() & kProfile)) return;
   auto made = std::make_unique<OpenEvent>();
   made->event.kind = RecordedEvent::scope;
   made->event.name = kept_name(std::string(prefix) + name);
-  made->event.origin = origin_here(context());
+  made->event.origin = adjoint_of ? origin_of_adjoint(*adjoint_of) : origin_here(context());
   event_ = made.release();
   begin_event(*event_);
 } catch (...) {  // no memory for it
@@ -129,15 +129,6 @@ void ObservedScope::begin(const char* name, const char* prefix) noexcept try {
 void ObservedScope::end() noexcept {
   end_event(*event_);
   delete event_;
-}
-
-void AdjointScope::begin(const Node& node) {
-  const std::int32_t origin = origin_of_adjoint(node);
-  before_ = tls_observed.origin;
-  begun_ = true;
-  if (observed()) ObservedScope::begin(node.op->name, "adjoint of ");
-  if (event_) event_->event.origin = origin;
-  tls_observed.origin = origin;
 }
 
 void FusedScope::add(const OpDef& op, std::int32_t origin) {

@@ -54,25 +54,28 @@ class ObservedScope {
 
  protected:
   ObservedScope() = default;
-  __attribute__((cold)) void begin(const char* name, const char* prefix) noexcept;
+  /// `adjoint_of`: the node whose adjoint it is; null for other scopes.
+  __attribute__((cold)) void begin(const char* name, const char* prefix, const Node* adjoint_of = nullptr) noexcept;
   __attribute__((cold)) void end() noexcept;
   OpenEvent* event_ = nullptr;
 };
 
-/// The adjoint of a node, in which ops run or, if `recorded`, become nodes.
+/// The adjoint of a node, in which ops run or become nodes.
 class AdjointScope : public ObservedScope {
  public:
-  AdjointScope(const Node& node, bool recorded) {
-    if (observed() || recorded) begin(node);
+  explicit AdjointScope(const Node& node) {
+    if (observed()) begin(node.op->name, "adjoint of ", &node);
+    tls_observed.adjoint = &node;
+    tls_observed.origin = 0;
   }
   ~AdjointScope() {
-    if (begun_) tls_observed.origin = before_;
+    tls_observed.adjoint = adjoint_before_;
+    tls_observed.origin = origin_before_;
   }
 
  private:
-  __attribute__((noinline)) void begin(const Node& node);
-  bool begun_ = false;
-  std::int32_t before_ = 0;
+  const Node* const adjoint_before_ = tls_observed.adjoint;
+  const std::int32_t origin_before_ = tls_observed.origin;
 };
 
 /// The integers from first to last - 1. (With libstdc++ 12, clang 14 does not compile std::views::iota.)

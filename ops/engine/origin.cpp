@@ -59,6 +59,7 @@ Origin origin_of(std::int32_t code) noexcept {
 std::int32_t origin_here(const Context& c) noexcept {
   Origin now = origin_of(c.function);
   if (now.caller) return c.function;  // an instruction that is put on the tape again
+  if (!tls_observed.origin && tls_observed.adjoint) tls_observed.origin = origin_of_adjoint(*tls_observed.adjoint);
   const Origin around = origin_of(tls_observed.origin);
   now.caller = around.caller ? around.caller : caller_address();
   now.adjoint_of = around.adjoint_of;

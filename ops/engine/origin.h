@@ -29,9 +29,10 @@ struct Origin {
 
 /// The state of a thread that is observed. The prompt restores it after a longjmp.
 struct Observed {
-  std::int32_t origin = 0;  // of what runs inside of an op or of an adjoint
-  std::int32_t depth = 0;   // how many recorded ops and scopes this is inside of
-  std::int32_t locks = 0;   // how many locks of the tables and logs it holds: no jump out of here
+  const Node* adjoint = nullptr;  // the node whose adjoint it runs
+  std::int32_t origin = 0;        // of the op or adjoint that it runs; 0: none, or nobody has asked for it yet
+  std::int32_t depth = 0;         // how many recorded ops and scopes this is inside of
+  std::int32_t locks = 0;         // how many locks of the tables and logs it holds: no jump out of here
 };
 extern __thread Observed tls_observed __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -53,7 +54,7 @@ class ObserverLock {
 Origin origin_of(std::int32_t code) noexcept;
 /// The code for an op that is called now; that of its function alone if there is no memory for more.
 std::int32_t origin_here(const Context& c) noexcept;
-/// The code for the ops of a node's adjoint; likewise.
+/// The code for the ops of a node's adjoint; that of the node if there is no memory for more.
 std::int32_t origin_of_adjoint(const Node& node) noexcept;
 
 }  // namespace kassette::ops

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/fast_paths.h"
+#include "core/source_lines.h"
 #include "ops/engine/observe.h"
 #include "ops/engine/recorder.h"
 #include "tests/catch.h"
@@ -248,6 +249,35 @@ TEST_CASE("a profile within another has its own part, and the outer one has all"
   CHECK(nested(inner) == "square");
   CHECK(nested(outer) == "exp square tanh");
   CHECK_FALSE(ops::observed());
+}
+
+TEST_CASE("only ops that are recorded symbolically look for the line of the user, if nobody observes", "[profile]") {
+  static int walks;
+  set_find_line(nullptr, []() -> const void* {
+    ++walks;
+    return nullptr;  // no other language: the stack is walked
+  });
+  const auto walks_of = [](const auto& f) {
+    const int before = walks;
+    f();
+    return walks - before;
+  };
+  Tensor v = K::variable(ramp({2, 3})), w = K::variable(ramp({3, 5})), x = K::placeholder({2, 3}), y;
+  CHECK(walks_of([&] {
+          Tensor g = K::gradients(K::sum(K::exp(v)), {v})[0];
+          K::gradients(K::sum(K::square(g)), {v});
+          K::gradients(K::sum(recurrent(ramp({2, 4, 3}), w)), {w});
+        }) == 0);
+  CHECK(walks_of([&] { y = K::exp(x); }) == 1);
+  CHECK(walks_of([&] { y = K::sum(y); }) == 1);
+  Tensors g;
+  const int found = walks_of([&] { g = K::gradients(y, {x}); });
+  CHECK(found <= 2);  // for the cotangent of the loss, not for the ops of adjoints
+  auto f = K::function({x}, {y, g[0]}, {{v, v * 0.5}});
+  CHECK(walks_of([&] {
+          for (int i = 0; i < 3; ++i) f({ramp({2, 3})});
+        }) == 0);
+  set_find_line(nullptr, nullptr);
 }
 
 TEST_CASE("the tables of a profile count calls, and an op's own time once", "[profile]") {
