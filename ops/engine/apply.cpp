@@ -306,14 +306,15 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
     outs[i]->flags = (summary.flags & kPhase) | (d.symbolic ? kSymbolic : 0);
     outs[i]->depth = d.depth;
   }
+  const std::int32_t origin = d.symbolic || observed() ? origin_here(c) : 0;
   if (!d.symbolic) {
     for (int i = 0; i < n_in; ++i)
       if (!from[i].storage && !has_bit(op.shape_only, i)) fail_no_value(op, *from[i].desc);
-    compute(call);
+    compute(call, origin);
   }
   if (d.records) {
     record(call, from.get(), n_in, n_out, c);
-    if (d.symbolic || observed()) outs[0]->node->function = origin_here(c);
+    if (origin) outs[0]->node->function = origin;
   }
   for (int i = 0; d.draw && i < n_out; ++i) outs[i]->flags |= kDraw;
 }

@@ -277,6 +277,10 @@ TEST_CASE("only ops that are recorded symbolically look for the line of the user
   CHECK(walks_of([&] {
           for (int i = 0; i < 3; ++i) f({ramp({2, 3})});
         }) == 0);
+  CHECK(walks_of([&] {
+          const auto p = profile();
+          K::exp(v);
+        }) == 1);
   set_find_line(nullptr, nullptr);
 }
 
