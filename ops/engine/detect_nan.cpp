@@ -16,7 +16,6 @@
 #include "core/check_interrupt.h"
 #include "core/convert.h"
 #include "core/print/decimal.h"
-#include "core/fast_paths.h"
 #include "core/source_lines.h"
 #include "core/storage.h"
 #include "ops/engine/observe.h"
@@ -27,22 +26,9 @@ namespace {
 
 // ---- the scopes -----------------------------------------------------------------------------------------------------
 
-/// The fast paths that compute several results as one, keep one element of many, or write where a result that is
-/// refused must not be seen. `specialised`: its programs remember which instructions run as one.
-constexpr std::uint64_t kHiding = [] {
-  std::uint64_t bits = 0;
-  for (FastPath path :
-       {FastPath::chain, FastPath::chain_of_update, FastPath::chain_summed, FastPath::repeated, FastPath::with_bias,
-        FastPath::with_bias_relu, FastPath::updated_in_place, FastPath::accumulated, FastPath::added_in_place,
-        FastPath::specialised, FastPath::loop_chain, FastPath::loop_accumulated, FastPath::device_graph})
-    bits |= fast_path_bit(path);
-  return bits;
-}();
-
 struct Scopes {
   std::mutex mutex;
   int of_nan = 0, of_infinities = 0;  // that look for NaN alone, and for both
-  std::uint64_t switched_off = 0;
 };
 constinit Scopes scopes;
 constinit std::atomic<bool> infinities_too{false};
@@ -170,21 +156,16 @@ thread_local std::exception_ptr kept;
 }  // namespace
 
 void start_detecting(bool infinities) {
-  const std::lock_guard lock(scopes.mutex);
+  const ObserverLock lock(scopes.mutex);
   ++(infinities ? scopes.of_infinities : scopes.of_nan);
   infinities_too.store(scopes.of_infinities > 0, std::memory_order_relaxed);
-  if (scopes.of_infinities + scopes.of_nan > 1) return;
-  scopes.switched_off = kHiding & ~fast_path_thresholds.off;
-  fast_path_thresholds.off |= kHiding;
-  start_observing(kDetectNan);
+  if (scopes.of_infinities + scopes.of_nan == 1) start_observing(kDetectNan);
 }
 void stop_detecting(bool infinities) {
-  const std::lock_guard lock(scopes.mutex);
+  const ObserverLock lock(scopes.mutex);
   --(infinities ? scopes.of_infinities : scopes.of_nan);
   infinities_too.store(scopes.of_infinities > 0, std::memory_order_relaxed);
-  if (scopes.of_infinities + scopes.of_nan > 0) return;
-  stop_observing(kDetectNan);
-  fast_path_thresholds.off &= ~scopes.switched_off;
+  if (scopes.of_infinities + scopes.of_nan == 0) stop_observing(kDetectNan);
 }
 bool detecting_nan() { return observing.load(std::memory_order_relaxed) & kDetectNan; }
 

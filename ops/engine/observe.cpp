@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/fast_paths.h"
 #include "ops/engine/detect_nan.h"
 #include "ops/engine/recorder.h"
 
@@ -24,8 +25,48 @@ std::uint8_t who_observes() {
   });
   return observing.load(std::memory_order_acquire);
 }
-void start_observing(Observing who) { observing.fetch_or(who, std::memory_order_release); }
-void stop_observing(Observing who) { observing.fetch_and(static_cast<std::uint8_t>(~who), std::memory_order_release); }
+
+namespace {
+
+/// The fast paths that compute several results as one, keep one element of many, or write where a result that is
+/// refused must not be seen. `specialised`: its programs remember which instructions run as one.
+constexpr std::uint64_t kHidingResults = [] {
+  std::uint64_t bits = 0;
+  for (FastPath path :
+       {FastPath::chain, FastPath::chain_of_update, FastPath::chain_summed, FastPath::repeated, FastPath::with_bias,
+        FastPath::with_bias_relu, FastPath::updated_in_place, FastPath::accumulated, FastPath::added_in_place,
+        FastPath::specialised, FastPath::loop_chain, FastPath::loop_accumulated, FastPath::device_graph})
+    bits |= fast_path_bit(path);
+  return bits;
+}();
+std::uint64_t hiding_from(std::uint8_t who) {
+  return (who & kDetectNan ? kHidingResults : 0) | (who & kProfile ? fast_path_bit(FastPath::device_graph) : 0);
+}
+
+constinit std::mutex switching;
+constinit std::uint64_t switched_off = 0;  // by us; not what was off before
+
+/// To be called under the lock.
+void switch_off_for(std::uint8_t who) {
+  const std::uint64_t hiding = hiding_from(who);
+  switched_off |= hiding & ~fast_path_thresholds.off;
+  fast_path_thresholds.off |= hiding;
+  fast_path_thresholds.off &= ~(switched_off & ~hiding);
+  switched_off &= hiding;
+}
+
+}  // namespace
+
+void start_observing(Observing who) {
+  const ObserverLock lock(switching);
+  switch_off_for(observing.load(std::memory_order_relaxed) | who);
+  observing.fetch_or(who, std::memory_order_release);
+}
+void stop_observing(Observing who) {
+  const ObserverLock lock(switching);
+  const auto others = static_cast<std::uint8_t>(~who);
+  switch_off_for(observing.fetch_and(others, std::memory_order_release) & others);
+}
 
 namespace {
 

@@ -6,7 +6,7 @@
 // several instructions, inside of a FusedScope. That is one relaxed load of a flag if nobody looks on. Otherwise the
 // call is recorded with its time (recorder.h), and its results are searched for NaN and infinities (detect_nan.h). For
 // the latter, fast paths that hide the results of single ops are switched off: they give the same bits. For the former,
-// only CUDA graphs are.
+// only CUDA graphs are. start_observing() does that, for both, so that neither switches on what the other needs off.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -23,7 +23,10 @@ extern std::atomic<std::uint8_t> observing __attribute__((visibility("hidden")))
 inline bool observed() { return __builtin_expect(observing.load(std::memory_order_relaxed) != kNobody, 0); }
 /// Reads KASSETTE_PROFILE if that has to be done. Returns who looks on.
 std::uint8_t who_observes();
+/// `who` looks on from now on; the fast paths that would hide ops from it are switched off. They count no calls: a
+/// profile and detect_nan() call them for the first and for the last of their scopes.
 void start_observing(Observing who);
+/// The opposite. Fast paths that would hide ops from the other one, or were off before, stay off.
 void stop_observing(Observing who);
 
 /// Runs a kernel for somebody who looks on.

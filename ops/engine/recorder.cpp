@@ -11,7 +11,6 @@
 
 #include <kassette/runtime.h>
 
-#include "core/fast_paths.h"
 #include "core/text.h"
 #include "devices/plugin.h"
 #include "ops/engine/observe.h"
@@ -219,7 +218,6 @@ std::int64_t start_recording() {
   const ObserverLock lock(r.mutex);
   if (r.active++ == 0) {
     for (auto& clock : r.clocks) clock.store(nullptr, std::memory_order_relaxed);
-    fast_path_thresholds.off |= fast_path_bit(FastPath::device_graph);
     start_observing(kProfile);
   }
   return now();
@@ -278,10 +276,7 @@ Recording stop_recording(std::int64_t begin) {
   Recorder& r = recorder();
   const ObserverLock lock(r.mutex);
   const bool last = --r.active == 0;
-  if (last) {
-    stop_observing(kProfile);
-    fast_path_thresholds.off &= ~fast_path_bit(FastPath::device_graph);
-  }
+  if (last) stop_observing(kProfile);
   Recording all = collect(begin);
   if (last) clear_logs(r);
   return all;

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -249,6 +250,38 @@ TEST_CASE("a profile within another has its own part, and the outer one has all"
   CHECK(nested(inner) == "square");
   CHECK(nested(outer) == "exp square tanh");
   CHECK_FALSE(ops::observed());
+}
+
+TEST_CASE("a profile and a search for NaN switch fast paths back on when neither needs them off", "[profile]") {
+  const std::uint64_t before = fast_path_thresholds.off, graphs = fast_path_bit(FastPath::device_graph),
+                      chains = fast_path_bit(FastPath::chain);
+  REQUIRE_FALSE(before & (graphs | chains));
+  {
+    const auto guard = detect_nan();
+    { const auto p = profile(); }
+    CHECK((fast_path_thresholds.off & (graphs | chains)) == (graphs | chains));
+  }
+  CHECK(fast_path_thresholds.off == before);
+  {
+    const auto p = profile();
+    { const auto guard = detect_nan(); }
+    CHECK((fast_path_thresholds.off & (graphs | chains)) == graphs);
+  }
+  CHECK(fast_path_thresholds.off == before);
+  {
+    std::optional<DetectNan> guard(std::in_place, DetectNanOptions());
+    const auto p = profile();
+    guard.reset();
+    CHECK((fast_path_thresholds.off & (graphs | chains)) == graphs);
+  }
+  CHECK(fast_path_thresholds.off == before);
+  const test::Thresholds without([&] {
+    FastPathThresholds t = fast_path_thresholds;
+    t.off |= graphs;
+    return t;
+  }());
+  { const auto p = profile(); }
+  CHECK(fast_path_thresholds.off == (before | graphs));
 }
 
 TEST_CASE("only ops that are recorded symbolically look for the line of the user, if nobody observes", "[profile]") {
