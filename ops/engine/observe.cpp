@@ -177,11 +177,10 @@ void FusedScope::add(const OpDef& op, std::int32_t origin) {
   if (!event_) {
     event_ = new OpenEvent;
     event_->event.kind = RecordedEvent::fused;
-    event_->event.name = op.name;
     event_->event.origin = origin;
-    return;
   }
-  event_->event.name = kept_name(std::string(event_->event.name) + " + " + op.name);
+  if (!event_->names.empty()) event_->names += " + ";
+  event_->names += op.name;
 }
 void FusedScope::reads(const TensorDesc& x) {
   if (!event_) return;
@@ -192,6 +191,7 @@ void FusedScope::begin(const TensorDesc& result) {
   if (!event_) return;
   event_->specs.push_back(result);
   event_->event.n_out = 1;
+  event_->event.name = kept_name(event_->names);
   event_->event.device = result.device;
   if (event_->event.origin < kFirstOrigin) event_->event.origin = origin_here(context());
   begin_event(*event_);

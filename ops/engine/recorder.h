@@ -53,6 +53,7 @@ Recording stop_recording(std::int64_t begin);
 struct OpenEvent {
   RecordedEvent event;
   std::vector<TensorSpec> specs;  // of the inputs, then of the outputs
+  std::string names;              // of the ops that run as one: "add + tanh"
   std::int32_t origin_around = 0;
   int exceptions = 0;
   void* marks[2] = {};  // on an accelerator: where its work begins and ends
