@@ -337,6 +337,23 @@ TEST_CASE("the tables of a profile count calls, and an op's own time once", "[pr
   CHECK(row("matmul") == 4);
   CHECK(row("rnn") == 1);
   CHECK(row("function") == 1);
+  // Each event has a row in the last table: their own times add up to the time in kassette, to three digits each.
+  const auto seconds = [](const std::string& number_and_unit) {
+    std::istringstream in(number_and_unit);
+    double number = 0;
+    std::string unit;
+    in >> number >> unit;
+    return number * (unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : 1e-9);
+  };
+  std::istringstream table(said.substr(said.find("\nfunction ") + 1));
+  std::string line;
+  std::getline(table, line);
+  const std::size_t end = line.find("self") + 4, width = 11;
+  double own = 0;
+  while (std::getline(table, line)) own += seconds(line.substr(end - width, width));
+  const double all = seconds(said.substr(said.find("of which ") + 9));
+  CHECK(own > 0.97 * all);
+  CHECK(own < 1.03 * all);
   CHECK(os.str() == std::string(p.text().c_str()));
 }
 
