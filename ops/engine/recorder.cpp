@@ -46,10 +46,10 @@ struct ThreadLog {
   bool ended = false;  // the thread has
 };
 
-/// A time on an accelerator and the same on the host.
+/// Relates the time of an accelerator to that of the host.
 struct DeviceClock {
-  void* mark;
-  std::int64_t host;
+  void* mark;         // on the accelerator
+  std::int64_t host;  // when it was passed, by the host's clock
 };
 
 struct Recorder {
