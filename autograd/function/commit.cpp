@@ -116,13 +116,23 @@ void store(Frame& f, const Effect& e, Ref<Storage> room) {
 }
 
 /// Throws what the tail has found, or what the increments will make that are no instructions: nothing has changed yet.
+/// An increment adds to what the updates before it in the list have made of its variable.
 void check_updates(Frame& f) {
-  for (const Effect& e : f.program.effects) {
-    if (e.in_place_instruction >= 0 || e.mode == Effect::kSet) continue;
-    TensorDesc old = make_desc(e.cell->spec, e.cell->device, e.cell->load()), made = old;
-    allocate_output(made, made.device);
-    const InputView in[] = {{&old, old.data()}, {f.at[e.slot], f.at[e.slot]->data()}};
-    run_binary(op_of(e.mode), in, made);
+  const std::vector<Effect>& effects = f.program.effects;
+  std::vector<TensorDesc> made(effects.size());  // per update: its variable afterwards
+  for (std::size_t i = 0; i < effects.size(); ++i) {
+    const Effect& e = effects[i];
+    if (e.in_place_instruction >= 0) continue;  // the only update of its variable
+    const TensorDesc& value = *f.at[e.slot];
+    made[i] = value;
+    if (e.mode == Effect::kSet) continue;
+    TensorDesc old = make_desc(e.cell->spec, e.cell->device, e.cell->load());
+    for (std::size_t k = 0; k < i; ++k)
+      if (effects[k].cell == e.cell) old = made[k];
+    made[i] = old;
+    allocate_output(made[i], old.device);
+    const InputView in[] = {{&old, old.data()}, {&value, value.data()}};
+    run_binary(op_of(e.mode), in, made[i]);
   }
   throw_found();
 }

@@ -191,6 +191,22 @@ TEST_CASE("an update that would make an infinity throws, and no variable changes
   CHECK(same_bits(K::eval(u), K::constant({1, 2}, "float32")));
 }
 
+TEST_CASE("an increment after an assignment is searched with the value that was assigned", "[detect_nan]") {
+  K::manual_variable_initialization(true);
+  Tensor unset = K::variable({0.0, 0.0});
+  K::manual_variable_initialization(false);
+  Tensor v = K::variable({kNan, 1.0}), x = K::placeholder({2});
+  auto f = K::function({x}, {}, {K::update(v, x), K::update_add(v, x)});
+  auto first = K::function({x}, {}, {K::update(unset, x), K::update_add(unset, x)});
+  const auto guard = detect_nan();
+  CHECK(said([&] { f({{1.0, 2.0}}); }) == "");
+  CHECK(same_bits(K::eval(v), K::constant({2, 4}, "float32")));
+  CHECK(has(said([&] { f({{3e38, 2.0}}); }), "gave 1 inf in its result (2,) float32, else 4"));
+  CHECK(same_bits(K::eval(v), K::constant({2, 4}, "float32")));
+  CHECK(said([&] { first({{1.0, 2.0}}); }) == "");
+  CHECK(same_bits(K::eval(unset), K::constant({2, 4}, "float32")));
+}
+
 TEST_CASE("an overflow of float16 is an infinity", "[detect_nan]") {
   const Tensor x = K::constant({60000.0, 1.0}, "float16"), wide = K::constant({7e4});
   const auto guard = detect_nan();
