@@ -255,7 +255,7 @@ void launch_values(const OpCall& call, F f) {
 }
 
 /// The kernels of a family of ops, with the ops' names. NAME.cu returns its family's from NAME_kernels(), which
-/// plugin.cu declares.
+/// plugin.cu declares and calls; ops/CMakeLists.txt finds the families.
 struct Kernels {
   const PluginKernel* first;
   int n;

@@ -4,12 +4,8 @@
 #include "ops/elementwise/elementwise.cuh"
 #include "ops/elementwise/device_chain.h"
 #include "ops/shape/moving.cuh"
+#include "kernel_families.inc"  // KASSETTE_FAMILIES: each .cu that has a table of kernels, as ops/CMakeLists.txt finds them
 
-/// The families of ops: each has a file of that name.
-#define KASSETTE_FAMILIES(OF) \
-  OF(unary), OF(binary), OF(compare), OF(reduce), OF(reduce_arg), OF(variance), OF(logsumexp), OF(moving), OF(matmul), \
-      OF(softmax), OF(ctc), OF(ctc_decode), OF(scan), OF(gather), OF(random), OF(normalization), OF(sparse), OF(conv), \
-      OF(pool), OF(resize)
 #define KASSETTE_KERNELS_OF(family) family##_kernels()
 
 namespace kassette::cuda {
