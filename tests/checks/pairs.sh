@@ -15,14 +15,14 @@ objects = {p.as_posix() for p in build.rglob("*.cpp.o") if "/autograd/" in p.as_
 
 
 def defined(stem):
-    """What the object of a source offers to others: functions, variables, and classes with members."""
-    path = [o for o in objects if o.endswith(f"/{stem.removeprefix('autograd/')}.cpp.o")]
-    if len(path) != 1:
-        return None
-    for line in subprocess.run(["nm", "-C", "--defined-only", path[0]], text=True, capture_output=True, check=True).stdout.splitlines():
-        kind, name = line[17], line[19:]
-        if kind in "TDBR" and name.startswith("kassette::"):
-            yield re.sub(r"\(.*|\[abi:\w+\]|<.*", "", name).removeprefix("kassette::autograd::").split("::")[0]
+    """What the objects of a source offer to others: functions, variables, and classes with members."""
+    names = set()
+    for path in (o for o in objects if o.endswith(f"/{stem.removeprefix('autograd/')}.cpp.o")):
+        for line in subprocess.run(["nm", "-C", "--defined-only", path], text=True, capture_output=True, check=True).stdout.splitlines():
+            kind, name = line[17], line[19:]
+            if kind in "TDBR" and name.startswith("kassette::"):
+                names.add(re.sub(r"\(.*|\[abi:\w+\]|<.*", "", name).removeprefix("kassette::autograd::").split("::")[0])
+    return names
 
 
 broken = symbols = 0
@@ -30,9 +30,10 @@ for stem in stems:
     why = [f"there is no {stem}{suffix}" for suffix in (".h", ".cpp") if stem + suffix not in files]
     if not why:
         header = (source / f"{stem}.h").read_text()
-        names = set(defined(stem))
+        names = defined(stem)
         symbols += len(names)
         why = [f"{stem}.h does not declare {name}" for name in sorted(names) if not re.search(rf"\b{name}\b", header)]
+        why += [] if names else [f"no object in {build} has a name that {stem}.cpp defines for others: is it compiled?"]
         first = re.search(r'#include (\S+)', (source / f"{stem}.cpp").read_text())
         if not first or first[1] != f'"{stem}.h"':
             why.append(f"{stem}.cpp does not begin with its header")
