@@ -9,24 +9,30 @@ declare -A rank=([core]=0 [devices]=1 [ops]=2 [autograd]=3 [nn_backend]=4 [tools
   [benchmarks]=9)
 declare -A floor=([tape]=0 [program]=1 [function]=2 [loops]=3)
 
-# floor_of HEADER: the folder that a public header belongs to.
+# floor_of HEADER: sets floor_is to the folder that a public header belongs to. (What is called for each include starts no process.)
 floor_of() {
   case $1 in
     kassette/backend/* | kassette/backend.h | kassette/comforts.h | kassette/display.h | kassette/distributed.h | kassette/inspect.h | kassette/profile.h | kassette/prompt.h | kassette/repl.h | \
-      kassette/testing.h) echo nn_backend ;;
-    kassette/show_config.h) echo devices ;;
-    *) echo core ;;
+      kassette/testing.h) floor_is=nn_backend ;;
+    kassette/show_config.h) floor_is=devices ;;
+    *) floor_is=core ;;
   esac
 }
 
 bad=0
+include='["<]([^">]*)[">]'
 while IFS=: read -r file number line; do
   from=${file%%/*}
-  [ "$from" != include ] || from=$(floor_of "${file#include/}")
-  target=$(sed -E 's/^[^"<]*["<]([^">]*)[">].*/\1/' <<<"$line")
+  if [ "$from" = include ]; then
+    floor_of "${file#include/}"
+    from=$floor_is
+  fi
+  [[ $line =~ $include ]] || { echo "$file:$number: is no include:$line"; bad=1; continue; }
+  target=${BASH_REMATCH[1]}
   if [[ $target == kassette/* ]]; then
     [ -e "include/$target" ] || [ "$target" = kassette/cling.h ] || { echo "$file:$number: <$target> is no public header"; bad=1; }
-    to=$(floor_of "$target")
+    floor_of "$target"
+    to=$floor_is
   else
     to=$target
   fi
@@ -53,7 +59,10 @@ done < <(grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]' --include
 opaque='ops::OpDef|devices::DeviceStream'
 above='(autograd|ops|devices|backend|testing|inspect|distributed|repl)'
 while IFS=: read -r file number line; do
-  [[ $file != include/* ]] || [ "$(floor_of "${file#include/}")" = core ] || continue
+  if [[ $file == include/* ]]; then
+    floor_of "${file#include/}"
+    [ "$floor_is" = core ] || continue
+  fi
   line=$(sed -E "s#//.*##; s/\\b($opaque)\\b//g" <<<"$line")
   if grep -qE "\\b$above::" <<<"$line"; then
     echo "$file:$number: core names what lies above it:$line"
