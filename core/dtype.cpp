@@ -1,5 +1,4 @@
 // core/dtype.cpp - dtype and device names.
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
@@ -19,22 +18,20 @@ constexpr const char* kNames[] = {"none" KASSETTE_DTYPES(KASSETTE_NAME)};
 #undef KASSETTE_NAME
 static_assert(std::size(kNames) == DType::kCount);
 
-/// Up to eight characters as a number, 0 for more: many calls name a dtype, and comparing the text with each name would
-/// cost as much as an op.
-constexpr std::uint64_t word(const char* text, std::size_t size) {
-  if (size > 8) return 0;
-  std::uint64_t w = 0;
-  for (std::size_t i = 0; i < size; ++i) w |= std::uint64_t(static_cast<unsigned char>(text[i])) << (8 * i);
-  return w;
-}
-struct Words {
-  std::uint64_t of[DType::kCount] = {};
+/// A text of up to eight characters as a number, 0 for a longer one: many calls name a dtype, and comparing the text
+/// with each name would cost as much as an op. The size tells a NUL at the end of a text from nothing there.
+struct Word {
+  constexpr Word(const char* text, std::size_t n) : size(n) {
+    for (std::size_t i = 0; n <= 8 && i < n; ++i)
+      characters |= std::uint64_t(static_cast<unsigned char>(text[i])) << (8 * i);
+  }
+  bool operator==(const Word&) const = default;
+  std::uint64_t characters = 0;
+  std::size_t size;
 };
-constexpr Words kWords = [] {
-  Words words;
-  for (int i = 1; i < DType::kCount; ++i) words.of[i] = word(kNames[i], std::char_traits<char>::length(kNames[i]));
-  return words;
-}();
+#define KASSETTE_WORD(constant, code, type, name) , Word(name, std::char_traits<char>::length(name))
+constexpr Word kWords[] = {Word("", 0) KASSETTE_DTYPES(KASSETTE_WORD)};
+#undef KASSETTE_WORD
 
 [[noreturn]] __attribute__((noinline, cold)) void fail_unknown(const std::string& name) {
   if (name == "string")
@@ -44,12 +41,6 @@ constexpr Words kWords = [] {
   for (int i = 1; i < DType::kCount; ++i) known += std::string(i > 1 ? ", " : "") + kNames[i];
   fail<TypeError>({}, "dtype '", name, "' is unknown", kExpected, "there are ", known);
 }
-
-constexpr auto kLengths = [] {
-  std::array<std::size_t, DType::kCount> sizes{};
-  for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = std::char_traits<char>::length(kNames[i]);
-  return sizes;
-}();
 
 }  // namespace
 
@@ -62,10 +53,9 @@ const char* DType::name() const { return kNames[code_]; }
 
 DType DType::parse(Name name) {
   if (!name.given()) return DType();
-  const std::size_t size = name.size();
-  std::uint64_t w = word(name.data(), size);
-  for (int i = kCount - 1; w && i > 0; --i)  // from the end, where the floats are, which are the most common
-    if (w == kWords.of[i] && kLengths[i] == size) return DType(static_cast<Code>(i));  // else there is a NUL
+  const Word given(name.data(), name.size());
+  for (int i = kCount - 1; given.characters && i > 0; --i)  // from the end: floats are the most common
+    if (given == kWords[i]) return DType(static_cast<Code>(i));
   fail_unknown(std::string(name.data(), name.size()));
 }
 
