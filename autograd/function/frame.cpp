@@ -10,6 +10,7 @@ Frame::Frame(const Program& p) : program(p), at(p.n_slots), own(p.n_slots) {
   own = p.known;
   groups.resize(p.instructions.size());
 }
+
 void Frame::clear() {
   for (TensorDesc& b : own) {
     b.storage = {};

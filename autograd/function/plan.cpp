@@ -216,10 +216,6 @@ void run_instructions(Frame& f, int begin, int end) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// A call that throws draws nothing: the counters of its random sources are set back, unless another call has drawn
 /// from them since, and so are the seeds that they have taken for this call.
 class RandomSourceRollback {
@@ -346,8 +342,8 @@ Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys
     for (int i = 0; i < s.n_dead; ++i) slots[program_.dead[s.dead + i]] = Tensor();
   };
   try {
-    for (; k < program_.first_tail; ++k)
-      run_instruction(program_.instruction(k));  // without the tail, which only updates need
+    // Without the tail, which only updates need.
+    for (; k < program_.first_tail; ++k) run_instruction(program_.instruction(k));
   } catch (...) {
     fail_instruction(program_, k);
   }

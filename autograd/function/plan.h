@@ -12,8 +12,8 @@ namespace kassette::autograd {
 
 struct Frame;
 
-/// A program and how it is executed. Immutable once built; the state of a call is in a Frame, so
-/// that threads share a plan.
+/// A program and how it is executed. Immutable once built; the state of a call is in a Frame, so that threads share a
+/// plan.
 class Plan final : public DestroyedInTurn {
  public:
   ~Plan() override;

@@ -1,4 +1,5 @@
-// autograd/program/program.cpp - the errors of a program.
+// autograd/program/program.cpp - what is said of a program that cannot run: a placeholder is not fed, or an instruction
+// failed.
 #include "autograd/program/program.h"
 
 #include "core/log.h"
@@ -8,7 +9,6 @@ namespace kassette::autograd {
 
 void fail_missing(const Program& p) { fail<ValueError>({p.what}, p.missing, kRemedy, p.missing_remedy); }
 
-/// An instruction throws the error that an eager call would; the log adds which instruction of the plan it was.
 void log_failure(const Program& p, int k) {
   if (log_enabled(LogLevel::debug))
     log_debug(

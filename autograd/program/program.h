@@ -130,7 +130,8 @@ inline void check_missing(const Program& p) {
   if (!p.missing.empty()) fail_missing(p);
 }
 
-/// Logs, at debug level, which instruction failed.
+/// Logs at debug level that instruction k failed: the error that is thrown is that of an eager call, without the
+/// number.
 void log_failure(const Program& program, int k);
 
 }  // namespace kassette::autograd

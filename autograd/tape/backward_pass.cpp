@@ -339,8 +339,7 @@ Tensors BackwardPass::run(const Tensor* ys, const Tensor* seeds, std::int64_t n)
   return results;
 }
 
-// ---- saved values
-// -----------------------------------------------------------------------------------------------------
+// ---- saved values ---------------------------------------------------------------------------------------------------
 
 // Note [Rematerialization]
 // Gradients have a history of their own (Note [Lazy backward]), so the segment that an eager pass went through stays

@@ -36,10 +36,6 @@ namespace {
 
 constexpr int kShown = 5;  // elements listed in a report
 
-}  // namespace
-
-namespace {
-
 Random* innermost() { return static_cast<Random*>(context().random_scopes); }
 
 }  // namespace

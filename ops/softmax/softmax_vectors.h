@@ -1,6 +1,5 @@
 // ops/softmax/softmax_vectors.h - extremes and sums of rows and of columns in vectors, for the loops of softmax and its
-// losses. Only
-// *_simd.cpp files include it.
+// losses. Only *_simd.cpp files include it.
 #pragma once
 #include <limits>
 

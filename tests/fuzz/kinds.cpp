@@ -1,4 +1,4 @@
-// tests/fuzz/kinds.cpp - the random calls: one table, with a line for each K function.
+// tests/fuzz/kinds.cpp - the random calls, in one piece: they are one table, with a line for each K function.
 #include <climits>
 #include <cmath>
 
