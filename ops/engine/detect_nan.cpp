@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <exception>
 #include <limits>
@@ -20,6 +19,7 @@
 #include "core/storage.h"
 #include "ops/engine/observe.h"
 #include "ops/engine/refusals.h"
+#include "ops/product/zero_terms.h"
 
 namespace kassette::ops {
 namespace {
@@ -41,26 +41,6 @@ struct Found {
   double least = std::numeric_limits<double>::infinity(), most = -least;
   bool bad(bool infinities) const { return nan || (infinities && (inf || minus_inf)); }
 };
-
-/// Whether the exponent of any element has all bits set, as those of NaN and infinities have. A loop that compilers
-/// vectorize.
-template <class Bits>
-bool any_special(const void* data, std::int64_t n, Bits exponent) {
-  const auto* x = static_cast<const Bits*>(data);
-  bool any = false;
-  for (std::int64_t begin = 0; begin < n && !any; begin += 4096) {
-    unsigned found = 0;
-    for (std::int64_t i = begin, end = std::min(n, begin + 4096); i < end; ++i)
-      found |= static_cast<unsigned>((x[i] & exponent) == exponent);
-    any = found;
-  }
-  return any;
-}
-bool any_special(const std::byte* data, DType dtype, std::int64_t n) {
-  if (dtype == float32) return any_special<std::uint32_t>(data, n, 0x7f800000u);
-  if (dtype == float64) return any_special<std::uint64_t>(data, n, 0x7ff0000000000000u);
-  return any_special<std::uint16_t>(data, n, dtype == float16 ? 0x7c00 : 0x7f80);
-}
 
 Found count(const std::byte* data, DType dtype, std::int64_t n) {
   Found f;
@@ -175,7 +155,7 @@ void check_results(const OpCall& call, std::int32_t origin) {
     const TensorDesc& b = *call.out[i];
     if (!b.dtype.is_float() || !b.storage) continue;
     const HostElements x(b, b.data());
-    if (!x.size() || !any_special(x.data(), b.dtype, x.size())) continue;
+    if (!x.size() || all_finite(b.dtype, x.data(), x.size())) continue;
     const Found f = count(x.data(), b.dtype, x.size());
     if (!f.bad(infinities)) continue;
     if (on_interrupt.action != InterruptPolicy::ignore) refuse_result(call, b, f, origin);
