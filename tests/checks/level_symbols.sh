@@ -9,12 +9,14 @@ trap 'rm -rf "$work"' EXIT
 
 # "symbol group" lines, a group being a level or "plain"; DW.ref.* are data, and the same everywhere.
 for folder in core devices ops autograd nn_backend; do
-  [ -d "$folder/CMakeFiles" ] || continue
-  find "$folder/CMakeFiles" -path "*kassette_$folder*.dir/*.o" | while IFS= read -r object; do
-    level=$(sed -nE 's/.*kassette_[a-z_]*_(sse2|avx2|avx512|generic)\.dir.*/\1/p' <<<"$object")
-    nm --defined-only "$object" | awk -v group="${level:-plain}" '$2 ~ /^[WVu]$/ { print $3, group }'
+  for objects in "$folder/CMakeFiles/kassette_$folder"*.dir; do
+    level=plain
+    [[ ! $objects =~ _(sse2|avx2|avx512|generic)\.dir$ ]] || level=${BASH_REMATCH[1]}
+    find "$objects" -name '*.o' -print0 | xargs -0 nm --defined-only | awk -v group="$level" '$2 ~ /^[WVu]$/ { print $3, group }'
   done
-done | grep -v '^DW\.ref' | sort -u >"$work/symbols" || true
+done | grep -v '^DW\.ref' | sort -u >"$work/symbols"
+groups=$(cut -d ' ' -f 2 "$work/symbols" | sort -u | wc -l)
+[ "$groups" -ge 2 ] || { echo "weak symbols of $groups groups of objects in $2: at least plain code and one level have some"; exit 1; }
 
 # Type information and vtables are data; a vtable's functions are looked at one by one.
 awk '{ groups[$1] = groups[$1] " " $2; count[$1]++ }
