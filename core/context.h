@@ -14,7 +14,7 @@ struct Node;
 struct TensorDesc;
 class Tensors;
 
-/// Inside K::control_dependencies: reads of these variables stand for the values that the updates give them.
+/// What ops inside K::control_dependencies read in place of a variable that is updated there: its new value.
 class AfterUpdates {
  public:
   virtual const TensorDesc* substitute(const TensorDesc* b) const = 0;

@@ -3,8 +3,8 @@
 #include "ops/engine/dispatch.h"
 #include "ops/engine/operand.h"
 
-/// Defines the K function of a tensor x that is the op of its name: KASSETTE_ONE_OP(sum, (const Operand& x, const Axes&
-/// axis, bool keepdims), axis, keepdims). After the parameters: what follows x in calls.
+/// Defines the K function of a tensor x that is the op of its name in `ops`. Behind the parameters come the arguments
+/// that follow x: KASSETTE_ONE_OP(cumsum, (const Operand& x, int axis), axis).
 #define KASSETTE_ONE_OP(function, parameters, ...) \
   Tensor function parameters { \
     KASSETTE_DISPATCH(function, x __VA_OPT__(, ) __VA_ARGS__); \

@@ -218,7 +218,8 @@ Decision decide(const OpDef& op, const Attrs& attrs, const InputSummary& summary
 
 namespace {
 
-/// `run` is the kernel, or calls it.
+/// Allocates the outputs and computes them: `run` is the kernel, or calls it. n_out is 0 if the kernel sets their
+/// memory.
 template <class F>
 inline __attribute__((always_inline)) void compute_on(const OpCall& call, int n_out, Context& c, const F& run) {
   try {
