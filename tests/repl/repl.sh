@@ -57,6 +57,9 @@ sed 's/squared(x)/K::dot(x, x)/' frames.cpp >own.cpp
 check "the place of an exception in a function of the script" "own.cpp:3: $said" "$("$repl" own.cpp 2>&1)"
 printf '#include <kassette/backend.h>\nnamespace K = kassette::backend;\nint f(int n) {\n  return K::dot(K::ones({2, 3}), K::ones({2, n})).size();\n}\nint main() { return f(3); }\n' >main.cpp
 check "the place of an exception in a program" "main.cpp:4: $said" "$("$repl" main.cpp 2>&1)"
+unknown="kassette::TypeError: dtype 'flot32' is unknown"
+check "an exception of a header of ours, in a clone's folder" "<code>:2: $unknown" "$(cd "$source_dir" && "$repl" -c '1;
+K::constant({1}, "flot32")' 2>&1 | cut -d';' -f1)"
 printf '#include <cstdio>\nint g(int);\nint main(int argc, char** argv) { std::printf("%%s %%d", argv[1], g(argc)); std::fflush(stdout); return 7; }\nint g(int i) { return i; }\n' >program.cpp
 status=0
 got=$("$repl" program.cpp one 2>err) || status=$?
