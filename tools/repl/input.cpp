@@ -168,6 +168,32 @@ bool takes_else(const std::vector<Token>& tokens, std::size_t i) {
          (tokens.back().text == ";" && !in(tokens[body].text, {"for", "while", "do", "switch", "try"}));
 }
 
+/// The index of the first token behind the template arguments that open at i; tokens.size() if they do not end.
+std::size_t behind_angles(const std::vector<Token>& tokens, std::size_t i) {
+  const int depth = tokens[i].depth;
+  int open = 0;
+  for (; i < tokens.size() && tokens[i].depth >= depth; ++i) {
+    const Token& t = tokens[i];
+    if (t.depth != depth) continue;
+    if (t.text == ";") break;
+    open += t.text == "<" ? 1 : t.text == ">" ? -1 : t.text == ">>" ? -2 : 0;
+    if (open <= 0) return i + 1;
+  }
+  return tokens.size();
+}
+
+/// The index of the last part of a qualified name that begins at i: that of `f` in `::a::b<int>::f`.
+std::size_t last_part(const std::vector<Token>& tokens, std::size_t i) {
+  const auto is = [&](std::size_t at, const char* text) { return at + 1 < tokens.size() && tokens[at].text == text; };
+  if (is(i, "::")) ++i;
+  while (tokens[i].word) {
+    const std::size_t behind = is(i + 1, "<") ? behind_angles(tokens, i + 1) : i + 1;
+    if (!is(behind, "::")) break;
+    i = behind + 1;
+  }
+  return i;
+}
+
 /// Whether no declaration can begin with the tokens at i.
 bool begins_sure_statement(const std::vector<Token>& tokens, std::size_t i) {
   const std::string& first = tokens[i].text;
@@ -201,8 +227,7 @@ bool begins_sure_statement(const std::vector<Token>& tokens, std::size_t i) {
                  "return"}))
     return true;
   if (!tokens[i].word && first != "::") return !in(first, {"#", ";", "}", ")", "]"});
-  for (; i + 2 < tokens.size() && (tokens[i].text == "::" || tokens[i + 1].text == "::"); ++i)
-    if (tokens[i].text != "::" && !tokens[i].word) return false;
+  i = last_part(tokens, i);
   if (!tokens[i].word || in(tokens[i].text, kTypeWords)) return false;
   if (i + 1 >= tokens.size() || tokens[i + 1].text == ";") return !in(tokens[i].text, kStatements);
   const std::string& next = tokens[i + 1].text;
@@ -213,11 +238,13 @@ bool begins_sure_statement(const std::vector<Token>& tokens, std::size_t i) {
                                         return t.depth == tokens[i].depth + 1 && (t.text == ":" || t.text == "::");
                                       });
   }
-  // A call may be of a macro that declares something, but hardly with a lambda among its arguments.
-  if (next == "(" && !in(first, kStatements)) {
-    const std::size_t end = std::min(behind_statement(tokens, i), tokens.size());
-    for (std::size_t j = i + 2; j < end; ++j)
-      if (tokens[j].text == "[" && in(tokens[j - 1].text, {"(", ",", "=", "return"})) return true;
+  // A call, as f(...) or f<T>(...), may be of a macro that declares something, but hardly with a lambda among its
+  // arguments.
+  const std::size_t open = next == "<" ? behind_angles(tokens, i + 1) : i + 1;
+  if (open < tokens.size() && tokens[open].text == "(" && !in(first, kStatements)) {
+    const std::size_t end = behind_bracket(tokens, open);
+    for (std::size_t j = open + 1; j < end; ++j)
+      if (begins_lambda(tokens, j)) return true;
   }
   return in(next, kAssignments) ||
          in(next, {".", "->", "++", "--", "<<", ">>", "==", "!=", "+", "-", "/", "%", "?", "||"}) ||
@@ -226,6 +253,13 @@ bool begins_sure_statement(const std::vector<Token>& tokens, std::size_t i) {
 
 }  // namespace
 
+bool begins_lambda(const std::vector<Token>& tokens, std::size_t i) {
+  if (tokens[i].text != "[" || (i + 1 < tokens.size() && tokens[i + 1].text == "[")) return false;
+  if (i == 0) return true;
+  const Token& before = tokens[i - 1];
+  return before.text == "return" || (!before.word && !in(before.text, {")", "]", "["}));
+}
+
 std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i) {
   const int depth = tokens[i].depth;
   const bool type = in(tokens[i].text, {"struct", "class", "union", "enum", "typedef", "using"});
@@ -233,12 +267,7 @@ std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i) 
                      (tokens[i].text == "inline" && i + 1 < tokens.size() && tokens[i + 1].text == "namespace");
   bool value = false, body = space;
   if (tokens[i].text == "template" && i + 1 < tokens.size() && tokens[i + 1].text == "<") {
-    int angles = 0;  // there may be default arguments
-    for (++i; i < tokens.size(); ++i) {
-      angles += tokens[i].text == "<" ? 1 : tokens[i].text == ">" ? -1 : tokens[i].text == ">>" ? -2 : 0;
-      if (angles <= 0) break;
-    }
-    if (i < tokens.size()) ++i;
+    i = behind_angles(tokens, i + 1);
     return i < tokens.size() ? behind_declaration(tokens, i) : i;
   }
   for (; i < tokens.size(); ++i) {

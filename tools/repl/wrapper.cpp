@@ -7,10 +7,7 @@ namespace repl {
 
 bool has_lambda(const Input& in) {
   for (std::size_t i = 0; i < in.tokens.size(); ++i)
-    if (in.tokens[i].text == "[" &&
-        (i == 0 || (!in.tokens[i - 1].word && in.tokens[i - 1].text != ")" && in.tokens[i - 1].text != "]") ||
-         in.tokens[i - 1].text == "return"))
-      return true;
+    if (begins_lambda(in.tokens, i)) return true;
   return false;
 }
 
