@@ -10,15 +10,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tools/repl/cell.h"
 #include "tools/repl/input.h"
 
 namespace repl {
 namespace {
-
-std::string trimmed(const std::string& s) {
-  auto a = s.find_first_not_of(" \t");
-  return a == std::string::npos ? "" : s.substr(a, s.find_last_not_of(" \t") - a + 1);
-}
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
@@ -156,12 +152,19 @@ std::vector<DocEntry> read_headers(const std::string& include_dir) {
   return out;
 }
 
-std::string documentation(const std::vector<DocEntry>& entries, std::string name) {
-  name = trimmed(name);
-  while (!name.empty() && (name.back() == ')' || name.back() == '(' || name.back() == ';' || name.back() == '?'))
-    name.pop_back();
+namespace {
+
+/// "softmax" of "K::softmax".
+std::string without_our_scopes(std::string name) {
   for (const char* prefix : {"::", "kassette::", "backend::", "K::"})
     if (name.rfind(prefix, 0) == 0) name = name.substr(std::string(prefix).size());
+  return name;
+}
+
+}  // namespace
+
+std::string documentation(const std::vector<DocEntry>& entries, std::string name) {
+  name = without_our_scopes(name);
   auto full = [](const DocEntry& e) { return e.scope + "::" + e.name; };
   std::string out;
   for (bool backend : {true, false}) {  // K's functions first
@@ -182,11 +185,15 @@ std::string documentation(const std::vector<DocEntry>& entries, std::string name
       out += "    <" + e.header + ">\n";
     }
   }
-  if (!out.empty()) return out;
+  return out;
+}
+
+std::string no_documentation(const std::vector<DocEntry>& entries, const std::string& name) {
+  const std::string bare = without_our_scopes(name);
   std::vector<std::string> names;
   for (const DocEntry& e : entries) names.push_back(e.name);
-  std::string near = nearest(name, names);
-  return "there is no documentation of " + name + (near.empty() ? "" : "; did you mean " + near + "?") + '\n';
+  const std::string near = nearest(bare, names);
+  return "there is no documentation of " + bare + (near.empty() ? "" : "; did you mean " + near + "?") + '\n';
 }
 
 std::string wrapped(const std::string& text, std::size_t width) {

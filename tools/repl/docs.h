@@ -17,8 +17,11 @@ struct DocEntry {
 /// Reads every header below include_dir/kassette. A comment belongs to the declaration right after it.
 std::vector<DocEntry> read_headers(const std::string& include_dir);
 
-/// What `?name` prints, for "softmax", "K::softmax" or "Tensor::item"; where there is no such name, the nearest ones.
+/// The documentation of "softmax", "K::softmax" or "Tensor::item"; empty where there is no such name.
 std::string documentation(const std::vector<DocEntry>& entries, std::string name);
+
+/// That there is none, with the nearest name that has some.
+std::string no_documentation(const std::vector<DocEntry>& entries, const std::string& name);
 
 /// The text with lines of at most `width` columns, broken between words. Continuation lines are aligned with the text
 /// after the first run of spaces in their line, or else indented by four.

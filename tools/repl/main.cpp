@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
   const bool terminal = !ends && isatty(0) && isatty(1) && !options.echo;
   const bool typed = (terminal && options.script.empty() && !options.code) || options.echo;
   repl::install_signal_handlers();
-  if (options.channel >= 0) repl::serve(options.channel, options.include_dir, repl::kPrelude);
+  if (options.channel >= 0) repl::serve(options.channel, options.include_dir);
   int status = 0;
   try {
     auto session = std::make_unique<Session>(repl::InterpreterOptions{

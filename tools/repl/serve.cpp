@@ -100,46 +100,22 @@ double cpu_seconds() {
 
 class Server {
  public:
-  Server(const std::string& include_dir, const std::string& prelude) : include_dir_(include_dir) {
-    InterpreterOptions options{include_dir, prelude, false, true};
+  explicit Server(const std::string& include_dir) : include_dir_(include_dir) {
+    InterpreterOptions options{include_dir, kPrelude, /*colour=*/false, /*locations=*/true};
     options.errors = &errors_;
-    session_ = std::make_unique<Session>(options);
+    session_ = std::make_unique<Session>(
+        options, [](const std::string& page) { ours.channel->send({"page", {{"text", page}}}); });
   }
 
   Record answer(const Record& request) {
     if (request.kind == "run") return run(request.get("code"), request.get("file"));
     if (request.kind == "complete") return complete(request.get("before"));
-    if (request.kind == "inspect") return {"done", {{"text", documentation(request.get("name"))}}};
+    if (request.kind == "inspect") return {"done", {{"text", session_->documentation(request.get("name"))}}};
     if (request.kind == "is_complete") return is_complete(request.get("code"));
     return {"done", {}};
   }
 
  private:
-  /// What ?name says; empty where nobody knows the name.
-  std::string documentation(const std::string& name) {
-    auto known = [&](const std::string& of) {
-      const std::string text = repl::documentation(session_->entries(), of);
-      return text.rfind("there is no documentation", 0) == 0 ? "" : text;
-    };
-    const std::size_t dot = name.find_last_of(".>");
-    if (dot == std::string::npos) {
-      const std::string text = known(name);
-      return text.empty() ? session_->interpreter().declaration(name) : text;
-    }
-    // x.item: of the type that x was declared with, else of whatever has a member of that name.
-    const std::string object = name.substr(0, name.find_first_of(".-")), member = name.substr(dot + 1);
-    const std::string text = known(type_of(session_->interpreter().declaration(object), object) + "::" + member);
-    return text.empty() ? known(member) : text;
-  }
-  /// "Tensor" of "kassette::Tensor x = ..."; empty where that is not how it is declared.
-  static std::string type_of(const std::string& declaration, const std::string& name) {
-    const std::vector<Token> tokens = read_input(declaration).tokens;
-    for (std::size_t i = 1; i < tokens.size(); ++i)
-      for (std::size_t k = i; tokens[i].text == name && k-- > 0;)
-        if (tokens[k].word && tokens[k].text != "const") return tokens[k].text;
-    return "";
-  }
-
   Record run(const std::string& cell, const std::string& file) {
     errors_.str("");
     forget_input();
@@ -191,16 +167,9 @@ class Server {
   }
 
   bool run_input(const CellInput& input, const std::string& file, bool last) {
-    const std::string text = trimmed(input.code);
-    if (is_command(text) && (text[0] == '?' || text.back() == '?')) {
-      const std::string name = text[0] == '?' ? trimmed(text.substr(1)) : text.substr(0, text.size() - 1);
-      const std::string page = documentation(name);
-      ours.channel->send({"page", {{"text", page.empty() ? session_->help(name) : page}}});
-      return true;
-    }
     // Only the last expression of a cell is shown.
     std::string code = input.code;
-    if (!last && !is_command(text) && read_input(code).shown != std::string::npos) code += ";";
+    if (!last && !is_command(code) && read_input(code).shown != std::string::npos) code += ";";
     return session_->run(code, file, input.line);
   }
 
@@ -227,7 +196,7 @@ class Server {
 
 }  // namespace
 
-void serve(int channel, const std::string& include_dir, const std::string& prelude) {
+void serve(int channel, const std::string& include_dir) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);     // nobody is left who could stop an endless loop
   fcntl(channel, F_SETFD, FD_CLOEXEC);  // not for what the user starts
   ours.channel = std::make_unique<Channel>(channel);
@@ -242,7 +211,7 @@ void serve(int channel, const std::string& include_dir, const std::string& prelu
   ask_for_input(ask);
   int status = 0;
   try {
-    Server server(include_dir, prelude);
+    Server server(include_dir);
     kassette::repl::set_front_end(show);
     ours.channel->send({"ready", {}});
     while (const std::optional<Record> request = ours.channel->receive())

@@ -12,6 +12,6 @@ namespace repl {
 /// runs;
 ///             done ends the answer to a request. Of run: {status: ok, error or exit, name, value, line, text, wall,
 ///             cpu}.
-[[noreturn]] void serve(int channel, const std::string& include_dir, const std::string& prelude);
+[[noreturn]] void serve(int channel, const std::string& include_dir);
 
 }  // namespace repl

@@ -60,13 +60,6 @@ const std::vector<std::string>& command_names() {
 
 namespace {
 
-/// Writes a page, in a terminal with lines that fit.
-void put_page(const std::string& text) {
-  winsize size{};
-  const bool narrow = isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20;
-  std::cout << (narrow ? wrapped(text, size.ws_col) : text) << std::flush;
-}
-
 /// The exit status of a command, as waitpid() gives it. Ctrl-C at a terminal reaches the command by itself; where there
 /// is none, it is handed on, also if it came before the command had begun: std::system() would lose it.
 int run_in_shell(const std::string& text) {
@@ -91,6 +84,12 @@ std::string path_of(const std::string& text) {
 
 }  // namespace
 
+void put_page(const std::string& text) {
+  winsize size{};
+  const bool narrow = isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20;
+  std::cout << (narrow ? wrapped(text, size.ws_col) : text) << std::flush;
+}
+
 std::string open_text(const std::string& file, int line, const std::string& code) {
   const std::string opener = read_input(code).opener;
   return file + ':' + std::to_string(line) + ": error: the input ends inside of what begins here" +
@@ -109,7 +108,7 @@ bool Session::run(const std::string& input, const std::string& file, int line) {
   if (is_command(text) && !(text[0] == '!' && is_negation(text))) {
     if (text[0] == '.') return command(text, file, line);
     if (text[0] == '!') return shell(trimmed(text.substr(1)));
-    put_page(help(text[0] == '?' ? text.substr(1) : text));
+    pager_(help(text[0] == '?' ? text.substr(1) : text));
     return true;
   }
   if (text == "help" || text == "help()") return command(".help", file, line);
@@ -140,20 +139,48 @@ const std::vector<DocEntry>& Session::entries() {
   return entries_;
 }
 
+namespace {
+
+/// "softmax" of "softmax(" and "softmax);", as it stands in what somebody types.
+std::string bare_name(const std::string& typed) {
+  std::string name = trimmed(typed);
+  while (!name.empty() && std::string("();?").find(name.back()) != std::string::npos) name.pop_back();
+  return name;
+}
+
+/// "Tensor" of the declaration "kassette::Tensor x = ..." of `name`; empty where that is not how it is declared.
+std::string class_in(const std::string& declaration, const std::string& name) {
+  const std::vector<Token> tokens = read_input(declaration).tokens;
+  for (std::size_t i = 1; i < tokens.size(); ++i)
+    for (std::size_t k = i; tokens[i].text == name && k-- > 0;)
+      if (tokens[k].word && tokens[k].text != "const") return tokens[k].text;
+  return "";
+}
+
+}  // namespace
+
+std::string Session::documentation(const std::string& typed) {
+  const std::string name = bare_name(typed);
+  std::string text = repl::documentation(entries(), name);
+  if (text.empty()) text = interpreter_.declaration(name);
+  const std::size_t dot = name.find_last_of(".>");
+  if (!text.empty() || dot == std::string::npos) return text;
+  // x.item: of the class that x was declared with, else of whatever has a member of that name.
+  const std::string object = name.substr(0, name.find_first_of(".-")), member = name.substr(dot + 1);
+  text = repl::documentation(entries(), class_in(interpreter_.declaration(object), object) + "::" + member);
+  return text.empty() ? repl::documentation(entries(), member) : text;
+}
+
 std::string Session::help(const std::string& name) {
-  std::string text = documentation(entries(), name);
-  std::string bare = trimmed(name);
-  while (!bare.empty() && (bare.back() == ')' || bare.back() == '?' || bare.back() == ';')) bare.pop_back();
-  if (text.rfind("there is no documentation", 0) == 0)
-    if (std::string declared = interpreter_.declaration(bare); !declared.empty()) return declared;
-  return text;
+  const std::string text = documentation(name);
+  return text.empty() ? no_documentation(entries(), bare_name(name)) : text;
 }
 
 std::string Session::call_help(const std::string& before) {
   const Interpreter::Call call = interpreter_.call_around(before);
   if (call.signatures.empty()) return "";
-  const std::string text = documentation(entries(), call.name);
-  return text.rfind("there is no documentation", 0) == 0 ? call.signatures : text;
+  const std::string text = repl::documentation(entries(), call.name);
+  return text.empty() ? call.signatures : text;
 }
 
 bool Session::time(const std::string& input, const std::string& file, int line) {

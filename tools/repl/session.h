@@ -1,6 +1,8 @@
 // tools/repl/session.h - a session: inputs that are C++, and commands of the prompt.
 #pragma once
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/repl/cell.h"
@@ -17,11 +19,16 @@ const std::vector<std::string>& command_names();
 /// What every session begins with.
 extern const char* const kPrelude;
 
+/// Writes a page on standard output; in a terminal with lines that fit.
+void put_page(const std::string& text);
+
 /// Runs inputs: C++, or commands such as `.undo`, `?name` and `!ls`.
 class Session {
  public:
-  explicit Session(const InterpreterOptions& options)
-      : include_dir_(options.include_dir), errors_(options.errors), interpreter_(options) {}
+  /// Shows what `?name` says: a notebook has a place of its own for it.
+  using Pager = std::function<void(const std::string&)>;
+  explicit Session(const InterpreterOptions& options, Pager pager = put_page)
+      : include_dir_(options.include_dir), errors_(options.errors), pager_(std::move(pager)), interpreter_(options) {}
   Interpreter& interpreter() { return interpreter_; }
   bool quits() const { return quits_; }
 
@@ -31,8 +38,9 @@ class Session {
   bool run_all(const std::vector<CellInput>& inputs, const std::string& file, int line = 1);
   /// Runs a whole text; a bracket that is open at its end is an error.
   bool run_text(const std::string& text, const std::string& file);
-  /// What `?name` shows.
-  std::string help(const std::string& name);
+  /// What is known of a function, a class, a name of the session's own, or as "x.item" of a member of a value's class;
+  /// empty where there is no such name.
+  std::string documentation(const std::string& name);
   /// What Tab shows inside of a call's parentheses: how the function is called, and what it does; empty if unknown.
   std::string call_help(const std::string& before);
   /// The documented headers, read at first use.
@@ -44,6 +52,8 @@ class Session {
   bool undo(const std::string& count);
   bool load(const std::string& name);
   bool shell(const std::string& text);
+  /// What `?name` and help(name) show: where there is no documentation, that there is none.
+  std::string help(const std::string& name);
   /// Writes an error; returns false.
   bool complain(const std::string& text);
   /// Whether `!name...` is C++: a declared name's opposite.
@@ -51,6 +61,7 @@ class Session {
 
   std::string include_dir_;
   std::ostream* errors_;  // null: std::cerr
+  Pager pager_;
   Interpreter interpreter_;
   std::vector<DocEntry> entries_;
   bool timed_ = false, quits_ = false;
