@@ -1,4 +1,4 @@
-// tools/repl/channel.cpp - records between a session that is served and the front end that drives it.
+// tools/repl/channel.cpp - records between two processes.
 #include "tools/repl/channel.h"
 
 #include <sys/socket.h>
@@ -28,51 +28,58 @@ std::string Record::get(const std::string& name) const {
   return "";
 }
 
-void Channel::send(const Record& record) {
+bool Channel::send(const Record& record) {
   std::string out = record.kind + ' ' + std::to_string(record.fields.size()) + '\n';
   for (const auto& [name, bytes] : record.fields)
     out += name + ' ' + std::to_string(bytes.size()) + '\n' + bytes + '\n';
   for (std::size_t at = 0; at < out.size();) {
     const ssize_t n = ::send(fd_, out.data() + at, out.size() - at, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) _exit(0);
+    if (n <= 0) return false;
     at += static_cast<std::size_t>(n);
   }
+  return true;
 }
 
 bool Channel::fill() {
   char buffer[1 << 14];
-  for (;;) {
+  while (!broken_) {
     const ssize_t n = read(fd_, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     bytes_.append(buffer, static_cast<std::size_t>(n));
     return true;
   }
+  return false;
 }
 
-bool Channel::line(std::string* to) {
-  std::size_t end;
-  while ((end = bytes_.find('\n')) == std::string::npos)
-    if (!fill()) return false;
-  *to = bytes_.substr(0, end);
-  bytes_.erase(0, end + 1);
-  return true;
+std::optional<Record> Channel::take() {
+  std::size_t at = 0, count = 0;
+  auto head = [&](std::string* name, std::size_t* number) {
+    const std::size_t end = bytes_.find('\n', at);
+    if (end == std::string::npos) return false;
+    broken_ = !split(bytes_.substr(at, end - at), name, number);
+    at = end + 1;
+    return !broken_;
+  };
+  Record record;
+  if (!head(&record.kind, &count)) return std::nullopt;
+  for (; count > 0; --count) {
+    std::string name;
+    std::size_t size = 0;
+    if (!head(&name, &size) || bytes_.size() - at <= size) return std::nullopt;
+    record.fields.push_back({name, bytes_.substr(at, size)});
+    at += size + 1;
+  }
+  bytes_.erase(0, at);
+  return record;
 }
 
 std::optional<Record> Channel::receive() {
-  Record record;
-  std::string head, name;
-  std::size_t count = 0, size = 0;
-  if (!line(&head) || !split(head, &record.kind, &count)) return std::nullopt;
-  for (; count > 0; --count) {
-    if (!line(&head) || !split(head, &name, &size)) return std::nullopt;
-    while (bytes_.size() < size + 1)
-      if (!fill()) return std::nullopt;
-    record.fields.push_back({name, bytes_.substr(0, size)});
-    bytes_.erase(0, size + 1);
+  for (;;) {
+    if (std::optional<Record> record = take()) return record;
+    if (!fill()) return std::nullopt;
   }
-  return record;
 }
 
 }  // namespace repl

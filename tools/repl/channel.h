@@ -1,4 +1,5 @@
-// tools/repl/channel.h - records between a session that is served and the front end that drives it.
+// tools/repl/channel.h - records between two processes: a session and its checker, a session that is served and the
+// front end that drives it.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,16 +20,21 @@ struct Record {
 class Channel {
  public:
   explicit Channel(int fd) : fd_(fd) {}
-  /// Ends the process where nobody is at the other end.
-  void send(const Record& record);
-  /// nullopt where the other end is closed, or sends what is no record.
+  int fd() const { return fd_; }
+  /// False where nobody is at the other end.
+  bool send(const Record& record);
+  /// Waits for a record; nullopt where the other end is closed, or sends what is no record.
   std::optional<Record> receive();
+  /// The same in two steps, for who waits for something else too: reads what has come, or waits until something does;
+  /// false where the other end is closed, or has sent what is no record.
+  bool fill();
+  /// The first record of what was read, once it is whole.
+  std::optional<Record> take();
 
  private:
-  bool fill();
-  bool line(std::string* to);
   int fd_;
-  std::string bytes_;
+  std::string bytes_;    // read, and not yet part of a record that was taken
+  bool broken_ = false;  // they are no record
 };
 
 }  // namespace repl

@@ -13,9 +13,7 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <vector>
 
@@ -27,38 +25,6 @@ namespace {
 constexpr int kMaxSeconds = 120;  // of computing, for one input
 constexpr int kLookMs = 100;      // how often Ctrl-C is looked for; it mostly ends the wait by itself
 constexpr int kChannel = 3;       // in the copy
-
-bool write_all(int fd, const void* data, std::size_t size) {
-  for (auto* at = static_cast<const char*>(data); size > 0;) {
-    const ssize_t n = send(fd, at, size, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    size -= static_cast<std::size_t>(n);
-  }
-  return true;
-}
-
-/// A record: its kind, its size, its text.
-enum Kind : char { kRequest, kReport, kDone };
-constexpr std::size_t kHead = 1 + sizeof(std::uint32_t);
-bool write_record(int fd, Kind kind, const std::string& text) {
-  const auto size = static_cast<std::uint32_t>(text.size());
-  std::string record(1, kind);
-  record.append(reinterpret_cast<const char*>(&size), sizeof size);
-  return write_all(fd, (record + text).data(), record.size() + text.size());
-}
-/// The first record of what has come, once it is whole.
-bool take_record(std::string* bytes, Kind* kind, std::string* text) {
-  std::uint32_t size;
-  if (bytes->size() < kHead) return false;
-  std::memcpy(&size, bytes->data() + 1, sizeof size);
-  if (bytes->size() < kHead + size) return false;
-  *kind = static_cast<Kind>((*bytes)[0]);
-  *text = bytes->substr(kHead, size);
-  bytes->erase(0, kHead + size);
-  return true;
-}
 
 void limit_computing(int seconds) {
   itimerval t = {};
@@ -108,23 +74,17 @@ void become_copy(int channel, bool keep_all) {
 
 void Checker::serve(int channel) {
   become_copy(channel, keeps_all_);
-  std::string bytes, request;
-  for (char buffer[1 << 16];;) {
-    Kind kind;
-    while (!take_record(&bytes, &kind, &request)) {
-      const ssize_t n = read(kChannel, buffer, sizeof buffer);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) _exit(0);
-      bytes.append(buffer, static_cast<std::size_t>(n));
-    }
+  Channel session(kChannel);
+  while (const std::optional<Record> request = session.receive()) {
     limit_computing(kMaxSeconds);
-    auto answer = body_(request, [](const std::string& reason) {
-      write_record(kChannel, kReport, reason);
+    const auto answer = body_(*request, [&](const std::string& reason) {
+      session.send({"refused", {{"text", reason}}});
       limit_computing(1);
     });
     limit_computing(0);
-    if (!answer || !write_record(kChannel, kDone, *answer)) _exit(1);
+    if (!answer || !session.send({"passed", {{"text", *answer}}})) _exit(1);
   }
+  _exit(0);
 }
 
 bool Checker::start() {
@@ -137,7 +97,7 @@ bool Checker::start() {
     close(ends[0]);
     return false;
   }
-  channel_ = ends[0];
+  channel_.emplace(ends[0]);
   fresh_ = true;
   return true;
 }
@@ -145,14 +105,15 @@ bool Checker::start() {
 void Checker::stop() {
   if (copy_ < 0) return;
   kill(copy_, SIGKILL);
-  close(channel_);
+  close(channel_->fd());
   status_ = 0;
   while (waitpid(copy_, &status_, 0) < 0 && errno == EINTR) {
   }
-  copy_ = channel_ = -1;
+  copy_ = -1;
+  channel_.reset();
 }
 
-Checker::Verdict Checker::check(const std::string& request) {
+Checker::Verdict Checker::check(const Record& request) {
   Verdict verdict = ask(request);
   if (verdict.end != Verdict::kCrashed || !fresh_ || keeps_all_) return verdict;
   // An allocator that asks for huge pages as well would have lost the compiler's own memory.
@@ -162,33 +123,28 @@ Checker::Verdict Checker::check(const std::string& request) {
   return verdict;
 }
 
-Checker::Verdict Checker::ask(const std::string& request) {
-  if (copy_ >= 0 && !write_record(channel_, kRequest, request)) stop();  // somebody has killed it
-  if (copy_ < 0 && !(start() && write_record(channel_, kRequest, request))) {
+Checker::Verdict Checker::ask(const Record& request) {
+  if (copy_ >= 0 && !channel_->send(request)) stop();  // somebody has killed it
+  if (copy_ < 0 && !(start() && channel_->send(request))) {
     stop();
     return {Verdict::kNoCopy, ""};
   }
-  std::string bytes, text, report;
-  bool reported = false;
-  for (char buffer[1 << 16];;) {
-    pollfd wait = {channel_, POLLIN, 0};
+  std::optional<std::string> refused;
+  for (;;) {
+    pollfd wait = {channel_->fd(), POLLIN, 0};
     const int ready = poll(&wait, 1, kLookMs);
     if (take_interrupt()) {
       stop();
       return {Verdict::kInterrupted, ""};
     }
     if (ready <= 0) continue;
-    const ssize_t n = read(channel_, buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    bytes.append(buffer, static_cast<std::size_t>(n));
-    for (Kind kind; take_record(&bytes, &kind, &text);) {
-      if (kind == kDone) {
+    if (!channel_->fill()) break;
+    while (const std::optional<Record> said = channel_->take()) {
+      if (said->kind == "passed") {
         fresh_ = false;
-        return {Verdict::kPassed, text};
+        return {Verdict::kPassed, said->get("text")};
       }
-      report = text;
-      reported = true;
+      refused = said->get("text");
     }
   }
   // The copy has ended, or is about to: wait for its exit status.
@@ -196,7 +152,7 @@ Checker::Verdict Checker::ask(const std::string& request) {
   while (waitid(P_PID, static_cast<id_t>(copy_), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }
   stop();
-  if (reported) return {Verdict::kRefused, report};
+  if (refused) return {Verdict::kRefused, *refused};
   const int signal = WIFSIGNALED(status_) ? WTERMSIG(status_) : SIGABRT;
   return {signal == SIGPROF || signal == SIGKILL ? Verdict::kEndless : Verdict::kCrashed, "", signal};
 }

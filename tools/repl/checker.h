@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "tools/repl/channel.h"
+
 namespace repl {
 
 // Note [The checker]
@@ -23,7 +25,7 @@ class Checker {
   using Report = std::function<void(const std::string&)>;
   /// Compiles a request in the copy. Passes the reason of an error to `report`; the last one counts, and after it the
   /// body has one more second. The session gets what the body returns; nullopt: rejected.
-  using Body = std::function<std::optional<std::string>(const std::string& request, const Report& report)>;
+  using Body = std::function<std::optional<std::string>(const Record& request, const Report& report)>;
   explicit Checker(Body body) : body_(std::move(body)) {}
   ~Checker() { stop(); }
   Checker(const Checker&) = delete;
@@ -37,18 +39,18 @@ class Checker {
     int signal = 0;    // what ended a copy that crashed
   };
   /// Has the copy compile `request`. Ctrl-C ends it. If the process cannot be forked (kNoCopy), nothing was checked.
-  Verdict check(const std::string& request);
+  Verdict check(const Record& request);
   /// Ends the copy: it has seen what the session has not.
   void stop();
 
  private:
-  Verdict ask(const std::string& request);
+  Verdict ask(const Record& request);
   bool start();
   [[noreturn]] void serve(int channel);
 
   Body body_;
   pid_t copy_ = -1;
-  int channel_ = -1;
+  std::optional<Channel> channel_;
   int status_ = 0;          // of the last copy that ended
   bool fresh_ = false;      // it has compiled nothing yet
   bool keeps_all_ = false;  // copies keep all memory

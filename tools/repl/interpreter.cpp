@@ -154,21 +154,18 @@ struct Interpreter::Impl {
     errors() << r.text << hint(r.error) << std::flush;
   }
 
-  // ---- in the checker, see Note [The checker]; a request is "ok" or "failed" of the last input, the folder, the names
-  // that are declared again, the code, with a newline between them ----
+  // ---- in the checker, see Note [The checker] ----
   clang::TranslationUnitDecl* checked = nullptr;
-  std::optional<std::string> check(const std::string& request, const Checker::Report& report) {
-    const std::size_t first = request.find('\n'), second = request.find('\n', first + 1);
-    const std::size_t third = request.find('\n', second + 1);
-    if (checked) names->declared(checked, request.compare(0, first, "ok") == 0);
-    if (chdir(request.substr(first + 1, second - first - 1).c_str()) != 0) {  // then no file is found from there
+  std::optional<std::string> check(const Record& request, const Checker::Report& report) {
+    if (checked) names->declared(checked, request.get("last") == "ok");
+    if (chdir(request.get("folder").c_str()) != 0) {  // then no file is found from there
     }
-    names->hide_ahead(words(request.substr(second + 1, third - second - 1)));
+    names->hide_ahead(words(request.get("ahead")));
     messages->on_error = [&](bool first_error) {
       if (!first_error) _exit(1);  // all that is shown is known
       report(messages->text());
     };
-    auto parsed = clang_->Parse(request.substr(third + 1));
+    auto parsed = clang_->Parse(request.get("code"));
     if (!parsed) {
       llvm::consumeError(parsed.takeError());
       report(messages->text());
@@ -189,7 +186,7 @@ struct Interpreter::Impl {
     }
     return needs;
   }
-  Checker checker{[this](const std::string& request, const Checker::Report& report) { return check(request, report); }};
+  Checker checker{[this](const Record& request, const Checker::Report& report) { return check(request, report); }};
   bool last_ok = true;
   std::string ahead;  // the names that the code declares again and that would be ambiguous, with blanks between them
 
@@ -203,8 +200,9 @@ struct Interpreter::Impl {
   std::optional<Result> refused_by_checker(const std::string& code, bool quiet) {
     std::error_code error;
     const std::string folder = std::filesystem::current_path(error).string();
-    const Checker::Verdict verdict =
-        checker.check((last_ok ? "ok\n" : "failed\n") + folder + '\n' + ahead + '\n' + code);
+    // `last` is how the input before ended, here, where it ran; `ahead` the names that the code declares again.
+    const Checker::Verdict verdict = checker.check(
+        {"check", {{"last", last_ok ? "ok" : "failed"}, {"folder", folder}, {"ahead", ahead}, {"code", code}}});
     static const char* const kUnchanged = "; nothing was run, and the session is as it was before\n";
     switch (verdict.end) {
       case Checker::Verdict::kPassed: {

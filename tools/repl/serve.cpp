@@ -34,6 +34,12 @@ struct Line {
   std::recursive_mutex mutex;
 } ours;
 
+/// Where nobody is at the other end, the process ends.
+void send(const Record& record) {
+  std::lock_guard<std::recursive_mutex> lock(ours.mutex);
+  if (!ours.channel->send(record)) _exit(0);
+}
+
 void show(const kassette::repl::Shown& shown) {
   static const char* const kKinds[] = {"value", "display", "update", "clear"};
   std::lock_guard<std::recursive_mutex> lock(ours.mutex);
@@ -42,14 +48,14 @@ void show(const kassette::repl::Shown& shown) {
   for (int i = 0; i < shown.n_forms; ++i)
     event.fields.push_back(
         {shown.forms[i].mime, std::string(shown.forms[i].data, static_cast<std::size_t>(shown.forms[i].size))});
-  ours.channel->send(event);
+  send(event);
   // What is printed next comes behind it.
   if (!ours.channel->receive()) _exit(0);
 }
 
 std::optional<std::string> ask() {
   std::lock_guard<std::recursive_mutex> lock(ours.mutex);
-  ours.channel->send({"input", {}});
+  send({"input", {}});
   const std::optional<Record> answer = ours.channel->receive();
   if (!answer) _exit(0);
   if (answer->kind == "line") return answer->get("text");
@@ -103,8 +109,7 @@ class Server {
   explicit Server(const std::string& include_dir) : include_dir_(include_dir) {
     InterpreterOptions options{include_dir, kPrelude, /*colour=*/false, /*locations=*/true};
     options.errors = &errors_;
-    session_ = std::make_unique<Session>(
-        options, [](const std::string& page) { ours.channel->send({"page", {{"text", page}}}); });
+    session_ = std::make_unique<Session>(options, [](const std::string& page) { send({"page", {{"text", page}}}); });
   }
 
   Record answer(const Record& request) {
@@ -213,9 +218,9 @@ void serve(int channel, const std::string& include_dir) {
   try {
     Server server(include_dir);
     kassette::repl::set_front_end(show);
-    ours.channel->send({"ready", {}});
+    send({"ready", {}});
     while (const std::optional<Record> request = ours.channel->receive())
-      if (request->kind != "ack") ours.channel->send(server.answer(*request));
+      if (request->kind != "ack") send(server.answer(*request));
   } catch (const std::exception& e) {
     std::cerr << "kassette: repl: " << e.what() << std::endl;
     status = 2;
