@@ -240,10 +240,8 @@ std::string hints_at_prompt(const Input& in) {
   const std::string& first = in.tokens[0].text;
   if (in.closed && (first == "+" || first == "-"))
     return "hint: this line stands alone; one goes on in the next if it ends with an operator or has a bracket open\n";
-  for (std::size_t i = 0; i + 2 < in.tokens.size(); ++i)
-    if (in.tokens[i].depth == 0 && in.tokens[i].text == "int" && in.tokens[i + 1].text == "main" &&
-        in.tokens[i + 2].text == "(" && in.tokens.back().text == "}")
-      return "hint: here main() is a function like others, which main() calls; a script's runs by itself\n";
+  if (has_main(in.tokens) && in.tokens.back().text == "}")
+    return "hint: here main() is a function like others, which main() calls; a script's runs by itself\n";
   return "";
 }
 

@@ -260,6 +260,13 @@ bool begins_lambda(const std::vector<Token>& tokens, std::size_t i) {
   return before.text == "return" || (!before.word && !in(before.text, {")", "]", "["}));
 }
 
+bool has_main(const std::vector<Token>& tokens) {
+  for (std::size_t i = 0; i + 2 < tokens.size(); ++i)
+    if (tokens[i].depth == 0 && tokens[i].text == "int" && tokens[i + 1].text == "main" && tokens[i + 2].text == "(")
+      return true;
+  return false;
+}
+
 std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i) {
   const int depth = tokens[i].depth;
   const bool type = in(tokens[i].text, {"struct", "class", "union", "enum", "typedef", "using"});

@@ -43,6 +43,9 @@ Input read_input(const std::string& text);
 /// Whether the token at i is the `[` of a lambda: neither that of an index nor that of an attribute.
 bool begins_lambda(const std::vector<Token>& tokens, std::size_t i);
 
+/// Whether there is an `int main(` at the outer level.
+bool has_main(const std::vector<Token>& tokens);
+
 /// The index of the first token behind the declaration, or what may be one, that begins at i.
 std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i);
 

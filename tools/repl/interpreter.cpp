@@ -332,10 +332,8 @@ struct Interpreter::Impl {
     const std::string& first = in.tokens[0].text;
     if (!in.names.empty() && (first == "auto" || first == "const" || first == "static"))
       body = "[[gnu::used]]\n" + body;
-    const auto mark = [&](std::size_t at) { return wrapper.mark(at); };
     if (has_namespace(in))
-      return {wrapper.enter() + body, wrapper.enter() + wrapper.mark(0) + in_own_spaces(wrapper.code, in, own, mark),
-              false};
+      return {wrapper.enter() + body, wrapper.enter() + wrapper.mark(0) + in_own_spaces(wrapper, in, own), false};
     return {wrapper.enter() + body, wrapper.enter() + "inline namespace " + own + " {\n" + body + "\n}",
             names->redefines(in) || (has_lambda(in) && !in.names.empty())};
   }

@@ -4,8 +4,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -23,8 +21,9 @@ namespace {
 
 struct Options {
   std::string include_dir = KASSETTE_INCLUDE_DIR;
-  std::string script;
-  std::optional<std::string> code;  // -c
+  std::string file;                   // of the script
+  std::optional<std::string> script;  // its text
+  std::optional<std::string> code;    // -c
   std::vector<std::string> arguments;
   int channel = -1;   // of a front end that drives the session
   bool echo = false;  // writes each prompt and line, and goes on after errors: a terminal's picture in a file
@@ -78,29 +77,17 @@ int from_stream(Session& session, std::istream& in, const std::string& file, boo
   return echo ? 0 : 1;
 }
 
-bool has_main(const std::string& text) {
-  auto tokens = repl::read_input(text).tokens;
-  for (std::size_t i = 0; i + 2 < tokens.size(); ++i)
-    if (tokens[i].depth == 0 && tokens[i].text == "int" && tokens[i + 1].text == "main" && tokens[i + 2].text == "(")
-      return true;
-  return false;
-}
-
 int run_script(Session& session, const Options& options) {
-  std::ifstream file(options.script);
-  std::stringstream content;
-  content << file.rdbuf();
-  std::string text = content.str();
-  if (text.rfind("#!", 0) == 0) text.insert(0, "//");
-  if (!has_main(text)) {
-    if (!options.echo) return session.run_text(text, options.script) ? 0 : 1;
-    content.str(text);
-    return from_stream(session, content, options.script, options.echo);
+  const std::string& text = *options.script;
+  if (!repl::has_main(repl::read_input(text).tokens)) {
+    if (!options.echo) return session.run_text(text, options.file) ? 0 : 1;
+    std::istringstream content(text);
+    return from_stream(session, content, options.file, options.echo);
   }
   static int status = 0;
-  std::vector<std::string> arguments = {options.script};
+  std::vector<std::string> arguments = {options.file};
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
-  return session.interpreter().run_program(text, options.script, arguments, &status) ? status : 1;
+  return session.interpreter().run_program(text, options.file, arguments, &status) ? status : 1;
 }
 
 /// Returns the exit code if the program is to end with it.
@@ -111,7 +98,7 @@ std::optional<int> parse(int argc, char** argv, Options* options) {
   };
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
-    if (!options->script.empty()) {
+    if (options->script) {
       options->arguments.push_back(a);
     } else if (a == "--echo") {
       options->echo = true;
@@ -130,11 +117,12 @@ std::optional<int> parse(int argc, char** argv, Options* options) {
     } else if (a.size() > 1 && a[0] == '-') {
       return complain(a + " is not an option; see kassette repl --help");
     } else {
-      options->script = a;
-      if (!std::ifstream(a) || std::filesystem::is_directory(a)) return complain("no such file: " + a);
+      options->file = a;
+      options->script = repl::read_script(a);
+      if (!options->script) return complain("no such file: " + a);
     }
   }
-  if (options->code && !options->script.empty()) return complain("-c takes no file");
+  if (options->code && options->script) return complain("-c takes no file");
   return std::nullopt;
 }
 
@@ -142,8 +130,8 @@ std::optional<int> parse(int argc, char** argv, Options* options) {
 int run(Session& session, const Options& options, bool terminal) {
   int status = 0;
   if (options.code) status = session.run_text(*options.code, "<code>") ? 0 : 1;
-  if (!options.script.empty()) status = run_script(session, options);
-  const bool ends = (options.code || !options.script.empty()) && !options.stay;
+  if (options.script) status = run_script(session, options);
+  const bool ends = (options.code || options.script) && !options.stay;
   if (ends || session.quits()) return status;
   if (!terminal) return from_stream(session, std::cin, "<stdin>", options.echo);
   session.interpreter().set_locations(false);
@@ -157,9 +145,9 @@ int main(int argc, char** argv) {
   Options options;
   if (const std::optional<int> status = parse(argc, argv, &options)) return *status;
   if (options.echo) dup2(1, 2);  // in the order in which a terminal would show them
-  const bool ends = (options.code || !options.script.empty()) && !options.stay;
+  const bool ends = (options.code || options.script) && !options.stay;
   const bool terminal = !ends && isatty(0) && isatty(1) && !options.echo;
-  const bool typed = (terminal && options.script.empty() && !options.code) || options.echo;
+  const bool typed = (terminal && !options.script && !options.code) || options.echo;
   repl::install_signal_handlers();
   if (options.channel >= 0) repl::serve(options.channel, options.include_dir);
   int status = 0;

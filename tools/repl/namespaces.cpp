@@ -80,15 +80,14 @@ std::vector<std::string> members(const std::string& code, const Input& in) {
   return out;
 }
 
-std::string in_own_spaces(const std::string& code, const Input& in, const std::string& own_space,
-                          const std::function<std::string(std::size_t)>& mark) {
+std::string in_own_spaces(const Wrapper& wrapper, const Input& in, const std::string& own_space) {
+  const std::string& code = wrapper.code;
   std::string out;
   std::size_t at = 0;
   // What goes on behind `text` keeps its line and column.
   auto put = [&](std::size_t offset, const std::string& text) {
-    const std::size_t line = offset == 0 ? std::string::npos : code.rfind('\n', offset - 1);
-    const std::size_t column = line == std::string::npos ? offset : offset - line - 1;
-    out += code.substr(at, offset - at) + "\n" + text + "\n" + mark(offset) + std::string(column, ' ');
+    out += code.substr(at, offset - at) + "\n" + text + "\n" + wrapper.mark(offset) +
+           std::string(wrapper.column(offset), ' ');
     at = offset;
   };
   for (const Group& group : groups_of(in)) {

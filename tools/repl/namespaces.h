@@ -1,10 +1,10 @@
 // tools/repl/namespaces.h - members of a user's namespace, declared again.
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "tools/repl/input.h"
+#include "tools/repl/wrapper.h"
 
 namespace repl {
 
@@ -16,8 +16,7 @@ std::vector<std::string> members(const std::string& code, const Input& in);
 
 /// The code with what its namespaces declare in an inline namespace inside of them, so that it is another entity than
 /// what they have already: `namespace my { int f(); }` becomes `namespace my { inline namespace line_7 { int f(); } }`.
-/// Nested namespaces stay what they are. `mark` gives the #line for an offset in the code.
-std::string in_own_spaces(const std::string& code, const Input& in, const std::string& own_space,
-                          const std::function<std::string(std::size_t)>& mark);
+/// Nested namespaces stay what they are.
+std::string in_own_spaces(const Wrapper& wrapper, const Input& in, const std::string& own_space);
 
 }  // namespace repl

@@ -76,13 +76,22 @@ int run_in_shell(const std::string& text) {
   return status;
 }
 
-/// A path with ~ for the home folder.
-std::string path_of(const std::string& text) {
+}  // namespace
+
+std::string with_home(const std::string& path) {
   const char* home = std::getenv("HOME");
-  return text[0] == '~' && (text.size() == 1 || text[1] == '/') && home ? home + text.substr(1) : text;
+  return path[0] == '~' && (path.size() == 1 || path[1] == '/') && home ? home + path.substr(1) : path;
 }
 
-}  // namespace
+std::optional<std::string> read_script(const std::string& path) {
+  std::ifstream file(path);
+  if (!file || std::filesystem::is_directory(path)) return std::nullopt;
+  std::stringstream content;
+  content << file.rdbuf();
+  std::string text = content.str();
+  if (text.rfind("#!", 0) == 0) text.insert(0, "//");
+  return text;
+}
 
 void put_page(const std::string& text) {
   winsize size{};
@@ -217,14 +226,10 @@ bool Session::undo(const std::string& count) {
 }
 
 bool Session::load(const std::string& name) {
-  std::ifstream file(path_of(name));
-  if (!file || std::filesystem::is_directory(path_of(name))) return complain("no such file: " + name);
-  std::stringstream content;
-  content << file.rdbuf();
-  std::string text = content.str();
-  if (text.rfind("#!", 0) == 0) text.insert(0, "//");
+  const std::optional<std::string> text = read_script(with_home(name));
+  if (!text) return complain("no such file: " + name);
   const bool before = interpreter_.set_locations(true);
-  const bool ok = run_text(text, name);
+  const bool ok = run_text(*text, name);
   interpreter_.set_locations(before);
   return ok;
 }
@@ -241,7 +246,7 @@ bool Session::shell(const std::string& text) {
   std::fflush(stdout);
   if (text == "cd" || text.rfind("cd ", 0) == 0) {
     const std::string folder = text == "cd" ? "~" : trimmed(text.substr(3));
-    if (chdir(path_of(folder).c_str()) != 0) return complain("no such folder: " + folder);
+    if (chdir(with_home(folder).c_str()) != 0) return complain("no such folder: " + folder);
     return true;
   }
   const int status = run_in_shell(text);

@@ -1,6 +1,7 @@
 // tools/repl/session.h - a session: inputs that are C++, and commands of the prompt.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,12 @@ class Session {
   std::vector<DocEntry> entries_;
   bool timed_ = false, quits_ = false;
 };
+
+/// The text of a script, in which a first line `#!...` is a comment; nullopt where there is no such file.
+std::optional<std::string> read_script(const std::string& path);
+
+/// A path whose `~` is the home folder.
+std::string with_home(const std::string& path);
 
 /// That the input that begins at `line` is not whole.
 std::string open_text(const std::string& file, int line, const std::string& code);

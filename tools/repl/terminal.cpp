@@ -37,10 +37,8 @@ Found files(const std::string& path) {
     folder = slash ? path.substr(0, slash) : "/";
     prefix = path.substr(slash + 1);
   }
-  const char* home = std::getenv("HOME");
-  if (home && folder[0] == '~' && (folder.size() == 1 || folder[1] == '/')) folder = home + folder.substr(1);
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+  for (const auto& entry : std::filesystem::directory_iterator(with_home(folder), error)) {
     std::string name = entry.path().filename().string();
     if (name.rfind(prefix, 0) != 0 || (name[0] == '.' && prefix.empty())) continue;
     if (entry.is_directory(error)) name += '/';
