@@ -23,7 +23,7 @@ mkdir -p "$HOME"
 export KASSETTE_NOTEBOOKS=$source_dir/examples/notebooks
 
 bash -c 'set -euo pipefail
-  self=$2/kassette
+  self=$2/kassette notebook_dir=$2/tools/notebook
   . "$2/tools/notebook/notebook.sh"
   write_kernel "$1/share/jupyter/kernels/kassette" "$KASSETTE_PYTHON"' bash "$work" "$source_dir"
 

@@ -35,16 +35,18 @@ notebook_python() {
   return 2
 }
 
-# write_kernel FOLDER PYTHON: FOLDER/kernel.json
+# write_kernel FOLDER PYTHON: FOLDER/kernel.json, as an installation has it, with the Python and the build folder of this call.
 write_kernel() {
   mkdir -p "$1"
-  "$2" - "$1/kernel.json" "$self" "$2" "${KASSETTE_BUILD:-}" <<'PYTHON'
+  "$2" - "$notebook_dir/kernel.json.in" "$1/kernel.json" "$self" "$2" "${KASSETTE_BUILD:-}" <<'PYTHON'
 import json, sys
-file, command, python, build = sys.argv[1:]
-variables = {"KASSETTE_PYTHON": python, **({"KASSETTE_BUILD": build} if build else {})}
+template, file, command, python, build = sys.argv[1:]
+with open(template) as text:
+    kernel = json.load(text)
+kernel["argv"][0] = command
+kernel["env"] = {"KASSETTE_PYTHON": python, **({"KASSETTE_BUILD": build} if build else {})}
 with open(file, "w") as out:
-    json.dump({"argv": [command, "notebook", "--kernel", "{connection_file}"], "display_name": "C++ (kassette)",
-               "language": "c++", "interrupt_mode": "signal", "env": variables, "metadata": {"debugger": False}}, out, indent=1)
+    json.dump(kernel, out, indent=1)
     out.write("\n")
 PYTHON
 }
