@@ -9,13 +9,17 @@
 namespace repl {
 namespace {
 
+/// Whether the token at i, which is not the first, is the `[` of an index: x[...], f()[...].
+bool begins_index(const Input& in, std::size_t i) {
+  const Token& before = in.tokens[i - 1];
+  return in.tokens[i].text == "[" && (before.text == ")" || before.text == "]" ||
+                                      (before.word && before.text != "auto" && before.text != "return"));
+}
+
 /// x[i, j], which is another thing in NumPy.
 bool has_comma_index(const Input& in) {
   for (std::size_t i = 1; i < in.tokens.size(); ++i) {
-    const Token& before = in.tokens[i - 1];
-    if (in.tokens[i].text != "[" || !(before.text == ")" || before.text == "]" ||
-                                      (before.word && before.text != "auto" && before.text != "return")))
-      continue;
+    if (!begins_index(in, i)) continue;
     for (std::size_t j = i + 1; j < in.tokens.size() && in.tokens[j].depth > in.tokens[i].depth; ++j)
       if (in.tokens[j].text == "," && in.tokens[j].depth == in.tokens[i].depth + 1) return true;
   }
@@ -25,8 +29,8 @@ bool has_comma_index(const Input& in) {
 /// X[:, 0], as NumPy has it, or empty.
 std::string slice_index(const std::string& code, const Input& in) {
   for (std::size_t i = 1; i < in.tokens.size(); ++i) {
-    const Token &open = in.tokens[i], &before = in.tokens[i - 1];
-    if (open.text != "[" || !(before.word || before.text == ")" || before.text == "]")) continue;
+    if (!begins_index(in, i)) continue;
+    const Token& open = in.tokens[i];
     bool slice = false, choice = false;
     std::size_t j = i + 1;
     for (; j < in.tokens.size() && in.tokens[j].depth > open.depth; ++j) {
@@ -35,7 +39,7 @@ std::string slice_index(const std::string& code, const Input& in) {
       choice = choice || in.tokens[j].text == "?";
     }
     if (slice && !choice && j < in.tokens.size())
-      return before.text + "[\"" + code.substr(open.end, in.tokens[j].begin - open.end) + "\"]";
+      return in.tokens[i - 1].text + "[\"" + code.substr(open.end, in.tokens[j].begin - open.end) + "\"]";
   }
   return "";
 }
@@ -49,6 +53,49 @@ bool has_comma_tuple(const Input& in) {
   }
   return false;
 }
+
+// Headers of the standard library, and what people use of them.
+struct Header {
+  const char *name, *members;
+};
+const Header kStdHeaders[] = {
+    {"algorithm", "sort max_element transform shuffle"},
+    {"any", "any"},
+    {"array", "array"},
+    {"atomic", "atomic"},
+    {"bitset", "bitset"},
+    {"chrono", "chrono"},
+    {"complex", "complex"},
+    {"deque", "deque"},
+    {"filesystem", "filesystem"},
+    {"fstream", "ifstream ofstream"},
+    {"functional", "function bind plus"},
+    {"future", "async future"},
+    {"iomanip", "setprecision setw"},
+    {"iostream", "cout cin endl cerr"},
+    {"limits", "numeric_limits"},
+    {"list", "list"},
+    {"map", "map multimap"},
+    {"memory", "shared_ptr make_shared unique_ptr make_unique"},
+    {"mutex", "mutex lock_guard"},
+    {"numeric", "accumulate iota"},
+    {"optional", "optional"},
+    {"queue", "queue priority_queue"},
+    {"random", "mt19937 normal_distribution uniform_real_distribution uniform_int_distribution random_device"},
+    {"regex", "regex"},
+    {"set", "set"},
+    {"sstream", "stringstream ostringstream"},
+    {"stack", "stack"},
+    {"stdexcept", "runtime_error invalid_argument out_of_range logic_error domain_error"},
+    {"string", "string to_string"},
+    {"string_view", "string_view"},
+    {"thread", "thread this_thread"},
+    {"tuple", "tuple"},
+    {"unordered_map", "unordered_map"},
+    {"unordered_set", "unordered_set"},
+    {"variant", "variant"},
+    {"vector", "vector"},
+};
 
 }  // namespace
 
@@ -119,74 +166,9 @@ std::string hint_for(const std::string& error, const std::string& code,
   if (name.empty()) name = quoted("no template named '");
   if (name.empty()) return "";
   if (has("in namespace 'std'")) {
-    static const std::vector<std::pair<std::string, std::string>> kHeaders = {{"cout", "iostream"},
-                                                                              {"cin", "iostream"},
-                                                                              {"endl", "iostream"},
-                                                                              {"map", "map"},
-                                                                              {"set", "set"},
-                                                                              {"sort", "algorithm"},
-                                                                              {"accumulate", "numeric"},
-                                                                              {"iota", "numeric"},
-                                                                              {"function", "functional"},
-                                                                              {"unordered_map", "unordered_map"},
-                                                                              {"ifstream", "fstream"},
-                                                                              {"ofstream", "fstream"},
-                                                                              {"vector", "vector"},
-                                                                              {"string", "string"},
-                                                                              {"mt19937", "random"},
-                                                                              {"thread", "thread"},
-                                                                              {"optional", "optional"},
-                                                                              {"cerr", "iostream"},
-                                                                              {"to_string", "string"},
-                                                                              {"shared_ptr", "memory"},
-                                                                              {"make_shared", "memory"},
-                                                                              {"unique_ptr", "memory"},
-                                                                              {"make_unique", "memory"},
-                                                                              {"stringstream", "sstream"},
-                                                                              {"ostringstream", "sstream"},
-                                                                              {"chrono", "chrono"},
-                                                                              {"tuple", "tuple"},
-                                                                              {"list", "list"},
-                                                                              {"deque", "deque"},
-                                                                              {"runtime_error", "stdexcept"},
-                                                                              {"invalid_argument", "stdexcept"},
-                                                                              {"out_of_range", "stdexcept"},
-                                                                              {"logic_error", "stdexcept"},
-                                                                              {"domain_error", "stdexcept"},
-                                                                              {"this_thread", "thread"},
-                                                                              {"mutex", "mutex"},
-                                                                              {"lock_guard", "mutex"},
-                                                                              {"atomic", "atomic"},
-                                                                              {"async", "future"},
-                                                                              {"future", "future"},
-                                                                              {"array", "array"},
-                                                                              {"variant", "variant"},
-                                                                              {"string_view", "string_view"},
-                                                                              {"regex", "regex"},
-                                                                              {"filesystem", "filesystem"},
-                                                                              {"queue", "queue"},
-                                                                              {"priority_queue", "queue"},
-                                                                              {"stack", "stack"},
-                                                                              {"bitset", "bitset"},
-                                                                              {"complex", "complex"},
-                                                                              {"numeric_limits", "limits"},
-                                                                              {"setprecision", "iomanip"},
-                                                                              {"setw", "iomanip"},
-                                                                              {"bind", "functional"},
-                                                                              {"plus", "functional"},
-                                                                              {"normal_distribution", "random"},
-                                                                              {"uniform_real_distribution", "random"},
-                                                                              {"uniform_int_distribution", "random"},
-                                                                              {"random_device", "random"},
-                                                                              {"max_element", "algorithm"},
-                                                                              {"transform", "algorithm"},
-                                                                              {"shuffle", "algorithm"},
-                                                                              {"unordered_set", "unordered_set"},
-                                                                              {"multimap", "map"},
-                                                                              {"any", "any"},
-                                                                              {"ostringstream", "sstream"}};
-    for (const auto& [known, header] : kHeaders)
-      if (known == name) return line("#include <" + header + ">");
+    for (const auto& [header, names] : kStdHeaders)
+      if ((' ' + std::string(names) + ' ').find(' ' + name + ' ') != std::string::npos)
+        return line(std::string("#include <") + header + ">");
   }
   if (has("in namespace 'kassette") && !has("did you mean")) {
     static const std::vector<std::pair<std::string, std::string>> kHeaders = {{"load_", "io"},

@@ -6,12 +6,10 @@ namespace repl {
 
 /// Serves requests on descriptor `channel` until it is closed, and ends the process then.
 ///
-/// Requests:   run {code, file}, complete {before}, inspect {name}, is_complete {code}, line {text} or end to `input`,
-///             ack to what is shown.
-/// Events:     ready; value, display, update and clear {id, mime type: bytes}, page {text}, input, each while a cell
-/// runs;
-///             done ends the answer to a request. Of run: {status: ok, error or exit, name, value, line, text, wall,
-///             cpu}.
+/// Requests: run {code, file}, complete {before}, inspect {name} and is_complete {code}, each answered by `done`.
+/// Events: `ready`, once; then while a cell runs `value`, `display`, `update` and `clear` {id, mime type: bytes}, each
+/// answered by `ack`; `input`, answered by `line` {text} or `end`; and `page` {text}, not answered.
+/// `done` of run has {status: ok, error or exit, wall, cpu}, and of an error {name, value, line, text}.
 [[noreturn]] void serve(int channel, const std::string& include_dir);
 
 }  // namespace repl
