@@ -123,6 +123,20 @@ TEST_CASE("a description is a table with a histogram", "[display]") {
   CHECK(html.find("<svg ") != std::string::npos);
 }
 
+TEST_CASE("a histogram has bars as high as there are elements in their part, and its ends below", "[display]") {
+  Notebook notebook;
+  repl::show(describe({-1, -1, -1, -1, 1, 7}));  // of 40 parts from -1 to 7 the first, the eleventh and the last
+  const std::string html = given.at(0).forms.at("text/html");
+  const auto bar = [](int x, const char* y, const char* height) {
+    return "<rect x=\"" + std::to_string(x) + "\" y=\"" + y + "\" width=\"5\" height=\"" + height + "\"";
+  };
+  const std::string bars[] = {bar(0, "0.0", "60.0"), bar(6 * 10, "45.0", "15.0"), bar(6 * 39, "45.0", "15.0"),
+                              bar(6, "60.0", "0.0")};
+  for (const std::string& part : bars) CHECK(html.find(part) != std::string::npos);
+  CHECK(html.find("height=\"15.0\"") != html.rfind("height=\"15.0\""));
+  CHECK(words(html).find(" -1 7 ") != std::string::npos);
+}
+
 TEST_CASE("a tape is drawn from variables to the result, with each op behind its inputs", "[display]") {
   const Tensor w = K::variable({{1., 2.}, {3., 4.}, {5., 6.}});
   const Tensor loss = K::mean(K::square(K::dot({{1, 2, 3}}, w))) + 0.5;
