@@ -68,11 +68,11 @@ const Header kStdHeaders[] = {
     {"complex", "complex"},
     {"deque", "deque"},
     {"filesystem", "filesystem"},
-    {"fstream", "ifstream ofstream"},
+    {"fstream", "fstream ifstream ofstream"},
     {"functional", "function bind plus"},
     {"future", "async future"},
     {"iomanip", "setprecision setw"},
-    {"iostream", "cout cin endl cerr"},
+    {"iostream", "cout cin endl cerr istream ostream"},
     {"limits", "numeric_limits"},
     {"list", "list"},
     {"map", "map multimap"},
@@ -84,7 +84,7 @@ const Header kStdHeaders[] = {
     {"random", "mt19937 normal_distribution uniform_real_distribution uniform_int_distribution random_device"},
     {"regex", "regex"},
     {"set", "set"},
-    {"sstream", "stringstream ostringstream"},
+    {"sstream", "stringstream istringstream ostringstream"},
     {"stack", "stack"},
     {"stdexcept", "runtime_error invalid_argument out_of_range logic_error domain_error"},
     {"string", "string to_string"},
@@ -108,6 +108,12 @@ std::string hint_for(const std::string& error, const std::string& code,
     return error.substr(at, error.find('\'', at) - at);
   };
   auto line = [](const std::string& text) { return "hint: " + text + "\n"; };
+  auto include = [&](const std::string& name) -> std::string {
+    for (const auto& [header, names] : kStdHeaders)
+      if ((' ' + std::string(names) + ' ').find(' ' + name + ' ') != std::string::npos)
+        return line(std::string("#include <") + header + ">");
+    return "";
+  };
   auto has = [&](const char* part) { return error.find(part) != std::string::npos; };
   const auto first = code.find_first_not_of(" \t\n");
   if (first != std::string::npos && (code[first] == '.' || code.compare(first, 2, "->") == 0))
@@ -134,8 +140,8 @@ std::string hint_for(const std::string& error, const std::string& code,
   if (has("reference to overloaded function could not be resolved") ||
       has("reference to non-static member function must be called"))
     return line("a function is called with (...); ?name shows what it does");
-  if (has("implicit instantiation of undefined template 'std::basic_"))
-    return line("#include <string>, <iostream> or <sstream>");
+  if (const std::string type = quoted("implicit instantiation of undefined template 'std::basic_"); !type.empty())
+    return include(type.substr(0, type.find('<')));
   if (has("incomplete type 'void'")) return line("this call gives no value: write it without a variable");
   if (std::string name = quoted("use of undeclared identifier '");
       !name.empty() && (name == "print" || !has("did you mean"))) {
@@ -166,9 +172,7 @@ std::string hint_for(const std::string& error, const std::string& code,
   if (name.empty()) name = quoted("no template named '");
   if (name.empty()) return "";
   if (has("in namespace 'std'")) {
-    for (const auto& [header, names] : kStdHeaders)
-      if ((' ' + std::string(names) + ' ').find(' ' + name + ' ') != std::string::npos)
-        return line(std::string("#include <") + header + ">");
+    if (const std::string known = include(name); !known.empty()) return known;
   }
   if (has("in namespace 'kassette") && !has("did you mean")) {
     static const std::vector<std::pair<std::string, std::string>> kHeaders = {{"load_", "io"},
