@@ -29,16 +29,9 @@ namespace repl {
 namespace {
 
 void put_line(std::string text) {
-  if (has_front_end()) return Forms().deliver(std::move(text));
   text += '\n';
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
-}
-
-std::string number(double v, DType dtype) {
-  if (v != v) return "nan";
-  if (v - v != 0) return v < 0 ? "-inf" : "inf";
-  return scalar_text(v, dtype);
 }
 
 std::string quoted(const char* text, std::size_t size, char mark) {
@@ -63,10 +56,10 @@ std::string quoted(const char* text, std::size_t size, char mark) {
 std::string text_of(NoneType) { return "None"; }
 std::string text_of(bool v) { return v ? "true" : "false"; }
 std::string text_of(char v) { return quoted(&v, 1, '\''); }
-std::string text_of(Half v) { return number(to_float(v), float16); }
-std::string text_of(BFloat16 v) { return number(to_float(v), bfloat16); }
-std::string text_of(float v) { return number(static_cast<double>(v), float32); }
-std::string text_of(double v) { return number(v, float64); }
+std::string text_of(Half v) { return scalar_text(to_float(v), float16); }
+std::string text_of(BFloat16 v) { return scalar_text(to_float(v), bfloat16); }
+std::string text_of(float v) { return scalar_text(static_cast<double>(v), float32); }
+std::string text_of(double v) { return scalar_text(v, float64); }
 std::string text_of(long double v) {
   char digits[64];
   auto end = std::to_chars(digits, digits + sizeof digits, v).ptr;

@@ -36,8 +36,7 @@ template <class T>
 std::string cell_of(T v, DType dtype) {
   if constexpr (std::is_integral_v<T>) return dtype.is_bool() ? (v ? "True" : "False") : std::to_string(v);
   const auto x = convert_one<double>(v);
-  if (!std::isfinite(x)) return std::isnan(x) ? "nan" : x < 0 ? "-inf" : "inf";
-  return six_digits(x);
+  return std::isnan(x) ? "nan" : six_digits(x);  // of a NaN some have a sign
 }
 
 constexpr const char* kCell = "<td style=\"text-align:right\">";
@@ -54,13 +53,12 @@ void add_matrix(std::string& to, const T* data, std::int64_t rows, std::int64_t 
   for (std::int64_t i : shown_of(rows, kRows)) {
     to += "<tr>";
     if (!vector) to += kHead + (i < 0 ? "⋮" : std::to_string(i)) + "</th>";
-    for (std::int64_t j : js)
-      to += kCell +
-            (i < 0 || j < 0 ? i < 0 && j < 0 ? "⋱"
-                              : i < 0        ? "⋮"
-                                             : "…"
-                            : cell_of(data[i * columns + j], dtype)) +
-            "</td>";
+    for (std::int64_t j : js) {
+      to += kCell;
+      if (i < 0) to += j < 0 ? "⋱" : "⋮";
+      else to += j < 0 ? "…" : cell_of(data[i * columns + j], dtype);
+      to += "</td>";
+    }
     to += "</tr>";
   }
   to += "</table>";

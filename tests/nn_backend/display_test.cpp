@@ -73,6 +73,9 @@ TEST_CASE("long axes of a table have gaps, and of many matrices the first and la
   CHECK(html_of(K::arange(20)) == " 0 1 2 3 4 5 … 14 15 16 17 18 19 0 1 2 3 4 5 … 14 15 16 17 18 19 (20,) int32 cpu ");
   const std::string rows = html_of(K::reshape(K::arange(40), {20, 2}));
   CHECK(rows.find(" 5 10 11 ⋮ ⋮ ⋮ 14 28 29 ") != std::string::npos);
+  const std::string both = html_of(K::reshape(K::arange(400), {20, 20}));
+  CHECK(both.find(" 5 100 101 102 103 104 105 … 114 115 116 117 118 119 ⋮ ⋮ ⋮ ⋮ ⋮ ⋮ ⋮ ⋱ ⋮ ⋮ ⋮ ⋮ ⋮ ⋮ 14 280 ") !=
+        std::string::npos);
   const std::string matrices = html_of(K::reshape(K::arange(12), {3, 2, 2, 1}));
   CHECK(matrices ==
         " [0, 0, …] 0 0 0 1 1 [0, 1, …] 0 0 2 1 3 ⋮ [2, 0, …] 0 0 8 1 9 [2, 1, …] 0 0 10 1 11 (3, 2, 2, 1) int32 cpu ");
