@@ -25,10 +25,12 @@ namespace {
 
 // ---- the address ----------------------------------------------------------------------------------------------------
 
-/// The addresses of this library's code.
+/// Where code is in memory: from `begin` to before `end`.
 struct CodeRange {
   std::uintptr_t begin = 0, end = 0;
 };
+
+/// Where that of this library is.
 
 CodeRange find_own_code() {
   CodeRange own;
@@ -49,10 +51,10 @@ CodeRange find_own_code() {
   return own;
 }
 
-/// A walk up the stack.
+/// A walk up the stack, to the first frame whose code is not this library's.
 struct Walk {
   CodeRange own;
-  std::uintptr_t found = 0;
+  std::uintptr_t found = 0;  // the address in that frame
   int frames = 0;
 };
 
@@ -72,7 +74,7 @@ _Unwind_Reason_Code look_at_frame(_Unwind_Context* frame, void* data) {
 constinit std::atomic<FindLine> find_line{nullptr};
 constinit std::atomic<FindCaller> find_caller{nullptr};
 
-/// A file that addresses are in, and where it begins in memory.
+/// A program or library that was loaded, and where it begins in memory.
 struct Place {
   std::string file;
   std::uintptr_t base = 0;
@@ -110,22 +112,8 @@ std::string output_of(std::vector<std::string> words) {
   return said;
 }
 
-bool has_prefix(const std::string& s, const std::string& prefix) { return s.compare(0, prefix.size(), prefix) == 0; }
-
-/// "file:line" as shown to the user, or empty if it is not a file of theirs but a library's, or not known.
-std::string own_line(std::string said, const std::string& here) {
-  if (const auto note = said.find(" (discriminator"); note != std::string::npos) said.resize(note);
-  const auto colon = said.rfind(':');
-  if (colon == std::string::npos || colon + 1 >= said.size() || said[colon + 1] < '1' || said[colon + 1] > '9')
-    return {};
-  if (has_prefix(said, "/usr/") || said.find("/include/") != std::string::npos) return {};
-  if (here.size() > 1 && has_prefix(said, here + '/')) said.erase(0, here.size() + 1);
-  if (has_prefix(said, "./")) said.erase(0, 2);
-  return said;
-}
-
-/// A library of the system is nobody's script, though it may have debug information.
-bool is_of_system(const std::string& file) { return has_prefix(file, "/lib") || has_prefix(file, "/usr/lib"); }
+/// True for a library of the system. Though it may have debug information, none of its lines is the user's.
+bool is_of_system(const std::string& file) { return file.starts_with("/lib") || file.starts_with("/usr/lib"); }
 
 std::string demangled(const std::string& name) {
   int status = 0;
@@ -158,7 +146,7 @@ void look_up(const Place& place, const std::vector<const void*>& addresses, cons
   for (std::size_t begin = 0, end; begin < said.size(); begin = end + 1) {
     end = std::min(said.find('\n', begin), said.size());
     const std::string line = said.substr(begin, end - begin);
-    if (has_prefix(line, "0x")) {
+    if (line.starts_with("0x")) {
       ++next;
       function.clear();
       continue;
@@ -170,7 +158,7 @@ void look_up(const Place& place, const std::vector<const void*>& addresses, cons
       continue;
     }
     if (found.empty() || found.find(':') == std::string::npos) {
-      if (std::string own = own_line(line, here); !own.empty()) found = own;
+      if (const std::string_view own = own_line(line, here); !own.empty()) found = own;
       else if (found.empty() && line.find("/include/") == std::string::npos && function != "??")
         found = demangled(function);
     }

@@ -15,7 +15,10 @@
 #include <exception>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <typeinfo>
+
+#include "core/source_lines.h"
 
 namespace {
 
@@ -40,14 +43,6 @@ _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* data) {
   if (at >= code_begin && at < code_end && frames.count < kMaxFrames)
     std::snprintf(frames.addresses[frames.count++], sizeof frames.addresses[0], "0x%zx", std::size_t(at - base));
   return _URC_NO_REASON;
-}
-
-// "file:line" with a file of whoever wrote the script, not of a library; the line is `?` where there is no debug
-// information.
-bool is_own(const char* file) {
-  const char* line = std::strrchr(file, ':');
-  return line && line[1] >= '1' && line[1] <= '9' && std::strncmp(file, "/usr/", 5) != 0 &&
-         !std::strstr(file, "/include/");
 }
 
 // The innermost line of a file of the user's, "file:line: "; nothing where it is not known. The tool that knows debug
@@ -81,15 +76,11 @@ void write_place(char* place, std::size_t size) {
   text[filled] = 0;
   char here[4096];
   if (!::getcwd(here, sizeof here)) here[0] = 0;
-  const std::size_t length = std::strlen(here);
-  for (char* line = std::strtok(text, "\n"); line; line = std::strtok(nullptr, "\n")) {
-    if (char* note = std::strstr(line, " (discriminator")) *note = 0;
-    if (!is_own(line)) continue;
-    if (length > 1 && std::strncmp(line, here, length) == 0 && line[length] == '/') line += length + 1;
-    if (std::strncmp(line, "./", 2) == 0) line += 2;
-    std::snprintf(place, size, "%s: ", line);
-    return;
-  }
+  for (const char* line = std::strtok(text, "\n"); line; line = std::strtok(nullptr, "\n"))
+    if (const std::string_view own = kassette::own_line(line, here); !own.empty()) {
+      std::snprintf(place, size, "%.*s: ", static_cast<int>(own.size()), own.data());
+      return;
+    }
 }
 
 volatile sig_atomic_t exit_code = 1;
