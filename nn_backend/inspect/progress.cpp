@@ -30,18 +30,21 @@ std::string clock_text(double seconds) {
   return text;
 }
 
+double share_of(std::int64_t done, std::int64_t total) {
+  return total > 0 ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total)) : 1;
+}
+
 }  // namespace
 
-std::string inspect::progress_text(const std::string& name, std::int64_t done, std::int64_t total, double seconds,
-                                   int width, bool unicode) {
+inspect::ProgressWords inspect::progress_words(const std::string& name, std::int64_t done, std::int64_t total,
+                                               double seconds) {
   double per_second = seconds > 0 ? static_cast<double>(done) / seconds : 0;
   const std::string rate =
       per_second >= 1 || done == 0 ? general_text(per_second, 3) + "/s" : general_text(1 / per_second, 3) + " s each";
   std::string head = name.empty() ? "" : name + ' ', tail;
-  double share = total > 0 ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total)) : 1;
   if (total >= 0) {
     char percent[8];
-    std::snprintf(percent, sizeof percent, "%3d%% ", static_cast<int>(share * 100));
+    std::snprintf(percent, sizeof percent, "%3d%% ", static_cast<int>(share_of(done, total) * 100));
     head += percent;
     tail = ' ' + std::to_string(done) + '/' + std::to_string(total) + ", " + rate;
     if (done > 0 && done < total)
@@ -50,10 +53,16 @@ std::string inspect::progress_text(const std::string& name, std::int64_t done, s
   } else {
     tail = std::to_string(done) + ", " + rate + ", " + clock_text(seconds);
   }
+  return {head, tail};
+}
+
+std::string inspect::progress_text(const std::string& name, std::int64_t done, std::int64_t total, double seconds,
+                                   int width, bool unicode) {
+  const auto [head, tail] = progress_words(name, done, total, seconds);
   int room = std::min(40, width - 1 - static_cast<int>(head.size() + tail.size()) - 2);
   if (total < 0 || room < 5) return head + tail;
   constexpr const char* kParts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-  int eighths = static_cast<int>(std::lround(share * room * 8)), full = eighths / 8;
+  int eighths = static_cast<int>(std::lround(share_of(done, total) * room * 8)), full = eighths / 8;
   std::string bar;
   for (int i = 0; i < full; ++i) bar += unicode ? "█" : "#";
   int used = full;
@@ -70,6 +79,7 @@ struct ProgressBar::State {
   Clock::time_point start = Clock::now(), shown = start;
   std::int64_t next = 1;   // the step at which to read the clock again
   std::int64_t place = 0;  // in a notebook; 0: on a terminal
+  bool begun = false;      // the notebook shows it already
 
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
   void show(const char* end) {
@@ -81,20 +91,17 @@ struct ProgressBar::State {
   }
   void show_in_notebook() {
     repl::Forms forms;
-    std::string line = progress_text(name, done, total, seconds(), 80, /*unicode=*/true);
-    if (total > 0) {
-      // The bar itself is the browser's.
-      const std::size_t bar = line.find("▕"), end = line.find("▏", bar == std::string::npos ? 0 : bar);
-      std::string before = line.substr(0, bar),
-                  after = end == std::string::npos ? "" : line.substr(line.rfind("▏") + 3);
+    const double took = seconds();
+    if (total > 0) {  // the bar itself is the browser's
+      const auto [before, after] = progress_words(name, done, total, took);
       forms.add("text/html", "<div style=\"font-family:monospace\">" + escaped(before) + "<progress value=\"" +
                                  std::to_string(done) + "\" max=\"" + std::to_string(total) + "\"></progress>" +
                                  escaped(after) + "</div>");
     }
-    forms.deliver(std::move(line), begun ? repl::Shown::update : repl::Shown::display, place);
+    forms.deliver(progress_text(name, done, total, took, 80, /*unicode=*/true),
+                  begun ? repl::Shown::update : repl::Shown::display, place);
     begun = true;
   }
-  bool begun = false;
 };
 
 ProgressBar::ProgressBar(std::int64_t total, Name label) : state_(nullptr) {

@@ -5,7 +5,13 @@
 
 namespace kassette::inspect {
 
-/// The text after `done` of `total` steps; total < 0: unknown.
+/// What stands before and after the bar: the name and percentage; the steps, their rate and the time.
+struct ProgressWords {
+  std::string before, after;
+};
+/// After `done` of `total` steps; total < 0: unknown.
+ProgressWords progress_words(const std::string& name, std::int64_t done, std::int64_t total, double seconds);
+/// The same with the bar between them, if `total` is known and there is room.
 std::string progress_text(const std::string& name, std::int64_t done, std::int64_t total, double seconds, int width,
                           bool unicode);
 
