@@ -6,7 +6,7 @@
 
 namespace kassette::inspect {
 
-/// A box with a title, and a second line in small letters. Its look goes by its kind.
+/// A box with a title, and a second line in small letters. Its kind decides its colour and border.
 struct Box {
   enum Kind : unsigned char { op, variable, placeholder, constant, more };
   Kind kind;
@@ -14,7 +14,8 @@ struct Box {
   bool result = false;  // drawn with a thick border
 };
 
-/// Boxes, each after those that arrows lead from to it, and the arrows: from, to.
+/// Boxes, and the arrows between them as pairs of indices: from, to. A box comes after those from which arrows lead to
+/// it.
 struct Diagram {
   std::vector<Box> boxes;
   std::vector<std::pair<int, int>> arrows;
@@ -22,7 +23,7 @@ struct Diagram {
 
 /// An SVG: layers from top to bottom, so that arrows lead down.
 std::string svg_of(const Diagram& diagram);
-/// A line for each box: "3: multiply(1, 2)  (2, 3) float32".
+/// A line for each box: "3: multiply of 1, 2  (2, 3) float32".
 std::string text_of(const Diagram& diagram);
 
 /// Words as they are written in HTML and SVG.

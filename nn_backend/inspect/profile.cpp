@@ -33,13 +33,15 @@ namespace {
 
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
-/// A line of a table. `total` counts events inside of one of the same name once; `self` is without the ops inside.
+/// A line of a table. `self` is the time without that of the events inside. `total` is the time with it, and an event
+/// inside of another one in the same line does not count again.
 struct Row {
   std::int64_t calls = 0, total = 0, self = 0, bytes = 0;
 };
 using Rows = std::map<std::string, Row>;
 
-/// Calls f(event, the events around it from the outermost on, its own time) for each event.
+/// Calls f(event, around, self) for each event: `around` are those that it is inside of, the outermost first, and
+/// `self` is its time without that of the events inside.
 template <class F>
 void for_each_nested(const Recording& r, const F& f) {
   std::map<std::int32_t, std::vector<const RecordedEvent*>> by_thread;

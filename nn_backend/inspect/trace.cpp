@@ -41,7 +41,7 @@ std::string quoted(const std::string& s) {
 }
 std::string microseconds(std::int64_t ns) { return fixed_text(static_cast<double>(ns) * 1e-3, 3); }
 
-/// A process of the trace: the host is 1, a device one more than its index + 1.
+/// The number of a process in the trace: the host is 1, and the devices are numbered from 2.
 int process_of(Device device) { return device == cpu ? 1 : 2 + device.index(); }
 
 class TraceWriter {
