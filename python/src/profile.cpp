@@ -58,6 +58,7 @@ class PythonDetectNan {
 struct Lines {
   std::mutex mutex;
   std::map<std::pair<std::string, int>, std::string> texts;
+  std::string package;  // the folder of this package, with a / at its end
 };
 Lines& lines() {
   static auto* table = new Lines;
@@ -66,7 +67,7 @@ Lines& lines() {
 
 /// A file of whoever wrote the script: not of this package, nor of an installed one.
 bool is_own(const std::string& file) {
-  return file.find("-packages/") == std::string::npos && file.find("/kassette/") == std::string::npos &&
+  return file.find("-packages/") == std::string::npos && file.rfind(lines().package, 0) != 0 &&
          file.rfind("/usr/lib", 0) != 0 && file.rfind("<frozen", 0) != 0;
 }
 
@@ -119,6 +120,8 @@ void bind_profile(nb::module_& m) {
       "detect_nan", [](bool infinities) { return PythonDetectNan(infinities); }, nb::arg("infinities") = true,
       "with kassette.detect_nan(): the first operation that gives a NaN or an infinity raises RuntimeError, which says "
       "where it was called.");
+  const auto file = nb::cast<std::string>(nb::module_::import_("kassette").attr("__file__"));
+  lines().package = file.substr(0, file.rfind('/') + 1);
   repl::set_find_line(text_of_line, python_line);
 }
 

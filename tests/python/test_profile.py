@@ -33,6 +33,17 @@ def test_a_profile_knows_the_line_that_recorded_an_op(tmp_path):
     assert len(events(tmp_path / "again.json")) == len(events(file))
 
 
+def test_a_script_in_a_folder_called_kassette_is_the_users(tmp_path):
+    script = str(tmp_path / "kassette" / "script.py")
+    x = K.placeholder((2,))
+    names = {"K": K, "x": x}
+    exec(compile("\ny = K.log(x)", script, "exec"), names)
+    with kassette.detect_nan():
+        with pytest.raises(RuntimeError) as e:
+            K.function([x], [names["y"]])([np.array([1.0, 0.0])])
+    assert str(e.value).endswith(f"called at {script}:2")
+
+
 def test_a_nan_is_found_at_the_line_that_recorded_it():
     x = K.placeholder((2,))
     y, line = K.log(x), here()
