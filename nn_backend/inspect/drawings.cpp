@@ -7,9 +7,8 @@
 #include <kassette/inspect.h>
 
 #include "autograd/tape/deferred.h"
-#include "core/convert.h"
-#include "core/print/decimal.h"
 #include "core/io/file.h"
+#include "core/print/array_text.h"
 #include "core/text.h"
 #include "nn_backend/function_plan.h"
 #include "nn_backend/inspect/diagram.h"
@@ -36,14 +35,7 @@ std::string detail_of(const TensorSpec& spec) { return text(spec, ' ', spec.dtyp
 /// A number on the CPU, as it would be typed; empty for anything else.
 std::string number_in(const TensorDesc& d) {
   if (!d.storage || !d.known() || d.rank != 0 || d.device != cpu || d.symbolic()) return "";
-  double v = 0;
-  dispatch(d.dtype, [&](auto* null) {
-    using T = std::remove_pointer_t<decltype(null)>;
-    v = convert_one<double>(*reinterpret_cast<const T*>(d.data()));
-  });
-  return d.dtype.is_bool()      ? v != 0 ? "True" : "False"
-         : d.dtype.is_integer() ? general_text(v, 17)
-                                : scalar_text(v, d.dtype);
+  return dense_text(d, PrintOptions());
 }
 
 Box leaf_box(const Cell& cell) {

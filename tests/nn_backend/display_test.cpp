@@ -154,6 +154,9 @@ TEST_CASE("a tape is drawn from variables to the result, with each op behind its
   CHECK(svg.rfind("<svg xmlns=\"http://www.w3.org/2000/svg\"", 0) == 0);
   for (const char* part : {">matmul<", ">(3, 2) float32<", ">add 0.5<"}) CHECK(svg.find(part) != std::string::npos);
   CHECK(show_tape(K::constant({1., 2.})).text().empty());
+  const Tensor whole = K::placeholder({2}, K::None, "int64"),
+               large = K::constant(9007199254740993, "int64");  // 2^53 + 1
+  CHECK(std::string(show_tape(whole + large).text().c_str()).find("add 9007199254740993 of 0") != std::string::npos);
   Notebook notebook;
   repl::show(tape);
   CHECK(given.at(0).forms.at("image/svg+xml") == svg);
