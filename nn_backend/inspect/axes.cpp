@@ -7,8 +7,8 @@
 #include <cfloat>
 #include <cmath>
 
-#include "core/print/decimal.h"
 #include "core/io/file.h"
+#include "core/print/decimal.h"
 #include "nn_backend/inspect/terminal.h"
 
 namespace kassette::inspect {

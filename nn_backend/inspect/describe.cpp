@@ -7,8 +7,8 @@
 #include <cmath>
 #include <ostream>
 
-#include "core/print/decimal.h"
 #include "core/io/file.h"
+#include "core/print/decimal.h"
 #include "core/sparse.h"
 #include "devices/bytes_text.h"
 #include "nn_backend/inspect/tensor_to_inspect.h"

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/print/decimal.h"
 #include "core/log.h"
+#include "core/print/decimal.h"
 #include "core/text.h"
 #include "devices/bytes_text.h"
 #include "devices/launcher.h"

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/print/decimal.h"
 #include "core/io/file.h"
+#include "core/print/decimal.h"
 #include "core/source_lines.h"
 
 namespace kassette::inspect {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/convert.h"
-#include "core/print/decimal.h"
 #include "core/io/file.h"
+#include "core/print/decimal.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/prompt/front_end.h"
