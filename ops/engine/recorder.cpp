@@ -88,6 +88,12 @@ ThreadLog& log_of_thread() {
 
 // ---- accelerators ---------------------------------------------------------------------------------------------------
 
+/// Gives back what is left of an event's marks.
+void drop_marks(OpenEvent& e) {
+  for (void*& mark : e.marks)
+    if (mark) devices::cuda_device_api(e.event.device).drop(std::exchange(mark, nullptr));
+}
+
 void* mark_on(Device device) { return device == cpu ? nullptr : devices::cuda_device_api(device).mark(); }
 
 /// The first mark on a device, made once its work so far has run; null during a capture.
@@ -158,8 +164,10 @@ void record(OpenEvent& open) {
     if (spec.known()) e.bytes += spec.bytes();
   }
   log.events.push_back(e);
-  if (open.marks[0] && open.marks[1])
+  if (open.marks[0] && open.marks[1]) {
     log.pending.push_back({log.events.size() - 1, e.device, {open.marks[0], open.marks[1]}});
+    open.marks[0] = open.marks[1] = nullptr;
+  }
   if (e.kind != RecordedEvent::scope) sample_memory(log, e);
   if (log.pending.size() > kMostPending) settle(log, /*wait=*/false);
 }
@@ -205,12 +213,13 @@ void end_event(OpenEvent& e) noexcept {
     record(e);
   } catch (...) {  // no memory for it
   }
+  drop_marks(e);  // if there was no room for the event, or no second mark
 }
 
 void cancel_event(OpenEvent& e) noexcept {
   --tls_observed.depth;
   tls_observed.origin = e.origin_around;
-  if (e.marks[0]) devices::cuda_device_api(e.event.device).drop(std::exchange(e.marks[0], nullptr));
+  drop_marks(e);
 }
 
 std::int64_t start_recording() {

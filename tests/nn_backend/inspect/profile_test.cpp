@@ -419,7 +419,8 @@ TEST_CASE("what a profile costs: CPU time of an op without and with it", "[.prof
   const Row rows[] = {
       {"4 products, eagerly", [&] { K::dot(K::dot(K::dot(K::dot(square, square), square), square), square); }, 4, 20},
       {"4 products, a function", [&] { f({square}); }, 4, 20},
-      {"an op on 8 elements", [&] { K::exp(small); }, 1, 2000}};
+      {"an op on 8 elements", [&] { K::exp(small); }, 1, 2000},
+      {"recording an op", [&] { K::exp(in); }, 1, 2000}};
   std::printf("us of CPU time an op          without     with\n");
   for (const Row& row : rows) {
     double least[2] = {1e9, 1e9};
