@@ -172,7 +172,7 @@ std::string hint_for(const std::string& error, const std::string& code,
   if (name.empty()) name = quoted("no template named '");
   if (name.empty()) return "";
   if (has("in namespace 'std'")) {
-    if (const std::string known = include(name); !known.empty()) return known;
+    if (std::string known = include(name); !known.empty()) return known;
   }
   if (has("in namespace 'kassette") && !has("did you mean")) {
     static const std::vector<std::pair<std::string, std::string>> kHeaders = {{"load_", "io"},
