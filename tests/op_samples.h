@@ -345,6 +345,31 @@ inline constexpr Sample kOpSamples[] = {
     {"log_softmax", kMatrix, CALL(ops::log_softmax(x)), {kReal}, kFloats, kSecond, 4, "()", {.k = false}},
     {"pick", "(2,3) (2) | (4,3) (4)", CALL(ops::take_along_axis(x, K::cast(y, "int64"))), {kReal, index_below(3)}, kAnything, kSecond, 1, "(2,3) (3)", {.k = false, .also = "cast"}},
     {"pad", "(2,3) | (4,1) | (0,3)", CALL(ops::pad(x, {2, {1, 0}, {0, 2}})), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
+
+    // ---- ops of special_ops.h
+    {"floor", kOne, CALL(ops::floor(x)), {kReal}, kNumbers, kSecond, 1, "", {.k = false}},
+    {"ceil", kOne, CALL(ops::ceil(x)), {kReal}, kNumbers, kSecond, 1, "", {.k = false}},
+    {"trunc", kOne, CALL(ops::trunc(x)), {kReal}, kNumbers, kSecond, 1, "", {.k = false}},
+    {"rint", kOne, CALL(ops::rint(x)), {{-1.4, 1.4}}, kNumbers, kSecond, 1, "", {.k = false}},
+    {"tan", kOne, CALL(ops::tan(x)), {{-1.1, 1.1}}, kFloats, kSecond, 4, "", {.k = false}},
+    {"asin", kOne, CALL(ops::asin(x)), {{-0.8, 0.8}}, kFloats, kSecond, 4, "", {.k = false}},
+    {"acos", kOne, CALL(ops::acos(x)), {{-0.8, 0.8}}, kFloats, kSecond, 4, "", {.k = false}},
+    {"atan", kOne, CALL(ops::atan(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"sinh", kOne, CALL(ops::sinh(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"cosh", kOne, CALL(ops::cosh(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"asinh", kOne, CALL(ops::asinh(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"acosh", kOne, CALL(ops::acosh(x)), {{1.3, 4}}, kFloats, kSecond, 4, "", {.k = false}},
+    {"atanh", kOne, CALL(ops::atanh(x)), {{-0.8, 0.8}}, kFloats, kSecond, 4, "", {.k = false}},
+    {"exp2", kOne, CALL(ops::exp2(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"log2", kOne, CALL(ops::log2(x)), {kPositive}, kFloats, kSecond, 1, "", {.k = false}},
+    {"log10", kOne, CALL(ops::log10(x)), {kPositive}, kFloats, kSecond, 1, "", {.k = false}},
+    {"cbrt", kOne, CALL(ops::cbrt(x)), {kPositive}, kFloats, kSecond, 1, "", {.k = false}},
+    {"atan2", kTwo, CALL(ops::atan2(x, y)), {kReal, kPositive}, kFloats, kSecond, 4, kTwoWrong, {.k = false}},
+    {"hypot", kTwo, CALL(ops::hypot(x, y)), {kReal, kPositive}, kFloats, kSecond, 4, kTwoWrong, {.k = false}},
+    {"copysign", kTwo, CALL(ops::copysign(x, y)), {kReal, kNoPath}, kFloats, kSecond, 1, kTwoWrong, {.k = false}},
+    {"fmod", kTwo, CALL(ops::fmod(x, y)), {{-8.9, 8.9}, {2, 3.4}}, kNumbers, kSecond, 4, kTwoWrong, {.k = false}},
+    {"logaddexp", kTwo, CALL(ops::logaddexp(x, y)), {kReal, kReal}, kFloats, kSecond, 4, kTwoWrong, {.k = false}},
+    {"logaddexp2", kTwo, CALL(ops::logaddexp2(x, y)), {kReal, kReal}, kFloats, kSecond, 4, kTwoWrong, {.k = false}},
 };
 // clang-format on
 #undef CALL

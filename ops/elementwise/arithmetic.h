@@ -34,6 +34,34 @@ Tensor hard_sigmoid(const Tensor& x);
 /// max(min(x, high), low), for float dtypes only.
 Tensor clip(const Tensor& x, double low, double high);
 
+// Ops of special_ops.h.
+Tensor floor(const Tensor& x);
+Tensor ceil(const Tensor& x);
+Tensor trunc(const Tensor& x);
+/// The nearest integer, ties to even; as round, but its gradient is zero and integers are returned as they are.
+Tensor rint(const Tensor& x);
+Tensor tan(const Tensor& x);
+Tensor asin(const Tensor& x);
+Tensor acos(const Tensor& x);
+Tensor atan(const Tensor& x);
+Tensor sinh(const Tensor& x);
+Tensor cosh(const Tensor& x);
+Tensor asinh(const Tensor& x);
+Tensor acosh(const Tensor& x);
+Tensor atanh(const Tensor& x);
+Tensor exp2(const Tensor& x);
+Tensor log2(const Tensor& x);
+Tensor log10(const Tensor& x);
+Tensor cbrt(const Tensor& x);
+/// The angle of the point (b, a).
+Tensor atan2(const Operand& a, const Operand& b);
+Tensor hypot(const Operand& a, const Operand& b);
+Tensor copysign(const Operand& size, const Operand& sign);
+/// The remainder with the sign of a; that of % has the sign of b.
+Tensor fmod(const Operand& a, const Operand& b);
+Tensor logaddexp(const Operand& a, const Operand& b);
+Tensor logaddexp2(const Operand& a, const Operand& b);
+
 Tensor pow(const Operand& a, const Operand& b);
 Tensor maximum(const Operand& a, const Operand& b);
 Tensor minimum(const Operand& a, const Operand& b);

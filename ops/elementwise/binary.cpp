@@ -112,6 +112,12 @@ Tensor mul_no_nan(const Operand& a, const Operand& b) {
 }
 Tensor div_no_nan(const Operand& a, const Operand& b) { return binary<DivNoNan>(a, b); }
 Tensor where_positive(const Operand& a, const Operand& b) { return binary<WherePositive>(a, b); }
+Tensor atan2(const Operand& a, const Operand& b) { return binary<Atan2>(a, b); }
+Tensor hypot(const Operand& a, const Operand& b) { return binary<Hypot>(a, b); }
+Tensor copysign(const Operand& a, const Operand& b) { return binary<Copysign>(a, b); }
+Tensor fmod(const Operand& a, const Operand& b) { return binary<Fmod>(a, b); }
+Tensor logaddexp(const Operand& a, const Operand& b) { return binary<LogAddExp>(a, b); }
+Tensor logaddexp2(const Operand& a, const Operand& b) { return binary<LogAddExp2>(a, b); }
 
 }  // namespace kassette::ops
 

@@ -2,26 +2,10 @@
 // values that its adjoint reads, gradient. Compiled by g++ (binary.cpp), for every CPU level (binary_simd.cpp) and by
 // nvcc (binary.cu).
 #pragma once
-#include "ops/engine/refusals.h"
-#include "ops/elementwise/unary_ops.h"
+#include "ops/elementwise/op_struct.h"
+#include "ops/elementwise/special_ops.h"
 
 namespace kassette::ops {
-
-#ifdef KASSETTE_DEVICE_CODE
-#define KASSETTE_GRADIENTS(da, db)
-#else
-/// Gradients with respect to both inputs. dy is the cotangent, a(), b() and y() the inputs and the output; only those
-/// that the op's `reads` names have a value. The engine sums over broadcast axes. Tensor() stands for no gradient.
-#define KASSETTE_GRADIENTS(da, db) \
-  static void gradient(const VjpContext& ctx) { \
-    [[maybe_unused]] const Tensor& dy = ctx.dy(); \
-    [[maybe_unused]] auto a = [&] { return ctx.in(0); }; \
-    [[maybe_unused]] auto b = [&] { return ctx.in(1); }; \
-    [[maybe_unused]] auto y = [&] { return ctx.out(); }; \
-    if (ctx.wants(0)) ctx.din(0) = (da); \
-    if (ctx.wants(1)) ctx.din(1) = (db); \
-  }
-#endif
 
 /// a + b; integers wrap around.
 struct Add {
@@ -183,7 +167,8 @@ struct Remainder {
   KASSETTE_GRADIENTS(dy, -mul_no_nan(dy, floor_divide(a(), b())))
 };
 
-using BinaryOps = OpList<Add, Subtract, Multiply, Divide, MulNoNan, DivNoNan, WherePositive, Maximum, Minimum, Pow,
-                         FloorDivide, Remainder>;
+using BinaryOps = Joined<OpList<Add, Subtract, Multiply, Divide, MulNoNan, DivNoNan, WherePositive, Maximum, Minimum,
+                                Pow, FloorDivide, Remainder>,
+                         SpecialBinaryOps>;
 
 }  // namespace kassette::ops

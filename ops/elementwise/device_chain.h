@@ -2,6 +2,7 @@
 // argument of one kernel. See Note [Chains].
 #pragma once
 #include "ops/elementwise/binary_ops.h"
+#include "ops/elementwise/unary_ops.h"
 
 namespace kassette::ops {
 

@@ -32,6 +32,16 @@ struct IndexOf<Op, OpList<First, Rest...>> {
   static constexpr int value = 1 + IndexOf<Op, OpList<Rest...>>::value;
 };
 
+/// Two lists of op structs as one.
+template <class A, class B>
+struct JoinedLists;
+template <class... A, class... B>
+struct JoinedLists<OpList<A...>, OpList<B...>> {
+  using List = OpList<A..., B...>;
+};
+template <class A, class B>
+using Joined = typename JoinedLists<A, B>::List;
+
 /// The dtypes that an op accepts: `numbers` are all except bool, `anything` includes it. Integers wrap around.
 enum class Domain : unsigned char { floats, numbers, anything, bools, integers };
 
@@ -77,7 +87,41 @@ KASSETTE_SCALAR_FN(sin, sin)
 KASSETTE_SCALAR_FN(cos, cos)
 KASSETTE_SCALAR_FN(tanh, tanh)
 KASSETTE_SCALAR_FN(round_even, nearbyint)
+KASSETTE_SCALAR_FN(floor, floor)
+KASSETTE_SCALAR_FN(ceil, ceil)
+KASSETTE_SCALAR_FN(trunc, trunc)
+KASSETTE_SCALAR_FN(tan, tan)
+KASSETTE_SCALAR_FN(asin, asin)
+KASSETTE_SCALAR_FN(acos, acos)
+KASSETTE_SCALAR_FN(atan, atan)
+KASSETTE_SCALAR_FN(sinh, sinh)
+KASSETTE_SCALAR_FN(cosh, cosh)
+KASSETTE_SCALAR_FN(asinh, asinh)
+KASSETTE_SCALAR_FN(acosh, acosh)
+KASSETTE_SCALAR_FN(atanh, atanh)
+KASSETTE_SCALAR_FN(exp2, exp2)
+KASSETTE_SCALAR_FN(log2, log2)
+KASSETTE_SCALAR_FN(log10, log10)
+KASSETTE_SCALAR_FN(cbrt, cbrt)
 #undef KASSETTE_SCALAR_FN
+#define KASSETTE_SCALAR_FN(name) \
+  KASSETTE_FN float name(float a, float b) { return ::name##f(a, b); } \
+  KASSETTE_FN double name(double a, double b) { return ::name(a, b); }
+KASSETTE_SCALAR_FN(atan2)
+KASSETTE_SCALAR_FN(hypot)
+KASSETTE_SCALAR_FN(fmod)
+KASSETTE_SCALAR_FN(copysign)
+#undef KASSETTE_SCALAR_FN
+#define KASSETTE_ROUNDING(name) \
+  template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> \
+  KASSETTE_FN T name(T x) { \
+    return x; \
+  }
+KASSETTE_ROUNDING(floor)
+KASSETTE_ROUNDING(ceil)
+KASSETTE_ROUNDING(trunc)
+KASSETTE_ROUNDING(round_even)
+#undef KASSETTE_ROUNDING
 
 /// |x|; the lowest integer is returned unchanged.
 template <class T, if_scalar<T> = 0>
@@ -133,8 +177,13 @@ KASSETTE_FN T remainder(T a, T b) {
     return static_cast<T>(a % b);
   }
 }
-KASSETTE_FN float copysign(float size, float sign) { return ::copysignf(size, sign); }
-KASSETTE_FN double copysign(double size, double sign) { return ::copysign(size, sign); }
+/// The remainder with the dividend's sign, as C's. Integers: b != 0.
+template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
+KASSETTE_FN T fmod(T a, T b) {
+  if constexpr (std::is_signed_v<T>)
+    if (b == T(-1)) return 0;  // the lowest integer % -1 traps
+  return static_cast<T>(a % b);
+}
 /// The quotient rounded down, as NumPy's: a zero has the sign of a / b, and an infinite a gives NaN unless b is 0.
 /// Integers: b != 0.
 template <class T, if_scalar<T> = 0>

@@ -38,6 +38,7 @@ KASSETTE_BATCH_FN(round_even, nearbyint)
 
 #include "ops/elementwise/simd_math.h"  // after the functions above, which it uses
 #include "ops/elementwise/simd_power.h"
+#include "ops/elementwise/simd_elementary.h"
 
 namespace kassette::ops {
 inline namespace KASSETTE_LEVEL {  // the linker must not use an inline function of one level for another

@@ -263,11 +263,15 @@ KASSETTE_FN xsimd::batch<T, A> sigmoid(const xsimd::batch<T, A>& x) {
 }
 
 // --- sin, cos --------------------------------------------------------------------------------------------------------
-/// sin(x) if kTurn is 0; cos(x), the sine a quarter turn later, if it is 1. For |x| <= kAngle.
-template <int kTurn, class V>
-KASSETTE_FN V sine_near(const V& x) {
+/// An angle as a number of quarter turns, which the low bits of `turns` hold, and the rest, r + low.
+template <class V>
+struct Angle {
+  V turns, r, low;
+};
+/// For |x| <= kAngle.
+template <class V>
+KASSETTE_FN Angle<V> angle(const V& x) {
   using C = Of<V>;
-  using B = BitsOf<V>;
   const V shifted = m::fma(x, V(C::kTwoOverPi), V(C::kRounder)), n = shifted - V(C::kRounder);
   // x - n pi / 2 as r + low. The first differences are exact; the rounding errors of the others are summed in `lost`.
   V near = x, lost(0);
@@ -276,13 +280,35 @@ KASSETTE_FN V sine_near(const V& x) {
     if (i >= C::kHalfPiExact) lost = lost + ((near - next) - part);
     near = next;
   }
-  const V r = near + lost, low = (near - r) + lost, z = r * r;
-  const V sine = m::fma(r * z, m::polynomial(z, C::kSin), low) + r;
-  const V cosine = m::fma(z, m::fma(z, m::polynomial(z, C::kCos), V(-0.5f)), -(r * low)) + V(1);
-  const B quadrant = bits(shifted) + B(kTurn);
-  // bit 0 moved to the exponent, which makes the smallest normal number
-  const auto odd = same_bits<V>((quadrant & B(1)) << C::kMantissa) > V(0);
-  const V y = m::flip_sign(m::select(odd, cosine, sine), same_bits<V>((quadrant & B(2)) << (sizeof(C::kOne) * 8 - 2)));
+  const V r = near + lost;
+  return {shifted, r, (near - r) + lost};
+}
+/// The sine and cosine of r + low.
+template <class V>
+KASSETTE_FN V sine_of(const Angle<V>& a) {
+  const V z = a.r * a.r;
+  return m::fma(a.r * z, m::polynomial(z, Of<V>::kSin), a.low) + a.r;
+}
+template <class V>
+KASSETTE_FN V cosine_of(const Angle<V>& a) {
+  const V z = a.r * a.r;
+  return m::fma(z, m::fma(z, m::polynomial(z, Of<V>::kCos), V(-0.5f)), -(a.r * a.low)) + V(1);
+}
+/// The lanes with bit 0 of `n` set.
+template <class V>
+KASSETTE_FN auto odd_lanes(const BitsOf<V>& n) {
+  // moved to the exponent, which makes the smallest normal number
+  return same_bits<V>((n & BitsOf<V>(1)) << Of<V>::kMantissa) > V(0);
+}
+/// sin(x) if kTurn is 0; cos(x), the sine a quarter turn later, if it is 1. For |x| <= kAngle.
+template <int kTurn, class V>
+KASSETTE_FN V sine_near(const V& x) {
+  using C = Of<V>;
+  using B = BitsOf<V>;
+  const Angle<V> a = m::angle(x);
+  const B quadrant = bits(a.turns) + B(kTurn);
+  const V y = m::flip_sign(m::select(m::odd_lanes<V>(quadrant), m::cosine_of(a), m::sine_of(a)),
+                           same_bits<V>((quadrant & B(2)) << (sizeof(C::kOne) * 8 - 2)));
   return kTurn ? y : m::select(x == V(0), x, y);  // keeps -0
 }
 /// Sine or cosine of any argument: lanes with large angles, infinities or NaN call the C library.

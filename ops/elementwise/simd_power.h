@@ -74,16 +74,23 @@ struct PowerConstants {
   static constexpr double kFar = 200;  // exp(kFar) is larger than every float, and a normal double
 };
 
-/// a to the power b, for finite floats held in doubles and a >= 0. 0 to the power 0 is 1.
+/// log(a), for positive finite floats held in doubles.
 template <class D>
-KASSETTE_FN D power_of_float(const D& a, const D& b) {
+KASSETTE_FN D log_of_float(const D& a) {
   using C = Of<D>;
   using B = BitsOf<D>;
   using P = PowerConstants;
   const B moved = bits(a) + B(C::kOne - C::kSqrtHalf);
   const D k = same_bits<D>((moved >> C::kMantissa) | B(C::kExponentBase)) - D(C::kExponentBias);
   const D f = same_bits<D>((moved & B(C::kMantissaMask)) + B(C::kSqrtHalf)) - D(1);
-  const D log = m::fma(k, D(P::kLn2), m::fma(f * f, m::fma(f, m::polynomial(f, P::kLog), D(-0.5)), f));
+  return m::fma(k, D(P::kLn2), m::fma(f * f, m::fma(f, m::polynomial(f, P::kLog), D(-0.5)), f));
+}
+/// a to the power b, for finite floats held in doubles and a >= 0. 0 to the power 0 is 1.
+template <class D>
+KASSETTE_FN D power_of_float(const D& a, const D& b) {
+  using C = Of<D>;
+  using P = PowerConstants;
+  const D log = m::log_of_float(a);
   const D y = m::select(a == D(0), m::select(b > D(0), D(-P::kFar), m::select(b < D(0), D(P::kFar), D(0))), b * log);
   const D x = xsimd::max(D(-P::kFar), xsimd::min(D(P::kFar), y));
   const D shifted = m::fma(x, D(C::kLog2E), D(C::kRounder));
@@ -225,12 +232,16 @@ KASSETTE_FN bool divides_plainly(const V& a, const V& b) {
   using C = Of<V>;
   return xsimd::all((xsimd::abs(a / b) < V(C::kRounder / 6)) & (xsimd::abs(b) <= V(C::kLargest)));
 }
-/// a - b * floor(a / b), for batches that divides_plainly(). The remainder of the truncated quotient is exact, as
-/// fmod's; then it gets b's sign.
+/// fmod(a, b), which is exact, for batches that divides_plainly(); a zero may have either sign.
+template <class V>
+KASSETTE_FN V fmod_near(const V& a, const V& b) {
+  const V r = m::fma(-m::truncated(a / b), b, a);
+  return m::select(m::flip_sign(r, a) < V(0), r + m::flip_sign(xsimd::abs(b), a), r);  // the quotient was one too large
+}
+/// a - b * floor(a / b), for batches that divides_plainly().
 template <class V>
 KASSETTE_FN V remainder_near(const V& a, const V& b) {
-  V r = m::fma(-m::truncated(a / b), b, a);
-  r = m::select(m::flip_sign(r, a) < V(0), r + m::flip_sign(xsimd::abs(b), a), r);  // the quotient was one too large
+  const V r = m::fmod_near(a, b);
   const V in_range = m::select(m::flip_sign(r, b) < V(0), r + b, r);
   return m::select(r == V(0), m::flip_sign(V(0), b), in_range);
 }
@@ -242,6 +253,18 @@ KASSETTE_FN xsimd::batch<T, A> remainder(const xsimd::batch<T, A>& a, const xsim
 #endif
   return m::lanes(
       a, b, [](T x, T y) __attribute__((always_inline)) { return m::remainder(x, y); });
+}
+template <class T, class A>
+KASSETTE_FN xsimd::batch<T, A> fmod(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
+#if defined(__FMA__)
+  using V = xsimd::batch<T, A>;
+  if (__builtin_expect(m::divides_plainly(a, b), 1)) {
+    const V r = m::fmod_near(a, b);
+    return m::select(r == V(0), m::flip_sign(V(0), a), r);
+  }
+#endif
+  return m::lanes(
+      a, b, [](T x, T y) __attribute__((always_inline)) { return m::fmod(x, y); });
 }
 template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> floor_divide(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {

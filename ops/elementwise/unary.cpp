@@ -79,6 +79,24 @@ Tensor elu(const Tensor& x, double alpha) { return unary<Elu>(x, {alpha}); }
 Tensor hard_sigmoid(const Tensor& x) { return unary<HardSigmoid>(x); }
 Tensor clip(const Tensor& x, double low, double high) { return unary<Clip>(x, {low, high}); }
 
+Tensor floor(const Tensor& x) { return unary<Floor>(x); }
+Tensor ceil(const Tensor& x) { return unary<Ceil>(x); }
+Tensor trunc(const Tensor& x) { return unary<Trunc>(x); }
+Tensor rint(const Tensor& x) { return unary<Rint>(x); }
+Tensor tan(const Tensor& x) { return unary<Tan>(x); }
+Tensor asin(const Tensor& x) { return unary<Asin>(x); }
+Tensor acos(const Tensor& x) { return unary<Acos>(x); }
+Tensor atan(const Tensor& x) { return unary<Atan>(x); }
+Tensor sinh(const Tensor& x) { return unary<Sinh>(x); }
+Tensor cosh(const Tensor& x) { return unary<Cosh>(x); }
+Tensor asinh(const Tensor& x) { return unary<Asinh>(x); }
+Tensor acosh(const Tensor& x) { return unary<Acosh>(x); }
+Tensor atanh(const Tensor& x) { return unary<Atanh>(x); }
+Tensor exp2(const Tensor& x) { return unary<Exp2>(x); }
+Tensor log2(const Tensor& x) { return unary<Log2>(x); }
+Tensor log10(const Tensor& x) { return unary<Log10>(x); }
+Tensor cbrt(const Tensor& x) { return unary<Cbrt>(x); }
+
 }  // namespace kassette::ops
 
 namespace kassette {

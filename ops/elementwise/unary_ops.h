@@ -3,34 +3,10 @@
 // (unary.cu). One that takes few machine instructions says `cheap`: then it has an opcode of its own in chains. To add
 // one: write its struct, put it in UnaryOps, declare and define its K function, give it a line in tests/op_samples.h.
 #pragma once
-#include "ops/elementwise/math.h"
-#include "ops/elementwise/unary_function.h"
-#ifndef KASSETTE_DEVICE_CODE
-#include "ops/engine/expr.h"
-#endif
+#include "ops/elementwise/op_struct.h"
+#include "ops/elementwise/special_ops.h"
 
 namespace kassette::ops {
-
-#ifdef KASSETTE_DEVICE_CODE
-#define KASSETTE_GRADIENT(expression)
-#define KASSETTE_NO_GRADIENT
-#define KASSETTE_PATTERN(name)
-#else
-/// Defines the vjp. In the expression dy is the cotangent, x() and y() are the input and the output (kept only if
-/// `reads` names them), and attrs.as<Attrs>() are the op's attributes.
-#define KASSETTE_GRADIENT(expression) \
-  static void gradient(const VjpContext& ctx) { \
-    [[maybe_unused]] const Tensor& dy = ctx.dy(); \
-    [[maybe_unused]] auto x = [&] { return ctx.in(0); }; \
-    [[maybe_unused]] auto y = [&] { return ctx.out(); }; \
-    [[maybe_unused]] const kassette::Attrs& attrs = ctx.attrs; \
-    ctx.din(0) = (expression); \
-  }
-/// Gradients through the op are None.
-#define KASSETTE_NO_GRADIENT static constexpr Vjp gradient = nullptr;
-/// What the engine may do with the op: a Pattern of ops/engine/op.h.
-#define KASSETTE_PATTERN(name) static constexpr Pattern pattern = Pattern::name;
-#endif
 
 /// -x; integers wrap around.
 struct Negative {
@@ -361,7 +337,9 @@ struct Clip {
   KASSETTE_GRADIENT(
       where(logical_and(greater_equal(x(), attrs.as<Attrs>().low), less_equal(x(), attrs.as<Attrs>().high)), dy, 0.0))
 };
-using UnaryOps = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Exp, Expm1, Log, Logit, Log1p, Sin, Cos, Tanh,
-                        Sigmoid, Softplus, Softsign, Round, Relu, LeakyRelu, GeneralRelu, Elu, HardSigmoid, Clip>;
+using UnaryOps =
+    Joined<OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Exp, Expm1, Log, Logit, Log1p, Sin, Cos, Tanh, Sigmoid,
+                  Softplus, Softsign, Round, Relu, LeakyRelu, GeneralRelu, Elu, HardSigmoid, Clip>,
+           SpecialUnaryOps>;
 
 }  // namespace kassette::ops

@@ -8,12 +8,15 @@
 
 #include "ops/engine/expr.h"
 #include "tests/ops/levels.h"
+#include "tests/ops/ulps.h"
 
 using namespace kassette;
 using namespace kassette::devices;
 using namespace kassette::ops;
 using test::at_every_level;
 using test::tensor_of;
+using test::ulps;
+using test::Wide;
 
 namespace {
 
@@ -32,24 +35,6 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
     }
   }
   return a.size() == b.size();
-}
-
-/// A wider type to compute references in.
-template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, float>, double, long double>;
-template <class T>
-double ulps(T got, Wide<T> exact) {
-  if (std::isnan(exact)) return std::isnan(got) ? 0 : 1e9;
-  if (std::isnan(got)) return 1e9;
-  if (static_cast<Wide<T>>(got) == exact) return 0;
-  Wide<T> largest = std::numeric_limits<T>::max();
-  int e;
-  std::frexp(exact, &e);
-  e = std::max(e, std::numeric_limits<T>::min_exponent);
-  Wide<T> unit = std::ldexp(Wide<T>(1), e - std::numeric_limits<T>::digits);
-  if (std::isinf(got)) return std::abs(exact) > largest + unit / 2 - unit / 1000 && (got > 0) == (exact > 0) ? 0 : 1e9;
-  if (std::isinf(exact)) return 1e9;
-  return static_cast<double>(std::abs(got - exact) / unit);
 }
 
 /// Numbers of every magnitude and sign, and evenly over some ranges.
@@ -105,6 +90,23 @@ const Case<T> kCases[] = {
      sizeof(T) == 4 ? 2.15 : 2.3},
     {"softplus", softplus, [](Wide<T> x) { return std::max(x, Wide<T>(0)) + std::log1p(std::exp(-std::abs(x))); }, 1.6},
     {"sqrt", sqrt, [](Wide<T> x) { return x < 0 ? 0 : std::sqrt(x); }, 0.5},
+    {"floor", floor, [](Wide<T> x) { return std::floor(x); }, 0},
+    {"ceil", ceil, [](Wide<T> x) { return std::ceil(x); }, 0},
+    {"trunc", trunc, [](Wide<T> x) { return std::trunc(x); }, 0},
+    {"rint", rint, [](Wide<T> x) { return std::rint(x); }, 0},
+    {"tan", tan, [](Wide<T> x) { return std::tan(x); }, 1.7, 1.5},
+    {"asin", asin, [](Wide<T> x) { return std::asin(x); }, 1.95},
+    {"acos", acos, [](Wide<T> x) { return std::acos(x); }, 1.1},
+    {"atan", atan, [](Wide<T> x) { return std::atan(x); }, 1.25},
+    {"sinh", sinh, [](Wide<T> x) { return std::sinh(x); }, 1.55},
+    {"cosh", cosh, [](Wide<T> x) { return std::cosh(x); }, 1.35},
+    {"asinh", asinh, [](Wide<T> x) { return std::asinh(x); }, 1.15},
+    {"acosh", acosh, [](Wide<T> x) { return std::acosh(x); }, 1.2},
+    {"atanh", atanh, [](Wide<T> x) { return std::atanh(x); }, 1.3},
+    {"exp2", exp2, [](Wide<T> x) { return std::exp2(x); }, 1.05},
+    {"log2", log2, [](Wide<T> x) { return std::log2(x); }, 0.55, 0.51},
+    {"log10", log10, [](Wide<T> x) { return std::log10(x); }, 1.6, 0.51},
+    {"cbrt", cbrt, [](Wide<T> x) { return std::cbrt(x); }, 1.0, 0.55},
 };
 
 template <class T>

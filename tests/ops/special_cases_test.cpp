@@ -1,0 +1,178 @@
+// tests/ops/special_cases_test.cpp - the elementwise ops of numerical code against tests/data/special_cases.txt, which
+// tests/data/make_special_cases.py makes with NumPy and mpmath.
+#include <kassette/backend.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ops/engine/expr.h"
+#include "tests/ops/levels.h"
+#include "tests/ops/ulps.h"
+#include "tests/sources.h"
+
+using namespace kassette;
+using namespace kassette::devices;
+using namespace kassette::ops;
+namespace K = kassette::backend;
+using test::at_every_level;
+using test::tensor_of;
+
+namespace {
+
+/// The cases of one function: `in` has a list for each argument.
+struct Cases {
+  std::vector<double> in[2], out;
+};
+std::map<std::string, Cases> read_cases() {
+  std::map<std::string, Cases> all;
+  std::ifstream file(test::kSourceTree / "tests/data/special_cases.txt");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name, word;
+    words >> name;
+    std::vector<double> numbers;
+    while (words >> word) numbers.push_back(std::strtod(word.c_str(), nullptr));
+    Cases& cases = all[name];
+    for (std::size_t i = 0; i + 1 < numbers.size(); ++i) cases.in[i].push_back(numbers[i]);
+    cases.out.push_back(numbers.back());
+  }
+  return all;
+}
+
+struct Special {
+  const char* name;
+  Tensor (*one)(const Tensor&);
+  Tensor (*two)(const Operand&, const Operand&);
+  double bound;  // in units in the last place, of which the numbers of the file may take a half
+};
+const Special kFunctions[] = {
+    {"floor", floor, nullptr, 0},
+    {"ceil", ceil, nullptr, 0},
+    {"trunc", trunc, nullptr, 0},
+    {"rint", rint, nullptr, 0},
+    {"tan", tan, nullptr, 2.2},
+    {"asin", asin, nullptr, 2.45},
+    {"acos", acos, nullptr, 1.6},
+    {"atan", atan, nullptr, 1.75},
+    {"sinh", sinh, nullptr, 2.05},
+    {"cosh", cosh, nullptr, 1.85},
+    {"asinh", asinh, nullptr, 1.65},
+    {"acosh", acosh, nullptr, 1.7},
+    {"atanh", atanh, nullptr, 1.8},
+    {"exp2", exp2, nullptr, 1.55},
+    {"log2", log2, nullptr, 1.05},
+    {"log10", log10, nullptr, 2.1},
+    {"cbrt", cbrt, nullptr, 1.5},
+    {"atan2", nullptr, atan2, 2.5},
+    {"hypot", nullptr, hypot, 1.6},
+    {"copysign", nullptr, copysign, 0},
+    {"fmod", nullptr, fmod, 0},
+    {"logaddexp", nullptr, logaddexp, 2},
+    {"logaddexp2", nullptr, logaddexp2, 3},
+};
+
+/// The cases that T has: for float those whose arguments are floats.
+template <class T>
+Cases cases_in(const Cases& all) {
+  Cases some;
+  for (std::size_t i = 0; i < all.out.size(); ++i) {
+    bool fits = true;
+    for (const auto& in : all.in)
+      if (!in.empty() && !std::isnan(in[i]) && static_cast<double>(static_cast<T>(in[i])) != in[i]) fits = false;
+    if (!fits) continue;
+    for (int k = 0; k < 2; ++k)
+      if (!all.in[k].empty()) some.in[k].push_back(all.in[k][i]);
+    some.out.push_back(all.out[i]);
+  }
+  return some;
+}
+
+template <class T>
+void check(const Special& f, const Cases& all) {
+  const Cases cases = cases_in<T>(all);
+  REQUIRE(cases.out.size() > 20);
+  const std::vector<T> a(cases.in[0].begin(), cases.in[0].end()), b(cases.in[1].begin(), cases.in[1].end());
+  at_every_level([&](Level) {
+    const std::vector<T> y = (f.one ? f.one(tensor_of(a)) : f.two(tensor_of(a), tensor_of(b))).template to_vector<T>();
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const auto exact = static_cast<test::Wide<T>>(cases.out[i]);
+      INFO(f.name << "(" << a[i] << (b.empty() ? "" : ", " + std::to_string(b[i])) << ") = " << y[i] << ", exactly "
+                  << cases.out[i]);
+      CHECK(test::ulps<T>(y[i], exact) <= f.bound);
+      if (!std::isnan(y[i])) CHECK(std::signbit(y[i]) == std::signbit(cases.out[i]));
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("special functions have the values of NumPy and mpmath at every CPU level", "[math][special]") {
+  std::map<std::string, Cases> all = read_cases();
+  for (const Special& f : kFunctions) {
+    check<float>(f, all[f.name]);
+    check<double>(f, all[f.name]);
+    all.erase(f.name);
+  }
+  for (const auto& [name, cases] : all) FAIL_CHECK("no op for the cases of " << name);
+}
+
+TEST_CASE("a binary function gives an element the same bits at avx2 and avx512, whatever stands beside it",
+          "[math][special]") {
+  const std::map<std::string, Cases> all = read_cases();
+  for (const Special& f : kFunctions) {
+    if (!f.two) continue;
+    const Cases& cases = all.at(f.name);
+    const std::vector<double>&a = cases.in[0], &b = cases.in[1];
+    test::SettingsScope restore;
+    for (Level level : {Level::avx2, Level::avx512}) {
+      if (!set_cpu_level(level)) continue;
+      const auto whole = f.two(tensor_of(a), tensor_of(b)).to_vector<double>();
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        const double alone = f.two(tensor_of(std::vector{a[i]}), tensor_of(std::vector{b[i]})).to_vector<double>()[0];
+        INFO(f.name << "(" << a[i] << ", " << b[i] << ")");
+        if (!std::isnan(alone)) CHECK(alone == whole[i]);
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients of special functions where there is no slope are JAX's", "[math][special][gradient]") {
+  constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  struct Row {
+    const char* name;
+    Tensor (*f)(const Tensor&);
+    std::vector<double> x, slope;
+  };
+  const Row rows[] = {
+      {"floor", floor, {0, 1.5, -2}, {0, 0, 0}},
+      {"rint", rint, {0, 0.5, -2.5}, {0, 0, 0}},
+      {"asin", asin, {1, -1, 2, nan}, {inf, inf, nan, nan}},
+      {"acos", acos, {1, -1, -2}, {-inf, -inf, nan}},
+      {"acosh", acosh, {1, 0.5}, {inf, nan}},
+      {"atanh", atanh, {1, -1}, {inf, inf}},
+      {"log2", log2, {0}, {inf}},
+      {"log10", log10, {0}, {inf}},
+      {"cbrt", cbrt, {0, -8}, {inf, 1. / 12}},
+      {"atan", atan, {inf, -inf}, {0, 0}},
+      {"asinh", asinh, {inf, 0}, {0, 1}},
+  };
+  for (const Row& row : rows) {
+    const Tensor x = K::variable(tensor_of(row.x));
+    const auto slope = K::gradients(K::sum(row.f(x)), {x})[0].to_vector<double>();
+    for (std::size_t i = 0; i < slope.size(); ++i) {
+      INFO(row.name << " at " << row.x[i]);
+      if (std::isnan(row.slope[i])) CHECK(std::isnan(slope[i]));
+      else CHECK(slope[i] == Approx(row.slope[i]));
+    }
+  }
+  const Tensor zero = K::variable(tensor_of(std::vector{0., -inf})),
+               other = K::variable(tensor_of(std::vector{0., 1.}));
+  CHECK(std::isnan(K::gradients(K::sum(atan2(zero, other)), {zero})[0].to_vector<double>()[0]));
+  CHECK(std::isnan(K::gradients(K::sum(hypot(zero, other)), {zero})[0].to_vector<double>()[0]));
+  const Tensors both = K::gradients(K::sum(logaddexp(zero, other)), {zero, other});
+  CHECK(std::vector<double>(both[0].to_vector<double>()) == std::vector{0.5, 0.});
+  CHECK(std::vector<double>(both[1].to_vector<double>()) == std::vector{0.5, 1.});
+}
