@@ -370,6 +370,32 @@ inline constexpr Sample kOpSamples[] = {
     {"fmod", kTwo, CALL(ops::fmod(x, y)), {{-8.9, 8.9}, {2, 3.4}}, kNumbers, kSecond, 4, kTwoWrong, {.k = false}},
     {"logaddexp", kTwo, CALL(ops::logaddexp(x, y)), {kReal, kReal}, kFloats, kSecond, 4, kTwoWrong, {.k = false}},
     {"logaddexp2", kTwo, CALL(ops::logaddexp2(x, y)), {kReal, kReal}, kFloats, kSecond, 4, kTwoWrong, {.k = false}},
+    {"erf", kOne, CALL(ops::erf(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"erfc", kOne, CALL(ops::erfc(x)), {kReal}, kFloats, kSecond, 4, "", {.k = false}},
+    {"erfinv", kOne, CALL(ops::erfinv(x)), {{-0.8, 0.8}}, kFloats, kSecond, 4, "", {.k = false}},
+    {"lgamma", kOne, CALL(ops::lgamma(x)), {{0.3, 5}}, kFloats, kSecond, 4, "", {.k = false}},
+    {"lgamma", kOne, CALL(ops::lgamma(x)), {{-1.8, -1.2}}, kFloats, kSecond, 16, "", {.k = false}},
+    {"polygamma", kOne, CALL(ops::polygamma(x, 0)), {{0.3, 5}}, kFloats, kSecond, 4, "", {.k = false}},
+    {"polygamma", kOne, CALL(ops::polygamma(x, 2)), {{0.5, 5}}, kFloats, kSecond, 4, "", {.k = false}},
+    {"i0", kOne, CALL(ops::i0(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"i1", kOne, CALL(ops::i1(x)), {kReal}, kFloats, kSecond, 4, "", {.k = false}},
+    {"sinc", kOne, CALL(ops::sinc(x)), {kReal}, kFloats, kSecond, 4, "", {.k = false}},
+
+    // ---- ops of number_ops.h
+    {"modf_fraction", kOne, CALL(ops::modf_fraction(x)), {kReal}, kFloats, kSecond, 4, "", {.k = false}},
+    {"frexp_exponent", kOne, CALL(ops::frexp_exponent(x)), {kReal}, kFloats, kNone, 1, "", {.k = false}},
+    {"ldexp", kTwo, CALL(ops::ldexp(x, ops::round(y))), {kReal, kNoPath}, kFloats, kSecond, 1, kTwoWrong, {.k = false, .also = "round"}},
+    {"heaviside", kTwo, CALL(ops::heaviside(x, y)), {kReal, kReal}, kFloats, kSecond, 1, kTwoWrong, {.k = false}},
+    {"fmax", kTwo, CALL(ops::fmax(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong, {.k = false}},
+    {"fmin", kTwo, CALL(ops::fmin(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong, {.k = false}},
+    {"bitwise_invert", kOne, CALL(ops::bitwise_invert(x)), {{-9, 9}}, Takes::integers, kNone, 1, "", {.k = false}},
+    {"bitwise_and", kTwo, CALL(ops::bitwise_and(x, y)), {{-9, 9}, {-9, 9}}, Takes::integers, kNone, 1, kTwoWrong, {.k = false}},
+    {"bitwise_or", kTwo, CALL(ops::bitwise_or(x, y)), {{-9, 9}, {-9, 9}}, Takes::integers, kNone, 1, kTwoWrong, {.k = false}},
+    {"bitwise_xor", kTwo, CALL(ops::bitwise_xor(x, y)), {{-9, 9}, {-9, 9}}, Takes::integers, kNone, 1, kTwoWrong, {.k = false}},
+    {"left_shift", kTwo, CALL(ops::left_shift(x, y)), {{-9, 9}, {0, 9}}, Takes::integers, kNone, 1, kTwoWrong, {.k = false}},
+    {"right_shift", kTwo, CALL(ops::right_shift(x, y)), {{-9, 9}, {0, 4}}, Takes::integers, kNone, 1, kTwoWrong, {.k = false}},
+    {"gcd", kTwo, CALL(ops::gcd(x, y)), {{-40, 40}, {-40, 40}}, Takes::integers, kNone, 1, kTwoWrong, {.k = false}},
+    {"lcm", kTwo, CALL(ops::lcm(x, y)), {{-9, 9}, {-9, 9}}, Takes::integers, kNone, 1, kTwoWrong, {.k = false}},
 };
 // clang-format on
 #undef CALL

@@ -53,6 +53,18 @@ Tensor exp2(const Tensor& x);
 Tensor log2(const Tensor& x);
 Tensor log10(const Tensor& x);
 Tensor cbrt(const Tensor& x);
+Tensor erf(const Tensor& x);
+Tensor erfc(const Tensor& x);
+Tensor erfinv(const Tensor& x);
+/// log |gamma(x)|
+Tensor lgamma(const Tensor& x);
+/// The derivative of order n + 1 of lgamma: digamma, trigamma, ...
+Tensor polygamma(const Tensor& x, int n);
+/// The modified Bessel functions of the first kind of orders 0 and 1.
+Tensor i0(const Tensor& x);
+Tensor i1(const Tensor& x);
+/// sin(pi x) / (pi x)
+Tensor sinc(const Tensor& x);
 /// The angle of the point (b, a).
 Tensor atan2(const Operand& a, const Operand& b);
 Tensor hypot(const Operand& a, const Operand& b);
@@ -61,6 +73,24 @@ Tensor copysign(const Operand& size, const Operand& sign);
 Tensor fmod(const Operand& a, const Operand& b);
 Tensor logaddexp(const Operand& a, const Operand& b);
 Tensor logaddexp2(const Operand& a, const Operand& b);
+
+// Ops of number_ops.h. Those of bits and divisors are for integers.
+Tensor modf_fraction(const Tensor& x);
+Tensor frexp_exponent(const Tensor& x);
+Tensor bitwise_invert(const Tensor& x);
+/// a 2^b, for whole floats b; b gets no gradient.
+Tensor ldexp(const Operand& a, const Operand& b);
+Tensor heaviside(const Operand& a, const Operand& at_zero);
+/// The larger and the smaller operand, or the one that is not NaN.
+Tensor fmax(const Operand& a, const Operand& b);
+Tensor fmin(const Operand& a, const Operand& b);
+Tensor bitwise_and(const Operand& a, const Operand& b);
+Tensor bitwise_or(const Operand& a, const Operand& b);
+Tensor bitwise_xor(const Operand& a, const Operand& b);
+Tensor left_shift(const Operand& a, const Operand& b);
+Tensor right_shift(const Operand& a, const Operand& b);
+Tensor gcd(const Operand& a, const Operand& b);
+Tensor lcm(const Operand& a, const Operand& b);
 
 Tensor pow(const Operand& a, const Operand& b);
 Tensor maximum(const Operand& a, const Operand& b);

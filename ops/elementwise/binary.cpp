@@ -118,6 +118,17 @@ Tensor copysign(const Operand& a, const Operand& b) { return binary<Copysign>(a,
 Tensor fmod(const Operand& a, const Operand& b) { return binary<Fmod>(a, b); }
 Tensor logaddexp(const Operand& a, const Operand& b) { return binary<LogAddExp>(a, b); }
 Tensor logaddexp2(const Operand& a, const Operand& b) { return binary<LogAddExp2>(a, b); }
+Tensor ldexp(const Operand& a, const Operand& b) { return binary<Ldexp>(a, b); }
+Tensor heaviside(const Operand& a, const Operand& b) { return binary<Heaviside>(a, b); }
+Tensor fmax(const Operand& a, const Operand& b) { return binary<Fmax>(a, b); }
+Tensor fmin(const Operand& a, const Operand& b) { return binary<Fmin>(a, b); }
+Tensor bitwise_and(const Operand& a, const Operand& b) { return binary<BitwiseAnd>(a, b); }
+Tensor bitwise_or(const Operand& a, const Operand& b) { return binary<BitwiseOr>(a, b); }
+Tensor bitwise_xor(const Operand& a, const Operand& b) { return binary<BitwiseXor>(a, b); }
+Tensor left_shift(const Operand& a, const Operand& b) { return binary<LeftShift>(a, b); }
+Tensor right_shift(const Operand& a, const Operand& b) { return binary<RightShift>(a, b); }
+Tensor gcd(const Operand& a, const Operand& b) { return binary<Gcd>(a, b); }
+Tensor lcm(const Operand& a, const Operand& b) { return binary<Lcm>(a, b); }
 
 }  // namespace kassette::ops
 

@@ -2,6 +2,7 @@
 // values that its adjoint reads, gradient. Compiled by g++ (binary.cpp), for every CPU level (binary_simd.cpp) and by
 // nvcc (binary.cu).
 #pragma once
+#include "ops/elementwise/number_ops.h"
 #include "ops/elementwise/op_struct.h"
 #include "ops/elementwise/special_ops.h"
 
@@ -169,6 +170,6 @@ struct Remainder {
 
 using BinaryOps = Joined<OpList<Add, Subtract, Multiply, Divide, MulNoNan, DivNoNan, WherePositive, Maximum, Minimum,
                                 Pow, FloorDivide, Remainder>,
-                         SpecialBinaryOps>;
+                         Joined<SpecialBinaryOps, NumberBinaryOps>>;
 
 }  // namespace kassette::ops

@@ -7,11 +7,14 @@ namespace kassette::ops {
 namespace {
 
 template <class Op, class T>
-constexpr ElementwiseFns loops{{binary_loop<Op, T, 0>, binary_loop<Op, T, 1>, binary_loop<Op, T, 2>}};
+constexpr ElementwiseFns loops() {
+  if constexpr (Op::takes == Domain::integers) return {};
+  else return {{binary_loop<Op, T, 0>, binary_loop<Op, T, 1>, binary_loop<Op, T, 2>}};
+}
 
 template <class... Ops>
 constexpr BinaryTable make_table(OpList<Ops...>) {
-  return {{loops<Ops, float>...}, {loops<Ops, double>...}};
+  return {{loops<Ops, float>()...}, {loops<Ops, double>()...}};
 }
 
 }  // namespace

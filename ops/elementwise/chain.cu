@@ -19,10 +19,13 @@ template <class T, class... Ops>
 __device__ inline void unary(OpList<Ops...>, int code, T (&acc)[kEach], const ChainAttrs& attrs) {
   auto run = [&](auto* op) {
     using Op = std::remove_pointer_t<decltype(op)>;
-    if (code != DeviceChain::kUnary + IndexOf<Op, UnaryOps>::value) return false;
-    const UnaryFunction<Op> f(attrs);
-    for (T& v : acc) v = f(v);
-    return true;
+    if constexpr (!has_type<T>(Op::takes)) return false;
+    else {
+      if (code != DeviceChain::kUnary + IndexOf<Op, UnaryOps>::value) return false;
+      const UnaryFunction<Op> f(attrs);
+      for (T& v : acc) v = f(v);
+      return true;
+    }
   };
   static_cast<void>((run(static_cast<Ops*>(nullptr)) || ...));
 }
@@ -30,12 +33,15 @@ template <class T, class... Ops>
 __device__ inline void binary(OpList<Ops...>, int code, T (&acc)[kEach], const T (&other)[kEach], bool reversed) {
   auto run = [&](auto* op) {
     using Op = std::remove_pointer_t<decltype(op)>;
-    if (code != DeviceChain::kBinary + IndexOf<Op, BinaryOps>::value) return false;
-    for (int j = 0; j < kEach; ++j) {
-      const T a = reversed ? other[j] : acc[j], b = reversed ? acc[j] : other[j];
-      acc[j] = Op::value(a, b);
+    if constexpr (!has_type<T>(Op::takes)) return false;
+    else {
+      if (code != DeviceChain::kBinary + IndexOf<Op, BinaryOps>::value) return false;
+      for (int j = 0; j < kEach; ++j) {
+        const T a = reversed ? other[j] : acc[j], b = reversed ? acc[j] : other[j];
+        acc[j] = Op::value(a, b);
+      }
+      return true;
     }
-    return true;
   };
   static_cast<void>((run(static_cast<Ops*>(nullptr)) || ...));
 }

@@ -69,6 +69,14 @@ KASSETTE_FN bool is_nan(T x) {
   return x != x;
 }
 
+/// Whether a condition holds in any lane.
+KASSETTE_FN bool any(bool c) { return c; }
+/// a * b + c; batches round once where the level can.
+template <class T, if_scalar<T> = 0>
+KASSETTE_FN T multiply_add(T a, T b, T c) {
+  return a * b + c;
+}
+
 /// a * b, but 0 where a is 0, whatever b is.
 template <class V>
 KASSETTE_FN V mul_no_nan(const V& a, const V& b) {
@@ -183,6 +191,57 @@ KASSETTE_FN T fmod(T a, T b) {
   if constexpr (std::is_signed_v<T>)
     if (b == T(-1)) return 0;  // the lowest integer % -1 traps
   return static_cast<T>(a % b);
+}
+/// The greatest common divisor and the least common multiple, not negative unless they wrap around.
+template <class T>
+KASSETTE_FN T gcd(T a, T b) {
+  using U = std::make_unsigned_t<decltype(a + b)>;
+  U x = a < T(0) ? U(0) - static_cast<U>(a) : static_cast<U>(a),
+    y = b < T(0) ? U(0) - static_cast<U>(b) : static_cast<U>(b);
+  while (y) {
+    const U rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return static_cast<T>(x);
+}
+template <class T>
+KASSETTE_FN T lcm(T a, T b) {
+  using U = std::make_unsigned_t<decltype(a + b)>;
+  const U divisor = static_cast<U>(m::gcd(a, b));
+  if (divisor == 0) return T(0);
+  const U x = a < T(0) ? U(0) - static_cast<U>(a) : static_cast<U>(a),
+          y = b < T(0) ? U(0) - static_cast<U>(b) : static_cast<U>(b);
+  return static_cast<T>(x / divisor * y);
+}
+/// a shifted by b bits; by as many as T has or more, or by less than 0, all bits are shifted out, as in NumPy.
+template <class T>
+KASSETTE_FN T left_shift(T a, T b) {
+  using U = std::make_unsigned_t<T>;
+  constexpr std::uint64_t bits = sizeof(T) * 8;
+  return static_cast<std::uint64_t>(b) < bits ? static_cast<T>(std::uint64_t(static_cast<U>(a)) << static_cast<int>(b))
+                                              : T(0);
+}
+template <class T>
+KASSETTE_FN T right_shift(T a, T b) {
+  constexpr std::uint64_t bits = sizeof(T) * 8;
+  if (static_cast<std::uint64_t>(b) < bits) return static_cast<T>(a >> static_cast<int>(b));
+  return a < T(0) ? static_cast<T>(-1) : T(0);
+}
+/// x * 2^n, for a whole n, rounded once.
+KASSETTE_FN int whole_exponent(double n) { return n > 5000 ? 5000 : n < -5000 ? -5000 : static_cast<int>(n); }
+KASSETTE_FN float ldexp(float x, float n) { return ::ldexpf(x, whole_exponent(n)); }
+KASSETTE_FN double ldexp(double x, double n) { return ::ldexp(x, whole_exponent(n)); }
+/// The e with |x| = f 2^e, 1/2 <= f < 1; 0 for zeros, infinities and NaN.
+KASSETTE_FN float frexp_exponent(float x) {
+  int e = 0;
+  if (x - x == 0) static_cast<void>(::frexpf(x, &e));
+  return static_cast<float>(e);
+}
+KASSETTE_FN double frexp_exponent(double x) {
+  int e = 0;
+  if (x - x == 0) static_cast<void>(::frexp(x, &e));
+  return e;
 }
 /// The quotient rounded down, as NumPy's: a zero has the sign of a / b, and an infinite a gives NaN unless b is 0.
 /// Integers: b != 0.

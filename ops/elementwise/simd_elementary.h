@@ -69,6 +69,15 @@ struct Elementary<double> {
 template <class V>
 using ElementaryOf = Elementary<typename V::value_type>;
 
+template <class T, class A>
+KASSETTE_FN bool any(const xsimd::batch_bool<T, A>& c) {
+  return xsimd::any(c);
+}
+template <class T, class A>
+KASSETTE_FN xsimd::batch<T, A> multiply_add(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b,
+                                            const xsimd::batch<T, A>& c) {
+  return m::fma(a, b, c);
+}
 template <class V>
 KASSETTE_FN V infinity() {
   return V(std::numeric_limits<typename V::value_type>::infinity());
@@ -404,6 +413,18 @@ KASSETTE_FN xsimd::batch<T, A> hypot(const xsimd::batch<T, A>& x, const xsimd::b
   const V p = most * scale, q = least * scale;
   const V length = m::sqrt(m::fma(p, p, q * q)) * back;
   return m::select((a == m::infinity<V>()) | (b == m::infinity<V>()), m::infinity<V>(), length);
+}
+
+// --- parts of numbers ------------------------------------------------------------------------------------------------
+template <class T, class A>
+KASSETTE_FN xsimd::batch<T, A> ldexp(const xsimd::batch<T, A>& x, const xsimd::batch<T, A>& n) {
+  return m::lanes(
+      x, n, [](T p, T q) __attribute__((always_inline)) { return m::ldexp(p, q); });
+}
+template <class T, class A>
+KASSETTE_FN xsimd::batch<T, A> frexp_exponent(const xsimd::batch<T, A>& x) {
+  return m::lanes(
+      x, x, [](T p, T) __attribute__((always_inline)) { return m::frexp_exponent(p); });
 }
 
 }  // namespace KASSETTE_LEVEL

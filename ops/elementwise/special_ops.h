@@ -1,15 +1,16 @@
 // ops/elementwise/special_ops.h - elementwise ops of numerical code: rounding, inverse and hyperbolic functions, other
-// bases, roots and angles. Each struct is a whole op, as in unary_ops.h and binary_ops.h, which put them in their
-// lists.
+// bases, roots and angles, the error and gamma functions and their relatives. Each struct is a whole op, as in
+// unary_ops.h and binary_ops.h, which put them in their lists.
 //
 // Gradients are JAX's at the places where a function has no slope: the limit, which may be infinite, or else NaN; zero
 // for the functions that round.
 #pragma once
 #include "ops/elementwise/op_struct.h"
+#include "ops/elementwise/special_math.h"
 
 namespace kassette::ops {
 
-inline constexpr double kLn2 = 0.6931471805599453, kLn10 = 2.302585092994046;
+inline constexpr double kLn2 = 0.6931471805599453, kLn10 = 2.302585092994046, kTwoOverRootPi = 1.1283791670955126;
 
 /// The largest integer that is not above x; integers are returned as they are.
 struct Floor {
@@ -202,6 +203,122 @@ struct Cbrt {
   }
   KASSETTE_GRADIENT(div_no_nan(dy, square(y()) * 3.0))
 };
+/// The error function.
+struct Erf {
+  static constexpr const char* name = "erf";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr Reads reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x) {
+    return m::erf(x);
+  }
+  KASSETTE_GRADIENT(mul_no_nan(dy, exp(-square(x())) * kTwoOverRootPi))
+};
+/// 1 - erf(x), without cancellation for large x.
+struct Erfc {
+  static constexpr const char* name = "erfc";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr Reads reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x) {
+    return m::erfc(x);
+  }
+  KASSETTE_GRADIENT(mul_no_nan(dy, exp(-square(x())) * -kTwoOverRootPi))
+};
+/// The inverse of erf, from -1 to 1.
+struct Erfinv {
+  static constexpr const char* name = "erfinv";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr Reads reads = Reads::y;
+  template <class V>
+  KASSETTE_FN static V value(const V& x) {
+    return m::erfinv(x);
+  }
+  KASSETTE_GRADIENT(mul_no_nan(dy, exp(square(y())) * (1 / kTwoOverRootPi)))
+};
+/// log |gamma(x)|.
+struct Lgamma {
+  static constexpr const char* name = "lgamma";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr Reads reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x) {
+    return m::lgamma(x);
+  }
+  KASSETTE_GRADIENT(mul_no_nan(dy, polygamma(x(), 0)))
+};
+/// The derivative of order n + 1 of lgamma, for a whole n >= 0: digamma, trigamma, ...
+struct Polygamma {
+  static constexpr const char* name = "polygamma";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr Reads reads = Reads::x;
+  struct Attrs {
+    static constexpr const char* attrs_name = "polygamma";
+    double n;
+  };
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Attrs& attrs) {
+    return m::polygamma(static_cast<int>(attrs.n), x);
+  }
+  KASSETTE_GRADIENT(mul_no_nan(dy, polygamma(x(), static_cast<int>(attrs.as<Attrs>().n) + 1)))
+};
+/// The modified Bessel function of the first kind of order 0.
+struct BesselI0 {
+  static constexpr const char* name = "i0";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr Reads reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x) {
+    return m::bessel_i0(x);
+  }
+  KASSETTE_GRADIENT(mul_no_nan(dy, i1(x())))
+};
+/// The modified Bessel function of the first kind of order 1.
+struct BesselI1 {
+  static constexpr const char* name = "i1";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr Reads reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x) {
+    return m::bessel_i1(x);
+  }
+  KASSETTE_GRADIENT(mul_no_nan(dy, slope(x())))
+
+ private:
+#ifndef KASSETTE_DEVICE_CODE
+  /// I0(x) - I1(x) / x; around 0 by its series.
+  static Tensor slope(const Tensor& x) {
+    const Tensor near = less(abs(x), 0.1), z = square(where(near, x, 0.0));
+    const Tensor series = (((z * (9. / 1474560) + 7. / 18432) * z + 5. / 384) * z + 3. / 16) * z + 0.5;
+    const Tensor far = where(near, 1.0, x);
+    return where(near, series, i0(far) - i1(far) / far);
+  }
+#endif
+};
+/// sin(pi x) / (pi x), 1 at 0.
+struct Sinc {
+  static constexpr const char* name = "sinc";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr Reads reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x) {
+    return m::sinc(x);
+  }
+  KASSETTE_GRADIENT(mul_no_nan(dy, slope(x())))
+
+ private:
+#ifndef KASSETTE_DEVICE_CODE
+  /// (cos(pi x) - sinc(x)) / x; around 0 by its series.
+  static Tensor slope(const Tensor& x) {
+    constexpr double square_pi = 9.869604401089358;
+    const Tensor near = less(abs(x), 0.1), small = where(near, x, 0.0), z = square(small) * -square_pi;
+    Tensor series = z * (1. / 93405312000) + 1. / 518918400;
+    for (double c : {1. / 3991680, 1. / 45360, 1. / 840, 1. / 30, 1. / 3}) series = series * z + c;
+    const Tensor far = where(near, 1.0, x);
+    return where(near, small * series * -square_pi, (cos(far * 3.141592653589793) - sinc(far)) / far);
+  }
+#endif
+};
 /// The angle of the point (b, a), from -pi to pi.
 struct Atan2 {
   static constexpr const char* name = "atan2";
@@ -280,8 +397,8 @@ struct LogAddExp2 {
                      mul_no_nan(dy, exp2(where(equal(b(), y()), 0.0, b() - y()))))
 };
 
-using SpecialUnaryOps =
-    OpList<Floor, Ceil, Trunc, Rint, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Exp2, Log2, Log10, Cbrt>;
+using SpecialUnaryOps = OpList<Floor, Ceil, Trunc, Rint, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Exp2,
+                               Log2, Log10, Cbrt, Erf, Erfc, Erfinv, Lgamma, Polygamma, BesselI0, BesselI1, Sinc>;
 using SpecialBinaryOps = OpList<Atan2, Hypot, Copysign, Fmod, LogAddExp, LogAddExp2>;
 
 }  // namespace kassette::ops

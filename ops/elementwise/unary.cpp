@@ -96,6 +96,17 @@ Tensor exp2(const Tensor& x) { return unary<Exp2>(x); }
 Tensor log2(const Tensor& x) { return unary<Log2>(x); }
 Tensor log10(const Tensor& x) { return unary<Log10>(x); }
 Tensor cbrt(const Tensor& x) { return unary<Cbrt>(x); }
+Tensor erf(const Tensor& x) { return unary<Erf>(x); }
+Tensor erfc(const Tensor& x) { return unary<Erfc>(x); }
+Tensor erfinv(const Tensor& x) { return unary<Erfinv>(x); }
+Tensor lgamma(const Tensor& x) { return unary<Lgamma>(x); }
+Tensor polygamma(const Tensor& x, int n) { return unary<Polygamma>(x, {static_cast<double>(n)}); }
+Tensor i0(const Tensor& x) { return unary<BesselI0>(x); }
+Tensor i1(const Tensor& x) { return unary<BesselI1>(x); }
+Tensor sinc(const Tensor& x) { return unary<Sinc>(x); }
+Tensor modf_fraction(const Tensor& x) { return unary<Fraction>(x); }
+Tensor frexp_exponent(const Tensor& x) { return unary<FrexpExponent>(x); }
+Tensor bitwise_invert(const Tensor& x) { return unary<Invert>(x); }
 
 }  // namespace kassette::ops
 

@@ -6,9 +6,14 @@
 namespace kassette::ops {
 namespace {
 
+template <class Op, class T>
+constexpr ElementwiseFns loops() {
+  if constexpr (Op::takes == Domain::integers) return {};
+  else return {{unary_loop<Op, T>}};
+}
 template <class... Ops>
 constexpr UnaryTable make_table(OpList<Ops...>) {
-  return {{{{unary_loop<Ops, float>}}...}, {{{unary_loop<Ops, double>}}...}};
+  return {{loops<Ops, float>()...}, {loops<Ops, double>()...}};
 }
 
 }  // namespace

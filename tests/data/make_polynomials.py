@@ -106,11 +106,81 @@ atan_part = near_zero(lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, [-mp
 sinh_part = near_zero(lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, [mpf(1) / 6, mpf(1) / 120, mpf(1) / 5040])
 cbrt = lambda x: mp.cbrt(x)
 
+
+
+def erfcx_part(t):
+    """(1 + 2 x) exp(x^2) erfc(x) in t = (x - 3.75) / (x + 3.75)."""
+    x = mpf("3.75") * (1 + t) / (1 - t)
+    return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
+def erfinv_part(w):
+    """erfinv(x) / x in w = -log(1 - x^2)."""
+    if w < mpf("1e-20"):
+        return mp.sqrt(mp.pi) / 2
+    x = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(x) / x
+
+
+def shifted(f, by):
+    return lambda u: f(u + by)
+
+
+def lgamma_part(u):
+    """lgamma(2 + u) / (u (u + 1))."""
+    if abs(u) < mpf("1e-25"):
+        return 1 - mp.euler
+    if abs(u + 1) < mpf("1e-25"):
+        return mp.euler
+    return mp.loggamma(2 + u) / (u * (u + 1))
+
+
+ROOT = mp.findroot(mp.digamma, mpf("1.4616321449683623"))
+
+
+def digamma_part(u):
+    """digamma(y) / (y - its root) in u = y - 1.5."""
+    y = u + mpf("1.5")
+    return mp.polygamma(1, ROOT) if abs(y - ROOT) < mpf("1e-25") else mp.digamma(y) / (y - ROOT)
+
+
+def bessel_far(n):
+    """exp(-x) sqrt(x) I_n(x) in t = 16 / x - 1."""
+
+    def f(t):
+        if t + 1 < mpf("1e-8"):
+            return 1 / mp.sqrt(2 * mp.pi)
+        x = 16 / (t + 1)
+        return mp.exp(-x) * mp.sqrt(x) * mp.besseli(n, x)
+
+    return f
+
+
+erf_part = near_zero(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, [2 / mp.sqrt(mp.pi) - 1])
+bessel0 = lambda z: mp.besseli(0, 2 * mp.sqrt(z))  # in z = (x / 2)^2 up to 16
+bessel1 = near_zero(lambda z: mp.besseli(1, 2 * mp.sqrt(z)) / (2 * mp.sqrt(z)), [mpf(1) / 2])
+relative = lambda f: lambda x: 1 / f(x)
+
+# name: function, weight of its error, from, to, degree for each dtype
 TABLE = {
     "kAsin": (asin_part, lambda z: z, "1e-7", "0.2501", {"float": 4, "double": 12}),
     "kAtan": (atan_part, lambda z: z, "1e-7", "0.3137", {"float": 5, "double": 13}),
     "kSinh": (sinh_part, lambda z: z, "1e-7", "1.001", {"float": 3, "double": 7}),
     "kCbrt": (cbrt, lambda x: 1 / cbrt(x), "0.7071", "1.4143", {"float": 4, "double": 5}),
+    "kErf": (erf_part, lambda z: mpf(1), 0, "1.001", {"float": 6, "double": 12}),
+    "kErfcx": (erfcx_part, relative(erfcx_part), "-0.766", "0.765", {"float": 10, "double": 21}),
+    "kErfinv": (shifted(erfinv_part, mpf("3.125")), relative(shifted(erfinv_part, mpf("3.125"))), "-3.125", "3.126",
+                {"float": 10, "double": 23}),
+    "kErfinvFar": (lambda u: erfinv_part((u + mpf("3.25")) ** 2), lambda u: 1 / erfinv_part((u + mpf("3.25")) ** 2),
+                   "-0.751", "0.861", {"float": 8, "double": 19}),
+    "kErfinvEnd": (lambda u: erfinv_part((u + 5) ** 2), lambda u: 1 / erfinv_part((u + 5) ** 2), "-1.001", "1.1",
+                   {"double": 17}),
+    "kLgamma": (lgamma_part, relative(lgamma_part), -1, 1, {"float": 12, "double": 27}),
+    "kDigamma": (digamma_part, relative(digamma_part), "-0.5", "0.5", {"float": 10, "double": 21}),
+    "kBessel0": (bessel0, relative(bessel0), 0, 16, {"float": 9, "double": 15}),
+    "kBessel0Far": (bessel_far(0), relative(bessel_far(0)), -1, 1, {"float": 6, "double": 24}),
+    "kBessel1": (bessel1, relative(bessel1), 0, 16, {"float": 9, "double": 15}),
+    "kBessel1Far": (bessel_far(1), relative(bessel_far(1)), -1, 1, {"float": 6, "double": 24}),
 }
 
 if __name__ == "__main__":

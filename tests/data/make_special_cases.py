@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes tests/data/special_cases.txt: values of the elementwise functions of numerical code.
 
-    python make_special_cases.py > special_cases.txt        (needs NumPy and mpmath)
+    python make_special_cases.py > special_cases.txt             (needs NumPy, SciPy and mpmath)
+    python make_special_cases.py integers > special_integers.txt
 
 A line is `function x [y] value` with hexadecimal floats. At the edges (zeros, infinities, NaN, huge and tiny numbers) and
 for pairs of them the values are NumPy's in float64; elsewhere mpmath's at 50 digits, rounded to float64 once.
@@ -9,9 +10,11 @@ for pairs of them the values are NumPy's in float64; elsewhere mpmath's at 50 di
 
 import math
 import random
+import sys
 
 import numpy as np
 from mpmath import mp, mpf
+from scipy import special
 
 mp.dps = 50
 rng = random.Random(5)
@@ -68,33 +71,104 @@ def truncated(x):
     return mp.floor(x) if x > 0 else mp.ceil(x)
 
 
-# ---- rounding
-for name, exact in {"floor": mp.floor, "ceil": mp.ceil, "trunc": truncated, "rint": mp.nint}.items():
-    unary(name, lambda x: math.copysign(exact(x), x), -9, 9)  # mpmath has no -0
-# ---- angles
-unary("tan", mp.tan, -1e4, 1e4)
-unary("asin", mp.asin, -1, 1, np.arcsin)
-unary("acos", mp.acos, -1, 1, np.arccos)
-unary("atan", mp.atan, -4, 4, np.arctan)
-binary("atan2", mp.atan2, (-3, 3), (-3, 3), np.arctan2)
-binary("hypot", mp.hypot, (-3, 3), (-3, 3))
-# ---- hyperbolic functions
-unary("sinh", mp.sinh, -80, 80)
-unary("cosh", mp.cosh, -80, 80)
-unary("asinh", mp.asinh, -40, 40, np.arcsinh)
-unary("acosh", mp.acosh, 1, 40, np.arccosh)
-unary("atanh", mp.atanh, -1, 1, np.arctanh)
-# ---- other bases, roots
-unary("exp2", lambda x: mpf(2) ** x, -120, 120)
-unary("log2", lambda x: mp.log(x) / mp.log(2), 0, 40)
-unary("log10", mp.log10, 0, 40)
-for k in range(-30, 31):
-    emit("log2", mpf(2) ** k, k)
-for k in range(0, 23):
-    emit("log10", mpf(10) ** k, k)
-unary("cbrt", lambda x: mp.cbrt(x) if x >= 0 else -mp.cbrt(-x), -40, 40)
-binary("logaddexp", lambda x, y: mp.log(mp.exp(x) + mp.exp(y)), (-30, 30), (-30, 30))
-binary("logaddexp2", lambda x, y: mp.log(mpf(2) ** x + mpf(2) ** y) / mp.log(2), (-30, 30), (-30, 30))
-# ---- signs and remainders
-binary("copysign", lambda x, y: abs(x) if y > 0 else -abs(x), (-3, 3), (-3, 3))
-binary("fmod", lambda x, y: x - y * truncated(x / y), (-1e3, 1e3), (-3, 3))
+def integers():
+    """Lines `function dtype a b value`; those of bitwise_invert have a 0 as b."""
+    for dtype in "int8", "uint8", "int32", "int64":
+        info = np.iinfo(dtype)
+        numbers = sorted({0, 1, 2, 3, 12, 18, 60, 100, info.max, info.max - 1, info.min, info.min + 1} | ({-1, -4, -18} if info.min else set()))
+        for a in numbers:
+            print("bitwise_invert", dtype, a, 0, np.invert(np.array(a, dtype)))
+            for b in numbers:
+                for name in "gcd", "lcm", "bitwise_and", "bitwise_or", "bitwise_xor", "fmod":
+                    if name == "fmod" and b in (0, -1):
+                        continue  # an error here; NumPy warns
+                    if name in ("gcd", "lcm") and info.min < 0 and info.min in (a, b):
+                        continue  # overflows
+                    with np.errstate(all="ignore"):
+                        print(name, dtype, a, b, getattr(np, name)(np.array(a, dtype), np.array(b, dtype)))
+            for b in 0, 1, 2, 5, 7, 8, 31, 32, 63, 64, 100:
+                for name in "left_shift", "right_shift":
+                    print(name, dtype, a, b, getattr(np, name)(np.array(a, dtype), np.array(b, dtype)))
+
+
+def floats():
+    # ---- rounding
+    for name, exact in {"floor": mp.floor, "ceil": mp.ceil, "trunc": truncated, "rint": mp.nint}.items():
+        unary(name, lambda x: math.copysign(exact(x), x), -9, 9)  # mpmath has no -0
+    # ---- angles
+    unary("tan", mp.tan, -1e4, 1e4)
+    unary("asin", mp.asin, -1, 1, np.arcsin)
+    unary("acos", mp.acos, -1, 1, np.arccos)
+    unary("atan", mp.atan, -4, 4, np.arctan)
+    binary("atan2", mp.atan2, (-3, 3), (-3, 3), np.arctan2)
+    binary("hypot", mp.hypot, (-3, 3), (-3, 3))
+    # ---- hyperbolic functions
+    unary("sinh", mp.sinh, -80, 80)
+    unary("cosh", mp.cosh, -80, 80)
+    unary("asinh", mp.asinh, -40, 40, np.arcsinh)
+    unary("acosh", mp.acosh, 1, 40, np.arccosh)
+    unary("atanh", mp.atanh, -1, 1, np.arctanh)
+    # ---- other bases, roots
+    unary("exp2", lambda x: mpf(2) ** x, -120, 120)
+    unary("log2", lambda x: mp.log(x) / mp.log(2), 0, 40)
+    unary("log10", mp.log10, 0, 40)
+    for k in range(-30, 31):
+        emit("log2", mpf(2) ** k, k)
+    for k in range(0, 23):
+        emit("log10", mpf(10) ** k, k)
+    unary("cbrt", lambda x: mp.cbrt(x) if x >= 0 else -mp.cbrt(-x), -40, 40)
+    binary("logaddexp", lambda x, y: mp.log(mp.exp(x) + mp.exp(y)), (-30, 30), (-30, 30))
+    binary("logaddexp2", lambda x, y: mp.log(mpf(2) ** x + mpf(2) ** y) / mp.log(2), (-30, 30), (-30, 30))
+    # ---- signs and remainders
+    binary("copysign", lambda x, y: abs(x) if y > 0 else -abs(x), (-3, 3), (-3, 3))
+    binary("fmod", lambda x, y: x - y * truncated(x / y), (-1e3, 1e3), (-3, 3))
+    # ---- error and gamma functions, by SciPy at the edges
+    unary("erf", mp.erf, -4, 4, special.erf)
+    unary("erfc", mp.erfc, -3, 26, special.erfc)
+    for x in spread(3, 10, 20):
+        emit("erfc", x, mp.erfc(mpf(x)))
+    odd = [x for x in EDGES + FAR if x or math.copysign(1, x) > 0]  # SciPy's functions give 0 at -0
+    unary("erfinv", mp.erfinv, -1, 1, special.erfinv, edges=odd)
+    for k in range(1, 52):
+        emit("erfinv", 1 - 2.0**-k, mp.erfinv(mpf(1) - mpf(2) ** -k))
+    log_gamma = lambda x: mp.loggamma(x) if x > 0 else mp.log(abs(mp.gamma(x)))
+    unary("lgamma", log_gamma, 0, 30, special.gammaln, edges=[x for x in EDGES + FAR if x != -inf and abs(x) != 5e-324])
+    for x in spread(-0.9, 3, 40) + spread(30, 1e6, 20) + [1 + 2.0**-20, 1 - 2.0**-20, 2 + 2.0**-20, 2 - 2.0**-20]:
+        emit("lgamma", x, log_gamma(mpf(x)))
+    for n in range(4):
+        unary(f"polygamma{n}", lambda x: mp.polygamma(n, x), 0, 30, lambda x: special.polygamma(n, x),
+              edges=[0.5, 1.0, 2.0, 2.5, 0.25, inf, nan, 2.0**100])
+        for x in spread(-8, 0, 20) + spread(1.3, 1.6, 10) + spread(30, 1e6, 10):
+            emit(f"polygamma{n}", x, mp.polygamma(n, mpf(x)))
+    emit("polygamma0", 0.0, special.digamma(0.0))
+    emit("polygamma0", -0.0, special.digamma(-0.0))
+    emit("polygamma0", -3.0, special.digamma(-3.0))
+    emit("polygamma1", 0.0, inf)
+    emit("polygamma1", -2.0, special.polygamma(1, -2.0))
+    # ---- Bessel functions
+    for order, name in enumerate(["i0", "i1"]):
+        unary(name, lambda x: mp.besseli(order, x), -60, 60, getattr(special, name), edges=[x for x in odd if not math.isinf(x)])
+    for x in [inf, -inf]:  # the limits; SciPy gives NaN
+        emit("i0", x, inf)
+        emit("i1", x, x)
+    for x in spread(-9, 9, 20) + [700.0, 713.0, 715.0, 88.0]:
+        emit("i0", x, mp.besseli(0, x))
+        emit("i1", x, mp.besseli(1, x))
+    unary("sinc", mp.sincpi, -9, 9, edges=[0.0, -0.0, 0.5, 2.5, inf, -inf, nan, 0.25, 2.0**-120])
+    emit("sinc", 1.0, 0.0)
+    emit("sinc", -1.0, 0.0)
+    emit("sinc", 3.0, 0.0)
+    # ---- parts of numbers
+    unary("modf_fraction", lambda x: x - truncated(x), -9, 9, lambda x: np.modf(x)[0])
+    unary("frexp_exponent", lambda x: np.frexp(float(x))[1], -9, 9, lambda x: np.frexp(x)[1])
+    binary("heaviside", lambda x, y: 0 if x < 0 else 1, (-3, 3), (-3, 3))
+    binary("fmax", max, (-3, 3), (-3, 3))
+    binary("fmin", min, (-3, 3), (-3, 3))
+    with np.errstate(all="ignore"):
+        for x in EDGES + FAR:
+            for n in [0, 1, -1, 10, -20, 120, -130, 1000, -1000, 2000, -2000, 3000]:
+                emit("ldexp", x, n, np.ldexp(x, n))
+
+
+if __name__ == "__main__":
+    integers() if sys.argv[1:] == ["integers"] else floats()

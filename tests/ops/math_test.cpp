@@ -107,6 +107,8 @@ const Case<T> kCases[] = {
     {"log2", log2, [](Wide<T> x) { return std::log2(x); }, 0.55, 0.51},
     {"log10", log10, [](Wide<T> x) { return std::log10(x); }, 1.6, 0.51},
     {"cbrt", cbrt, [](Wide<T> x) { return std::cbrt(x); }, 1.0, 0.55},
+    {"erf", erf, [](Wide<T> x) { return std::erf(x); }, 1.2},
+    {"erfc", erfc, [](Wide<T> x) { return std::erfc(x); }, 3.9},
 };
 
 template <class T>

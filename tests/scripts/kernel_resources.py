@@ -26,7 +26,7 @@ def short(name):
 
 # Arrays that are indexed at run time: 2 / pi to many digits for large angles, and the values
 # that a chain keeps for later opcodes.
-ARRAYS = re.compile(r"Each<(Sin|Cos)(, |>)|interpret<")
+ARRAYS = re.compile(r"Each<(Sin|Cos|Tan|Sinc|Lgamma|Polygamma)(, |>)|interpret<")
 
 arch, name, kernels = "", "", {}
 for line in sys.stdin:
