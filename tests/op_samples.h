@@ -380,6 +380,10 @@ inline constexpr Sample kOpSamples[] = {
     {"i0", kOne, CALL(ops::i0(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
     {"i1", kOne, CALL(ops::i1(x)), {kReal}, kFloats, kSecond, 4, "", {.k = false}},
     {"sinc", kOne, CALL(ops::sinc(x)), {kReal}, kFloats, kSecond, 4, "", {.k = false}},
+    {"gammainc", kOne, CALL(ops::gammainc(1.7, x)), {{0.3, 4}}, kFloats, kSecond, 4, "", {.k = false}},
+    {"gammainc", kTwo, CALL(K::stop_gradient(ops::gammainc(x, y))), {{0.4, 3}, {0.3, 4}}, kFloats, kNone, 4, kTwoWrong, {.k = false, .also = "stop_gradient"}},
+    {"gammaincc", kOne, CALL(ops::gammaincc(0.6, x)), {{0.3, 4}}, kFloats, kSecond, 4, "", {.k = false}},
+    {"gammaincc", kTwo, CALL(K::stop_gradient(ops::gammaincc(x, y))), {{0.4, 3}, {0.3, 4}}, kFloats, kNone, 4, kTwoWrong, {.k = false, .also = "stop_gradient"}},
 
     // ---- ops of number_ops.h
     {"modf_fraction", kOne, CALL(ops::modf_fraction(x)), {kReal}, kFloats, kSecond, 4, "", {.k = false}},

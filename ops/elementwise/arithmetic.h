@@ -73,6 +73,9 @@ Tensor copysign(const Operand& size, const Operand& sign);
 Tensor fmod(const Operand& a, const Operand& b);
 Tensor logaddexp(const Operand& a, const Operand& b);
 Tensor logaddexp2(const Operand& a, const Operand& b);
+/// The regularized incomplete gamma functions, lower and upper; a gets no gradient.
+Tensor gammainc(const Operand& a, const Operand& x);
+Tensor gammaincc(const Operand& a, const Operand& x);
 
 // Ops of number_ops.h. Those of bits and divisors are for integers.
 Tensor modf_fraction(const Tensor& x);

@@ -118,6 +118,8 @@ Tensor copysign(const Operand& a, const Operand& b) { return binary<Copysign>(a,
 Tensor fmod(const Operand& a, const Operand& b) { return binary<Fmod>(a, b); }
 Tensor logaddexp(const Operand& a, const Operand& b) { return binary<LogAddExp>(a, b); }
 Tensor logaddexp2(const Operand& a, const Operand& b) { return binary<LogAddExp2>(a, b); }
+Tensor gammainc(const Operand& a, const Operand& x) { return binary<GammaInc>(a, x); }
+Tensor gammaincc(const Operand& a, const Operand& x) { return binary<GammaIncC>(a, x); }
 Tensor ldexp(const Operand& a, const Operand& b) { return binary<Ldexp>(a, b); }
 Tensor heaviside(const Operand& a, const Operand& b) { return binary<Heaviside>(a, b); }
 Tensor fmax(const Operand& a, const Operand& b) { return binary<Fmax>(a, b); }

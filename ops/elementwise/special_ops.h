@@ -5,6 +5,7 @@
 // Gradients are JAX's at the places where a function has no slope: the limit, which may be infinite, or else NaN; zero
 // for the functions that round.
 #pragma once
+#include "ops/elementwise/gamma_inc.h"
 #include "ops/elementwise/op_struct.h"
 #include "ops/elementwise/special_math.h"
 
@@ -396,9 +397,34 @@ struct LogAddExp2 {
   KASSETTE_GRADIENTS(mul_no_nan(dy, exp2(where(equal(a(), y()), 0.0, a() - y()))),
                      mul_no_nan(dy, exp2(where(equal(b(), y()), 0.0, b() - y()))))
 };
+/// The regularized lower incomplete gamma function of a >= 0 at b >= 0. There is no gradient with respect to a.
+struct GammaInc {
+  static constexpr const char* name = "gammainc";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr Reads reads = Reads::a + Reads::b;
+  static constexpr const char* inputs = "a x";
+  template <class V>
+  KASSETTE_FN static V value(const V& a, const V& b) {
+    return m::gamma_inc_of(a, b, /*upper=*/false);
+  }
+  KASSETTE_GRADIENTS(Tensor(), mul_no_nan(dy, exp(mul_no_nan(a() - 1.0, log(b())) - b() - lgamma(a()))))
+};
+/// 1 - gammainc(a, b), without cancellation: the upper incomplete gamma function of a >= 0 at b >= 0. There is no
+/// gradient with respect to a.
+struct GammaIncC {
+  static constexpr const char* name = "gammaincc";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr Reads reads = Reads::a + Reads::b;
+  static constexpr const char* inputs = "a x";
+  template <class V>
+  KASSETTE_FN static V value(const V& a, const V& b) {
+    return m::gamma_inc_of(a, b, /*upper=*/true);
+  }
+  KASSETTE_GRADIENTS(Tensor(), -mul_no_nan(dy, exp(mul_no_nan(a() - 1.0, log(b())) - b() - lgamma(a()))))
+};
 
 using SpecialUnaryOps = OpList<Floor, Ceil, Trunc, Rint, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Exp2,
                                Log2, Log10, Cbrt, Erf, Erfc, Erfinv, Lgamma, Polygamma, BesselI0, BesselI1, Sinc>;
-using SpecialBinaryOps = OpList<Atan2, Hypot, Copysign, Fmod, LogAddExp, LogAddExp2>;
+using SpecialBinaryOps = OpList<Atan2, Hypot, Copysign, Fmod, LogAddExp, LogAddExp2, GammaInc, GammaIncC>;
 
 }  // namespace kassette::ops

@@ -71,6 +71,17 @@ def truncated(x):
     return mp.floor(x) if x > 0 else mp.ceil(x)
 
 
+def gamma_lower(a, x):
+    """The regularized lower incomplete gamma function by its series, which converges everywhere."""
+    term = total = mpf(1)
+    n = 0
+    while term > total * mpf(10) ** -mp.dps or n < x - a:
+        n += 1
+        term *= x / (a + n)
+        total += term
+    return total * mp.exp(a * mp.log(x) - x - mp.loggamma(a + 1))
+
+
 def integers():
     """Lines `function dtype a b value`; those of bitwise_invert have a 0 as b."""
     for dtype in "int8", "uint8", "int32", "int64":
@@ -145,6 +156,21 @@ def floats():
     emit("polygamma0", -3.0, special.digamma(-3.0))
     emit("polygamma1", 0.0, inf)
     emit("polygamma1", -2.0, special.polygamma(1, -2.0))
+    # ---- incomplete gamma functions
+    gamma_pairs = [(a, x) for a in [0.0, 0.5, 1.0, 30.0, inf, nan, -1.0] for x in [0.0, 1.0, 40.0, inf, nan, -1.0]]
+    for a, x in gamma_pairs:
+        for name in "gammainc", "gammaincc":
+            emit(name, a, x, getattr(special, name)(a, x))
+    gamma_pairs = [(single(a), single(a * f)) for a in [1e-3, 0.1, 0.7, 1.5, 5, 9.5, 25, 170, 1e3, 1e5]
+                   for f in [0.2, 0.7, 0.9, 0.99, 1.01, 1.1, 1.5, 3]]
+    gamma_pairs += [(single(10.0 ** rng.uniform(-3, 2)), single(10.0 ** rng.uniform(-3, 2))) for _ in range(60)]
+    gamma_pairs += [(4194304.0, 4194304.0 + d) for d in [-8192, -1024, -1, 0, 1, 512, 4096, 16384]]
+    mp.dps = 350  # for 1 - lower
+    for a, x in gamma_pairs:
+        lower = gamma_lower(mpf(a), mpf(x))
+        emit("gammainc", a, x, lower)
+        emit("gammaincc", a, x, abs(1 - lower))
+    mp.dps = 50
     # ---- Bessel functions
     for order, name in enumerate(["i0", "i1"]):
         unary(name, lambda x: mp.besseli(order, x), -60, 60, getattr(special, name), edges=[x for x in odd if not math.isinf(x)])

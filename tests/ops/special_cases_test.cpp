@@ -86,6 +86,8 @@ const Special kFunctions[] = {
     {"polygamma1", polygamma_of<1>, nullptr, 5},
     {"polygamma2", polygamma_of<2>, nullptr, 5},
     {"polygamma3", polygamma_of<3>, nullptr, 5},
+    {"gammainc", nullptr, gammainc, 400},
+    {"gammaincc", nullptr, gammaincc, 400},
     {"i0", i0, nullptr, 4},
     {"i1", i1, nullptr, 4},
     {"sinc", sinc, nullptr, 3},
