@@ -228,10 +228,10 @@ KASSETTE_FN T right_shift(T a, T b) {
   if (static_cast<std::uint64_t>(b) < bits) return static_cast<T>(a >> static_cast<int>(b));
   return a < T(0) ? static_cast<T>(-1) : T(0);
 }
-/// x * 2^n, for a whole n, rounded once.
+/// x * 2^n, for a whole n, rounded once; NaN if n is.
 KASSETTE_FN int whole_exponent(double n) { return n > 5000 ? 5000 : n < -5000 ? -5000 : static_cast<int>(n); }
-KASSETTE_FN float ldexp(float x, float n) { return ::ldexpf(x, whole_exponent(n)); }
-KASSETTE_FN double ldexp(double x, double n) { return ::ldexp(x, whole_exponent(n)); }
+KASSETTE_FN float ldexp(float x, float n) { return n == n ? ::ldexpf(x, whole_exponent(n)) : n; }
+KASSETTE_FN double ldexp(double x, double n) { return n == n ? ::ldexp(x, whole_exponent(n)) : n; }
 /// The e with |x| = f 2^e, 1/2 <= f < 1; 0 for zeros, infinities and NaN.
 KASSETTE_FN float frexp_exponent(float x) {
   int e = 0;
