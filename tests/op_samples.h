@@ -7,6 +7,7 @@
 
 #include "ops/collective/collective.h"
 #include "ops/engine/expr.h"
+#include "ops/order/order.h"
 #include "ops/product/matmul.h"
 #include "ops/softmax/softmax.h"
 #include "tests/sweeps/sample.h"
@@ -65,6 +66,7 @@ inline constexpr Order kSecond = Order::second, kNone = Order::none;
 [[gnu::noinline]] inline Tensors list(const K::NormalizedBatch& batch) {
   return {batch.normalized, batch.mean, batch.variance};
 }
+[[gnu::noinline]] inline Tensors list(const ops::TopK& top) { return {top.values, top.indices}; }
 [[gnu::noinline]] inline Tensors list(const K::RnnResult& r) {
   Tensors all{r.last_output, r.outputs};
   for (const Tensor& s : r.new_states) all.push_back(s);
@@ -344,6 +346,14 @@ inline constexpr Sample kOpSamples[] = {
     {"split_like", "(5,2) (2,2) (3,2) | (3,1) (1,1) (2,1)", CALL(ops::split_like(x, {y, z}, 0)), {kReal, kNoPath, kNoPath}, kAnything, kSecond, 1, "", {.grows = false, .k = false}},
     {"log_softmax", kMatrix, CALL(ops::log_softmax(x)), {kReal}, kFloats, kSecond, 4, "()", {.k = false}},
     {"pick", "(2,3) (2) | (4,3) (4)", CALL(ops::take_along_axis(x, K::cast(y, "int64"))), {kReal, index_below(3)}, kAnything, kSecond, 1, "(2,3) (3)", {.k = false, .also = "cast"}},
+    {"sort", "(2,3) | (4,3) | (1,1) | (0,3) | (3) | (2,1,3)", CALL(ops::sort(x)), {kReal}, kAnything, kSecond, 1, "()", {.k = false}},
+    {"sort", "(2,3,2) | (4,1,3) | (3,0,2)", CALL(ops::sort(x, 1, true)), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
+    {"argsort", "(2,3) | (4,3) | (0,3) | (3)", CALL(ops::argsort(x)), {kReal}, kAnything, kNone, 1, "()", {.k = false}},
+    {"argsort", kReduce3, CALL(ops::argsort(x, -3, true)), {kReal}, kAnything, kNone, 1, "(3)", {.k = false}},
+    {"top_k", "(2,3) | (4,2) | (0,3) | (3)", CALL(list(ops::top_k(x, 2))), {kReal}, kAnything, kSecond, 1, "() | (3,1)", {.k = false, .also = "take_places"}},
+    {"top_k", "(3,2,2) | (4,1,3)", CALL(list(ops::top_k(x, 2, 0))), {kReal}, kAnything, kSecond, 1, "(1,2,2)", {.k = false, .also = "take_places"}},
+    {"searchsorted", "(3) (2,3) | (4) (3,1) | (0) (4) | (2) (5) | (4) () | (1) ()", CALL(ops::searchsorted(ops::sort(x), y)), {kReal, kReal}, kAnything, kNone, 1, "() (3)", {.k = false, .also = "sort"}},
+    {"searchsorted", "(2,3) (2,4) | (4,1) (4,3) | (2,0) (2,2)", CALL(ops::searchsorted(ops::sort(x), y, ops::Side::right)), {kReal, kReal}, kAnything, kNone, 1, "(2,3) (3,3) | (2,3) (2)", {.k = false, .also = "sort"}},
     {"pad", "(2,3) | (4,1) | (0,3)", CALL(ops::pad(x, {2, {1, 0}, {0, 2}})), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
 
     // ---- ops of special_ops.h

@@ -12,6 +12,7 @@
 #include "ops/product/matmul.h"
 #include "ops/normalization/normalization.h"
 #include "ops/convolution/pool.h"
+#include "ops/order/order.h"
 #include "ops/engine/print_tensor.h"
 #include "ops/random/random.h"
 #include "ops/reduce/reduce.h"
@@ -63,6 +64,7 @@ std::vector<const OpDef*> all_ops() {
       &ctc_greedy_op, &ctc_beam_op,
       &stop_gradient_op, &print_tensor_op,
       &where_op,
+      &sort_op, &argsort_op, &top_k_op, &take_places_op, &put_places_like_op, &searchsorted_op,
             &all_reduce_op, &all_reduce_nonlinear_op, &broadcast_op, &reduce_op, &all_gather_op, &reduce_scatter_op,
       &reduce_scatter_nonlinear_op,
       &shard_op, &unshard_like_op, &all_to_all_op, &send_op, &recv_op,
