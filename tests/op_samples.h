@@ -304,6 +304,7 @@ inline constexpr Sample kOpSamples[] = {
     {"gather", "(3,2) (2,2) | (3,1) (4,2) | (4) (2) | (3,2) (0,2)", CALL(K::gather(x, y)), {kReal, index_below(3)}, kAnything, kSecond, 1, "() (2)"},
     {"index", "(3,4) | (5,2)", CALL(x[1]), {kReal}, kAnything, kSecond, 1, "() | (1,3)", {.k = false}},
     {"index", "(3,4) | (5,2)", CALL(x(kassette::all, kassette::slice(None, None, -1))), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
+    {"index", "(3,4) (2) | (2,5) (3) | (2,3) (0)", CALL(x(kassette::slice(None, None, -1), y)), {kReal, index_below(3)}, kAnything, kSecond, 1, "(3) (2)", {.k = false, .also = "gather"}},
     {"index", "(4,3,2) | (5,2,3)", CALL(x(kassette::slice(1, None, 2), kassette::ellipsis, -1, kassette::newaxis)), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
 
     // ---- sparse.h; the dense shape is fixed, so the sizes of the entries alone vary

@@ -105,7 +105,7 @@ class KASSETTE_API Operand : public Scalar, private Arithmetic {
   friend KASSETTE_API Tensor operator+(const Operand& a);
 };
 
-/// One index of x(...): an int, a scalar integer tensor, slice(a, b, step), all, ellipsis, newaxis, or text:
+/// One index of x(...): an int, a tensor of integers, slice(a, b, step), all, ellipsis, newaxis, or text:
 /// "..., 1:5".
 class KASSETTE_API Index {
  public:
@@ -220,7 +220,8 @@ class KASSETTE_API Tensor : private Arithmetic {
   /// The same value on another device.
   Tensor to(Device device, ToOptions options = {}) const;
 
-  /// NumPy's basic indexing. Throws ValueError for ints out of range; slices are clipped.
+  /// NumPy's basic indexing, and one tensor of integers with axes of its own. Throws ValueError for integers out of
+  /// range; slices are clipped.
   Tensor operator[](const Index& i) const;
   Tensor operator()(const Index& i0, const Index& i1 = {}, const Index& i2 = {}, const Index& i3 = {},
                     const Index& i4 = {}, const Index& i5 = {}, const Index& i6 = {}, const Index& i7 = {}) const;

@@ -26,12 +26,7 @@ void check_indices(const char* op, const TensorSpec& s) {
 void gather_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &indices = call.spec(1);
   check_indices("gather", indices);
-  // x[i]: the index is a scalar, even if its rank is unknown so far
-  const bool one = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;
-  if (one && indices.rank > 0)
-    fail<ValueError>({"index"}, "a tensor of shape ", indices, kExpected, "an index tensor must be an integer scalar",
-                     kRemedy, "K::gather takes rows");
-  const int more = one ? 0 : indices.rank;
+  const int more = indices.rank;
   out->dtype = x.dtype;
   out->rank = -1;
   if (x.rank == 0) fail<ValueError>({"gather", "reference"}, "is a scalar, which has no axis to select along");

@@ -4,6 +4,7 @@
 
 #include "core/convert.h"
 #include "core/text.h"
+#include "ops/elementwise/arithmetic.h"
 #include "ops/engine/dispatch.h"
 #include "ops/shape/index.h"
 #include "ops/shape/shaping.h"
@@ -13,8 +14,7 @@ namespace {
 
 using Part = IndexList::Part;
 
-/// The parsed indices. A scalar tensor among them is a whole slice in `list`, and a gather is applied to that axis
-/// afterwards.
+/// The parsed indices. A tensor among them is a whole slice in `list`, and a gather is applied to that axis afterwards.
 struct Expression {
   Ref<IndexList> list = Ref<IndexList>::adopt(new IndexList);
   struct Gathered {
@@ -23,6 +23,7 @@ struct Expression {
   };
   Gathered tensors[kMaxRank];
   int n_tensors = 0;
+  int array = -1;  // which of them is not a scalar, as far as is known
 };
 
 [[noreturn]] void fail_text(const char* all, const char* at) {
@@ -89,10 +90,13 @@ void add_tensor(Expression& e, const Tensor& t) {
   if (!t.defined()) fail_empty({"index"});
   const TensorDesc& b = Access::desc(t);
   if (!b.dtype.is_integer())
-    fail<TypeError>({"index"}, "a tensor of ", b.dtype, kExpected, "an index tensor must be an integer scalar");
-  if (b.rank > 0)
-    fail<ValueError>({"index"}, "a tensor of shape ", static_cast<const TensorSpec&>(b), kExpected,
-                     "an index tensor must be an integer scalar", kRemedy, "K::gather takes rows");
+    fail<TypeError>({"index"}, "a tensor of ", b.dtype, kExpected, "an index tensor must hold integers");
+  if (b.rank != 0) {
+    if (e.array >= 0)
+      fail<ValueError>({"index"}, "two tensors that are not scalars", kExpected, "at most one index may have axes",
+                       kRemedy, "index by one of them after the other");
+    e.array = e.n_tensors;
+  }
   if (e.n_tensors == kMaxRank) fail<ValueError>({"index"}, "more than ", kMaxRank, " tensors");
   e.tensors[e.n_tensors++] = {&t, e.list->n};
   e.list->push({});
@@ -123,6 +127,53 @@ void add(Expression& e, const Index& i) {
 
 bool keeps_axis(const Part& p) { return p.kind == IndexList::kSlice || p.kind == IndexList::kNewAxis; }
 
+bool is_tensor(const Expression& e, int part) {
+  for (int k = 0; k < e.n_tensors; ++k)
+    if (e.tensors[k].part == part) return true;
+  return false;
+}
+
+/// How many of the parts [begin, end) have an axis in the result, besides those of the array.
+int kept_axes(const Expression& e, int begin, int end) {
+  int n = 0;
+  for (int k = begin; k < end; ++k) n += keeps_axis(e.list->parts[k]) && !is_tensor(e, k);
+  return n;
+}
+
+/// Whether something other than integers and tensors stands between two of these.
+bool are_separated(const Expression& e) {
+  int last = -1;
+  for (int k = 0; k < e.list->n; ++k) {
+    if (e.list->parts[k].kind != IndexList::kInt && !is_tensor(e, k)) continue;
+    if (last >= 0 && last != k - 1) return true;
+    last = k;
+  }
+  return false;
+}
+
+/// NumPy's place of the array's axes: in front, if integers and tensors are not side by side.
+Tensor moved_to_front(const Tensor& y, const Expression& e, int ellipsis) {
+  const int rank = Access::desc(y).rank, more = Access::desc(*e.tensors[e.array].index).rank;
+  if (more < 0 || rank < 0)
+    fail<ValueError>({"index"}, "an integer and a tensor with other indices between them", kExpected,
+                     "the ranks of both tensors must be known");
+  const int part = e.tensors[e.array].part;
+  const int first = part < ellipsis ? kept_axes(e, 0, part) : rank - more - kept_axes(e, part + 1, e.list->n);
+  Axes pattern(None);
+  pattern.size_ = rank;
+  int n = 0;
+  for (int i = 0; i < more; ++i) pattern.axes_[n++] = first + i;
+  for (int i = 0; i < rank; ++i)
+    if (i < first || i >= first + more) pattern.axes_[n++] = i;
+  return first == 0 ? y : permute(y, pattern);
+}
+
+/// gather() by a tensor of any integer dtype.
+Tensor gather_any(const Tensor& y, const Tensor& places, int axis) {
+  const DType dtype = Access::desc(places).dtype;
+  return gather(y, dtype == int32 || dtype == int64 ? places : cast(places, int64), axis, Wrap::negative);
+}
+
 Tensor evaluate(const Tensor& x, const Expression& e) {
   const IndexList& list = *e.list;
   bool whole = true;
@@ -139,15 +190,15 @@ Tensor evaluate(const Tensor& x, const Expression& e) {
     int axis = 0;
     if (e.tensors[k].part >= ellipsis) continue;
     for (int i = 0; i < e.tensors[k].part; ++i) axis += keeps_axis(list.parts[i]);
-    y = gather(y, *e.tensors[k].index, axis, Wrap::negative);
+    y = gather_any(y, *e.tensors[k].index, axis);
   }
   for (int k = 0; k < e.n_tensors; ++k) {
     int axis = -1;
     if (e.tensors[k].part < ellipsis) continue;
     for (int i = e.tensors[k].part + 1; i < list.n; ++i) axis -= keeps_axis(list.parts[i]);
-    y = gather(y, *e.tensors[k].index, axis, Wrap::negative);
+    y = gather_any(y, *e.tensors[k].index, axis);
   }
-  return y;
+  return e.array >= 0 && are_separated(e) ? moved_to_front(y, e, ellipsis) : y;
 }
 
 std::int64_t bound(const Scalar& s) {

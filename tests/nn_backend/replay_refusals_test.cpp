@@ -43,18 +43,6 @@ Tensor ints(const kassette::Operand& v) { return K::constant(v, "int32"); }
 
 }  // namespace
 
-TEST_CASE("an index that is no scalar is refused when its shape is known", "[bad][index]") {
-  const std::string said =
-      "index: a tensor of shape (2,); an index tensor must be an integer scalar; K::gather takes rows";
-  Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}}), i = ints({0, 1});
-  check_refused(said, {x, i}, [](const Tensors& t) { return t[0][t[1]]; });
-  check_refused(said, {x, i}, [](const Tensors& t) { return t[0](kassette::all, t[1]); });
-  check_refused(said, {x, i}, [](const Tensors& t) { return t[0](0, t[1]); });
-  Tensor p = K::placeholder({K::None, 3}), k = K::placeholder(K::None, K::None, "int32"), row = p[k];
-  CHECK(row.shape() == Shape{3});  // the index of unknown rank is a scalar
-  CHECK(values(K::function({p, k}, {row})({x, ints(-1)})[0]) == Vec{4, 5, 6});
-}
-
 TEST_CASE("a shape that is a tensor of rank 2 is refused when its shape is known", "[bad]") {
   Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}}), two = ints({{3, 2}});
   const std::string said = " is a tensor of shape (1, 2); it must have one axis";
