@@ -39,14 +39,14 @@ inline std::vector<std::filesystem::path> files_of(const char* folder, const cha
   return files;
 }
 
-/// The names of the functions that the headers of K export from namespace backend.
-inline std::set<std::string> declared_functions() {
+/// The names of the functions that the headers of K export from namespace backend, or those of np from `space` numpy.
+inline std::set<std::string> declared_functions(const std::string& space = "backend") {
   std::set<std::string> names;
   const std::regex declaration(R"(\nKASSETTE_API\s+[\w:]+\s+(\w+)\()");
-  for (const auto& path : files_of("include/kassette/backend", ".h")) {
+  for (const auto& path : files_of(("include/kassette/" + space).c_str(), ".h")) {
     const std::string text = text_of(path);
-    const std::size_t from = text.find("namespace backend {");
-    const std::size_t to = text.find("}  // namespace backend\n");
+    const std::size_t from = text.find("namespace " + space + " {");
+    const std::size_t to = text.find("}  // namespace " + space + "\n");
     if (from == std::string::npos || to == std::string::npos) continue;
     const auto begin = text.begin() + static_cast<std::ptrdiff_t>(from),
                stop = text.begin() + static_cast<std::ptrdiff_t>(to);

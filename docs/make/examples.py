@@ -26,10 +26,12 @@ import headers
 import markdown
 
 PRELUDE = """#include <kassette/backend.h>
+#include <kassette/numpy.h>
 #include <cstdlib>
 #include <iostream>
 #include <vector>
 namespace K = kassette::backend;
+namespace np = kassette::numpy;
 using kassette::Tensor;
 using kassette::Tensors;
 """
@@ -141,7 +143,7 @@ class Checker:
 
     def header_of(self, page):
         """The header that a page of docs/api is about, which the reference names at its top."""
-        header = f"kassette/{page.stem}.h"
+        header = f"kassette/{page.stem.replace('numpy_', 'numpy/')}.h"
         return [f"#include <{header}>"] if page.parent.name == "api" and (self.source / "include" / header).exists() else []
 
     def check(self, page):
@@ -227,7 +229,7 @@ def unexplained(source, build):
             complaints.append(f"{path}: installed, but docs/make/headers.py does not read it")
     defined = {e.name for h in found for e in h.entries if not e.forward or e.comment} | NO_ENTRY.keys()
     for header in found:
-        where, page = f"{header.folder}/{header.name}.h", source / "docs/api" / (header.name + ".md")
+        where, page = f"{header.folder}/{header.path.name}", source / "docs/api" / (header.name + ".md")
         sections = markdown.sections(page.read_text()) if page.exists() else []
         shown = {name: entry for entry in markdown.entries(sections) for name in entry.names}
         complaints += [f"{where}: nothing defines {n}" for n in [*(e.name for e in header.entries if e.forward), *header.specialised] if n not in defined]

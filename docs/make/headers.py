@@ -14,6 +14,7 @@ import re
 TOKEN = re.compile(r'(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<directive>^[ \t]*#(?:[^\n]*\\\n)*[^\n]*)|(?P<text>"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')'
                    r"|(?P<word>[A-Za-z_0-9]+(?:\.[0-9]\w*)?)|(?P<sign>::|->|\.\.\.|\[\[|\]\]|\S)|(?P<newline>\n)", re.M | re.S)
 OPENING, CLOSING = {"(": ")", "[": "]", "{": "}", "[[": "]]"}, {")", "]", "}", "]]"}
+FOLDERS = ("include/kassette", "include/kassette/backend", "include/kassette/numpy")
 SPECIFIERS = {"inline", "constexpr", "static", "explicit", "virtual", "extern", "mutable", "friend", "typedef", "KASSETTE_API"}
 
 
@@ -35,7 +36,7 @@ class Entry:
 
 class Header:
     def __init__(self, path, folder):
-        self.path, self.name, self.folder = path, path.stem, folder
+        self.path, self.name, self.folder = path, ("numpy_" if folder.endswith("/numpy") else "") + path.stem, folder
         self.title, self.remarks, self.entries, self.specialised, self.hidden = "", [], [], [], set()
 
     @property
@@ -366,5 +367,5 @@ def read_header(path, folder):
 
 def read_headers(source):
     """All public headers that declare names; none.h declares X11's."""
-    found = [read_header(path, folder) for folder in ("include/kassette", "include/kassette/backend") for path in sorted((source / folder).glob("*.h"))]
+    found = [read_header(path, folder) for folder in FOLDERS for path in sorted((source / folder).glob("*.h"))]
     return [header for header in found if header and header.entries and header.name != "none"]

@@ -24,6 +24,7 @@ ROOT = ["CONTRIBUTING", "CHANGELOG", "SECURITY"]
 # The order in which a reader meets them.
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
             "softmax", "losses", "normalization", "convolution", "padding", "random", "graph", "control", "rnn", "ctc", "config"]
+NUMPY = ["numpy", "numpy_creation", "numpy_mathematics", "numpy_reductions", "numpy_shaping", "numpy_selection", "numpy_order", "numpy_products", "numpy_random"]
 LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "stream", "print", "error", "runtime", "distributed", "interrupt", "inspect", "profile", "testing", "io", "borrow", "dlpack", "xtensor",
            "external_backend", "api", "kept", "repl", "display", "show_config", "version"]
 
@@ -122,6 +123,8 @@ def reference_page(header, page, index, includes):
     out = [f"# {next(s.title for s in sections if s.level == 1)}", ""]
     if header.family:
         out += [f"`#include <kassette/backend.h>`, declared in `<kassette/backend/{header.name}.h>`", ""]
+    elif header.name.startswith("numpy_"):
+        out += [f"`#include <kassette/numpy.h>`, declared in `<kassette/numpy/{header.path.name}>`", ""]
     else:
         out += [f"`#include <kassette/{header.name}.h>`" + (", which `<kassette/backend.h>` includes" if f"{header.name}.h" in includes else ""), ""]
     out += [prose(remark) + "\n" for remark in header.remarks]
@@ -209,10 +212,12 @@ def main():
     def in_order(names, order):
         return sorted(names, key=lambda n: order.index(n) if n in order else len(order))
     families = in_order((h.name for h in found if h.family), FAMILIES)
-    library = in_order((h.name for h in found if not h.family), LIBRARY)
+    arrays = in_order((h.name for h in found if h.name.startswith("numpy")), NUMPY)
+    library = in_order((h.name for h in found if not h.family and h.name not in arrays), LIBRARY)
     titles = {"parity": "Parity with Keras"}
     nav = [{"kassette": "index.md"}, {"Guide": [{titles.get(n) or title_of(pages / f"{n}.md"): f"{n}.md"} for n in GUIDE]},
            {"Functions of K": [{"All names": "reference/index.md"}, *({title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in families)]},
+           {"Functions of np": [{title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in arrays]},
            {"The library": [{title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in library]},
            {"For contributors": [{title_of(pages / f"{n}.md"): f"{n}.md"} for n in [*CONTRIBUTORS, *ROOT]]}]
     config = {"site_name": "kassette", "docs_dir": str(pages), "site_dir": str(site), "nav": nav,

@@ -7,6 +7,7 @@
 #include <kassette/profile.h>
 
 namespace K = kassette::backend;
+namespace np = kassette::numpy;
 using kassette::describe;
 using kassette::detect_nan;
 using kassette::hist;

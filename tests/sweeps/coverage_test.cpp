@@ -69,6 +69,9 @@ constexpr Exempt kFunctions[] = {
     {"set_value", "changes a variable: tape_test"},
     {"batch_set_value", "changes variables: tape_test"},
 };
+constexpr Exempt kNumpyFunctions[] = {
+    {"none", ""},
+};
 constexpr Exempt kOps[] = {
     {"to", "copies to another device: on one it is the tensor itself"},
     {"send", "goes to another rank: tests/ranks/messages_test.cpp"},
@@ -86,7 +89,7 @@ bool exempt(const Exempt (&list)[N], const std::string& name) {
 
 /// The ops that a sample and its first and second gradients record.
 std::set<std::string> recorded_by(const Sample& s, const Shapes& shapes) {
-  DType dtype = s.takes == Takes::bools ? bool_ : s.takes == Takes::integers ? int32 : float32;
+  DType dtype = s.takes == Takes::bools ? bool_ : takes_integers(s) ? int32 : float32;
   Tensors xs;
   for (std::size_t i = 0; i < shapes.size(); ++i)
     xs.push_back(K::placeholder(None, shapes[i].rank(), s.in[i].dtype.given() ? s.in[i].dtype : dtype));
@@ -113,7 +116,8 @@ TEST_CASE("every op is on the tape of a sample or of its gradients, or is exempt
   for (const Sample& s : op_samples()) {
     auto cases = cases_of(s);
     std::set<std::string> ops = recorded_by(s, cases[0]);
-    if (!s.traits.k && !ops.count(s.name)) FAIL_CHECK("the sample of op " << s.name << " does not record it");
+    if (!s.traits.k && !s.traits.np && !ops.count(s.name))
+      FAIL_CHECK("the sample of op " << s.name << " does not record it");
     seen.insert(ops.begin(), ops.end());
   }
   for (const OpDef* op : all_ops())
@@ -133,6 +137,19 @@ TEST_CASE("every K function is called by a sample, or is exempt with a reason", 
     if (!declared.count(name)) FAIL_CHECK("the sample of K::" << name << ": no header of nn_backend declares it");
   for (const Exempt& e : kFunctions)
     if (!declared.count(e.name)) FAIL_CHECK("K::" << e.name << " is exempt, and no header of nn_backend declares it");
+}
+
+TEST_CASE("every function of np is called by a sample, or is exempt with a reason", "[sweep][coverage]") {
+  const std::set<std::string> declared = declared_functions("numpy");
+  CHECK(declared.size() > 60);
+  std::set<std::string> sampled;
+  for (const Sample& s : op_samples())
+    if (s.traits.np) sampled.insert(s.name);
+  for (const std::string& name : declared)
+    if (!sampled.count(name) && !exempt(kNumpyFunctions, name))
+      FAIL_CHECK("np::" << name << " is in no sample: give it a line in tests/np_samples.h");
+  for (const std::string& name : sampled)
+    if (!declared.count(name)) FAIL_CHECK("the sample of np::" << name << ": no header of np declares it");
 }
 
 TEST_CASE("the list of ops has every op that is defined, and no name twice", "[sweep][coverage]") {

@@ -128,9 +128,7 @@ std::string play(const Sample& s, const std::vector<Shapes>& cases, DType dtype)
 /// The workspace of cuBLAS stays.
 void warm_up() { K::dot(K::ones({2, 2}).to("cuda:0"), K::ones({2, 2}).to("cuda:0")); }
 
-DType plain_dtype(const Sample& s) {
-  return s.takes == Takes::bools ? bool_ : s.takes == Takes::integers ? int32 : float32;
-}
+DType plain_dtype(const Sample& s) { return s.takes == Takes::bools ? bool_ : takes_integers(s) ? int32 : float32; }
 
 }  // namespace
 

@@ -40,7 +40,7 @@ void for_each_case(F&& f) {
     for (const Shapes& shapes : cases_of(s)) {
       Ledger ledger;
       try {
-        const DType dtype = s.takes == Takes::bools ? bool_ : s.takes == Takes::integers ? int32 : float64;
+        const DType dtype = s.takes == Takes::bools ? bool_ : takes_integers(s) ? int32 : float64;
         if (std::string wrong = f(s, shapes, make_inputs(s, shapes, dtype)); !wrong.empty())
           FAIL_CHECK(title(s, shapes, float64) << ": " << wrong);
       } catch (const std::exception& e) {

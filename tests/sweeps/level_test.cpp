@@ -57,9 +57,8 @@ void for_each_large_case(std::int64_t size, F&& f) {
       if (++cases > kCases) break;
       Shapes shapes = grown(small, size);
       for (DType dtype : kDTypes) {
-        bool fits = s.takes == Takes::anything ||
-                    (dtype.is_float() && s.takes != Takes::bools && s.takes != Takes::integers) ||
-                    (dtype.is_integer() && (s.takes == Takes::numbers || s.takes == Takes::integers));
+        bool fits = s.takes == Takes::anything || (dtype.is_float() && s.takes != Takes::bools && !takes_integers(s)) ||
+                    (dtype.is_integer() && (s.takes == Takes::numbers || takes_integers(s)));
         if (!fits) continue;
         try {
           f(s, shapes, dtype, make_inputs(s, shapes, dtype));

@@ -14,7 +14,7 @@ extern "C" __attribute__((noinline)) void kassette_overhead_mark() { __asm__ vol
 TEST_CASE("every sample between marks, ten times", "[.overhead]") {
   for (const Sample& s : op_samples()) {
     if (!s.traits.k) continue;
-    DType dtype = s.takes == Takes::bools ? bool_ : s.takes == Takes::integers ? int32 : float32;
+    DType dtype = s.takes == Takes::bools ? bool_ : takes_integers(s) ? int32 : float32;
     Shapes shapes = cases_of(s)[0];
     Tensors in = make_inputs(s, shapes, dtype);
     std::size_t n = shapes.size();

@@ -8,12 +8,24 @@
 #include <numeric>
 #include <set>
 
+#include "tests/np_samples.h"
 #include "tests/op_samples.h"
 #include "tests/results.h"
 
 namespace kassette::test {
 
-std::span<const Sample> op_samples() { return kOpSamples; }
+std::span<const Sample> op_samples() {
+  static const std::vector<Sample> all = [] {
+    std::vector<Sample> rows(std::begin(kOpSamples), std::end(kOpSamples));
+    for (Sample s : kNumpySamples) {
+      s.traits.k = false;
+      s.traits.np = true;
+      rows.push_back(s);
+    }
+    return rows;
+  }();
+  return all;
+}
 
 std::vector<Shapes> cases_of(const Sample&, const char* text) {
   std::vector<Shapes> out;
@@ -111,7 +123,7 @@ std::vector<DType> dtypes_of(Takes takes) {
     DType d(static_cast<DType::Code>(c));
     bool ok = takes == Takes::anything || (takes == Takes::floats && d.is_float()) ||
               (takes == Takes::bools && d.is_bool()) || (takes == Takes::numbers && !d.is_bool()) ||
-              (takes == Takes::integers && d.is_integer());
+              (takes == Takes::integers && d.is_integer()) || (takes == Takes::bits && !d.is_float());
     if (ok) out.push_back(d);
   }
   return out;
@@ -120,8 +132,10 @@ std::vector<DType> dtypes_of(Takes takes) {
 std::string text(const Shape& shape) { return printed(shape); }
 
 std::string title(const Sample& s, const Shapes& shapes, DType dtype) {
-  std::string t =
-      (s.traits.k ? std::string("K::") : std::string("op ")) + s.name + " #" + std::to_string(&s - kOpSamples);
+  std::string t = std::string(s.traits.np  ? "np::"
+                              : s.traits.k ? "K::"
+                                           : "op ") +
+                  s.name + " #" + std::to_string(&s - &op_samples()[0]);
   for (const Shape& shape : shapes) t += " " + text(shape);
   return t + " " + dtype.name();
 }

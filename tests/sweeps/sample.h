@@ -13,7 +13,7 @@ namespace kassette::test {
 using namespace ops;
 
 /// The dtypes for inputs without a fixed dtype; all of these inputs get the same one.
-enum class Takes : std::uint8_t { floats, numbers, anything, bools, integers };
+enum class Takes : std::uint8_t { floats, numbers, anything, bools, integers, bits };
 
 /// One input of a sample: the range of its values, which avoids kinks and poles, and its properties.
 struct Input {
@@ -38,6 +38,7 @@ inline constexpr int kMaxInputs = 6;
 struct SampleTraits {
   bool grows = true;            // whether it may be called with all sizes above 1 multiplied by one factor
   bool k = true;                // false: name is that of an op, not of a K function
+  bool np = false;              // set for the rows of tests/np_samples.h: name is that of a function of np
   bool draws = false;           // random: each call of a function draws anew
   const char* also = "";        // other functions that the call uses, which messages may name instead
   bool dtype_is_value = false;  // another dtype is a ValueError, not a TypeError
@@ -58,7 +59,10 @@ struct Sample {
   SampleTraits traits = {};
 };
 
-/// The table.
+/// Whether it takes integers, and no floats.
+inline bool takes_integers(const Sample& s) { return s.takes == Takes::integers || s.takes == Takes::bits; }
+
+/// The rows of tests/op_samples.h, and those of tests/np_samples.h behind them.
 std::span<const Sample> op_samples();
 
 using Shapes = std::vector<Shape>;

@@ -189,7 +189,7 @@ std::vector<std::vector<Shapes>> one_by_one(const Sample& s) {
 
 std::vector<DType> two_widths(const Sample& s) {
   if (s.takes == Takes::bools) return {bool_};
-  if (s.takes == Takes::integers) return {int32};
+  if (takes_integers(s)) return {int32};
   return {float32, float64};
 }
 

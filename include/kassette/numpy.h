@@ -1,0 +1,33 @@
+// include/kassette/numpy.h - arrays as NumPy has them: namespace np = kassette::numpy.
+//
+// The functions have NumPy's names, argument order and defaults, those of the array API standard where NumPy's have
+// changed, and those of keras.ops where NumPy has none. Arguments beyond the first are given by name, in braces:
+// `np::sum(x, {.axis = 0, .keepdims = true})`.
+//
+// Numbers and lists of numbers take the dtype of the tensor that they are combined with, or floatx. Tensors, containers
+// (`std::vector<double>`) and arrays of other libraries keep theirs. Two dtypes of one kind are promoted to the smallest
+// dtype of that kind that holds both (int8 and uint8 to int16, float32 and float64 to float64); dtypes of two kinds are
+// a TypeError, for a cast says what is meant.
+#ifndef KASSETTE_NUMPY_H
+#define KASSETTE_NUMPY_H
+#include <kassette/numpy/mathematics.h>
+#include <kassette/numpy/reductions.h>
+
+namespace kassette {
+namespace numpy {
+using kassette::ellipsis;
+using kassette::newaxis;
+using kassette::None;
+using kassette::Tensor;
+using kassette::Tensors;
+#define KASSETTE_USING(constant, code, type, name) using kassette::constant;
+KASSETTE_DTYPES(KASSETTE_USING)
+#undef KASSETTE_USING
+/// Mathematical constants.
+inline constexpr double pi = 3.14159265358979323846, e = 2.71828182845904523536, euler_gamma = 0.57721566490153286061;
+/// The special values of floats.
+inline constexpr double inf = __builtin_inf(), nan = __builtin_nan("");
+}  // namespace numpy
+}  // namespace kassette
+
+#endif  // KASSETTE_NUMPY_H

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""tests/data/make_numpy_cases.py - writes numpy_cases.txt: what NumPy gives for the expressions of tests/np_samples.h.
+
+Each row of that table is evaluated for the shapes of its cases, for several dtypes, and for special values: NaN, infinities, zeros of
+both signs, ties and the limits of integers. An expression becomes Python by a few rules (`python_of`); what NumPy does not have is
+defined in `np` below by SciPy or by other functions of NumPy, and a row that has no counterpart is in SKIPPED with the reason.
+
+Run with NumPy 2.4 and SciPy: `python3 tests/data/make_numpy_cases.py`. A line is
+
+    expression | dtype shape values | ... = dtype shape values ; dtype shape values
+"""
+import pathlib
+import re
+import sys
+import types
+
+import numpy
+import scipy.special
+
+root = pathlib.Path(__file__).resolve().parents[2]
+np = types.SimpleNamespace(**{n: getattr(numpy, n) for n in dir(numpy) if not n.startswith("_")})
+inf, nan, pi, e, euler_gamma = numpy.inf, numpy.nan, numpy.pi, numpy.e, numpy.euler_gamma
+K = types.SimpleNamespace(stop_gradient=lambda x: x)
+
+# ---- what NumPy lacks, or calls by another name
+for name in ("erf", "erfc", "erfinv", "digamma", "gammainc", "gammaincc", "polygamma", "logsumexp"):
+    setattr(np, name, getattr(scipy.special, name))
+np.lgamma = scipy.special.gammaln
+np.erfinv = scipy.special.erfinv
+
+
+np.ldexp = lambda x, y: (x * numpy.exp2(y)).astype(x.dtype)   # NumPy's takes integers as exponents
+
+
+def wide(x, dtype):
+    """Integers and bool as int64."""
+    return dtype or (numpy.int64 if x.dtype.kind in "biu" else x.dtype)
+
+
+np.sum = lambda x, axis=None, dtype=None, keepdims=False: numpy.sum(x, axis=axis, dtype=wide(x, dtype), keepdims=keepdims)
+np.prod = lambda x, axis=None, dtype=None, keepdims=False: numpy.prod(x, axis=axis, dtype=wide(x, dtype), keepdims=keepdims)
+np.logsumexp = lambda x, axis=None, keepdims=False: scipy.special.logsumexp(x, axis=axis, keepdims=keepdims)
+np.cumulative_sum = lambda x, axis=None, dtype=None, **o: numpy.cumulative_sum(x.ravel() if axis is None else x, axis=axis or 0, dtype=wide(x, dtype), **o)
+np.cumulative_prod = lambda x, axis=None, dtype=None, **o: numpy.cumulative_prod(x.ravel() if axis is None else x, axis=axis or 0, dtype=wide(x, dtype), **o)
+
+# Rows without a counterpart, by function, and why.
+SKIPPED = {}
+# Functions whose integer results have another dtype here, on purpose: the values are compared alone.
+OTHER_DTYPE = {"divide", "mean", "var", "std", "rint"}
+# Functions whose special values differ, on purpose: they are left out there.
+ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc"}   # i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
+# Integer division by 0 is an error here.
+NO_ZERO = {"floor_divide", "remainder", "fmod"}
+# Which of two zeros of different signs is left is not said.
+EITHER_ZERO = {"logsumexp", "sum", "mean", "cumulative_sum", "erfinv", "maximum", "minimum", "fmax", "fmin", "max", "min"}
+
+
+def python_of(expression):
+    """The expression in Python."""
+    text = re.sub(r"\{\s*\.", "OPTIONS{.", expression)
+    out, depth = "", []
+    i = 0
+    while i < len(text):
+        if text.startswith("OPTIONS{", i):
+            depth.append("")
+            i += 8
+            continue
+        c = text[i]
+        if c == "{":
+            depth.append(",)")
+            out += "("
+        elif c == "}":
+            close = depth.pop()
+            out += close if close and not out.endswith("(") else close.replace(",", "")
+        else:
+            out += c
+        i += 1
+    out = re.sub(r"(?<![\w)])\.(\w+) = ", r"\1=", out)
+    out = out.replace("np::", "np.").replace("K::", "K.").replace("true", "True").replace("false", "False")
+    return re.sub(r"\b(float32|float64|int32|int64|uint8|bool_)\b(?!\")", r"numpy.\1", out)
+
+
+def rows():
+    """Name, cases, expression, inputs and what is taken, of each row of the table."""
+    text = (root / "tests/np_samples.h").read_text() + (root / "tests/op_samples.h").read_text()
+    shapes = dict(re.findall(r"(k\w+) =\s*((?:\"[^\"]*\"\s*)+);", text))
+    table = (root / "tests/np_samples.h").read_text()
+    for line in re.findall(r'^    (\{"\w+", .*\}),$', table, re.M):
+        name, cases = re.match(r'\{"(\w+)", ("[^"]*"|k\w+), CALL\(', line).groups()
+        cases = "".join(re.findall(r'"([^"]*)"', shapes.get(cases, cases)))
+        start = line.index("CALL(") + 5
+        depth, end = 1, start
+        while depth:
+            depth += (line[end] == "(") - (line[end] == ")")
+            end += 1
+        expression, rest = line[start:end - 1], line[end + 3:]
+        depth, end = 1, 0
+        while depth:
+            depth += (rest[end] == "{") - (rest[end] == "}")
+            end += 1
+        inputs, takes = rest[:end - 1], re.search(r"kFloats|kNumbers|kAnything|kBools|Takes::integers|Takes::bits", rest[end:])
+        yield name, cases, expression, inputs_of(inputs), (takes[0] if takes else "kFloats").removeprefix("Takes::")
+
+
+RANGES = {"kReal": (-2, 2), "kSmall": (-.6, .6), "kPositive": (.2, 3), "kUnit": (.05, .95), "kBool": (0, 1, "bool"), "kNoPath": (-2, 2)}
+
+
+def inputs_of(text):
+    """Low, high and perhaps the dtype of each input."""
+    out = []
+    for word in re.findall(r"k\w+|index_below\(\d+(?:, \w+)?\)|\{[^{}]*\}", text):
+        if word.startswith("index_below"):
+            n, dtype = re.match(r"index_below\((\d+)(?:, (\w+))?", word).groups()
+            out.append((0, int(n) - 1, dtype or "int32"))
+        elif word.startswith("{"):
+            number = r"[-\d.]+"
+            plain = re.match(rf"\{{({number}), ({number})", word)
+            low, high = plain.groups() if plain else (*(re.findall(rf"low = ({number})", word) or [-2]), *(re.findall(rf"high = ({number})", word) or [2]))
+            dtype = re.search(r"dtype = (\w+)", word)
+            out.append((float(low), float(high), *([dtype[1].rstrip("_")] if dtype else [])))
+        else:
+            out.append(RANGES[word])
+    return out
+
+
+DTYPES = {"kFloats": ["float32", "float64"], "kNumbers": ["float32", "float64", "int32", "uint8", "int64"],
+          "kAnything": ["float32", "float64", "int32", "uint8", "bool"], "kBools": ["bool"], "bits": ["int32", "uint8", "int64", "bool"], "integers": ["int32", "uint8", "int64", "int8"]}
+SPECIAL = {"float": [nan, inf, -inf, 0.0, -0.0, 1.0, -1.0, 1.0, 0.5], "int": [0, 1, -1, 7, 7, -8, 3], "uint": [0, 1, 255, 7, 7, 8, 3], "bool": [0, 1, 1, 0]}
+
+
+def arrays(shape, low, high, dtype, rng, special):
+    kind = numpy.dtype(dtype).kind
+    n = int(numpy.prod(shape))
+    if special:
+        values = numpy.array(SPECIAL[{"f": "float", "i": "int", "u": "uint", "b": "bool"}[kind]])
+        drawn = values[rng.integers(0, len(values), n)].astype(dtype).reshape(shape)
+        return drawn + 0 if special == "one zero" and kind == "f" else drawn
+    if kind == "f":
+        return (low + (high - low) * rng.random(n)).astype(dtype).reshape(shape)
+    low = max(low, 0) if kind in "ub" else low
+    return rng.integers(int(numpy.ceil(low)), int(numpy.floor(max(high, low))) + 1, n).astype(dtype).reshape(shape)
+
+
+def text_of(x):
+    x = numpy.asarray(x)
+    if x.dtype.kind == "f":
+        words = [numpy.format_float_scientific(v, unique=True, trim="-") if numpy.isfinite(v) else str(v) for v in x.ravel()]
+    else:
+        words = [str(int(v)) for v in x.ravel()]
+    shape = ",".join(map(str, x.shape))
+    return " ".join([str(x.dtype), f"({shape})", *words])
+
+
+def main():
+    only = sys.argv[1:]
+    out, count = [], 0
+    rng = numpy.random.default_rng(20261127)
+    for name, cases, expression, inputs, takes in rows():
+        if only and name not in only:
+            continue
+        if name in SKIPPED:
+            continue
+        code = compile(python_of(expression), expression, "eval")
+        parsed = [[tuple(int(d) for d in s.split(",") if d) for s in re.findall(r"\(([\d,]*)\)", case)] for case in cases.split("|")]
+        found = set()
+        for dtype in DTYPES[takes]:
+            for number, shapes in enumerate(parsed):
+                for special in (False, True):
+                    # Every shape in two dtypes, the first ones in all.
+                    if number > 1 and dtype not in ("float32", "int32", "bool") or special and (number > 2 or name in ORDINARY_ONLY or name in NO_ZERO and dtype[0] in "iu"):
+                        continue
+                    given = [arrays(s, i[0], i[1], i[2] if len(i) > 2 else dtype, rng, special and len(i) < 3 and ("one zero" if name in EITHER_ZERO else True)) for s, i in zip(shapes, inputs)]
+                    scope = dict(zip("xyzw", given), np=np, numpy=numpy, K=K, inf=inf, nan=nan, None_=None)
+                    try:
+                        # In float64, rounded once, except where the elements themselves are the result.
+                        with numpy.errstate(all="ignore"):
+                            result = eval(code, scope)
+                            exact = {k: v.astype("float64") if k in "xyzw" and v.dtype == numpy.float32 else v for k, v in scope.items() if k in "xyzw"}
+                            better = eval(code, {**scope, **exact})
+                    except TypeError:
+                        if dtype != "bool":
+                            raise
+                        continue   # NumPy has no such function of bool
+                    except (ValueError, ZeroDivisionError) as error:
+                        if special or "zero" in str(error) or "empty" in str(error) or "negative" in str(error):
+                            continue
+                        raise SystemExit(f"{expression} {shapes} {dtype}: {error}")
+                    results = result if isinstance(result, (tuple, list)) else [result]
+                    betters = better if isinstance(better, (tuple, list)) else [better]
+                    rounded = [b if numpy.asarray(b).dtype == numpy.asarray(r).dtype else numpy.asarray(b).astype(numpy.asarray(r).dtype)
+                               for r, b in zip(results, betters)]
+                    # Python's numbers are weak, and SciPy's functions make float64 of them.
+                    if given and all(v.dtype == numpy.float32 for v in given) and name not in OTHER_DTYPE:
+                        rounded = [r.astype("float32") if numpy.asarray(r).dtype == numpy.float64 else r for r in map(numpy.asarray, rounded)]
+                    line = f"{expression} | {' | '.join(map(text_of, given))} = {' ; '.join(map(text_of, rounded))}"
+                    if line not in found:
+                        found.add(line)
+                        out.append(line)
+                        count += 1
+    head = f"# tests/data/numpy_cases.txt - made by make_numpy_cases.py with NumPy {numpy.__version__} and SciPy {scipy.__version__}: {count} cases.\n"
+    head += "# differs in dtype: " + " ".join(sorted(OTHER_DTYPE)) + "\n"
+    (root / "tests/data/numpy_cases.txt").write_text(head + "\n".join(out) + "\n")
+    print(count, "cases")
+
+
+main()
