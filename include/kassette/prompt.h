@@ -4,6 +4,7 @@
 #define KASSETTE_PROMPT_H
 #include <kassette/display.h>
 #include <kassette/none.h>
+#include <kassette/numpy.h>
 #include <kassette/profile.h>
 
 namespace K = kassette::backend;
