@@ -1,5 +1,5 @@
-// tests/np_samples.h - the table of how to call each function of np, as tests/op_samples.h is that of K. The sweeps read
-// both, and tests/data/make_numpy_cases.py, which asks NumPy for the values of the same expressions.
+// tests/np_samples.h - the table of how to call each function of np, as tests/op_samples.h is that of K. The sweeps
+// read both, and tests/data/make_numpy_cases.py, which asks NumPy for the values of the same expressions.
 #pragma once
 #include <kassette/numpy.h>
 
@@ -9,6 +9,9 @@ namespace kassette::test {
 namespace {
 
 namespace np = kassette::numpy;
+
+/// Of a list whose tensors have nothing to do with each other.
+inline constexpr Input kAnywhere{.mixes = true, .anywhere = true};
 
 // clang-format off
 inline constexpr Sample kNumpySamples[] = {
@@ -130,6 +133,117 @@ inline constexpr Sample kNumpySamples[] = {
     {"cumulative_sum", kReduce3, CALL(np::cumulative_sum(x, {.axis = -2, .include_initial = true})), {kReal}, kAnything, kSecond, 8, "(3)"},
     {"cumulative_prod", kMatrix, CALL(np::cumulative_prod(x)), {{0.5, 1.5}}, kAnything, kSecond, 16},
     {"cumulative_prod", kReduce3, CALL(np::cumulative_prod(x, {.axis = -2, .include_initial = true})), {{0.5, 1.5}}, kAnything, kSecond, 16, "(3)"},
+
+    // ---- creation.h
+    {"array", kOne, CALL(np::array(x, float64)), {kReal}, kAnything},
+    {"astype", kOne, CALL(np::astype(x, float64)), {kReal}, kAnything},
+    {"zeros", kOne, CALL(np::zeros(K::shape(x), float64)), {kReal}, kAnything, kNone, 1, "", {.grows = false, .also = "shape"}},
+    {"ones", kOne, CALL(np::ones(K::shape(x), float64)), {kReal}, kAnything, kNone, 1, "", {.grows = false, .also = "shape"}},
+    {"full", "(3) | (1) | () | (2,1) | (1,3)", CALL(np::full({2, 3}, x)), {kReal}, kAnything, kSecond, 4, "(2) | (3,3)", {.grows = false}},
+    {"zeros_like", kOne, CALL(np::zeros_like(x)), {kReal}, kAnything, kNone},
+    {"ones_like", kOne, CALL(np::ones_like(x)), {kReal}, kAnything, kNone},
+    {"full_like", "(2,3) () | (4,3) () | (2,3) (3) | (4,3) (1)", CALL(np::full_like(x, y)), {kNoPath, kReal}, kAnything, kSecond, 4, "(2,3) (2)"},
+    {"linspace", "() () | (2) (2) | (3) (3) | (2,3) (3) | (2,1) (1)", CALL(np::linspace(x, y, 4)), {kReal, kReal}, kNumbers, kSecond, 4, "(2) (3)", {.grows = false}},
+    {"linspace", "(2) () | (3) ()", CALL(np::linspace(x, y, 3, {.endpoint = false, .axis = -1})), {kReal, kReal}, kNumbers, kSecond, 4, "", {.grows = false}},
+    {"logspace", "() () | (2) (2) | (3) (3)", CALL(np::logspace(x, y, 4, 2.0)), {kReal, kReal}, kNumbers, kSecond, 16, "(2) (3)", {.grows = false}},
+    {"geomspace", "() () | (2) (2) | (3) (3)", CALL(np::geomspace(x, y, 4)), {kPositive, kPositive}, kNumbers, kSecond, 16, "(2) (3)", {.grows = false}},
+    {"meshgrid", "(3) (2) | (1) (4) | () (2)", CALL(np::meshgrid({x, y})), {kReal, kAnywhere}, kAnything, kSecond, 4, "(2,1) (2)", {.grows = false}},
+    {"meshgrid", "(3) (2) (2) | (1) (4) (1)", CALL(np::meshgrid({x, y, z}, {.indexing = "ij", .sparse = true})), {kReal, kAnywhere, kAnywhere}, kAnything, kSecond, 4, "(2,1) (2) (3)", {.grows = false}},
+    {"vander", "(3) | (1) | (4)", CALL(np::vander(x, 3)), {kReal}, kNumbers, kSecond, 4, "(2,2) | ()", {.grows = false}},
+    {"vander", "(3) | (2)", CALL(np::vander(x, None, true)), {kReal}, kNumbers, kSecond, 4, "", {.grows = false, .sized = true}},
+
+    // ---- shaping.h
+    {"reshape", "(2,3) | (4,3) | (3,1,2) | (6,1,2)", CALL(np::reshape(x, {-1, 3})), {kReal}, kAnything, kSecond, 1, "(2,2)", {.grows = false}},
+    {"ravel", kOne, CALL(np::ravel(x)), {kReal}, kAnything},
+    {"permute_dims", kOne, CALL(np::permute_dims(x)), {kReal}, kAnything},
+    {"permute_dims", kReduce3, CALL(np::permute_dims(x, {1, 2, 0})), {kReal}, kAnything, kSecond, 1, "(2,3)"},
+    {"matrix_transpose", "(2,3) | (4,3) | (2,3,1) | (2,3,2)", CALL(np::matrix_transpose(x)), {kReal}, kAnything, kSecond, 1, "(2) | ()"},
+    {"swapaxes", kReduce3, CALL(np::swapaxes(x, 0, -1)), {kReal}, kAnything, kSecond, 1, "()"},
+    {"moveaxis", kReduce3, CALL(np::moveaxis(x, {0, 1}, {-1, 0})), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+    {"squeeze", "(1,3,1) | (1,4,1)", CALL(np::squeeze(x, {0, -1})), {kReal}, kAnything, kSecond, 1, "(2,3,1)", {.grows = false}},
+    {"squeeze", "(1,3,1) | (1,1) | () | (2,1,1)", CALL(np::squeeze(x)), {kReal}, kAnything, kSecond, 1, "", {.grows = false, .sized = true}},
+    {"expand_dims", kMatrix, CALL(np::expand_dims(x, {0, -1})), {kReal}, kAnything},
+    {"expand_dims", kMatrix, CALL(np::expand_dims(x, 1)), {kReal}, kAnything},
+    {"atleast_1d", "() | (3) | (2) | (2,3)", CALL(np::atleast_1d(x)), {kReal}, kAnything},
+    {"atleast_2d", "() | (3) | (2) | (2,3)", CALL(np::atleast_2d(x)), {kReal}, kAnything},
+    {"atleast_3d", "() | (3) | (2) | (2,3) | (2,1,2)", CALL(np::atleast_3d(x)), {kReal}, kAnything},
+    {"concatenate", "(2,3) (2,1) | (4,3) (4,3) | (2,0) (2,3)", CALL(np::concatenate({x, y}, 1)), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (3,3) | () ()"},
+    {"concatenate", "(2,3) (2) | (4,3) (1) | (0,3) (3)", CALL(np::concatenate({x, y}, None)), {kReal, kReal}, kAnything},
+    {"stack", "(2,3) (2,3) | (4,1) (4,1)", CALL(np::stack({x, y}, -1)), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (2,2)"},
+    {"hstack", "(2,3) (2,1) | (4,3) (4,3) | (2) (3) | (1) (0)", CALL(np::hstack({x, y})), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (3,3)"},
+    {"vstack", "(2,3) (3) | (4,2) (2) | (2) (2) | (1) (1)", CALL(np::vstack({x, y})), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (2)"},
+    {"dstack", "(2,3) (2,3) | (4,2) (4,2) | (2) (2) | (1) (1)", CALL(np::dstack({x, y})), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (2,2)"},
+    {"column_stack", "(2) (2,3) | (4) (4,1)", CALL(np::column_stack({x, y})), {kReal, kReal}, kAnything, kSecond, 1, "(2) (3,2)"},
+    {"block", "(2,2) (2,1) (1,2) (1,1) | (1,3) (1,2) (2,3) (2,2)", CALL(np::block({{x, y}, {z, w}})), {kReal, kReal, kReal, kReal}, kAnything, kSecond, 1, "(2,2) (1,1) (1,2) (1,1)"},
+    {"append", "(2,3) (1,3) | (4,3) (2,3)", CALL(np::append(x, y, 0)), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (1,2)"},
+    {"append", "(2,3) () | (4,3) () | (4,3) (2) | (1,2) (3)", CALL(np::append(x, y)), {kReal, kReal}, kAnything},
+    {"insert", "(2,3) () | (4,3) (4) | (2,3) (2)", CALL(np::insert(x, 1, y, 1)), {kReal, {.mixes = true}}, kAnything, kSecond, 4, "(2,3) (3,2)", {.grows = false, .sized = true}},
+    {"insert", "(2,3) (3) | (4,2) (3)", CALL(np::insert(x, {1, -1, 1}, y)), {kReal, {.mixes = true}}, kAnything, kSecond, 4, "(2,3) (2)", {.grows = false, .sized = true}},
+    {"insert", "(2,3) (3) | (3,2) () | (2,1) (1)", CALL(np::insert(x, {0, 2}, y, 0)), {kReal, {.mixes = true}}, kAnything, kSecond, 4, "(2,3) (2)", {.grows = false, .sized = true}},
+    {"delete_", "(2,3) | (4,2)", CALL(np::delete_(x, 1, -1)), {kReal}, kAnything, kSecond, 1, "(2,1)", {.grows = false, .sized = true}},
+    {"delete_", "(2,3) | (4,2)", CALL(np::delete_(x, {0, -1})), {kReal}, kAnything, kSecond, 1, "", {.grows = false, .sized = true}},
+    {"split", "(4,3) | (2,1) | (0,3)", CALL(np::split(x, 2)), {kReal}, kAnything, kSecond, 1, "(3,2) | ()", {.grows = false, .sized = true}},
+    {"split", "(2,5) | (3,4) | (2,2)", CALL(np::split(x, {1, 3}, -1)), {kReal}, kAnything, kSecond, 1, "()", {.grows = false}},
+    {"array_split", "(5,3) | (2,1)", CALL(np::array_split(x, 3)), {kReal}, kAnything, kSecond, 1, "()", {.grows = false, .sized = true}},
+    {"array_split", "(5,3) | (2,1)", CALL(np::array_split(x, {2, 1})), {kReal}, kAnything, kSecond, 1, "()", {.grows = false}},
+    {"hsplit", "(3,4) | (4) | (2,2)", CALL(np::hsplit(x, 2)), {kReal}, kAnything, kSecond, 1, "(2,3)", {.grows = false, .sized = true}},
+    {"vsplit", "(4,3) | (2,2)", CALL(np::vsplit(x, 2)), {kReal}, kAnything, kSecond, 1, "(3,2)", {.grows = false, .sized = true}},
+    {"dsplit", "(1,2,4) | (2,2,2)", CALL(np::dsplit(x, 2)), {kReal}, kAnything, kSecond, 1, "(1,2,3) | (2,2)", {.grows = false, .sized = true}},
+    {"unstack", "(3,2) | (2,1,2)", CALL(np::unstack(x, 1)), {kReal}, kAnything, kSecond, 1, "(3)", {.grows = false, .sized = true}},
+    {"tile", "(2,3) | (1,2) | (3) | (2)", CALL(np::tile(x, {2, 1, 3})), {kReal}, kAnything, kSecond, 8, "", {.grows = false}},
+    {"repeat", "(2,3) | (4,1) | (3) | (2)", CALL(np::repeat(x, 2, -1)), {kReal}, kAnything, kSecond, 8, "()", {.grows = false}},
+    {"repeat", "(2,3) | (2,1)", CALL(np::repeat(x, {0, 3}, 0)), {kReal}, kAnything, kSecond, 8, "(3,2)", {.grows = false, .sized = true}},
+    {"repeat", "(2,3) | (4,1)", CALL(np::repeat(x, 0)), {kReal}, kAnything, kSecond, 8, "", {.grows = false}},
+    {"broadcast_to", "(2,1) | (1,3) | (3) | (1) | ()", CALL(np::broadcast_to(x, {4, 2, 3})), {kReal}, kAnything, kSecond, 8, "(2,2)", {.grows = false}},
+    {"broadcast_arrays", "(2,1) (3) | (2,3) (1) | (1,3) (3)", CALL(np::broadcast_arrays({x, y})), {kReal, kAnywhere}, kAnything, kSecond, 8, "(2,2) (3)", {.grows = false, .sized = true}},
+    {"flip", kReduce3, CALL(np::flip(x, {0, -1})), {kReal}, kAnything, kSecond, 1, "()"},
+    {"flip", kMatrix, CALL(np::flip(x)), {kReal}, kAnything},
+    {"fliplr", kMatrix, CALL(np::fliplr(x)), {kReal}, kAnything, kSecond, 1, "(3)"},
+    {"flipud", kMatrix, CALL(np::flipud(x)), {kReal}, kAnything, kSecond, 1, "()"},
+    {"roll", "(2,3) | (4,1) | (3,5)", CALL(np::roll(x, 4, -1)), {kReal}, kAnything, kSecond, 1, "()"},
+    {"roll", "(2,3) | (4,1)", CALL(np::roll(x, {1, -7}, {0, 1})), {kReal}, kAnything, kSecond, 1, "(3)"},
+    {"roll", "(2,3) | (4,1) | (0,3)", CALL(np::roll(x, -2)), {kReal}, kAnything},
+    {"rot90", "(2,3) | (4,1)", CALL(np::rot90(x)), {kReal}, kAnything, kSecond, 1, "(3)"},
+    {"rot90", kReduce3, CALL(np::rot90(x, 3, {1, 2})), {kReal}, kAnything, kSecond, 1, "(2,3)"},
+    {"pad", "(2,3) | (4,1) | (0,3)", CALL(np::pad(x, {{1, 2}, {0, 1}})), {kReal}, kAnything, kSecond, 1, "(3)", {.grows = false}},
+    {"pad", "(2,3) | (4,1) | (0,3)", CALL(np::pad(x, {{1, 2}, {0, 1}}, "constant", {.constant_values = {{1, 0}, {1, 1}}})), {kReal}, kAnything, kSecond, 1, "(3)", {.grows = false}},
+    {"pad", "(2,3) | (4,1)", CALL(np::pad(x, {1, 2}, "edge")), {kReal}, kAnything, kSecond, 8, "(0,3)", {.grows = false}},
+    {"pad", "(2,3) | (4,1)", CALL(np::pad(x, 5, "reflect")), {kReal}, kAnything, kSecond, 16, "(0,3)", {.grows = false}},
+    {"pad", "(2,3) | (4,1)", CALL(np::pad(x, 5, "symmetric")), {kReal}, kAnything, kSecond, 16, "(0,3)", {.grows = false}},
+    {"pad", "(2,3) | (4,1)", CALL(np::pad(x, 5, "wrap")), {kReal}, kAnything, kSecond, 16, "(0,3)", {.grows = false}},
+    {"pad", "(2,3) | (4,1)", CALL(np::pad(x, {2, 1}, "linear_ramp", {.end_values = {3, 1}})), {kReal}, kNumbers, kSecond, 16, "", {.grows = false}},
+    {"pad", "(2,3) | (4,1)", CALL(np::pad(x, 2, "mean")), {kReal}, kNumbers, kSecond, 16, "", {.grows = false}},
+    {"pad", "(2,3) | (4,4)", CALL(np::pad(x, 2, "median")), {kReal}, kNumbers, kSecond, 16, "", {.grows = false, .sized = true}},
+    {"pad", "(2,3) | (4,1)", CALL(np::pad(x, 2, "maximum", {.stat_length = 2})), {kReal}, kNumbers, kSecond, 16, "", {.grows = false}},
+    {"pad", "(2,3) | (4,1)", CALL(np::pad(x, 2, "minimum")), {kReal}, kNumbers, kSecond, 16, "", {.grows = false}},
+    {"sliding_window_view", "(4,3) | (3,5)", CALL(np::sliding_window_view(x, 3, 1)), {kReal}, kAnything, kSecond, 8, "()", {.grows = false}},
+    {"sliding_window_view", "(4,3) | (3,5)", CALL(np::sliding_window_view(x, {2, 3})), {kReal}, kAnything, kSecond, 8, "(3)", {.grows = false}},
+    {"resize", "(2,3) | (4,2)", CALL(np::resize(x, {5, 3})), {kReal}, kAnything, kSecond, 8, "(0,3)", {.grows = false, .sized = true}},
+
+    // ---- products.h
+    {"matmul", "(2,3) (3,4) | (4,1) (1,2) | (0,3) (3,2) | (2,0) (0,3) | (2,2,3) (3,2) | (1,2,1) (1,3) | (2,3) (4,3,2) | (1,2) (3,2,1)", CALL(np::matmul(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | () (2)"},
+    {"matmul", "(3) (3,4) | (2) (2,1) | (2,3) (3) | (1,2) (2) | (3) (3) | (1) (1) | (2,3,4) (4) | (1,2,3) (3) | (3) (2,3,4) | (2) (1,2,1)", CALL(np::matmul(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(3) (2) | (2,3) (2)"},
+    {"matmul", "(2,1,2,3) (4,3,2) | (1,2,1,2) (2,2,2)", CALL(np::matmul(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,2,2,3) (4,3,2)"},
+    {"dot", "(2,3) (3,4) | (4,1) (1,2) | (3) (3) | (2) (2) | () (2,3) | () (1,2) | (2,3) (4,3,2) | (1,2) (3,2,1)", CALL(np::dot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | (2,3) (4)"},
+    {"vdot", "(2,3) (3,2) | (4,1) (2,2)", CALL(np::vdot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,2)", {.grows = false}},
+    {"vecdot", "(2,3) (3) | (4,1) (1) | (2,3) (2,3) | (1,2) (4,2)", CALL(np::vecdot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2)"},
+    {"inner", "(2,3) (4,3) | (1,2) (3,2) | (3) (3) | (1) (1) | () (3) | () (2)", CALL(np::inner(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,2)"},
+    {"outer", "(2) (3) | (4) (1) | (0) (3)", CALL(np::outer(x, y)), {kReal, kReal}, kNumbers, kSecond, 16},
+    {"tensordot", "(2,3,4) (3,4,2) | (1,2,3) (2,3,1)", CALL(np::tensordot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3,4) (4,3,2)"},
+    {"tensordot", "(2,3,4) (4,3,2) | (1,2,3) (3,2,1)", CALL(np::tensordot(x, y, {2, 1}, {0, -2})), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3,4) (3,3,2)"},
+    {"tensordot", "(2) (3) | (1) (4)", CALL(np::tensordot(x, y, 0)), {kReal, kReal}, kNumbers, kSecond, 16},
+    {"einsum", "(2,3) (3,4) | (4,1) (1,2) | (0,3) (3,2)", CALL(np::einsum("ij,jk->ki", {x, y})), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | (2,3) (3)"},
+    {"einsum", "(2,2,3) (2,3,4) | (1,4,1) (1,1,2)", CALL(np::einsum("bij,bjk->bik", {x, y})), {kReal, kReal}, kNumbers, kSecond, 16, "(2,2,3) (3,3,4)"},
+    {"einsum", "(3,3) | (2,2)", CALL(np::einsum("ii", {x})), {kReal}, kNumbers, kSecond, 16, "(2)", {.grows = false}},
+    {"einsum", "(3,2,3) | (2,4,2)", CALL(np::einsum("iji->ij", {x})), {kReal}, kNumbers, kSecond, 16, "", {.grows = false}},
+    {"einsum", "(2,3) (3,2) (2,4) (4) | (3,1) (1,3) (3,2) (2)", CALL(np::einsum("ij,jk,kl,l", {x, y, z, w})), {kReal, kReal, kReal, kReal}, kNumbers, kSecond, 64, "(2,3) (3,2) (2,4) (3)", {.sized = true}},
+    {"einsum", "(2,3,4) (3) | (1,2,3) (2)", CALL(np::einsum("i...k,i->...", {K::permute_dimensions(x, {1, 0, 2}), y})), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3,4) (2)", {.also = "permute_dimensions"}},
+    {"einsum", "(4,2,3) (4,3,2) | (1,3,2) (1,2,1)", CALL(np::einsum("...ij,...jk->...ik", {x, y})), {kReal, kReal}, kNumbers, kSecond, 16, "(2,2,3) (3,3,2)"},
+    {"einsum", "(2,3) (2,3) | (4,1) (4,1)", CALL(np::einsum("ij,ij->ji", {x, y})), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,2)"},
+    {"kron", "(2,3) (1,2) | (4,1) (2,2) | (2) (2,3) | () (2)", CALL(np::kron(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "", {.sized = true}},
+    {"cross", "(2,3) (2,3) | (4,3) (1,3) | (3) (2,3)", CALL(np::cross(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,2) (2,3)", {.grows = false}},
+    {"trace", "(3,3) | (2,4) | (4,2)", CALL(np::trace(x, 1)), {kReal}, kAnything, kSecond, 16, "(3)"},
+    {"trace", "(3,2,3) | (2,4,2)", CALL(np::trace(x, 0, -1, 0)), {kReal}, kAnything, kSecond, 16, "(3)"},
 };
 // clang-format on
 

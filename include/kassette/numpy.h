@@ -5,13 +5,16 @@
 // `np::sum(x, {.axis = 0, .keepdims = true})`.
 //
 // Numbers and lists of numbers take the dtype of the tensor that they are combined with, or floatx. Tensors, containers
-// (`std::vector<double>`) and arrays of other libraries keep theirs. Two dtypes of one kind are promoted to the smallest
-// dtype of that kind that holds both (int8 and uint8 to int16, float32 and float64 to float64); dtypes of two kinds are
-// a TypeError, for a cast says what is meant.
+// (`std::vector<double>`) and arrays of other libraries keep theirs. Two dtypes of one kind are promoted to the
+// smallest dtype of that kind that holds both (int8 and uint8 to int16, float32 and float64 to float64); dtypes of two
+// kinds are a TypeError, for a cast says what is meant.
 #ifndef KASSETTE_NUMPY_H
 #define KASSETTE_NUMPY_H
+#include <kassette/numpy/creation.h>
 #include <kassette/numpy/mathematics.h>
+#include <kassette/numpy/products.h>
 #include <kassette/numpy/reductions.h>
+#include <kassette/numpy/shaping.h>
 
 namespace kassette {
 namespace numpy {

@@ -1,7 +1,13 @@
 // nn_backend/numpy/arguments.cpp - the dtypes of arguments, and their promotion.
 #include "nn_backend/numpy/arguments.h"
 
+#include <algorithm>
+
+#include "core/rank.h"
 #include "core/text.h"
+#include "ops/engine/dims.h"
+#include "ops/shape/index.h"
+#include "ops/shape/shaping.h"
 
 namespace kassette::numpy {
 using namespace ops;
@@ -63,6 +69,77 @@ const Operand& Pair::converted(const Operand& x, DType dtype, const At& at, Side
   }
   side.operand = Operand(side.tensor);
   return side.operand;
+}
+
+Integers integers_of(const Operand& x, const At& at) {
+  const Tensor t = is_tensor_operand(x) ? tensor_of(x) : as_tensor(x, int64, at);
+  if (!t.defined()) fail_empty(at);
+  if (!t.dtype().is_integer()) fail<TypeError>(at, "holds ", t.dtype(), kExpected, "it must hold integers");
+  if (t.symbolic()) fail<ValueError>(at, "depends on a placeholder", kExpected, "it must be known");
+  const Values<std::int64_t> all = t.to_vector<std::int64_t>();
+  return {std::vector<std::int64_t>(all.begin(), all.end()), t.shape()};
+}
+
+int known_rank(const Tensor& x, const At& at) {
+  const int rank = Access::desc(x).rank;
+  if (rank < 0) fail_unknown_rank(at);
+  return rank;
+}
+std::int64_t known_size(const Tensor& x, int axis, const At& at) {
+  const std::int64_t n = Access::desc(x).dims[axis];
+  if (n < 0) fail<ValueError>(at, "of shape ", x.shape(), kExpected, "the size of axis ", axis, " must be known");
+  return n;
+}
+int one_axis_of(const char* what, Tensor& x, const Axes& axis) {
+  if (axis.size_ < 0) {
+    x = flatten(x, 0);
+    return 0;
+  }
+  if (axis.size_ != 1)
+    fail<ValueError>({what, "axis"}, "lists ", axis.size_, " axes", kExpected, "it must be one, or None");
+  (void)known_rank(x, {what, "x"});
+  return place_axis(what, axis.axes_[0], Access::desc(x));
+}
+std::vector<int> places_of(const At& at, const Axes& axes, int rank) {
+  std::vector<int> places;
+  if (axes.size_ < 0) {
+    for (int i = 0; i < rank; ++i) places.push_back(i);
+    return places;
+  }
+  check_length(at, axes);
+  for (int i = 0; i < axes.size_; ++i) {
+    const int axis = from_front(axes.axes_[i], rank);
+    if (axis < 0)
+      fail<ValueError>(at, axes.axes_[i], " is out of range", kExpected, "there are ", rank,
+                       rank == 1 ? " axis" : " axes");
+    if (std::find(places.begin(), places.end(), axis) != places.end())
+      fail<ValueError>(at, "lists ", axes.axes_[i], " twice", kExpected, "axes must differ");
+    places.push_back(axis);
+  }
+  return places;
+}
+
+Tensor slice_along(const Tensor& x, int axis, Scalar start, Scalar stop, std::int64_t step) {
+  auto list = Ref<IndexList>::adopt(new IndexList);
+  if (axis < 0) list->push({.kind = IndexList::kEllipsis});
+  for (int i = 0; i < axis; ++i) list->push({});
+  list->push({.kind = IndexList::kSlice,
+              .has_start = !start.is_none(),
+              .has_stop = !stop.is_none(),
+              .start = start.is_none() ? 0 : Access::int_value(start),
+              .stop = stop.is_none() ? 0 : Access::int_value(stop),
+              .step = step});
+  for (int i = axis + 1; i < 0; ++i) list->push({});
+  return ops::index(x, Ref<Extra>(list.get()));
+}
+
+Tensor size_along(const Tensor& x, int axis) { return shape_of(x, int64)[axis]; }
+
+void SizesOf::push_size(const Tensor& x, int axis) {
+  const std::int64_t n = Access::desc(x).dims[axis];
+  if (n >= 0) return push(n);
+  kept_.push_back(std::make_unique<Tensor>(size_along(x, axis)));
+  dims_.push_back(*kept_.back());
 }
 
 }  // namespace kassette::numpy

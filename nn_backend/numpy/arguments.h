@@ -1,6 +1,9 @@
 // nn_backend/numpy/arguments.h - the arguments of np functions: containers keep their dtype, dtypes of one kind are
 // promoted.
 #pragma once
+#include <memory>
+#include <vector>
+
 #include "ops/elementwise/arithmetic.h"
 #include "ops/engine/error_attribution.h"
 #include "ops/engine/operand.h"
@@ -46,6 +49,40 @@ class Pair {
   Side sides_[2];
   const Operand &x_, &y_;
 };
+
+/// The numbers of an argument that lists integers, and its shape. Throws TypeError for other dtypes, ValueError if they
+/// are not known before a function is called.
+struct Integers {
+  std::vector<std::int64_t> values;
+  Shape shape;
+};
+Integers integers_of(const Operand& x, const At& at);
+/// The rank of x. Throws ValueError if it is not known.
+int known_rank(const Tensor& x, const At& at);
+/// The size of x along an axis that is not negative. Throws ValueError if it is not known.
+std::int64_t known_size(const Tensor& x, int axis, const At& at);
+/// The one axis of an argument; None flattens x, and is then axis 0.
+int one_axis_of(const char* what, Tensor& x, const Axes& axis);
+/// The axes counted from the front, of a tensor of that rank; None: all. Throws ValueError if one is out of range or
+/// given twice.
+std::vector<int> places_of(const At& at, const Axes& axes, int rank);
+/// The elements start, start + step, ... of an axis, as in Python's slices.
+Tensor slice_along(const Tensor& x, int axis, Scalar start, Scalar stop, std::int64_t step = 1);
+
+/// A shape argument whose sizes are numbers where they are known, and else tensors.
+class SizesOf {
+ public:
+  /// Appends the size of an axis of x that is not negative.
+  void push_size(const Tensor& x, int axis);
+  void push(std::int64_t n) { dims_.push_back(n); }
+  operator Dims() const { return dims_; }
+
+ private:
+  std::vector<Dim> dims_;
+  std::vector<std::unique_ptr<Tensor>> kept_;
+};
+/// The size of an axis as a scalar int64 tensor on the host.
+Tensor size_along(const Tensor& x, int axis);
 
 }  // namespace kassette::numpy
 

@@ -129,7 +129,8 @@ Tensor isnan(const Operand& x) {
 }
 Tensor isinf(const Operand& x) {
   return of_array("isinf", x, [](const Tensor& a) {
-    return a.dtype().is_float() ? ops::equal(ops::abs(a), std::numeric_limits<double>::infinity()) : everywhere(a, false);
+    return a.dtype().is_float() ? ops::equal(ops::abs(a), std::numeric_limits<double>::infinity())
+                                : everywhere(a, false);
   });
 }
 Tensor isfinite(const Operand& x) {

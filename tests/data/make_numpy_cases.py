@@ -21,7 +21,7 @@ import scipy.special
 root = pathlib.Path(__file__).resolve().parents[2]
 np = types.SimpleNamespace(**{n: getattr(numpy, n) for n in dir(numpy) if not n.startswith("_")})
 inf, nan, pi, e, euler_gamma = numpy.inf, numpy.nan, numpy.pi, numpy.e, numpy.euler_gamma
-K = types.SimpleNamespace(stop_gradient=lambda x: x)
+K = types.SimpleNamespace(permute_dimensions=numpy.transpose, shape=lambda x: x.shape, stop_gradient=lambda x: x)
 
 # ---- what NumPy lacks, or calls by another name
 for name in ("erf", "erfc", "erfinv", "digamma", "gammainc", "gammaincc", "polygamma", "logsumexp"):
@@ -31,6 +31,25 @@ np.erfinv = scipy.special.erfinv
 
 
 np.ldexp = lambda x, y: (x * numpy.exp2(y)).astype(x.dtype)   # NumPy's takes integers as exponents
+
+
+np.block = lambda rows: numpy.block([list(row) for row in rows])
+np.delete_ = lambda x, index, axis=None: numpy.delete(x, index if isinstance(index, int) else list(index), axis)
+np.insert = lambda x, index, values, axis=None: numpy.insert(x, index if isinstance(index, int) else list(index), values, axis)
+np.split = lambda x, where, axis=0: numpy.split(x, where if isinstance(where, int) else list(where), axis)
+np.array_split = lambda x, where, axis=0: numpy.array_split(x, where if isinstance(where, int) else list(where), axis)
+np.meshgrid = lambda xs, **o: numpy.meshgrid(*xs, **o)
+np.broadcast_arrays = lambda xs: numpy.broadcast_arrays(*xs)
+np.logspace = lambda start, stop, num, base: numpy.logspace(start, stop, num, base=base)
+np.linspace = lambda start, stop, num, **o: numpy.linspace(start, stop, num, **o)
+np.array = lambda x, dtype: x.astype(dtype)
+np.astype = lambda x, dtype: x.astype(dtype)
+np.full = lambda shape, value: numpy.broadcast_to(value, shape)
+np.unstack = lambda x, axis=0: numpy.unstack(x, axis=axis)
+np.einsum = lambda subscripts, xs: numpy.einsum(subscripts, *xs)
+np.tensordot = lambda x, y, axes=2, more=None: numpy.tensordot(x, y, axes if more is None else (axes, more))
+np.trace = lambda x, *axes: numpy.trace(x, *axes, dtype=wide(x, None))
+np.sliding_window_view = numpy.lib.stride_tricks.sliding_window_view
 
 
 def wide(x, dtype):
@@ -47,13 +66,13 @@ np.cumulative_prod = lambda x, axis=None, dtype=None, **o: numpy.cumulative_prod
 # Rows without a counterpart, by function, and why.
 SKIPPED = {}
 # Functions whose integer results have another dtype here, on purpose: the values are compared alone.
-OTHER_DTYPE = {"divide", "mean", "var", "std", "rint"}
+OTHER_DTYPE = {"divide", "mean", "var", "std", "rint", "vander", "linspace", "logspace", "geomspace"}
 # Functions whose special values differ, on purpose: they are left out there.
-ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc"}   # i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
+ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot"}   # i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
 # Integer division by 0 is an error here.
 NO_ZERO = {"floor_divide", "remainder", "fmod"}
 # Which of two zeros of different signs is left is not said.
-EITHER_ZERO = {"logsumexp", "sum", "mean", "cumulative_sum", "erfinv", "maximum", "minimum", "fmax", "fmin", "max", "min"}
+EITHER_ZERO = {"einsum", "vecdot", "dot", "vdot", "matmul", "inner", "trace", "pad", "logsumexp", "sum", "mean", "cumulative_sum", "erfinv", "maximum", "minimum", "fmax", "fmin", "max", "min"}
 
 
 def python_of(expression):
@@ -103,7 +122,7 @@ def rows():
         yield name, cases, expression, inputs_of(inputs), (takes[0] if takes else "kFloats").removeprefix("Takes::")
 
 
-RANGES = {"kReal": (-2, 2), "kSmall": (-.6, .6), "kPositive": (.2, 3), "kUnit": (.05, .95), "kBool": (0, 1, "bool"), "kNoPath": (-2, 2)}
+RANGES = {"kAnywhere": (-2, 2), "kReal": (-2, 2), "kSmall": (-.6, .6), "kPositive": (.2, 3), "kUnit": (.05, .95), "kBool": (0, 1, "bool"), "kNoPath": (-2, 2)}
 
 
 def inputs_of(text):
@@ -191,7 +210,7 @@ def main():
                     rounded = [b if numpy.asarray(b).dtype == numpy.asarray(r).dtype else numpy.asarray(b).astype(numpy.asarray(r).dtype)
                                for r, b in zip(results, betters)]
                     # Python's numbers are weak, and SciPy's functions make float64 of them.
-                    if given and all(v.dtype == numpy.float32 for v in given) and name not in OTHER_DTYPE:
+                    if given and all(v.dtype == numpy.float32 for v in given) and name not in OTHER_DTYPE and "float64" not in expression:
                         rounded = [r.astype("float32") if numpy.asarray(r).dtype == numpy.float64 else r for r in map(numpy.asarray, rounded)]
                     line = f"{expression} | {' | '.join(map(text_of, given))} = {' ; '.join(map(text_of, rounded))}"
                     if line not in found:

@@ -91,7 +91,8 @@ TEST_CASE("the functions of np give NumPy's values, dtypes and shapes", "[numpy]
     tried.insert(found->first);
     ++compared;
     Tensors in;
-    for (const std::string& text : parts(line.substr(bar + 3, equals - bar - 3), " | ")) in.push_back(tensor_from(text));
+    for (const std::string& text : parts(line.substr(bar + 3, equals - bar - 3), " | "))
+      in.push_back(tensor_from(text));
     Tensors expected, got;
     for (const std::string& text : parts(line.substr(equals + 3), " ; ")) expected.push_back(tensor_from(text));
     try {

@@ -106,7 +106,7 @@ void checked(const std::string& what, F&& f) {
 std::string play(const Sample& s, const std::vector<Shapes>& cases, DType dtype) {
   Tensors holders, moved;
   for (std::size_t i = 0; i < cases[0].size(); ++i) {
-    holders.push_back(K::placeholder(None, cases[0][i].rank(), s.in[i].dtype.given() ? s.in[i].dtype : dtype));
+    holders.push_back(placeholder_for(s, i, cases[0][i], dtype));
     moved.push_back(move(s.in[i], holders[static_cast<std::int64_t>(i)]));
   }
   Tensors ys;

@@ -58,13 +58,18 @@ std::vector<std::vector<Shapes>> cases_by_ranks(const Sample& s) {
   for (const Shapes& shapes : cases_of(s)) {
     bool found = false;
     for (auto& group : groups)
-      if (ranks(group[0]) == ranks(shapes)) {
+      if (!s.traits.sized && ranks(group[0]) == ranks(shapes)) {
         group.push_back(shapes);
         found = true;
       }
     if (!found) groups.push_back({shapes});
   }
   return groups;
+}
+
+Tensor placeholder_for(const Sample& s, std::size_t input, const Shape& shape, DType dtype) {
+  const DType d = s.in[input].dtype.given() ? s.in[input].dtype : dtype;
+  return s.traits.sized ? backend::placeholder(shape, None, d) : backend::placeholder(None, shape.rank(), d);
 }
 
 Shapes grown(const Shapes& shapes, std::int64_t elements) {

@@ -39,6 +39,7 @@ struct SampleTraits {
   bool grows = true;            // whether it may be called with all sizes above 1 multiplied by one factor
   bool k = true;                // false: name is that of an op, not of a K function
   bool np = false;              // set for the rows of tests/np_samples.h: name is that of a function of np
+  bool sized = false;           // needs to know the sizes of its inputs: their placeholders have them
   bool draws = false;           // random: each call of a function draws anew
   const char* also = "";        // other functions that the call uses, which messages may name instead
   bool dtype_is_value = false;  // another dtype is a ValueError, not a TypeError
@@ -71,6 +72,8 @@ std::vector<Shapes> cases_of(const Sample& s, const char* text);
 inline std::vector<Shapes> cases_of(const Sample& s) { return cases_of(s, s.cases); }
 /// The cases grouped by their ranks, in order of first appearance.
 std::vector<std::vector<Shapes>> cases_by_ranks(const Sample& s);
+/// A placeholder for an input of that shape: of its rank, with the sizes that the sample has to know.
+Tensor placeholder_for(const Sample& s, std::size_t input, const Shape& shape, DType dtype);
 /// A case with its sizes above 1 multiplied by one factor, so that results have about that many elements.
 Shapes grown(const Shapes& shapes, std::int64_t elements);
 /// A tensor with the same values every time. Floats are distinct, evenly spread over the range, and avoid its middle
