@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 import headers
 import markdown
 
-GUIDE = ["first_steps", "installation", "examples", "features", "from_keras", "from_pytorch", "python", "gradients", "memory", "distributed", "repl", "notebook", "debugging", "testing",
+GUIDE = ["first_steps", "installation", "examples", "features", "from_keras", "from_numpy", "from_pytorch", "python", "gradients", "memory", "distributed", "repl", "notebook", "debugging", "testing",
          "files", "errors", "pitfalls", "performance", "threads", "sparse", "backends", "environment", "security", "parity"]
 CONTRIBUTORS = ["architecture", "architecture/extending", "architecture/debugging", "architecture/testing",
                 "architecture/cuda_traffic", "architecture/notes"]

@@ -41,7 +41,7 @@ Tensor positions(const char* what, Tensor (*op)(const Tensor&, const Axes&), con
   return attribute_errors(what, [&] {
     const ArrayArg array(x, {what, "x"});
     const Axes& axis = one_axis({what, "axis"}, options.axis);
-    const Tensor at = op(array, axis);
+    Tensor at = op(array, axis);
     if (!options.keepdims) return at;
     if (axis.size_ == 1) return ops::expand_dims(at, axis.axes_[0]);
     return ops::reshape(at, std::vector<int>(static_cast<std::size_t>(array.tensor().ndim()), 1));
@@ -57,7 +57,7 @@ Tensor running(const char* what, Tensor (*op)(const Tensor&, int), int first, co
     Tensor t = as_dtype(array, options.dtype, widest(array.tensor().dtype()));
     if (axis.size_ < 0) t = ops::flatten(t, 0);
     const int along = axis.size_ < 0 ? 0 : axis.axes_[0];
-    const Tensor y = op(t, along);
+    Tensor y = op(t, along);
     if (!options.include_initial) return y;
     const Tensor initial = ops::zeros_of(ops::sum(t, along, /*keepdims=*/true));
     return ops::concatenate({first ? initial + first : initial, y}, along);
