@@ -12,6 +12,14 @@ namespace np = kassette::numpy;
 
 /// Of a list whose tensors have nothing to do with each other.
 inline constexpr Input kAnywhere{.mixes = true, .anywhere = true};
+inline constexpr const char* kThree =
+    "(2,3) (2,3) (2,3) | (4,3) (3) (1) | (0,3) (1) (1) | () (2,1) (3) | () () () | (3) () (2,1)";
+inline constexpr const char* kThreeWrong = "(2,3) (2) (3) | (3) (2,3) (4)";
+
+// Results as a list.
+[[gnu::noinline]] inline Tensors list(const np::QuotientAndRemainder& r) { return {r.quotient, r.remainder}; }
+[[gnu::noinline]] inline Tensors list(const np::FractionAndInteger& r) { return {r.fraction, r.integer}; }
+[[gnu::noinline]] inline Tensors list(const np::MantissaAndExponent& r) { return {r.mantissa, r.exponent}; }
 
 // clang-format off
 inline constexpr Sample kNumpySamples[] = {
@@ -99,6 +107,34 @@ inline constexpr Sample kNumpySamples[] = {
     {"bitwise_right_shift", kTwo, CALL(np::bitwise_right_shift(x, y)), {{-9, 9}, {0, 4}}, Takes::integers, kNone, 1, kTwoWrong},
     {"gcd", kTwo, CALL(np::gcd(x, y)), {{-40, 40}, {-40, 40}}, Takes::integers, kNone, 1, kTwoWrong},
     {"lcm", kTwo, CALL(np::lcm(x, y)), {{-9, 9}, {-9, 9}}, Takes::integers, kNone, 1, kTwoWrong},
+    {"sqrt", kOne, CALL(np::sqrt(x)), {kPositive}, kFloats, kSecond, 1},
+    {"rsqrt", kOne, CALL(np::rsqrt(x)), {kPositive}, kFloats, kSecond, 4},
+    {"reciprocal", kOne, CALL(np::reciprocal(x)), {kPositive}, kFloats, kSecond, 1},
+    {"deg2rad", kOne, CALL(np::deg2rad(x)), {{-90, 90}}, kFloats, kSecond, 1},
+    {"rad2deg", kOne, CALL(np::rad2deg(x)), {kReal}, kFloats, kSecond, 1},
+    {"round", kOne, CALL(np::round(x)), {{-1.4, 1.4}}, kNumbers, kSecond, 1},
+    {"round", kOne, CALL(np::round(x, -1)), {{-44, 44}}, kNumbers, kSecond, 1},
+    {"round", kOne, CALL(K::stop_gradient(np::round(x, 1))), {kReal}, kNumbers, kNone, 1, "", {.also = "stop_gradient"}},
+    {"clip", kOne, CALL(np::clip(x, 0, 1)), {{-2.3, 2.3}}, kNumbers, kSecond, 1},
+    {"clip", kOne, CALL(np::clip(x, {.max = 1})), {{-2.3, 2.3}}, kNumbers, kSecond, 1},
+    {"clip", "(2,3) (3) (3) | (4,3) (3) (1) | (0,3) (1) (1) | () (2,1) (3)", CALL(np::clip(x, y, z)), {{-2.3, 2.3}, {-1, -0.5}, {0.6, 1}}, kNumbers, kSecond, 1, "(2,3) (2) (3) | (3) (2,3) (4)"},
+    {"nan_to_num", kOne, CALL(np::nan_to_num(x)), {kReal}, kAnything, kSecond, 1},
+    {"nan_to_num", kOne, CALL(np::nan_to_num(x, {.nan = 2, .posinf = 9, .neginf = -9})), {kReal}, kAnything, kSecond, 1},
+    {"divmod", kTwo, CALL(list(np::divmod(x, y))), {{-8.9, 8.9}, {2, 3.4}}, kNumbers, kSecond, 4, kTwoWrong},
+    {"modf", kOne, CALL(list(np::modf(x))), {kReal}, kFloats, kSecond, 1},
+    {"frexp", kOne, CALL(list(np::frexp(x))), {kReal}, kFloats, kSecond, 1},
+    {"nextafter", kTwo, CALL(np::nextafter(x, y)), {kReal, kNoPath}, kFloats, kSecond, 1, kTwoWrong},
+    {"betainc", kOne, CALL(np::betainc(1.7, 0.8, x)), {kUnit}, kFloats, kSecond, 4},
+    {"betainc", kThree, CALL(K::stop_gradient(np::betainc(x, y, z))), {{0.4, 3}, {0.3, 4}, kUnit}, kFloats, kNone, 4, kThreeWrong, {.also = "stop_gradient"}},
+    {"lerp", kThree, CALL(np::lerp(x, y, z)), {kReal, kReal, {0.1, 0.9}}, kFloats, kSecond, 4, kThreeWrong},
+    {"fabs", kOne, CALL(np::fabs(x)), {kReal}, kFloats, kSecond, 1},
+    {"float_power", kTwo, CALL(np::float_power(x, y)), {{0.4, 2}, {.low = 0.1, .high = 3, .mixes = true}}, kAnything, kSecond, 4, kTwoWrong},
+    {"isclose", kTwo, CALL(np::isclose(x, y)), {kReal, kReal}, kAnything, kNone, 1, kTwoWrong},
+    {"isclose", kTwo, CALL(np::isclose(x, y, {.rtol = 0.5, .atol = 0.5, .equal_nan = true})), {kReal, kReal}, kAnything, kNone, 1, kTwoWrong},
+    {"allclose", kTwo, CALL(np::allclose(x, y)), {kReal, kReal}, kAnything, kNone, 1, kTwoWrong},
+    {"allclose", kTwo, CALL(np::allclose(x, y, 0.5, 2)), {kReal, kReal}, kAnything, kNone, 1, kTwoWrong},
+    {"isposinf", kOne, CALL(np::isposinf(x)), {kReal}, kAnything, kNone, 1},
+    {"isneginf", kOne, CALL(np::isneginf(x)), {kReal}, kAnything, kNone, 1},
 
     // ---- reductions.h
     {"sum", kReduce, CALL(np::sum(x)), {kReal}, kAnything, kSecond, 4},

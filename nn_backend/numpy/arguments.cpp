@@ -33,7 +33,7 @@ DType own_dtype(const Operand& x) {
   }
 }
 
-DType promoted(DType a, DType b, const char* what) {
+DType promoted(DType a, DType b, const char* what, const char* first, const char* second) {
   if (a == b) return a;
   if (a.is_float() && b.is_float()) return a.size() == b.size() ? float32 : a.size() > b.size() ? a : b;
   if (a.is_integer() && b.is_integer()) {
@@ -42,20 +42,21 @@ DType promoted(DType a, DType b, const char* what) {
     if (with.size() > without.size()) return with;
     if (without.size() < 8) return signed_of(2 * without.size());
   }
-  fail<TypeError>({what, "y"}, "is ", b.name(), " and x is ", a.name(), kRemedy, "cast one of them (K::cast)");
+  fail<TypeError>({what, second}, "is ", b.name(), " and ", first, " is ", a.name(), kRemedy,
+                  "cast one of them (K::cast)");
 }
 
 DType widest(DType dtype) { return dtype.is_float() ? dtype : int64; }
 
 /// The dtype that two arguments have in common; none if both are numbers.
-static DType common_dtype(const Operand& x, const Operand& y, const char* what) {
+static DType common_dtype(const Operand& x, const Operand& y, const char* what, const char* first, const char* second) {
   const DType a = own_dtype(x), b = own_dtype(y);
-  return !a.given() ? b : !b.given() ? a : promoted(a, b, what);
+  return !a.given() ? b : !b.given() ? a : promoted(a, b, what, first, second);
 }
 
-Pair::Pair(const Operand& x, const Operand& y, const char* what)
-    : x_(converted(x, common_dtype(x, y, what), {what, "x"}, sides_[0])),
-      y_(converted(y, common_dtype(x, y, what), {what, "y"}, sides_[1])) {}
+Pair::Pair(const Operand& x, const Operand& y, const char* what, const char* first, const char* second)
+    : x_(converted(x, common_dtype(x, y, what, first, second), {what, first}, sides_[0])),
+      y_(converted(y, common_dtype(x, y, what, first, second), {what, second}, sides_[1])) {}
 
 const Operand& Pair::converted(const Operand& x, DType dtype, const At& at, Side& side) {
   if (is_tensor_operand(x)) {
@@ -140,6 +141,31 @@ void SizesOf::push_size(const Tensor& x, int axis) {
   if (n >= 0) return push(n);
   kept_.push_back(std::make_unique<Tensor>(size_along(x, axis)));
   dims_.push_back(*kept_.back());
+}
+
+Tensors promoted_tensors(const char* what, std::initializer_list<NamedOperand> arguments) {
+  DType dtype;
+  const char* from = nullptr;
+  const Tensor* place = nullptr;
+  for (const NamedOperand& a : arguments) {
+    const DType own = own_dtype(a.value);
+    if (!own.given()) continue;
+    dtype = from ? promoted(dtype, own, what, from, a.name) : own;
+    from = from ? from : a.name;
+    if (!place && is_tensor_operand(a.value)) place = &tensor_of(a.value);
+  }
+  Tensors out;
+  for (const NamedOperand& a : arguments) {
+    const ArrayArg array(a.value, {what, a.name}, dtype);
+    const Tensor t = dtype.given() ? cast(array, dtype) : array.tensor();
+    out.push_back(place && !is_tensor_operand(a.value) && t.device() != place->device() ? t.to(place->device()) : t);
+  }
+  return out;
+}
+
+void check_float(const Tensor& x, const At& at) {
+  if (!x.dtype().is_float())
+    fail<TypeError>(at, "is ", x.dtype(), ", not a float dtype", kRemedy, "cast it first (K::cast)");
 }
 
 }  // namespace kassette::numpy

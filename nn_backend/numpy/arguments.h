@@ -1,6 +1,7 @@
 // nn_backend/numpy/arguments.h - the arguments of np functions: containers keep their dtype, dtypes of one kind are
 // promoted.
 #pragma once
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -13,8 +14,9 @@ namespace kassette::numpy {
 /// The dtype that an argument brings along: that of a tensor, of a container or of an array of another library. Numbers
 /// and lists of numbers have none.
 DType own_dtype(const Operand& x);
-/// The smallest dtype of the same kind that holds both. Throws TypeError in the name of `what` if their kinds differ.
-DType promoted(DType a, DType b, const char* what);
+/// The smallest dtype of the same kind that holds both. Throws TypeError in the name of `what` if their kinds differ;
+/// `first` and `second` are the names of the arguments.
+DType promoted(DType a, DType b, const char* what, const char* first = "x", const char* second = "y");
 /// The dtype of results that count or add integers: the widest of their kind, int64 for bool.
 DType widest(DType dtype);
 
@@ -36,7 +38,7 @@ class ArrayArg : public ops::Arg {
 /// Two arguments that are promoted to one dtype, as operands: a number stays one, and takes the dtype of the other.
 class Pair {
  public:
-  Pair(const Operand& x, const Operand& y, const char* what);
+  Pair(const Operand& x, const Operand& y, const char* what, const char* first = "x", const char* second = "y");
   const Operand& x() const { return x_; }
   const Operand& y() const { return y_; }
 
@@ -83,6 +85,16 @@ class SizesOf {
 };
 /// The size of an axis as a scalar int64 tensor on the host.
 Tensor size_along(const Tensor& x, int axis);
+
+/// An argument and its name.
+struct NamedOperand {
+  const char* name;
+  const Operand& value;
+};
+/// Arguments that are promoted to one dtype, as tensors. Numbers become scalars on the device of the first tensor.
+Tensors promoted_tensors(const char* what, std::initializer_list<NamedOperand> arguments);
+/// Throws TypeError unless the tensor has a float dtype.
+void check_float(const Tensor& x, const At& at);
 
 }  // namespace kassette::numpy
 

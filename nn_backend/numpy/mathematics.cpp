@@ -1,9 +1,14 @@
 // nn_backend/numpy/mathematics.cpp - NumPy's elementwise functions.
 #include <kassette/numpy/mathematics.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <numbers>
 
+#include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
+#include "ops/reduce/reduce_arg.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -38,7 +43,82 @@ Tensor of_array(const char* what, const Operand& x, F&& f) {
 Tensor everywhere(const Tensor& x, bool value) {
   return value ? ops::equal(ops::zeros_of(x), 0) : ops::not_equal(ops::zeros_of(x), 0);
 }
+void check_number(const Tensor& x, const At& at) {
+  if (x.dtype().is_bool()) fail<TypeError>(at, "is bool", kRemedy, "cast it first (K::cast)");
+}
+/// Calls f with the argument, a float tensor.
+template <class F>
+Tensor of_float(const char* what, const Operand& x, F&& f) {
+  return of_array(what, x, [&](const Tensor& a) {
+    check_float(a, {what, "x"});
+    return f(a);
+  });
+}
+/// Whether a float is one infinity; false for other dtypes.
+Tensor is_infinity(const char* what, const Operand& x, double infinity) {
+  return of_array(
+      what, x, [&](const Tensor& a) { return a.dtype().is_float() ? ops::equal(a, infinity) : everywhere(a, false); });
+}
 Tensor as_bool(const Tensor& x) { return ops::cast(x, bool_); }
+
+/// Arguments of any dtypes as float64, numbers on the device of the first tensor.
+Tensors as_float64(const char* what, std::initializer_list<NamedOperand> arguments) {
+  Tensors out;
+  const Tensor* place = nullptr;
+  for (const NamedOperand& a : arguments)
+    if (!place && ops::is_tensor_operand(a.value)) place = &ops::tensor_of(a.value);
+  for (const NamedOperand& a : arguments) {
+    const Tensor t = ops::cast(ArrayArg(a.value, {what, a.name}, float64), float64);
+    out.push_back(place && !ops::is_tensor_operand(a.value) && t.device() != place->device() ? t.to(place->device())
+                                                                                             : t);
+  }
+  return out;
+}
+/// The largest number of a float dtype.
+double largest(DType dtype) {
+  return dtype == float16    ? 65504
+         : dtype == bfloat16 ? 0x1.fep127
+         : dtype == float32  ? static_cast<double>(std::numeric_limits<float>::max())
+                             : std::numeric_limits<double>::max();
+}
+/// Half types in float32, whose range has room for the power of 10.
+Tensor rounded_float(const Tensor& x, int decimals) {
+  if (decimals == 0) return ops::rint(x);
+  const Tensor wide = x.dtype().size() < 4 ? ops::cast(x, float32) : x;
+  const double power = std::pow(10.0, std::abs(decimals));
+  return ops::cast(decimals > 0 ? ops::rint(wide * power) / power : ops::rint(wide / power) * power, x.dtype());
+}
+/// An int64 rounded to `digits` zeros, ties to even.
+Tensor rounded_integer(const Tensor& x, int digits) {
+  if (digits > 18) return ops::zeros_of(x);
+  std::int64_t power = 1;
+  for (int i = 0; i < digits; ++i) power *= 10;
+  const Tensor low = kassette::floor_divide(x, power), rest = x - low * power;  // rest is from 0 to power - 1
+  const Tensor half = ops::logical_and(ops::equal(rest, power / 2), ops::not_equal(low % 2, 0));
+  return (low + ops::cast(ops::logical_or(ops::greater(rest, power / 2), half), int64)) * power;
+}
+/// nextafter of a half type, in float64, where steps are exact.
+Tensor next_half(const Tensor& x, const Tensor& y) {
+  const bool small = x.dtype() == float16;
+  const double digits = small ? 11 : 8, lowest = small ? -24 : -133;
+  const Tensor from = ops::cast(x, float64), to = ops::cast(y, float64);
+  const double end = small ? 0x1p16 : 0x1p128;  // an infinity is the power of 2 behind the largest number
+  const Tensor at = ops::maximum(ops::minimum(from, end), -end), beside = ops::nextafter(at, to);
+  const Tensor step = ops::exp2(ops::maximum(ops::frexp_exponent(beside) - digits, lowest));
+  const Tensor next = ops::copysign(at + ops::sign(to - at) * step, ops::where(ops::equal(at, 0.0), to, at));
+  return ops::cast(ops::where(ops::equal(from, to), to, next), x.dtype());
+}
+/// isclose, in the name of `what`. Integers and bool are compared as float64, half types as float32.
+Tensor close(const char* what, const Operand& x, const Operand& y, const CloseOptions& options) {
+  const Tensors in = promoted_tensors(what, {{"x", x}, {"y", y}});
+  const DType dtype = in[0].dtype(), wide = !dtype.is_float() ? float64 : dtype.size() < 4 ? float32 : dtype;
+  const Tensor a = ops::cast(in[0], wide), b = ops::cast(in[1], wide), size = ops::abs(b);
+  const Tensor near = ops::less_equal(ops::abs(a - b), size * options.rtol + options.atol);
+  const Tensor finite = ops::less(size, std::numeric_limits<double>::infinity());
+  Tensor result = ops::logical_or(ops::logical_and(near, finite), ops::equal(a, b));
+  if (!options.equal_nan) return result;
+  return ops::logical_or(result, ops::logical_and(ops::not_equal(a, a), ops::not_equal(b, b)));
+}
 
 }  // namespace
 
@@ -53,12 +133,67 @@ KASSETTE_NUMPY_OPERATOR(remainder, rest_of)
 Tensor floor_divide(const Operand& x, const Operand& y) {
   return of_pair("floor_divide", x, y, [](const Operand& a, const Operand& b) { return kassette::floor_divide(a, b); });
 }
+QuotientAndRemainder divmod(const Operand& x, const Operand& y) {
+  QuotientAndRemainder both;
+  of_pair("divmod", x, y, [&](const Operand& a, const Operand& b) {
+    both.remainder = a % b;
+    return both.quotient = kassette::floor_divide(a, b);
+  });
+  return both;
+}
 KASSETTE_NUMPY_BINARY(fmod, fmod)
 KASSETTE_NUMPY_BINARY(power, pow)
+Tensor float_power(const Operand& x, const Operand& y) {
+  return attribute_errors("float_power", [&] {
+    const Tensors in = as_float64("float_power", {{"x", x}, {"y", y}});
+    return ops::pow(in[0], in[1]);
+  });
+}
+Tensor reciprocal(const Operand& x) {
+  return of_float("reciprocal", x, [](const Tensor& a) { return 1.0 / a; });
+}
+Tensor lerp(const Operand& x, const Operand& y, const Operand& weight) {
+  return attribute_errors("lerp", [&] {
+    const Tensors in = promoted_tensors("lerp", {{"x", x}, {"y", y}, {"weight", weight}});
+    check_float(in[0], {"lerp", "x"});
+    const Tensor step = in[1] - in[0];
+    // From the nearer end, so that both ends are met.
+    return ops::where(ops::less(in[2], 0.5), in[0] + in[2] * step, in[1] - (1.0 - in[2]) * step);
+  });
+}
 KASSETTE_NUMPY_BINARY(maximum, maximum)
 KASSETTE_NUMPY_BINARY(minimum, minimum)
 KASSETTE_NUMPY_BINARY(fmax, fmax)
 KASSETTE_NUMPY_BINARY(fmin, fmin)
+
+Tensor clip(const Operand& x, const Operand& min, const Operand& max) {
+  return attribute_errors("clip", [&] {
+    Tensor y = ArrayArg(x, {"clip", "x"}, own_dtype(min).given() ? own_dtype(min) : own_dtype(max));
+    check_number(y, {"clip", "x"});
+    if (!min.is_none()) {
+      const Pair both(y, min, "clip", "x", "min");
+      y = ops::maximum(both.x(), both.y());
+    }
+    if (!max.is_none()) {
+      const Pair both(y, max, "clip", "x", "max");
+      y = ops::minimum(both.x(), both.y());
+    }
+    return y;
+  });
+}
+Tensor clip(const Operand& x, const ClipOptions& options) { return clip(x, options.min, options.max); }
+Tensor nan_to_num(const Operand& x, const NanToNumOptions& options) {
+  return of_array("nan_to_num", x, [&](const Tensor& a) {
+    if (!a.dtype().is_float()) return a;
+    const double most = largest(a.dtype()), inf = std::numeric_limits<double>::infinity();
+    auto replaced = [](const Tensor& y, const Tensor& where, const Operand& by, double instead) {
+      return ops::where(where, by.is_none() ? Operand(instead) : by, y);
+    };
+    Tensor y = replaced(a, ops::not_equal(a, a), options.nan, 0);
+    y = replaced(y, ops::equal(a, inf), options.posinf, most);
+    return replaced(y, ops::equal(a, -inf), options.neginf, -most);
+  });
+}
 
 Tensor negative(const Operand& x) {
   return of_array("negative", x, [](const Tensor& a) { return -a; });
@@ -67,8 +202,15 @@ Tensor positive(const Operand& x) {
   return of_array("positive", x, [](const Tensor& a) { return a; });
 }
 KASSETTE_NUMPY_UNARY(abs, abs)
+Tensor fabs(const Operand& x) {
+  return of_float("fabs", x, [](const Tensor& a) { return ops::abs(a); });
+}
 KASSETTE_NUMPY_UNARY(sign, sign)
 KASSETTE_NUMPY_UNARY(square, square)
+KASSETTE_NUMPY_UNARY(sqrt, square_root)
+Tensor rsqrt(const Operand& x) {
+  return of_array("rsqrt", x, [](const Tensor& a) { return ops::rsqrt(a, -0.0); });  // x - 0 keeps -0
+}
 KASSETTE_NUMPY_UNARY(cbrt, cbrt)
 KASSETTE_NUMPY_UNARY(exp, exp)
 KASSETTE_NUMPY_UNARY(exp2, exp2)
@@ -85,6 +227,12 @@ KASSETTE_NUMPY_UNARY(tan, tan)
 KASSETTE_NUMPY_UNARY(asin, asin)
 KASSETTE_NUMPY_UNARY(acos, acos)
 KASSETTE_NUMPY_UNARY(atan, atan)
+Tensor deg2rad(const Operand& x) {
+  return of_float("deg2rad", x, [](const Tensor& a) { return a * (std::numbers::pi / 180); });
+}
+Tensor rad2deg(const Operand& x) {
+  return of_float("rad2deg", x, [](const Tensor& a) { return a * (180 / std::numbers::pi); });
+}
 KASSETTE_NUMPY_BINARY(atan2, atan2)
 KASSETTE_NUMPY_BINARY(hypot, hypot)
 KASSETTE_NUMPY_UNARY(sinh, sinh)
@@ -98,8 +246,39 @@ KASSETTE_NUMPY_UNARY(floor, floor)
 KASSETTE_NUMPY_UNARY(ceil, ceil)
 KASSETTE_NUMPY_UNARY(trunc, trunc)
 KASSETTE_NUMPY_UNARY(rint, rint)
+Tensor round(const Operand& x, int decimals) {
+  return of_array("round", x, [&](const Tensor& a) {
+    check_number(a, {"round", "x"});
+    if (a.dtype().is_float()) return rounded_float(a, decimals);
+    return decimals < 0 ? ops::cast(rounded_integer(ops::cast(a, int64), -decimals), a.dtype()) : ops::rint(a);
+  });
+}
+FractionAndInteger modf(const Operand& x) {
+  FractionAndInteger parts;
+  of_array("modf", x, [&](const Tensor& a) {
+    parts.fraction = ops::modf_fraction(a);
+    return parts.integer = ops::trunc(a);
+  });
+  return parts;
+}
+MantissaAndExponent frexp(const Operand& x) {
+  MantissaAndExponent parts;
+  of_array("frexp", x, [&](const Tensor& a) {
+    const Tensor exponent = ops::frexp_exponent(a);
+    parts.mantissa = ops::ldexp(a, -exponent);
+    return parts.exponent = ops::cast(exponent, int32);
+  });
+  return parts;
+}
 KASSETTE_NUMPY_BINARY(copysign, copysign)
 KASSETTE_NUMPY_BINARY(ldexp, ldexp)
+Tensor nextafter(const Operand& x, const Operand& y) {
+  return attribute_errors("nextafter", [&] {
+    const Tensors in = promoted_tensors("nextafter", {{"x", x}, {"y", y}});
+    return in[0].dtype().is_float() && in[0].dtype().size() < 4 ? next_half(in[0], in[1])
+                                                                : ops::nextafter(in[0], in[1]);
+  });
+}
 KASSETTE_NUMPY_BINARY(heaviside, heaviside)
 KASSETTE_NUMPY_UNARY(erf, erf)
 KASSETTE_NUMPY_UNARY(erfc, erfc)
@@ -116,6 +295,12 @@ Tensor polygamma(int n, const Operand& x) {
 }
 KASSETTE_NUMPY_BINARY(gammainc, gammainc)
 KASSETTE_NUMPY_BINARY(gammaincc, gammaincc)
+Tensor betainc(const Operand& a, const Operand& b, const Operand& x) {
+  return attribute_errors("betainc", [&] {
+    const Tensors in = promoted_tensors("betainc", {{"a", a}, {"b", b}, {"x", x}});
+    return ops::betainc(in[0], in[1], in[2]);
+  });
+}
 KASSETTE_NUMPY_UNARY(i0, i0)
 
 KASSETTE_NUMPY_BINARY(equal, equal)
@@ -138,6 +323,24 @@ Tensor isfinite(const Operand& x) {
     return a.dtype().is_float() ? ops::less(ops::abs(a), std::numeric_limits<double>::infinity()) : everywhere(a, true);
   });
 }
+Tensor isposinf(const Operand& x) { return is_infinity("isposinf", x, std::numeric_limits<double>::infinity()); }
+Tensor isneginf(const Operand& x) { return is_infinity("isneginf", x, -std::numeric_limits<double>::infinity()); }
+Tensor isclose(const Operand& x, const Operand& y, const CloseOptions& options) {
+  return attribute_errors("isclose", [&] { return close("isclose", x, y, options); });
+}
+template <int>
+Tensor isclose(const Operand& x, const Operand& y, double rtol, double atol) {
+  return isclose(x, y, CloseOptions{.rtol = rtol, .atol = atol});
+}
+template Tensor isclose<0>(const Operand&, const Operand&, double, double);
+Tensor allclose(const Operand& x, const Operand& y, const CloseOptions& options) {
+  return attribute_errors("allclose", [&] { return ops::all_of(close("allclose", x, y, options), None, false); });
+}
+template <int>
+Tensor allclose(const Operand& x, const Operand& y, double rtol, double atol) {
+  return allclose(x, y, CloseOptions{.rtol = rtol, .atol = atol});
+}
+template Tensor allclose<0>(const Operand&, const Operand&, double, double);
 Tensor signbit(const Operand& x) {
   return of_array("signbit", x, [](const Tensor& a) {
     if (a.dtype().is_float()) return ops::less(ops::copysign(1.0, a), 0);

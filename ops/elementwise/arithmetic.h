@@ -8,7 +8,7 @@ namespace kassette::ops {
 Tensor abs(const Tensor& x);
 Tensor sign(const Tensor& x);
 Tensor square(const Tensor& x);
-/// Negative numbers give 0, and their gradient is 0.
+/// Negative numbers give 0, and their gradient is 0; those of square_root are NaN.
 Tensor sqrt(const Tensor& x);
 Tensor exp(const Tensor& x);
 Tensor expm1(const Tensor& x);
@@ -35,6 +35,7 @@ Tensor hard_sigmoid(const Tensor& x);
 Tensor clip(const Tensor& x, double low, double high);
 
 // Ops of special_ops.h.
+Tensor square_root(const Tensor& x);
 Tensor floor(const Tensor& x);
 Tensor ceil(const Tensor& x);
 Tensor trunc(const Tensor& x);
@@ -76,6 +77,8 @@ Tensor logaddexp2(const Operand& a, const Operand& b);
 /// The regularized incomplete gamma functions, lower and upper; a gets no gradient.
 Tensor gammainc(const Operand& a, const Operand& x);
 Tensor gammaincc(const Operand& a, const Operand& x);
+/// The regularized incomplete beta function (betainc.cpp); a and b get no gradient.
+Tensor betainc(const Tensor& a, const Tensor& b, const Tensor& x);
 
 // Ops of number_ops.h. Those of bits and divisors are for integers.
 Tensor modf_fraction(const Tensor& x);
@@ -83,6 +86,9 @@ Tensor frexp_exponent(const Tensor& x);
 Tensor bitwise_invert(const Tensor& x);
 /// a 2^b, for whole floats b; b gets no gradient.
 Tensor ldexp(const Operand& a, const Operand& b);
+/// The number of a's dtype that follows a in the direction of b. In float32 and float64 alone: half types are computed
+/// in float32.
+Tensor nextafter(const Operand& a, const Operand& b);
 Tensor heaviside(const Operand& a, const Operand& at_zero);
 /// The larger and the smaller operand, or the one that is not NaN.
 Tensor fmax(const Operand& a, const Operand& b);

@@ -121,6 +121,7 @@ Tensor logaddexp2(const Operand& a, const Operand& b) { return binary<LogAddExp2
 Tensor gammainc(const Operand& a, const Operand& x) { return binary<GammaInc>(a, x); }
 Tensor gammaincc(const Operand& a, const Operand& x) { return binary<GammaIncC>(a, x); }
 Tensor ldexp(const Operand& a, const Operand& b) { return binary<Ldexp>(a, b); }
+Tensor nextafter(const Operand& a, const Operand& b) { return binary<NextAfter>(a, b); }
 Tensor heaviside(const Operand& a, const Operand& b) { return binary<Heaviside>(a, b); }
 Tensor fmax(const Operand& a, const Operand& b) { return binary<Fmax>(a, b); }
 Tensor fmin(const Operand& a, const Operand& b) { return binary<Fmin>(a, b); }

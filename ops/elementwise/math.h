@@ -119,6 +119,7 @@ KASSETTE_SCALAR_FN(atan2)
 KASSETTE_SCALAR_FN(hypot)
 KASSETTE_SCALAR_FN(fmod)
 KASSETTE_SCALAR_FN(copysign)
+KASSETTE_SCALAR_FN(nextafter)
 #undef KASSETTE_SCALAR_FN
 #define KASSETTE_ROUNDING(name) \
   template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> \

@@ -50,6 +50,17 @@ struct Ldexp {
   }
   KASSETTE_GRADIENTS(ldexp(dy, b()), Tensor())
 };
+/// The number next to a in the direction of b; b where they are equal.
+struct NextAfter {
+  static constexpr const char* name = "nextafter";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr Reads reads = Reads::nothing;
+  template <class V>
+  KASSETTE_FN static V value(const V& a, const V& b) {
+    return m::nextafter(a, b);
+  }
+  KASSETTE_GRADIENTS(dy, Tensor())
+};
 /// 0 where a < 0, 1 where a > 0, b where a is 0; keeps NaN.
 struct Heaviside {
   static constexpr const char* name = "heaviside";
@@ -178,6 +189,6 @@ struct Lcm {
 
 using NumberUnaryOps = OpList<Fraction, FrexpExponent, Invert>;
 using NumberBinaryOps =
-    OpList<Ldexp, Heaviside, Fmax, Fmin, BitwiseAnd, BitwiseOr, BitwiseXor, LeftShift, RightShift, Gcd, Lcm>;
+    OpList<Ldexp, NextAfter, Heaviside, Fmax, Fmin, BitwiseAnd, BitwiseOr, BitwiseXor, LeftShift, RightShift, Gcd, Lcm>;
 
 }  // namespace kassette::ops

@@ -422,6 +422,11 @@ KASSETTE_FN xsimd::batch<T, A> ldexp(const xsimd::batch<T, A>& x, const xsimd::b
       x, n, [](T p, T q) __attribute__((always_inline)) { return m::ldexp(p, q); });
 }
 template <class T, class A>
+KASSETTE_FN xsimd::batch<T, A> nextafter(const xsimd::batch<T, A>& x, const xsimd::batch<T, A>& y) {
+  return m::lanes(
+      x, y, [](T p, T q) __attribute__((always_inline)) { return m::nextafter(p, q); });
+}
+template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> frexp_exponent(const xsimd::batch<T, A>& x) {
   return m::lanes(
       x, x, [](T p, T) __attribute__((always_inline)) { return m::frexp_exponent(p); });

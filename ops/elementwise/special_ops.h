@@ -13,6 +13,18 @@ namespace kassette::ops {
 
 inline constexpr double kLn2 = 0.6931471805599453, kLn10 = 2.302585092994046, kTwoOverRootPi = 1.1283791670955126;
 
+/// The square root: NaN below 0, -0 for -0. That of unary_ops.h, Keras', is 0 below 0.
+struct SquareRoot {
+  static constexpr const char* name = "square_root";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr Reads reads = Reads::y;
+  static constexpr bool cheap = true;
+  template <class V>
+  KASSETTE_FN static V value(const V& x) {
+    return m::sqrt(x);
+  }
+  KASSETTE_GRADIENT(div_no_nan(dy * 0.5, y() + 0.0))  // -0 + 0 is 0: inf at either zero
+};
 /// The largest integer that is not above x; integers are returned as they are.
 struct Floor {
   static constexpr const char* name = "floor";
@@ -423,8 +435,9 @@ struct GammaIncC {
   KASSETTE_GRADIENTS(Tensor(), -mul_no_nan(dy, exp(mul_no_nan(a() - 1.0, log(b())) - b() - lgamma(a()))))
 };
 
-using SpecialUnaryOps = OpList<Floor, Ceil, Trunc, Rint, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Exp2,
-                               Log2, Log10, Cbrt, Erf, Erfc, Erfinv, Lgamma, Polygamma, BesselI0, BesselI1, Sinc>;
+using SpecialUnaryOps =
+    OpList<SquareRoot, Floor, Ceil, Trunc, Rint, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Exp2, Log2,
+           Log10, Cbrt, Erf, Erfc, Erfinv, Lgamma, Polygamma, BesselI0, BesselI1, Sinc>;
 using SpecialBinaryOps = OpList<Atan2, Hypot, Copysign, Fmod, LogAddExp, LogAddExp2, GammaInc, GammaIncC>;
 
 }  // namespace kassette::ops

@@ -1,9 +1,9 @@
-// ops/elementwise/ternary.h - the OpDef of where.
+// ops/elementwise/ternary.h - the OpDefs of the elementwise ops of three operands.
 #pragma once
 #include "ops/engine/op.h"
 
 namespace kassette::ops {
 
-extern const OpDef where_op;
+extern const OpDef where_op, betainc_op;
 
 }  // namespace kassette::ops

@@ -79,6 +79,7 @@ Tensor elu(const Tensor& x, double alpha) { return unary<Elu>(x, {alpha}); }
 Tensor hard_sigmoid(const Tensor& x) { return unary<HardSigmoid>(x); }
 Tensor clip(const Tensor& x, double low, double high) { return unary<Clip>(x, {low, high}); }
 
+Tensor square_root(const Tensor& x) { return unary<SquareRoot>(x); }
 Tensor floor(const Tensor& x) { return unary<Floor>(x); }
 Tensor ceil(const Tensor& x) { return unary<Ceil>(x); }
 Tensor trunc(const Tensor& x) { return unary<Trunc>(x); }

@@ -64,6 +64,7 @@ std::vector<const OpDef*> all_ops() {
       &ctc_greedy_op, &ctc_beam_op,
       &stop_gradient_op, &print_tensor_op,
       &where_op,
+      &betainc_op,
       &sort_op, &argsort_op, &top_k_op, &take_places_op, &put_places_like_op, &searchsorted_op,
             &all_reduce_op, &all_reduce_nonlinear_op, &broadcast_op, &reduce_op, &all_gather_op, &reduce_scatter_op,
       &reduce_scatter_nonlinear_op,

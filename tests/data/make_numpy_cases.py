@@ -24,12 +24,14 @@ inf, nan, pi, e, euler_gamma = numpy.inf, numpy.nan, numpy.pi, numpy.e, numpy.eu
 K = types.SimpleNamespace(permute_dimensions=numpy.transpose, shape=lambda x: x.shape, stop_gradient=lambda x: x)
 
 # ---- what NumPy lacks, or calls by another name
-for name in ("erf", "erfc", "erfinv", "digamma", "gammainc", "gammaincc", "polygamma", "logsumexp"):
+for name in ("betainc", "erf", "erfc", "erfinv", "digamma", "gammainc", "gammaincc", "polygamma", "logsumexp"):
     setattr(np, name, getattr(scipy.special, name))
 np.lgamma = scipy.special.gammaln
 np.erfinv = scipy.special.erfinv
 
 
+np.lerp = lambda x, y, weight: x + weight * (y - x)
+np.rsqrt = lambda x: 1 / numpy.sqrt(x)
 np.ldexp = lambda x, y: (x * numpy.exp2(y)).astype(x.dtype)   # NumPy's takes integers as exponents
 
 
@@ -68,11 +70,13 @@ SKIPPED = {}
 # Functions whose integer results have another dtype here, on purpose: the values are compared alone.
 OTHER_DTYPE = {"divide", "mean", "var", "std", "rint", "vander", "linspace", "logspace", "geomspace"}
 # Functions whose special values differ, on purpose: they are left out there.
-ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot"}   # i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
+ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power"}   # i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
 # Integer division by 0 is an error here.
-NO_ZERO = {"floor_divide", "remainder", "fmod"}
+NO_ZERO = {"divmod", "floor_divide", "remainder", "fmod"}
+# What depends on the dtype itself.
+OWN_DTYPE = {"nan_to_num", "nextafter", "float_power"}
 # Which of two zeros of different signs is left is not said.
-EITHER_ZERO = {"einsum", "vecdot", "dot", "vdot", "matmul", "inner", "trace", "pad", "logsumexp", "sum", "mean", "cumulative_sum", "erfinv", "maximum", "minimum", "fmax", "fmin", "max", "min"}
+EITHER_ZERO = {"einsum", "vecdot", "dot", "vdot", "matmul", "inner", "trace", "pad", "logsumexp", "sum", "mean", "cumulative_sum", "erfinv", "maximum", "minimum", "fmax", "fmin", "max", "min", "clip"}
 
 
 def python_of(expression):
@@ -196,7 +200,7 @@ def main():
                         with numpy.errstate(all="ignore"):
                             result = eval(code, scope)
                             exact = {k: v.astype("float64") if k in "xyzw" and v.dtype == numpy.float32 else v for k, v in scope.items() if k in "xyzw"}
-                            better = eval(code, {**scope, **exact})
+                            better = result if name in OWN_DTYPE else eval(code, {**scope, **exact})
                     except TypeError:
                         if dtype != "bool":
                             raise
@@ -210,7 +214,7 @@ def main():
                     rounded = [b if numpy.asarray(b).dtype == numpy.asarray(r).dtype else numpy.asarray(b).astype(numpy.asarray(r).dtype)
                                for r, b in zip(results, betters)]
                     # Python's numbers are weak, and SciPy's functions make float64 of them.
-                    if given and all(v.dtype == numpy.float32 for v in given) and name not in OTHER_DTYPE and "float64" not in expression:
+                    if given and all(v.dtype == numpy.float32 for v in given) and name not in OTHER_DTYPE | OWN_DTYPE and "float64" not in expression:
                         rounded = [r.astype("float32") if numpy.asarray(r).dtype == numpy.float64 else r for r in map(numpy.asarray, rounded)]
                     line = f"{expression} | {' | '.join(map(text_of, given))} = {' ; '.join(map(text_of, rounded))}"
                     if line not in found:

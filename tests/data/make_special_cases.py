@@ -3,6 +3,7 @@
 
     python make_special_cases.py > special_cases.txt             (needs NumPy, SciPy and mpmath)
     python make_special_cases.py integers > special_integers.txt
+    python make_special_cases.py betainc > betainc_cases.txt
 
 A line is `function x [y] value` with hexadecimal floats. At the edges (zeros, infinities, NaN, huge and tiny numbers) and
 for pairs of them the values are NumPy's in float64; elsewhere mpmath's at 50 digits, rounded to float64 once.
@@ -82,6 +83,17 @@ def gamma_lower(a, x):
     return total * mp.exp(a * mp.log(x) - x - mp.loggamma(a + 1))
 
 
+def beta_lower(a, b, x):
+    """The regularized incomplete beta function by a series of positive terms."""
+    term = total = mpf(1)
+    n = 0
+    while term > total * mpf(10) ** -30 or (a + b + n) * x > a + n:
+        term *= (a + b + n) / (a + 1 + n) * x
+        total += term
+        n += 1
+    return total * mp.exp(a * mp.log(x) + b * mp.log(1 - x) + mp.loggamma(a + b) - mp.loggamma(a + 1) - mp.loggamma(b))
+
+
 def integers():
     """Lines `function dtype a b value`; those of bitwise_invert have a 0 as b."""
     for dtype in "int8", "uint8", "int32", "int64":
@@ -100,6 +112,23 @@ def integers():
             for b in 0, 1, 2, 5, 7, 8, 31, 32, 63, 64, 100:
                 for name in "left_shift", "right_shift":
                     print(name, dtype, a, b, getattr(np, name)(np.array(a, dtype), np.array(b, dtype)))
+
+
+def betainc():
+    """Lines `a b x value`: SciPy's at the edges, mpmath's elsewhere."""
+    for a in [0.0, 0.5, 2.0]:
+        for b in [0.0, 0.25, 3.0]:
+            for x in [0.0, 1.0, 0.5, -0.5, 1.5, nan]:
+                emit("", a, b, x, special.betainc(a, b, x))
+    # Around the mean, and far from it.
+    for a in [1e-3, 0.3, 1.0, 2.5, 30.0, 1e3, 1e5]:
+        for b in [1e-2, 0.7, 1.0, 4.0, 50.0, 2e4]:
+            mean, spread_of = a / (a + b), math.sqrt(a * b / (a + b + 1)) / (a + b)
+            for x in [0.01, 0.3, 0.5, 0.8, 0.97, mean, mean - 2 * spread_of, mean + 3 * spread_of]:
+                if 0 < x < min(1, mean + 30 * spread_of):
+                    value = beta_lower(mpf(a), mpf(b), mpf(x))
+                    if value > 1e-290:
+                        emit("", a, b, x, value)
 
 
 def floats():
@@ -197,4 +226,4 @@ def floats():
 
 
 if __name__ == "__main__":
-    integers() if sys.argv[1:] == ["integers"] else floats()
+    {"integers": integers, "betainc": betainc}.get(sys.argv[1] if len(sys.argv) > 1 else "", floats)()

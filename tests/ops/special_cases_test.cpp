@@ -210,6 +210,23 @@ void check_integers(std::istream& words, const std::string& name) {
 
 }  // namespace
 
+TEST_CASE("the incomplete beta function has the values of SciPy and mpmath", "[math][special]") {
+  std::ifstream file(test::kSourceTree / "tests/data/betainc_cases.txt");
+  std::vector<double> in[3], expected;
+  std::string word[4];
+  while (file >> word[0] >> word[1] >> word[2] >> word[3]) {
+    for (int i = 0; i < 3; ++i) in[i].push_back(std::strtod(word[i].c_str(), nullptr));
+    expected.push_back(std::strtod(word[3].c_str(), nullptr));
+  }
+  REQUIRE(expected.size() > 200);
+  const auto y = betainc(tensor_of(in[0]), tensor_of(in[1]), tensor_of(in[2])).to_vector<double>();
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    INFO("betainc(" << in[0][i] << ", " << in[1][i] << ", " << in[2][i] << ") = " << y[i] << ", not " << expected[i]);
+    if (std::isnan(expected[i])) CHECK(std::isnan(y[i]));
+    else CHECK(std::fabs(y[i] - expected[i]) <= 1e-13 * expected[i] + 1e-15);
+  }
+}
+
 TEST_CASE("ops on the bits and divisors of integers give NumPy's numbers", "[math][special]") {
   std::ifstream file(test::kSourceTree / "tests/data/special_integers.txt");
   int n = 0;

@@ -1,14 +1,41 @@
 // include/kassette/numpy/mathematics.h - NumPy's elementwise functions.
 #ifndef KASSETTE_NUMPY_MATHEMATICS_H
 #define KASSETTE_NUMPY_MATHEMATICS_H
+#include <kassette/api.h>
 #include <kassette/none.h>
-#include <kassette/tensor.h>
 
 namespace kassette {
 namespace numpy {
 
 // Functions "of floats" throw TypeError for integers and bool. Two operands broadcast and are promoted; integers wrap
 // around. A gradient is the slope, where there is one, and 0 for the functions that round.
+
+/// The arguments of clip by name: `np::clip(x, {.max = 1})`.
+struct ClipOptions {
+  Named only_by_name{0};
+  Operand min = None, max = None;
+};
+/// What nan_to_num puts in place of infinities; None is the largest or the lowest number of the dtype.
+struct NanToNumOptions {
+  Named only_by_name{0};
+  Operand nan = 0.0, posinf = None, neginf = None;
+};
+/// How far apart numbers may be that count as close: by atol + rtol * |y|.
+struct CloseOptions {
+  Named only_by_name{0};
+  double rtol = 1e-5, atol = 1e-8;
+  bool equal_nan = false;
+};
+/// The results of divmod, modf and frexp.
+struct QuotientAndRemainder {
+  Tensor quotient, remainder;
+};
+struct FractionAndInteger {
+  Tensor fraction, integer;
+};
+struct MantissaAndExponent {
+  Tensor mantissa, exponent;
+};
 
 /// The sum, the difference and the product.
 KASSETTE_API Tensor add(const Operand& x, const Operand& y);
@@ -21,11 +48,19 @@ inline Tensor true_divide(const Operand& x, const Operand& y) { return divide(x,
 KASSETTE_API Tensor floor_divide(const Operand& x, const Operand& y);
 KASSETTE_API Tensor remainder(const Operand& x, const Operand& y);
 inline Tensor mod(const Operand& x, const Operand& y) { return remainder(x, y); }
+/// Both of them: `auto [q, r] = np::divmod(x, y);`.
+KASSETTE_API QuotientAndRemainder divmod(const Operand& x, const Operand& y);
 /// What x / y, rounded towards 0, leaves over, with the sign of x.
 KASSETTE_API Tensor fmod(const Operand& x, const Operand& y);
 /// x to the power y. Throws ValueError for a negative number as the power of integers.
 KASSETTE_API Tensor power(const Operand& x, const Operand& y);
 inline Tensor pow(const Operand& x, const Operand& y) { return power(x, y); }
+/// x to the power y in float64, whatever their dtypes.
+KASSETTE_API Tensor float_power(const Operand& x, const Operand& y);
+/// 1 / x, of floats.
+KASSETTE_API Tensor reciprocal(const Operand& x);
+/// x + weight * (y - x), of floats: exactly x where weight is 0, and y where it is 1.
+KASSETTE_API Tensor lerp(const Operand& x, const Operand& y, const Operand& weight);
 /// The larger and the smaller element; NaN if either is NaN. The gradient of a tie goes to x.
 KASSETTE_API Tensor maximum(const Operand& x, const Operand& y);
 KASSETTE_API Tensor minimum(const Operand& x, const Operand& y);
@@ -33,16 +68,28 @@ KASSETTE_API Tensor minimum(const Operand& x, const Operand& y);
 KASSETTE_API Tensor fmax(const Operand& x, const Operand& y);
 KASSETTE_API Tensor fmin(const Operand& x, const Operand& y);
 
+/// x, where it is below min that, and where it is above max that; either may be None. NaN stays NaN. The gradient
+/// passes at both bounds.
+KASSETTE_API Tensor clip(const Operand& x, const Operand& min, const Operand& max);
+KASSETTE_API Tensor clip(const Operand& x, const ClipOptions& options);
+/// x with numbers in place of NaN and infinities.
+KASSETTE_API Tensor nan_to_num(const Operand& x, const NanToNumOptions& options = {});
+
 /// -x and x.
 KASSETTE_API Tensor negative(const Operand& x);
 KASSETTE_API Tensor positive(const Operand& x);
 /// The absolute value; for the lowest integer, that integer itself. Its gradient at 0 is 0.
 KASSETTE_API Tensor abs(const Operand& x);
 inline Tensor absolute(const Operand& x) { return abs(x); }
+/// The absolute value of floats.
+KASSETTE_API Tensor fabs(const Operand& x);
 /// -1, 0 or 1; NaN stays NaN.
 KASSETTE_API Tensor sign(const Operand& x);
 /// x * x.
 KASSETTE_API Tensor square(const Operand& x);
+/// The square root of floats, and 1 divided by it: NaN below 0.
+KASSETTE_API Tensor sqrt(const Operand& x);
+KASSETTE_API Tensor rsqrt(const Operand& x);
 /// The cube root of floats.
 KASSETTE_API Tensor cbrt(const Operand& x);
 
@@ -70,6 +117,11 @@ KASSETTE_API Tensor atan(const Operand& x);
 inline Tensor arcsin(const Operand& x) { return asin(x); }
 inline Tensor arccos(const Operand& x) { return acos(x); }
 inline Tensor arctan(const Operand& x) { return atan(x); }
+/// Degrees as radians and radians as degrees, of floats.
+KASSETTE_API Tensor deg2rad(const Operand& x);
+KASSETTE_API Tensor rad2deg(const Operand& x);
+inline Tensor radians(const Operand& x) { return deg2rad(x); }
+inline Tensor degrees(const Operand& x) { return rad2deg(x); }
 /// The angle of the point (y, x), in [-pi, pi], of floats: the ordinate comes first.
 KASSETTE_API Tensor atan2(const Operand& x, const Operand& y);
 inline Tensor arctan2(const Operand& x, const Operand& y) { return atan2(x, y); }
@@ -96,11 +148,20 @@ KASSETTE_API Tensor trunc(const Operand& x);
 inline Tensor fix(const Operand& x) { return trunc(x); }
 /// The nearest integer, ties to even; integers are unchanged.
 KASSETTE_API Tensor rint(const Operand& x);
+/// The nearest multiple of 10^-decimals, ties to even; integers change for negative decimals alone.
+KASSETTE_API Tensor round(const Operand& x, int decimals = 0);
+inline Tensor around(const Operand& x, int decimals = 0) { return round(x, decimals); }
+/// The part of a float behind the point and the one before it, both with its sign.
+KASSETTE_API FractionAndInteger modf(const Operand& x);
+/// The m and the int32 e with x = m * 2^e and 1/2 <= |m| < 1, of floats; 0, infinities and NaN have e = 0.
+KASSETTE_API MantissaAndExponent frexp(const Operand& x);
 
 /// The size of x with the sign of y, of floats.
 KASSETTE_API Tensor copysign(const Operand& x, const Operand& y);
 /// x * 2^y, of floats, for whole numbers y.
 KASSETTE_API Tensor ldexp(const Operand& x, const Operand& y);
+/// The number next to x in the direction of y, of floats.
+KASSETTE_API Tensor nextafter(const Operand& x, const Operand& y);
 /// 0 where x < 0, 1 where x > 0, and y where x is 0; of floats.
 KASSETTE_API Tensor heaviside(const Operand& x, const Operand& y);
 
@@ -116,6 +177,8 @@ KASSETTE_API Tensor polygamma(int n, const Operand& x);
 /// The regularized incomplete gamma functions of floats, from 0 to y and from y on. x gets no gradient.
 KASSETTE_API Tensor gammainc(const Operand& x, const Operand& y);
 KASSETTE_API Tensor gammaincc(const Operand& x, const Operand& y);
+/// The regularized incomplete beta function of floats, from 0 to x. a and b get no gradient.
+KASSETTE_API Tensor betainc(const Operand& a, const Operand& b, const Operand& x);
 /// The modified Bessel function of the first kind of order 0, of floats.
 KASSETTE_API Tensor i0(const Operand& x);
 
@@ -130,6 +193,17 @@ KASSETTE_API Tensor greater_equal(const Operand& x, const Operand& y);
 KASSETTE_API Tensor isnan(const Operand& x);
 KASSETTE_API Tensor isinf(const Operand& x);
 KASSETTE_API Tensor isfinite(const Operand& x);
+/// Whether it is inf, and whether it is -inf.
+KASSETTE_API Tensor isposinf(const Operand& x);
+KASSETTE_API Tensor isneginf(const Operand& x);
+/// Whether |x - y| <= atol + rtol * |y|. Infinities are close to equal ones alone, NaN to NaN if equal_nan says so.
+KASSETTE_API Tensor isclose(const Operand& x, const Operand& y, const CloseOptions& options);
+template <int = 0>
+KASSETTE_API Tensor isclose(const Operand& x, const Operand& y, double rtol = 1e-5, double atol = 1e-8);
+/// Whether all elements are close.
+KASSETTE_API Tensor allclose(const Operand& x, const Operand& y, const CloseOptions& options);
+template <int = 0>
+KASSETTE_API Tensor allclose(const Operand& x, const Operand& y, double rtol = 1e-5, double atol = 1e-8);
 /// Whether the sign is that of a negative number, also of -0.0 and of NaN.
 KASSETTE_API Tensor signbit(const Operand& x);
 /// Logic; numbers are true unless they are 0.
