@@ -20,6 +20,9 @@ inline constexpr const char* kThreeWrong = "(2,3) (2) (3) | (3) (2,3) (4)";
 [[gnu::noinline]] inline Tensors list(const np::QuotientAndRemainder& r) { return {r.quotient, r.remainder}; }
 [[gnu::noinline]] inline Tensors list(const np::FractionAndInteger& r) { return {r.fraction, r.integer}; }
 [[gnu::noinline]] inline Tensors list(const np::MantissaAndExponent& r) { return {r.mantissa, r.exponent}; }
+// Results as a list, in a function of their own: tests/scripts/overhead.sh takes its cost away.
+[[gnu::noinline]] inline Tensors list(const np::TopK& top) { return {top.values, top.indices}; }
+[[gnu::noinline]] inline Tensors list(const np::WeightedAverage& a) { return {a.average, a.sum_of_weights}; }
 
 // clang-format off
 inline constexpr Sample kNumpySamples[] = {
@@ -135,6 +138,22 @@ inline constexpr Sample kNumpySamples[] = {
     {"allclose", kTwo, CALL(np::allclose(x, y, 0.5, 2)), {kReal, kReal}, kAnything, kNone, 1, kTwoWrong},
     {"isposinf", kOne, CALL(np::isposinf(x)), {kReal}, kAnything, kNone, 1},
     {"isneginf", kOne, CALL(np::isneginf(x)), {kReal}, kAnything, kNone, 1},
+
+    // ---- order.h
+    {"sort", "(2,3) | (4,3) | (1,1) | (0,3) | (3) | (2,1,3) | (3,2,2)", CALL(np::sort(x)), {kReal}, kAnything, kSecond, 1, "()"},
+    {"sort", kReduce3, CALL(np::sort(x, {.axis = 1, .descending = true})), {kReal}, kAnything, kSecond, 1, "(3)"},
+    {"sort", "(2,3) | (4,3) | () | (2,1,3)", CALL(np::sort(x, None)), {kReal}, kAnything, kSecond, 1},
+    {"argsort", "(2,3) | (4,3) | (1,1) | (0,3) | (3) | (2,1,3) | (3,2,2)", CALL(np::argsort(x)), {kReal}, kAnything, kNone, 1, "()"},
+    {"argsort", kReduce3, CALL(np::argsort(x, {.axis = -3, .descending = true})), {kReal}, kAnything, kNone, 1, "(3)"},
+    {"argsort", "(2,3) | (4,3) | () | (2,1,3)", CALL(np::argsort(x, None)), {kReal}, kAnything, kNone, 1},
+    {"partition", "(2,3) | (4,3) | (5) | (2,1,4)", CALL(np::partition(x, {1, -1})), {kReal}, kAnything, kSecond, 1, "()"},
+    {"argpartition", kReduce3, CALL(np::argpartition(x, 0, 1)), {kReal}, kAnything, kNone, 1, "(3)"},
+    {"top_k", "(2,3) | (4,2) | (0,3) | (3)", CALL(list(np::top_k(x, 2))), {kReal}, kAnything, kSecond, 1, "() | (3,1)"},
+    {"top_k", "(3,2,2) | (4,1,3)", CALL(list(np::top_k(x, 2, 0))), {kReal}, kAnything, kSecond, 1, "(1,2,2)"},
+    {"searchsorted", "(3) (2,3) | (4) (3,1) | (0) (4) | (2) (5) | (4) () | (1) ()", CALL(np::searchsorted(np::sort(x), y)), {kReal, kReal}, kAnything, kNone, 1, "() (3)", {.also = "sort"}},
+    {"searchsorted", "(3) (2,3) | (4) (3,1) | (0) (4) | (2) (5) | (4) () | (1) ()", CALL(np::searchsorted(x, y, {.side = "right", .sorter = np::argsort(x)})), {kReal, kReal}, kAnything, kNone, 1, "() (3)", {.also = "argsort"}},
+    {"digitize", "(2,3) (4) | (4,1) (2) | (3) (0) | (5) (1) | () (3)", CALL(np::digitize(x, np::sort(y))), {kReal, kReal}, kAnything, kNone, 1, "(3) ()", {.also = "sort"}},
+    {"digitize", "(2,3) (4) | (4,1) (2) | (3) (0) | (5) (1) | () (3)", CALL(np::digitize(x, np::sort(y, {.descending = true}), {.right = true})), {kReal, kReal}, kAnything, kNone, 1, "(3) ()", {.also = "sort"}},
 
     // ---- reductions.h
     {"sum", kReduce, CALL(np::sum(x)), {kReal}, kAnything, kSecond, 4},
@@ -264,10 +283,10 @@ inline constexpr Sample kNumpySamples[] = {
     {"vdot", "(2,3) (3,2) | (4,1) (2,2)", CALL(np::vdot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,2)", {.grows = false}},
     {"vecdot", "(2,3) (3) | (4,1) (1) | (2,3) (2,3) | (1,2) (4,2)", CALL(np::vecdot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2)"},
     {"inner", "(2,3) (4,3) | (1,2) (3,2) | (3) (3) | (1) (1) | () (3) | () (2)", CALL(np::inner(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,2)"},
-    {"outer", "(2) (3) | (4) (1) | (0) (3)", CALL(np::outer(x, y)), {kReal, kReal}, kNumbers, kSecond, 16},
+    {"outer", "(2) (3) | (4) (1) | (0) (3)", CALL(np::outer(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "", {.grows = false}},
     {"tensordot", "(2,3,4) (3,4,2) | (1,2,3) (2,3,1)", CALL(np::tensordot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3,4) (4,3,2)"},
     {"tensordot", "(2,3,4) (4,3,2) | (1,2,3) (3,2,1)", CALL(np::tensordot(x, y, {2, 1}, {0, -2})), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3,4) (3,3,2)"},
-    {"tensordot", "(2) (3) | (1) (4)", CALL(np::tensordot(x, y, 0)), {kReal, kReal}, kNumbers, kSecond, 16},
+    {"tensordot", "(2) (3) | (1) (4)", CALL(np::tensordot(x, y, 0)), {kReal, kReal}, kNumbers, kSecond, 16, "", {.grows = false}},
     {"einsum", "(2,3) (3,4) | (4,1) (1,2) | (0,3) (3,2)", CALL(np::einsum("ij,jk->ki", {x, y})), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | (2,3) (3)"},
     {"einsum", "(2,2,3) (2,3,4) | (1,4,1) (1,1,2)", CALL(np::einsum("bij,bjk->bik", {x, y})), {kReal, kReal}, kNumbers, kSecond, 16, "(2,2,3) (3,3,4)"},
     {"einsum", "(3,3) | (2,2)", CALL(np::einsum("ii", {x})), {kReal}, kNumbers, kSecond, 16, "(2)", {.grows = false}},
@@ -280,6 +299,54 @@ inline constexpr Sample kNumpySamples[] = {
     {"cross", "(2,3) (2,3) | (4,3) (1,3) | (3) (2,3)", CALL(np::cross(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,2) (2,3)", {.grows = false}},
     {"trace", "(3,3) | (2,4) | (4,2)", CALL(np::trace(x, 1)), {kReal}, kAnything, kSecond, 16, "(3)"},
     {"trace", "(3,2,3) | (2,4,2)", CALL(np::trace(x, 0, -1, 0)), {kReal}, kAnything, kSecond, 16, "(3)"},
+    // ---- selection.h
+    {"where", "(2,3) (2,3) (2,3) | (2,1) (1,3) (2,3) | (1,3) (4,1) (1,1) | (2,1) () (3) | (4,3) () (1)", CALL(np::where(x, y, z)), {kBool, kReal, kReal}, kAnything, kSecond, 1, "(2,3) (2,3) (4,3) | (2,3) (2) (1)"},
+    {"where", kOne, CALL(np::where(x > 1, 1, x)), {{0.2, 2}}, kNumbers, kSecond, 1, "", {.also = "greater"}},
+    {"take", "(3,2) (2,2) | (3,1) (4,2) | (4) (2) | (3,2) (0,2) | (3,1,2) () | (4,2,1) ()", CALL(np::take(x, y, 0)), {kReal, {.low = -3, .high = 2, .dtype = int32, .differentiable = false}}, kAnything, kSecond, 1, "() (2)", {.also = "gather"}},
+    {"take", "(3,2) (2,2) | (3,1) (4,2) | (4) (2) | (3,2) (0,2) | (3,1,2) () | (4,2,1) ()", CALL(np::take(x, y)), {kReal, {.low = -3, .high = 2, .dtype = int64, .differentiable = false}}, kAnything, kSecond, 1, "", {.also = "gather"}},
+    {"take", "(2,3) (2) | (1,4) (3) | (2,2,4) (2,1) | (1,1,5) (1,3)", CALL(np::take(x, y, -1)), {kReal, {.low = -3, .high = 2, .dtype = int8, .differentiable = false}}, kAnything, kSecond, 1, "() (2)", {.also = "gather"}},
+    {"tril", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2) | (2,1,2,1,2)", CALL(np::tril(x)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+    {"tril", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2)", CALL(np::tril(x, -1)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+    {"triu", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2)", CALL(np::triu(x)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+    {"triu", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2)", CALL(np::triu(x, 1)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+    {"tri", "(3,4) | (5,4) | (2,1) | (2,4)", CALL(np::where(np::tri(3, 4, -1), np::max(x), np::min(x))), {kReal}, kAnything, kSecond, 1, "", {.grows = false, .also = "where max min"}},
+    {"tri", "(3) | (1) | (2,3) | (4,1)", CALL(np::where(np::tri(3, None, 1, "float64"), np::max(x), np::min(x))), {kReal}, kAnything, kSecond, 1, "", {.grows = false, .also = "where max min"}},
+    {"diag", "(3) | (1) | (0) | (4)", CALL(np::diag(x)), {kReal}, kAnything, kSecond, 1, "() | (2,3,1)", {.grows = false}},
+    {"diag", "(3) | (1) | (0) | (4)", CALL(np::diag(x, 2)), {kReal}, kAnything, kSecond, 1, "() | (2,3,1)", {.grows = false}},
+    {"diag", "(3) | (1) | (0) | (4)", CALL(np::diag(x, -1)), {kReal}, kAnything, kSecond, 1, "() | (2,3,1)", {.grows = false}},
+    {"diag", "(2,3) | (4,3) | (1,1) | (0,3)", CALL(np::diag(x, -1)), {kReal}, kAnything, kSecond, 1, "() | (2,3,1)"},
+    {"diagflat", "(2,3) | (4,1) | (1,1) | (0,3) | () | (3)", CALL(np::diagflat(x, 1)), {kReal}, kAnything, kSecond, 1, "", {.grows = false}},
+    {"diagonal", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2)", CALL(np::diagonal(x)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+    {"diagonal", "(2,4,3) | (4,1,3) | (1,2,2) | (3,4,2) | (2,5,0)", CALL(np::diagonal(x, -1, 1, -1)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+    {"diagonal", "(2,4,3,2) | (4,1,3,1) | (1,2,2,3)", CALL(np::diagonal(x, 1, 3, 0)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+
+    // ---- statistics.h
+    {"median", kReduce, CALL(np::median(x)), {kReal}, kAnything, kSecond, 1},
+    {"median", kReduce3, CALL(np::median(x, {.axis = {1, -1}, .keepdims = true})), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+    {"median", "(2,3,2,2) | (4,1,3,1) | (1,5,1,3)", CALL(np::median(x, 1)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | () | (5)", CALL(np::quantile(x, 0.3)), {kReal}, kAnything, kSecond, 4},
+    {"quantile", "(2,3,2) | (4,1,3) | (1,5,1)", CALL(np::quantile(x, {0, 0.25, 0.6, 1}, {.axis = {0, -1}, .keepdims = true})), {kReal}, kAnything, kSecond, 4, "() | (3)"},
+    {"quantile", "(2,3,2) () | (4,5,3) () | (2,3,2) (2,2) | (1,4,1) (1,3)", CALL(np::quantile(x, np::divide(y, 5), 1)), {kReal, {.low = 0, .high = 5, .dtype = int64, .differentiable = false}}, kAnything, kSecond, 4, "() (2) | (3) ()", {.also = "divide"}},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::quantile(x, {{0, 0.3}, {0.5, 1}}, {.axis = 0, .method = "lower"})), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::quantile(x, {{0, 0.3}, {0.5, 1}}, {.axis = 0, .method = "higher"})), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::quantile(x, {{0, 0.3}, {0.5, 1}}, {.axis = 0, .method = "midpoint"})), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::quantile(x, {{0, 0.3}, {0.5, 1}}, {.axis = 0, .method = "nearest"})), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::quantile(x, {{0, 0.3}, {0.5, 1}}, {.axis = 0, .method = "inverted_cdf"})), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::quantile(x, {{0, 0.3}, {0.5, 1}}, {.axis = 0, .method = "averaged_inverted_cdf"})), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::quantile(x, {{0, 0.3}, {0.5, 1}}, {.axis = 0, .method = "closest_observation"})), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::quantile(x, {{0, 0.3}, {0.5, 1}}, {.axis = 0, .method = "interpolated_inverted_cdf"})), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::quantile(x, {{0, 0.3}, {0.5, 1}}, {.axis = 0, .method = "hazen"})), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::quantile(x, {{0, 0.3}, {0.5, 1}}, {.axis = 0, .method = "weibull"})), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::quantile(x, {{0, 0.3}, {0.5, 1}}, {.axis = 0, .method = "median_unbiased"})), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"quantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::quantile(x, {{0, 0.3}, {0.5, 1}}, {.axis = 0, .method = "normal_unbiased"})), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"percentile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::percentile(x, {10, 75}, -1)), {kReal}, kAnything, kSecond, 4, "() | (0)"},
+    {"percentile", kReduce3, CALL(np::percentile(x, 20, {.axis = {1, -1}, .method = "midpoint", .keepdims = true})), {kReal}, kAnything, kSecond, 4, "() | (3)"},
+    {"average", kReduce, CALL(np::average(x)), {kReal}, kAnything, kSecond, 4},
+    {"average", "(2,3) (2,3) | (4,3) (4,3) | (1,1) (1,1) | (3,1) (3,1)", CALL(np::average(x, {.weights = y})), {kReal, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 4, "(2,3) (2,2)"},
+    {"average", "(2,3) (3) | (4,3) (3) | (1,1) (1) | (3,1) (1)", CALL(np::average(x, {.axis = 1, .weights = y, .keepdims = true})), {kReal, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 4, "(2,3) (2) | (2,3) ()"},
+    {"average", "(2,3,4) (4,2) | (4,3,1) (1,4) | (1,1,2) (2,1)", CALL(np::average(x, {.axis = {2, 0}, .weights = y})), {kReal, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 4, "(2,3,4) (2,4)"},
+    {"average_with_weights", "(2,3) (2) | (4,3) (4) | (1,1) (1) | (3,1) (3)", CALL(list(np::average_with_weights(x, {.axis = 0, .weights = y}))), {kReal, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 4, "(2,3) (3)"},
+    {"average_with_weights", kReduce3, CALL(list(np::average_with_weights(x, {.axis = {0, 2}, .keepdims = true}))), {kReal}, kAnything, kSecond, 4, "() | (3)"},
 };
 // clang-format on
 

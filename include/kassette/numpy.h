@@ -12,9 +12,12 @@
 #define KASSETTE_NUMPY_H
 #include <kassette/numpy/creation.h>
 #include <kassette/numpy/mathematics.h>
+#include <kassette/numpy/order.h>
 #include <kassette/numpy/products.h>
 #include <kassette/numpy/reductions.h>
+#include <kassette/numpy/selection.h>
 #include <kassette/numpy/shaping.h>
+#include <kassette/numpy/statistics.h>
 
 namespace kassette {
 namespace numpy {

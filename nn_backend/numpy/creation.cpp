@@ -71,7 +71,8 @@ Space space_between(const char* what, const Operand& start, const Operand& stop,
                 : !from.given()              ? to
                 : !to.given()                ? from
                                              : promoted(from, to, what);
-  if (dtype.is_bool()) fail<TypeError>({what, "start"}, "is bool", kExpected, "it must be a number", kRemedy, "cast it first (K::cast)");
+  if (dtype.is_bool())
+    fail<TypeError>({what, "start"}, "is bool", kExpected, "it must be a number", kRemedy, "cast it first (K::cast)");
   s.result = options.dtype.given() ? options.dtype : from.given() || to.given() ? dtype : default_float();
   if (!dtype.is_float()) {
     dtype = default_float();
@@ -111,8 +112,7 @@ Tensor window(const char* what, std::int64_t m, F&& f) {
   return attribute_errors(what, [&] {
     const std::int64_t n = std::max<std::int64_t>(m, 0);
     if (n == 1) return filled(1, {1}, None, what);
-    return ops::cast(f(counting(n, float64), static_cast<double>(n - 1)), default_float())
-        .to(context().default_device);
+    return ops::cast(f(counting(n, float64), static_cast<double>(n - 1)), default_float()).to(context().default_device);
   });
 }
 constexpr double kPi = 3.14159265358979323846;
@@ -190,8 +190,7 @@ Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DT
 Tensor linspace(const Operand& start, const Operand& stop, std::int64_t num, const SpaceOptions& options) {
   return attribute_errors("linspace", [&] { return linear("linspace", start, stop, num, options); });
 }
-Tensor logspace(const Operand& start, const Operand& stop, std::int64_t num, double base,
-                const SpaceOptions& options) {
+Tensor logspace(const Operand& start, const Operand& stop, std::int64_t num, double base, const SpaceOptions& options) {
   return attribute_errors("logspace", [&] {
     // The powers of integers are asked for as integers at the end.
     SpaceOptions powers = options;
@@ -224,7 +223,8 @@ Tensors meshgrid(const Tensors& x, const MeshgridOptions& options) {
     for (int i = 0; i < n; ++i) {
       if (!x[i].defined()) fail_empty({"meshgrid", "x"});
       if (Access::desc(x[i]).rank != 1 && Access::desc(x[i]).rank != 0)
-        fail<ValueError>({"meshgrid", "x"}, "holds a tensor of shape ", x[i].shape(), kExpected, "each must be a vector");
+        fail<ValueError>({"meshgrid", "x"}, "holds a tensor of shape ", x[i].shape(), kExpected,
+                         "each must be a vector");
       std::vector<int> sizes(static_cast<std::size_t>(n), 1);
       sizes[static_cast<std::size_t>(axis_of(i))] = -1;
       const Tensor flat = ops::reshape(x[i], sizes);
@@ -280,7 +280,8 @@ Tensor hanning(std::int64_t m) {
   return window("hanning", m, [](const Tensor& n, double last) { return 0.5 - 0.5 * ops::cos(n * (2 * kPi / last)); });
 }
 Tensor hamming(std::int64_t m) {
-  return window("hamming", m, [](const Tensor& n, double last) { return 0.54 - 0.46 * ops::cos(n * (2 * kPi / last)); });
+  return window("hamming", m,
+                [](const Tensor& n, double last) { return 0.54 - 0.46 * ops::cos(n * (2 * kPi / last)); });
 }
 Tensor blackman(std::int64_t m) {
   return window("blackman", m, [](const Tensor& n, double last) {

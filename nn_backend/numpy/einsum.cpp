@@ -60,8 +60,8 @@ Labelled labelled(const std::string& text, const std::string& input, const Tenso
   const int letters = static_cast<int>(input.size()) - static_cast<int>(input.find('.') != std::string::npos);
   const int rank = known_rank(t, {"einsum", "operands"}), more = rank - letters;
   if (more < 0 || (more > 0 && letters == static_cast<int>(input.size())))
-    fail<ValueError>({"einsum", "subscripts"}, "'", text, "': '", input, "' does not label the axes of an operand of shape ",
-                     t.shape());
+    fail<ValueError>({"einsum", "subscripts"}, "'", text, "': '", input,
+                     "' does not label the axes of an operand of shape ", t.shape());
   Labelled x{t, {}};
   for (char c : input) {
     if (c != '.') x.labels.push_back(c);
@@ -99,7 +99,8 @@ LabelSizes sizes_of(const std::vector<Labelled>& terms) {
       else if (n >= 0)
         fail<ValueError>({"einsum", "operands"}, "have sizes ", have, " and ", n, " for ",
                          x.labels[i] < kEllipsis ? "label '" : "an axis of '..",
-                         x.labels[i] < kEllipsis ? std::string(1, static_cast<char>(x.labels[i])) : std::string("."), "'");
+                         x.labels[i] < kEllipsis ? std::string(1, static_cast<char>(x.labels[i])) : std::string("."),
+                         "'");
     }
   return sizes;
 }
@@ -250,7 +251,8 @@ LabelList output_of(const std::string& text, const Subscripts& s, const std::vec
     }
     if (!times.count(c))
       fail<ValueError>({"einsum", "subscripts"}, "'", text, "': no operand has the label '", c, "' of the result");
-    if (has(out, c)) fail<ValueError>({"einsum", "subscripts"}, "'", text, "': the result has the label '", c, "' twice");
+    if (has(out, c))
+      fail<ValueError>({"einsum", "subscripts"}, "'", text, "': the result has the label '", c, "' twice");
     out.push_back(c);
   }
   return out;
@@ -263,8 +265,8 @@ Tensor einsum(Name subscripts, const Tensors& operands) {
     const std::string text(subscripts.data() ? subscripts.data() : "", subscripts.size());
     const Subscripts s = parsed(text);
     if (static_cast<std::int64_t>(s.inputs.size()) != operands.size())
-      fail<ValueError>({"einsum", "subscripts"}, "'", text, "' has ", s.inputs.size(), " operands", kExpected, operands.size(),
-                       " are given");
+      fail<ValueError>({"einsum", "subscripts"}, "'", text, "' has ", s.inputs.size(), " operands", kExpected,
+                       operands.size(), " are given");
     DType dtype;
     for (const Tensor& t : operands) {
       if (!t.defined()) fail_empty({"einsum", "operands"});

@@ -27,7 +27,8 @@ std::size_t pair_at(std::size_t n, const Shape& shape, int axis, int side, int r
   if (n == 2 && (axes == 1 || (axes == 2 && std::int64_t(shape[0]) == 1))) return static_cast<std::size_t>(side);
   if (axes == 2 && std::int64_t(shape[1]) == 2 && std::int64_t(shape[0]) == rank)
     return static_cast<std::size_t>(2 * axis + side);
-  fail<ValueError>(at, "has shape ", shape, kExpected, "it must be a number, a pair, or a pair for each of ", rank, " axes");
+  fail<ValueError>(at, "has shape ", shape, kExpected, "it must be a number, a pair, or a pair for each of ", rank,
+                   " axes");
 }
 std::vector<Width> widths_of(const Operand& width, int rank) {
   const At at{"pad", "width"};
@@ -52,7 +53,8 @@ class Numbers {
   Tensor at(int axis, int side) const {
     const std::size_t i =
         pair_at(static_cast<std::size_t>(tensor_.size()), tensor_.shape(), axis, side, rank_, {"pad", name_});
-    return ops::reshape(slice_along(ops::flatten(tensor_, 0), 0, static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) + 1), {});
+    return ops::reshape(
+        slice_along(ops::flatten(tensor_, 0), 0, static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) + 1), {});
   }
 
  private:
@@ -65,7 +67,8 @@ class Numbers {
 Tensor folded(const std::string& mode, const Tensor& x, int axis, const Width& w) {
   auto number = [](std::int64_t v) { return ops::scalar_tensor(v, int64); };
   const std::int64_t known = Access::desc(x).dims[axis];
-  if (known == 0) fail<ValueError>({"pad", "x"}, "of shape ", x.shape(), kExpected, "axis ", axis, " must not be empty");
+  if (known == 0)
+    fail<ValueError>({"pad", "x"}, "of shape ", x.shape(), kExpected, "axis ", axis, " must not be empty");
   const Tensor n = known >= 0 ? number(known) : size_along(x, axis);
   const Tensor i = ops::arange(number(-w.before), n + w.after, number(1), int64);
   if (mode == "edge") return ops::minimum(ops::maximum(i, 0), n - 1);
@@ -129,8 +132,9 @@ Tensor pad(const Operand& x, const Operand& width, Name mode_name, const PadOpti
     const bool folds = mode == "edge" || mode == "wrap" || mode == "symmetric" || mode == "reflect";
     const bool counts = mode == "mean" || mode == "median" || mode == "maximum" || mode == "minimum";
     if (!folds && !counts && mode != "constant" && mode != "linear_ramp")
-      fail<ValueError>({"pad", "mode"}, "is '", mode, "'", kExpected,
-                       "it must be constant, edge, reflect, symmetric, wrap, linear_ramp, mean, median, maximum or minimum");
+      fail<ValueError>(
+          {"pad", "mode"}, "is '", mode, "'", kExpected,
+          "it must be constant, edge, reflect, symmetric, wrap, linear_ramp, mean, median, maximum or minimum");
     if (t.dtype().is_bool() && (counts || mode == "linear_ramp"))
       fail<TypeError>({"pad", "x"}, "is bool", kExpected, "mode '", mode, "' takes numbers");
     const bool zero = mode == "constant" && Access::kind(options.constant_values) == Scalar::kInt &&

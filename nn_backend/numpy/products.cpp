@@ -20,7 +20,8 @@ using ops::attribute_errors;
 
 /// Two promoted arguments as tensors of known rank.
 struct Two {
-  Two(const char* what, const Operand& a, const Operand& b) : pair(a, b, what), x(pair.x(), {what, "x"}, pair_dtype()), y(pair.y(), {what, "y"}, pair_dtype()) {
+  Two(const char* what, const Operand& a, const Operand& b)
+      : pair(a, b, what), x(pair.x(), {what, "x"}, pair_dtype()), y(pair.y(), {what, "y"}, pair_dtype()) {
     rank_x = known_rank(x, {what, "x"});
     rank_y = known_rank(y, {what, "y"});
   }
@@ -93,7 +94,8 @@ Tensor contract(const Labelled& a, const Labelled& b, const LabelList& out) {
   for (int label : b.labels) form.b.push(number(label));
   for (int label : out) form.out.push(number(label));
   if (known.size() >= ops::kNewAxis)
-    fail<ValueError>({"contract"}, known.size(), " labels in a product of two tensors", kExpected, "at most ", ops::kNewAxis - 1);
+    fail<ValueError>({"contract"}, known.size(), " labels in a product of two tensors", kExpected, "at most ",
+                     ops::kNewAxis - 1);
   return ops::apply1(ops::matmul_op, form, {a.tensor, b.tensor});
 }
 
@@ -163,9 +165,8 @@ Tensor inner(const Operand& x, const Operand& y) {
   });
 }
 Tensor outer(const Operand& x, const Operand& y) {
-  return of_two("outer", x, y, [](const Two& two) {
-    return ops::expand_dims(ops::flatten(two.x, 0), 1) * ops::flatten(two.y, 0);
-  });
+  return of_two("outer", x, y,
+                [](const Two& two) { return ops::expand_dims(ops::flatten(two.x, 0), 1) * ops::flatten(two.y, 0); });
 }
 Tensor tensordot(const Operand& x, const Operand& y, int axes) {
   return of_two("tensordot", x, y, [&](const Two& two) {
@@ -193,8 +194,7 @@ Tensor kron(const Operand& x, const Operand& y) {
     for (int i = two.rank_x; i < rank; ++i) a = ops::expand_dims(a, 0);
     for (int i = two.rank_y; i < rank; ++i) b = ops::expand_dims(b, 0);
     std::vector<std::int64_t> sizes;
-    for (int i = 0; i < rank; ++i)
-      sizes.push_back(known_size(a, i, {"kron", "x"}) * known_size(b, i, {"kron", "y"}));
+    for (int i = 0; i < rank; ++i) sizes.push_back(known_size(a, i, {"kron", "x"}) * known_size(b, i, {"kron", "y"}));
     for (int i = 0; i < rank; ++i) {
       a = ops::expand_dims(a, 2 * i + 1);
       b = ops::expand_dims(b, 2 * i);

@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
+#include "nn_backend/numpy/axes.h"
 #include "ops/engine/dims.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/reduce_arg.h"
@@ -22,11 +23,6 @@ using ops::attribute_errors;
 Tensor as_dtype(const Tensor& x, DType dtype, DType instead) {
   if (!dtype.given()) dtype = x.dtype().is_float() ? x.dtype() : instead;
   return ops::cast(x, dtype);
-}
-const Axes& one_axis(const At& at, const Axes& axis) {
-  if (axis.size_ >= 0 && axis.size_ != 1)
-    fail<ValueError>(at, "lists ", axis.size_, " axes", kExpected, "it must be one, or None");
-  return axis;
 }
 
 /// n / (n - correction), with which y, the variance of x, is multiplied; n elements of x make one of y.

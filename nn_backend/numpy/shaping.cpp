@@ -145,9 +145,8 @@ Tensor ravel(const Operand& x) {
   return of_array("ravel", x, [](const Tensor& t) { return ops::flatten(t, 0); });
 }
 Tensor permute_dims(const Operand& x, const Axes& axes) {
-  return of_array("permute_dims", x, [&](const Tensor& t) {
-    return axes.size_ < 0 ? ops::transpose(t) : ops::permute(t, axes);
-  });
+  return of_array("permute_dims", x,
+                  [&](const Tensor& t) { return axes.size_ < 0 ? ops::transpose(t) : ops::permute(t, axes); });
 }
 Tensor matrix_transpose(const Operand& x) {
   return of_array("matrix_transpose", x, [](const Tensor& t) {
@@ -183,7 +182,9 @@ Tensor squeeze(const Operand& x, const Axes& axis) {
     std::vector<int> axes = places_of({"squeeze", "axis"}, axis, rank_of("squeeze", t));
     if (axis.size_ < 0)
       axes.erase(std::remove_if(axes.begin(), axes.end(),
-                                [&](int i) { return known_size(t, i, {"squeeze", "x"}) != 1; }),
+                                [&](int i) {
+                                  return known_size(t, i, {"squeeze", "x"}) != 1;
+                                }),
                  axes.end());
     std::sort(axes.rbegin(), axes.rend());
     for (int i : axes) t = ops::squeeze(t, i);
@@ -276,7 +277,8 @@ Tensor insert(const Operand& x, const Operand& index, const Operand& values, con
     Tensor given = ops::cast(v, t.dtype());
     // A scalar index stands for one slice, of which values may lack the axis, or for as many as values have along it.
     const int lacking = rank - known_rank(given, {"insert", "values"});
-    for (int i = 0; i < lacking; ++i) given = ops::expand_dims(given, where.shape.rank() == 0 && i == 0 && lacking == 1 ? at : 0);
+    for (int i = 0; i < lacking; ++i)
+      given = ops::expand_dims(given, where.shape.rank() == 0 && i == 0 && lacking == 1 ? at : 0);
     std::int64_t count = static_cast<std::int64_t>(places.size());
     const std::int64_t several = known_size(given, at, {"insert", "values"});
     std::vector<std::int64_t> sorted = places;
@@ -293,7 +295,8 @@ Tensor insert(const Operand& x, const Operand& index, const Operand& values, con
     std::vector<std::int64_t> from;
     std::size_t next = 0;
     for (std::int64_t i = 0; i <= n; ++i) {
-      for (; next < order.size() && sorted[static_cast<std::size_t>(order[next])] == i; ++next) from.push_back(n + order[next]);
+      for (; next < order.size() && sorted[static_cast<std::size_t>(order[next])] == i; ++next)
+        from.push_back(n + order[next]);
       if (i < n) from.push_back(i);
     }
     SizesOf shape;
@@ -484,8 +487,7 @@ Tensor resize(const Operand& x, const Dims& shape) {
   return of_array("resize", x, [&](const Tensor& t) {
     const TensorSpec to = ops::shape_from(ops::dims_tensor(shape, "resize"), t.dtype(), "resize");
     const std::int64_t n = t.size(), wanted = to.numel();
-    if (n == 0 && wanted)
-      fail<ValueError>({"resize", "x"}, "of shape ", t.shape(), " has no elements to repeat");
+    if (n == 0 && wanted) fail<ValueError>({"resize", "x"}, "of shape ", t.shape(), " has no elements to repeat");
     const Tensor flat = ops::flatten(t, 0);
     const Tensor enough = wanted > n ? ops::tile(flat, {(wanted + n - 1) / n}) : flat;
     return ops::reshape(slice_along(enough, 0, 0, wanted), shape);

@@ -65,18 +65,49 @@ np.logsumexp = lambda x, axis=None, keepdims=False: scipy.special.logsumexp(x, a
 np.cumulative_sum = lambda x, axis=None, dtype=None, **o: numpy.cumulative_sum(x.ravel() if axis is None else x, axis=axis or 0, dtype=wide(x, dtype), **o)
 np.cumulative_prod = lambda x, axis=None, dtype=None, **o: numpy.cumulative_prod(x.ravel() if axis is None else x, axis=axis or 0, dtype=wide(x, dtype), **o)
 
+
+def descending(order):
+    """The function that sorts, in descending order if asked: NaN last, equal elements in their order."""
+    def sorts(x, axis=-1, descending=False):
+        if axis is None:
+            x, axis = x.ravel(), 0
+        if not descending:
+            return order(x, axis=axis, kind="stable")
+        places = numpy.flip(numpy.flip(x, axis).argsort(axis=axis, kind="stable"), axis)
+        places = x.shape[axis] - 1 - places
+        if x.dtype.kind == "f":   # the NaNs, which are in front now, to the end
+            nans = numpy.isnan(numpy.take_along_axis(x, places, axis))
+            places = numpy.take_along_axis(places, nans.argsort(axis=axis, kind="stable"), axis)
+        return places if order is numpy.argsort else numpy.take_along_axis(x, places, axis)
+    return sorts
+
+
+np.sort, np.argsort = descending(numpy.sort), descending(numpy.argsort)
+np.partition = lambda x, kth, axis=-1: numpy.sort(numpy.partition(x, kth, axis), axis)
+np.argpartition = lambda x, kth, axis=-1: numpy.argsort(x, axis, kind="stable")
+
+
+def top_k(x, k, axis=-1):
+    places = numpy.take(np.argsort(x, axis, descending=True), range(k), axis)
+    return numpy.take_along_axis(x, places, axis), places
+
+
+np.top_k = top_k
+np.tri = lambda n, m=None, k=0, dtype=numpy.float32: numpy.tri(n, m, k, dtype)
+np.average_with_weights = lambda x, **o: numpy.average(x, returned=True, **o)
+
 # Rows without a counterpart, by function, and why.
 SKIPPED = {}
 # Functions whose integer results have another dtype here, on purpose: the values are compared alone.
-OTHER_DTYPE = {"divide", "mean", "var", "std", "rint", "vander", "linspace", "logspace", "geomspace"}
+OTHER_DTYPE = {"divide", "mean", "var", "std", "rint", "vander", "linspace", "logspace", "geomspace", "median", "quantile", "percentile", "average", "average_with_weights"}
 # Functions whose special values differ, on purpose: they are left out there.
-ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power"}   # i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
+ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power", "quantile", "percentile", "average", "average_with_weights", "digitize"}   # NaN in descending edges, infinities in quantiles, weights that add up to 0, i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
 # Integer division by 0 is an error here.
 NO_ZERO = {"divmod", "floor_divide", "remainder", "fmod"}
 # What depends on the dtype itself.
 OWN_DTYPE = {"nan_to_num", "nextafter", "float_power"}
 # Which of two zeros of different signs is left is not said.
-EITHER_ZERO = {"einsum", "vecdot", "dot", "vdot", "matmul", "inner", "trace", "pad", "logsumexp", "sum", "mean", "cumulative_sum", "erfinv", "maximum", "minimum", "fmax", "fmin", "max", "min", "clip"}
+EITHER_ZERO = {"einsum", "vecdot", "dot", "vdot", "matmul", "inner", "trace", "pad", "logsumexp", "sum", "mean", "cumulative_sum", "erfinv", "maximum", "minimum", "fmax", "fmin", "max", "min", "clip", "sort", "partition", "top_k", "median"}
 
 
 def python_of(expression):

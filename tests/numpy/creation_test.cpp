@@ -39,7 +39,8 @@ TEST_CASE("two dtypes of one kind are promoted as the array API says, of two kin
   for (const char* other : {"int32", "bool"})
     CHECK(error_of<TypeError>([&] { np::add(np::ones(1), np::ones(1, other)); }) ==
           std::string("add: y is ") + other + " and x is float32; cast one of them (K::cast)");
-  CHECK(error_of<TypeError>([&] { np::add(np::ones(1, "bool"), np::ones(1, "int8")); }).find("cast") != std::string::npos);
+  CHECK(error_of<TypeError>([&] { np::add(np::ones(1, "bool"), np::ones(1, "int8")); }).find("cast") !=
+        std::string::npos);
   CHECK(error_of<TypeError>([&] { np::add(np::ones(1, "int8"), 0.5); }) != "no error");
 }
 

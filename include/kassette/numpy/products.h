@@ -10,8 +10,8 @@ namespace numpy {
 // The operands are promoted; integers wrap around. Sums of products are made by matrix products where they can be. The
 // functions throw ValueError if sizes do not fit, TypeError for bool, and need to know the ranks.
 
-/// The product of matrices: of the last two axes; leading axes are batches and broadcast. A vector as x is a row, as y a
-/// column, without its axis in the result.
+/// The product of matrices: of the last two axes; leading axes are batches and broadcast. A vector as x is a row, as y
+/// a column, without its axis in the result.
 KASSETTE_API Tensor matmul(const Operand& x, const Operand& y);
 /// The sum over the last axis of x and the last but one of y, or their product if one is a number.
 KASSETTE_API Tensor dot(const Operand& x, const Operand& y);
@@ -25,8 +25,8 @@ KASSETTE_API Tensor outer(const Operand& x, const Operand& y);
 /// The sum over the last `axes` axes of x and the first ones of y, or over the axes that are listed.
 KASSETTE_API Tensor tensordot(const Operand& x, const Operand& y, int axes = 2);
 KASSETTE_API Tensor tensordot(const Operand& x, const Operand& y, const Axes& x_axes, const Axes& y_axes);
-/// The sum of products that the labels of the axes say: `np::einsum("bij,bjk->bik", {x, y})`. Labels that are not behind
-/// the arrow are summed over; without an arrow these are the ones that occur twice. "..." stands for axes that
+/// The sum of products that the labels of the axes say: `np::einsum("bij,bjk->bik", {x, y})`. Labels that are not
+/// behind the arrow are summed over; without an arrow these are the ones that occur twice. "..." stands for axes that
 /// broadcast. Several operands are multiplied two by two, in the cheapest order.
 KASSETTE_API Tensor einsum(Name subscripts, const Tensors& operands);
 /// Each element of x times all of y: blocks of y, scaled.

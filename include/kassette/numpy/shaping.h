@@ -51,8 +51,8 @@ KASSETTE_API Tensor insert(const Operand& x, const Operand& index, const Operand
 /// x without the elements at `index`, a number or a list, along an axis; None flattens x.
 KASSETTE_API Tensor delete_(const Operand& x, const Operand& index, const Axes& axis = None);
 
-/// x in parts along an axis: between the places that are listed, or `sections` parts of equal size. Throws ValueError if
-/// the size is no multiple of them.
+/// x in parts along an axis: between the places that are listed, or `sections` parts of equal size. Throws ValueError
+/// if the size is no multiple of them.
 KASSETTE_API Tensors split(const Operand& x, const Operand& indices, int axis = 0);
 KASSETTE_API Tensors split(const Operand& x, int sections, int axis = 0);
 /// As split, but the first parts may have one element more than the others.

@@ -1,0 +1,36 @@
+// include/kassette/numpy/selection.h - NumPy's functions that select elements.
+#ifndef KASSETTE_NUMPY_SELECTION_H
+#define KASSETTE_NUMPY_SELECTION_H
+#include <kassette/api.h>
+#include <kassette/none.h>
+
+namespace kassette {
+namespace numpy {
+
+// The dtype of indices is any integer dtype. A negative index counts from the end, one that is out of range throws
+// ValueError. Gradients flow to the elements that are selected.
+
+/// x where the condition is true, y elsewhere. All three broadcast; x and y are promoted. A condition that is a number
+/// is true unless it is 0.
+KASSETTE_API Tensor where(const Operand& condition, const Operand& x, const Operand& y);
+/// The parts of x along an axis at indices of any shape, which replaces the axis in the shape; None: the elements of
+/// the flattened x.
+KASSETTE_API Tensor take(const Operand& x, const Operand& indices, const Axes& axis = None);
+
+/// The elements on and below (tril), or on and above (triu) diagonal k of the last two axes, 0 elsewhere. Diagonals
+/// above the main one are those with k > 0.
+KASSETTE_API Tensor tril(const Operand& x, std::int64_t k = 0);
+KASSETTE_API Tensor triu(const Operand& x, std::int64_t k = 0);
+/// A matrix of n rows and m columns (None: n) with ones on and below diagonal k; floatx unless a dtype is given.
+KASSETTE_API Tensor tri(std::int64_t n, const Scalar& m = None, std::int64_t k = 0, DType dtype = None);
+/// Of a vector, the matrix that has it as diagonal k and is 0 elsewhere; of a matrix, diagonal k.
+KASSETTE_API Tensor diag(const Operand& v, std::int64_t k = 0);
+/// The matrix that has the flattened v as diagonal k.
+KASSETTE_API Tensor diagflat(const Operand& v, std::int64_t k = 0);
+/// The elements x[..., i, i + offset, ...] of two axes as a new last axis, in place of the two.
+KASSETTE_API Tensor diagonal(const Operand& x, std::int64_t offset = 0, int axis1 = 0, int axis2 = 1);
+
+}  // namespace numpy
+}  // namespace kassette
+
+#endif  // KASSETTE_NUMPY_SELECTION_H
