@@ -10,13 +10,15 @@ from . import _core
 def signature(function):
     """The signature of a function of _core; annotations are the kinds of arguments that CHECKS lists."""
     text, _, defaults = function.__nb_signature__[0]
-    parameters = []
+    parameters, place = [], inspect.Parameter.POSITIONAL_OR_KEYWORD
     for parameter in text[text.index("(") + 1:text.index(") ->")].split(", "):
         name, _, kind = parameter.partition(": ")
         kind, _, index = kind.partition(" = \\")
         default = defaults[int(index)] if index else inspect.Parameter.empty
-        if name:
-            parameters.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind))
+        if name == "*":
+            place = inspect.Parameter.KEYWORD_ONLY
+        elif name:
+            parameters.append(inspect.Parameter(name, place, default=default, annotation=kind))
     return inspect.Signature(parameters)
 
 

@@ -46,12 +46,23 @@ class Value {
   const Tensor& sparse() const { return tensor_; }
   /// An array or a list takes that dtype.
   void take(DType dtype);
+  /// Whether a tensor or an array in it has a dtype of its own.
+  bool has_dtype() const;
+  /// What its numbers are, the widest: nothing, bool, integers or floats.
+  enum class Numbers { nothing, bools, integers, floats };
+  Numbers numbers() const;
+  bool is_list() const { return kind_ == Kind::list; }
+  /// It is that array from now on.
+  void become(const Tensor& array);
+  /// The number of elements of a tensor or an array, 0 where that is not known.
+  std::int64_t elements() const { return tensor_.defined() && !tensor_.symbolic() ? tensor_.size() : 0; }
 
  private:
   void set_list(nb::handle list);
 
   enum class Kind { number, tensor, array, list };
   Kind kind_ = Kind::number;
+  Numbers numbers_ = Numbers::nothing;
   Scalar number_;
   Tensor tensor_;  // of an array its copy
   std::vector<Value> items_;
@@ -156,6 +167,11 @@ class Computing {
 
 /// x[key]
 Tensor item(const Tensor& x, nb::handle key);
+/// The same for an array: NumPy's rules, and its value at once.
+Tensor array_item(const Tensor& x, nb::handle key);
+/// The Python object of what a function of kassette.numpy computed: an array, whose operators are those of
+/// kassette.numpy. What is symbolic stays Keras' own.
+nb::object to_array(const Tensor& x);
 /// Gives what an op computed the name that was asked for, which its Python object keeps.
 nb::object named(const Tensor& x, const Label& name);
 /// The names of the scopes around, each with a slash behind it.
@@ -163,6 +179,8 @@ std::string scope_names();
 
 void bind_tensor(nb::module_& m);
 void bind_math(nb::module_& m);
+/// The module numpy within m; python/make_numpy.py writes it.
+void bind_numpy(nb::module_& m);
 void bind_networks(nb::module_& m);
 void bind_control(nb::module_& m);
 void bind_distributed(nb::module_& m);

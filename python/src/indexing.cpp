@@ -141,5 +141,7 @@ Tensor item(const Tensor& x, nb::handle key) {
   return Indices(x, key).of();
 }
 
+Tensor array_item(const Tensor& x, nb::handle key) { return Indices(x, key).of(); }
+
 }  // namespace python
 }  // namespace kassette

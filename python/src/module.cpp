@@ -98,6 +98,7 @@ NB_MODULE(_core, m) {
   py::bind_networks(m);
   py::bind_control(m);
   py::explain_arguments(m);
+  py::bind_numpy(m);
   py::bind_checks(m);
   py::bind_distributed(m);
   py::bind_devices(m);

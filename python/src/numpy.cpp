@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <numpy/arrayscalars.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -221,6 +222,13 @@ std::int64_t to_int(nb::handle object, const char* what) {
   return v;
 }
 
+static Value::Numbers numbers_of(nb::handle object) {
+  PyObject* o = object.ptr();
+  if (PyBool_Check(o)) return Value::Numbers::bools;
+  if (PyLong_Check(o)) return Value::Numbers::integers;
+  return PyFloat_Check(o) ? Value::Numbers::floats : Value::Numbers::nothing;
+}
+
 void Value::set(nb::handle object) {
   if (const Tensor* t = tensor_of(object)) {
     kind_ = Kind::tensor;
@@ -230,9 +238,11 @@ void Value::set(nb::handle object) {
   bool is_number;
   number_ = scalar_of(object, is_number);
   kind_ = Kind::number;
+  numbers_ = numbers_of(object);
   if (is_number) return;
   if (PyArray_IsScalar(object.ptr(), Generic)) {
     number_ = to_scalar(object, "a number of NumPy's");
+    numbers_ = numbers_of(plain(object));
     return;
   }
   if (is_array(object)) {
@@ -294,6 +304,24 @@ Operand Value::operand() const {
 void Value::take(DType dtype) {
   if (kind_ == Kind::array && tensor_.dtype() != dtype) tensor_ = K::cast(tensor_, dtype);
   for (Value& item : items_) item.take(dtype);
+}
+
+bool Value::has_dtype() const {
+  if (kind_ == Kind::tensor || kind_ == Kind::array) return true;
+  return std::any_of(items_.begin(), items_.end(), [](const Value& item) { return item.has_dtype(); });
+}
+
+Value::Numbers Value::numbers() const {
+  if (kind_ == Kind::number) return numbers_;
+  Numbers widest = Numbers::nothing;
+  for (const Value& item : items_) widest = std::max(widest, item.numbers());
+  return widest;
+}
+
+void Value::become(const Tensor& array) {
+  kind_ = Kind::array;
+  tensor_ = array;
+  items_.clear();
 }
 
 void match(std::initializer_list<Value*> values) {

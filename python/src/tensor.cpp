@@ -1,8 +1,11 @@
 // python/src/tensor.cpp - the class Tensor of Python.
+#include <nanobind/stl/complex.h>
+
+#include <complex>
 #include <sstream>
 #include <unordered_map>
 
-#include "convert.h"
+#include "arrays.h"
 
 namespace kassette {
 namespace python {
@@ -12,6 +15,7 @@ namespace {
 struct Held {
   Tensor tensor;
   PyObject* self = nullptr;  // not counted
+  bool is_array = false;     // its operators are those of kassette.numpy
   std::string name;          // of the result of an op, where one was asked for
 
   explicit Held(const Tensor& t) : tensor(t) {}
@@ -42,13 +46,39 @@ bool may_be_operand(nb::handle object) {
          nb::hasattr(object, "__array__") || nb::hasattr(object, "tocoo");
 }
 
+bool is_array_object(nb::handle object) {
+  return Py_TYPE(object.ptr()) == tensor_type && nb::inst_ptr<Held>(object)->is_array;
+}
+/// Whether what becomes of this operand is decided when a function is called.
+bool waits(nb::handle object) {
+  const Tensor* t = tensor_of(object);
+  return t && (t->symbolic() || K::is_variable(*t));
+}
+/// Whether an operator is that of kassette.numpy: with an array, and with nothing that Keras records.
+bool is_for_arrays(nb::handle a, nb::handle b) {
+  return (is_array_object(a) || is_array_object(b)) && !waits(a) && !waits(b);
+}
+
+using Function = Tensor (*)(const Operand&, const Operand&);
+
 /// `name` is the prefix of errors about an operand.
-Tensor binary(const char* name, nb::handle a, nb::handle b, Tensor (*f)(const Operand&, const Operand&)) {
+nb::object binary(const char* name, nb::handle a, nb::handle b, Function f, Function of_arrays) {
   if (!may_be_operand(a) || !may_be_operand(b)) throw nb::next_overload();
+  const bool arrays = is_for_arrays(a, b);
+  if (!arrays && !f) throw nb::next_overload();
   Value x(a, name), y(b, name);
+  if (arrays) {
+    return to_array(compute(is_large(x, y), [&] { return of_arrays(x.operand(), y.operand()); }));
+  }
   match({&x, &y});
   Recorded on;
-  return f(x.operand(), y.operand());
+  return to_python(f(x.operand(), y.operand()));
+}
+nb::object unary(const Held& a, Tensor (*f)(const Operand&), Tensor (*of_arrays)(const Operand&)) {
+  const nb::object self = to_python(a.tensor);
+  if (a.is_array) return to_array(of_arrays(a.tensor));
+  Recorded on;
+  return to_python(f(a.tensor));
 }
 
 std::string text_of(const Tensor& t) {
@@ -70,18 +100,31 @@ Tensor logical_xor(const Operand& x, const Operand& y) {
   return K::not_equal(x, y);
 }
 
-// `as`: the op's name in errors.
-#define KASSETTE_BOUND(name, as, first, second, op) \
+// `as`: the op's name in errors; `op`: what Keras' backend does with x and y; `of_arrays`: the function of
+// kassette.numpy.
+#define KASSETTE_BOUND(name, as, first, second, op, of_arrays) \
   .def( \
       name, \
       [](const Held& a, nb::handle b) { \
         const nb::object self = to_python(a.tensor); \
-        return binary(as, first, second, [](const Operand& x, const Operand& y) { return op; }); \
+        return binary( \
+            as, first, second, [](const Operand& x, const Operand& y) -> Tensor { return op; }, &numpy::of_arrays); \
       }, \
       nb::is_operator())
-#define KASSETTE_COMPARISON(name, as, op) KASSETTE_BOUND("__" name "__", as, self, b, op)
-#define KASSETTE_OPERATOR(name, as, op) \
-  KASSETTE_COMPARISON(name, as, op) KASSETTE_BOUND("__r" name "__", as, b, self, op)
+#define KASSETTE_COMPARISON(name, op, of_arrays) KASSETTE_BOUND("__" name "__", #of_arrays, self, b, op, of_arrays)
+#define KASSETTE_OPERATOR(name, as, op, of_arrays) \
+  KASSETTE_BOUND("__" name "__", as, self, b, op, of_arrays) KASSETTE_BOUND("__r" name "__", as, b, self, op, of_arrays)
+// One that Keras' backend does not have: of two tensors that are no arrays Python decides.
+#define KASSETTE_OF_ARRAYS(name, first, second, of_arrays) \
+  .def( \
+      "__" name "__", \
+      [](const Held& a, nb::handle b) { \
+        const nb::object self = to_python(a.tensor); \
+        return binary(#of_arrays, first, second, nullptr, &numpy::of_arrays); \
+      }, \
+      nb::is_operator())
+#define KASSETTE_SHIFT(name, of_arrays) \
+  KASSETTE_OF_ARRAYS(name, self, b, of_arrays) KASSETTE_OF_ARRAYS("r" name, b, self, of_arrays)
 
 }  // namespace
 
@@ -98,6 +141,16 @@ nb::object to_python(const Tensor& x) {
   nb::object object = nb::cast(Held(x));
   nb::inst_ptr<Held>(object)->self = object.ptr();
   objects()[x.id()] = object.ptr();
+  return object;
+}
+
+nb::object to_array(const Tensor& x) {
+  if (!x.defined() || x.symbolic()) return to_python(x);
+  auto it = objects().find(x.id());
+  const bool is_keras = it != objects().end() && Py_REFCNT(it->second) > 0 && !nb::inst_ptr<Held>(it->second)->is_array;
+  // A function may return what it was given. Keras' object stays Keras'.
+  nb::object object = to_python(is_keras ? K::identity(x) : x);
+  nb::inst_ptr<Held>(object)->is_array = true;
   return object;
 }
 
@@ -152,6 +205,26 @@ nb::object to_tuple(const Shape& shape) {
 
 namespace {
 
+/// The only element of a tensor.
+template <class T>
+T number_of(const Held& x, const char* what, DType dtype) {
+  if (x.tensor.symbolic())
+    throw TypeError("", "", (std::string("a symbolic tensor is no ") + what).c_str(), "", "use K.eval or K.function");
+  T value;
+  x.tensor.item(&value, dtype);
+  return value;
+}
+/// The only element as Python's integer, truncated.
+nb::object integer_of(const Held& x) {
+  const DType dtype = x.tensor.dtype();
+  if (dtype.is_float()) {
+    PyObject* whole = PyLong_FromDouble(number_of<double>(x, "int", float64));
+    if (!whole) throw nb::python_error();
+    return nb::steal(whole);
+  }
+  return nb::int_(number_of<std::int64_t>(x, "int", int64));
+}
+
 /// The static shape as kassette._shape.Shape, a tuple with the methods of TensorFlow's; None for an unknown rank.
 nb::object shape_of(const Held& x) {
   static PyObject* type = nb::object(nb::module_::import_("kassette._shape").attr("Shape")).release().ptr();
@@ -179,9 +252,24 @@ void bind_tensor(nb::module_& m) {
           .def_prop_ro(
               "symbolic", [](const Held& x) { return x.tensor.symbolic(); },
               "Whether the value waits for placeholders.")
+          .def_prop_ro(
+              "is_array", [](const Held& x) { return x.is_array; },
+              "Whether kassette.numpy made it: then operators are those of kassette.numpy.")
           .def("get_shape", &shape_of)
           .def(
-              "__getitem__", [](const Held& x, nb::handle key) { return item(x.tensor, key); }, nb::arg("key").none())
+              "__getitem__",
+              [](const Held& x, nb::handle key) {
+                const nb::object self = to_python(x.tensor);
+                return x.is_array ? to_array(array_item(x.tensor, key)) : to_python(item(x.tensor, key));
+              },
+              nb::arg("key").none())
+          .def(
+              "__setitem__",
+              [](const Held&, nb::handle, nb::handle) {
+                throw TypeError("", "", "the elements of a tensor cannot be assigned", "",
+                                "K.update changes a variable, and kassette.numpy.where makes a new array");
+              },
+              nb::arg("key").none(), nb::arg("value").none())
           .def("__repr__", [](const Held& x) { return nb::str(text_of(x.tensor).c_str()); })
           .def("__hash__", [](const Held& x) { return static_cast<Py_hash_t>(x.tensor.id() >> 4); })
           .def(
@@ -194,6 +282,17 @@ void bind_tensor(nb::module_& m) {
                 x.tensor.item(&b, bool_);
                 return b;
               })
+          .def("__float__", [](const Held& x) { return number_of<double>(x, "float", float64); })
+          .def("__int__", &integer_of)
+          .def("__complex__",
+               [](const Held& x) { return std::complex<double>(number_of<double>(x, "complex", float64)); })
+          .def("__index__",
+               [](const Held& x) {
+                 if (!x.tensor.dtype().is_integer())
+                   throw TypeError("", "", ("a tensor of " + std::string(x.tensor.dtype().name())).c_str(),
+                                   "an index is an integer");
+                 return integer_of(x);
+               })
           .def("__len__",
                [](const Held& x) {
                  if (x.tensor.ndim() == 0) throw TypeError("a scalar tensor has no length");
@@ -225,34 +324,41 @@ void bind_tensor(nb::module_& m) {
                })
           .def("__neg__",
                [](const Held& x) {
-                 Recorded on;
-                 return -x.tensor;
+                 return unary(
+                     x, [](const Operand& a) { return -a; }, &numpy::negative);
                })
           .def("__pos__",
                [](const Held& x) {
-                 Recorded on;
-                 return +x.tensor;
+                 return unary(
+                     x, [](const Operand& a) { return +a; }, &numpy::positive);
                })
-          .def("__abs__",
-               [](const Held& x) {
-                 Recorded on;
-                 return K::abs(x.tensor);
-               })
+          .def("__abs__", [](const Held& x) { return unary(x, &K::abs, &numpy::abs); })
           .def("__invert__",
                [](const Held& x) {
-                 Recorded on;
-                 return ~x.tensor;
-               }) KASSETTE_OPERATOR("add", "add", x + y) KASSETTE_OPERATOR("sub", "subtract", x - y)
-              KASSETTE_OPERATOR("mul", "multiply", x * y) KASSETTE_OPERATOR("truediv", "divide", x / y)
-                  KASSETTE_OPERATOR("floordiv", "floor_divide", floor_divide(x, y))
-                      KASSETTE_OPERATOR("mod", "remainder", x % y) KASSETTE_OPERATOR("pow", "pow", K::pow(x, y))
-                          KASSETTE_OPERATOR("and", "logical_and", x & y) KASSETTE_OPERATOR("or", "logical_or", x | y)
-                              KASSETTE_OPERATOR("xor", "logical_xor", logical_xor(x, y))
-                                  KASSETTE_OPERATOR("matmul", "matmul", matmul(x, y))
-                                      KASSETTE_COMPARISON("lt", "less", x < y)
-                                          KASSETTE_COMPARISON("le", "less_equal", x <= y)
-                                              KASSETTE_COMPARISON("gt", "greater", x > y)
-                                                  KASSETTE_COMPARISON("ge", "greater_equal", x >= y);
+                 return unary(
+                     x, [](const Operand& a) { return ~a; }, &numpy::bitwise_invert);
+               })
+      // clang-format off
+          KASSETTE_OPERATOR("add", "add", x + y, add)
+          KASSETTE_OPERATOR("sub", "subtract", x - y, subtract)
+          KASSETTE_OPERATOR("mul", "multiply", x * y, multiply)
+          KASSETTE_OPERATOR("truediv", "divide", x / y, divide)
+          KASSETTE_OPERATOR("floordiv", "floor_divide", floor_divide(x, y), floor_divide)
+          KASSETTE_OPERATOR("mod", "remainder", x % y, remainder)
+          KASSETTE_OPERATOR("pow", "pow", K::pow(x, y), power)
+          KASSETTE_OPERATOR("and", "logical_and", x & y, bitwise_and)
+          KASSETTE_OPERATOR("or", "logical_or", x | y, bitwise_or)
+          KASSETTE_OPERATOR("xor", "logical_xor", logical_xor(x, y), bitwise_xor)
+          KASSETTE_OPERATOR("matmul", "matmul", matmul(x, y), matmul)
+          KASSETTE_COMPARISON("lt", x < y, less)
+          KASSETTE_COMPARISON("le", x <= y, less_equal)
+          KASSETTE_COMPARISON("gt", x > y, greater)
+          KASSETTE_COMPARISON("ge", x >= y, greater_equal)
+          KASSETTE_SHIFT("lshift", bitwise_left_shift)
+          KASSETTE_SHIFT("rshift", bitwise_right_shift)
+          KASSETTE_OF_ARRAYS("eq", self, b, equal)
+          KASSETTE_OF_ARRAYS("ne", self, b, not_equal);
+  // clang-format on
   // NumPy's arrays leave arithmetic with tensors to the tensors.
   type.attr("__array_ufunc__") = nb::none();
   tensor_type = reinterpret_cast<PyTypeObject*>(type.ptr());

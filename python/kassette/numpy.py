@@ -1,0 +1,340 @@
+"""Arrays as NumPy has them: the functions of <kassette/numpy.h> for eager tensors, as a namespace of the Python array API standard, 2024.12.
+
+    import kassette.numpy as np
+
+What these functions make are arrays: tensors whose operators, comparisons and indices are those of this module. They compute at once. A tensor of
+kassette.keras is of the same class, and its operators stay Keras' own until a function of this module makes an array of it.
+"""
+import builtins
+import functools
+import inspect
+import math
+import sys
+
+import numpy
+
+from . import _core
+from ._core import Tensor
+
+_functions = _core.numpy
+
+# Functions and modules (random, linalg, ...) that python/make_numpy.py found; those below replace some.
+for _name in dir(_functions):
+    if not _name.startswith("_"):
+        _item = getattr(_functions, _name)
+        if inspect.ismodule(_item):
+            sys.modules[f"{__name__}.{_name}"] = _item
+        globals()[_name] = _item
+
+
+# ---- dtypes -------------------------------------------------------------------------------------------------------------------------
+
+class DType(str):
+    """A dtype. It equals its name, which is what Tensor.dtype gives."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return f"kassette.numpy.{self}"
+
+    @property
+    def itemsize(self):
+        return 1 if self == "bool" else int(self.lstrip("uintfloab")) // 8
+
+
+_SIGNED, _UNSIGNED, _FLOATS = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64"), ("float32", "float64")
+_KINDS = {"bool": ("bool",), "signed integer": _SIGNED, "unsigned integer": _UNSIGNED, "integral": _SIGNED + _UNSIGNED,
+          "real floating": _FLOATS + ("float16", "bfloat16"), "complex floating": (), "numeric": _SIGNED + _UNSIGNED + _FLOATS + ("float16", "bfloat16")}
+
+
+def _has_dtype(name):
+    try:
+        _core.check_dtype(name)
+    except TypeError:
+        return False
+    return True
+
+
+_DTYPES = {name: DType(name) for name in ("bool",) + _KINDS["numeric"] if _has_dtype(name)}
+globals().update(_DTYPES)
+bool_ = _DTYPES["bool"]
+
+
+def _dtype(x):
+    """The dtype of an array, of a number of Python's, or what is given for a dtype."""
+    if isinstance(x, (Tensor, numpy.ndarray, numpy.generic)):
+        return _dtype(str(x.dtype))
+    if isinstance(x, str) and x in _DTYPES:
+        return _DTYPES[x]
+    if x is None:
+        raise TypeError("a dtype is expected, not None")
+    return _dtype(numpy.dtype(x).name)
+
+
+e, pi, euler_gamma, inf, nan, newaxis = math.e, math.pi, 0.57721566490153286061, math.inf, math.nan, None
+
+
+class finfo:
+    """The limits of a dtype of floats."""
+
+    def __init__(self, type):
+        self.dtype = _dtype(type)
+        if self.dtype not in _KINDS["real floating"]:
+            raise TypeError(f"finfo: {self.dtype} is no dtype of floats")
+        # Digits with the one before the point, and the exponents of the largest and the smallest normal number.
+        digits, most, least = {"float16": (11, 15, -14), "bfloat16": (8, 127, -126), "float32": (24, 127, -126), "float64": (53, 1023, -1022)}[self.dtype]
+        self.bits = 8 * self.dtype.itemsize
+        self.eps = 2.0 ** (1 - digits)
+        self.max = (2.0 - self.eps) * 2.0 ** most
+        self.min = -self.max
+        self.smallest_normal = 2.0 ** least
+
+    def __repr__(self):
+        return f"finfo(dtype={self.dtype}, bits={self.bits}, eps={self.eps}, min={self.min}, max={self.max}, smallest_normal={self.smallest_normal})"
+
+
+class iinfo:
+    """The limits of a dtype of integers."""
+
+    def __init__(self, type):
+        self.dtype = _dtype(type)
+        if self.dtype not in _KINDS["integral"]:
+            raise TypeError(f"iinfo: {self.dtype} is no dtype of integers")
+        self.bits = 8 * self.dtype.itemsize
+        self.max = 2 ** (self.bits - (self.dtype in _SIGNED)) - 1
+        self.min = -self.max - 1 if self.dtype in _SIGNED else 0
+
+    def __repr__(self):
+        return f"iinfo(dtype={self.dtype}, bits={self.bits}, min={self.min}, max={self.max})"
+
+
+def _promoted(a, b):
+    """The dtype of a result of both; None where there is none, between two kinds."""
+    if a == b:
+        return a
+    for kind in (_SIGNED, _UNSIGNED, _KINDS["real floating"]):
+        if a in kind and b in kind:
+            return _DTYPES["float32"] if a.itemsize == b.itemsize else builtins.max(a, b, key=lambda d: d.itemsize)
+    if a in _KINDS["integral"] and b in _KINDS["integral"]:
+        signed, unsigned = (a, b) if a in _SIGNED else (b, a)
+        bits = 8 * builtins.max(signed.itemsize, 2 * unsigned.itemsize)
+        return _DTYPES[f"int{bits}"] if bits <= 64 else None
+    return None
+
+
+def result_type(*arrays_and_dtypes):
+    """The dtype of what is computed of arrays and dtypes. Numbers of Python's are weak: they only may not be of a higher kind."""
+    strong = [_dtype(x) for x in arrays_and_dtypes if not isinstance(x, (builtins.bool, int, float)) or isinstance(x, numpy.generic)]
+    if not strong:
+        raise ValueError("result_type: an array or a dtype is expected")
+    found = strong[0]
+    for other in strong[1:]:
+        both = _promoted(found, other)
+        if both is None:
+            raise TypeError(f"result_type: {found} and {other} are of two kinds; cast one of them (astype)")
+        found = both
+    for x in arrays_and_dtypes:
+        if isinstance(x, float) and found not in _KINDS["real floating"] or \
+                isinstance(x, int) and not isinstance(x, builtins.bool) and found == "bool":
+            raise TypeError(f"result_type: {found} and a Python {type(x).__name__}; cast the array (astype)")
+    return found
+
+
+def can_cast(from_, to):
+    """Whether promotion allows a cast: to a dtype that is what both are promoted to."""
+    return _promoted(_dtype(from_), _dtype(to)) == _dtype(to)
+
+
+def isdtype(dtype, kind):
+    """Whether a dtype is another one, or of a kind such as 'integral', or one of a tuple of these."""
+    if isinstance(kind, tuple):
+        return builtins.any(isdtype(dtype, k) for k in kind)
+    if isinstance(kind, str) and not isinstance(kind, DType):
+        if kind not in _KINDS:
+            raise ValueError(f"isdtype: kind: is {kind!r}; it must be one of {', '.join(_KINDS)}")
+        return _dtype(dtype) in _KINDS[kind]
+    return _dtype(dtype) == _dtype(kind)
+
+
+def astype(x, dtype, /, *, copy=True, device=None):
+    """x as another dtype. Floats to integers truncate. Values of tensors do not change, so that nothing is copied where the dtype stays."""
+    return _moved(_functions.astype(x, dtype), device)
+
+
+# ---- creation -----------------------------------------------------------------------------------------------------------------------
+
+def _moved(x, device):
+    return x if device is None else _functions.array(x.to(device))
+
+
+def _holds_tensors(x):
+    return isinstance(x, Tensor) or isinstance(x, (list, tuple)) and builtins.any(map(_holds_tensors, x))
+
+
+def _natural(numbers):
+    """The dtype of an array that NumPy made of Python's numbers: floatx and int64, where NumPy's own depend on them and on the system."""
+    kind = numbers.dtype.kind
+    if kind in "fi":
+        return _core.floatx() if kind == "f" else "int64"
+    return None
+
+
+def asarray(obj, /, *, dtype=None, device=None, copy=None):
+    """An array. Numbers of Python's and lists of them are int64, floatx or bool; arrays of NumPy's and of other libraries keep their dtype."""
+    if copy is False and not isinstance(obj, Tensor) and not hasattr(obj, "__dlpack__"):
+        raise ValueError("asarray: copy: is False; numbers and lists must be copied")
+    if copy is False and isinstance(obj, Tensor) and (dtype is not None and obj.dtype != dtype or device is not None and obj.device != device):
+        raise ValueError("asarray: copy: is False; another dtype or device must be copied")
+    if isinstance(obj, Tensor):
+        y = _functions.array(obj, dtype)
+    elif _holds_tensors(obj):
+        y = stack([asarray(item) for item in obj])
+        y = y if dtype is None else _functions.astype(y, dtype)
+    elif isinstance(obj, (numpy.ndarray, numpy.generic)) or not isinstance(obj, (builtins.bool, int, float, list, tuple)):
+        if not hasattr(obj, "__array__") and hasattr(obj, "__dlpack__"):
+            y = _functions.array(_core.from_dlpack(obj), dtype)
+        else:
+            y = _functions.array(numpy.asarray(obj), dtype)
+    else:
+        numbers = numpy.asarray(obj)
+        if dtype is None:
+            dtype = _natural(numbers)
+        if dtype is not None and dtype != "bfloat16" and numbers.dtype != dtype and (numbers.dtype.kind != "f" or _dtype(dtype) in _KINDS["real floating"]):
+            numbers = numbers.astype(dtype)
+        y = _functions.array(numbers, dtype)
+    return _moved(y, device)
+
+
+def array(obj, dtype=None, *, copy=None):
+    """asarray, by NumPy's name."""
+    return asarray(obj, dtype=dtype, copy=copy)
+
+
+def from_dlpack(x, /, *, device=None, copy=None):
+    """An array over the memory of an array of another library, or a copy of it."""
+    y = _functions.array(_core.from_dlpack(x))
+    if copy:
+        y = _functions.array(_core.identity(y))
+    return _moved(y, device)
+
+
+def _full(function):
+    """full or full_like: integers of Python's are int64, floats floatx."""
+    @functools.wraps(function)
+    def wrapper(*args, dtype=None, **kwargs):
+        if dtype is None and function.__name__ == "full":
+            value = kwargs.get("fill_value", args[1] if builtins.len(args) > 1 else None)
+            if isinstance(value, (builtins.bool, int)):
+                dtype = "bool" if isinstance(value, builtins.bool) else "int64"
+        return function(*args, dtype=dtype, **kwargs)
+    return wrapper
+
+
+def _on_device(function):
+    """A function of creation, with the argument device."""
+    own = inspect.signature(function)
+    device = inspect.Parameter("device", inspect.Parameter.KEYWORD_ONLY, default=None)
+
+    @functools.wraps(function)
+    def wrapper(*args, device=None, **kwargs):
+        return _moved(function(*args, **kwargs), device)
+    wrapper.__signature__ = own.replace(parameters=[*own.parameters.values(), device])
+    return wrapper
+
+
+full, full_like = _full(_functions.full), _full(_functions.full_like)
+for _name in ("arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like", "zeros", "zeros_like"):
+    globals()[_name] = _on_device(globals()[_name])
+
+
+def fromfunction(function, shape, *, dtype=None):
+    """function of the indices of a grid: an array of floats for each axis."""
+    grid = _functions.indices(shape)
+    return function(*(_functions.astype(i, dtype or _core.floatx()) for i in unstack(grid)))
+
+
+def meshgrid(*arrays, indexing="xy", sparse=False):
+    return _functions.meshgrid(arrays, indexing=indexing, sparse=sparse)
+
+
+# ---- functions of several arrays, and what has another form in Python ---------------------------------------------------------------------
+
+def broadcast_arrays(*arrays):
+    return _functions.broadcast_arrays(arrays)
+
+
+def einsum(subscripts, *operands):
+    return _functions.einsum(subscripts, operands)
+
+
+for _function, _wrapper in ((_functions.meshgrid, meshgrid), (_functions.broadcast_arrays, broadcast_arrays), (_functions.einsum, einsum)):
+    _wrapper.__doc__ = _function.__doc__.partition("\n\n")[2]
+
+
+def tensordot(x, y, /, *, axes=2):
+    """The sum over the last `axes` axes of x and the first ones of y, or over the axes that are listed: axes=([0], [1])."""
+    if isinstance(axes, int):
+        return _functions._tensordot_0(x, y, axes)
+    of_x, of_y = axes
+    return _functions._tensordot_1(x, y, of_x, of_y)
+
+
+def block(rows):
+    """A matrix of blocks, given by rows: block([[a, b], [c, d]])."""
+    if not isinstance(rows, (list, tuple)):
+        return asarray(rows)
+    if rows and isinstance(rows[0], (list, tuple)):
+        return concat([block(row) for row in rows], axis=-2)
+    return concat([_functions.atleast_2d(x) for x in rows], axis=-1)
+
+
+def unstack(x, /, *, axis=0):
+    """The slices along an axis, without it."""
+    return tuple(_functions.unstack(x, axis))
+
+
+def broadcast_shapes(*shapes):
+    """The shape that arrays of these shapes broadcast to together."""
+    return numpy.broadcast_shapes(*shapes)
+
+
+def shape(x):
+    return tuple(asarray(x).shape)
+
+
+def ndim(x):
+    return asarray(x).ndim
+
+
+def size(x):
+    return asarray(x).size
+
+
+# ---- inspection -------------------------------------------------------------------------------------------------------------------------
+
+__array_api_version__ = "2024.12"
+
+
+class __array_namespace_info__:
+    """What this namespace can do; of the standard."""
+
+    def capabilities(self):
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8}
+
+    def default_device(self):
+        return "cpu"
+
+    def devices(self):
+        return ["cpu"] + [f"cuda:{i}" for i in builtins.range(_core.device_count())]
+
+    def default_dtypes(self, *, device=None):
+        return {"real floating": _DTYPES[_core.floatx()], "complex floating": None, "integral": _DTYPES["int64"], "indexing": _DTYPES["int64"]}
+
+    def dtypes(self, *, device=None, kind=None):
+        standard = {name: d for name, d in _DTYPES.items() if name not in ("float16", "bfloat16")}
+        if kind is None:
+            return standard
+        return {name: d for name, d in standard.items() if isdtype(d, kind)}
+
+
+__all__ = [name for name in globals() if not name.startswith("_") and name not in ("builtins", "functools", "inspect", "math", "numpy", "sys")]
