@@ -1,6 +1,7 @@
 // nn_backend/numpy/creation.cpp - NumPy's functions that make arrays.
 #include <kassette/numpy/creation.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -42,7 +43,7 @@ Tensor filled_like(const Operand& value, const Operand& x, DType dtype, const ch
   });
 }
 /// A matrix's diagonal k, as bool.
-Tensor on_diagonal(std::int64_t n, std::int64_t m, int k) {
+Tensor on_diagonal(std::int64_t n, std::int64_t m, std::int64_t k) {
   auto count = [](std::int64_t size, std::int64_t from) {
     return ops::arange(ops::scalar_tensor(from, int64), ops::scalar_tensor(from + size, int64),
                        ops::scalar_tensor(1, int64), int64);
@@ -153,13 +154,15 @@ Tensor empty_like(const Operand& x, DType dtype) { return filled_like(0, x, dtyp
 Tensor full_like(const Operand& x, const Operand& value, DType dtype) {
   return filled_like(value, x, dtype, "full_like");
 }
-Tensor eye(std::int64_t n, Scalar m, int k, DType dtype) {
+Tensor eye(std::int64_t n, Scalar m, std::int64_t k, DType dtype) {
   return attribute_errors("eye", [&] {
     const std::int64_t columns = m.is_none() ? n : Access::int_value(m);
     if (n < 0 || columns < 0)
       fail<ValueError>({"eye", "n"}, "and m are ", n, " and ", columns, kExpected, "sizes must not be negative");
     if (k == 0) return ops::eye({n, columns}, or_floatx(dtype));
-    return ops::cast(on_diagonal(n, columns, k), or_floatx(dtype)).to(context().default_device);
+    // Diagonals further out than the corners are empty, too.
+    return ops::cast(on_diagonal(n, columns, std::clamp(k, -n, columns)), or_floatx(dtype))
+        .to(context().default_device);
   });
 }
 Tensor identity(std::int64_t n, DType dtype) {

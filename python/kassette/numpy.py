@@ -29,17 +29,39 @@ for _name in dir(_functions):
 
 # ---- dtypes -------------------------------------------------------------------------------------------------------------------------
 
-class DType(str):
-    """A dtype. It equals its name, which is what Tensor.dtype gives."""
+class DType:
+    """A dtype. It equals its name, which is what Tensor.dtype gives, and NumPy's dtype of that name."""
 
-    __slots__ = ()
+    __slots__ = ("name",)
+
+    def __init__(self, name):
+        self.name = name
+
+    def __eq__(self, other):
+        if isinstance(other, type) and issubclass(other, numpy.generic):   # numpy.float32 stands for its dtype
+            return self.name == numpy.dtype(other).name
+        return self.name == (other.name if isinstance(other, (DType, numpy.dtype)) else other)
+
+    def __hash__(self):
+        return hash(self.name)
 
     def __repr__(self):
-        return f"kassette.numpy.{self}"
+        return f"kassette.numpy.{self.name}"
+
+    def __str__(self):
+        return self.name
+
+    def __reduce__(self):
+        return _dtype, (self.name,)
 
     @property
     def itemsize(self):
-        return 1 if self == "bool" else int(self.lstrip("uintfloab")) // 8
+        return 1 if self.name == "bool" else int(self.name.lstrip("uintfloab")) // 8
+
+    @property
+    def dtype(self):
+        """NumPy's, by which numpy.dtype accepts this one."""
+        return numpy.dtype(self.name)
 
 
 _SIGNED, _UNSIGNED, _FLOATS = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64"), ("float32", "float64")
@@ -61,7 +83,9 @@ bool_ = _DTYPES["bool"]
 
 
 def _dtype(x):
-    """The dtype of an array, of a number of Python's, or what is given for a dtype."""
+    """The dtype of an array, or what is given for a dtype."""
+    if isinstance(x, DType):
+        return x
     if isinstance(x, (Tensor, numpy.ndarray, numpy.generic)):
         return _dtype(str(x.dtype))
     if isinstance(x, str) and x in _DTYPES:
@@ -82,7 +106,7 @@ class finfo:
         if self.dtype not in _KINDS["real floating"]:
             raise TypeError(f"finfo: {self.dtype} is no dtype of floats")
         # Digits with the one before the point, and the exponents of the largest and the smallest normal number.
-        digits, most, least = {"float16": (11, 15, -14), "bfloat16": (8, 127, -126), "float32": (24, 127, -126), "float64": (53, 1023, -1022)}[self.dtype]
+        digits, most, least = {"float16": (11, 15, -14), "bfloat16": (8, 127, -126), "float32": (24, 127, -126), "float64": (53, 1023, -1022)}[self.dtype.name]
         self.bits = 8 * self.dtype.itemsize
         self.eps = 2.0 ** (1 - digits)
         self.max = (2.0 - self.eps) * 2.0 ** most
@@ -149,10 +173,10 @@ def isdtype(dtype, kind):
     """Whether a dtype is another one, or of a kind such as 'integral', or one of a tuple of these."""
     if isinstance(kind, tuple):
         return builtins.any(isdtype(dtype, k) for k in kind)
-    if isinstance(kind, str) and not isinstance(kind, DType):
-        if kind not in _KINDS:
-            raise ValueError(f"isdtype: kind: is {kind!r}; it must be one of {', '.join(_KINDS)}")
+    if isinstance(kind, str) and kind in _KINDS:
         return _dtype(dtype) in _KINDS[kind]
+    if isinstance(kind, str) and kind not in _DTYPES:
+        raise ValueError(f"isdtype: kind: is {kind!r}; it must be a dtype or one of {', '.join(_KINDS)}")
     return _dtype(dtype) == _dtype(kind)
 
 
@@ -181,10 +205,13 @@ def _natural(numbers):
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
     """An array. Numbers of Python's and lists of them are int64, floatx or bool; arrays of NumPy's and of other libraries keep their dtype."""
-    if copy is False and not isinstance(obj, Tensor) and not hasattr(obj, "__dlpack__"):
-        raise ValueError("asarray: copy: is False; numbers and lists must be copied")
-    if copy is False and isinstance(obj, Tensor) and (dtype is not None and obj.dtype != dtype or device is not None and obj.device != device):
-        raise ValueError("asarray: copy: is False; another dtype or device must be copied")
+    if copy is False:
+        y = obj if isinstance(obj, Tensor) else _core.from_dlpack(obj) if hasattr(obj, "__dlpack__") else None
+        if y is None:
+            raise ValueError("asarray: copy: is False; numbers and lists must be copied")
+        if dtype is not None and y.dtype != _dtype(dtype) or device is not None and y.device != device:
+            raise ValueError("asarray: copy: is False; another dtype or device must be copied")
+        return _functions.array(y)
     if isinstance(obj, Tensor):
         y = _functions.array(obj, dtype)
     elif _holds_tensors(obj):
@@ -199,8 +226,8 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
         numbers = numpy.asarray(obj)
         if dtype is None:
             dtype = _natural(numbers)
-        if dtype is not None and dtype != "bfloat16" and numbers.dtype != dtype and (numbers.dtype.kind != "f" or _dtype(dtype) in _KINDS["real floating"]):
-            numbers = numbers.astype(dtype)
+        if dtype is not None and _dtype(dtype) != "bfloat16" and numbers.dtype != _dtype(dtype) and (numbers.dtype.kind != "f" or _dtype(dtype) in _KINDS["real floating"]):
+            numbers = numbers.astype(_dtype(dtype).name)
         y = _functions.array(numbers, dtype)
     return _moved(y, device)
 
@@ -212,10 +239,20 @@ def array(obj, dtype=None, *, copy=None):
 
 def from_dlpack(x, /, *, device=None, copy=None):
     """An array over the memory of an array of another library, or a copy of it."""
-    y = _functions.array(_core.from_dlpack(x))
+    y = _core.from_dlpack(x)
     if copy:
-        y = _functions.array(_core.identity(y))
-    return _moved(y, device)
+        y = y.to("cpu").to(y.device) if y.device != "cpu" else _core.from_dlpack(_Copied(y))
+    return _moved(_functions.array(y), device)
+
+
+class _Copied:
+    """Asks for a copy."""
+
+    def __init__(self, x):
+        self.x, self.__dlpack_device__ = x, x.__dlpack_device__
+
+    def __dlpack__(self, **asked):
+        return self.x.__dlpack__(**{**asked, "copy": True})
 
 
 def _full(function):
@@ -288,6 +325,26 @@ def block(rows):
     return concat([_functions.atleast_2d(x) for x in rows], axis=-1)
 
 
+def reshape(x, /, shape, *, copy=None):
+    """The elements in row-major order with another shape; one size may be -1 and is inferred. Values of tensors do not change, so that it may share memory."""
+    return _functions.reshape(x, shape)
+
+
+def conj(x, /):
+    """x: there are no complex numbers."""
+    return _functions.positive(asarray(x))
+
+
+def real(x, /):
+    """x: there are no complex numbers."""
+    return _functions.positive(asarray(x))
+
+
+def imag(x, /):
+    """Zeros: there are no complex numbers."""
+    return _functions.zeros_like(x)
+
+
 def unstack(x, /, *, axis=0):
     """The slices along an axis, without it."""
     return tuple(_functions.unstack(x, axis))
@@ -308,6 +365,13 @@ def ndim(x):
 
 def size(x):
     return asarray(x).size
+
+
+if "linalg" in globals():
+    # The standard has these in both places.
+    for _name in ("cross", "diagonal", "matmul", "matrix_transpose", "outer", "tensordot", "trace", "vecdot"):
+        if not hasattr(linalg, _name) and _name in globals():   # noqa: F821
+            setattr(linalg, _name, globals()[_name])            # noqa: F821
 
 
 # ---- inspection -------------------------------------------------------------------------------------------------------------------------

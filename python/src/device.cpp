@@ -85,16 +85,19 @@ nb::object to_capsule(const Tensor& x, nb::handle stream, nb::handle max_version
                       nb::handle copy) {
   if (!dl_device.is_none() && nb::cast<std::pair<int, int>>(dl_device) != number_of(x.device()))
     fail_buffer("the tensor is on " + name_of_device(x.device()) + "; Tensor.to copies it to another device");
-  if (!copy.is_none() && nb::cast<bool>(copy)) fail_buffer("no copy is made");
+  const bool copied = !copy.is_none() && nb::cast<bool>(copy);
+  if (copied && x.device() != cpu) fail_buffer("no copy is made on a CUDA device");
   void* of_consumer = consumer_stream(stream, x.device());
   const bool versioned = !max_version.is_none() && nb::cast<std::pair<int, int>>(max_version).first >= 1;
   DLManagedTensor* plain = nullptr;
   DLManagedTensorVersioned* managed = nullptr;
   {
     Computing on;
-    if (versioned) managed = to_dlpack_versioned(x, of_consumer);
-    else plain = to_dlpack(x, of_consumer);
+    const Tensor given = copied ? from_memory(x.data(x.dtype()), x.dtype(), x.shape()) : x;
+    if (versioned) managed = to_dlpack_versioned(given, of_consumer);
+    else plain = to_dlpack(given, of_consumer);
   }
+  if (copied && versioned) managed->flags = dlpack::kIsCopied;  // nobody else sees it: its owner may write
   return versioned ? Capsule<DLManagedTensorVersioned>::make(managed) : Capsule<DLManagedTensor>::make(plain);
 }
 

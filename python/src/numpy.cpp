@@ -418,6 +418,9 @@ void Label::set(nb::handle object) {
 DType to_dtype(nb::handle object) {
   if (object.is_none()) return None;
   if (PyUnicode_Check(object.ptr())) return DType(nb::cast<std::string>(object));
+  if (std::strcmp(Py_TYPE(object.ptr())->tp_name, "DType") == 0)  // of kassette.numpy, which has bfloat16 as well
+    if (nb::object name = nb::getattr(object, "name"); PyUnicode_Check(name.ptr()))
+      return DType(nb::cast<std::string>(name));
   PyArray_Descr* descr = nullptr;
   if (!PyArray_DescrConverter(object.ptr(), &descr)) throw nb::python_error();
   nb::object keep = nb::steal(reinterpret_cast<PyObject*>(descr));

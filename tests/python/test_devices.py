@@ -97,12 +97,27 @@ def test_a_capsule_is_taken_once():
         kassette.from_dlpack(Once())
 
 
+def test_a_copy_may_be_written_to():
+    class Asks:
+        def __init__(self, x):
+            self.x, self.__dlpack_device__ = x, x.__dlpack_device__
+
+        def __dlpack__(self, **asked):
+            return self.x.__dlpack__(**{**asked, "copy": True})
+
+    for x in (K.variable([1.0, 2.0]), kassette.from_dlpack(np.arange(6.0).reshape(2, 3).T)):
+        copy = np.from_dlpack(Asks(x))
+        before = value(x).tolist()
+        assert copy.tolist() == before and copy.flags.writeable == (np.lib.NumpyVersion(np.__version__) >= "2.1.0")   # those before ask for no version
+        if copy.flags.writeable:
+            copy[...] = 7
+        assert value(x).tolist() == before
+
+
 def test_what_cannot_be_exchanged_is_refused():
     x = K.variable([1.0])
     with pytest.raises(BufferError, match="^__dlpack__: a tensor on the CPU has no stream$"):
         x.__dlpack__(stream=1)
-    with pytest.raises(BufferError, match="^__dlpack__: no copy is made$"):
-        x.__dlpack__(copy=True)
     with pytest.raises(BufferError, match="^__dlpack__: the tensor is on cpu; Tensor.to copies it to another device$"):
         x.__dlpack__(dl_device=(2, 0))
     assert np.from_dlpack(kassette.from_dlpack(SAMPLES[0])) is not None and x.__dlpack__(dl_device=(1, 0), copy=False)

@@ -60,6 +60,8 @@ I = numpy.arange(6).reshape(2, 3)
     lambda m, x, i: m.atan2(x, x + 0.5),
     lambda m, x, i: m.isfinite(x),
     lambda m, x, i: m.eye(3, 4, k=1, dtype="float64"),
+    lambda m, x, i: m.eye(3, 4, k=2 ** 40, dtype="float64"),
+    lambda m, x, i: m.eye(3, 4, k=-2 ** 62, dtype="float64"),
     lambda m, x, i: m.linspace(0.0, 1.0, 5, dtype="float64"),
     lambda m, x, i: m.linspace(0.0, 1.0, 4, dtype="float64", endpoint=False),
     lambda m, x, i: m.arange(2, 11, 3),
@@ -124,6 +126,16 @@ def test_arrays_of_other_libraries():
     x = np.from_dlpack(X)
     assert same(x, X) and numpy.from_dlpack(x).tolist() == X.tolist() and same(np.from_dlpack(X, copy=True), X)
     assert numpy.asarray(np.asarray(I)).dtype == numpy.int64
+    mine = X.copy()
+    shared, copied = np.asarray(mine, copy=False), np.from_dlpack(mine, copy=True)
+    mine[0, 0, 0] = 9
+    assert float(shared[0, 0, 0]) == 9 and same(copied, X)
+    with pytest.raises(ValueError, match="another dtype or device must be copied"):
+        np.asarray(mine, dtype=np.float32, copy=False)
+
+
+def test_numbers_are_real():
+    assert same(np.real(X), X) and same(np.conj(np.asarray(X)), X) and same(np.imag(np.asarray(X)), numpy.zeros_like(X)) and same(np.reshape(X, (4, 6), copy=True), X.reshape(4, 6))
 
 
 # ---- operators ----------------------------------------------------------------------------------------------------------------------
@@ -196,6 +208,8 @@ def test_attributes_of_the_standard():
 def test_dtypes_are_objects():
     assert np.float32 == "float32" == np.asarray(1.0).dtype and np.float32 != np.float64 and repr(np.int8) == "kassette.numpy.int8"
     assert {np.float32: 1}[np.asarray(1.0).dtype] == 1 and numpy.dtype(np.uint16) == numpy.uint16 and pickle.loads(pickle.dumps(np.int8)) == np.int8
+    assert np.float32 == numpy.dtype("float32") and numpy.float32 == np.float32 and not isinstance(np.float32, str) and f"{np.float32}" == "float32"
+    assert np.zeros(2, dtype=np.bfloat16).dtype == np.bfloat16 and np.isdtype(np.int8, np.zeros(1, dtype="int8").dtype) and K.cast(K.constant(1), np.int32).dtype == "int32"
     assert np.bool.itemsize == 1 and np.float64.itemsize == 8 and np.bfloat16.itemsize == 2
 
 

@@ -28,7 +28,7 @@ KASSETTE_API Tensor ones_like(const Operand& x, DType dtype = None);
 KASSETTE_API Tensor empty_like(const Operand& x, DType dtype = None);
 KASSETTE_API Tensor full_like(const Operand& x, const Operand& value, DType dtype = None);
 /// A matrix (n, m), square unless m is given, with ones on its diagonal k: above the main one if k is positive.
-KASSETTE_API Tensor eye(std::int64_t n, Scalar m = None, int k = 0, DType dtype = None);
+KASSETTE_API Tensor eye(std::int64_t n, Scalar m = None, std::int64_t k = 0, DType dtype = None);
 KASSETTE_API Tensor identity(std::int64_t n, DType dtype = None);
 
 /// start, start + step, ... before stop; with one argument, 0 to start - 1. int64 if all three are integers.
