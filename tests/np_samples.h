@@ -24,6 +24,24 @@ inline constexpr const char* kThreeWrong = "(2,3) (2) (3) | (3) (2,3) (4)";
 [[gnu::noinline]] inline Tensors list(const np::TopK& top) { return {top.values, top.indices}; }
 [[gnu::noinline]] inline Tensors list(const np::WeightedAverage& a) { return {a.average, a.sum_of_weights}; }
 
+/// Matrices that are well conditioned, and symmetric positive definite ones.
+[[gnu::noinline]] inline Tensor conditioned(const Tensor& x) {
+  const Tensor n = K::shape(x)[-1];
+  return x + 4 * K::cast(K::eye({n, n}), x.dtype());
+}
+[[gnu::noinline]] inline Tensor definite(const Tensor& x) {
+  return conditioned(np::matmul(x, np::matrix_transpose(x)));
+}
+// What is left of vectors whose signs are free.
+[[gnu::noinline]] inline Tensors list(const np::linalg::SlogdetResult& d) { return {d.sign, d.logabsdet}; }
+[[gnu::noinline]] inline Tensors list(const np::linalg::QrResult& f) { return {np::square(f.q), np::square(f.r)}; }
+[[gnu::noinline]] inline Tensors list(const np::linalg::SvdResult& f) {
+  return {np::square(f.u), f.s, np::square(f.vh)};
+}
+[[gnu::noinline]] inline Tensors list(const np::linalg::EighResult& f) {
+  return {f.eigenvalues, np::square(f.eigenvectors)};
+}
+
 // clang-format off
 inline constexpr Sample kNumpySamples[] = {
     // ---- mathematics.h
@@ -347,6 +365,41 @@ inline constexpr Sample kNumpySamples[] = {
     {"average", "(2,3,4) (4,2) | (4,3,1) (1,4) | (1,1,2) (2,1)", CALL(np::average(x, {.axis = {2, 0}, .weights = y})), {kReal, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 4, "(2,3,4) (2,4)"},
     {"average_with_weights", "(2,3) (2) | (4,3) (4) | (1,1) (1) | (3,1) (3)", CALL(list(np::average_with_weights(x, {.axis = 0, .weights = y}))), {kReal, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 4, "(2,3) (3)"},
     {"average_with_weights", kReduce3, CALL(list(np::average_with_weights(x, {.axis = {0, 2}, .keepdims = true}))), {kReal}, kAnything, kSecond, 4, "() | (3)"},
+
+    // ---- linalg.h
+    {"solve", "(3,3) (3,2) | (2,2) (2,1) | (3,3) (3) | (2,2) (2) | (2,3,3) (3,2) | (1,2,2) (2,1) | (0,0) (0,2)", CALL(np::linalg::solve(conditioned(x), y)), {kReal, kReal}, kFloats, kSecond, 64, "(3,3) (2,2) | (2,3) (2,2)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"solve", "(2,3,3) (2,3,1) | (3,2,2) (3,2,2)", CALL(np::linalg::solve(conditioned(x), y)), {kReal, kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"solve_triangular", "(3,3) (3,2) | (2,2) (2,1) | (3,3) (3) | (2,2) (2)", CALL(np::linalg::solve_triangular(conditioned(x), y)), {kReal, kReal}, kFloats, kSecond, 64, "(3,3) (2,2) | (2,3) (2,2)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"solve_triangular", "(2,3,3) (3,2) | (3,2,2) (2,2)", CALL(np::linalg::solve_triangular(conditioned(x), y, {.lower = true, .transposed = true})), {kReal, kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"solve_triangular", "(3,3) (3,2) | (2,2) (2,1)", CALL(np::linalg::solve_triangular(x, y, {.lower = true, .unit_diagonal = true})), {kReal, kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"cholesky", "(3,3) | (2,2) | (1,1) | (2,3,3) | (1,2,2) | (0,0)", CALL(np::linalg::cholesky(definite(x))), {kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"cholesky", "(3,3) | (2,2)", CALL(np::linalg::cholesky(definite(x), true)), {kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"cholesky_solve", "(3,3) (3,2) | (2,2) (2,1)", CALL(np::linalg::cholesky_solve(definite(x), y)), {kReal, kReal}, kFloats, kSecond, 64, "(3,3) (2,2)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"inv", "(3,3) | (2,2) | (1,1) | (2,3,3) | (1,2,2) | (0,0)", CALL(np::linalg::inv(conditioned(x))), {kReal}, kFloats, kSecond, 64, "(2,3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"pinv", "(3,2) | (2,4) | (2,3,2) | (1,2,3)", CALL(np::linalg::pinv(x)), {kReal}, kFloats, kSecond, 1024, "(3)", {.grows = false, .sized = true, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"det", "(3,3) | (2,2) | (1,1) | (2,3,3) | (1,2,2) | (0,0)", CALL(np::linalg::det(conditioned(x))), {kReal}, kFloats, kSecond, 64, "(2,3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"slogdet", "(3,3) | (2,2) | (1,1) | (2,3,3) | (1,2,2) | (0,0)", CALL(list(np::linalg::slogdet(conditioned(x)))), {kReal}, kFloats, kSecond, 64, "(2,3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"qr", "(3,3) | (4,2) | (2,3,2) | (1,2,2)", CALL(list(np::linalg::qr(x))), {kReal}, kFloats, kSecond, 256, "(3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"svd", "(3,3) | (4,2) | (2,3) | (2,3,2) | (1,2,3)", CALL(list(np::linalg::svd(x, false))), {kReal}, kFloats, kSecond, 1024, "(3)", {.grows = false, .sized = true, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"svdvals", "(3,3) | (4,2) | (2,3,2) | (1,2,3) | (0,3)", CALL(np::linalg::svdvals(x)), {kReal}, kFloats, kSecond, 256, "(3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"eigh", "(3,3) | (2,2) | (2,3,3) | (1,2,2)", CALL(list(np::linalg::eigh(definite(x)))), {kReal}, kFloats, kSecond, 1024, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"eigvalsh", "(3,3) | (2,2) | (2,3,3) | (1,2,2) | (0,0)", CALL(np::linalg::eigvalsh(definite(x))), {kReal}, kFloats, kSecond, 256, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"lstsq", "(4,2) (4,3) | (3,3) (3,1) | (4,2) (4) | (3,1) (3)", CALL(np::linalg::lstsq(x, y).solution), {kReal, kReal}, kFloats, kSecond, 1024, "(4,2) (3,3)", {.grows = false, .sized = true, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"matrix_rank", "(3,2) | (2,2) | (2,3,3) | (1,2,2)", CALL(np::linalg::matrix_rank(x)), {kReal}, kFloats, kNone, 1, "(3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"matrix_power", "(3,3) | (2,2)", CALL(np::linalg::matrix_power(x, 5)), {kReal}, kFloats, kSecond, 64, "(2,3) | (3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"matrix_power", "(3,3) | (2,2)", CALL(np::linalg::matrix_power(conditioned(x), -3)), {kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"matrix_power", "(3,3) | (2,2)", CALL(np::linalg::matrix_power(x, 0)), {kReal}, kFloats, kNone, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"multi_dot", "(2,3) (3,4) (4,2) | (1,2) (2,2) (2,1)", CALL(np::linalg::multi_dot({x, y, z})), {kReal, kReal, kReal}, kNumbers, kSecond, 64, "(2,3) (4,4) (4,2)", {.grows = false, .sized = true, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"norm", "(2,3) | (4,1) | (3) | (2)", CALL(np::linalg::norm(x)), {kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"norm", "(2,3) | (4,1)", CALL(np::linalg::norm(x, {.ord = 3, .axis = 1})), {kReal}, kFloats, kSecond, 64, "()", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"norm", "(3,2) | (4,1)", CALL(np::linalg::norm(x, {.ord = 1, .keepdims = true})), {kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"norm", "(2,3,2) | (3,2,2)", CALL(np::linalg::norm(x, {.ord = -INFINITY, .axis = {0, 2}})), {kReal}, kFloats, kSecond, 64, "(2,3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"norm", "(2,3,2) | (3,2,2)", CALL(np::linalg::norm(x, {.ord = 2, .axis = {0, 2}, .keepdims = true})), {kReal}, kFloats, kSecond, 256, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"vector_norm", "(2,3) | (4,1)", CALL(np::linalg::vector_norm(x, {.ord = INFINITY, .axis = 0})), {kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"vector_norm", "(2,3) | (4,1)", CALL(np::linalg::vector_norm(x, {.ord = 1, .keepdims = true})), {kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"matrix_norm", "(2,3) | (4,2) | (2,3,2) | (1,2,2)", CALL(np::linalg::matrix_norm(x)), {kReal}, kFloats, kSecond, 64, "(3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"matrix_norm", "(2,3) | (4,2) | (2,3,2) | (1,2,2)", CALL(np::linalg::matrix_norm(x, {.ord = -2})), {kReal}, kFloats, kSecond, 256, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"cond", "(3,2) | (2,2) | (2,3,3) | (1,2,2)", CALL(np::linalg::cond(x)), {kReal}, kFloats, kSecond, 1024, "(3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
 };
 // clang-format on
 

@@ -205,16 +205,19 @@ constexpr int kLookMicroseconds = 200, kMostLooks = 10'000;  // a thread that is
   }
 }
 
+void begin_call() {
+  if (!caller.known) enter(caller);
+  caller.inside.store(true, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (__builtin_expect(closed_by.load(std::memory_order_relaxed) != nullptr, 0)) wait_for_end();
+}
+void end_call() { caller.inside.store(false, std::memory_order_release); }
+
 /// Surrounds each call of OpenBLAS: ensures that there is a buffer for this thread, and that it stays.
 class BlasCall {
  public:
-  BlasCall() {
-    if (!caller.known) enter(caller);
-    caller.inside.store(true, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (__builtin_expect(closed_by.load(std::memory_order_relaxed) != nullptr, 0)) wait_for_end();
-  }
-  ~BlasCall() { caller.inside.store(false, std::memory_order_release); }
+  BlasCall() { begin_call(); }
+  ~BlasCall() { end_call(); }
   BlasCall(const BlasCall&) = delete;
   BlasCall& operator=(const BlasCall&) = delete;
 };
@@ -553,5 +556,11 @@ void multiply(const GemmShape& p, const BatchStrides& batch, const double* a, co
 }
 bool add_product(const GemmShape& p, const float* a, const float* b, float* out) { return add_any(p, a, b, out); }
 bool add_product(const GemmShape& p, const double* a, const double* b, double* out) { return add_any(p, a, b, out); }
+
+OpenBlasCall::OpenBlasCall() {
+  pthread_once(&once, prepare);
+  begin_call();
+}
+OpenBlasCall::~OpenBlasCall() { end_call(); }
 
 }  // namespace kassette::devices

@@ -51,4 +51,14 @@ void multiply(const GemmShape& p, const BatchStrides& batch, const double* a, co
 bool add_product(const GemmShape& p, const float* a, const float* b, float* out);
 bool add_product(const GemmShape& p, const double* a, const double* b, double* out);
 
+/// Surrounds calls of OpenBLAS by other files: sets it to one thread, ensures that there is a buffer for this thread
+/// and that it stays (Note [OpenBLAS' buffers], Note [Products while the process ends]).
+class OpenBlasCall {
+ public:
+  OpenBlasCall();
+  ~OpenBlasCall();
+  OpenBlasCall(const OpenBlasCall&) = delete;
+  OpenBlasCall& operator=(const OpenBlasCall&) = delete;
+};
+
 }  // namespace kassette::devices

@@ -11,6 +11,7 @@
 #ifndef KASSETTE_NUMPY_H
 #define KASSETTE_NUMPY_H
 #include <kassette/numpy/creation.h>
+#include <kassette/numpy/linalg.h>
 #include <kassette/numpy/mathematics.h>
 #include <kassette/numpy/order.h>
 #include <kassette/numpy/products.h>

@@ -216,12 +216,13 @@ const TensorSpec& spec_of(const Tensor& x) { return Access::desc(x); }
 constinit const OpDef matmul_op{
     .name = "matmul", .rule = rule, .cpu = kernel, .vjp = vjp, .saves_in = 3, .accumulate = add_product};
 
-Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
+Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b, Cotangent cotangent) {
   int ra = rank_of(a, "matmul", "the first operand"), rb = rank_of(b, "matmul", "the second operand");
   if (ra < 2 || rb < 2)
     fail<ValueError>({"matmul"}, spec_of(a), " x ", spec_of(b), kExpected, "both must have at least two axes");
   ContractionForm f;
   f.broadcast = true;
+  f.origin.cotangent = cotangent;
   int batches = std::max(ra, rb) - 2, m = batches, k = batches + 1, n = batches + 2;
   for (int i = batches - (ra - 2); i < batches; ++i) f.a.push(i);
   for (int i = batches - (rb - 2); i < batches; ++i) f.b.push(i);

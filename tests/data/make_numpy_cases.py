@@ -52,6 +52,39 @@ np.einsum = lambda subscripts, xs: numpy.einsum(subscripts, *xs)
 np.tensordot = lambda x, y, axes=2, more=None: numpy.tensordot(x, y, axes if more is None else (axes, more))
 np.trace = lambda x, *axes: numpy.trace(x, *axes, dtype=wide(x, None))
 np.sliding_window_view = numpy.lib.stride_tricks.sliding_window_view
+INFINITY = inf
+
+# ---- linear algebra: the helpers of np_samples.h
+conditioned = lambda x: x + 4 * numpy.eye(x.shape[-1], dtype=x.dtype)
+definite = lambda x: conditioned(x @ numpy.swapaxes(x, -1, -2))
+
+
+def triangular(a, b, lower=False, transposed=False, unit_diagonal=False):
+    a = numpy.tril(a) if lower else numpy.triu(a)
+    if unit_diagonal:
+        a = a - a * numpy.eye(a.shape[-1], dtype=a.dtype) + numpy.eye(a.shape[-1], dtype=a.dtype)
+    return numpy.linalg.solve(numpy.swapaxes(a, -1, -2) if transposed else a, b)
+
+
+np.linalg = types.SimpleNamespace(**{n: getattr(numpy.linalg, n) for n in dir(numpy.linalg) if not n.startswith("_")})
+np.linalg.cholesky = lambda x, upper=False: numpy.linalg.cholesky(x, upper=upper)
+np.linalg.solve_triangular = triangular
+np.linalg.cholesky_solve = lambda l, b: triangular(l, triangular(l, b, lower=True), lower=True, transposed=True)
+np.linalg.vector_norm = lambda x, ord=2, axis=None, keepdims=False: numpy.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+np.linalg.matrix_norm = lambda x, ord="fro": numpy.linalg.matrix_norm(x, ord=ord)
+np.linalg.lstsq = lambda a, b: types.SimpleNamespace(solution=numpy.linalg.lstsq(a, b)[0])
+
+
+def listed(result):
+    """What is left of vectors whose signs are free."""
+    name = type(result).__name__
+    if name == "QRResult":
+        return [result.Q**2, result.R**2]
+    if name == "SVDResult":
+        return [result.U**2, result.S, result.Vh**2]
+    if name == "EighResult":
+        return [result.eigenvalues, result.eigenvectors**2]
+    return list(result)
 
 
 def wide(x, dtype):
@@ -100,8 +133,10 @@ np.average_with_weights = lambda x, **o: numpy.average(x, returned=True, **o)
 SKIPPED = {}
 # Functions whose integer results have another dtype here, on purpose: the values are compared alone.
 OTHER_DTYPE = {"divide", "mean", "var", "std", "rint", "vander", "linspace", "logspace", "geomspace", "median", "quantile", "percentile", "average", "average_with_weights"}
+LINALG = set("solve solve_triangular cholesky cholesky_solve inv pinv det slogdet qr svd svdvals eigh eigvalsh lstsq matrix_rank matrix_power "
+             "multi_dot norm vector_norm matrix_norm cond".split())
 # Functions whose special values differ, on purpose: they are left out there.
-ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power", "quantile", "percentile", "average", "average_with_weights", "digitize"}   # NaN in descending edges, infinities in quantiles, weights that add up to 0, i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
+ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power", "quantile", "percentile", "average", "average_with_weights", "digitize"} | LINALG   # NaN in descending edges, infinities in quantiles, weights that add up to 0, i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
 # Integer division by 0 is an error here.
 NO_ZERO = {"divmod", "floor_divide", "remainder", "fmod"}
 # What depends on the dtype itself.
@@ -131,7 +166,7 @@ def python_of(expression):
             out += c
         i += 1
     out = re.sub(r"(?<![\w)])\.(\w+) = ", r"\1=", out)
-    out = out.replace("np::", "np.").replace("K::", "K.").replace("true", "True").replace("false", "False")
+    out = out.replace("np::", "np.").replace("K::", "K.").replace("linalg::", "linalg.").replace("true", "True").replace("false", "False")
     return re.sub(r"\b(float32|float64|int32|int64|uint8|bool_)\b(?!\")", r"numpy.\1", out)
 
 
@@ -225,7 +260,7 @@ def main():
                     if number > 1 and dtype not in ("float32", "int32", "bool") or special and (number > 2 or name in ORDINARY_ONLY or name in NO_ZERO and dtype[0] in "iu"):
                         continue
                     given = [arrays(s, i[0], i[1], i[2] if len(i) > 2 else dtype, rng, special and len(i) < 3 and ("one zero" if name in EITHER_ZERO else True)) for s, i in zip(shapes, inputs)]
-                    scope = dict(zip("xyzw", given), np=np, numpy=numpy, K=K, inf=inf, nan=nan, None_=None)
+                    scope = dict(zip("xyzw", given), np=np, numpy=numpy, list=listed, conditioned=conditioned, definite=definite, INFINITY=inf, K=K, inf=inf, nan=nan, None_=None)
                     try:
                         # In float64, rounded once, except where the elements themselves are the result.
                         with numpy.errstate(all="ignore"):

@@ -1,0 +1,151 @@
+// tests/numpy/linalg_test.cpp - np::linalg by the identities that its results satisfy, on random matrices of all small
+// sizes and up to condition 1e12, and at the borders: nothing, singular, not finite, batches, threads.
+#include <kassette/numpy.h>
+#include <kassette/runtime.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/catch.h"
+#include "tests/results.h"
+#include "tests/settings.h"
+
+namespace np = kassette::numpy;
+namespace K = kassette::backend;
+using namespace kassette;
+using namespace kassette::test;
+using Doubles = std::vector<double>;
+
+namespace {
+
+Tensor random_matrix(std::int64_t m, std::int64_t n, std::uint64_t seed) {
+  return np::reshape(np::array(numbers(static_cast<std::size_t>(m * n), seed)), {m, n});
+}
+Tensor identity(std::int64_t n) { return np::eye(n, None, 0, float64); }
+Tensor t(const Tensor& x) { return np::matrix_transpose(x); }
+double largest(const Tensor& x) { return x.size() ? np::max(np::abs(x)).item<double>() : 0; }
+/// An orthogonal matrix, and one with singular values from 1 down to 1 / kappa.
+Tensor orthogonal(std::int64_t n, std::uint64_t seed) { return np::linalg::qr(random_matrix(n, n, seed)).q; }
+Tensor with_condition(std::int64_t n, double kappa, std::uint64_t seed) {
+  const Tensor s = np::logspace(0, -std::log10(kappa), n, 10, {.dtype = float64});
+  return np::matmul(orthogonal(n, seed) * s, t(orthogonal(n, seed + 1)));
+}
+
+}  // namespace
+
+TEST_CASE("the factors of np::linalg multiply to the matrix, for sizes 0 to 65", "[numpy][linalg]") {
+  constexpr double kUnit = 0x1p-52;
+  for (std::int64_t n = 0; n <= 65; n += n < 20 ? 1 : 5)
+    for (const std::int64_t m : {n, n + 3, std::max<std::int64_t>(0, n - 2)}) {
+      INFO(m << " x " << n);
+      const Tensor x = random_matrix(m, n, static_cast<std::uint64_t>(100 * m + n));
+      const double bound = 40 * kUnit * static_cast<double>(std::max<std::int64_t>(1, std::max(m, n)));
+      for (const char* mode : {"reduced", "complete"}) {
+        const auto [q, r] = np::linalg::qr(x, mode);
+        CHECK(largest(np::matmul(q, r) - x) < bound);
+        CHECK(largest(np::matmul(t(q), q) - identity(q.shape()[1])) < bound);
+        CHECK(q.shape()[1] == (*mode == 'r' ? std::min(m, n) : m));
+      }
+      const auto [u, s, vh] = np::linalg::svd(x, false);
+      CHECK(largest(np::matmul(u * s, vh) - x) < bound);
+      CHECK(largest(np::linalg::svdvals(x) - s) < bound);
+      const auto full = np::linalg::svd(x);
+      CHECK(largest(np::matmul(t(full.u), full.u) - identity(m)) < bound);
+      CHECK(largest(np::matmul(full.vh, t(full.vh)) - identity(n)) < bound);
+      if (m != n) continue;
+      const Tensor symmetric = x + t(x);
+      const auto [w, v] = np::linalg::eigh(symmetric);
+      CHECK(largest(np::matmul(v * w, t(v)) - symmetric) < 4 * bound);
+      CHECK(largest(np::linalg::eigvalsh(symmetric) - w) < 4 * bound);
+      const Tensor definite = np::matmul(x, t(x)) + identity(n);
+      const Tensor l = np::linalg::cholesky(definite);
+      CHECK(largest(np::matmul(l, t(l)) - definite) < static_cast<double>(n + 1) * bound);
+      const auto [lu, rows] = np::linalg::lu_factor(x);
+      const Tensor k = np::arange(n), below = np::greater(np::expand_dims(k, 1), k), zero = np::zeros_like(lu);
+      const Tensor lower = K::switch_(below, lu, zero) + identity(n), upper = K::switch_(below, zero, lu);
+      if (n > 0) CHECK(largest(np::matmul(lower, upper) - K::gather(x, rows)) < bound);
+      // A v = w v, in real and imaginary parts.
+      const auto e = np::linalg::eig(x);
+      const Tensor real = np::matmul(x, e.vectors_real) - (e.vectors_real * e.real - e.vectors_imaginary * e.imaginary);
+      const Tensor imaginary =
+          np::matmul(x, e.vectors_imaginary) - (e.vectors_real * e.imaginary + e.vectors_imaginary * e.real);
+      CHECK(largest(real) < 10 * bound);
+      CHECK(largest(imaginary) < 10 * bound);
+    }
+}
+
+TEST_CASE("np::linalg::solve leaves residuals of the rounding of a and x up to condition 1e12", "[numpy][linalg]") {
+  int solved = 0;
+  for (std::int64_t n = 1; n <= 65; n += 4)
+    for (double kappa : {1.0, 1e4, 1e8, 1e12})
+      for (std::uint64_t seed : {1u, 2u, 3u}) {
+        INFO(n << " with condition " << kappa << ", " << seed);
+        const Tensor a = with_condition(n, kappa, 1000 * seed + static_cast<std::uint64_t>(n));
+        const Tensor b = random_matrix(n, 2, seed);
+        const Tensor x = np::linalg::solve(a, b);
+        CHECK(largest(np::matmul(a, x) - b) < 0x1p-52 * 100 * static_cast<double>(n) * (largest(x) + 1));
+        ++solved;
+      }
+  CHECK(solved > 200);
+}
+
+TEST_CASE("np::linalg has a gradient of eigenvalues and singular values that is that of the trace and the norm",
+          "[numpy][linalg]") {
+  const Tensor x = K::variable(random_matrix(5, 5, 3), float64);
+  const Tensor symmetric = x + t(x);
+  // The eigenvalues' sum is the trace, their squares' that of the elements.
+  CHECK(largest(K::gradients(np::sum(np::linalg::eigvalsh(symmetric)), {x})[0] - 2 * identity(5)) < 1e-13);
+  CHECK(largest(K::gradients(np::sum(np::square(np::linalg::eigh(symmetric).eigenvalues)), {x})[0] - 4 * symmetric) <
+        1e-13);
+  CHECK(largest(K::gradients(np::sum(np::square(np::linalg::svdvals(x))), {x})[0] - 2 * x) < 1e-13);
+  CHECK(largest(K::gradients(np::linalg::slogdet(x).logabsdet, {x})[0] - t(np::linalg::inv(x))) < 1e-12);
+}
+
+TEST_CASE("np::linalg refuses what it cannot do in one line, with the matrix of the batch", "[numpy][linalg]") {
+  const Tensor singular = np::concatenate({np::expand_dims(identity(2), 0), np::zeros({1, 2, 2}, float64)});
+  CHECK(error_of<ValueError>([&] { np::linalg::solve(singular, np::ones({2, 2, 1}, float64)); }) ==
+        "solve: matrix (1,) of x is singular");
+  CHECK(error_of<ValueError>([&] { np::linalg::inv(np::zeros({2, 2})); }) == "inv: x is singular");
+  CHECK(error_of<ValueError>([&] { np::linalg::cholesky(-1 * identity(2)); }) == "cholesky: x is not positive definite");
+  CHECK(error_of<ValueError>([&] { np::linalg::solve_triangular(np::zeros({2, 2}), np::ones(2)); }) ==
+        "solve_triangular: x is singular");
+  CHECK(error_of<ValueError>([&] { np::linalg::qr(np::ones(3)); }) ==
+        "qr: x of shape (3,); it must have two axes or more");
+  CHECK(error_of<TypeError>([&] { np::linalg::det(np::ones({2, 2}, int32)); }) ==
+        "det: x is int32; it must be of floats; cast it first (K::cast)");
+  CHECK(error_of<ValueError>([&] { np::linalg::norm(np::ones({2, 2, 2}), {.axis = {0, 1, 2}}); }).find("axis") !=
+        std::string::npos);
+}
+
+TEST_CASE("np::linalg of what is not finite is NaN and ends", "[numpy][linalg]") {
+  for (const double bad : {np::nan, np::inf}) {
+    const Tensor x = K::switch_(identity(3) > 0, np::full({3, 3}, bad, float64), identity(3));
+    for (const Tensor& y : {np::linalg::inv(x), np::linalg::svdvals(x), np::linalg::eigvalsh(x), np::linalg::det(x),
+                            np::linalg::cholesky(x), np::linalg::qr(x).r, np::linalg::eig(x).real})
+      CHECK(np::all(np::isnan(y)).item<bool>());
+  }
+}
+
+TEST_CASE("np::linalg of nothing", "[numpy][linalg]") {
+  CHECK(np::linalg::det(np::zeros({0, 0})).item<float>() == 1);
+  CHECK(np::linalg::inv(np::zeros({3, 0, 0})).shape() == Shape{3, 0, 0});
+  CHECK(np::linalg::solve(np::zeros({0, 2, 2}), np::zeros({0, 2, 1})).shape() == Shape{0, 2, 1});
+  CHECK(np::linalg::svdvals(np::zeros({0, 3})).shape() == Shape{0});
+  CHECK(values(np::linalg::qr(np::zeros({2, 0}), "complete").q) == Doubles{1, 0, 0, 1});
+  CHECK(np::linalg::matrix_power(identity(2), 0).shape() == Shape{2, 2});
+}
+
+TEST_CASE("np::linalg has the same bits for any number of threads", "[numpy][linalg]") {
+  const int threads = num_threads();
+  const Tensor x = np::reshape(np::array(numbers(40 * 12 * 12, 9)), {40, 12, 12});
+  const Tensor b = np::reshape(np::array(numbers(40 * 12 * 3, 10)), {40, 12, 3});
+  Tensors first;
+  for (int n : {1, 2, 5}) {
+    set_num_threads(n);
+    const Tensors all{np::linalg::solve(x, b), np::linalg::svd(x).u, np::linalg::eigh(x + t(x)).eigenvectors,
+                      np::linalg::qr(x).q, np::linalg::slogdet(x).logabsdet};
+    if (n == 1) first = all;
+    for (std::int64_t i = 0; i < all.size(); ++i) CHECK(values(all[i]) == values(first[i]));
+  }
+  set_num_threads(threads);
+}
