@@ -9,6 +9,7 @@
 #include "ops/engine/expr.h"
 #include "ops/order/order.h"
 #include "ops/product/matmul.h"
+#include "ops/shape/positions.h"
 #include "ops/softmax/softmax.h"
 #include "tests/sweeps/sample.h"
 
@@ -305,6 +306,10 @@ inline constexpr Sample kOpSamples[] = {
     {"index", "(3,4) | (5,2)", CALL(x[1]), {kReal}, kAnything, kSecond, 1, "() | (1,3)", {.k = false}},
     {"index", "(3,4) | (5,2)", CALL(x(kassette::all, kassette::slice(None, None, -1))), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
     {"index", "(3,4) (2) | (2,5) (3) | (2,3) (0)", CALL(x(kassette::slice(None, None, -1), y)), {kReal, index_below(3)}, kAnything, kSecond, 1, "(3) (2)", {.k = false, .also = "gather"}},
+    {"index_positions", "(3,4) (2) (2) | (5,4,2) (3,1) (2) | (3,4) (0) (0)", CALL(x(y, z)), {kReal, index_below(3), index_below(4, int64)}, kAnything, kSecond, 1, "(3) (2) (2) | (3,4) (2) (3)", {.k = false, .also = "index gather"}},
+    {"index_positions", "(3,2,4) (2) (2) | (5,3,4) (2) (1)", CALL(x(y, kassette::slice(None, None, -1), z)), {kReal, index_below(3), index_below(4)}, kAnything, kSecond, 1, "(3,2) (2) (2)", {.k = false, .also = "index gather"}},
+    {"nonzero", "(3,4) (3,4) | (5,2,3) (5,2) | (3) () | (0,3) (0,3)", CALL(x[y]), {kReal, kBool}, kAnything, kSecond, 1, "(3,4) (4) | (3) (3,1)", {.k = false, .also = "index gather"}},
+    {"nonzero", "(2,3) | (5) | (2,1,3) | (0,3)", CALL(ops::nonzero(x)), {kReal}, kAnything, kNone, 1, "()", {.k = false, .also = "stack floor_divide remainder"}},
     {"index", "(4,3,2) | (5,2,3)", CALL(x(kassette::slice(1, None, 2), kassette::ellipsis, -1, kassette::newaxis)), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
 
     // ---- sparse.h; the dense shape is fixed, so the sizes of the entries alone vary

@@ -21,6 +21,7 @@ Words words_of(Refusal refusal) {
     case Refusal::none: break;
     case Refusal::gather_index: return {{"gather", "indices"}, "hold {}, which is out of range for an axis of size {}"};
     case Refusal::index: return {{"index"}, "index {} is out of range for an axis of size {}"};
+    case Refusal::index_of_axis: return {{"index"}, "index {} is out of range for axis {} of size {}"};
     case Refusal::class_id:
       return {{"sparse_categorical_crossentropy", "target"},
               "holds class {} at position {}, which is out of range for {} classes"};

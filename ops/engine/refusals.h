@@ -26,9 +26,10 @@ std::string input_name(const OpDef& op, int i);
 /// and the numbers, and the next wait for the device throws (devices/cuda/faults.h).
 enum class Refusal : std::int32_t {
   none,
-  gather_index,  // index, size of the axis
-  index,         // index, size of the axis
-  class_id,      // class, its position, how many classes there are
+  gather_index,   // index, size of the axis
+  index,          // index, size of the axis
+  index_of_axis,  // index, axis, size of the axis
+  class_id,       // class, its position, how many classes there are
   power,
   quotient,
   remainder,

@@ -9,6 +9,7 @@
 #include "ops/engine/axes.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/engine/refusals.h"
+#include "ops/shape/index.h"
 #include "ops/shape/shaping.h"
 #include "ops/shape/strided.h"
 
@@ -31,17 +32,20 @@ void gather_rule(const OpCall& call, TensorSpec* out) {
   out->rank = -1;
   if (x.rank == 0) fail<ValueError>({"gather", "reference"}, "is a scalar, which has no axis to select along");
   if (x.rank < 0) return;
-  int axis = place_axis("gather", call.attrs.as<GatherAttrs>().axis, x);
+  const auto how = call.attrs.as<GatherAttrs>();
+  const int axis = place_axis("gather", how.axis, x), taken = 1 + how.joined;
+  if (axis + taken > x.rank) fail_index_count(axis + taken, x);
   if (more < 0) return;
-  int rank = x.rank - 1 + more;
+  int rank = x.rank - taken + more;
   out->rank = checked_rank("gather", rank, x, " by indices of shape ", indices);
   for (int i = 0; i < rank; ++i)
-    out->dims[i] = i < axis ? x.dims[i] : i < axis + more ? indices.dims[i - axis] : x.dims[i - more + 1];
+    out->dims[i] = i < axis ? x.dims[i] : i < axis + more ? indices.dims[i - axis] : x.dims[i - more + taken];
 }
 
 /// x seen from the axis that is indexed.
-AxisSplit parts_of(const OpCall& call, const TensorSpec& x) {
-  return AxisSplit(x, place_axis("gather", call.attrs.as<GatherAttrs>().axis, x));
+GatherSplit parts_of(const OpCall& call, const TensorSpec& x) {
+  const auto how = call.attrs.as<GatherAttrs>();
+  return {x, place_axis("gather", how.axis, x), how.joined};
 }
 
 /// The indices: the constructor refuses those out of range, operator[] returns them counted from the front.
@@ -73,7 +77,7 @@ class Indices {
 };
 
 void gather_kernel(const OpCall& call) {
-  const AxisSplit p = parts_of(call, call.spec(0));
+  const GatherSplit p = parts_of(call, call.spec(0));
   Indices at(call, 1, p.n);
   std::int64_t bytes = p.inner * call.spec(0).dtype.size(), n = at.size();
   const std::byte* from = call.in[0].data;
@@ -147,7 +151,7 @@ void add_range(const T* dy, const Indices& at, T* to, std::int64_t rows, std::in
 }
 
 void gather_grad_kernel(const OpCall& call) {
-  const AxisSplit p = parts_of(call, *call.out[0]);
+  const GatherSplit p = parts_of(call, *call.out[0]);
   Indices at(call, 1, p.n);
   if (call.out[0]->numel() == 0) return;
   dispatch(call.out[0]->dtype, [&](auto* null) {
@@ -224,8 +228,8 @@ constinit const OpDef gather_grad_like_op{.name = "gather_grad_like",
                                           .shape_only = 4};
 constinit const OpDef one_hot_op{.name = "one_hot", .rule = one_hot_rule, .cpu = one_hot_kernel, .inputs = "indices"};
 
-Tensor gather(const Tensor& x, const Tensor& indices, int axis, Wrap wrap) {
-  return apply1(gather_op, GatherAttrs{axis, wrap}, {x, indices});
+Tensor gather(const Tensor& x, const Tensor& indices, int axis, Wrap wrap, int joined) {
+  return apply1(gather_op, GatherAttrs{axis, wrap, static_cast<std::uint8_t>(joined)}, {x, indices});
 }
 Tensor one_hot(const Tensor& indices, std::int64_t classes) {
   if (classes < 0) fail<ValueError>({"one_hot", "num_classes"}, "is ", classes, kExpected, "it must not be negative");

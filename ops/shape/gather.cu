@@ -14,10 +14,10 @@ namespace kassette::cuda {
 namespace {
 
 /// The tensor that is indexed.
-struct Parts : AxisSplit {
+struct Parts : GatherSplit {
   Divider by_inner;
-  Parts(const TensorSpec& x, std::int64_t axis)
-      : AxisSplit(x, from_front(axis, x.rank)), by_inner(inner) {}  // the rule has checked the axis
+  Parts(const TensorSpec& x, const GatherAttrs& how)
+      : GatherSplit(x, from_front(how.axis, x.rank), how.joined), by_inner(inner) {}  // the rule has checked the axis
 };
 /// The position of element t of a tensor of `outer` blocks of parts: element `i` of part `k` of block `o`.
 struct Spot {
@@ -80,7 +80,7 @@ __global__ void gather_each(Parts p, Divider by_n, const T* x, Indices<I> indice
   }
 }
 void run_gather(const OpCall& call) {
-  const Parts p(call.spec(0), call.attrs.as<GatherAttrs>().axis);
+  const Parts p(call.spec(0), call.attrs.as<GatherAttrs>());
   const std::int64_t n = call.spec(1).numel(), total = call.out[0]->numel();
   if (n == 0) return;
   CudaDevice& device = device_of(call.device);
@@ -220,7 +220,7 @@ class Order {
 void run_gather_grad(const OpCall& call) {
   const TensorSpec& out = *call.out[0];
   if (out.numel() == 0) return;
-  const Parts p(out, call.attrs.as<GatherAttrs>().axis);
+  const Parts p(out, call.attrs.as<GatherAttrs>());
   const Order order(call, p.n);
   CudaDevice& device = device_of(call.device);
   const std::int64_t n = call.spec(1).numel(), piece = piece_of(n), n_pieces = n / piece;

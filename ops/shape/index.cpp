@@ -22,21 +22,25 @@ const IndexList* list_of(const Attrs& attrs) { return attrs.extra ? &attrs.extra
   fail<ValueError>({op}, i, " is out of range for axis ", axis, " of a tensor of shape ", x);
 }
 
-/// Sets the region's axis to the elements that a slice takes of n; as in Python, bounds are clipped.
+}  // namespace
+
+std::int64_t place_index(const char* op, std::int64_t i, int axis, const TensorSpec& x) {
+  const std::int64_t n = x.dims[axis];
+  if (n >= 0 && (i < -n || i >= n)) fail_range(op, i, axis, x);
+  return i < 0 && n >= 0 ? i + n : i;
+}
+
+void fail_index_count(int given, const TensorSpec& x, const char* op) {
+  fail<ValueError>({op}, given, given == 1 ? " index" : " indices", " for a tensor of shape ", x);
+}
+
+namespace {
+
 void place_slice(const Part& p, std::int64_t n, Region& r, int axis) {
-  r.step[axis] = p.step;
-  r.start[axis] = 0;
-  r.count[axis] = kUnknown;
-  if (n < 0) return;
-  std::int64_t low = p.step < 0 ? -1 : 0, high = p.step < 0 ? n - 1 : n;
-  auto place = [&](std::int64_t v) { return std::clamp(v < 0 ? v + n : v, low, high); };
-  std::int64_t start = p.has_start ? place(p.start) : p.step < 0 ? high : low;
-  std::int64_t stop = p.has_stop ? place(p.stop) : p.step < 0 ? low : high;
-  std::int64_t span = p.step < 0 ? start - stop : stop - start;
-  std::uint64_t stride = p.step < 0 ? 0 - static_cast<std::uint64_t>(p.step) : static_cast<std::uint64_t>(p.step);
-  r.count[axis] = span <= 0 ? 0 : static_cast<std::int64_t>((static_cast<std::uint64_t>(span) - 1) / stride) + 1;
-  r.start[axis] = r.count[axis] ? start : 0;
-  if (r.count[axis] <= 1) r.step[axis] = 1;
+  const Run run = run_of(p, n);
+  r.start[axis] = run.start;
+  r.step[axis] = run.step;
+  r.count[axis] = run.count;
 }
 
 void put(TensorSpec& out, std::int64_t n, const char* op, const TensorSpec& x) {
@@ -46,9 +50,7 @@ void put(TensorSpec& out, std::int64_t n, const char* op, const TensorSpec& x) {
 }
 
 void place_int(const char* op, std::int64_t i, const TensorSpec& x, int axis, Region& r) {
-  std::int64_t n = x.dims[axis];
-  if (n >= 0 && (i < -n || i >= n)) fail_range(op, i, axis, x);
-  r.start[axis] = i < 0 && n >= 0 ? i + n : i;
+  r.start[axis] = place_index(op, i, axis, x);
   r.step[axis] = 1;
   r.count[axis] = 1;
 }
@@ -69,7 +71,7 @@ Region resolve(const char* op, const Attrs& attrs, const TensorSpec& x) {
     int taken = 0;
     for (int k = 0; k < list->n; ++k)
       taken += list->parts[k].kind == IndexList::kInt || list->parts[k].kind == IndexList::kSlice;
-    if (taken > x.rank) fail<ValueError>({op}, taken, taken == 1 ? " index" : " indices", " for a tensor of shape ", x);
+    if (taken > x.rank) fail_index_count(taken, x, op);
     for (int k = 0; k < list->n; ++k) {
       const Part& p = list->parts[k];
       if (p.kind == IndexList::kNewAxis) {

@@ -1,12 +1,11 @@
-// ops/shape/indexing.cpp - Tensor::operator[] and operator(): indices are turned into an index list and gathers.
-#include <cstdlib>
-#include <cstring>
-
+// ops/shape/indexing.cpp - Tensor::operator[] and operator(): an index list, gathers, and positions for several
+// tensors.
 #include "core/convert.h"
+#include "core/rank.h"
 #include "core/text.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/engine/dispatch.h"
-#include "ops/shape/index.h"
+#include "ops/shape/expression.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette::ops {
@@ -14,151 +13,17 @@ namespace {
 
 using Part = IndexList::Part;
 
-/// The parsed indices. A tensor among them is a whole slice in `list`, and a gather is applied to that axis afterwards.
-struct Expression {
-  Ref<IndexList> list = Ref<IndexList>::adopt(new IndexList);
-  struct Gathered {
-    const Tensor* index;
-    int part;
-  };
-  Gathered tensors[kMaxRank];
-  int n_tensors = 0;
-  int array = -1;  // which of them is not a scalar, as far as is known
-};
-
-[[noreturn]] void fail_text(const char* all, const char* at) {
-  fail<ValueError>({"index"}, "'", all, "' is not understood at '", at, "'", kExpected,
-                   "it must be made of 1, 1:5, ::-1, ..., newaxis, with commas between");
-}
-
-class Parser {
- public:
-  Parser(std::string text, IndexList& list) : whole_(std::move(text)), text_(whole_.c_str()), at_(text_), list_(list) {}
-  void run() {
-    check_text(Name(whole_));
-    do {
-      part();
-      space();
-    } while (accept(","));
-    if (*at_) fail_text(text_, at_);
-  }
-
- private:
-  void part() {
-    space();
-    if (accept("...")) return list_.push({.kind = IndexList::kEllipsis});
-    if (accept("newaxis") || accept("None")) return list_.push({.kind = IndexList::kNewAxis});
-    Part p;
-    p.has_start = number(p.start);
-    if (!accept(":")) {
-      if (!p.has_start) fail_text(text_, at_);
-      p.kind = IndexList::kInt;
-      p.has_start = false;
-      return list_.push(p);
-    }
-    p.has_stop = number(p.stop);
-    if (accept(":") && number(p.step) && p.step == 0)
-      fail<ValueError>({"index"}, "'", text_, "': the step is 0", kExpected, "it must be another number");
-    list_.push(p);
-  }
-  bool number(std::int64_t& value) {
-    space();
-    const char* digits = at_ + (*at_ == '-' || *at_ == '+');
-    if (*digits < '0' || *digits > '9') return false;
-    char* end;
-    value = std::strtoll(at_, &end, 10);
-    at_ = end;
-    space();
-    return true;
-  }
-  bool accept(const char* word) {
-    std::size_t n = std::strlen(word);
-    if (std::strncmp(at_, word, n)) return false;
-    at_ += n;
-    return true;
-  }
-  void space() {
-    while (*at_ == ' ') ++at_;
-  }
-  std::string whole_;
-  const char* text_;
-  const char* at_;
-  IndexList& list_;
-};
-
-void add_tensor(Expression& e, const Tensor& t) {
-  if (!t.defined()) fail_empty({"index"});
-  const TensorDesc& b = Access::desc(t);
-  if (!b.dtype.is_integer())
-    fail<TypeError>({"index"}, "a tensor of ", b.dtype, kExpected, "an index tensor must hold integers");
-  if (b.rank != 0) {
-    if (e.array >= 0)
-      fail<ValueError>({"index"}, "two tensors that are not scalars", kExpected, "at most one index may have axes",
-                       kRemedy, "index by one of them after the other");
-    e.array = e.n_tensors;
-  }
-  if (e.n_tensors == kMaxRank) fail<ValueError>({"index"}, "more than ", kMaxRank, " tensors");
-  e.tensors[e.n_tensors++] = {&t, e.list->n};
-  e.list->push({});
-}
-
-void add(Expression& e, const Index& i) {
-  Part p;
-  switch (Access::kind(i)) {
-    case Index::kAbsent: return;
-    case Index::kInt:
-      p.kind = IndexList::kInt;
-      p.start = Access::start(i);
-      break;
-    case Index::kTensor: return add_tensor(e, *static_cast<const Tensor*>(Access::pointer(i)));
-    case Index::kSlice:
-      p.has_start = Access::has(i) & 1;
-      p.has_stop = Access::has(i) & 2;
-      p.start = Access::start(i);
-      p.stop = Access::stop(i);
-      p.step = Access::step(i);
-      break;
-    case Index::kEllipsis: p.kind = IndexList::kEllipsis; break;
-    case Index::kNewAxis: p.kind = IndexList::kNewAxis; break;
-    case Index::kText: return Parser(Access::text(i), *e.list).run();
-  }
-  e.list->push(p);
-}
-
 bool keeps_axis(const Part& p) { return p.kind == IndexList::kSlice || p.kind == IndexList::kNewAxis; }
-
-bool is_tensor(const Expression& e, int part) {
-  for (int k = 0; k < e.n_tensors; ++k)
-    if (e.tensors[k].part == part) return true;
-  return false;
-}
-
-/// How many of the parts [begin, end) have an axis in the result, besides those of the array.
-int kept_axes(const Expression& e, int begin, int end) {
-  int n = 0;
-  for (int k = begin; k < end; ++k) n += keeps_axis(e.list->parts[k]) && !is_tensor(e, k);
-  return n;
-}
-
-/// Whether something other than integers and tensors stands between two of these.
-bool are_separated(const Expression& e) {
-  int last = -1;
-  for (int k = 0; k < e.list->n; ++k) {
-    if (e.list->parts[k].kind != IndexList::kInt && !is_tensor(e, k)) continue;
-    if (last >= 0 && last != k - 1) return true;
-    last = k;
-  }
-  return false;
-}
 
 /// NumPy's place of the array's axes: in front, if integers and tensors are not side by side.
 Tensor moved_to_front(const Tensor& y, const Expression& e, int ellipsis) {
-  const int rank = Access::desc(y).rank, more = Access::desc(*e.tensors[e.array].index).rank;
+  const Expression::Selector& array = e.tensors[e.array];
+  const int rank = Access::desc(y).rank, more = array.mask() ? 1 : Access::desc(array.index).rank;
   if (more < 0 || rank < 0)
     fail<ValueError>({"index"}, "an integer and a tensor with other indices between them", kExpected,
                      "the ranks of both tensors must be known");
-  const int part = e.tensors[e.array].part;
-  const int first = part < ellipsis ? kept_axes(e, 0, part) : rank - more - kept_axes(e, part + 1, e.list->n);
+  const int first = array.part < ellipsis ? e.kept_axes(0, array.part)
+                                          : rank - more - e.kept_axes(array.part + array.parts, e.list->n);
   Axes pattern(None);
   pattern.size_ = rank;
   int n = 0;
@@ -168,38 +33,148 @@ Tensor moved_to_front(const Tensor& y, const Expression& e, int ellipsis) {
   return first == 0 ? y : permute(y, pattern);
 }
 
-/// gather() by a tensor of any integer dtype.
-Tensor gather_any(const Tensor& y, const Tensor& places, int axis) {
-  const DType dtype = Access::desc(places).dtype;
-  return gather(y, dtype == int32 || dtype == int64 ? places : cast(places, int64), axis, Wrap::negative);
+/// y by one of the tensors, whose first axis in y is `axis`.
+Tensor gather_by(const Tensor& y, const Expression::Selector& by, int axis) {
+  if (by.mask()) {
+    // A mask without axes selects along an axis of size 1.
+    const Tensor at = Access::desc(by.index).rank ? nonzero_positions(by.index, y, axis) : nonzero_positions(by.index);
+    return gather(y, at, axis, Wrap::refuse, by.parts - 1);
+  }
+  const DType dtype = Access::desc(by.index).dtype;
+  return gather(y, dtype == int32 || dtype == int64 ? by.index : cast(by.index, int64), axis, Wrap::negative);
 }
 
-Tensor evaluate(const Tensor& x, const Expression& e) {
+/// y by all tensors, of which at most one is not a scalar. The rank of y may be unknown.
+Tensor gather_each(Tensor y, const Expression& e) {
   const IndexList& list = *e.list;
-  bool whole = true;
-  int ellipsis = list.n;
-  for (int k = 0; k < list.n; ++k) {
-    if (list.parts[k].kind == IndexList::kEllipsis) ellipsis = k;
-    else whole = whole && list.parts[k].whole();
-  }
-  Tensor y = whole && e.n_tensors ? x : index(x, Ref<Extra>(e.list.get()));
-  // A gather removes its axis. Axes before the ellipsis are counted from the front and gathered last to first; those
+  const int ellipsis = e.ellipsis();
+  // A gather removes its axes. Axes before the ellipsis are counted from the front and gathered last to first; those
   // after it are counted from the end and gathered first to last. So no gather renumbers an axis that is gathered
   // later.
   for (int k = e.n_tensors - 1; k >= 0; --k) {
     int axis = 0;
     if (e.tensors[k].part >= ellipsis) continue;
     for (int i = 0; i < e.tensors[k].part; ++i) axis += keeps_axis(list.parts[i]);
-    y = gather_any(y, *e.tensors[k].index, axis);
+    y = gather_by(y, e.tensors[k], axis);
   }
   for (int k = 0; k < e.n_tensors; ++k) {
-    int axis = -1;
+    int axis = 0;
     if (e.tensors[k].part < ellipsis) continue;
-    for (int i = e.tensors[k].part + 1; i < list.n; ++i) axis -= keeps_axis(list.parts[i]);
-    y = gather_any(y, *e.tensors[k].index, axis);
+    for (int i = e.tensors[k].part; i < list.n; ++i) axis -= keeps_axis(list.parts[i]);
+    y = gather_by(y, e.tensors[k], axis);
   }
-  return e.array >= 0 && are_separated(e) ? moved_to_front(y, e, ellipsis) : y;
+  return e.array >= 0 && e.separated() ? moved_to_front(y, e, ellipsis) : y;
 }
+
+/// Writes the index tensors as int64, masks as the positions of their elements in the axes that they index.
+void find_indices(const Tensor& x, const Expression& e, const PositionList& list, Tensor* found) {
+  int axis = list.first;
+  for (int k = 0; k < list.n; ++k) {
+    const PositionList::Part& p = list.parts[k];
+    if (p.tensor >= 0) {
+      const Tensor& index = e.tensors[p.tensor].index;
+      const bool mask = e.tensors[p.tensor].mask();
+      if (!mask) found[p.tensor] = cast(index, int64);
+      else found[p.tensor] = p.axes ? nonzero_positions(index, x, axis) : nonzero_positions(index);
+    }
+    axis += p.tensor >= 0 ? p.axes : p.basic.kind != IndexList::kNewAxis;
+  }
+}
+
+/// The expression with a part for each axis of x. Integers, slices and new axes are parts if `with_basic`, else x is
+/// what they have made of the tensor.
+Ref<PositionList> parts_of(const Expression& e, int x_rank, bool with_basic) {
+  const IndexList& list = *e.list;
+  auto made = Ref<PositionList>::adopt(new PositionList);
+  const int ellipsis = e.ellipsis(), left = x_rank - e.axes_taken(0, list.n);
+  int named = 0;
+  const auto push = [&](const PositionList::Part& p) { made->parts[made->n++] = p; };
+  const auto push_whole = [&](int n) {
+    for (; n > 0; --n) push({{}, -1, 1, static_cast<std::int8_t>(named++)});
+  };
+  for (int k = 0; k < list.n; ++k) {
+    const Part& p = list.parts[k];
+    if (k == ellipsis) {
+      push_whole(left);
+    } else if (const int t = e.tensor_of(k); t >= 0) {
+      // A mask without axes takes none of x; it takes the new axis of what the basic indices have made.
+      const int taken = p.kind == IndexList::kNewAxis ? !with_basic : e.tensors[t].parts;
+      push({p, static_cast<std::int8_t>(t), static_cast<std::int8_t>(taken), static_cast<std::int8_t>(named)});
+      k += e.tensors[t].parts - 1;
+      named += p.kind == IndexList::kNewAxis ? 0 : e.tensors[t].parts;
+    } else {
+      const bool takes = p.kind != IndexList::kNewAxis;
+      if (with_basic) push({p, -1, 1, static_cast<std::int8_t>(named)});
+      else if (keeps_axis(p)) push({{}, -1, 1, static_cast<std::int8_t>(named)});
+      named += takes;
+    }
+  }
+  if (ellipsis == list.n) push_whole(left);
+  return made;
+}
+
+/// Leaves whole axes at both ends to the gather.
+void trim(PositionList& list, int rank) {
+  const auto is_whole = [](const PositionList::Part& p) { return p.tensor < 0 && p.basic.whole(); };
+  int front = 0;
+  while (!list.in_front && front + 1 < list.n && is_whole(list.parts[front])) ++front;
+  while (list.n > front + 1 && is_whole(list.parts[list.n - 1])) {
+    --list.n;
+    --rank;
+  }
+  for (int k = front; k < list.n; ++k) list.parts[k - front] = list.parts[k];
+  list.n -= front;
+  list.first = front;
+  list.axes = rank - front;
+}
+
+/// `y`: what is indexed, which is x itself if `with_basic`.
+Placed place_parts(const Tensor& y, const Expression& e, int x_rank, bool with_basic) {
+  Ref<PositionList> list = parts_of(e, x_rank, with_basic);
+  list->in_front = e.arrays > 0 && e.separated();
+  trim(*list, Access::desc(y).rank);
+  Tensor indices[kMaxRank];
+  find_indices(y, e, *list, indices);
+  return {index_positions(y, indices, e.n_tensors, list), list->first, list->axes - 1};
+}
+
+void check_count(const Tensor& x, const Expression& e) {
+  const TensorDesc& b = Access::desc(x);
+  if (const int taken = e.axes_taken(0, e.list->n); b.rank >= 0 && taken > b.rank) fail_index_count(taken, b);
+}
+
+/// Throws unless all ranks are known, which the place of several tensors' axes depends on.
+void check_ranks(const Tensor& x, const Expression& e) {
+  bool known = Access::desc(x).rank >= 0;
+  for (int k = 0; k < e.n_tensors; ++k) known = known && Access::desc(e.tensors[k].index).rank >= 0;
+  if (!known)
+    fail<ValueError>({"index"}, "a tensor of unknown rank", kExpected,
+                     "with several index tensors all ranks must be known");
+  check_count(x, e);
+}
+
+}  // namespace
+
+Placed place(const Tensor& x, const Expression& e) {
+  check_ranks(x, e);
+  return place_parts(x, e, Access::desc(x).rank, /*with_basic=*/true);
+}
+
+Tensor evaluate(const Tensor& x, const Expression& e) {
+  if (!x.defined()) fail_empty({"index", "x"});
+  bool whole = true;
+  for (int k = 0; k < e.list->n; ++k)
+    whole = whole && (e.list->parts[k].kind == IndexList::kEllipsis || e.list->parts[k].whole());
+  const bool joint = e.arrays > 1;
+  if (joint) check_ranks(x, e);
+  else if (e.n_tensors) check_count(x, e);
+  Tensor y = whole && e.n_tensors ? x : index(x, Ref<Extra>(e.list.get()));
+  if (!joint) return gather_each(std::move(y), e);
+  const Placed at = place_parts(y, e, Access::desc(x).rank, /*with_basic=*/false);
+  return gather(y, at.positions, at.axis, Wrap::refuse, at.joined);
+}
+
+namespace {
 
 std::int64_t bound(const Scalar& s) {
   Scalar::Kind kind = Access::kind(s);
@@ -244,7 +219,7 @@ Tensor Tensor::operator[](const Index& i) const {
     return apply1(index_op, IndexAttrs{Access::start(i)}, {*this});
   }
   Expression e;
-  add(e, i);
+  e.add(i);
   return evaluate(*this, e);
 }
 
@@ -254,7 +229,7 @@ Tensor Tensor::operator()(const Index& i0, const Index& i1, const Index& i2, con
     return elsewhere(*this, {&i0, &i1, &i2, &i3, &i4, &i5, &i6, &i7},
                      [&] { return (*this)(i0, i1, i2, i3, i4, i5, i6, i7); });
   Expression e;
-  for (const Index* i : {&i0, &i1, &i2, &i3, &i4, &i5, &i6, &i7}) add(e, *i);
+  for (const Index* i : {&i0, &i1, &i2, &i3, &i4, &i5, &i6, &i7}) e.add(*i);
   return evaluate(*this, e);
 }
 

@@ -1,6 +1,7 @@
 // ops/shape/shaping.h - shape ops as functions of tensors. All are differentiable unless stated otherwise; axes may be
 // negative.
 #pragma once
+#include "ops/engine/axes.h"
 #include "ops/engine/dims.h"
 
 namespace kassette::ops {
@@ -67,18 +68,25 @@ struct AxisList {
 /// Negative indices are an error, or count from the end.
 enum class Wrap : std::uint8_t { refuse, negative };
 /// gather() picks slices of x along an axis by integer indices of any shape, which replaces the axis in the shape of
-/// the result.
+/// the result. `joined` axes after it may be one with it: an index is then a row-major position in all of them.
 struct GatherAttrs {
   static constexpr const char* attrs_name = "gather";
   std::int64_t axis;
   Wrap wrap;
+  std::uint8_t joined;
+};
+/// A known shape seen from the axes that a gather takes together.
+struct GatherSplit : AxisSplit {
+  GatherSplit(const TensorSpec& x, int axis, int joined) {
+    for (int i = 0; i < x.rank; ++i) (i < axis ? outer : i <= axis + joined ? n : inner) *= x.dims[i];
+  }
 };
 /// Attributes of one_hot: the size of the new axis.
 struct OneHotAttrs {
   static constexpr const char* attrs_name = "one_hot";
   std::int64_t classes;
 };
-Tensor gather(const Tensor& x, const Tensor& indices, int axis = 0, Wrap wrap = Wrap::refuse);
+Tensor gather(const Tensor& x, const Tensor& indices, int axis = 0, Wrap wrap = Wrap::refuse, int joined = 0);
 /// float32: along a new last axis, 1 at the index and 0 elsewhere. No gradient.
 Tensor one_hot(const Tensor& indices, std::int64_t classes);
 

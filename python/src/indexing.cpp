@@ -1,4 +1,5 @@
 // python/src/indexing.cpp - x[...]: NumPy's basic indexing, with bounds of slices that may wait for placeholders.
+#include <deque>
 #include <vector>
 
 #include "convert.h"
@@ -64,6 +65,20 @@ bool is_array_of_one(nb::handle object) {
   return is_array(object) && nb::cast<int>(object.attr("ndim")) == 0 && PyIndex_Check(object.ptr());
 }
 
+/// A list among the indices as NumPy's array of integers or bools; an empty one selects nothing.
+nb::object listed(nb::handle object) {
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  nb::object array = numpy.attr("asarray")(object);
+  return nb::len(object) ? array : array.attr("astype")("int64");
+}
+
+/// How many axes of x an index takes: a mask as many as it has.
+int axes_of(nb::handle object) {
+  if (const Tensor* t = tensor_of(object)) return t->dtype() == bool_ ? t->ndim() : 1;
+  const bool mask = is_array(object) && nb::cast<std::string>(object.attr("dtype").attr("kind")) == "b";
+  return mask ? nb::cast<int>(object.attr("ndim")) : 1;
+}
+
 /// The indices of x[...]: a tuple, or as with TensorFlow a list of them.
 class Indices {
  public:
@@ -75,7 +90,8 @@ class Indices {
     const std::size_t n = nb::len(key);
     if (n > kMaxRank) throw ValueError("an index of more than 8 axes");
     for (std::size_t i = 0; i < n; ++i) ellipsis_ = key[i].ptr() == Py_Ellipsis ? static_cast<int>(i) : ellipsis_;
-    for (std::size_t i = 0; i < n; ++i) taken_ += !key[i].is_none() && static_cast<int>(i) != ellipsis_;
+    for (std::size_t i = 0; i < n; ++i)
+      taken_ += key[i].is_none() || static_cast<int>(i) == ellipsis_ ? 0 : axes_of(key[i]);
     for (std::size_t i = 0; i < n; ++i) {
       held_.push_back(nb::borrow(key[i]));
       add(held_.back());
@@ -106,13 +122,16 @@ class Indices {
       return;
     }
     list_.push_back(PySlice_Check(object.ptr()) ? sliced(object) : single(object));
-    ++axis_;
+    axis_ += axes_of(object);
   }
   Index single(nb::handle object) {
     if (const Tensor* t = tensor_of(object)) return *t;
     if (is_int(object) || is_array_of_one(object)) return static_cast<long>(to_int(object, "an index"));
+    if (is_array(object)) return arrays_.emplace_back(from_numpy(object));
+    if (PyList_Check(object.ptr())) return arrays_.emplace_back(from_numpy(listed(object)));
     throw TypeError(
-        (std::string("an index is an integer, a slice, ..., None or a scalar tensor, not ") + type_of(object)).c_str());
+        (std::string("an index is an integer, a slice, ..., None, a tensor or an array, not ") + type_of(object))
+            .c_str());
   }
   Index sliced(nb::handle object) {
     Bound from(object, "start"), to(object, "stop"), step(object, "step");
@@ -130,7 +149,9 @@ class Indices {
   const Tensor& x_;
   int axis_ = 0, taken_ = 0, ellipsis_ = -1;
   std::vector<Index> list_;
-  std::vector<nb::object> held_;  // what list_ points to
+  // What list_ points to.
+  std::vector<nb::object> held_;
+  std::deque<Tensor> arrays_;
   std::vector<std::pair<int, Range>> ranges_;
 };
 

@@ -87,7 +87,7 @@ TEST_CASE("a scalar integer tensor is an index", "[indexing]") {
   CHECK(values(x(ellipsis, i, last)) == values(x(ellipsis, 1, 3)));
   CHECK(values(x(slice(1, None), newaxis, i, slice(0, 2))) == values(x(slice(1, None), newaxis, 1, slice(0, 2))));
   CHECK_THROWS_WITH(x[K::constant(2, "int32")], "index: index 2 is out of range for an axis of size 2");
-  CHECK_THROWS_WITH(x[K::constant(1.0)], "index: a tensor of float32; an index tensor must hold integers");
+  CHECK_THROWS_WITH(x[K::constant(1.0)], "index: a tensor of float32; an index tensor must hold integers or bools");
 }
 
 // The shapes and values are what NumPy 2 gives for the same expressions.
@@ -114,9 +114,6 @@ TEST_CASE("an integer tensor with axes takes elements along one", "[indexing]") 
   check(x(turned, slice(1, 2), -1), {2, 1}, {19, 7});
   CHECK(x(all, 0, ellipsis, K::constant({1, -4, 0}, "int32")).shape() == Shape{3, 2});
   CHECK_THROWS_WITH(x[K::constant({0, -3}, "int32")], "index: index -3 is out of range for an axis of size 2");
-  CHECK_THROWS_WITH(x(i, i),
-                    "index: two tensors that are not scalars; at most one index may have axes; "
-                    "index by one of them after the other");
 }
 
 TEST_CASE("indexing by a tensor on placeholders, and its gradients", "[indexing]") {

@@ -123,6 +123,20 @@ def test_indexing_as_numpy(key):
     np.testing.assert_array_equal(K.eval(K.variable(array)[key]), array[key])
 
 
+ROWS, COLUMNS = np.array([2, 0, -1]), np.array([[1], [-4]])
+
+
+@pytest.mark.parametrize("key", [ROWS, (ROWS, COLUMNS), (slice(None), COLUMNS), ([0, 2], slice(1, 3)), (0, None, [1, -1]), np.arange(12).reshape(3, 4) % 5 > 1,
+                                 (np.array([True, False, True]), 1), (Ellipsis, [True, False, False, True]), (slice(None), []), (None, ROWS, Ellipsis, [1, 1, 2])], ids=str)
+def test_indexing_by_arrays_and_masks_as_numpy(key):
+    array = np.arange(12, dtype="float32").reshape(3, 4)
+    x = K.variable(array)
+    np.testing.assert_array_equal(K.eval(x[key]), array[key])
+    tensors = tuple(K.constant(k, dtype=k.dtype.name) if isinstance(k, np.ndarray) else k for k in (key if isinstance(key, tuple) else (key,)))
+    np.testing.assert_array_equal(K.eval(x[tensors]), array[key])
+    assert K.eval(x[x > 5]).tolist() == [6, 7, 8, 9, 10, 11]
+
+
 # ---- arrays ------------------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("dtype", "bool uint8 uint16 int8 int16 int32 int64 float16 float32 float64".split())

@@ -24,6 +24,7 @@ const std::set<std::string> kOnHost{"random_key",
                                     "size",
                                     "pack",
                                     "sparse_coo",
+                                    "nonzero",
                                     "to_sparse",
                                     "sparse_concatenate",
                                     "ctc_label_dense_to_sparse"};

@@ -292,9 +292,10 @@ TEST_CASE(
         FAIL_CHECK(title(s, shapes, dtype) << ": threw " << e.what());
       }
     }
-  // An axis that is not the last, rows that a condition chooses, elements of a loop, a scalar: what they are depends on
-  // the rank.
+  // An axis that is not the last, rows that a condition chooses, elements of a loop, a scalar, several index tensors:
+  // what they are depends on the rank.
   CHECK(asked == std::set<std::string>{"batch_normalization", "bias_add", "foldl", "foldr", "in_test_phase",
-                                       "in_train_phase", "map_fn", "repeat", "resize_images", "resize_volumes", "rnn",
-                                       "sparse_categorical_crossentropy", "switch_"});
+                                       "in_train_phase", "index_positions", "map_fn", "nonzero", "repeat",
+                                       "resize_images", "resize_volumes", "rnn", "sparse_categorical_crossentropy",
+                                       "switch_"});
 }
