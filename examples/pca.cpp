@@ -37,13 +37,15 @@ int main() {
     const Tensor variance = np::vdot(v, np::matmul(covariance, v));
     const double share = (variance / total).item<double>();
     explained += share;
-    std::printf("component %d: %5.2f %% of the variance, %5.2f %% so far, %d steps\n", i + 1, 100 * share, 100 * explained, steps);
+    std::printf("component %d: %5.2f %% of the variance, %5.2f %% so far, %d steps\n", i + 1, 100 * share,
+                100 * explained, steps);
     components.push_back(v);
     covariance = covariance - variance * np::outer(v, v);  // without this direction, the next one is the largest
   }
   // The directions are at right angles to each other.
   const Tensor w = np::stack(components);
-  const double off = np::max(np::abs(np::matmul(w, np::transpose(w)) - np::eye(8, kassette::None, 0, "float64"))).item<double>();
+  const double off =
+      np::max(np::abs(np::matmul(w, np::transpose(w)) - np::eye(8, kassette::None, 0, "float64"))).item<double>();
   // A picture from eight numbers.
   const Tensor back = np::matmul(np::matmul(centered, np::transpose(w)), w);
   const double left = (np::sum(np::square(centered - back)) / np::sum(np::square(centered))).item<double>();

@@ -15,8 +15,8 @@ inline constexpr std::int64_t kMostRows = 32'000;
 /// minor of order k is not positive.
 template <class T>
 int cholesky(std::int64_t n, T* a);
-/// a' = P L U, where a is (n, n): L and U are left in `a`, pivots[i] is the row that row i was exchanged with. Returns k
-/// if element k of U's diagonal is 0.
+/// a' = P L U, where a is (n, n): L and U are left in `a`, pivots[i] is the row that row i was exchanged with. Returns
+/// k if element k of U's diagonal is 0.
 template <class T>
 int lu(std::int64_t n, T* a, int* pivots);
 /// x is replaced by the solution of a x = b (n, k), from lu(a).
@@ -29,8 +29,8 @@ void triangular_solve(std::int64_t n, std::int64_t k, const T* a, bool lower, bo
 /// is overwritten.
 template <class T>
 int qr(std::int64_t m, std::int64_t n, std::int64_t columns, T* a, T* q, T* r);
-/// a (m, n) = u diag(s) vh: u is (m, k) and vh (k, n), k = min(m, n), or (m, m) and (n, n) if full; null for s alone. `a`
-/// is overwritten. Returns above 0 if the iteration did not end.
+/// a (m, n) = u diag(s) vh: u is (m, k) and vh (k, n), k = min(m, n), or (m, m) and (n, n) if full; null for s alone.
+/// `a` is overwritten. Returns above 0 if the iteration did not end.
 template <class T>
 int svd(std::int64_t m, std::int64_t n, bool full, T* a, T* u, T* s, T* vh);
 /// The eigenvalues w of a symmetric matrix, ascending, of which the lower triangle is read; and its eigenvectors as the

@@ -35,7 +35,8 @@ struct System {
 };
 System system_of(const char* what, const Operand& a_given, const Operand& b_given, const char* a_name = "a") {
   const Pair pair(a_given, b_given, what);
-  const ArrayArg a_array(pair.x(), {what, a_name}, own_dtype(pair.y())), b_array(pair.y(), {what, "b"}, own_dtype(pair.x()));
+  const ArrayArg a_array(pair.x(), {what, a_name}, own_dtype(pair.y())),
+      b_array(pair.y(), {what, "b"}, own_dtype(pair.x()));
   System s{a_array.tensor(), b_array.tensor(), false};
   const int ra = known_rank(s.a, {what, a_name});
   if (s.a.device() != s.b.device())
@@ -79,13 +80,15 @@ Tensor transposed(const Tensor& x) {
 /// Ones on the diagonals of matrices shaped like x, which are square.
 Tensor identity_like(const Tensor& x) {
   const int rank = Access::desc(x).rank;
-  const Tensor k = ops::arange(ops::scalar_tensor(0, int64), size_along(x, rank - 1), ops::scalar_tensor(1, int64), int64)
-                       .to(x.device());
+  const Tensor k =
+      ops::arange(ops::scalar_tensor(0, int64), size_along(x, rank - 1), ops::scalar_tensor(1, int64), int64)
+          .to(x.device());
   return ops::where(ops::equal(ops::expand_dims(k, 1), k), ops::zeros_of(x) + 1, ops::number_like(0, x));
 }
 void check_floats(const char* what, const Tensor& x) {
   if (!x.dtype().is_float())
-    fail<TypeError>({what, "x"}, "is ", x.dtype(), kExpected, "it must be of floats", kRemedy, "cast it first (K::cast)");
+    fail<TypeError>({what, "x"}, "is ", x.dtype(), kExpected, "it must be of floats", kRemedy,
+                    "cast it first (K::cast)");
 }
 /// Throws unless x holds float matrices, square if that is wanted.
 void check_matrices(const char* what, const Tensor& x, bool square) {
@@ -169,7 +172,9 @@ Tensor solve(const Operand& a, const Operand& b) {
 Tensor solve_triangular(const Operand& a, const Operand& b, const TriangularOptions& options) {
   return attribute_errors("solve_triangular", [&] {
     const System s = system_of("solve_triangular", a, b);
-    return finished(s, ops::triangular_solve(s.a, s.b, {.lower = options.lower, .transposed = options.transposed, .unit = options.unit_diagonal}));
+    return finished(
+        s, ops::triangular_solve(
+               s.a, s.b, {.lower = options.lower, .transposed = options.transposed, .unit = options.unit_diagonal}));
   });
 }
 Tensor cholesky_solve(const Operand& l, const Operand& b) {
@@ -285,15 +290,18 @@ Tensor matrix_power(const Operand& x, int n) {
 }
 Tensor multi_dot(const Tensors& x) {
   return attribute_errors("multi_dot", [&] {
-    if (x.size() < 2) fail<ValueError>({"multi_dot", "x"}, "lists ", x.size(), " tensors", kExpected, "there must be two or more");
-    if (x.size() > 40) fail<ValueError>({"multi_dot", "x"}, "lists ", x.size(), " tensors", kExpected, "there may be 40 at most");
+    if (x.size() < 2)
+      fail<ValueError>({"multi_dot", "x"}, "lists ", x.size(), " tensors", kExpected, "there must be two or more");
+    if (x.size() > 40)
+      fail<ValueError>({"multi_dot", "x"}, "lists ", x.size(), " tensors", kExpected, "there may be 40 at most");
     std::string subscripts, first, last;
     for (std::int64_t i = 0; i < x.size(); ++i) {
       if (!x[i].defined()) fail_empty({"multi_dot", "x"});
       const int rank = known_rank(x[i], {"multi_dot", "x"});
       const bool end = i == 0 || i == x.size() - 1;
       if (rank != 2 && !(end && rank == 1))
-        fail<ValueError>({"multi_dot", "x"}, "holds a tensor of shape ", x[i].shape(), kExpected, "they must be matrices, the ends may be vectors");
+        fail<ValueError>({"multi_dot", "x"}, "holds a tensor of shape ", x[i].shape(), kExpected,
+                         "they must be matrices, the ends may be vectors");
       auto letter = [](std::int64_t k) { return static_cast<char>(k < 26 ? 'a' + k : 'A' + (k - 26)); };
       if (i) subscripts += ',';
       if (rank == 2 || i == x.size() - 1) subscripts += letter(i);

@@ -16,8 +16,6 @@
 namespace kassette::ops {
 namespace {
 
-
-
 /// The numbers of rows, as a column, and of columns, as a row, of the square matrices x.
 struct Positions {
   explicit Positions(const Tensor& x) {
@@ -139,8 +137,8 @@ void triangular_vjp(const VjpContext& ctx) {
   if (ctx.wants(1)) ctx.din(1) = unless_zero(db, {ctx.dy()});
   if (!ctx.wants(0)) return;
   const Tensor x = counting_columns(ctx.out(), ctx.dy());
-  const Tensor da = form.transposed ? matmul(x, db, false, true, Cotangent::b)
-                                    : matmul(db, x, false, true, Cotangent::a);
+  const Tensor da =
+      form.transposed ? matmul(x, db, false, true, Cotangent::b) : matmul(db, x, false, true, Cotangent::a);
   ctx.din(0) = unless_zero(-read_triangle(da, form), {ctx.dy()});
 }
 
@@ -200,8 +198,10 @@ void each_lu(const OpCall& call, bool transpose, F&& f) {
       [&](std::int64_t i) {
         const T* from = a.get() + i * m.size();
         const bool finite = all_finite(from, m.size());
-        const Ref<Storage> held = Storage::allocate(std::max<std::int64_t>(1, m.size()) * static_cast<std::int64_t>(sizeof(T)), cpu),
-                           swaps = Storage::allocate(std::max<std::int64_t>(1, m.rows) * static_cast<std::int64_t>(sizeof(int)), cpu);
+        const Ref<Storage> held = Storage::allocate(
+                               std::max<std::int64_t>(1, m.size()) * static_cast<std::int64_t>(sizeof(T)), cpu),
+                           swaps = Storage::allocate(
+                               std::max<std::int64_t>(1, m.rows) * static_cast<std::int64_t>(sizeof(int)), cpu);
         T* lu = static_cast<T*>(held->data);
         for (std::int64_t r = 0; r < m.rows; ++r)
           for (std::int64_t c = 0; c < m.rows; ++c)
@@ -236,7 +236,8 @@ void slogdet_kernel(const OpCall& call) {
         l += std::log(std::fabs(d));
       }
       sign.get()[i] = finite ? s : std::numeric_limits<T>::quiet_NaN();
-      log_abs.get()[i] = finite ? s == 0 ? -std::numeric_limits<T>::infinity() : l : std::numeric_limits<T>::quiet_NaN();
+      log_abs.get()[i] =
+          finite ? s == 0 ? -std::numeric_limits<T>::infinity() : l : std::numeric_limits<T>::quiet_NaN();
     });
     sign.store();
     log_abs.store();
@@ -325,7 +326,8 @@ void qr_vjp(const VjpContext& ctx) {
   const TensorSpec& x = ctx.spec(0);
   const std::int64_t m = x.dims[x.rank - 2], n = x.dims[x.rank - 1];
   if (m < n || (ctx.attrs.as<LinalgAttrs>().full && m != n))
-    fail<NotImplementedError>({"qr"}, "the gradient of a factorisation of ", x, kExpected, "there must not be more columns than rows, nor a complete q");
+    fail<NotImplementedError>({"qr"}, "the gradient of a factorisation of ", x, kExpected,
+                              "there must not be more columns than rows, nor a complete q");
   const Tensor q = ctx.out(0), r = ctx.out(1);
   Tensor inner;
   if (ctx.dy(1).defined()) inner = matmul(r, ctx.dy(1), false, true);
@@ -359,13 +361,12 @@ constinit const OpDef solve_op{.name = "solve",
                                .saves_in = 1,
                                .saves_out = 1,
                                .inputs = "a b"};
-constinit const OpDef slogdet_op{.name = "slogdet", .rule = slogdet_rule, .cpu = slogdet_kernel, .vjp = slogdet_vjp, .saves_in = 1, .n_out = 2};
+constinit const OpDef slogdet_op{
+    .name = "slogdet", .rule = slogdet_rule, .cpu = slogdet_kernel, .vjp = slogdet_vjp, .saves_in = 1, .n_out = 2};
 constinit const OpDef lu_op{.name = "lu", .rule = lu_rule, .cpu = lu_kernel, .n_out = 2};
 constinit const OpDef qr_op{.name = "qr", .rule = qr_rule, .cpu = qr_kernel, .vjp = qr_vjp, .saves_out = 3, .n_out = 2};
 
-Tensor cholesky(const Tensor& a) {
-  return back_to(a, apply1(cholesky_op, {on_host(a)}));
-}
+Tensor cholesky(const Tensor& a) { return back_to(a, apply1(cholesky_op, {on_host(a)})); }
 Tensor triangular_solve(const Tensor& a, const Tensor& b, const LinalgAttrs& form) {
   return back_to(b, apply1(triangular_solve_op, form, {on_host(a), on_host(b)}));
 }

@@ -27,7 +27,8 @@ struct SignLogDet {
   Tensor sign, logabsdet;
 };
 SignLogDet slogdet(const Tensor& a);
-/// a = l u with its rows in the order `rows` (int64), both in one matrix, without the ones of l's diagonal. No gradient.
+/// a = l u with its rows in the order `rows` (int64), both in one matrix, without the ones of l's diagonal. No
+/// gradient.
 struct Lu {
   Tensor lu, rows;
 };

@@ -22,14 +22,16 @@ namespace kassette::ops {
 inline void check_matrices(const OpCall& call, int i, bool square, const char* name = "x") {
   const TensorSpec& x = call.spec(i);
   const At at{call.op.name, name};
-  if (!x.dtype.is_float()) fail<TypeError>(at, "is ", x.dtype, kExpected, "it must be of floats", kRemedy, "cast it first (K::cast)");
+  if (!x.dtype.is_float())
+    fail<TypeError>(at, "is ", x.dtype, kExpected, "it must be of floats", kRemedy, "cast it first (K::cast)");
   if (x.rank < 0) fail_unknown_rank(at);
   if (x.rank < 2) fail<ValueError>(at, "of shape ", x, kExpected, "it must have two axes or more");
   if (square && differ(x.dims[x.rank - 2], x.dims[x.rank - 1]))
     fail<ValueError>(at, "of shape ", x, kExpected, "its matrices must be square");
   for (int k = x.rank - 2; k < x.rank; ++k)
     if (x.dims[k] > devices::kMostRows)
-      fail<ValueError>(at, "of shape ", x, kExpected, "matrices may have ", devices::kMostRows, " rows and columns at most");
+      fail<ValueError>(at, "of shape ", x, kExpected, "matrices may have ", devices::kMostRows,
+                       " rows and columns at most");
 }
 
 /// Rows and columns of the matrices of a tensor, and how many they are.
@@ -77,7 +79,8 @@ void each_matrix(std::int64_t count, double work, F&& f, Fail&& fail_with) {
     for (std::int64_t i = begin; i < end; ++i)
       if (f(i) != 0) {
         std::int64_t first = failed.load();
-        while (i < first && !failed.compare_exchange_weak(first, i)) {}
+        while (i < first && !failed.compare_exchange_weak(first, i)) {
+        }
       }
   });
   if (const std::int64_t i = failed.load(); i != INT64_MAX) fail_with(i);
@@ -96,8 +99,8 @@ inline Tensor t(const Tensor& x) {
   for (int i = 0; i < rank; ++i) order[static_cast<std::size_t>(i)] = i < rank - 2 ? i : 2 * rank - 3 - i;
   return permute(x, order);
 }
-/// The cotangent d of matrices, or 0 for those of which the results have only zero cotangents: these give zeros, whatever
-/// the values. The results of a matrix are its last axes, those that d has but for its batch.
+/// The cotangent d of matrices, or 0 for those of which the results have only zero cotangents: these give zeros,
+/// whatever the values. The results of a matrix are its last axes, those that d has but for its batch.
 inline Tensor unless_zero(const Tensor& d, std::initializer_list<Tensor> results) {
   const int rank = Access::desc(d).rank;
   Tensor counts;

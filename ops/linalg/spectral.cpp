@@ -169,8 +169,10 @@ Tensor outside(const Tensor& u, const Tensor& x) { return x - matmul(u, matmul(u
 /// F_ij = 1 / (s_j^2 - s_i^2) (Townsend 2016). The singular values have to differ, and not to be 0 for the vectors.
 void svd_vjp(const VjpContext& ctx) {
   const TensorSpec& x = ctx.spec(0);
-  if (ctx.attrs.as<LinalgAttrs>().full && x.dims[x.rank - 2] != x.dims[x.rank - 1] && (ctx.dy(0).defined() || ctx.dy(2).defined()))
-    fail<NotImplementedError>({"svd"}, "the gradient of full matrices of a rectangular x", kRemedy, "ask for the reduced ones");
+  if (ctx.attrs.as<LinalgAttrs>().full && x.dims[x.rank - 2] != x.dims[x.rank - 1] &&
+      (ctx.dy(0).defined() || ctx.dy(2).defined()))
+    fail<NotImplementedError>({"svd"}, "the gradient of full matrices of a rectangular x", kRemedy,
+                              "ask for the reduced ones");
   const Tensor u = ctx.out(0), s = ctx.out(1), vh = ctx.out(2), v = t(vh);
   Tensor inner = ctx.dy(1).defined() ? diagonal_of(ctx.dy(1)) : Tensor();
   auto add = [](Tensor& sum, const Tensor& more) { sum = sum.defined() ? sum + more : more; };
@@ -213,13 +215,15 @@ void eig_kernel(const OpCall& call) {
   const std::int64_t n = m.rows;
   in_float_or_double(call.spec(0).dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    const WideOutput<T> w_real(*call.out[0]), w_imaginary(*call.out[1]), v_real(*call.out[2]), v_imaginary(*call.out[3]);
+    const WideOutput<T> w_real(*call.out[0]), w_imaginary(*call.out[1]), v_real(*call.out[2]),
+        v_imaginary(*call.out[3]);
     each_copy<T>(
         call, 10 * cube(n),
         [&](std::int64_t i, T* copy) {
           if (n == 0) return 0;
           const Ref<Storage> held = Storage::allocate(m.size() * static_cast<std::int64_t>(sizeof(T)), cpu);
-          T *v = static_cast<T*>(held->data), *real = v_real.get() + i * m.size(), *imaginary = v_imaginary.get() + i * m.size();
+          T *v = static_cast<T*>(held->data), *real = v_real.get() + i * m.size(),
+            *imaginary = v_imaginary.get() + i * m.size();
           T* w = w_imaginary.get() + i * n;
           const int info = devices::eig(n, copy, w_real.get() + i * n, w, v);
           if (info != 0) return info;
@@ -243,10 +247,14 @@ void eig_kernel(const OpCall& call) {
 
 }  // namespace
 
-constinit const OpDef eigh_op{.name = "eigh", .rule = eigh_rule, .cpu = eigh_kernel, .vjp = eigh_vjp, .saves_out = 3, .n_out = 2};
-constinit const OpDef eigvalsh_op{.name = "eigvalsh", .rule = eigh_rule, .cpu = eigh_kernel, .vjp = eigvalsh_vjp, .saves_in = 1};
-constinit const OpDef svd_op{.name = "svd", .rule = svd_rule, .cpu = svd_kernel, .vjp = svd_vjp, .saves_out = 7, .n_out = 3};
-constinit const OpDef svdvals_op{.name = "svdvals", .rule = svd_rule, .cpu = svd_kernel, .vjp = svdvals_vjp, .saves_in = 1};
+constinit const OpDef eigh_op{
+    .name = "eigh", .rule = eigh_rule, .cpu = eigh_kernel, .vjp = eigh_vjp, .saves_out = 3, .n_out = 2};
+constinit const OpDef eigvalsh_op{
+    .name = "eigvalsh", .rule = eigh_rule, .cpu = eigh_kernel, .vjp = eigvalsh_vjp, .saves_in = 1};
+constinit const OpDef svd_op{
+    .name = "svd", .rule = svd_rule, .cpu = svd_kernel, .vjp = svd_vjp, .saves_out = 7, .n_out = 3};
+constinit const OpDef svdvals_op{
+    .name = "svdvals", .rule = svd_rule, .cpu = svd_kernel, .vjp = svdvals_vjp, .saves_in = 1};
 constinit const OpDef eig_op{.name = "eig", .rule = eig_rule, .cpu = eig_kernel, .n_out = 4};
 
 Eigh eigh(const Tensor& a) {

@@ -103,18 +103,23 @@ TEST_CASE("np::linalg has a gradient of eigenvalues and singular values that is 
 
 TEST_CASE("np::linalg refuses what it cannot do in one line, with the matrix of the batch", "[numpy][linalg]") {
   const Tensor singular = np::concatenate({np::expand_dims(identity(2), 0), np::zeros({1, 2, 2}, float64)});
-  CHECK(error_of<ValueError>([&] { np::linalg::solve(singular, np::ones({2, 2, 1}, float64)); }) ==
-        "solve: matrix (1,) of x is singular");
+  CHECK(error_of<ValueError>([&] {
+          np::linalg::solve(singular, np::ones({2, 2, 1}, float64));
+        }) == "solve: matrix (1,) of x is singular");
   CHECK(error_of<ValueError>([&] { np::linalg::inv(np::zeros({2, 2})); }) == "inv: x is singular");
-  CHECK(error_of<ValueError>([&] { np::linalg::cholesky(-1 * identity(2)); }) == "cholesky: x is not positive definite");
-  CHECK(error_of<ValueError>([&] { np::linalg::solve_triangular(np::zeros({2, 2}), np::ones(2)); }) ==
-        "solve_triangular: x is singular");
+  CHECK(error_of<ValueError>([&] { np::linalg::cholesky(-1 * identity(2)); }) ==
+        "cholesky: x is not positive definite");
+  CHECK(error_of<ValueError>([&] {
+          np::linalg::solve_triangular(np::zeros({2, 2}), np::ones(2));
+        }) == "solve_triangular: x is singular");
   CHECK(error_of<ValueError>([&] { np::linalg::qr(np::ones(3)); }) ==
         "qr: x of shape (3,); it must have two axes or more");
-  CHECK(error_of<TypeError>([&] { np::linalg::det(np::ones({2, 2}, int32)); }) ==
-        "det: x is int32; it must be of floats; cast it first (K::cast)");
-  CHECK(error_of<ValueError>([&] { np::linalg::norm(np::ones({2, 2, 2}), {.axis = {0, 1, 2}}); }).find("axis") !=
-        std::string::npos);
+  CHECK(error_of<TypeError>([&] {
+          np::linalg::det(np::ones({2, 2}, int32));
+        }) == "det: x is int32; it must be of floats; cast it first (K::cast)");
+  CHECK(error_of<ValueError>([&] {
+          np::linalg::norm(np::ones({2, 2, 2}), {.axis = {0, 1, 2}});
+        }).find("axis") != std::string::npos);
 }
 
 TEST_CASE("np::linalg of what is not finite is NaN and ends", "[numpy][linalg]") {

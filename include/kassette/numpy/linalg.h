@@ -9,13 +9,13 @@ namespace numpy {
 namespace linalg {
 
 // Of the matrices in the last two axes; leading axes are batches, which broadcast where there are two operands. Floats
-// only; half types are computed in float32. LAPACK computes, one thread for each matrix; tensors of another device go by
-// way of the host. A matrix that is not finite gives NaN. Gradients have any order, where a function has them.
+// only; half types are computed in float32. LAPACK computes, one thread for each matrix; tensors of another device go
+// by way of the host. A matrix that is not finite gives NaN. Gradients have any order, where a function has them.
 
 /// The solution x of a x = b, where b holds matrices, or is one vector. Throws ValueError if a matrix is singular.
 KASSETTE_API Tensor solve(const Operand& a, const Operand& b);
-/// The arguments of solve_triangular by name: which triangle is read, whether it is transposed, and whether its diagonal
-/// is taken to be ones.
+/// The arguments of solve_triangular by name: which triangle is read, whether it is transposed, and whether its
+/// diagonal is taken to be ones.
 struct TriangularOptions {
   Named only_by_name{0};
   bool lower = false;
@@ -42,7 +42,8 @@ KASSETTE_API SlogdetResult slogdet(const Operand& x);
 /// The lower triangular l with x = l l', or the upper one with x = u' u; a triangle of x is read, the lower one unless
 /// upper. Throws ValueError if a matrix is not positive definite.
 KASSETTE_API Tensor cholesky(const Operand& x, bool upper = false);
-/// An LU factorisation: l and u in one matrix, without the ones of l's diagonal, and the order of the rows of x (int64).
+/// An LU factorisation: l and u in one matrix, without the ones of l's diagonal, and the order of the rows of x
+/// (int64).
 struct LuResult {
   Tensor lu, rows;
 };
@@ -106,8 +107,8 @@ KASSETTE_API Tensor norm(const Operand& x, const NormOptions& options = {});
 /// (sum |x|^ord)^(1 / ord) over the axes, 2 unless given; inf and -inf: the largest and the smallest |x|; 0: how many
 /// are not zero.
 KASSETTE_API Tensor vector_norm(const Operand& x, const NormOptions& options = {});
-/// The norm of the matrices in the last two axes: None is Frobenius', 1 and -1 the largest and smallest sum of a column,
-/// inf and -inf those of a row, 2 and -2 the largest and smallest singular value.
+/// The norm of the matrices in the last two axes: None is Frobenius', 1 and -1 the largest and smallest sum of a
+/// column, inf and -inf those of a row, 2 and -2 the largest and smallest singular value.
 KASSETTE_API Tensor matrix_norm(const Operand& x, const NormOptions& options = {});
 /// The largest singular value divided by the smallest.
 KASSETTE_API Tensor cond(const Operand& x);
