@@ -44,6 +44,28 @@ inline constexpr const char* kThreeWrong = "(2,3) (2) (3) | (3) (2,3) (4)";
 
 // clang-format off
 inline constexpr Sample kNumpySamples[] = {
+    // ---- calculus.h
+    {"diff", "(2,3) | (4,3) | (1,1) | (0,3) | (3) | (2,1,3)", CALL(np::diff(x)), {kReal}, kAnything, kSecond, 1, "()", {.sized = true}},
+    {"diff", "(2,3) | (4,3) | (1,1) | (5,2,1)", CALL(np::diff(x, 2, 0)), {kReal}, kAnything, kSecond, 4, "()", {.sized = true}},
+    {"diff", "(2,3) | (4,3) | (1,1) | (0,3)", CALL(np::diff(np::exp(x), {.axis = 0, .prepend = 1, .append = np::exp(x)})), {kReal}, kFloats, kSecond, 1, "()", {.sized = true, .also = "exp"}},
+    {"trapezoid", "(2,3) | (4,3) | (1,1) | (3) | (2,1,3)", CALL(np::trapezoid(x)), {kReal}, kAnything, kSecond, 4, "()", {.sized = true}},
+    {"trapezoid", "(2,3) | (4,3) | (1,1) | (2,1,3)", CALL(np::trapezoid(x, {.dx = 0.5, .axis = 0})), {kReal}, kAnything, kSecond, 4, "()", {.sized = true}},
+    {"trapezoid", "(2,3) (3) | (4,3) (3) | (3) (3) | (2,3) (2,3)", CALL(np::trapezoid(np::exp(x), y)), {kReal, {.mixes = true}}, kFloats, kSecond, 4, "(2,3) (2)", {.sized = true, .also = "exp multiply"}},
+    {"gradient", "(2,3) | (4,3) | (3) | (2,3,2)", CALL(np::gradient(x)), {kReal}, kAnything, kSecond, 4, "(1,3) | (1)", {.sized = true}},
+    {"gradient", "(3,2) | (5,1) | (3)", CALL(np::gradient(x, {.spacing = 0.5, .axis = 0, .edge_order = 2})), {kReal}, kAnything, kSecond, 4, "(2,3) | (2)", {.sized = true}},
+    {"gradient", "(2,3) (3) | (4,3) (3) | (2,5) (5)", CALL(np::gradient(x, {.spacing = {0.5, np::cumulative_sum(K::stop_gradient(np::exp(y)), 0)}})), {kReal, {.low = 0.4, .high = 2, .differentiable = false, .mixes = true}}, kFloats, kSecond, 8, "(2,3) (2)", {.sized = true, .also = "exp cumulative_sum stop_gradient"}},
+    {"gradient", "(2,3) (3) | (3,4) (4)", CALL(np::gradient(x, {.spacing = np::cumulative_sum(K::stop_gradient(np::exp(y)), 0), .axis = 1, .edge_order = 2})), {kReal, {.low = 0.4, .high = 2, .differentiable = false, .mixes = true}}, kFloats, kSecond, 16, "(2,3) (2)", {.sized = true, .also = "exp cumulative_sum stop_gradient"}},
+    {"interp", kOne, CALL(np::interp(x, {-1, 0, 1.5}, {1, -1, 0.5})), {kReal}, kAnything, kSecond, 1},
+    {"interp", kOne, CALL(np::interp(x, {-1, 0, 1.5}, {1, -1, 0.5}, {.left = -5, .right = 7})), {kReal}, kAnything, kSecond, 1},
+    {"interp", kOne, CALL(np::interp(x, {0.5, 2, 1}, {1, -1, 0.5}, {.period = 3})), {kReal}, kAnything, kSecond, 4},
+    {"interp", "(2,3) (3) (3) | (4,3) (4) (4) | () (2) (2)", CALL(np::interp(np::exp(x), np::cumulative_sum(y, 0), z)), {{-0.6, 1.7}, {0.4, 2}, kReal}, kFloats, kSecond, 8, "(2,3) (3) (2) | (3) (2,3) (3)", {.also = "exp cumulative_sum"}},
+    {"convolve", "(5) (3) | (2) (4) | (1) (1) | (3) (3)", CALL(np::convolve(x, y)), {kReal, kReal}, kNumbers, kSecond, 4, "(2,3) (3) | (3) ()", {.grows = false}},
+    {"convolve", "(5) (3) | (2) (4) | (2) (5) | (3) (3)", CALL(np::convolve(x, y, "same")), {kReal, kReal}, kNumbers, kSecond, 4, "(2,3) (3) | (3) ()", {.grows = false, .sized = true}},
+    {"convolve", "(5) (3) | (2) (4) | (2) (5) | (3) (3)", CALL(np::convolve(x, y, "valid")), {kReal, kReal}, kNumbers, kSecond, 4, "(2,3) (3) | (3) ()", {.grows = false, .sized = true}},
+    {"correlate", "(5) (3) | (2) (4) | (1) (1) | (3) (3)", CALL(np::correlate(x, y, "full")), {kReal, kReal}, kNumbers, kSecond, 4, "(2,3) (3) | (3) ()", {.grows = false}},
+    {"correlate", "(5) (3) | (2) (4) | (2) (5) | (4) (2)", CALL(np::correlate(x, y, "same")), {kReal, kReal}, kNumbers, kSecond, 4, "(2,3) (3) | (3) ()", {.grows = false, .sized = true}},
+    {"correlate", "(5) (3) | (2) (4) | (2) (5) | (3) (3)", CALL(np::correlate(x, y)), {kReal, kReal}, kNumbers, kSecond, 4, "(2,3) (3) | (3) ()", {.grows = false, .sized = true}},
+
     // ---- mathematics.h
     {"add", kTwo, CALL(np::add(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong},
     {"subtract", kTwo, CALL(np::subtract(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong},

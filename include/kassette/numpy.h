@@ -10,6 +10,7 @@
 // kinds are a TypeError, for a cast says what is meant.
 #ifndef KASSETTE_NUMPY_H
 #define KASSETTE_NUMPY_H
+#include <kassette/numpy/calculus.h>
 #include <kassette/numpy/creation.h>
 #include <kassette/numpy/linalg.h>
 #include <kassette/numpy/mathematics.h>

@@ -143,24 +143,43 @@ void SizesOf::push_size(const Tensor& x, int axis) {
   dims_.push_back(*kept_.back());
 }
 
-Tensors promoted_tensors(const char* what, std::initializer_list<NamedOperand> arguments) {
+/// The dtype that they have in common; none if all are numbers.
+static DType common_dtype(const char* what, std::initializer_list<NamedOperand> arguments) {
   DType dtype;
   const char* from = nullptr;
-  const Tensor* place = nullptr;
   for (const NamedOperand& a : arguments) {
     const DType own = own_dtype(a.value);
     if (!own.given()) continue;
     dtype = from ? promoted(dtype, own, what, from, a.name) : own;
     from = from ? from : a.name;
-    if (!place && is_tensor_operand(a.value)) place = &tensor_of(a.value);
   }
+  return dtype;
+}
+void check_device(const Tensor& x, const Tensor& other, const At& at) {
+  if (x.device() != other.device())
+    fail<DeviceError>(at, "is on ", x.device(), ", another argument on ", other.device(), kRemedy, "use .to(\"",
+                      other.device(), "\")");
+}
+static Tensors as_tensors(const char* what, std::initializer_list<NamedOperand> arguments, DType dtype) {
+  const Tensor* place = nullptr;
+  for (const NamedOperand& a : arguments)
+    if (!place && is_tensor_operand(a.value)) place = &tensor_of(a.value);
   Tensors out;
   for (const NamedOperand& a : arguments) {
     const ArrayArg array(a.value, {what, a.name}, dtype);
+    if (place && is_tensor_operand(a.value)) check_device(array, *place, {what, a.name});
     const Tensor t = dtype.given() ? cast(array, dtype) : array.tensor();
     out.push_back(place && !is_tensor_operand(a.value) && t.device() != place->device() ? t.to(place->device()) : t);
   }
   return out;
+}
+
+Tensors promoted_tensors(const char* what, std::initializer_list<NamedOperand> arguments) {
+  return as_tensors(what, arguments, common_dtype(what, arguments));
+}
+Tensors float_tensors(const char* what, std::initializer_list<NamedOperand> arguments) {
+  const DType dtype = common_dtype(what, arguments);
+  return as_tensors(what, arguments, dtype.is_float() ? dtype : default_float());
 }
 
 void check_float(const Tensor& x, const At& at) {

@@ -93,6 +93,10 @@ struct NamedOperand {
 };
 /// Arguments that are promoted to one dtype, as tensors. Numbers become scalars on the device of the first tensor.
 Tensors promoted_tensors(const char* what, std::initializer_list<NamedOperand> arguments);
+/// The same, but bool and integers become floatx.
+Tensors float_tensors(const char* what, std::initializer_list<NamedOperand> arguments);
+/// Throws DeviceError unless both are on one device.
+void check_device(const Tensor& x, const Tensor& other, const At& at);
 /// Throws TypeError unless the tensor has a float dtype.
 void check_float(const Tensor& x, const At& at);
 

@@ -171,11 +171,13 @@ Tensor clip(const Operand& x, const Operand& min, const Operand& max) {
     Tensor y = ArrayArg(x, {"clip", "x"}, own_dtype(min).given() ? own_dtype(min) : own_dtype(max));
     check_number(y, {"clip", "x"});
     if (!min.is_none()) {
-      const Pair both(y, min, "clip", "x", "min");
+      const Operand operand = y;  // a Pair refers to its arguments
+      const Pair both(operand, min, "clip", "x", "min");
       y = ops::maximum(both.x(), both.y());
     }
     if (!max.is_none()) {
-      const Pair both(y, max, "clip", "x", "max");
+      const Operand operand = y;
+      const Pair both(operand, max, "clip", "x", "max");
       y = ops::minimum(both.x(), both.y());
     }
     return y;

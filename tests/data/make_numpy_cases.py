@@ -30,6 +30,14 @@ np.lgamma = scipy.special.gammaln
 np.erfinv = scipy.special.erfinv
 
 
+def as_float(x):
+    return x.astype("float64") if isinstance(x, numpy.ndarray) and x.dtype.kind in "biu" else x
+
+
+np.trapezoid = lambda y, *args, **options: numpy.trapezoid(as_float(y), *args, **options)   # NumPy adds in y's dtype, which wraps
+np.gradient = lambda f, spacing=1, axis=None, edge_order=1: numpy.gradient(
+    as_float(f), *(spacing if isinstance(spacing, tuple) else [spacing]), axis=axis, edge_order=edge_order)
+np.interp = lambda x, *args, **options: numpy.asarray(numpy.interp(x, *args, **options)).astype(x.dtype if x.dtype.kind == "f" else "float64")
 np.lerp = lambda x, y, weight: x + weight * (y - x)
 np.rsqrt = lambda x: 1 / numpy.sqrt(x)
 np.ldexp = lambda x, y: (x * numpy.exp2(y)).astype(x.dtype)   # NumPy's takes integers as exponents
@@ -137,6 +145,8 @@ LINALG = set("solve solve_triangular cholesky cholesky_solve inv pinv det slogde
              "multi_dot norm vector_norm matrix_norm cond".split())
 # Functions whose special values differ, on purpose: they are left out there.
 ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power", "quantile", "percentile", "average", "average_with_weights", "digitize"} | LINALG   # NaN in descending edges, infinities in quantiles, weights that add up to 0, i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
+OTHER_DTYPE |= {"trapezoid", "gradient", "interp"}
+ORDINARY_ONLY |= {"trapezoid", "gradient", "interp", "convolve", "correlate"}
 # Integer division by 0 is an error here.
 NO_ZERO = {"divmod", "floor_divide", "remainder", "fmod"}
 # What depends on the dtype itself.
