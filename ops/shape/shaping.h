@@ -73,7 +73,7 @@ struct GatherAttrs {
   static constexpr const char* attrs_name = "gather";
   std::int64_t axis;
   Wrap wrap;
-  std::uint8_t joined;
+  std::uint8_t joined = 0;
 };
 /// A known shape seen from the axes that a gather takes together.
 struct GatherSplit : AxisSplit {
