@@ -10,6 +10,7 @@ import functools
 import inspect
 import math
 import sys
+import types
 
 import numpy
 
@@ -279,6 +280,10 @@ def _on_device(function):
     return wrapper
 
 
+def eye(n_rows, n_cols=None, /, k=0, dtype=None):
+    return _functions.eye(n_rows, n_cols, builtins.min(builtins.max(k, -2 ** 62), 2 ** 62), dtype)   # no diagonal is further out
+
+
 full, full_like = _full(_functions.full), _full(_functions.full_like)
 for _name in ("arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like", "zeros", "zeros_like"):
     globals()[_name] = _on_device(globals()[_name])
@@ -304,7 +309,7 @@ def einsum(subscripts, *operands):
     return _functions.einsum(subscripts, operands)
 
 
-for _function, _wrapper in ((_functions.meshgrid, meshgrid), (_functions.broadcast_arrays, broadcast_arrays), (_functions.einsum, einsum)):
+for _function, _wrapper in ((_functions.meshgrid, meshgrid), (_functions.broadcast_arrays, broadcast_arrays), (_functions.einsum, einsum), (_functions.eye, eye)):
     _wrapper.__doc__ = _function.__doc__.partition("\n\n")[2]
 
 
@@ -367,11 +372,30 @@ def size(x):
     return asarray(x).size
 
 
-if "linalg" in globals():
-    # The standard has these in both places.
-    for _name in ("cross", "diagonal", "matmul", "matrix_transpose", "outer", "tensordot", "trace", "vecdot"):
-        if not hasattr(linalg, _name) and _name in globals():   # noqa: F821
-            setattr(linalg, _name, globals()[_name])            # noqa: F821
+# ---- linalg: the standard's norms, and what it has in both places ---------------------------------------------------------------------
+
+def _matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """The norm of the matrices in the last two axes: 'fro', 'nuc', 1, -1, 2, -2, inf or -inf."""
+    if ord == "nuc":
+        values = _functions.sum(_functions.linalg.svdvals(x), -1)
+        return _functions.expand_dims(values, (-2, -1)) if keepdims else values
+    return _functions.linalg.matrix_norm(x, keepdims=keepdims, ord=None if ord == "fro" else ord)
+
+
+def _vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """(sum |x|^ord)^(1 / ord) over the axes; inf and -inf: the largest and the smallest |x|; 0: how many are not zero."""
+    return _functions.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+
+
+class _Linalg(types.ModuleType):
+    """The functions of <kassette/numpy/linalg.h>, as the standard's extension."""
+
+
+linalg = _Linalg(f"{__name__}.linalg", _Linalg.__doc__)
+vars(linalg).update({name: f for name, f in vars(_functions.linalg).items() if not name.startswith("_")}, matrix_norm=_matrix_norm, vector_norm=_vector_norm)
+for _name in ("cross", "diagonal", "matmul", "matrix_transpose", "outer", "tensordot", "trace", "vecdot"):
+    setattr(linalg, _name, globals()[_name])
+sys.modules[linalg.__name__] = linalg
 
 
 # ---- inspection -------------------------------------------------------------------------------------------------------------------------
@@ -401,4 +425,4 @@ class __array_namespace_info__:
         return {name: d for name, d in standard.items() if isdtype(d, kind)}
 
 
-__all__ = [name for name in globals() if not name.startswith("_") and name not in ("builtins", "functools", "inspect", "math", "numpy", "sys")]
+__all__ = [name for name in globals() if not name.startswith("_") and name not in ("builtins", "functools", "inspect", "math", "numpy", "sys", "types")]

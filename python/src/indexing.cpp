@@ -1,4 +1,6 @@
 // python/src/indexing.cpp - x[...]: NumPy's basic indexing, with bounds of slices that may wait for placeholders.
+#include <nanobind/stl/string.h>
+
 #include <deque>
 #include <vector>
 
@@ -162,7 +164,10 @@ Tensor item(const Tensor& x, nb::handle key) {
   return Indices(x, key).of();
 }
 
-Tensor array_item(const Tensor& x, nb::handle key) { return Indices(x, key).of(); }
+Tensor array_item(const Tensor& x, nb::handle key) {
+  // A list is an array of indices here.
+  return PyList_Check(key.ptr()) ? Indices(x, nb::make_tuple(key)).of() : Indices(x, key).of();
+}
 
 }  // namespace python
 }  // namespace kassette

@@ -63,9 +63,8 @@ using Function = Tensor (*)(const Operand&, const Operand&);
 
 /// `name` is the prefix of errors about an operand.
 nb::object binary(const char* name, nb::handle a, nb::handle b, Function f, Function of_arrays) {
-  if (!may_be_operand(a) || !may_be_operand(b)) throw nb::next_overload();
   const bool arrays = is_for_arrays(a, b);
-  if (!arrays && !f) throw nb::next_overload();
+  if ((!arrays && !f) || !may_be_operand(a) || !may_be_operand(b)) return nb::borrow(Py_NotImplemented);
   Value x(a, name), y(b, name);
   if (arrays) {
     return to_array(compute(is_large(x, y), [&] { return of_arrays(x.operand(), y.operand()); }));
@@ -75,7 +74,6 @@ nb::object binary(const char* name, nb::handle a, nb::handle b, Function f, Func
   return to_python(f(x.operand(), y.operand()));
 }
 nb::object unary(const Held& a, Tensor (*f)(const Operand&), Tensor (*of_arrays)(const Operand&)) {
-  const nb::object self = to_python(a.tensor);
   if (a.is_array) return to_array(of_arrays(a.tensor));
   Recorded on;
   return to_python(f(a.tensor));
@@ -259,7 +257,6 @@ void bind_tensor(nb::module_& m) {
           .def(
               "__getitem__",
               [](const Held& x, nb::handle key) {
-                const nb::object self = to_python(x.tensor);
                 return x.is_array ? to_array(array_item(x.tensor, key)) : to_python(item(x.tensor, key));
               },
               nb::arg("key").none())
