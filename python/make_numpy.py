@@ -37,6 +37,9 @@ BY_HAND = {"block", "fromfunction", "tensordot"}
 # The names of arguments by which the array API standard calls them.
 RENAMED = {"full": {"value": "fill_value"}, "full_like": {"value": "fill_value"}, "tile": {"times": "repetitions"}, "repeat": {"times": "repeats"}}
 
+# The fields of results that the standard spells otherwise.
+FIELDS = {"QrResult": ("Q", "R"), "SvdResult": ("U", "S", "Vh")}
+
 # Numbers and lists in these places are arrays by themselves: they do not take the dtype of another argument.
 ALONE = {"condition", "index", "indices", "repeats", "times", "width", "weights"}
 # Of these numbers C++ finds the dtype, from exact values.
@@ -189,7 +192,7 @@ class Binding:
         fields = fields_of(struct)
         if any(f.type != "Tensor" for f in fields):
             raise NotMapped(f"the result {self.signature.result}")
-        names = ", ".join(f'"{f.name}"' for f in fields)
+        names = ", ".join(f'"{n}"' for n in FIELDS.get(struct.name, [f.name for f in fields]))
         return f'to_record("{struct.name}", {{{names}}}, {{{", ".join(f"{name}.{f.name}" for f in fields)}}})'
 
     def default(self, p):

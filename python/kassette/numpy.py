@@ -387,13 +387,46 @@ def _vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     return _functions.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
 
 
+def _diagonal(x, /, *, offset=0):
+    """The diagonals of the matrices in the last two axes."""
+    return _functions.diagonal(x, offset, -2, -1)
+
+
+def _trace(x, /, *, offset=0, dtype=None):
+    """The sums of the diagonals of the matrices in the last two axes; integers are added in int64."""
+    return _functions.sum(_diagonal(x, offset=offset), -1, dtype=dtype)
+
+
+def _above(values, rtol):
+    """Which singular values count: those above rtol, a number for each matrix, times the largest."""
+    return _functions.greater(values, _functions.expand_dims(_functions.multiply(_functions.astype(rtol, values.dtype), _functions.max(values, -1)), -1))
+
+
+def _pinv(x, /, *, rtol=None):
+    if getattr(rtol, "ndim", 0) == 0:
+        return _functions.linalg.pinv(x, None if rtol is None else float(rtol))
+    u, s, vh = _functions.linalg.svd(x, False)
+    counts = _above(s, rtol)
+    inverse = _functions.where(counts, 1 / _functions.where(counts, s, 1.0), 0.0 * s)
+    return _functions.matmul(_functions.multiply(vh.mT, _functions.expand_dims(inverse, -2)), u.mT)
+
+
+def _matrix_rank(x, /, *, rtol=None):
+    if getattr(rtol, "ndim", 0) == 0:
+        return _functions.linalg.matrix_rank(x, None if rtol is None else float(rtol))
+    return _functions.count_nonzero(_above(_functions.linalg.svdvals(x), rtol), -1)
+
+
 class _Linalg(types.ModuleType):
     """The functions of <kassette/numpy/linalg.h>, as the standard's extension."""
 
 
 linalg = _Linalg(f"{__name__}.linalg", _Linalg.__doc__)
-vars(linalg).update({name: f for name, f in vars(_functions.linalg).items() if not name.startswith("_")}, matrix_norm=_matrix_norm, vector_norm=_vector_norm)
-for _name in ("cross", "diagonal", "matmul", "matrix_transpose", "outer", "tensordot", "trace", "vecdot"):
+vars(linalg).update({name: f for name, f in vars(_functions.linalg).items() if not name.startswith("_")}, matrix_norm=_matrix_norm, vector_norm=_vector_norm,
+                    diagonal=_diagonal, trace=_trace, pinv=_pinv, matrix_rank=_matrix_rank)
+for _name in ("pinv", "matrix_rank"):
+    getattr(linalg, _name).__doc__ = getattr(_functions.linalg, _name).__doc__.partition("\n\n")[2]
+for _name in ("cross", "matmul", "matrix_transpose", "outer", "tensordot", "vecdot"):
     setattr(linalg, _name, globals()[_name])
 sys.modules[linalg.__name__] = linalg
 

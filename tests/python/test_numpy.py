@@ -92,6 +92,12 @@ def test_linalg():
         assert same(np.linalg.matrix_norm(X, ord=ord, keepdims=True), numpy.linalg.norm(X, ord, (-2, -1), keepdims=True))
     assert same(np.linalg.vector_norm(X, axis=1), numpy.linalg.norm(X, axis=1)) and same(np.linalg.vector_norm(X, ord=1), numpy.abs(X).sum())
     assert same(np.linalg.solve(a, [1.0, 2.0]), numpy.linalg.solve(a, [1.0, 2.0])) and same(np.linalg.matmul(a, a), a @ a)
+    assert same(np.linalg.diagonal(X, offset=1), numpy.linalg.diagonal(X, offset=1) if hasattr(numpy.linalg, "diagonal") else X.diagonal(1, -2, -1))
+    assert same(np.linalg.trace(I.astype("int32")), I.trace()) and same(np.linalg.trace(X, dtype="float32"), X.trace(0, -2, -1).astype("float32"))
+    pair, rtol = numpy.stack([a, numpy.array([[1.0, 0.0], [0.0, 0.1]])]), numpy.array([0.0, 0.5])
+    assert same(np.linalg.pinv(pair, rtol=rtol), numpy.linalg.pinv(pair, rtol)) and same(np.linalg.matrix_rank(pair, rtol=rtol), [2, 1])
+    assert same(np.linalg.pinv(a, rtol=numpy.array(0.9)), numpy.linalg.pinv(a, 0.9))
+    assert np.linalg.qr(a)._fields == ("Q", "R") and same(np.linalg.svd(a).S, numpy.linalg.svd(a)[1])
     assert np.linalg.slogdet(a)._fields == ("sign", "logabsdet") and same(np.linalg.eigh(a).eigenvalues, numpy.linalg.eigh(a).eigenvalues)
 
 
