@@ -227,8 +227,11 @@ class Binding:
             lines.append("  }")
             lines.append(f'  Value {p.name}_value({p.name}, "{self.name}: {p.name}");')
             lines.append(f"  settle({{&{p.name}_value}});")
-        lines.append(f"  const auto result = compute({computes}, [&] {{ return {self.call()}; }});")
-        lines.append(f"  return {self.result('result')};")
+        if self.signature.result == "void":
+            lines += [f"  {self.call()};", "  return nb::none();"]
+        else:
+            lines.append(f"  const auto result = compute({computes}, [&] {{ return {self.call()}; }});")
+            lines.append(f"  return {self.result('result')};")
         taken = ", ".join(("nb::handle" if self.choice and at == self.choice[0] else TYPES[p.type][0]) + " " + p.name for at, p in enumerate(self.parameters))
         arguments = [self.default(p) for p in self.parameters]
         if self.named < len(arguments):
