@@ -154,7 +154,7 @@ Tensor pad(const Operand& x, const Operand& width, Name mode_name, const PadOpti
       const Width& w = widths[static_cast<std::size_t>(axis)];
       if (w.before == 0 && w.after == 0) continue;
       if (folds) {
-        t = ops::gather(t, folded(mode, t, axis, w), axis);
+        t = ops::gather(t, folded(mode, t, axis, w).to(t.device()), axis);
         continue;
       }
       const Tensor first = slice_along(t, axis, 0, 1), last = slice_along(t, axis, -1, None);

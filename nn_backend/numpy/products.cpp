@@ -209,7 +209,9 @@ Tensor cross(const Operand& x, const Operand& y, int axis) {
       if (differ(n, 3))
         fail<ValueError>({"cross"}, two.x.tensor().shape(), " x ", two.y.tensor().shape(), ": axis ", axis,
                          " has size ", n, kExpected, "vectors must have three elements");
-    const Tensor next = ops::as_tensor({1, 2, 0}, int64, "cross"), after = ops::as_tensor({2, 0, 1}, int64, "cross");
+    const Device device = two.x.tensor().device();
+    const Tensor next = ops::as_tensor({1, 2, 0}, int64, "cross").to(device),
+                 after = ops::as_tensor({2, 0, 1}, int64, "cross").to(device);
     return ops::gather(two.x, next, i) * ops::gather(two.y, after, j) -
            ops::gather(two.x, after, i) * ops::gather(two.y, next, j);
   });

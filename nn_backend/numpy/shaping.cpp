@@ -120,7 +120,13 @@ std::vector<std::int64_t> places_in(const Integers& index, std::int64_t n, std::
   }
   return places;
 }
-Tensor list_of(const std::vector<std::int64_t>& values) { return ops::as_tensor(values, int64, "constant"); }
+/// The elements of an axis at these places, which are made on the host.
+Tensor picked(const Tensor& x, const Tensor& places, int axis) {
+  return ops::gather(x, x.device() == cpu ? places : places.to(x.device()), axis);
+}
+Tensor picked(const Tensor& x, const std::vector<std::int64_t>& places, int axis) {
+  return picked(x, ops::as_tensor(places, int64, "constant"), axis);
+}
 
 /// x moved on by `shift` places along an axis of known or unknown size.
 Tensor rolled(const Tensor& x, std::int64_t shift, int axis) {
@@ -133,7 +139,7 @@ Tensor rolled(const Tensor& x, std::int64_t shift, int axis) {
   }
   const Tensor size = size_along(x, axis);
   const Tensor k = ops::arange(ops::scalar_tensor(0, int64), size, ops::scalar_tensor(1, int64), int64);
-  return ops::gather(x, (k - shift) % ops::maximum(size, 1), axis);
+  return picked(x, (k - shift) % ops::maximum(size, 1), axis);
 }
 
 }  // namespace
@@ -303,7 +309,7 @@ Tensor insert(const Operand& x, const Operand& index, const Operand& values, con
     for (int i = 0; i < rank; ++i)
       if (i == at) shape.push(count);
       else shape.push_size(t, i);
-    return ops::gather(ops::concatenate({t, ops::broadcast_to(given, shape)}, at), list_of(from), at);
+    return picked(ops::concatenate({t, ops::broadcast_to(given, shape)}, at), from, at);
   });
 }
 Tensor delete_(const Operand& x, const Operand& index, const Axes& axis) {
@@ -318,7 +324,7 @@ Tensor delete_(const Operand& x, const Operand& index, const Axes& axis) {
     std::vector<std::int64_t> kept;
     for (std::int64_t i = 0; i < n; ++i)
       if (std::find(gone.begin(), gone.end(), i) == gone.end()) kept.push_back(i);
-    return ops::gather(t, list_of(kept), at);
+    return picked(t, kept, at);
   });
 }
 
@@ -370,7 +376,7 @@ Tensor repeat(const Operand& x, const Operand& times, const Axes& axis) {
     std::vector<std::int64_t> from;
     for (std::int64_t i = 0; i < n; ++i)
       from.insert(from.end(), static_cast<std::size_t>(counts.values[static_cast<std::size_t>(i)]), i);
-    return ops::gather(t, list_of(from), at);
+    return picked(t, from, at);
   });
 }
 Tensor broadcast_to(const Operand& x, const Dims& shape) {
@@ -476,7 +482,7 @@ Tensor sliding_window_view(const Operand& x, const Dims& window, const Axes& axi
       const Tensor stop = n >= 0 ? number(n - size + 1) : size_along(t, at) - (size - 1);
       const Tensor starts = ops::arange(number(0), stop, number(1), int64);
       const Tensor steps = ops::arange(number(0), number(size), number(1), int64);
-      t = ops::gather(t, ops::expand_dims(starts, 1) + steps, at);
+      t = picked(t, ops::expand_dims(starts, 1) + steps, at);
       const int last = Access::desc(t).rank - 1;
       t = permuted(t, moved({at + 1}, {last}, last + 1));
     }

@@ -27,7 +27,19 @@ const std::set<std::string> kOnHost{"random_key",
                                     "nonzero",
                                     "to_sparse",
                                     "sparse_concatenate",
-                                    "ctc_label_dense_to_sparse"};
+                                    "ctc_label_dense_to_sparse",
+                                    // linear algebra goes by way of the host, and comes back
+                                    "cholesky",
+                                    "solve_triangular",
+                                    "solve",
+                                    "slogdet",
+                                    "lu",
+                                    "qr",
+                                    "eigh",
+                                    "eigvalsh",
+                                    "svd",
+                                    "svdvals",
+                                    "eig"};
 
 /// How a sample's inputs are converted to its arguments.
 using Place = Tensor (*)(const Input& input, const Tensor& x);
