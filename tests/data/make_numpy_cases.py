@@ -36,7 +36,7 @@ def as_float(x):
 
 np.trapezoid = lambda y, *args, **options: numpy.trapezoid(as_float(y), *args, **options)   # NumPy adds in y's dtype, which wraps
 np.gradient = lambda f, spacing=1, axis=None, edge_order=1: numpy.gradient(
-    as_float(f), *(spacing if isinstance(spacing, tuple) else [spacing]), axis=axis, edge_order=edge_order)
+    as_float(f), *(spacing if isinstance(spacing, tuple) and axis is None else [spacing]), axis=axis, edge_order=edge_order)
 np.interp = lambda x, *args, **options: numpy.asarray(numpy.interp(x, *args, **options)).astype(x.dtype if x.dtype.kind == "f" else "float64")
 np.lerp = lambda x, y, weight: x + weight * (y - x)
 np.rsqrt = lambda x: 1 / numpy.sqrt(x)
