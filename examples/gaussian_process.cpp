@@ -1,5 +1,5 @@
-// examples/gaussian_process.cpp - a Gaussian process that learns its length scale, amplitude and noise from the data, by
-// the gradient of the likelihood, and says how sure it is between them.
+// examples/gaussian_process.cpp - a Gaussian process that learns its length scale, amplitude and noise from the data,
+// by the gradient of the likelihood, and says how sure it is between them.
 #include <cmath>
 #include <cstdio>
 
@@ -49,7 +49,8 @@ struct Process {
 int main() {
   K::set_random_seed(7);
   // sin with noise of 0.1, and a gap without data.
-  const Tensor x = np::concatenate({np::linspace(-4, -1, 25, {.dtype = kDtype}), np::linspace(1.5, 4, 20, {.dtype = kDtype})});
+  const Tensor x =
+      np::concatenate({np::linspace(-4, -1, 25, {.dtype = kDtype}), np::linspace(1.5, 4, 20, {.dtype = kDtype})});
   const Tensor y = np::sin(x) + 0.1 * K::random_normal(x.shape(), 0, 1, kDtype);
 
   Process process;

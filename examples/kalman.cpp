@@ -37,7 +37,8 @@ struct Filtered {
 Filtered filter(const Motion& m, const std::vector<Tensor>& seen, const Tensor& noise) {
   Filtered f;
   State s{np::zeros(4, kDtype), np::eye(4, kassette::None, 0, kDtype)};
-  const Tensor one = np::eye(4, kassette::None, 0, kDtype), r = np::square(noise) * np::eye(2, kassette::None, 0, kDtype);
+  const Tensor one = np::eye(4, kassette::None, 0, kDtype),
+               r = np::square(noise) * np::eye(2, kassette::None, 0, kDtype);
   f.log_likelihood = np::zeros({}, kDtype);
   for (const Tensor& z : seen) {
     s = {np::matmul(m.move, s.mean), np::matmul(np::matmul(m.move, s.covariance), t(m.move)) + m.push};

@@ -23,14 +23,22 @@
 
 namespace kassette {
 namespace numpy {
+using kassette::bfloat16;
+using kassette::bool_;
 using kassette::ellipsis;
+using kassette::float16;
+using kassette::float32;
+using kassette::float64;
+using kassette::int16;
+using kassette::int32;
+using kassette::int64;
+using kassette::int8;
 using kassette::newaxis;
 using kassette::None;
 using kassette::Tensor;
 using kassette::Tensors;
-#define KASSETTE_USING(constant, code, type, name) using kassette::constant;
-KASSETTE_DTYPES(KASSETTE_USING)
-#undef KASSETTE_USING
+using kassette::uint16;
+using kassette::uint8;
 /// Mathematical constants.
 inline constexpr double pi = 3.14159265358979323846, e = 2.71828182845904523536, euler_gamma = 0.57721566490153286061;
 /// The special values of floats.

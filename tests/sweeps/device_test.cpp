@@ -19,27 +19,11 @@ using namespace kassette::test;
 namespace {
 
 /// Rows that make what lives on the host: keys of draws, shapes as numbers, where the entries of sparse tensors are.
-const std::set<std::string> kOnHost{"random_key",
-                                    "shape",
-                                    "size",
-                                    "pack",
-                                    "sparse_coo",
-                                    "nonzero",
-                                    "to_sparse",
-                                    "sparse_concatenate",
-                                    "ctc_label_dense_to_sparse",
+const std::set<std::string> kOnHost{"random_key", "shape", "size", "pack", "sparse_coo", "nonzero", "to_sparse",
+                                    "sparse_concatenate", "ctc_label_dense_to_sparse",
                                     // linear algebra goes by way of the host, and comes back
-                                    "cholesky",
-                                    "solve_triangular",
-                                    "solve",
-                                    "slogdet",
-                                    "lu",
-                                    "qr",
-                                    "eigh",
-                                    "eigvalsh",
-                                    "svd",
-                                    "svdvals",
-                                    "eig"};
+                                    "cholesky", "solve_triangular", "solve", "slogdet", "lu", "qr", "eigh", "eigvalsh",
+                                    "svd", "svdvals", "eig"};
 
 /// How a sample's inputs are converted to its arguments.
 using Place = Tensor (*)(const Input& input, const Tensor& x);
