@@ -342,9 +342,9 @@ inline constexpr Sample kNumpySamples[] = {
     // ---- selection.h
     {"where", "(2,3) (2,3) (2,3) | (2,1) (1,3) (2,3) | (1,3) (4,1) (1,1) | (2,1) () (3) | (4,3) () (1)", CALL(np::where(x, y, z)), {kBool, kReal, kReal}, kAnything, kSecond, 1, "(2,3) (2,3) (4,3) | (2,3) (2) (1)"},
     {"where", kOne, CALL(np::where(x > 1, 1, x)), {{0.2, 2}}, kNumbers, kSecond, 1, "", {.also = "greater"}},
-    {"take", "(3,2) (2,2) | (3,1) (4,2) | (4) (2) | (3,2) (0,2) | (3,1,2) () | (4,2,1) ()", CALL(np::take(x, y, 0)), {kReal, {.low = -3, .high = 2, .dtype = int32, .differentiable = false}}, kAnything, kSecond, 1, "() (2)", {.also = "gather"}},
-    {"take", "(3,2) (2,2) | (3,1) (4,2) | (4) (2) | (3,2) (0,2) | (3,1,2) () | (4,2,1) ()", CALL(np::take(x, y)), {kReal, {.low = -3, .high = 2, .dtype = int64, .differentiable = false}}, kAnything, kSecond, 1, "", {.also = "gather"}},
-    {"take", "(2,3) (2) | (1,4) (3) | (2,2,4) (2,1) | (1,1,5) (1,3)", CALL(np::take(x, y, -1)), {kReal, {.low = -3, .high = 2, .dtype = int8, .differentiable = false}}, kAnything, kSecond, 1, "() (2)", {.also = "gather"}},
+    {"take", "(3,2) (2,2) | (3,1) (4,2) | (4) (2) | (3,2) (0,2) | (3,1,2) () | (4,2,1) ()", CALL(np::take(x, y, 0)), {kReal, {.low = -3, .high = 2, .dtype = int32, .differentiable = false}}, kAnything, kSecond, 64, "() (2)", {.also = "gather"}},
+    {"take", "(3,2) (2,2) | (3,1) (4,2) | (4) (2) | (3,2) (0,2) | (3,1,2) () | (4,2,1) ()", CALL(np::take(x, y)), {kReal, {.low = -3, .high = 2, .dtype = int64, .differentiable = false}}, kAnything, kSecond, 64, "", {.also = "gather"}},
+    {"take", "(2,3) (2) | (1,4) (3) | (2,2,4) (2,1) | (1,1,5) (1,3)", CALL(np::take(x, y, -1)), {kReal, {.low = -3, .high = 2, .dtype = int8, .differentiable = false}}, kAnything, kSecond, 64, "() (2)", {.also = "gather"}},
     {"tril", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2) | (2,1,2,1,2)", CALL(np::tril(x)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
     {"tril", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2)", CALL(np::tril(x, -1)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
     {"triu", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2)", CALL(np::triu(x)), {kReal}, kAnything, kSecond, 1, "() | (3)"},

@@ -24,6 +24,9 @@ struct Two {
       : pair(a, b, what), x(pair.x(), {what, "x"}, pair_dtype()), y(pair.y(), {what, "y"}, pair_dtype()) {
     rank_x = known_rank(x, {what, "x"});
     rank_y = known_rank(y, {what, "y"});
+    if (rank_x && rank_y && x.desc().device != y.desc().device)
+      fail<DeviceError>({what, "y"}, "is on ", y.desc().device, " and x on ", x.desc().device, kRemedy,
+                        "move one of them: x.to(device)");
   }
   DType pair_dtype() const {
     const DType a = own_dtype(pair.x());
