@@ -71,12 +71,13 @@ def count(path):
 found = {}
 for k, name in enumerate(names):
     found[name] = [n / 10 for n in count(f"{work}/out.{2 * k + 2}")]
-# K::square took 840 instructions when the functions were held to it. An op that gets cheaper tightens nothing.
+# K::square took 840 instructions when the functions were held to it. An op that gets cheaper tightens nothing. The call of a sample
+# itself counts, and differs by a few instructions with what the compiler makes of the table.
 one_op = max(840, next(f[0] for n, f in found.items() if "square" in n))
 bad = 0
 for name, (total, ops, calls, functions) in sorted(found.items(), key=lambda i: i[1][1] - i[1][0]):
     beside = total - ops
-    over = beside > one_op * functions and not CONTROL.search(name) and not EXCEPT.search(name)
+    over = beside > 1.01 * one_op * functions and not CONTROL.search(name) and not EXCEPT.search(name)
     bad += over
     if over or os.environ.get("VERBOSE"):
         print(f"{'OVER ' if over else '     '}{beside:7.0f} beside {calls:4.1f} ops of {ops:7.0f} instructions, {functions:.0f} functions: {name}")
