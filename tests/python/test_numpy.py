@@ -71,7 +71,12 @@ I = numpy.arange(6).reshape(2, 3)
     lambda m, x, i: m.fromfunction(lambda a, b: a * 2 + b, (2, 3), dtype="float64"),
 ])
 def test_a_function_gives_what_numpy_gives(call):
-    assert same(call(np, np.asarray(X), np.asarray(I)), call(numpy, X, I))
+    try:
+        expected = call(numpy, X, I)
+    except AttributeError:
+        assert numpy.__version__ < "2"
+        pytest.skip("a name of NumPy 2")
+    assert same(call(np, np.asarray(X), np.asarray(I)), expected)
 
 
 def test_numpys_arrays_and_lists_are_accepted():
