@@ -6,6 +6,7 @@
 #include "symbols.h"
 
 #include <signal.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -177,6 +179,10 @@ struct State {
 State& state() {
   static State* s = [] {
     emulated_catch_faults();
+    // A fork waits for the work of other threads: its child has none of them, and could wait for ever for what they
+    // hold.
+    pthread_atfork([] { state().mutex.lock(); }, [] { state().mutex.unlock(); },
+                   [] { new (&state().mutex) std::recursive_mutex; });
     return new State;
   }();
   return *s;
