@@ -16,16 +16,6 @@
 namespace kassette::ops {
 namespace {
 
-/// The numbers of rows, as a column, and of columns, as a row, of the square matrices x.
-struct Positions {
-  explicit Positions(const Tensor& x) {
-    const Tensor size = shape_of(x, int64)[Access::desc(x).rank - 1];
-    column = arange(scalar_tensor(0, int64), size, scalar_tensor(1, int64), int64).to(x.device());
-    row = expand_dims(column, 1);
-  }
-  Tensor row, column;
-};
-
 // --- cholesky --------------------------------------------------------------------------------------------------------
 
 void square_rule(const OpCall& call, TensorSpec* out) {
@@ -49,7 +39,7 @@ void cholesky_kernel(const OpCall& call) {
           return 0;
         },
         [&](std::int64_t i) {
-          fail<ValueError>({"cholesky"}, place_in_batch(call.spec(0), i), " is not positive definite");
+          fail<ValueError>({"cholesky"}, matrix_text(call.spec(0), i), " is not positive definite");
         });
     l.store();
   });
@@ -57,14 +47,14 @@ void cholesky_kernel(const OpCall& call) {
 /// The lower triangle of x with its diagonal halved.
 Tensor lower_half(const Tensor& x) {
   const Positions at(x);
-  return where(less(at.row, at.column), number_like(0, x), where(equal(at.row, at.column), x * 0.5, x));
+  return where(less(at.row, at.column), number_like(0, x), where(at.on_diagonal(), x * 0.5, x));
 }
 /// With L' dL made lower triangular as P: dA = L'^-1 (P + P') L^-1 / 2 (Giles 2008; Murray 2016), which is symmetric.
 void cholesky_vjp(const VjpContext& ctx) {
   const Tensor l = ctx.out();
   const Tensor p = lower_half(matmul(l, ctx.dy(), true, false));
-  const LinalgAttrs transposed{.lower = true, .transposed = true, .unchecked = true};
-  const Tensor s = triangular_solve(l, t(triangular_solve(l, p + t(p), transposed)), transposed);
+  const LinalgAttrs back{.lower = true, .transposed = true, .unchecked = true};
+  const Tensor s = triangular_solve(l, transposed(triangular_solve(l, p + transposed(p), back)), back);
   ctx.din(0) = unless_zero(s * 0.5, {ctx.dy()});
 }
 
@@ -119,7 +109,7 @@ void triangular_kernel(const OpCall& call) {
           devices::triangular_solve(m.rows, k.columns, from, form.lower, form.transposed, form.unit, to);
           return 0;
         },
-        [&](std::int64_t i) { fail<ValueError>({call.op.name}, place_in_batch(call.spec(0), i), " is singular"); });
+        [&](std::int64_t i) { fail<ValueError>({call.op.name}, matrix_text(call.spec(0), i), " is singular"); });
     x.store();
   });
 }
@@ -171,7 +161,7 @@ void solve_kernel(const OpCall& call) {
           if (info == 0) devices::lu_solve(m.rows, k.columns, lu, static_cast<const int*>(swaps->data), to);
           return info;
         },
-        [&](std::int64_t i) { fail<ValueError>({call.op.name}, place_in_batch(call.spec(0), i), " is singular"); });
+        [&](std::int64_t i) { fail<ValueError>({call.op.name}, matrix_text(call.spec(0), i), " is singular"); });
     x.store();
   });
 }
@@ -243,10 +233,6 @@ void slogdet_kernel(const OpCall& call) {
     log_abs.store();
   });
 }
-Tensor identity_like(const Tensor& x) {
-  const Positions at(x);
-  return where(equal(at.row, at.column), zeros_of(x) + 1, number_like(0, x));
-}
 void slogdet_vjp(const VjpContext& ctx) {
   if (!ctx.dy(1).defined()) return;
   const Tensor x = ctx.in(0), d = expand_dims(expand_dims(ctx.dy(1), -1), -1);
@@ -315,7 +301,7 @@ void qr_kernel(const OpCall& call) {
           std::copy_n(from, m.size(), copy);
           return devices::qr(m.rows, m.columns, q_shape.columns, copy, to_q, to_r);
         },
-        [&](std::int64_t i) { fail<ValueError>({"qr"}, place_in_batch(call.spec(0), i), " cannot be factorised"); });
+        [&](std::int64_t i) { fail<ValueError>({"qr"}, matrix_text(call.spec(0), i), " cannot be factorised"); });
     q.store();
     r.store();
   });
@@ -337,10 +323,11 @@ void qr_vjp(const VjpContext& ctx) {
   }
   if (!inner.defined()) return;
   const Tensor half = lower_half(inner);
-  Tensor d = matmul(q, half + t(half));
+  Tensor d = matmul(q, half + transposed(half));
   if (ctx.dy(0).defined()) d = d + ctx.dy(0);
   // d R'^-1, that is the transpose of R^-1 d'.
-  ctx.din(0) = unless_zero(t(triangular_solve(r, t(d), {.lower = false, .unchecked = true})), {ctx.dy(0), ctx.dy(1)});
+  ctx.din(0) = unless_zero(transposed(triangular_solve(r, transposed(d), {.lower = false, .unchecked = true})),
+                           {ctx.dy(0), ctx.dy(1)});
 }
 
 }  // namespace
@@ -365,6 +352,17 @@ constinit const OpDef slogdet_op{
     .name = "slogdet", .rule = slogdet_rule, .cpu = slogdet_kernel, .vjp = slogdet_vjp, .saves_in = 1, .n_out = 2};
 constinit const OpDef lu_op{.name = "lu", .rule = lu_rule, .cpu = lu_kernel, .n_out = 2};
 constinit const OpDef qr_op{.name = "qr", .rule = qr_rule, .cpu = qr_kernel, .vjp = qr_vjp, .saves_out = 3, .n_out = 2};
+
+Tensor transposed(const Tensor& x) {
+  const int rank = Access::desc(x).rank;
+  std::vector<int> order(static_cast<std::size_t>(rank));
+  for (int i = 0; i < rank; ++i) order[static_cast<std::size_t>(i)] = i < rank - 2 ? i : 2 * rank - 3 - i;
+  return permute(x, order);
+}
+Tensor identity_like(const Tensor& x) {
+  const Positions at(x);
+  return where(at.on_diagonal(), zeros_of(x) + 1, number_like(0, x));
+}
 
 Tensor cholesky(const Tensor& a) { return back_to(a, apply1(cholesky_op, {on_host(a)})); }
 Tensor triangular_solve(const Tensor& a, const Tensor& b, const LinalgAttrs& form) {

@@ -39,6 +39,11 @@ struct Qr {
 };
 Qr qr(const Tensor& a, bool full = false);
 
+/// x with its last two axes exchanged. The rank is known.
+Tensor transposed(const Tensor& x);
+/// Ones on the diagonals of matrices shaped like x, which are square.
+Tensor identity_like(const Tensor& x);
+
 // ---- spectral.cpp
 extern const OpDef eigh_op, eigvalsh_op, svd_op, svdvals_op, eig_op;
 /// Eigenvalues, ascending, and eigenvectors, the columns of v, of symmetric matrices, of which the lower triangle is

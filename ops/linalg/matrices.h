@@ -12,7 +12,9 @@
 #include "devices/cpu/threads.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/half_compute.h"
+#include "ops/engine/dims.h"
 #include "ops/engine/op.h"
+#include "ops/engine/operand.h"
 #include "ops/reduce/reduce_arg.h"
 #include "ops/shape/shaping.h"
 
@@ -55,9 +57,10 @@ bool all_finite(const T* x, std::int64_t n) {
   return sum == 0;
 }
 
-/// Where in its batch matrix i is, for errors: "matrix (1, 0) of x", or "x".
-inline std::string place_in_batch(const TensorSpec& x, std::int64_t i) {
-  if (x.rank <= 2) return "x";
+/// Which matrix i of a batch is, for errors: "the matrix of shape (3, 3)", or "matrix (1, 0) of those of shape (2, 4,
+/// 3, 3)".
+inline std::string matrix_text(const TensorSpec& x, std::int64_t i) {
+  if (x.rank <= 2) return text("the matrix of shape ", x);
   std::int64_t at[kMaxRank];
   for (int axis = x.rank - 2; axis-- > 0;) {
     at[axis] = i % x.dims[axis];
@@ -65,7 +68,7 @@ inline std::string place_in_batch(const TensorSpec& x, std::int64_t i) {
   }
   std::string place = "matrix (";
   for (int axis = 0; axis < x.rank - 2; ++axis) place += (axis ? ", " : "") + std::to_string(at[axis]);
-  return place + (x.rank == 3 ? ",) of x" : ") of x");
+  return text(place, x.rank == 3 ? ",)" : ")", " of those of shape ", x);
 }
 
 /// Calls f(i) for each matrix, several at once where `work` multiplications each are worth it. f returns LAPACK's info;
@@ -92,13 +95,6 @@ void in_float_or_double(DType dtype, F&& f) {
   if (dtype == float64) f(static_cast<double*>(nullptr));
   else f(static_cast<float*>(nullptr));
 }
-/// x with its last two axes exchanged.
-inline Tensor t(const Tensor& x) {
-  const int rank = Access::desc(x).rank;
-  std::vector<int> order(static_cast<std::size_t>(rank));
-  for (int i = 0; i < rank; ++i) order[static_cast<std::size_t>(i)] = i < rank - 2 ? i : 2 * rank - 3 - i;
-  return permute(x, order);
-}
 /// The cotangent d of matrices, or 0 for those of which the results have only zero cotangents: these give zeros,
 /// whatever the values. The results of a matrix are its last axes, those that d has but for its batch.
 inline Tensor unless_zero(const Tensor& d, std::initializer_list<Tensor> results) {
@@ -115,6 +111,17 @@ inline Tensor unless_zero(const Tensor& d, std::initializer_list<Tensor> results
   }
   return where(counts, d, number_like(0, d));
 }
+/// The numbers of rows, as a column, and of columns, as a row, of the square matrices x; or of the matrices that have
+/// vectors x on their diagonals.
+struct Positions {
+  explicit Positions(const Tensor& x) {
+    const Tensor size = shape_of(x, int64)[Access::desc(x).rank - 1];
+    column = arange(scalar_tensor(0, int64), size, scalar_tensor(1, int64), int64).to(x.device());
+    row = expand_dims(column, 1);
+  }
+  Tensor on_diagonal() const { return equal(row, column); }
+  Tensor row, column;
+};
 /// x on the host, where these ops run, and a result on the device of x.
 inline Tensor on_host(const Tensor& x) { return x.device() == cpu ? x : x.to(cpu); }
 inline Tensor back_to(const Tensor& x, const Tensor& y) { return x.device() == cpu ? y : y.to(x.device()); }

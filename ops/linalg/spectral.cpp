@@ -19,18 +19,12 @@ Tensor as_row(const Tensor& x) { return expand_dims(x, -2); }
 Tensor as_column(const Tensor& x) { return expand_dims(x, -1); }
 /// 1 / (x_j - x_i) off the diagonal, 0 on it.
 Tensor reciprocal_gaps(const Tensor& x) {
-  const Tensor size = shape_of(x, int64)[-1];
-  const Tensor k = arange(scalar_tensor(0, int64), size, scalar_tensor(1, int64), int64).to(x.device());
-  const Tensor diagonal = equal(expand_dims(k, 1), k), gaps = as_row(x) - as_column(x);
+  const Tensor diagonal = Positions(x).on_diagonal(), gaps = as_row(x) - as_column(x);
   const Tensor one = number_like(1, x), zero = number_like(0, x);
   return where(diagonal, zero, one / where(diagonal, one, gaps));
 }
 /// The matrices with x on their diagonals.
-Tensor diagonal_of(const Tensor& x) {
-  const Tensor size = shape_of(x, int64)[-1];
-  const Tensor k = arange(scalar_tensor(0, int64), size, scalar_tensor(1, int64), int64).to(x.device());
-  return where(equal(expand_dims(k, 1), k), as_row(x), number_like(0, x));
-}
+Tensor diagonal_matrix(const Tensor& x) { return where(Positions(x).on_diagonal(), as_row(x), number_like(0, x)); }
 
 /// A copy of each matrix, which LAPACK overwrites; `ill` is called for one that is not finite.
 template <class T, class F, class Ill>
@@ -52,7 +46,7 @@ void each_copy(const OpCall& call, double work, F&& f, Ill&& ill) {
         return f(i, copy);
       },
       [&](std::int64_t i) {
-        fail<ValueError>({call.op.name}, "the iteration for ", place_in_batch(call.spec(0), i), " does not converge");
+        fail<ValueError>({call.op.name}, "the iteration for ", matrix_text(call.spec(0), i), " does not converge");
       });
 }
 /// Writes n rows as columns.
@@ -96,9 +90,9 @@ void eigh_kernel(const OpCall& call) {
 Tensor eigh_cotangent(const Tensor& w, const Tensor& v, const Tensor& dw, const Tensor& dv) {
   Tensor inner;
   if (dv.defined()) inner = reciprocal_gaps(w) * matmul(v, dv, true, false);
-  if (dw.defined()) inner = inner.defined() ? inner + diagonal_of(dw) : diagonal_of(dw);
+  if (dw.defined()) inner = inner.defined() ? inner + diagonal_matrix(dw) : diagonal_matrix(dw);
   const Tensor da = matmul(matmul(v, inner), v, false, true);
-  return unless_zero((da + t(da)) * 0.5, {dw, dv});
+  return unless_zero((da + transposed(da)) * 0.5, {dw, dv});
 }
 void eigh_vjp(const VjpContext& ctx) { ctx.din(0) = eigh_cotangent(ctx.out(0), ctx.out(1), ctx.dy(0), ctx.dy(1)); }
 void eigvalsh_vjp(const VjpContext& ctx) {
@@ -173,8 +167,8 @@ void svd_vjp(const VjpContext& ctx) {
       (ctx.dy(0).defined() || ctx.dy(2).defined()))
     fail<NotImplementedError>({"svd"}, "the gradient of full matrices of a rectangular x", kRemedy,
                               "ask for the reduced ones");
-  const Tensor u = ctx.out(0), s = ctx.out(1), vh = ctx.out(2), v = t(vh);
-  Tensor inner = ctx.dy(1).defined() ? diagonal_of(ctx.dy(1)) : Tensor();
+  const Tensor u = ctx.out(0), s = ctx.out(1), vh = ctx.out(2), v = transposed(vh);
+  Tensor inner = ctx.dy(1).defined() ? diagonal_matrix(ctx.dy(1)) : Tensor();
   auto add = [](Tensor& sum, const Tensor& more) { sum = sum.defined() ? sum + more : more; };
   const Tensor gaps = reciprocal_gaps(square(s));
   Tensor beyond;
@@ -183,13 +177,13 @@ void svd_vjp(const VjpContext& ctx) {
   const bool tall = m < 0 || n < 0 || m > n, wide = m < 0 || n < 0 || n > m;
   if (const Tensor& du = ctx.dy(0); du.defined()) {
     const Tensor j = gaps * matmul(u, du, true, false);
-    add(inner, (j + t(j)) * as_row(s));
+    add(inner, (j + transposed(j)) * as_row(s));
     if (tall) add(beyond, matmul(outside(u, du / as_row(s)), vh));
   }
   if (ctx.dy(2).defined()) {
-    const Tensor dv = t(ctx.dy(2)), k = gaps * matmul(v, dv, true, false);
-    add(inner, as_column(s) * (k + t(k)));
-    if (wide) add(beyond, matmul(u, t(outside(v, dv / as_row(s)))));
+    const Tensor dv = transposed(ctx.dy(2)), k = gaps * matmul(v, dv, true, false);
+    add(inner, as_column(s) * (k + transposed(k)));
+    if (wide) add(beyond, matmul(u, transposed(outside(v, dv / as_row(s)))));
   }
   if (!inner.defined()) return;
   Tensor da = matmul(matmul(u, inner), vh);

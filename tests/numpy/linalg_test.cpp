@@ -105,13 +105,15 @@ TEST_CASE("np::linalg refuses what it cannot do in one line, with the matrix of 
   const Tensor singular = np::concatenate({np::expand_dims(identity(2), 0), np::zeros({1, 2, 2}, float64)});
   CHECK(error_of<ValueError>([&] {
           np::linalg::solve(singular, np::ones({2, 2, 1}, float64));
-        }) == "solve: matrix (1,) of x is singular");
-  CHECK(error_of<ValueError>([&] { np::linalg::inv(np::zeros({2, 2})); }) == "inv: x is singular");
+        }) == "solve: matrix (1,) of those of shape (2, 2, 2) is singular");
+  CHECK(error_of<ValueError>([&] {
+          np::linalg::inv(np::zeros({2, 2}));
+        }) == "inv: the matrix of shape (2, 2) is singular");
   CHECK(error_of<ValueError>([&] { np::linalg::cholesky(-1 * identity(2)); }) ==
-        "cholesky: x is not positive definite");
+        "cholesky: the matrix of shape (2, 2) is not positive definite");
   CHECK(error_of<ValueError>([&] {
           np::linalg::solve_triangular(np::zeros({2, 2}), np::ones(2));
-        }) == "solve_triangular: x is singular");
+        }) == "solve_triangular: the matrix of shape (2, 2) is singular");
   CHECK(error_of<ValueError>([&] { np::linalg::qr(np::ones(3)); }) ==
         "qr: x of shape (3,); it must have two axes or more");
   CHECK(error_of<TypeError>([&] {
