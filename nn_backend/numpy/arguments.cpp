@@ -48,28 +48,25 @@ DType promoted(DType a, DType b, const char* what, const char* first, const char
 
 DType widest(DType dtype) { return dtype.is_float() ? dtype : int64; }
 
-/// The dtype that two arguments have in common; none if both are numbers.
-static DType common_dtype(const Operand& x, const Operand& y, const char* what, const char* first, const char* second) {
-  const DType a = own_dtype(x), b = own_dtype(y);
-  return !a.given() ? b : !b.given() ? a : promoted(a, b, what, first, second);
-}
-
-Pair::Pair(const Operand& x, const Operand& y, const char* what, const char* first, const char* second)
-    : x_(converted(x, common_dtype(x, y, what, first, second), {what, first}, sides_[0])),
-      y_(converted(y, common_dtype(x, y, what, first, second), {what, second}, sides_[1])) {}
-
-const Operand& Pair::converted(const Operand& x, DType dtype, const At& at, Side& side) {
+/// Makes the operand point to its tensor of that dtype, which is put into `made` if it is another than was given.
+static void convert_operand(Operand& x, DType dtype, const At& at, Tensor& made) {
   if (is_tensor_operand(x)) {
     if (!tensor_of(x).defined()) fail_empty(at);
-    if (Access::desc(tensor_of(x)).dtype == dtype) return x;
-    side.tensor = cast(tensor_of(x), dtype);
+    if (Access::desc(tensor_of(x)).dtype == dtype) return;
+    made = cast(tensor_of(x), dtype);
   } else {
     // A number beside a tensor is converted by the op, to the tensor's device as well.
-    if (dtype.given() && Access::kind(x) <= Scalar::kFloat && Access::kind(x) != Scalar::kNone) return x;
-    side.tensor = as_tensor(x, dtype, at);
+    if (dtype.given() && Access::kind(x) <= Scalar::kFloat && Access::kind(x) != Scalar::kNone) return;
+    made = as_tensor(x, dtype, at);
   }
-  side.operand = Operand(side.tensor);
-  return side.operand;
+  x = Operand(made);
+}
+
+Pair::Pair(const Operand& x, const Operand& y, const char* what, const char* first, const char* second) : x_(x), y_(y) {
+  const DType a = own_dtype(x), b = own_dtype(y);
+  const DType dtype = !a.given() ? b : !b.given() ? a : promoted(a, b, what, first, second);
+  convert_operand(x_, dtype, {what, first}, made_x_);
+  convert_operand(y_, dtype, {what, second}, made_y_);
 }
 
 Integers integers_of(const Operand& x, const At& at) {
@@ -91,13 +88,16 @@ std::int64_t known_size(const Tensor& x, int axis, const At& at) {
   if (n < 0) fail<ValueError>(at, "of shape ", x.shape(), kExpected, "the size of axis ", axis, " must be known");
   return n;
 }
+const Axes& one_axis(const At& at, const Axes& axis) {
+  if (axis.size_ >= 0 && axis.size_ != 1)
+    fail<ValueError>(at, "lists ", axis.size_, " axes", kExpected, "it must be one, or None");
+  return axis;
+}
 int one_axis_of(const char* what, Tensor& x, const Axes& axis) {
-  if (axis.size_ < 0) {
+  if (one_axis({what, "axis"}, axis).size_ < 0) {
     x = flatten(x, 0);
     return 0;
   }
-  if (axis.size_ != 1)
-    fail<ValueError>({what, "axis"}, "lists ", axis.size_, " axes", kExpected, "it must be one, or None");
   (void)known_rank(x, {what, "x"});
   return place_axis(what, axis.axes_[0], Access::desc(x));
 }
@@ -134,7 +134,12 @@ Tensor slice_along(const Tensor& x, int axis, Scalar start, Scalar stop, std::in
   return ops::index(x, Ref<Extra>(list.get()));
 }
 
-Tensor size_along(const Tensor& x, int axis) { return shape_of(x, int64)[axis]; }
+Tensor size_along(const Tensor& x, int axis) {
+  const TensorDesc& d = Access::desc(x);
+  const int front = d.rank < 0 ? -1 : from_front(axis, d.rank);
+  if (front >= 0 && d.dims[front] >= 0) return scalar_tensor(d.dims[front], int64);
+  return shape_of(x, int64)[axis];
+}
 
 void SizesOf::push_size(const Tensor& x, int axis) {
   const std::int64_t n = Access::desc(x).dims[axis];
@@ -160,7 +165,7 @@ void check_device(const Tensor& x, const Tensor& other, const At& at) {
     fail<DeviceError>(at, "is on ", x.device(), ", another argument on ", other.device(), kRemedy, "use .to(\"",
                       other.device(), "\")");
 }
-static Tensors as_tensors(const char* what, std::initializer_list<NamedOperand> arguments, DType dtype) {
+Tensors tensors_as(const char* what, std::initializer_list<NamedOperand> arguments, DType dtype) {
   const Tensor* place = nullptr;
   for (const NamedOperand& a : arguments)
     if (!place && is_tensor_operand(a.value)) place = &tensor_of(a.value);
@@ -175,11 +180,11 @@ static Tensors as_tensors(const char* what, std::initializer_list<NamedOperand> 
 }
 
 Tensors promoted_tensors(const char* what, std::initializer_list<NamedOperand> arguments) {
-  return as_tensors(what, arguments, common_dtype(what, arguments));
+  return tensors_as(what, arguments, common_dtype(what, arguments));
 }
 Tensors float_tensors(const char* what, std::initializer_list<NamedOperand> arguments) {
   const DType dtype = common_dtype(what, arguments);
-  return as_tensors(what, arguments, dtype.is_float() ? dtype : default_float());
+  return tensors_as(what, arguments, dtype.is_float() ? dtype : default_float());
 }
 
 void check_float(const Tensor& x, const At& at) {

@@ -39,18 +39,24 @@ class ArrayArg : public ops::Arg {
 class Pair {
  public:
   Pair(const Operand& x, const Operand& y, const char* what, const char* first = "x", const char* second = "y");
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
   const Operand& x() const { return x_; }
   const Operand& y() const { return y_; }
 
  private:
-  struct Side {
-    Tensor tensor;
-    Operand operand = None;
-  };
-  const Operand& converted(const Operand& x, DType dtype, const At& at, Side& side);
-  Side sides_[2];
-  const Operand &x_, &y_;
+  Tensor made_x_, made_y_;  // what the operands point to where an argument had to be converted
+  Operand x_, y_;
 };
+
+/// Returns f(the argument as a tensor), whose errors name the function `what`.
+template <class F>
+auto of_array(const char* what, const Operand& x, F&& f) {
+  return ops::attribute_errors(what, [&] {
+    const ArrayArg array(x, {what, "x"});
+    return f(array.tensor());
+  });
+}
 
 /// The numbers of an argument that lists integers, and its shape. Throws TypeError for other dtypes, ValueError if they
 /// are not known before a function is called.
@@ -63,6 +69,8 @@ Integers integers_of(const Operand& x, const At& at);
 int known_rank(const Tensor& x, const At& at);
 /// The size of x along an axis that is not negative. Throws ValueError if it is not known.
 std::int64_t known_size(const Tensor& x, int axis, const At& at);
+/// Returns `axis`, which is one axis or None. Throws ValueError otherwise.
+const Axes& one_axis(const At& at, const Axes& axis);
 /// The one axis of an argument; None flattens x, and is then axis 0.
 int one_axis_of(const char* what, Tensor& x, const Axes& axis);
 /// The axes counted from the front, of a tensor of that rank; None: all. Throws ValueError if one is out of range or
@@ -83,7 +91,7 @@ class SizesOf {
   std::vector<Dim> dims_;
   std::vector<std::unique_ptr<Tensor>> kept_;
 };
-/// The size of an axis as a scalar int64 tensor on the host.
+/// The size of an axis, which may be negative, as a scalar int64 tensor on the host.
 Tensor size_along(const Tensor& x, int axis);
 
 /// An argument and its name.
@@ -93,7 +101,9 @@ struct NamedOperand {
 };
 /// Arguments that are promoted to one dtype, as tensors. Numbers become scalars on the device of the first tensor.
 Tensors promoted_tensors(const char* what, std::initializer_list<NamedOperand> arguments);
-/// The same, but bool and integers become floatx.
+/// The same, as `dtype`.
+Tensors tensors_as(const char* what, std::initializer_list<NamedOperand> arguments, DType dtype);
+/// The same, promoted, but bool and integers become floatx.
 Tensors float_tensors(const char* what, std::initializer_list<NamedOperand> arguments);
 /// Throws DeviceError unless both are on one device.
 void check_device(const Tensor& x, const Tensor& other, const At& at);

@@ -10,12 +10,6 @@
 
 namespace kassette::numpy {
 
-const Axes& one_axis(const At& at, const Axes& axis) {
-  if (axis.size_ >= 0 && axis.size_ != 1)
-    fail<ValueError>(at, "lists ", axis.size_, " axes", kExpected, "it must be one, or None");
-  return axis;
-}
-
 int front_axis(const Tensor& x, std::int64_t axis, const char* what, const char* name) {
   (void)known_rank(x, {what, "x"});
   return place_axis(what, axis, Access::desc(x), /*added=*/0, name);
@@ -27,18 +21,11 @@ std::vector<int> front_axes(const Tensor& x, const Axes& axes, const char* what)
   return list;
 }
 
-Tensor length_of(const Tensor& x, int axis) {
-  const TensorDesc& d = Access::desc(x);
-  const int front = d.rank < 0 ? -1 : from_front(axis, d.rank);
-  if (front >= 0 && d.dims[front] >= 0) return ops::scalar_tensor(d.dims[front], int64);
-  return size_along(x, axis);
-}
-
 Tensor places_below(const Tensor& n, Device device) {
   return ops::arange(ops::scalar_tensor(0, int64), n, ops::scalar_tensor(1, int64), int64).to(device);
 }
 
-Tensor places_along(const Tensor& x, int axis) { return places_below(length_of(x, axis), x.device()); }
+Tensor places_along(const Tensor& x, int axis) { return places_below(size_along(x, axis), x.device()); }
 
 /// x with axis `from` at `to`, the others in their order.
 static Tensor with_axis_at(const Tensor& x, int from, int to) {
@@ -54,6 +41,24 @@ static Tensor with_axis_at(const Tensor& x, int from, int to) {
 }
 Tensor with_last(const Tensor& x, int axis) { return with_axis_at(x, axis, Access::desc(x).rank - 1); }
 Tensor with_last_at(const Tensor& x, int axis) { return with_axis_at(x, Access::desc(x).rank - 1, axis); }
+
+Tensor diagonal_of(const Tensor& x, int axis1, int axis2, std::int64_t offset) {
+  // The first axis, moved to the end, takes one place from those behind it.
+  const Tensor last = with_last(with_last(x, axis1), axis2 > axis1 ? axis2 - 1 : axis2);
+  const TensorDesc& d = Access::desc(last);
+  const std::int64_t below = std::max<std::int64_t>(-offset, 0), above = std::max<std::int64_t>(offset, 0);
+  const std::int64_t n = d.dims[d.rank - 2], m = d.dims[d.rank - 1];
+  Tensor at;
+  if (n >= 0 && m >= 0) {
+    const std::int64_t count = std::max<std::int64_t>(std::min(n - below, m - above), 0);
+    at = places_below(ops::scalar_tensor(count, int64), x.device()) * (m + 1) + (below * m + above);
+  } else {
+    const Tensor rows = size_along(last, -2), columns = size_along(last, -1);
+    const Tensor count = ops::maximum(ops::minimum(rows - below, columns - above), 0);
+    at = places_below(count, x.device()) * (columns + 1) + (columns * below + above);
+  }
+  return ops::gather(ops::flatten(last, d.rank - 2), at, -1);
+}
 
 Tensor as_indices(const Tensor& indices, const char* what, const char* name) {
   const DType dtype = Access::desc(indices).dtype;

@@ -7,16 +7,12 @@
 
 namespace kassette::numpy {
 
-/// Returns `axis`, which is one axis or None. Throws ValueError otherwise.
-const Axes& one_axis(const At& at, const Axes& axis);
 /// The axis of x, counted from the front. Throws ValueError if there is none such, or the rank is unknown.
 int front_axis(const Tensor& x, std::int64_t axis, const char* what, const char* name = "axis");
 /// The axes of x, counted from the front, in ascending order; all for None. Throws ValueError like front_axis(), and if
 /// an axis is given twice.
 std::vector<int> front_axes(const Tensor& x, const Axes& axes, const char* what);
 
-/// The size of an axis as an int64 scalar on the host.
-Tensor length_of(const Tensor& x, int axis);
 /// int64 0, 1, ... along an axis of x, on its device.
 Tensor places_along(const Tensor& x, int axis);
 /// int64 0, 1, ... up to `n`, an int64 scalar on the host, on a device.
@@ -26,6 +22,9 @@ Tensor places_below(const Tensor& n, Device device);
 Tensor with_last(const Tensor& x, int axis);
 /// x with its last axis at `axis`.
 Tensor with_last_at(const Tensor& x, int axis);
+
+/// The diagonal of two axes, counted from the front, as the last axis: `offset` above the main one.
+Tensor diagonal_of(const Tensor& x, int axis1, int axis2, std::int64_t offset);
 
 /// The parts of x along an axis at integers of any dtype, which count from the end if they are negative. Throws
 /// TypeError in the name of `what`, of its argument `name`, if they are no integers.

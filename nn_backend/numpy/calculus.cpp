@@ -7,6 +7,7 @@
 #include "core/convert.h"
 #include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
+#include "nn_backend/numpy/axes.h"
 #include "ops/convolution/conv.h"
 #include "ops/order/order.h"
 #include "ops/reduce/reduce.h"
@@ -20,8 +21,6 @@ namespace {
 
 using ops::attribute_errors;
 
-/// x as a float tensor: bool and integers as floatx.
-Tensor as_float(const Tensor& x) { return x.dtype().is_float() ? x : ops::cast(x, ops::default_float()); }
 /// The elements from `start` to `stop` of the axis.
 Tensor part(const Tensor& x, int axis, Scalar start, Scalar stop) { return slice_along(x, axis, start, stop); }
 /// One element of the axis, which stays with size 1. Throws ValueError if there is none.
@@ -120,9 +119,8 @@ Tensors two_vectors(const char* what, const Operand& x, const Operand& y) {
 /// The sums of x[k - j] * y[j] for each k at which there are such products.
 Tensor convolved(const Tensor& x, const Tensor& y) {
   if (!x.dtype().is_float()) {
-    const Tensor n = size_along(x, 0), m = size_along(y, 0), one = ops::scalar_tensor(1, int64);
-    const Tensor zero = ops::scalar_tensor(0, int64), width = n + m - 1;
-    const Tensor at = ops::arange(zero, width, one, int64), row = ops::arange(zero, m, one, int64);
+    const Tensor n = size_along(x, 0), m = size_along(y, 0);
+    const Tensor at = places_below(n + m - 1, cpu), row = places_below(m, cpu);
     const Tensor from = ops::expand_dims(at, 1) - row;  // (n + m - 1, m)
     const Tensor inside = ops::logical_and(ops::greater_equal(from, 0), ops::less(from, n));
     const Tensor picked = ops::gather(x, ops::where(inside, from, 0).to(x.device()));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "core/text.h"
 #include "core/rank.h"
@@ -116,7 +117,6 @@ Tensor window(const char* what, std::int64_t m, F&& f) {
     return ops::cast(f(counting(n, float64), static_cast<double>(n - 1)), default_float()).to(context().default_device);
   });
 }
-constexpr double kPi = 3.14159265358979323846;
 
 }  // namespace
 
@@ -195,12 +195,11 @@ Tensor linspace(const Operand& start, const Operand& stop, std::int64_t num, con
 }
 Tensor logspace(const Operand& start, const Operand& stop, std::int64_t num, double base, const SpaceOptions& options) {
   return attribute_errors("logspace", [&] {
-    // The powers of integers are asked for as integers at the end.
     SpaceOptions powers = options;
     const bool weak = !own_dtype(start).given() && !own_dtype(stop).given();
     powers.dtype = weak ? float64 : None;
     const Tensor y = linear("logspace", start, stop, num, powers);
-    const Tensor result = base == 10 && y.dtype() == float64 ? ops::pow(10.0, y) : ops::pow(base, y);
+    const Tensor result = ops::pow(base, y);
     const DType dtype = options.dtype.given() ? options.dtype : weak ? default_float() : result.dtype();
     return ops::cast(result, dtype);
   });
@@ -280,15 +279,17 @@ Tensor vander(const Operand& x, Scalar n, bool increasing) {
 }
 
 Tensor hanning(std::int64_t m) {
-  return window("hanning", m, [](const Tensor& n, double last) { return 0.5 - 0.5 * ops::cos(n * (2 * kPi / last)); });
+  return window("hanning", m,
+                [](const Tensor& n, double last) { return 0.5 - 0.5 * ops::cos(n * (2 * std::numbers::pi / last)); });
 }
 Tensor hamming(std::int64_t m) {
   return window("hamming", m,
-                [](const Tensor& n, double last) { return 0.54 - 0.46 * ops::cos(n * (2 * kPi / last)); });
+                [](const Tensor& n, double last) { return 0.54 - 0.46 * ops::cos(n * (2 * std::numbers::pi / last)); });
 }
 Tensor blackman(std::int64_t m) {
   return window("blackman", m, [](const Tensor& n, double last) {
-    return 0.42 - 0.5 * ops::cos(n * (2 * kPi / last)) + 0.08 * ops::cos(n * (4 * kPi / last));
+    return 0.42 - 0.5 * ops::cos(n * (2 * std::numbers::pi / last)) +
+           0.08 * ops::cos(n * (4 * std::numbers::pi / last));
   });
 }
 Tensor bartlett(std::int64_t m) {

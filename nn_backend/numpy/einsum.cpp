@@ -8,6 +8,7 @@
 
 #include "core/rank.h"
 #include "core/text.h"
+#include "nn_backend/numpy/axes.h"
 #include "nn_backend/numpy/labels.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/shaping.h"
@@ -71,7 +72,7 @@ Labelled labelled(const std::string& text, const std::string& input, const Tenso
   return x;
 }
 
-/// The axes that have one label made one.
+/// Puts the diagonal in the place of axes that have the same label, as the last axis.
 void merge_repeated(Labelled& x) {
   for (std::size_t i = 0; i < x.labels.size(); ++i)
     for (std::size_t j = x.labels.size(); j-- > i + 1;) {
@@ -81,7 +82,7 @@ void merge_repeated(Labelled& x) {
         fail<ValueError>({"einsum", "operands"}, "of shape ", x.tensor.shape(), " has two sizes for label '",
                          static_cast<char>(x.labels[i]), "'");
       const int label = x.labels[i];
-      x.tensor = diagonal_sum_axis(x.tensor, static_cast<int>(i), static_cast<int>(j), 0);
+      x.tensor = diagonal_of(x.tensor, static_cast<int>(i), static_cast<int>(j), 0);
       x.labels.erase(x.labels.begin() + static_cast<std::ptrdiff_t>(j));
       x.labels.erase(x.labels.begin() + static_cast<std::ptrdiff_t>(i));
       x.labels.push_back(label);
@@ -98,9 +99,8 @@ LabelSizes sizes_of(const std::vector<Labelled>& terms) {
       if (have == 1 || have < 0) have = n;
       else if (n >= 0)
         fail<ValueError>({"einsum", "operands"}, "have sizes ", have, " and ", n, " for ",
-                         x.labels[i] < kEllipsis ? "label '" : "an axis of '..",
-                         x.labels[i] < kEllipsis ? std::string(1, static_cast<char>(x.labels[i])) : std::string("."),
-                         "'");
+                         x.labels[i] < kEllipsis ? "label '" + std::string(1, static_cast<char>(x.labels[i])) + "'"
+                                                 : std::string("an axis of '...'"));
     }
   return sizes;
 }

@@ -20,7 +20,5 @@ inline bool has(const LabelList& labels, int label) {
 /// The product of two tensors whose axes are not labelled twice, with these labels, which are all among theirs: summed
 /// over the others, each of which both have. Sizes of one label are equal.
 Tensor contract(const Labelled& a, const Labelled& b, const LabelList& out);
-/// x summed over one of two axes where their positions are `offset` apart: the diagonal, which is the last axis.
-Tensor diagonal_sum_axis(const Tensor& x, int axis1, int axis2, int offset);
 
 }  // namespace kassette::numpy

@@ -21,13 +21,6 @@ namespace {
 
 using ops::attribute_errors;
 
-template <class F>
-auto of_array(const char* what, const Operand& x, F&& f) {
-  return attribute_errors(what, [&] {
-    const ArrayArg array(x, {what, "x"});
-    return f(array.tensor());
-  });
-}
 /// a and b with the same leading axes, b with a column where it is one vector.
 struct System {
   Tensor a, b;
@@ -39,9 +32,7 @@ System system_of(const char* what, const Operand& a_given, const Operand& b_give
       b_array(pair.y(), {what, "b"}, own_dtype(pair.x()));
   System s{a_array.tensor(), b_array.tensor(), false};
   const int ra = known_rank(s.a, {what, a_name});
-  if (s.a.device() != s.b.device())
-    fail<DeviceError>({what, "b"}, "is on ", s.b.device(), " and ", a_name, " on ", s.a.device(), kRemedy,
-                      "move one of them: x.to(device)");
+  check_device(s.b, s.a, {what, "b"});
   s.vector = known_rank(s.b, {what, "b"}) == 1;
   if (s.vector) s.b = ops::expand_dims(s.b, 1);
   const int rb = Access::desc(s.b).rank;
@@ -71,30 +62,11 @@ System system_of(const char* what, const Operand& a_given, const Operand& b_give
 }
 Tensor finished(const System& s, const Tensor& x) { return s.vector ? ops::squeeze(x, -1) : x; }
 
-Tensor transposed(const Tensor& x) {
-  const int rank = known_rank(x, {"matrix_transpose", "x"});
-  std::vector<int> order;
-  for (int i = 0; i < rank; ++i) order.push_back(i < rank - 2 ? i : 2 * rank - 3 - i);
-  return ops::permute(x, order);
-}
-/// Ones on the diagonals of matrices shaped like x, which are square.
-Tensor identity_like(const Tensor& x) {
-  const int rank = Access::desc(x).rank;
-  const Tensor k =
-      ops::arange(ops::scalar_tensor(0, int64), size_along(x, rank - 1), ops::scalar_tensor(1, int64), int64)
-          .to(x.device());
-  return ops::where(ops::equal(ops::expand_dims(k, 1), k), ops::zeros_of(x) + 1, ops::number_like(0, x));
-}
-void check_floats(const char* what, const Tensor& x) {
-  if (!x.dtype().is_float())
-    fail<TypeError>({what, "x"}, "is ", x.dtype(), kExpected, "it must be of floats", kRemedy,
-                    "cast it first (K::cast)");
-}
 /// Throws unless x holds float matrices, square if that is wanted.
 void check_matrices(const char* what, const Tensor& x, bool square) {
   const int rank = known_rank(x, {what, "x"});
   const TensorDesc& b = Access::desc(x);
-  check_floats(what, x);
+  check_float(x, {what, "x"});
   if (rank < 2) fail<ValueError>({what, "x"}, "of shape ", x.shape(), kExpected, "it must have two axes or more");
   if (square && differ(b.dims[rank - 2], b.dims[rank - 1]))
     fail<ValueError>({what, "x"}, "of shape ", x.shape(), kExpected, "its matrices must be square");
@@ -124,7 +96,7 @@ Tensor root(const Tensor& squares) {
   return ops::where(zero, squares, ops::sqrt(ops::where(zero, ops::number_like(1, squares), squares)));
 }
 Tensor vector_norm_of(const char* what, const Tensor& x, const Scalar& ord, const Axes& axis, bool keepdims) {
-  check_floats(what, x);
+  check_float(x, {what, "x"});
   const double p = ord.is_none() ? 2 : number_of({what, "ord"}, ord);
   if (p == 2) return root(ops::sum(ops::square(x), axis, keepdims));
   const Tensor size = ops::abs(x);
@@ -135,7 +107,7 @@ Tensor vector_norm_of(const char* what, const Tensor& x, const Scalar& ord, cons
 }
 /// The norm of matrices along two axes, `rows` and `columns`.
 Tensor matrix_norm_of(const char* what, const Tensor& x, const Scalar& ord, int rows, int columns, bool keepdims) {
-  check_floats(what, x);
+  check_float(x, {what, "x"});
   if (ord.is_none()) return vector_norm_of(what, x, 2, {rows, columns}, keepdims);
   const double p = number_of({what, "ord"}, ord);
   auto extreme = [&](const Tensor& sums, int axis) {
@@ -187,7 +159,7 @@ Tensor cholesky_solve(const Operand& l, const Operand& b) {
 Tensor inv(const Operand& x) {
   return of_array("inv", x, [](const Tensor& t) {
     check_matrices("inv", t, true);
-    return ops::solve(t, identity_like(t));
+    return ops::solve(t, ops::identity_like(t));
   });
 }
 Tensor pinv(const Operand& x, Scalar rtol) {
@@ -197,7 +169,7 @@ Tensor pinv(const Operand& x, Scalar rtol) {
     const Tensor counts = ops::greater(f.s, cutoff("pinv", t, f.s, rtol));
     const Tensor one = ops::number_like(1, f.s);
     const Tensor inverse = ops::where(counts, one / ops::where(counts, f.s, one), ops::number_like(0, f.s));
-    return ops::matmul(transposed(f.vh), ops::expand_dims(inverse, -1) * transposed(f.u));
+    return ops::matmul(ops::transposed(f.vh), ops::expand_dims(inverse, -1) * ops::transposed(f.u));
   });
 }
 Tensor det(const Operand& x) {
@@ -215,7 +187,7 @@ SlogdetResult slogdet(const Operand& x) {
 Tensor cholesky(const Operand& x, bool upper) {
   return of_array("cholesky", x, [&](const Tensor& t) {
     check_matrices("cholesky", t, true);
-    return upper ? transposed(ops::cholesky(transposed(t))) : ops::cholesky(t);
+    return upper ? ops::transposed(ops::cholesky(ops::transposed(t))) : ops::cholesky(t);
   });
 }
 LuResult lu_factor(const Operand& x) {
@@ -264,7 +236,8 @@ LstsqResult lstsq(const Operand& a, const Operand& b, Scalar rtol) {
     const Tensor counts = ops::greater(f.s, cutoff("lstsq", s.a, f.s, rtol));
     const Tensor one = ops::number_like(1, f.s);
     const Tensor inverse = ops::where(counts, one / ops::where(counts, f.s, one), ops::number_like(0, f.s));
-    const Tensor x = ops::matmul(transposed(f.vh), ops::expand_dims(inverse, -1) * ops::matmul(f.u, s.b, true, false));
+    const Tensor x =
+        ops::matmul(ops::transposed(f.vh), ops::expand_dims(inverse, -1) * ops::matmul(f.u, s.b, true, false));
     const Tensor residuals = ops::sum(ops::square(ops::matmul(s.a, x) - s.b), -2);
     return LstsqResult{finished(s, x), finished(s, residuals), ops::sum(ops::cast(counts, int64), -1), f.s};
   });
@@ -279,13 +252,13 @@ Tensor matrix_rank(const Operand& x, Scalar rtol) {
 Tensor matrix_power(const Operand& x, int n) {
   return of_array("matrix_power", x, [&](Tensor t) {
     check_matrices("matrix_power", t, true);
-    if (n < 0) t = ops::solve(t, identity_like(t));
+    if (n < 0) t = ops::solve(t, ops::identity_like(t));
     Tensor power;
     for (unsigned left = n < 0 ? 0u - static_cast<unsigned>(n) : static_cast<unsigned>(n); left; left >>= 1) {
       if (left & 1) power = power.defined() ? ops::matmul(power, t) : t;
       if (left > 1) t = ops::matmul(t, t);
     }
-    return power.defined() ? power : identity_like(t);
+    return power.defined() ? power : ops::identity_like(t);
   });
 }
 Tensor multi_dot(const Tensors& x) {

@@ -31,14 +31,6 @@ Tensor of_pair(const char* what, const Operand& x, const Operand& y, F&& f) {
     return f(both.x(), both.y());
   });
 }
-/// Calls f with the argument as a tensor.
-template <class F>
-Tensor of_array(const char* what, const Operand& x, F&& f) {
-  return attribute_errors(what, [&] {
-    const ArrayArg array(x, {what, "x"});
-    return f(array.tensor());
-  });
-}
 /// A bool tensor of the shape of x that is `value` everywhere.
 Tensor everywhere(const Tensor& x, bool value) {
   return value ? ops::equal(ops::zeros_of(x), 0) : ops::not_equal(ops::zeros_of(x), 0);
@@ -61,19 +53,6 @@ Tensor is_infinity(const char* what, const Operand& x, double infinity) {
 }
 Tensor as_bool(const Tensor& x) { return ops::cast(x, bool_); }
 
-/// Arguments of any dtypes as float64, numbers on the device of the first tensor.
-Tensors as_float64(const char* what, std::initializer_list<NamedOperand> arguments) {
-  Tensors out;
-  const Tensor* place = nullptr;
-  for (const NamedOperand& a : arguments)
-    if (!place && ops::is_tensor_operand(a.value)) place = &ops::tensor_of(a.value);
-  for (const NamedOperand& a : arguments) {
-    const Tensor t = ops::cast(ArrayArg(a.value, {what, a.name}, float64), float64);
-    out.push_back(place && !ops::is_tensor_operand(a.value) && t.device() != place->device() ? t.to(place->device())
-                                                                                             : t);
-  }
-  return out;
-}
 /// The largest number of a float dtype.
 double largest(DType dtype) {
   return dtype == float16    ? 65504
@@ -145,7 +124,7 @@ KASSETTE_NUMPY_BINARY(fmod, fmod)
 KASSETTE_NUMPY_BINARY(power, pow)
 Tensor float_power(const Operand& x, const Operand& y) {
   return attribute_errors("float_power", [&] {
-    const Tensors in = as_float64("float_power", {{"x", x}, {"y", y}});
+    const Tensors in = tensors_as("float_power", {{"x", x}, {"y", y}}, float64);
     return ops::pow(in[0], in[1]);
   });
 }
@@ -171,13 +150,11 @@ Tensor clip(const Operand& x, const Operand& min, const Operand& max) {
     Tensor y = ArrayArg(x, {"clip", "x"}, own_dtype(min).given() ? own_dtype(min) : own_dtype(max));
     check_number(y, {"clip", "x"});
     if (!min.is_none()) {
-      const Operand operand = y;  // a Pair refers to its arguments
-      const Pair both(operand, min, "clip", "x", "min");
+      const Pair both(y, min, "clip", "x", "min");
       y = ops::maximum(both.x(), both.y());
     }
     if (!max.is_none()) {
-      const Operand operand = y;
-      const Pair both(operand, max, "clip", "x", "max");
+      const Pair both(y, max, "clip", "x", "max");
       y = ops::minimum(both.x(), both.y());
     }
     return y;

@@ -89,7 +89,7 @@ Tensor digitize(const Operand& x, const Operand& bins, const DigitizeOptions& op
     const Tensor order = ops::argsort(edges), ascending = ops::take_places(edges, order, 0);
     const Tensor falls = ops::any_of(ops::not_equal(order, places_along(edges, 0)));
     const Tensor below = ops::searchsorted(ascending, both[0], options.right ? ops::Side::left : ops::Side::right);
-    return ops::where(falls, length_of(edges, 0) - below, below);
+    return ops::where(falls, size_along(edges, 0) - below, below);
   });
 }
 

@@ -69,7 +69,7 @@ Tensor folded(const std::string& mode, const Tensor& x, int axis, const Width& w
   const std::int64_t known = Access::desc(x).dims[axis];
   if (known == 0)
     fail<ValueError>({"pad", "x"}, "of shape ", x.shape(), kExpected, "axis ", axis, " must not be empty");
-  const Tensor n = known >= 0 ? number(known) : size_along(x, axis);
+  const Tensor n = size_along(x, axis);
   const Tensor i = ops::arange(number(-w.before), n + w.after, number(1), int64);
   if (mode == "edge") return ops::minimum(ops::maximum(i, 0), n - 1);
   if (mode == "wrap") return i % n;

@@ -5,6 +5,7 @@
 
 #include "core/rank.h"
 #include "core/text.h"
+#include "nn_backend/numpy/axes.h"
 #include "nn_backend/numpy/labels.h"
 #include "ops/engine/dims.h"
 #include "ops/product/contraction.h"
@@ -24,9 +25,7 @@ struct Two {
       : pair(a, b, what), x(pair.x(), {what, "x"}, pair_dtype()), y(pair.y(), {what, "y"}, pair_dtype()) {
     rank_x = known_rank(x, {what, "x"});
     rank_y = known_rank(y, {what, "y"});
-    if (rank_x && rank_y && x.desc().device != y.desc().device)
-      fail<DeviceError>({what, "y"}, "is on ", y.desc().device, " and x on ", x.desc().device, kRemedy,
-                        "move one of them: x.to(device)");
+    if (rank_x && rank_y) check_device(y, x, {what, "y"});
   }
   DType pair_dtype() const {
     const DType a = own_dtype(pair.x());
@@ -100,23 +99,6 @@ Tensor contract(const Labelled& a, const Labelled& b, const LabelList& out) {
     fail<ValueError>({"contract"}, known.size(), " labels in a product of two tensors", kExpected, "at most ",
                      ops::kNewAxis - 1);
   return ops::apply1(ops::matmul_op, form, {a.tensor, b.tensor});
-}
-
-Tensor diagonal_sum_axis(const Tensor& x, int axis1, int axis2, int offset) {
-  const int rank = Access::desc(x).rank;
-  auto count = [&](int axis) {
-    const std::int64_t n = Access::desc(x).dims[axis];
-    return ops::arange(ops::scalar_tensor(0, int64), n >= 0 ? ops::scalar_tensor(n, int64) : size_along(x, axis),
-                       ops::scalar_tensor(1, int64), int64);
-  };
-  std::vector<int> order;
-  for (int i = 0; i < rank; ++i)
-    if (i != axis1 && i != axis2) order.push_back(i);
-  order.push_back(axis1);
-  order.push_back(axis2);
-  const Tensor last = ops::permute(x, order);
-  const Tensor on = ops::equal(ops::expand_dims(count(axis1), 1) + offset, count(axis2)).to(x.device());
-  return ops::sum(ops::where(on, last, ops::number_like(0, last)), -1);
 }
 
 Tensor matmul(const Operand& x, const Operand& y) {
@@ -224,8 +206,7 @@ Tensor trace(const Operand& x, int offset, int axis1, int axis2) {
     const ArrayArg array(x, {"trace", "x"});
     const Tensor& t = array.tensor();
     const std::vector<int> axes = places_of({"trace", "axis1"}, {axis1, axis2}, known_rank(t, {"trace", "x"}));
-    return ops::sum(diagonal_sum_axis(ops::cast(t, t.dtype().is_float() ? t.dtype() : int64), axes[0], axes[1], offset),
-                    -1);
+    return ops::sum(ops::cast(diagonal_of(t, axes[0], axes[1], offset), widest(t.dtype())), -1);
   });
 }
 

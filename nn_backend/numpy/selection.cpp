@@ -1,8 +1,6 @@
 // nn_backend/numpy/selection.cpp - NumPy's functions that select elements.
 #include <kassette/numpy/selection.h>
 
-#include <algorithm>
-
 #include "core/rank.h"
 #include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
@@ -34,27 +32,6 @@ Tensor triangle(const char* what, Tensor (*compare)(const Operand&, const Operan
     const Tensor& t = array.tensor();
     return ops::where(compare(diagonal_numbers(t), k), t, ops::zeros_of(t));
   });
-}
-
-/// An int64 scalar on the host that is not negative.
-Tensor not_negative(const Tensor& n) { return ops::maximum(n, 0); }
-
-/// The diagonal of the last two axes of x, whose rank is known.
-Tensor last_diagonal(const Tensor& x, std::int64_t offset) {
-  const TensorDesc& d = Access::desc(x);
-  const std::int64_t below = std::max<std::int64_t>(-offset, 0), above = std::max<std::int64_t>(offset, 0);
-  const std::int64_t n = d.dims[d.rank - 2], m = d.dims[d.rank - 1];
-  const Tensor flat = ops::flatten(x, d.rank - 2);
-  Tensor at;
-  if (n >= 0 && m >= 0) {
-    const std::int64_t count = std::max<std::int64_t>(std::min(n - below, m - above), 0);
-    at = places_below(ops::scalar_tensor(count, int64), x.device()) * (m + 1) + (below * m + above);
-  } else {
-    const Tensor rows = length_of(x, -2), columns = length_of(x, -1);
-    const Tensor count = not_negative(ops::minimum(rows - below, columns - above));
-    at = places_below(count, x.device()) * (columns + 1) + (columns * below + above);
-  }
-  return ops::gather(flat, at, -1);
 }
 
 /// The matrix with that diagonal k.
@@ -107,7 +84,7 @@ Tensor diag(const Operand& v, std::int64_t k) {
     const ArrayArg array(v, {"diag", "v"});
     const int rank = known_rank(array, {"diag", "v"});
     if (rank == 1) return matrix_of(array, k);
-    if (rank == 2) return last_diagonal(array, k);
+    if (rank == 2) return diagonal_of(array, 0, 1, k);
     fail<ValueError>({"diag", "v"}, "has shape ", array.desc(), kExpected, "the rank must be 1 or 2");
   });
 }
@@ -121,9 +98,7 @@ Tensor diagonal(const Operand& x, std::int64_t offset, int axis1, int axis2) {
     const int first = front_axis(array, axis1, "diagonal", "axis1"),
               second = front_axis(array, axis2, "diagonal", "axis2");
     if (first == second) fail<ValueError>({"diagonal", "axis2"}, "is ", axis2, kExpected, "it must not be axis1");
-    // The first axis, moved to the end, takes one place from those behind it.
-    const Tensor moved = with_last(array, first);
-    return last_diagonal(with_last(moved, second > first ? second - 1 : second), offset);
+    return diagonal_of(array, first, second, offset);
   });
 }
 

@@ -7,6 +7,7 @@
 #include "core/rank.h"
 #include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
+#include "nn_backend/numpy/axes.h"
 #include "ops/engine/dims.h"
 #include "ops/shape/like.h"
 #include "ops/shape/shaping.h"
@@ -17,14 +18,6 @@ namespace {
 
 using ops::attribute_errors;
 
-/// Calls f with the argument as a tensor.
-template <class F>
-auto of_array(const char* what, const Operand& x, F&& f) {
-  return attribute_errors(what, [&] {
-    const ArrayArg array(x, {what, "x"});
-    return f(array.tensor());
-  });
-}
 int rank_of(const char* what, const Tensor& x) { return known_rank(x, {what, "x"}); }
 
 /// x with its axes in another order.
@@ -138,8 +131,7 @@ Tensor rolled(const Tensor& x, std::int64_t shift, int axis) {
     return ops::concatenate({slice_along(x, axis, n - shift, None), slice_along(x, axis, 0, n - shift)}, axis);
   }
   const Tensor size = size_along(x, axis);
-  const Tensor k = ops::arange(ops::scalar_tensor(0, int64), size, ops::scalar_tensor(1, int64), int64);
-  return picked(x, (k - shift) % ops::maximum(size, 1), axis);
+  return picked(x, (places_below(size, cpu) - shift) % ops::maximum(size, 1), axis);
 }
 
 }  // namespace
@@ -220,9 +212,8 @@ Tensor atleast_3d(const Operand& x) {
 }
 
 Tensor concatenate(const Tensors& x, const Axes& axis) {
-  if (axis.size_ < 0) return joined("concatenate", x, 0, [](const Tensor& t) { return ops::flatten(t, 0); });
-  if (axis.size_ != 1)
-    fail<ValueError>({"concatenate", "axis"}, "lists ", axis.size_, " axes", kExpected, "it must be one, or None");
+  if (one_axis({"concatenate", "axis"}, axis).size_ < 0)
+    return joined("concatenate", x, 0, [](const Tensor& t) { return ops::flatten(t, 0); });
   return joined("concatenate", x, axis.axes_[0], [](const Tensor& t) { return t; });
 }
 Tensor stack(const Tensors& x, int axis) {
@@ -319,11 +310,12 @@ Tensor delete_(const Operand& x, const Operand& index, const Axes& axis) {
     (void)rank_of("delete_", t);
     const int at = one_axis_of("delete_", t, axis);
     const std::int64_t n = known_size(t, at, {"delete_", "x"});
-    const std::vector<std::int64_t> gone =
-        places_in(integers_of(index, {"delete_", "index"}), n, n - 1, {"delete_", "index"});
+    std::vector<bool> gone(static_cast<std::size_t>(n));
+    for (std::int64_t i : places_in(integers_of(index, {"delete_", "index"}), n, n - 1, {"delete_", "index"}))
+      gone[static_cast<std::size_t>(i)] = true;
     std::vector<std::int64_t> kept;
     for (std::int64_t i = 0; i < n; ++i)
-      if (std::find(gone.begin(), gone.end(), i) == gone.end()) kept.push_back(i);
+      if (!gone[static_cast<std::size_t>(i)]) kept.push_back(i);
     return picked(t, kept, at);
   });
 }
@@ -478,10 +470,8 @@ Tensor sliding_window_view(const Operand& x, const Dims& window, const Axes& axi
         fail<ValueError>({what, "window"}, "holds ", size, kExpected, "sizes must be at least 1");
       if (n >= 0 && n < size)
         fail<ValueError>({what, "window"}, "is ", size, " along an axis of ", n, kExpected, "it must not be longer");
-      auto number = [](std::int64_t v) { return ops::scalar_tensor(v, int64); };
-      const Tensor stop = n >= 0 ? number(n - size + 1) : size_along(t, at) - (size - 1);
-      const Tensor starts = ops::arange(number(0), stop, number(1), int64);
-      const Tensor steps = ops::arange(number(0), number(size), number(1), int64);
+      const Tensor starts = places_below(size_along(t, at) - (size - 1), cpu);
+      const Tensor steps = places_below(ops::scalar_tensor(size, int64), cpu);
       t = picked(t, ops::expand_dims(starts, 1) + steps, at);
       const int last = Access::desc(t).rank - 1;
       t = permuted(t, moved({at + 1}, {last}, last + 1));

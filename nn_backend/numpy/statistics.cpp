@@ -71,7 +71,7 @@ Tensor quantiles(const char* what, const Operand& x, const Operand& q, double mo
     const Ascending a(as_float(array), options.axis, what);
     const Tensor of_one = most == 1 ? ops::cast(parts, float64) : ops::cast(parts, float64) / most;
     const QuantilePlaces at =
-        quantile_places(of_one.to(array.tensor().device()), ops::cast(length_of(a.sorted, -1), float64), method);
+        quantile_places(of_one.to(array.tensor().device()), ops::cast(size_along(a.sorted, -1), float64), method);
     const Tensor below = ops::gather(a.sorted, at.below, -1), above = ops::gather(a.sorted, at.above, -1);
     const Tensor last = ops::gather(a.sorted, ops::zeros_of(at.below) - 1, -1, ops::Wrap::negative);
     const Tensor y = ops::where(ops::equal(last, last), between(below, above, at.weight), last);
@@ -131,7 +131,7 @@ Tensor median(const Operand& x, const ReduceOptions& options) {
   return attribute_errors("median", [&] {
     const ArrayArg array(x, {"median", "x"});
     const Ascending a(as_float(array), options.axis, "median");
-    const Tensor n = length_of(a.sorted, -1).to(array.tensor().device());
+    const Tensor n = size_along(a.sorted, -1).to(array.tensor().device());
     const Tensor below = ops::gather(a.sorted, kassette::floor_divide(n - 1, 2), -1),
                  above = ops::gather(a.sorted, kassette::floor_divide(n, 2), -1),
                  last = ops::gather(a.sorted, n - 1, -1);
@@ -146,7 +146,11 @@ Tensor percentile(const Operand& x, const Operand& q, const QuantileOptions& opt
   return quantiles("percentile", x, q, 100, options);
 }
 Tensor average(const Operand& x, const AverageOptions& options) {
-  return attribute_errors("average", [&] { return averages("average", x, options).average; });
+  return attribute_errors("average", [&] {
+    if (options.weights.is_none())
+      return ops::mean(as_float(ArrayArg(x, {"average", "x"})), options.axis, options.keepdims);
+    return averages("average", x, options).average;
+  });
 }
 WeightedAverage average_with_weights(const Operand& x, const AverageOptions& options) {
   return attribute_errors("average_with_weights", [&] { return averages("average_with_weights", x, options); });
