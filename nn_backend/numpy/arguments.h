@@ -101,7 +101,7 @@ struct NamedOperand {
 };
 /// Arguments that are promoted to one dtype, as tensors. Numbers become scalars on the device of the first tensor.
 Tensors promoted_tensors(const char* what, std::initializer_list<NamedOperand> arguments);
-/// The same, as `dtype`.
+/// The same, converted to `dtype`.
 Tensors tensors_as(const char* what, std::initializer_list<NamedOperand> arguments, DType dtype);
 /// The same, promoted, but bool and integers become floatx.
 Tensors float_tensors(const char* what, std::initializer_list<NamedOperand> arguments);

@@ -79,7 +79,7 @@ void merge_repeated(Labelled& x) {
       if (x.labels[j] != x.labels[i]) continue;
       const TensorDesc& b = Access::desc(x.tensor);
       if (differ(b.dims[i], b.dims[j]))
-        fail<ValueError>({"einsum", "operands"}, "of shape ", x.tensor.shape(), " has two sizes for label '",
+        fail<ValueError>({"einsum", "operands"}, "hold shape ", x.tensor.shape(), ", which has two sizes for label '",
                          static_cast<char>(x.labels[i]), "'");
       const int label = x.labels[i];
       x.tensor = diagonal_of(x.tensor, static_cast<int>(i), static_cast<int>(j), 0);

@@ -293,7 +293,7 @@ Tensor norm(const Operand& x, const NormOptions& options) {
     const std::vector<int> axes = places_of({"norm", "axis"}, options.axis, rank);
     if (axes.size() == 1) return vector_norm_of("norm", t, options.ord, axes, options.keepdims);
     if (axes.size() == 2) return matrix_norm_of("norm", t, options.ord, axes[0], axes[1], options.keepdims);
-    fail<ValueError>({"norm", "axis"}, "are ", axes.size(), " axes", kExpected, "a vector has one, a matrix two");
+    fail<ValueError>({"norm", "axis"}, "lists ", axes.size(), " axes", kExpected, "a vector has one, a matrix two");
   });
 }
 Tensor vector_norm(const Operand& x, const NormOptions& options) {

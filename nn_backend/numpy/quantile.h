@@ -21,7 +21,7 @@ enum class QuantileMethod : std::uint8_t {
   midpoint,
   nearest
 };
-/// Throws ValueError in the name of `what` for a text that is none.
+/// The method of that name. Throws ValueError, in the name of `what`, if there is none.
 QuantileMethod quantile_method(const Name& text, const char* what);
 
 /// Where to find a quantile in ascending elements: a + (b - a) * weight of the elements a at `below` and b at `above`.

@@ -31,6 +31,19 @@ Tensor correction_factor(const Tensor& x, const Tensor& y, double correction) {
   return ops::cast(n / ops::maximum(n - correction, 0), y.dtype()).to(y.device());
 }
 
+using Reduction = Tensor (*)(const Tensor&, const Axes&, bool);
+/// A sum or product, of integers and bool in the widest dtype of their kind.
+Tensor widened(const char* what, Reduction op, const Operand& x, const SumOptions& options) {
+  return of_array(what, x, [&](const Tensor& t) {
+    return op(as_dtype(t, options.dtype, widest(t.dtype())), options.axis, options.keepdims);
+  });
+}
+/// The largest or smallest element; of bool by another op.
+Tensor extreme(const char* what, Reduction op, Reduction of_bool, const Operand& x, const ReduceOptions& options) {
+  return of_array(what, x, [&](const Tensor& t) {
+    return (t.dtype().is_bool() ? of_bool : op)(t, options.axis, options.keepdims);
+  });
+}
 /// Positions along an axis, which stays with size 1 if asked.
 Tensor positions(const char* what, Tensor (*op)(const Tensor&, const Axes&), const Operand& x,
                  const ArgOptions& options) {
@@ -62,32 +75,10 @@ Tensor running(const char* what, Tensor (*op)(const Tensor&, int), int first, co
 
 }  // namespace
 
-Tensor sum(const Operand& x, const SumOptions& options) {
-  return attribute_errors("sum", [&] {
-    const ArrayArg array(x, {"sum", "x"});
-    return ops::sum(as_dtype(array, options.dtype, widest(array.tensor().dtype())), options.axis, options.keepdims);
-  });
-}
-Tensor prod(const Operand& x, const SumOptions& options) {
-  return attribute_errors("prod", [&] {
-    const ArrayArg array(x, {"prod", "x"});
-    return ops::prod(as_dtype(array, options.dtype, widest(array.tensor().dtype())), options.axis, options.keepdims);
-  });
-}
-Tensor max(const Operand& x, const ReduceOptions& options) {
-  return attribute_errors("max", [&] {
-    const ArrayArg array(x, {"max", "x"});
-    auto* op = array.tensor().dtype().is_bool() ? ops::any_of : ops::max;
-    return op(array, options.axis, options.keepdims);
-  });
-}
-Tensor min(const Operand& x, const ReduceOptions& options) {
-  return attribute_errors("min", [&] {
-    const ArrayArg array(x, {"min", "x"});
-    auto* op = array.tensor().dtype().is_bool() ? ops::all_of : ops::min;
-    return op(array, options.axis, options.keepdims);
-  });
-}
+Tensor sum(const Operand& x, const SumOptions& options) { return widened("sum", ops::sum, x, options); }
+Tensor prod(const Operand& x, const SumOptions& options) { return widened("prod", ops::prod, x, options); }
+Tensor max(const Operand& x, const ReduceOptions& options) { return extreme("max", ops::max, ops::any_of, x, options); }
+Tensor min(const Operand& x, const ReduceOptions& options) { return extreme("min", ops::min, ops::all_of, x, options); }
 Tensor ptp(const Operand& x, const ReduceOptions& options) {
   return attribute_errors("ptp", [&] {
     const ArrayArg array(x, {"ptp", "x"});

@@ -27,7 +27,7 @@ void settle(std::initializer_list<Value*> values) {
   Value::Numbers widest = Value::Numbers::nothing;
   for (const Value* x : values) widest = std::max(widest, x->numbers());
   const bool lists = std::any_of(values.begin(), values.end(), [](const Value* x) { return x->is_list(); });
-  // A number beside a list takes the dtype of that.
+  // A number beside a list takes the list's dtype.
   for (Value* x : values)
     if (!x->is_none() && x->is_list() == lists) make_array(*x, widest);
 }

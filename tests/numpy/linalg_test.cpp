@@ -121,7 +121,7 @@ TEST_CASE("np::linalg refuses what it cannot do in one line, with the matrix of 
         }) == "det: x is int32; it must be of floats; cast it first (K::cast)");
   CHECK(error_of<ValueError>([&] {
           np::linalg::norm(np::ones({2, 2, 2}), {.axis = {0, 1, 2}});
-        }).find("axis") != std::string::npos);
+        }) == "norm: axis lists 3 axes; a vector has one, a matrix two");
 }
 
 TEST_CASE("np::linalg of what is not finite is NaN and ends", "[numpy][linalg]") {

@@ -44,7 +44,7 @@ struct SpaceOptions {
 /// `num` numbers at equal distances from start to stop, which are numbers or tensors that broadcast, along a new axis.
 KASSETTE_API Tensor linspace(const Operand& start, const Operand& stop, std::int64_t num = 50,
                              const SpaceOptions& options = {});
-/// base to the powers of linspace(start, stop, num).
+/// base raised to the powers linspace(start, stop, num).
 KASSETTE_API Tensor logspace(const Operand& start, const Operand& stop, std::int64_t num = 50, double base = 10,
                              const SpaceOptions& options = {});
 /// Numbers from start to stop, each the same multiple of the one before it. Start and stop have the same sign.

@@ -79,7 +79,7 @@ struct EigResult {
 };
 /// Eigenvalues and right eigenvectors of real matrices, in no order. No gradient.
 KASSETTE_API EigResult eig(const Operand& x);
-/// What lstsq gives: as NumPy's.
+/// The results of lstsq, in NumPy's order.
 struct LstsqResult {
   Tensor solution, residuals, rank, singular_values;
 };

@@ -48,7 +48,7 @@ inline Tensor true_divide(const Operand& x, const Operand& y) { return divide(x,
 KASSETTE_API Tensor floor_divide(const Operand& x, const Operand& y);
 KASSETTE_API Tensor remainder(const Operand& x, const Operand& y);
 inline Tensor mod(const Operand& x, const Operand& y) { return remainder(x, y); }
-/// Both of them: `auto [q, r] = np::divmod(x, y);`.
+/// The results of floor_divide and remainder: `auto [q, r] = np::divmod(x, y);`.
 KASSETTE_API QuotientAndRemainder divmod(const Operand& x, const Operand& y);
 /// What x / y, rounded towards 0, leaves over, with the sign of x.
 KASSETTE_API Tensor fmod(const Operand& x, const Operand& y);
@@ -122,7 +122,7 @@ KASSETTE_API Tensor deg2rad(const Operand& x);
 KASSETTE_API Tensor rad2deg(const Operand& x);
 inline Tensor radians(const Operand& x) { return deg2rad(x); }
 inline Tensor degrees(const Operand& x) { return rad2deg(x); }
-/// The angle of the point (y, x), in [-pi, pi], of floats: the ordinate comes first.
+/// The angle, in [-pi, pi], of the point whose ordinate is x and whose abscissa is y, of floats.
 KASSETTE_API Tensor atan2(const Operand& x, const Operand& y);
 inline Tensor arctan2(const Operand& x, const Operand& y) { return atan2(x, y); }
 /// sqrt(x^2 + y^2) of floats, without overflow.

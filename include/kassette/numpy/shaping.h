@@ -70,9 +70,9 @@ KASSETTE_API Tensor tile(const Operand& x, const Dims& times);
 /// Each element `times` times in a row, a number or one for each along the axis: [a, b] gives [a, a, b, b]. None
 /// flattens x.
 KASSETTE_API Tensor repeat(const Operand& x, const Operand& times, const Axes& axis = None);
-/// x with a shape that it broadcasts to.
+/// x broadcast to that shape.
 KASSETTE_API Tensor broadcast_to(const Operand& x, const Dims& shape);
-/// All with the shape that they broadcast to together.
+/// All of them broadcast to one shape.
 KASSETTE_API Tensors broadcast_arrays(const Tensors& x);
 
 /// The elements backwards along the axes, None: along all; the columns of a matrix backwards; its rows.
