@@ -1,0 +1,130 @@
+// nn_backend/transforms.cpp - functions of functions, by the tape.
+#include <kassette/transforms.h>
+
+#include <vector>
+
+#include <kassette/backend/rnn.h>
+#include <kassette/backend/creation.h>
+#include <kassette/backend/graph.h>
+
+#include "core/text.h"
+#include "ops/elementwise/arithmetic.h"
+#include "ops/engine/error_attribution.h"
+#include "ops/reduce/reduce.h"
+#include "ops/shape/shaping.h"
+
+namespace kassette {
+namespace {
+
+/// A tensor with the value of x to which gradients can lead: itself on the tape of x, if x is on one.
+Tensor traced(const Tensor& x, const char* what) {
+  if (!x.defined()) fail_empty({what, "x"});
+  if (!x.dtype().is_float())
+    fail<TypeError>({what, "x"}, "is ", x.dtype(), kExpected, "it must be of floats", kRemedy, "cast it first (K::cast)");
+  return Access::desc(x).node ? ops::identity(x) : backend::variable(x, x.dtype());
+}
+Tensors traced_all(const Tensors& x, const char* what) {
+  Tensors all;
+  for (const Tensor& t : x) all.push_back(traced(t, what));
+  return all;
+}
+/// args with one of them traced.
+Tensors with_traced(const Tensors& args, int argument, const char* what) {
+  if (argument < 0 || argument >= args.size())
+    fail<ValueError>({what, "argument"}, "is ", argument, kExpected, "the function is called with ", args.size());
+  Tensors all = args;
+  all[argument] = traced(args[argument], what);
+  return all;
+}
+/// Zeros in place of a gradient that does not exist.
+Tensor or_zeros(const Tensor& gradient, const Tensor& x) { return gradient.defined() ? gradient : ops::zeros_of(x); }
+Tensor gradient_of(const Tensor& y, const Tensor& x) { return or_zeros(backend::gradients(y, {x})[0], x); }
+
+Tensor one_number(Tensor y, const char* what) {
+  if (!y.defined()) fail_empty({what, "the result of f"});
+  const TensorDesc& b = Access::desc(y);
+  if (b.known() && b.numel() != 1)
+    fail<ValueError>({what, "f"}, "returns shape ", y.shape(), kExpected, "it must return one number", kRemedy,
+                     "jacobian takes more");
+  return y;
+}
+
+}  // namespace
+
+namespace detail {
+
+ValueAndGrad value_and_grad(OfList f, const Tensors& args, int argument, const char* what) {
+  const Tensors in = with_traced(args, argument, what);
+  const Tensor y = one_number(f(in), what);
+  return {y, gradient_of(ops::sum(y), in[argument])};
+}
+
+Tensor jacobian(OfList f, const Tensors& args, int argument) {
+  const Tensors in = with_traced(args, argument, "jacobian");
+  const Tensor& x = in[argument];
+  const Tensor y = f(in);
+  if (!y.defined()) fail_empty({"jacobian", "the result of f"});
+  if (!y.shape().known() || !x.shape().known())
+    fail<ValueError>({"jacobian", "f"}, "returns shape ", y.shape(), " for ", x.shape(), kExpected,
+                     "the sizes must be known");
+  std::vector<std::int64_t> shape;
+  for (const Shape& s : {y.shape(), x.shape()}) shape.insert(shape.end(), s.begin(), s.end());
+  if (shape.size() > static_cast<std::size_t>(kMaxRank))
+    fail<ValueError>({"jacobian", "f"}, "returns shape ", y.shape(), " for ", x.shape(), kExpected,
+                     "both may have ", kMaxRank, " axes together");
+  const Tensor flat = ops::flatten(y, 0);
+  Tensors rows;
+  for (std::int64_t i = 0; i < y.size(); ++i) rows.push_back(gradient_of(flat[i], x));
+  return rows.empty() ? ops::reshape(ops::zeros_of(ops::flatten(x, 0))[slice(0, 0)], shape)
+                      : ops::reshape(ops::stack(rows, 0), shape);
+}
+
+Tensor hessian(OfList f, const Tensors& args, int argument) {
+  auto slope = [&](const Tensors& in) { return value_and_grad(f, in, argument, "hessian").gradient; };
+  return jacobian(OfList(slope), args, argument);
+}
+
+Tensor vmap(OfList f, const Tensors& args) {
+  if (args.empty()) fail<ValueError>({"vmap", "x"}, "is an empty list", kExpected, "there must be an argument");
+  return backend::map_fn([&](const Tensors& row) { return f(row); }, args);
+}
+
+}  // namespace detail
+
+ValueAndTangent jvp(Callable<Tensor(const Tensors&)> f, const Tensors& x, const Tensors& tangents) {
+  if (x.size() != tangents.size())
+    fail<ValueError>({"jvp", "tangents"}, "has ", tangents.size(), " tensors and x ", x.size(), kExpected,
+                     "there must be one for each");
+  const Tensors in = traced_all(x, "jvp");
+  const Tensor y = f(in);
+  if (!y.defined()) fail_empty({"jvp", "the result of f"});
+  // The gradients are linear in the cotangent u: their derivative by u along the tangents is the derivative of f.
+  const Tensor u = traced(ops::zeros_of(y), "jvp");
+  const Tensors gradients = backend::gradients(ops::sum(y * u), in);
+  Tensor along;
+  for (std::int64_t i = 0; i < in.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    const Tensor part = ops::sum(gradients[i] * tangents[i]);
+    along = along.defined() ? along + part : part;
+  }
+  return {y, along.defined() ? gradient_of(along, u) : ops::zeros_of(y)};
+}
+
+ValueAndGradients vjp(Callable<Tensor(const Tensors&)> f, const Tensors& x, const Tensor& cotangent) {
+  const Tensors in = traced_all(x, "vjp");
+  const Tensor y = f(in);
+  if (!y.defined()) fail_empty({"vjp", "the result of f"});
+  if (Access::desc(y).known() && Access::desc(cotangent).known() && y.shape() != cotangent.shape())
+    fail<ValueError>({"vjp", "cotangent"}, "has shape ", cotangent.shape(), kExpected, "f returns shape ", y.shape());
+  Tensors gradients = backend::gradients(ops::sum(y * cotangent), in);
+  for (std::int64_t i = 0; i < in.size(); ++i) gradients[i] = or_zeros(gradients[i], in[i]);
+  return {y, gradients};
+}
+
+Tensor hvp(Callable<Tensor(const Tensor&)> f, const Tensor& x, const Tensor& v) {
+  const Tensor in = traced(x, "hvp");
+  const Tensor slope = gradient_of(ops::sum(one_number(f(in), "hvp")), in);
+  return gradient_of(ops::sum(slope * v), in);
+}
+
+}  // namespace kassette
