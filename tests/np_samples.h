@@ -22,6 +22,8 @@ inline constexpr const char* kThreeWrong = "(2,3) (2) (3) | (3) (2,3) (4)";
 [[gnu::noinline]] inline Tensors list(const np::MantissaAndExponent& r) { return {r.mantissa, r.exponent}; }
 // Results as a list, in a function of their own: tests/scripts/overhead.sh takes its cost away.
 [[gnu::noinline]] inline Tensors list(const np::TopK& top) { return {top.values, top.indices}; }
+[[gnu::noinline]] inline Tensors list(const np::RunningExtreme& r) { return {r.values, r.indices}; }
+[[gnu::noinline]] inline Tensors list(const np::Histogram& h) { return {h.counts, h.bin_edges}; }
 [[gnu::noinline]] inline Tensors list(const np::WeightedAverage& a) { return {a.average, a.sum_of_weights}; }
 
 /// Matrices that are well conditioned, and symmetric positive definite ones.
@@ -178,6 +180,39 @@ inline constexpr Sample kNumpySamples[] = {
     {"allclose", kTwo, CALL(np::allclose(x, y, 0.5, 2)), {kReal, kReal}, kAnything, kNone, 1, kTwoWrong},
     {"isposinf", kOne, CALL(np::isposinf(x)), {kReal}, kAnything, kNone, 1},
     {"isneginf", kOne, CALL(np::isneginf(x)), {kReal}, kAnything, kNone, 1},
+
+    // ---- nan_reductions.h
+    {"nansum", kReduce, CALL(np::nansum(x)), {kReal}, kAnything, kSecond, 4, ""},
+    {"nansum", kReduce3, CALL(np::nansum(x, {.axis = {1, -1}, .keepdims = true})), {kReal}, kAnything, kSecond, 4, "() | (3)"},
+    {"nanprod", kReduce, CALL(np::nanprod(x)), {kReal}, kAnything, kSecond, 16, ""},
+    {"nanprod", kReduce3, CALL(np::nanprod(x, {.axis = {1, -1}, .keepdims = true})), {kReal}, kAnything, kSecond, 16, "() | (3)"},
+    {"nanmax", kReduce, CALL(np::nanmax(x)), {kReal}, kAnything, kSecond, 1, ""},
+    {"nanmax", kReduce3, CALL(np::nanmax(x, {.axis = {1, -1}, .keepdims = true})), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+    {"nanmin", kReduce, CALL(np::nanmin(x)), {kReal}, kAnything, kSecond, 1, ""},
+    {"nanmin", kReduce3, CALL(np::nanmin(x, {.axis = {1, -1}, .keepdims = true})), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+    {"nanmean", kReduce, CALL(np::nanmean(x)), {kReal}, kAnything, kSecond, 4, ""},
+    {"nanmean", kReduce3, CALL(np::nanmean(x, {.axis = {1, -1}, .keepdims = true})), {kReal}, kAnything, kSecond, 4, "() | (3)"},
+    {"nanvar", kReduce, CALL(np::nanvar(x)), {kReal}, kAnything, kSecond, 8, ""},
+    {"nanvar", "(2,3,2) | (4,2,3) | (3,1,4)", CALL(np::nanvar(x, {.axis = {1, -1}, .correction = 1, .keepdims = true})), {kReal}, kAnything, kSecond, 8, "() | (3)"},
+    {"nanstd", "(2,3) | (4,3) | (1,5)", CALL(np::nanstd(x)), {kReal}, kAnything, kSecond, 8, ""},
+    {"nanstd", "(2,3,2) | (4,2,3) | (3,1,4)", CALL(np::nanstd(x, {.axis = {1, -1}, .correction = 1, .keepdims = true})), {kReal}, kAnything, kSecond, 8, "() | (3)"},
+    {"nansum", "(2,3,2) (2,3,2) | (4,2,3) (4,2,3)", CALL(np::nansum(np::where(x, np::sinh(y), np::nan), 1)), {kBool, kReal}, kFloats, kSecond, 4, "(2,3,2) (2,3,3)", {.also = "where sinh"}},
+    {"nanmax", "(2,3,2) (2,3,2) | (4,2,3) (4,2,3)", CALL(np::nanmax(np::where(x, np::sinh(y), np::nan), 1)), {kBool, kReal}, kFloats, kSecond, 4, "(2,3,2) (2,3,3)", {.also = "where sinh"}},
+    {"nanvar", "(2,3,2) (2,3,2) | (4,2,3) (4,2,3)", CALL(np::nanvar(np::where(x, np::sinh(y), np::nan), {0, 1})), {kBool, kReal}, kFloats, kSecond, 8, "(2,3,2) (2,3,3)", {.also = "where sinh"}},
+    {"nanquantile", "(2,3,2) (2,3,2) | (4,2,3) (4,2,3)", CALL(np::nanquantile(np::where(x, np::sinh(y), np::nan), {0.2, 0.7}, {1, 2})), {kBool, kReal}, kFloats, kSecond, 8, "(2,3,2) (2,3,3)", {.also = "where sinh"}},
+    {"nanargmax", kReduce, CALL(np::nanargmax(x)), {kReal}, kAnything, kNone, 1, ""},
+    {"nanargmax", kReduce3, CALL(np::nanargmax(x, {.axis = 1, .keepdims = true})), {kReal}, kAnything, kNone, 1, "(3) | (2,0)"},
+    {"nanargmin", kReduce, CALL(np::nanargmin(x)), {kReal}, kAnything, kNone, 1, ""},
+    {"nanargmin", kReduce3, CALL(np::nanargmin(x, {.axis = 1, .keepdims = true})), {kReal}, kAnything, kNone, 1, "(3) | (2,0)"},
+    {"nancumsum", kMatrix, CALL(np::nancumsum(x)), {kReal}, kAnything, kSecond, 16, ""},
+    {"nancumsum", kReduce3, CALL(np::nancumsum(x, -2)), {kReal}, kAnything, kSecond, 16, "(3)"},
+    {"nancumprod", kMatrix, CALL(np::nancumprod(x)), {{0.5, 1.5}}, kAnything, kSecond, 16, ""},
+    {"nancumprod", kReduce3, CALL(np::nancumprod(x, -2)), {{0.5, 1.5}}, kAnything, kSecond, 16, "(3)"},
+    {"nanmedian", kReduce, CALL(np::nanmedian(x)), {kReal}, kAnything, kSecond, 4, ""},
+    {"nanmedian", kReduce3, CALL(np::nanmedian(x, {.axis = {1, -1}, .keepdims = true})), {kReal}, kAnything, kSecond, 4, "() | (3)"},
+    {"nanquantile", "(2,3) | (4,3) | (1,1) | (3,1) | (5)", CALL(np::nanquantile(x, 0.3)), {kReal}, kAnything, kSecond, 4, ""},
+    {"nanquantile", "(2,3,2) | (4,1,3) | (1,5,1)", CALL(np::nanquantile(x, {0, 0.25, 0.6, 1}, {.axis = {0, -1}, .method = "hazen", .keepdims = true})), {kReal}, kAnything, kSecond, 4, "() | (3)"},
+    {"nanpercentile", "(2,3) | (4,3) | (1,1) | (3,1) | (5,2)", CALL(np::nanpercentile(x, {10, 75}, -1)), {kReal}, kAnything, kSecond, 4, "()"},
 
     // ---- order.h
     {"sort", "(2,3) | (4,3) | (1,1) | (0,3) | (3) | (2,1,3) | (3,2,2)", CALL(np::sort(x)), {kReal}, kAnything, kSecond, 1, "()"},
@@ -339,12 +374,25 @@ inline constexpr Sample kNumpySamples[] = {
     {"cross", "(2,3) (2,3) | (4,3) (1,3) | (3) (2,3)", CALL(np::cross(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,2) (2,3)", {.grows = false}},
     {"trace", "(3,3) | (2,4) | (4,2)", CALL(np::trace(x, 1)), {kReal}, kAnything, kSecond, 16, "(3)"},
     {"trace", "(3,2,3) | (2,4,2)", CALL(np::trace(x, 0, -1, 0)), {kReal}, kAnything, kSecond, 16, "(3)"},
+    // ---- running.h
+    {"cummax", kMatrix, CALL(list(np::cummax(x))), {kReal}, kNumbers, kSecond, 1},
+    {"cummax", "(2,3,2) | (4,1,3) | (1,1,1) | (2,0,3)", CALL(list(np::cummax(x, 1))), {kReal}, kNumbers, kSecond, 1, "(3)"},
+    {"cummin", kMatrix, CALL(list(np::cummin(x, -1))), {kReal}, kNumbers, kSecond, 1, "()"},
+    {"cummin", "(2,3,2) | (4,1,3) | (1,1,1) | (2,0,3)", CALL(list(np::cummin(x, 0))), {kReal}, kNumbers, kSecond, 1, "()"},
+    {"logcumsumexp", kMatrix, CALL(np::logcumsumexp(x)), {kReal}, kFloats, kSecond, 8},
+    {"logcumsumexp", "(2,3,2) | (4,1,3) | (1,5,1) | (2,0,3)", CALL(np::logcumsumexp(x, -2)), {{-9, 9}}, kFloats, kSecond, 8, "(3)"},
+
     // ---- selection.h
     {"where", "(2,3) (2,3) (2,3) | (2,1) (1,3) (2,3) | (1,3) (4,1) (1,1) | (2,1) () (3) | (4,3) () (1)", CALL(np::where(x, y, z)), {kBool, kReal, kReal}, kAnything, kSecond, 1, "(2,3) (2,3) (4,3) | (2,3) (2) (1)"},
     {"where", kOne, CALL(np::where(x > 1, 1, x)), {{0.2, 2}}, kNumbers, kSecond, 1, "", {.also = "greater"}},
     {"take", "(3,2) (2,2) | (3,1) (4,2) | (4) (2) | (3,2) (0,2) | (3,1,2) () | (4,2,1) ()", CALL(np::take(x, y, 0)), {kReal, {.low = -3, .high = 2, .dtype = int32, .differentiable = false}}, kAnything, kSecond, 64, "() (2)", {.also = "gather"}},
     {"take", "(3,2) (2,2) | (3,1) (4,2) | (4) (2) | (3,2) (0,2) | (3,1,2) () | (4,2,1) ()", CALL(np::take(x, y)), {kReal, {.low = -3, .high = 2, .dtype = int64, .differentiable = false}}, kAnything, kSecond, 64, "", {.also = "gather"}},
     {"take", "(2,3) (2) | (1,4) (3) | (2,2,4) (2,1) | (1,1,5) (1,3)", CALL(np::take(x, y, -1)), {kReal, {.low = -3, .high = 2, .dtype = int8, .differentiable = false}}, kAnything, kSecond, 64, "() (2)", {.also = "gather"}},
+    {"take_along_axis", "(2,3) (2,2) | (4,3) (4,5) | (1,3) (4,2) | (2,3) (1,2) | (2,3) (2,0)", CALL(np::take_along_axis(x, y)), {kReal, {.low = -3, .high = 2, .dtype = int32, .differentiable = false}}, kAnything, kSecond, 1, "() () | (2,3) (3,2)"},
+    {"take_along_axis", "(2,3,2) (2,4,2) | (4,3,1) (4,1,5) | (1,3,2) (2,2,1)", CALL(np::take_along_axis(x, y, 1)), {kReal, {.low = -3, .high = 2, .dtype = int64, .differentiable = false}}, kAnything, kSecond, 1, "(3) (2) | (2,3,2) (3,2,2)"},
+    {"take_along_axis", "(2,3) (4) | (3,1) (2)", CALL(np::take_along_axis(x, y, None)), {kReal, {.low = -3, .high = 2, .dtype = uint8, .differentiable = false}}, kAnything, kSecond, 1, "", {.also = ""}},
+    {"segment_sum", "(4,2) (4) | (3,1) (3) | (5) (5) | (2,2,3) (2) | (4) (4)", CALL(np::segment_sum(x, y, 4)), {kReal, index_below(4)}, kAnything, kSecond, 4, "(4,2) (3) | () (1)"},
+    {"segment_sum", "(4,2) (4) | (3,1) (3) | (5) (5) | (2,2,3) (2) | (4) (4)", CALL(np::segment_sum(x, y)), {kReal, index_below(4)}, kAnything, kSecond, 4, "(4,2) (3) | () (1)"},
     {"tril", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2) | (2,1,2,1,2)", CALL(np::tril(x)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
     {"tril", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2)", CALL(np::tril(x, -1)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
     {"triu", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2)", CALL(np::triu(x)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
@@ -387,6 +435,17 @@ inline constexpr Sample kNumpySamples[] = {
     {"average", "(2,3,4) (4,2) | (4,3,1) (1,4) | (1,1,2) (2,1)", CALL(np::average(x, {.axis = {2, 0}, .weights = y})), {kReal, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 4, "(2,3,4) (2,4)"},
     {"average_with_weights", "(2,3) (2) | (4,3) (4) | (1,1) (1) | (3,1) (3)", CALL(list(np::average_with_weights(x, {.axis = 0, .weights = y}))), {kReal, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 4, "(2,3) (3)"},
     {"average_with_weights", kReduce3, CALL(list(np::average_with_weights(x, {.axis = {0, 2}, .keepdims = true}))), {kReal}, kAnything, kSecond, 4, "() | (3)"},
+    {"cov", "(2,3) | (4,3) | (3,2)", CALL(np::cov(x)), {kReal}, kAnything, kSecond, 8, "(2,1,3)"},
+    {"cov", "(2,3) (2,3) | (4,3) (4,3)", CALL(np::cov(x, {.y = y, .rowvar = false, .ddof = 0})), {kReal, {.mixes = true}}, kAnything, kSecond, 8, "(2,3) (4,3)"},
+    {"cov", "(2,3) (3) | (4,3) (3) | (3,4) (4)", CALL(np::cov(x, {.bias = true, .fweights = y})), {kReal, {.low = 1, .high = 4, .dtype = int64, .differentiable = false}}, kAnything, kSecond, 8, "(2,3) (2)"},
+    {"cov", "(2,3) | (4,3)", CALL(np::cov(x, {.aweights = {0.5, 1, 2.25}})), {kReal}, kAnything, kSecond, 8, "(2,4)", {.grows = false}},
+    {"cov", "(5) | (3) | (4)", CALL(np::cov(x)), {kReal}, kAnything, kSecond, 8, "(2,1,3)"},
+    {"corrcoef", "(2,3) | (4,3) | (3,5)", CALL(np::corrcoef(x)), {kReal}, kAnything, kSecond, 32, "(2,1,3)", {.grows = false}},
+    {"histogram", "(5) | (2,3) | (4,1) | (0)", CALL(list(np::histogram(x, 4))), {kReal}, kAnything, kSecond, 4},
+    {"histogram", "(5) | (2,3) | (4,1) | (0)", CALL(list(np::histogram(x, {-1, 0, 0.5, 2}))), {kReal}, kAnything, kNone, 1},
+    {"histogram", "(5) (5) | (7) (7) | (2,3) (2,3) | (4,1) (4,1)", CALL(list(np::histogram(x, 3, {.range = {-1, 1.5}, .density = true, .weights = y}))), {kNoPath, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 8, "(5) (4)"},
+    {"bincount", "(5) | (3) | (1) | (0)", CALL(np::bincount(x)), {index_below(4)}, kAnything, kNone, 1, "() | (2,2)"},
+    {"bincount", "(5) (5) | (3) (3) | (1) (1)", CALL(np::bincount(x, {.weights = y, .minlength = 5})), {index_below(4, int64), kReal}, kAnything, kSecond, 4, "(2) (3)"},
 
     // ---- linalg.h
     {"solve", "(3,3) (3,2) | (2,2) (2,1) | (3,3) (3) | (2,2) (2) | (2,3,3) (3,2) | (1,2,2) (2,1) | (0,0) (0,2)", CALL(np::linalg::solve(conditioned(x), y)), {kReal, kReal}, kFloats, kSecond, 64, "(3,3) (2,2) | (2,3) (2,2)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},

@@ -14,9 +14,11 @@
 #include <kassette/numpy/creation.h>
 #include <kassette/numpy/linalg.h>
 #include <kassette/numpy/mathematics.h>
+#include <kassette/numpy/nan_reductions.h>
 #include <kassette/numpy/order.h>
 #include <kassette/numpy/products.h>
 #include <kassette/numpy/reductions.h>
+#include <kassette/numpy/running.h>
 #include <kassette/numpy/selection.h>
 #include <kassette/numpy/shaping.h>
 #include <kassette/numpy/statistics.h>

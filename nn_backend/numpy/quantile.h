@@ -1,6 +1,6 @@
 // nn_backend/numpy/quantile.h - quantiles of the last axis of a tensor.
 #pragma once
-#include <kassette/tensor.h>
+#include <kassette/numpy/statistics.h>
 
 namespace kassette::numpy {
 
@@ -33,5 +33,8 @@ struct QuantilePlaces {
 QuantilePlaces quantile_places(const Tensor& q, const Tensor& n, QuantileMethod method);
 /// a + (b - a) * weight; a where both are equal.
 Tensor between(const Tensor& a, const Tensor& b, const Tensor& weight);
+
+/// Quantiles of the elements that are not NaN; NaN if all are. q is in [0, most].
+Tensor nan_quantiles(const char* what, const Operand& x, const Operand& q, double most, const QuantileOptions& options);
 
 }  // namespace kassette::numpy

@@ -5,6 +5,9 @@
 #include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
 #include "nn_backend/numpy/axes.h"
+#include "nn_backend/numpy/segments.h"
+#include "ops/order/order.h"
+#include "ops/reduce/reduce_arg.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -45,6 +48,9 @@ Tensor matrix_of(const Tensor& v, std::int64_t k) {
   return ops::where(ops::equal(diagonal_numbers(places, places), k), spread, ops::zeros_of(spread));
 }
 
+/// t, broadcast with `none`, which is false.
+Tensor spread(const Tensor& t, const Tensor& none) { return ops::where(none, ops::zeros_of(t), t); }
+
 }  // namespace
 
 Tensor where(const Operand& condition, const Operand& x, const Operand& y) {
@@ -61,6 +67,47 @@ Tensor take(const Operand& x, const Operand& indices, const Axes& axis) {
     one_axis({"take", "axis"}, axis);
     return take_at(axis.size_ < 0 ? ops::flatten(array, 0) : array.tensor(), at, axis.size_ < 0 ? 0 : axis.axes_[0],
                    "take");
+  });
+}
+
+Tensor take_along_axis(const Operand& x, const Operand& indices, const Axes& axis) {
+  constexpr const char* kWhat = "take_along_axis";
+  return attribute_errors(kWhat, [&] {
+    const ArrayArg array(x, {kWhat, "x"}), at(indices, {kWhat, "indices"}, int64);
+    Tensor t = array, places = ops::cast(as_indices(at, kWhat), int64);
+    if (one_axis({kWhat, "axis"}, axis).size_ < 0) {
+      t = ops::flatten(t, 0);
+      places = ops::flatten(places, 0);
+    }
+    const int along = front_axis(t, axis.size_ < 0 ? 0 : axis.axes_[0], kWhat);
+    const TensorDesc &a = Access::desc(t), &b = Access::desc(places);
+    if (known_rank(places, {kWhat, "indices"}) != a.rank)
+      fail<ValueError>({kWhat, "indices"}, "have shape ", b, " and x ", a, kExpected, "the ranks must be the same");
+    bool same = true;
+    for (int i = 0; i < a.rank; ++i) same = same && (i == along || (a.dims[i] >= 0 && a.dims[i] == b.dims[i]));
+    if (!same) {  // zeros that have size 1 along the axis, and the other's shape along the others
+      const Tensor of_x = ops::zeros_of(ops::any_of(t, along, /*keepdims=*/true)),
+                   of_places = ops::zeros_of(ops::any_of(places, along, /*keepdims=*/true));
+      places = places + ops::cast(of_x, int64);
+      t = spread(t, of_places);
+    }
+    return ops::gather(ops::flatten(t, 0), ops::flat_places(places, t, along), 0);
+  });
+}
+
+Tensor segment_sum(const Operand& x, const Operand& segment_ids, const Scalar& num_segments) {
+  constexpr const char* kWhat = "segment_sum";
+  return attribute_errors(kWhat, [&] {
+    const ArrayArg array(x, {kWhat, "x"}), ids(segment_ids, {kWhat, "segment_ids"}, int64);
+    const TensorDesc &a = Access::desc(array), &b = Access::desc(ids);
+    if (known_rank(ids, {kWhat, "segment_ids"}) != 1 || known_rank(array, {kWhat, "x"}) == 0 ||
+        differ(a.dims[0], b.dims[0]))
+      fail<ValueError>({kWhat, "segment_ids"}, "have shape ", b, " and x ", a, kExpected,
+                       "there must be one for each row");
+    check_device(array, ids, {kWhat, "segment_ids"});
+    const Tensor places = as_indices(ids, kWhat, "segment_ids");
+    const Tensor t = a.dtype.is_bool() ? ops::cast(array, int64) : array.tensor();
+    return add_at(t, places, number_of_places(places, num_segments, kWhat));
   });
 }
 

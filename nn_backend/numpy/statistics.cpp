@@ -80,6 +80,36 @@ Tensor quantiles(const char* what, const Operand& x, const Operand& q, double mo
   });
 }
 
+}  // namespace
+
+Tensor nan_quantiles(const char* what, const Operand& x, const Operand& q, double most,
+                     const QuantileOptions& options) {
+  return attribute_errors(what, [&] {
+    const ArrayArg array(x, {what, "x"}), parts(q, {what, "q"}, float64);
+    const QuantileMethod method = quantile_method(options.method, what);
+    check_quantiles(parts, most, what);
+    const int front = known_rank(parts, {what, "q"});
+    const Ascending a(as_float(array), options.axis, what);
+    // NaNs are sorted last, so the first n elements of a group are numbers.
+    const Tensor n = ops::sum(ops::cast(ops::equal(a.sorted, a.sorted), float64), -1, /*keepdims=*/true);
+    const Tensor of_one = ops::flatten(ops::cast(parts, float64), 0) / most;
+    const QuantilePlaces at = quantile_places(of_one.to(array.tensor().device()), n, method);
+    const Tensor flat = ops::flatten(a.sorted, 0);
+    const Tensor y = between(ops::gather(flat, ops::flat_places(at.below, a.sorted, -1), 0),
+                             ops::gather(flat, ops::flat_places(at.above, a.sorted, -1), 0), at.weight);
+    Tensor moved = with_last_first(y, 1);
+    if (front != 1) {
+      SizesOf shape;
+      for (int i = 0; i < front; ++i) shape.push_size(parts, i);
+      for (int i = 1; i < Access::desc(moved).rank; ++i) shape.push_size(moved, i);
+      moved = ops::reshape(moved, shape);
+    }
+    return options.keepdims ? a.with_axes(moved, front) : moved;
+  });
+}
+
+namespace {
+
 [[noreturn]] void fail_weights(const Tensor& x, const Tensor& weights, const char* what) {
   fail<ValueError>({what, "weights"}, "have shape ", Access::desc(weights), " and x ", Access::desc(x), kExpected,
                    "they must have the shape of x or that of the axes");

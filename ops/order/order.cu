@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/rank.h"
+#include "devices/cuda/faults.cuh"
+#include "ops/engine/refusals.h"
 #include "ops/engine/teams.cuh"
 #include "ops/order/keys.h"
 #include "ops/order/order.h"
@@ -175,6 +177,25 @@ void run_at_places(const OpCall& call) {
   });
 }
 
+/// Indices out of range are reported, and give 0.
+__global__ void flatten_each(Rows few, std::int64_t size, const std::int64_t* indices, std::int64_t total,
+                             Faults faults, std::int64_t* out) {
+  for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
+    const std::int64_t given = indices[t], place = given < 0 ? given + size : given;
+    const bool there = place >= 0 && place < size;
+    if (!there) report(faults, Refusal::index, t, given, size);
+    out[t] = there ? few.element(few(t).row, place, size) : 0;
+  }
+}
+void run_flat_places(const OpCall& call) {
+  const TensorSpec &indices = call.spec(0), &x = call.spec(1);
+  if (indices.numel() == 0) return;
+  const int axis = from_front(call.attrs.as<AxisAttrs>().axis, indices.rank);
+  CudaDevice& device = device_of(call.device);
+  launch(call.op.name, device, blocks_for(indices.numel()), flatten_each, Rows(AxisSplit(indices, axis)), x.dims[axis],
+         call.in[0].as<std::int64_t>(), indices.numel(), device.faults(), call.out_as<std::int64_t>());
+}
+
 // ---- searchsorted ---------------------------------------------------------------------------------------------------
 template <class U>
 __global__ void search_each(SortKeys<U> keys, bool right, const U* a, std::int64_t n, Divider by_row, const U* v,
@@ -209,6 +230,7 @@ const PluginKernel kernels[] = {{"sort", run_sort},
                                 {"top_k", run_top_k},
                                 {"take_places", run_at_places<false>},
                                 {"put_places_like", run_at_places<true>},
+                                {"flat_places", run_flat_places},
                                 {"searchsorted", run_search}};
 
 }  // namespace

@@ -37,11 +37,14 @@ extern const OpDef top_k_op;
 TopK top_k(const Tensor& x, std::int64_t k, int axis = -1);
 
 // ---- places.cpp
-extern const OpDef take_places_op, put_places_like_op;
+extern const OpDef take_places_op, put_places_like_op, flat_places_op;
 /// x at int64 places along an axis, which differ from one another and are in range; of the shape of `places`.
 Tensor take_places(const Tensor& x, const Tensor& places, int axis);
 /// Zeros of the shape of `like`, with the elements of x at `places`: the adjoint of take_places.
 Tensor put_places_like(const Tensor& x, const Tensor& places, const Tensor& like, int axis);
+/// The places in the flattened x of int64 indices along an axis, which may repeat and count from the end if they are
+/// negative. They have the shape of x but for that axis. No gradient. Throws ValueError for one out of range.
+Tensor flat_places(const Tensor& indices, const Tensor& x, int axis);
 
 // ---- search.cpp
 enum class Side : std::uint8_t { left, right };

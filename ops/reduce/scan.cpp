@@ -185,11 +185,38 @@ void shift_kernel(const OpCall& call) {
   });
 }
 
+template <class V>
+struct Extreme {
+  V value;
+  std::int64_t at;
+};
+template <bool kMax>
+void places_kernel(const OpCall& call) {
+  numbers(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    using V = std::conditional_t<kIsHalf<T>, float, T>;
+    const T* x = call.in[0].as<T>();
+    auto* y = call.out_as<std::int64_t>();
+    scan(call, call.spec(0), Extreme<V>{V(0), 0}, [=](Extreme<V>& best, std::int64_t at, std::int64_t before) {
+      const V v = convert_one<V>(x[at]);
+      // No number is larger than a NaN or equal to itself if it is one.
+      const bool larger = best.value == best.value && ((kMax ? v > best.value : v < best.value) || v != v);
+      if (before < 0 || larger) best = {v, at};
+      y[at] = best.at;
+    });
+  });
+}
+
 void scan_rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Domain::numbers);
   const TensorSpec& x = call.spec(0);
   if (x.rank >= 0) axes_mask(call.op.name, call.attrs.as<ScanAttrs>().axes, x);
   out->set(x);
+}
+
+void places_rule(const OpCall& call, TensorSpec* out) {
+  scan_rule(call, out);
+  out->dtype = int64;
 }
 
 ScanAttrs turned(ScanAttrs attrs) {
@@ -246,6 +273,16 @@ constinit const OpDef shift_op{
       ctx.din(0) = shift(ctx.dy(), turned(ctx.attrs.as<ScanAttrs>()));
     }};
 
+constinit const OpDef cummax_places_op{.name = "cummax_places", .rule = places_rule, .cpu = places_kernel<true>};
+constinit const OpDef cummin_places_op{.name = "cummin_places", .rule = places_rule, .cpu = places_kernel<false>};
+
+static ScanAttrs along(const char* what, const Tensor& x, int axis) {
+  return {axis_set(what, x, axis, /*keepdims=*/false), /*reverse=*/false, /*shifted=*/false};
+}
+Tensor cummax_places(const Tensor& x, int axis) { return apply1(cummax_places_op, along("cummax", x, axis), {x}); }
+Tensor cummin_places(const Tensor& x, int axis) { return apply1(cummin_places_op, along("cummin", x, axis), {x}); }
+Tensor recurrence(const Tensor& a, const Tensor& b, int axis) { return recurrence(a, b, along("recurrence", b, axis)); }
+Tensor shifted(const Tensor& x, int axis) { return shift(x, along("shift", x, axis)); }
 Tensor cumsum(const Tensor& x, int axis) {
   return apply1(cumsum_op, ScanAttrs{axis_set("cumsum", x, axis, /*keepdims=*/false), false, false}, {x});
 }

@@ -208,6 +208,35 @@ struct Recurrence {
   __device__ void write(std::int64_t here, R, R s) const { store(y + here, s); }
 };
 
+/// The extreme of some elements and the first place of it; at < 0: of none.
+template <class V>
+struct ExtremeAt {
+  V value;
+  std::int64_t at;
+};
+template <class V>
+__device__ ExtremeAt<V> shuffle_up(ExtremeAt<V> v, int by) {
+  return {shuffle_up(v.value, by), shuffle_up(v.at, by)};
+}
+template <class T, bool kMax>
+struct Extremes {
+  using V = Wide<T>;
+  using S = ExtremeAt<V>;
+  using R = S;
+  const T* x;
+  std::int64_t* y;
+  __device__ static S none() { return {V(0), -1}; }
+  __device__ static S after(S p, S q) {
+    if (p.at < 0 || q.at < 0) return p.at < 0 ? q : p;
+    const bool larger = p.value == p.value && ((kMax ? q.value > p.value : q.value < p.value) || q.value != q.value);
+    return larger ? q : p;
+  }
+  __device__ static S apply(S step, S s) { return after(s, step); }
+  __device__ S start() const { return none(); }
+  __device__ S step(std::int64_t here, std::int64_t) const { return {load(x + here), here}; }
+  __device__ void write(std::int64_t here, S, S s) const { y[here] = s.at; }
+};
+
 template <class Op>
 void launch_scan(const OpCall& call, Op op) {
   using S = decltype(Op::none());
@@ -246,6 +275,14 @@ void run_recurrence(const OpCall& call) {
   });
 }
 
+template <bool kMax>
+void run_extremes(const OpCall& call) {
+  for_dtype<Domain::numbers>(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_scan(call, Extremes<T, kMax>{call.in[0].as<T>(), call.out_as<std::int64_t>()});
+  });
+}
+
 /// Writes the element before each, 0 for the first. There is no running value, so all elements are independent.
 template <class T>
 __global__ void shift_each(Groups g, Divider by, bool reverse, const T* x, T* y) {
@@ -270,8 +307,12 @@ void run_shift(const OpCall& call) {
   });
 }
 
-const PluginKernel kernels[] = {
-    {"cumsum", run<CumSum>}, {"cumprod", run<CumProd>}, {"recurrence", run_recurrence}, {"shift", run_shift}};
+const PluginKernel kernels[] = {{"cumsum", run<CumSum>},
+                                {"cumprod", run<CumProd>},
+                                {"recurrence", run_recurrence},
+                                {"shift", run_shift},
+                                {"cummax_places", run_extremes<true>},
+                                {"cummin_places", run_extremes<false>}};
 
 }  // namespace
 

@@ -137,14 +137,59 @@ np.top_k = top_k
 np.tri = lambda n, m=None, k=0, dtype=numpy.float32: numpy.tri(n, m, k, dtype)
 np.average_with_weights = lambda x, **o: numpy.average(x, returned=True, **o)
 
+
+def nan_extreme(extreme, instead):
+    """Without the error that NumPy raises where all elements are NaN: 0 there."""
+    def positions(x, axis=None, keepdims=False):
+        return extreme(numpy.where(numpy.isnan(x), instead, x) if x.dtype.kind == "f" else x, axis=axis, keepdims=keepdims)
+    return positions
+
+
+np.nanargmax, np.nanargmin = nan_extreme(numpy.argmax, -inf), nan_extreme(numpy.argmin, inf)
+np.nansum = lambda x, axis=None, dtype=None, keepdims=False: numpy.nansum(x, axis=axis, dtype=wide(x, dtype), keepdims=keepdims)
+np.nanprod = lambda x, axis=None, dtype=None, keepdims=False: numpy.nanprod(x, axis=axis, dtype=wide(x, dtype), keepdims=keepdims)
+np.nancumsum = lambda x, axis=None: numpy.nancumsum(x, axis=axis, dtype=wide(x, None))
+np.nancumprod = lambda x, axis=None: numpy.nancumprod(x, axis=axis, dtype=wide(x, None))
+
+
+def running_extreme(ufunc):
+    def extremes(x, axis=None):
+        if axis is None:
+            x, axis = x.ravel(), 0
+        values = ufunc.accumulate(x, axis)
+        first = numpy.ones(x.shape, bool)
+        this, last = [numpy.moveaxis(v, axis, 0) for v in (values, values)]
+        new = numpy.moveaxis(first, axis, 0)
+        new[1:] = (this[1:] != last[:-1]) & ~numpy.isnan(last[:-1])
+        places = numpy.arange(x.shape[axis]).reshape([-1] + [1] * (x.ndim - 1)) * new
+        return values, numpy.moveaxis(numpy.maximum.accumulate(places, 0), 0, axis)
+    return extremes
+
+
+np.cummax, np.cummin = running_extreme(numpy.maximum), running_extreme(numpy.minimum)
+np.logcumsumexp = lambda x, axis=None: numpy.logaddexp.accumulate(x.ravel() if axis is None else x, axis or 0)
+
+
+def segment_sum(x, ids, n=None):
+    sums = numpy.zeros(((max(ids, default=-1) + 1 if n is None else n), *x.shape[1:]), numpy.int64 if x.dtype == bool else x.dtype)
+    numpy.add.at(sums, ids, x)
+    return sums
+
+
+np.segment_sum = segment_sum
+np.cov = lambda x, **o: numpy.cov(x.astype("float64"), **{k: numpy.float64(v) if k in ("y", "aweights") else v for k, v in o.items()})
+np.corrcoef = lambda x: numpy.corrcoef(x.astype("float64"))
+np.histogram = lambda x, bins, **o: numpy.histogram(x if x.dtype.kind == "f" else x.astype("float32"), bins,
+                                                     **{k: v * 1 if k == "weights" else v for k, v in o.items()})   # bool is not added
+
 # Rows without a counterpart, by function, and why.
 SKIPPED = {}
 # Functions whose integer results have another dtype here, on purpose: the values are compared alone.
-OTHER_DTYPE = {"divide", "mean", "var", "std", "rint", "vander", "linspace", "logspace", "geomspace", "median", "quantile", "percentile", "average", "average_with_weights"}
+OTHER_DTYPE = {"divide", "mean", "var", "std", "rint", "vander", "linspace", "logspace", "geomspace", "median", "quantile", "percentile", "average", "average_with_weights", "nanmean", "nanvar", "nanstd", "nanmedian", "nanquantile", "nanpercentile", "nanmax", "nanmin", "cov", "corrcoef", "histogram", "bincount"}
 LINALG = set("solve solve_triangular cholesky cholesky_solve inv pinv det slogdet qr svd svdvals eigh eigvalsh lstsq matrix_rank matrix_power "
              "multi_dot norm vector_norm matrix_norm cond".split())
 # Functions whose special values differ, on purpose: they are left out there.
-ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power", "quantile", "percentile", "average", "average_with_weights", "digitize"} | LINALG   # NaN in descending edges, infinities in quantiles, weights that add up to 0, i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
+ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power", "quantile", "percentile", "average", "average_with_weights", "digitize", "nanquantile", "nanpercentile", "cov", "corrcoef", "histogram", "logcumsumexp"} | LINALG   # NaN in descending edges, infinities in quantiles, weights that add up to 0, i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
 OTHER_DTYPE |= {"trapezoid", "gradient", "interp"}
 ORDINARY_ONLY |= {"trapezoid", "gradient", "interp", "convolve", "correlate"}
 # Integer division by 0 is an error here.
@@ -152,7 +197,7 @@ NO_ZERO = {"divmod", "floor_divide", "remainder", "fmod"}
 # What depends on the dtype itself.
 OWN_DTYPE = {"nan_to_num", "nextafter", "float_power"}
 # Which of two zeros of different signs is left is not said.
-EITHER_ZERO = {"einsum", "vecdot", "dot", "vdot", "matmul", "inner", "trace", "pad", "logsumexp", "sum", "mean", "cumulative_sum", "erfinv", "maximum", "minimum", "fmax", "fmin", "max", "min", "clip", "sort", "partition", "top_k", "median"}
+EITHER_ZERO = {"einsum", "vecdot", "dot", "vdot", "matmul", "inner", "trace", "pad", "logsumexp", "sum", "mean", "cumulative_sum", "erfinv", "maximum", "minimum", "fmax", "fmin", "max", "min", "clip", "sort", "partition", "top_k", "median", "nansum", "nanmean", "nanmax", "nanmin", "nancumsum", "nanmedian", "cummax", "cummin", "segment_sum"}
 
 
 def python_of(expression):

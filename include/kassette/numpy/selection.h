@@ -16,6 +16,12 @@ KASSETTE_API Tensor where(const Operand& condition, const Operand& x, const Oper
 /// The parts of x along an axis at indices of any shape, which replaces the axis in the shape; None: the elements of
 /// the flattened x.
 KASSETTE_API Tensor take(const Operand& x, const Operand& indices, const Axes& axis = None);
+/// The elements of x at indices along an axis, with the same other axes, which broadcast; None: of the flattened x.
+KASSETTE_API Tensor take_along_axis(const Operand& x, const Operand& indices, const Axes& axis = -1);
+
+/// Sums of the rows of x that have the same id, in the order of the ids: (n, ...). n is num_segments, or the largest id
+/// and 1. An id that is negative or not below n throws ValueError.
+KASSETTE_API Tensor segment_sum(const Operand& x, const Operand& segment_ids, const Scalar& num_segments = None);
 
 /// The elements on and below (tril), or on and above (triu) diagonal k of the last two axes, 0 elsewhere. Diagonals
 /// above the main one are those with k > 0.

@@ -29,6 +29,41 @@ struct WeightedAverage {
   Tensor average, sum_of_weights;
 };
 
+/// The arguments of cov: more variables, whether each row is one (else each column), whether to divide by n in place of
+/// n - 1, or by n - ddof; how often each observation occurs, and its weight.
+struct CovarianceOptions {
+  Named only_by_name{0};
+  Operand y = None;
+  bool rowvar = true;
+  bool bias = false;
+  Scalar ddof = None;
+  Operand fweights = None, aweights = None;
+};
+/// The arguments of corrcoef.
+struct CorrelationOptions {
+  Named only_by_name{0};
+  Operand y = None;
+  bool rowvar = true;
+};
+/// The arguments of histogram: the first and the last edge, those of x by default; whether the results add up to 1 over
+/// the range; weights in the shape of x.
+struct HistogramOptions {
+  Named only_by_name{0};
+  Operand range = None;
+  bool density = false;
+  Operand weights = None;
+};
+/// The result of histogram.
+struct Histogram {
+  Tensor counts, bin_edges;
+};
+/// The arguments of bincount: weights in the shape of x, and the least number of results.
+struct BincountOptions {
+  Named only_by_name{0};
+  Operand weights = None;
+  std::int64_t minlength = 0;
+};
+
 /// The middle element in ascending order, or the mean of the two in the middle; NaN if there is one. Throws ValueError
 /// if there are no elements.
 template <int = 0>
@@ -51,6 +86,19 @@ KASSETTE_API Tensor average(const Operand& x, const AverageOptions& options);
 /// average, and the sum of the weights in the same shape; NumPy's `returned`. Without weights that is the number of
 /// elements.
 KASSETTE_API WeightedAverage average_with_weights(const Operand& x, const AverageOptions& options);
+
+/// The covariances of the rows of x, a matrix; of a vector, its variance as a scalar.
+KASSETTE_API Tensor cov(const Operand& x, const CovarianceOptions& options = {});
+/// The correlation coefficients of the rows of x, in [-1, 1]; NaN for a row whose elements are all equal.
+KASSETTE_API Tensor corrcoef(const Operand& x, const CorrelationOptions& options = {});
+
+/// How many elements of x are in each bin, and the edges. `bins` is a number of equal bins, or a vector of ascending
+/// edges, which is not checked. A bin has its left edge, the last one both. NaN and what is outside is in none. Counts
+/// are int64, sums of weights have their dtype, int64 for integers.
+KASSETTE_API Histogram histogram(const Operand& x, const Operand& bins = 10, const HistogramOptions& options = {});
+/// How often 0, 1, 2, ... occur in a vector of integers, up to the largest: int64, or sums of weights.
+/// A negative integer throws ValueError.
+KASSETTE_API Tensor bincount(const Operand& x, const BincountOptions& options = {});
 
 }  // namespace numpy
 }  // namespace kassette

@@ -1,0 +1,81 @@
+// nn_backend/numpy/covariance.cpp - covariances and correlations.
+#include <kassette/numpy/selection.h>
+#include <kassette/numpy/statistics.h>
+
+#include "core/text.h"
+#include "nn_backend/numpy/arguments.h"
+#include "nn_backend/numpy/axes.h"
+#include "ops/product/matmul.h"
+#include "ops/reduce/reduce.h"
+#include "ops/shape/shaping.h"
+
+namespace kassette {
+namespace numpy {
+namespace {
+
+using ops::attribute_errors;
+
+/// The variables as rows.
+Tensor as_rows(const Tensor& x, bool rowvar, const At& at) {
+  const int rank = known_rank(x, at);
+  if (rank > 2) fail<ValueError>(at, "has shape ", Access::desc(x), kExpected, "the rank must be at most 2");
+  const Tensor t = rank == 0 ? ops::expand_dims(x, 0) : x;
+  if (rank < 2) return ops::expand_dims(t, 0);
+  return rowvar ? t : ops::transpose(t);
+}
+/// One weight for each observation.
+Tensor weights_of(const Operand& given, const Tensor& rows, const At& at) {
+  const ArrayArg array(given, at, rows.dtype());
+  const TensorDesc &w = array.desc(), &d = Access::desc(rows);
+  if (differ(w.rank, 1) || (w.rank == 1 && differ(w.dims[0], d.dims[1])))
+    fail<ValueError>(at, "have shape ", w, kExpected, "there must be one for each observation");
+  check_device(rows, array, at);
+  return ops::cast(array, rows.dtype());
+}
+
+Tensor covariance(const char* what, const Operand& x, const CovarianceOptions& options) {
+  const ArrayArg array(x, {what, "x"});
+  Tensor rows = as_rows(as_float(array), options.rowvar, {what, "x"});
+  bool scalar = array.desc().rank < 2 && options.y.is_none();
+  if (!options.y.is_none()) {
+    const ArrayArg other(options.y, {what, "y"});
+    const Tensors both = promoted_tensors(what, {{"x", as_float(array)}, {"y", as_float(other)}});
+    rows = ops::concatenate(
+        {as_rows(both[0], options.rowvar, {what, "x"}), as_rows(both[1], options.rowvar, {what, "y"})}, 0);
+  }
+  const double freedom =
+      options.ddof.is_none() ? (options.bias ? 0 : 1) : ops::scalar_tensor(options.ddof, float64).item<double>();
+  const bool weighted = !options.fweights.is_none() || !options.aweights.is_none();
+  Tensor often, weight, lost;
+  if (!options.fweights.is_none()) often = weights_of(options.fweights, rows, {what, "fweights"});
+  if (!options.aweights.is_none()) weight = weights_of(options.aweights, rows, {what, "aweights"});
+  Tensor w = ops::zeros_of(rows)[0] + 1;
+  if (often.defined()) w = w * often;
+  if (weight.defined()) {
+    w = w * weight;
+    lost = ops::sum(w * weight) * freedom / ops::sum(w);
+  }
+  const Tensor total = ops::sum(w), mean = ops::sum(rows * w, 1, /*keepdims=*/true) / total;
+  const Tensor apart = weighted ? rows - mean : rows - ops::mean(rows, 1, /*keepdims=*/true);
+  // No more observations than are lost: NaN or infinite.
+  const Tensor divisor = ops::maximum(lost.defined() ? total - lost : total - freedom, 0);
+  const Tensor c = ops::matmul(apart, apart * w, /*transpose_a=*/false, /*transpose_b=*/true) / divisor;
+  return scalar ? c(0, 0) : c;
+}
+
+}  // namespace
+
+Tensor cov(const Operand& x, const CovarianceOptions& options) {
+  return attribute_errors("cov", [&] { return covariance("cov", x, options); });
+}
+Tensor corrcoef(const Operand& x, const CorrelationOptions& options) {
+  return attribute_errors("corrcoef", [&] {
+    const Tensor c = covariance("corrcoef", x, {.y = options.y, .rowvar = options.rowvar});
+    if (Access::desc(c).rank == 0) return c / c;
+    const Tensor spread = ops::sqrt(diagonal(c));
+    return ops::clip(c / ops::expand_dims(spread, 1) / ops::expand_dims(spread, 0), -1, 1);
+  });
+}
+
+}  // namespace numpy
+}  // namespace kassette
