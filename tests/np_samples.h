@@ -481,6 +481,27 @@ inline constexpr Sample kNumpySamples[] = {
     {"matrix_norm", "(2,3) | (4,2) | (2,3,2) | (1,2,2)", CALL(np::linalg::matrix_norm(x)), {kReal}, kFloats, kSecond, 64, "(3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
     {"matrix_norm", "(2,3) | (4,2) | (2,3,2) | (1,2,2)", CALL(np::linalg::matrix_norm(x, {.ord = -2})), {kReal}, kFloats, kSecond, 256, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
     {"cond", "(3,2) | (2,2) | (2,3,3) | (1,2,2)", CALL(np::linalg::cond(x)), {kReal}, kFloats, kSecond, 1024, "(3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+
+    // ---- random.h
+    {"random", kOne, CALL(np::random::default_rng(7).random(K::shape(x), "float64")), {kNoPath}, kAnything, kNone, 1, "", {.draws = true, .also = "shape"}},
+    {"standard_normal", kOne, CALL(np::random::default_rng(7).standard_normal(K::shape(x))), {kNoPath}, kAnything, kNone, 1, "", {.draws = true, .also = "shape"}},
+    {"uniform", "(2,3) (3) | (4,1) (1)", CALL(np::random::default_rng(7).uniform(y, 5, K::shape(x))), {kShape, kReal}, kAnything, kSecond, 1, "", {.draws = true, .also = "shape"}},
+    {"normal", "(2,3) (3) () | (4,1) (1) ()", CALL(np::random::default_rng(7).normal(y, z, K::shape(x))), {kShape, kReal, kPositive}, kAnything, kSecond, 1, "", {.draws = true, .also = "shape"}},
+    {"integers", kOne, CALL(np::random::default_rng(7).integers(-3, 9, K::shape(x), {.endpoint = true})), {kNoPath}, kAnything, kNone, 1, "", {.draws = true, .also = "shape"}},
+    {"exponential", kOne, CALL(np::random::default_rng(7).exponential(x)), {kPositive}, kAnything, kSecond, 4, "", {.draws = true}},
+    {"laplace", kOne, CALL(np::random::default_rng(7).laplace(1, x)), {kPositive}, kAnything, kSecond, 4, "", {.draws = true}},
+    {"gumbel", kOne, CALL(np::random::default_rng(7).gumbel(x, 2)), {kReal}, kAnything, kSecond, 4, "", {.draws = true}},
+    {"multivariate_normal", "(2,3) (3) | (4,1) (3)", CALL(np::random::default_rng(7).multivariate_normal(y, {{4, 1, 0}, {1, 3, 1}, {0, 1, 2}}, K::shape(x))), {kShape, kReal}, kAnything, kSecond, 4, "", {.grows = false, .draws = true, .also = "shape"}},
+    {"gamma", kOne, CALL(np::random::default_rng(7).gamma(1.5, x)), {kPositive}, kAnything, kSecond, 4, "", {.draws = true}},
+    {"beta", kOne, CALL(np::random::default_rng(7).beta(1.5, 0.5, K::shape(x))), {kNoPath}, kAnything, kNone, 4, "", {.draws = true, .also = "shape"}},
+    {"dirichlet", kOne, CALL(np::random::default_rng(7).dirichlet({1.5, 0.5, 3}, K::shape(x))), {kNoPath}, kAnything, kNone, 4, "", {.grows = false, .draws = true, .also = "shape"}},
+    {"poisson", kOne, CALL(np::random::default_rng(7).poisson(20, K::shape(x))), {kNoPath}, kAnything, kNone, 1, "", {.draws = true, .also = "shape"}},
+    {"binomial", kOne, CALL(np::random::default_rng(7).binomial(50, 0.3, K::shape(x))), {kNoPath}, kAnything, kNone, 1, "", {.draws = true, .also = "shape"}},
+    {"bernoulli", kOne, CALL(np::random::default_rng(7).bernoulli(0.3, K::shape(x))), {kNoPath}, kAnything, kNone, 1, "", {.draws = true, .also = "shape"}},
+    {"categorical", kMatrix, CALL(np::random::default_rng(7).categorical({0.5, 1, 2}, K::shape(x))), {kNoPath}, kAnything, kNone, 1, "", {.grows = false, .draws = true, .also = "shape"}},
+    {"shuffle", "(2,3) | (4,3) | (1,1)", CALL(np::random::default_rng(7).shuffle(x, 1)), {kReal}, kAnything, kSecond, 1, "()", {.sized = true, .draws = true}},
+    {"permutation", "(2,3) | (4,3) | (3)", CALL(np::random::default_rng(7).permutation(x)), {kReal}, kAnything, kSecond, 1, "()", {.sized = true, .draws = true}},
+    {"choice", "(2,3) | (4,3) | (3)", CALL(np::random::default_rng(7).choice(x, {4})), {kReal}, kAnything, kSecond, 1, "()", {.grows = false, .sized = true, .draws = true}},
 };
 // clang-format on
 

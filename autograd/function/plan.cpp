@@ -238,12 +238,13 @@ class RandomSourceRollback {
   RandomSourceRollback& operator=(const RandomSourceRollback&) = delete;
 
  private:
-  /// How many draws a call takes from the source in that slot: one, or one for each step of a loop.
+  /// How many draws a call takes from the source in that slot: one for each key, or for each step of a loop.
   std::uint64_t draws_of(int slot) const {
+    std::uint64_t n = 0;
     for (const Instruction& s : program_.instructions)
-      if (s.makes_key && s.n_in > 1 && program_.input(s, 0) == slot)
-        return static_cast<std::uint64_t>(frame_.at[program_.input(s, 1)]->dims[0]);
-    return 1;
+      if (s.makes_key && program_.input(s, 0) == slot)
+        n += s.n_in > 1 ? static_cast<std::uint64_t>(frame_.at[program_.input(s, 1)]->dims[0]) : 1;
+    return n;
   }
 
   const Program& program_;

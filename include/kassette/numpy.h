@@ -17,6 +17,7 @@
 #include <kassette/numpy/nan_reductions.h>
 #include <kassette/numpy/order.h>
 #include <kassette/numpy/products.h>
+#include <kassette/numpy/random.h>
 #include <kassette/numpy/reductions.h>
 #include <kassette/numpy/running.h>
 #include <kassette/numpy/selection.h>

@@ -15,6 +15,7 @@
 #include "ops/convolution/pool.h"
 #include "ops/order/order.h"
 #include "ops/engine/print_tensor.h"
+#include "ops/random/generator.h"
 #include "ops/random/random.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/reduce_arg.h"
@@ -47,7 +48,8 @@ std::vector<const OpDef*> all_ops() {
       &resize_bilinear_op, &resize_bilinear_gradient_op,
             &random_key_op, &random_uniform_op, &random_between_op, &random_integers_op, &random_normal_op,
       &truncated_normal_op,
-      &bernoulli_op, &dropout_op,
+      &bernoulli_op,
+      &random_rejection_op, &dropout_op,
       &sum_op, &prod_op, &max_op, &min_op, &mean_op, &var_op, &std_op, &center_op, &unreduce_op, &extremum_mask_op,
       &argmax_op, &argmin_op, &any_op, &all_op, &in_top_k_op,
       &cumsum_op, &cumprod_op, &recurrence_op, &shift_op, &cummax_places_op, &cummin_places_op,

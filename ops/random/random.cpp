@@ -1,5 +1,5 @@
 // ops/random/random.cpp - random numbers: sources, keys, and the ops and kernels of draws.
-#include "ops/random/random.h"
+#include "ops/random/generator.h"
 
 #include <algorithm>
 #include <bit>
@@ -474,6 +474,32 @@ Tensor key_of_source(const Scalar& seed, const char* what, const Tensor& x) {
 }
 
 }  // namespace
+
+Tensor generator_source(const GeneratorState& state) {
+  Tensor leaf = make_leaf(Leaf::random_source, TensorSpec(int64, {kKeyBytes / 8}), cpu, {}, None);
+  Access::desc(leaf).flags |= kDraw;
+  set_generator_state(leaf, state);
+  return leaf;
+}
+GeneratorState generator_state(const Tensor& source) {
+  const Cell& cell = *Access::desc(source).node->cell;
+  return {cell.seed.load(), cell.draws.load()};
+}
+void set_generator_state(const Tensor& source, const GeneratorState& state) {
+  Cell& cell = *Access::desc(source).node->cell;
+  cell.seed.store(state.seed);
+  cell.draws.store(state.draws);
+}
+Tensor generator_key(const Tensor& source, const char* what) {
+  Cell& cell = *Access::desc(source).node->cell;
+  if (context().depth > Access::desc(source).depth) {
+    const std::uint64_t number = cell.draws.fetch_add(1, std::memory_order_relaxed);
+    return next_key(static_cast<std::int64_t>(mix(cell.seed.load(), number, ~std::uint64_t(0)).seed), what);
+  }
+  Tensor key = apply1(random_key_op, KeyAttrs{true, 1, 0}, {source});
+  cell.has_value = !key.symbolic();
+  return key;
+}
 
 Tensor next_key(const Scalar& seed, const char* what) { return key_of_source(seed, what, Tensor()); }
 Tensor next_loop_key(const Tensor& x, const char* what) { return key_of_source(None, what, x); }

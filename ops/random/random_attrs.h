@@ -1,6 +1,7 @@
 // ops/random/random_attrs.h - the attributes of random draws.
 #pragma once
 #include "ops/engine/op.h"
+#include "ops/random/rejection.h"
 
 namespace kassette::ops {
 
@@ -28,6 +29,11 @@ struct BernoulliAttrs {
   static constexpr const char* attrs_name = "bernoulli";
   double p;
   Placement placement;
+};
+/// Attributes of random_rejection.
+struct RejectionAttrs {
+  static constexpr const char* attrs_name = "random_rejection";
+  RejectionLaw law;
 };
 /// Attributes of dropout: `level` is the probability that an element becomes 0.
 struct DropoutAttrs {
