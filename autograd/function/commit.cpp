@@ -79,6 +79,7 @@ void prepare_tail(Frame& f) {
   const int end = f.program.n_instructions();
   for (int k = f.program.first_tail; k < end;) {
     FusionGroup group = form_group(f, k, end);
+    if (f.instruction(k).overwrites) f.infer(f.instruction(k));
     allocate_results(f, group);
     if (group.fused) {
       if (f.commit.n_chains == f.commit.chains.size()) f.commit.chains.emplace_back();

@@ -234,6 +234,7 @@ void ProgramBuilder::add_instruction(Node* n, int base) {
   s.makes_key = n->op->traits & kMakesKey;
   if (s.makes_key) key_sources_[base] = key_source(*n);
   s.fusible = n->op->loops && !n->op->loops->bool_out && n->op->loops->arity == s.n_in && s.n_in <= 2;
+  s.overwrites = n->op->traits & kOverwrites && n->in()[0].device == cpu;
   s.one = s.fusible &&
           std::all_of(n->in(), n->in() + n->n_in, [](const TensorDesc& b) { return b.known() && b.numel() == 1; });
   for (std::uint32_t i = 0; i < n->n_in; ++i)

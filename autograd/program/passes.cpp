@@ -46,16 +46,16 @@ void find_needs(Program& p) {
 }
 
 // Note [Commit]
-// The tail of a plan is the elementwise instructions that only updates need. They run when nothing can fail any more:
-// outputs are computed, shapes checked, memory allocated. So they may write into the memory of the variables, and a
-// call that throws leaves every variable as it was.
+// The tail of a plan is the instructions that only updates need, if they are elementwise or put values at some places
+// of a tensor. They run when nothing can fail any more: outputs are computed, shapes checked, memory allocated. So they
+// may write into the memory of the variables, and a call that throws leaves every variable as it was.
 void find_tail(Program& p) {
   std::vector<char> only_tail(p.n_slots, 1);
   for (int o : p.outputs) only_tail[o] = 0;
   for (int o : p.fetches) only_tail[o] = 0;
   for (auto it = p.instructions.rbegin(); it != p.instructions.rend(); ++it) {
     Instruction& s = *it;
-    s.tail = s.need == kValue && s.fusible && only_tail[s.out];
+    s.tail = s.need == kValue && (s.fusible || s.overwrites) && only_tail[s.out];
     if (!s.need) continue;
     if (!s.tail)
       for (int slot : p.reads(s)) only_tail[slot] = 0;
@@ -126,6 +126,8 @@ void find_in_place(Program& p) {
     if (same != 1 || values != 1) continue;
     for (const LeafSlot& v : p.variables) {
       if (v.node->cell != effect.cell || p.last_use[v.slot] > k || p.last_use[v.slot] < 0 || p.root[v.slot]) continue;
+      const auto reads = p.reads(*maker);
+      if (maker->overwrites && (reads[0] != v.slot || std::ranges::count(reads, v.slot) != 1)) continue;
       effect.in_place_instruction = k;
       effect.old_value_slot = v.slot;
     }

@@ -44,7 +44,8 @@ struct Instruction {
   int dead_value, n_dead_value;  // into Program::dead: slots whose value (not shape) no later instruction reads
   Need need;                     // the greatest of its outputs
   bool fusible;                  // elementwise, with one or two inputs and a result that is not bool: may be in a chain
-  bool tail;                     // elementwise, and only updates need its result: runs at commit
+  bool overwrites;               // may write its result over input 0, on the CPU (kOverwrites)
+  bool tail;                     // one of these two, and only updates need its result: runs at commit
   bool makes_key;                // its result is a random key; in a body of control flow the run is given that key
   bool one;                      // elementwise, and each input has one element
   bool splat;                    // its result may be a splat, see Note [Splats]

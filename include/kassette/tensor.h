@@ -105,7 +105,7 @@ class KASSETTE_API Operand : public Scalar, private Arithmetic {
   friend KASSETTE_API Tensor operator+(const Operand& a);
 };
 
-/// One index of x(...): an int, a tensor of integers, slice(a, b, step), all, ellipsis, newaxis, or text:
+/// One index of x(...): an int, a tensor of integers or a mask, slice(a, b, step), all, ellipsis, newaxis, or text:
 /// "..., 1:5".
 class KASSETTE_API Index {
  public:
@@ -144,6 +144,7 @@ inline constexpr Index newaxis{Index::kNewAxis, 0, 0, 0, 1};
 
 template <class T>
 class Values;
+class Indexed;
 
 namespace detail {
 template <class... A>
@@ -173,7 +174,7 @@ class KASSETTE_API Tensor : private Arithmetic {
   void operator=(const Tensor& other) &&
       KASSETTE_UNAVAILABLE(
           "this would change nothing: tensors are immutable, and x[i] is a tensor of its own. Make another tensor, by "
-          "K::switch_(mask, y, x) or K::concatenate; a variable changes by K::update");
+          "x.at(i).set(y) or K::switch_(mask, y, x); a variable changes by K::update");
   ~Tensor();
 
   /// False for the empty Tensor. (There is no operator bool: `if (K::all(x))` would ask this, not the value.)
@@ -220,11 +221,13 @@ class KASSETTE_API Tensor : private Arithmetic {
   /// The same value on another device.
   Tensor to(Device device, ToOptions options = {}) const;
 
-  /// NumPy's basic indexing, and one tensor of integers with axes of its own. Throws ValueError for integers out of
-  /// range; slices are clipped.
+  /// NumPy's indexing. Throws ValueError for integers out of range; slices are clipped.
   Tensor operator[](const Index& i) const;
   Tensor operator()(const Index& i0, const Index& i1 = {}, const Index& i2 = {}, const Index& i3 = {},
                     const Index& i4 = {}, const Index& i5 = {}, const Index& i6 = {}, const Index& i7 = {}) const;
+  /// The elements x(i, j, ...), to make a tensor that has other values there: x.at(i).set(0).
+  Indexed at(const Index& i0, const Index& i1 = {}, const Index& i2 = {}, const Index& i3 = {}, const Index& i4 = {},
+             const Index& i5 = {}, const Index& i6 = {}, const Index& i7 = {}) const;
 
   friend KASSETTE_API Tensor operator~(const Tensor& a);
   friend KASSETTE_API Tensor operator-(const Tensor& a);
@@ -236,6 +239,30 @@ class KASSETTE_API Tensor : private Arithmetic {
   explicit Tensor(TensorImpl* impl) noexcept : impl_(impl) {}
   TensorImpl* impl_;
   friend struct Access;
+};
+
+/// Some elements of a tensor, from Tensor::at. Each function but get() returns a tensor with other values there; x
+/// stays as it is. The values are broadcast to the shape of get(). If an element is indexed several times its values
+/// come one after another, in their order: the last one stays, or all are added.
+class KASSETTE_API Indexed {
+ public:
+  Indexed(const Indexed&) = delete;
+  Indexed& operator=(const Indexed&) = delete;
+  ~Indexed();
+  Tensor get() const;
+  Tensor set(const Operand& v) const;
+  Tensor add(const Operand& v) const;
+  Tensor multiply(const Operand& v) const;
+  /// The element divided by the product of its values. Throws TypeError unless x is of a float dtype.
+  Tensor divide(const Operand& v) const;
+  Tensor min(const Operand& v) const;
+  Tensor max(const Operand& v) const;
+
+ private:
+  Indexed(const Tensor& x, void* expression) noexcept;
+  Tensor x_;
+  void* expression_;
+  friend class Tensor;
 };
 
 /// The quotient rounded down, as Python's //.

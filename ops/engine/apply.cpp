@@ -392,7 +392,8 @@ __attribute__((noinline)) TensorImpl* fast_tracked(const OpDef& op, const Attrs&
 Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) {
   Context& c = context();
   TensorImpl* made = nullptr;
-  if (!c.pending_updates && !(op.traits & ~kElementwise) && !op.placement && !observed()) switch (in.size()) {
+  if (!c.pending_updates && !(op.traits & ~(kElementwise | kOverwrites)) && !op.placement && !observed())
+    switch (in.size()) {
       case 1: made = fast<1, false>(op, attrs, in.begin(), c); break;
       case 2: made = fast<2, false>(op, attrs, in.begin(), c); break;
       case 3: made = fast<3, false>(op, attrs, in.begin(), c); break;

@@ -103,7 +103,10 @@ enum OpTraits : std::uint8_t {
   kDraws = 4,         // a random draw: always recorded
   kEffect = 8,        // changes a variable when it runs in a function
   kElementwise = 16,  // elementwise on inputs of one shape: may be fused
-  kPrints = 32        // prints each time it runs: recorded in a symbolic scope even if no input is symbolic
+  kPrints = 32,       // prints each time it runs: recorded in a symbolic scope even if no input is symbolic
+  // The output starts from input 0 and may be written over it, as a function does to update a variable. The kernel for
+  // the CPU then neither allocates nor fails.
+  kOverwrites = 64
 };
 /// Dtype and device of the output of an op whose inputs do not determine them, since they all are on the host.
 struct Placement {

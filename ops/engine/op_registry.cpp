@@ -23,6 +23,7 @@
 #include "ops/convolution/resize.h"
 #include "ops/reduce/scan.h"
 #include "ops/shape/positions.h"
+#include "ops/shape/put.h"
 #include "ops/shape/shaping.h"
 #include "ops/softmax/softmax.h"
 #include "ops/sparse/sparse.h"
@@ -56,7 +57,8 @@ std::vector<const OpDef*> all_ops() {
       &reshape_op, &reshape_like_op, &expand_dims_op, &squeeze_op, &flatten_op, &identity_op, &permute_op,
       &concatenate_op, &split_like_op, &stack_op, &unstack_op, &index_op, &index_grad_like_op, &slice_op,
       &slice_grad_like_op, &pad_op, &reverse_op, &gather_op, &gather_grad_like_op, &nonzero_op,
-      &index_positions_op, &one_hot_op, &repeat_op,
+      &index_positions_op, &index_set_op, &index_add_op, &index_multiply_op, &index_min_op, &index_max_op,
+      &take_last_op, &one_hot_op, &repeat_op,
       &repeat_grad_like_op, &tile_op, &tile_grad_like_op, &broadcast_to_op, &arange_op, &eye_op, &to_op,
       &softmax_op, &log_softmax_op, &softmax_grad_op, &logsumexp_op, &logsumexp_grad_op,
       &softmax_cross_entropy_op, &softmax_cross_entropy_grad_op, &sparse_softmax_cross_entropy_op,

@@ -7,8 +7,7 @@ namespace kassette::ops {
 
 /// The parsed indices. A tensor among them is a whole slice of `list` for each axis that it indexes; a mask without
 /// axes is a new axis.
-struct Expression : TaggedExtra<Expression> {
-  static constexpr const char* attrs_name = "index_expression";
+struct Expression {
   struct Selector {
     Tensor index;  // integers, or a mask
     int part, parts;

@@ -7,6 +7,8 @@
 #include "core/rank.h"
 #include "devices/cuda/faults.cuh"
 #include "ops/engine/refusals.h"
+#include "ops/shape/moving.cuh"
+#include "ops/shape/put.h"
 #include "ops/shape/shaping.h"
 #include "ops/engine/teams.cuh"
 
@@ -239,6 +241,63 @@ void run_gather_grad(const OpCall& call) {
   });
 }
 
+// ---- values at positions --------------------------------------------------------------------------------------------
+/// Each element takes all of its values in their order; half types are rounded after each, as on the CPU.
+template <Put kPut, class T>
+__global__ void put_each(Parts p, Divider by_size, Listed<T> parts, std::int64_t step, const std::int64_t* start,
+                         const T* x, T* out) {
+  const std::int64_t total = p.outer * p.n * p.inner;
+  for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
+    const Spot s(p, by_size, t);
+    const std::int64_t first = start[s.k], last = start[s.k + 1], from = s.o * parts.n * p.inner + s.i;
+    T value = x[t];
+    for (std::int64_t k = kPut == Put::set && last > first ? last - 1 : first; k < last; ++k) {
+      const T* v = parts.dy + (from + parts.order[k] * p.inner) * step;
+      if constexpr (kPut == Put::set) value = *v;
+      else store(&value, put_together<kPut>(load(&value), load(v)));
+    }
+    out[t] = value;
+  }
+}
+template <Put kPut>
+void run_put(const OpCall& call) {
+  const TensorSpec& out = *call.out[0];
+  if (out.numel() == 0) return;
+  const Parts p(out, call.attrs.as<GatherAttrs>());
+  const Order order(call, p.n);
+  for_dtype<Domain::anything>(out.dtype, [&](auto* t) {
+    using T = std::remove_pointer_t<decltype(t)>;
+    const Listed<T> parts{call.in[2].as<T>(), order.order(), call.spec(1).numel(), p.inner};
+    launch(call.op.name, device_of(call.device), blocks_for(out.numel()), put_each<kPut, T>, p, Divider(p.n), parts,
+           std::int64_t(call.spec(2).rank ? 1 : 0), static_cast<const std::int64_t*>(order.starts()),
+           call.in[0].as<T>(), call.out_as<T>());
+  });
+}
+
+/// `order` and `start` as above: the last position of a row is the last of its part of the list.
+template <class T>
+__global__ void take_last_each(Parts p, Divider by_n, const std::int64_t* positions, const std::int64_t* order,
+                               const std::int64_t* start, const T* x, T* out) {
+  const std::int64_t total = p.outer * by_n.by * p.inner;
+  for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
+    const Spot s(p, by_n, t);
+    const std::int64_t at = positions[s.k];
+    out[t] = order[start[at + 1] - 1] == s.k ? x[(s.o * p.n + at) * p.inner + s.i] : T(0);
+  }
+}
+void run_take_last(const OpCall& call) {
+  const std::int64_t total = call.out[0]->numel(), n = call.spec(1).numel();
+  if (total == 0) return;
+  const Parts p(call.spec(0), call.attrs.as<GatherAttrs>());
+  const Order order(call, p.n);
+  for_size(call.out[0]->dtype.size(), [&](auto* t) {
+    using T = std::remove_pointer_t<decltype(t)>;
+    launch(call.op.name, device_of(call.device), blocks_for(total), take_last_each<T>, p, Divider(n),
+           call.in[1].as<std::int64_t>(), order.order(), static_cast<const std::int64_t*>(order.starts()),
+           call.in[0].as<T>(), call.out_as<T>());
+  });
+}
+
 // ---- one_hot --------------------------------------------------------------------------------------------------------
 template <class I>
 __global__ void one_hot_each(std::int64_t n, Divider by_classes, const I* ids, float* out) {
@@ -286,7 +345,9 @@ void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) 
 
 namespace {
 const PluginKernel kernels[] = {
-    {"gather", run_gather}, {"gather_grad_like", run_gather_grad}, {"one_hot", run_one_hot}};
+    {"gather", run_gather},           {"gather_grad_like", run_gather_grad}, {"one_hot", run_one_hot},
+    {"index_set", run_put<Put::set>}, {"index_add", run_put<Put::add>},      {"index_multiply", run_put<Put::multiply>},
+    {"index_min", run_put<Put::min>}, {"index_max", run_put<Put::max>},      {"take_last", run_take_last}};
 }  // namespace
 
 Kernels gather_kernels() { return {kernels, static_cast<int>(std::size(kernels))}; }

@@ -113,12 +113,12 @@ Ref<PositionList> parts_of(const Expression& e, int x_rank, bool with_basic) {
   return made;
 }
 
-/// Leaves whole axes at both ends to the gather.
+/// Leaves whole axes at both ends to the gather, which needs one axis: a mask without axes is none.
 void trim(PositionList& list, int rank) {
   const auto is_whole = [](const PositionList::Part& p) { return p.tensor < 0 && p.basic.whole(); };
   int front = 0;
-  while (!list.in_front && front + 1 < list.n && is_whole(list.parts[front])) ++front;
-  while (list.n > front + 1 && is_whole(list.parts[list.n - 1])) {
+  while (!list.in_front && front + 1 < rank && front + 1 < list.n && is_whole(list.parts[front])) ++front;
+  while (list.n > front + 1 && rank > front + 1 && is_whole(list.parts[list.n - 1])) {
     --list.n;
     --rank;
   }
@@ -147,9 +147,7 @@ void check_count(const Tensor& x, const Expression& e) {
 void check_ranks(const Tensor& x, const Expression& e) {
   bool known = Access::desc(x).rank >= 0;
   for (int k = 0; k < e.n_tensors; ++k) known = known && Access::desc(e.tensors[k].index).rank >= 0;
-  if (!known)
-    fail<ValueError>({"index"}, "a tensor of unknown rank", kExpected,
-                     "with several index tensors all ranks must be known");
+  if (!known) fail<ValueError>({"index"}, "a tensor of unknown rank", kExpected, "the rank of all must be known here");
   check_count(x, e);
 }
 

@@ -93,15 +93,27 @@ Tensor whole(const Case& c) {
   for (std::int64_t size : c.shape) n *= size;
   return K::reshape(K::arange(n, None, 1, "int64"), Dims(c.shape));
 }
-/// `i` in the place of the tensors among the indices.
-Tensor get(const Tensor& x, const Case& c, const std::vector<Tensor>& tensors) {
+/// Calls f with the indices, `tensors` in the place of those among them.
+template <class F>
+Tensor with_indices(const Case& c, const std::vector<Tensor>& tensors, F f) {
   Index i[8];
   std::size_t n = 0, k = 0;
   for (const Index& index : c.indices) {
     const bool is_tensor = n < tensors.size() && Access::kind(index) == Index::kTensor;
     i[k++] = is_tensor ? Index(tensors[n++]) : index;
   }
-  return x(i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7]);
+  return f(i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7]);
+}
+Tensor get(const Tensor& x, const Case& c, const std::vector<Tensor>& tensors) {
+  return with_indices(c, tensors, [&](const auto&... i) { return x(i...); });
+}
+Tensor put(const Tensor& x, const Case& c, const std::vector<Tensor>& tensors, const Tensor& v) {
+  return with_indices(c, tensors, [&](const auto&... i) {
+    if (c.what == "set") return x.at(i...).set(v);
+    if (c.what == "add") return x.at(i...).add(v);
+    if (c.what == "multiply") return x.at(i...).multiply(v);
+    return c.what == "min" ? x.at(i...).min(v) : x.at(i...).max(v);
+  });
 }
 
 }  // namespace
@@ -143,6 +155,34 @@ TEST_CASE("indices on placeholders select the same", "[indexing]") {
   }
 }
 
+TEST_CASE("values at every kind of index are what NumPy makes", "[indexing]") {
+  int n = 0;
+  for (const Case& c : indexing_cases()) {
+    if (c.what == "get") continue;
+    INFO(c.line);
+    ++n;
+    if (c.refused) {
+      CHECK_THROWS_AS(put(whole(c), c, c.tensors, c.value), ValueError);
+      continue;
+    }
+    for (const char* dtype : {"int64", "float32", "float16"}) {
+      const Tensor y = put(K::cast(whole(c), dtype), c, c.tensors, K::cast(c.value, dtype));
+      CHECK(y.shape() == c.shape);
+      if (DType(dtype) != float16 || c.what != "multiply") CHECK(values<std::int64_t>(K::cast(y, int64)) == c.elements);
+    }
+    Tensor x = K::placeholder(None, c.shape.size(), "int64"), v = K::placeholder(None, c.value.ndim(), "int64");
+    Tensors feeds{x, v}, given{whole(c), c.value};
+    std::vector<Tensor> tensors;
+    for (const Tensor& t : c.tensors) {
+      tensors.push_back(K::placeholder(None, t.ndim(), t.dtype()));
+      feeds.push_back(tensors.back());
+      given.push_back(t);
+    }
+    CHECK(values<std::int64_t>(K::function(feeds, {put(x, c, tensors, v)})(given)[0]) == c.elements);
+  }
+  CHECK(n > 150);
+}
+
 TEST_CASE("the size of a mask's result is what its values give, or unknown", "[indexing]") {
   Tensor x = K::reshape(K::arange(6, None, 1, "float32"), {2, 3}), m = x > 2.5;
   CHECK(x[m].shape() == Shape{3});
@@ -168,7 +208,7 @@ TEST_CASE("bad index tensors are refused with their axis", "[indexing][bad]") {
                     "of the axes");
   CHECK_THROWS_WITH(x[K::zeros({2, 3, 4, 1}) > 0], "index: 4 indices for a tensor of shape (2, 3, 4)");
   Tensor p = K::placeholder(None, None);
-  CHECK_THROWS_WITH(p(i, i), "index: a tensor of unknown rank; with several index tensors all ranks must be known");
+  CHECK_THROWS_WITH(p(i, i), "index: a tensor of unknown rank; the rank of all must be known here");
   CHECK_THROWS_AS(K::function({p}, {p[K::ones({2}) > 0]})({K::zeros({3})}), ValueError);
 }
 

@@ -294,8 +294,24 @@ TEST_CASE(
     }
   // An axis that is not the last, rows that a condition chooses, elements of a loop, a scalar, several index tensors:
   // what they are depends on the rank.
-  CHECK(asked == std::set<std::string>{"batch_normalization", "bias_add", "foldl", "foldr", "in_test_phase",
-                                       "in_train_phase", "index_positions", "map_fn", "nonzero", "repeat",
-                                       "resize_images", "resize_volumes", "rnn", "sparse_categorical_crossentropy",
+  CHECK(asked == std::set<std::string>{"batch_normalization",
+                                       "bias_add",
+                                       "foldl",
+                                       "foldr",
+                                       "in_test_phase",
+                                       "in_train_phase",
+                                       "index_add",
+                                       "index_max",
+                                       "index_min",
+                                       "index_multiply",
+                                       "index_positions",
+                                       "index_set",
+                                       "map_fn",
+                                       "nonzero",
+                                       "repeat",
+                                       "resize_images",
+                                       "resize_volumes",
+                                       "rnn",
+                                       "sparse_categorical_crossentropy",
                                        "switch_"});
 }
