@@ -137,7 +137,6 @@ np.top_k = top_k
 np.tri = lambda n, m=None, k=0, dtype=numpy.float32: numpy.tri(n, m, k, dtype)
 np.average_with_weights = lambda x, **o: numpy.average(x, returned=True, **o)
 
-<<<<<<< HEAD
 
 def nan_extreme(extreme, instead):
     """Without the error that NumPy raises where all elements are NaN: 0 there."""
@@ -183,9 +182,6 @@ np.corrcoef = lambda x: numpy.corrcoef(x.astype("float64"))
 np.histogram = lambda x, bins, **o: numpy.histogram(x if x.dtype.kind == "f" else x.astype("float32"), bins,
                                                      **{k: v * 1 if k == "weights" else v for k, v in o.items()})   # bool is not added
 
-# Rows without a counterpart, by function, and why.
-SKIPPED = {}
-=======
 # Rows without a counterpart, by function, and why: drawn ones are in tests/numpy/random_test.cpp.
 SKIPPED = {
     "random": "drawn", "standard_normal": "drawn", "uniform": "drawn", "normal": "drawn", "integers": "drawn",
@@ -193,7 +189,6 @@ SKIPPED = {
     "dirichlet": "drawn", "poisson": "drawn", "binomial": "drawn", "bernoulli": "drawn", "categorical": "drawn",
     "shuffle": "drawn", "permutation": "drawn", "choice": "drawn",
 }
->>>>>>> 8d39f122 (np: add np::random)
 # Functions whose integer results have another dtype here, on purpose: the values are compared alone.
 OTHER_DTYPE = {"divide", "mean", "var", "std", "rint", "vander", "linspace", "logspace", "geomspace", "median", "quantile", "percentile", "average", "average_with_weights", "nanmean", "nanvar", "nanstd", "nanmedian", "nanquantile", "nanpercentile", "nanmax", "nanmin", "cov", "corrcoef", "histogram", "bincount"}
 LINALG = set("solve solve_triangular cholesky cholesky_solve inv pinv det slogdet qr svd svdvals eigh eigvalsh lstsq matrix_rank matrix_power "
