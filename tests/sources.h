@@ -39,7 +39,8 @@ inline std::vector<std::filesystem::path> files_of(const char* folder, const cha
   return files;
 }
 
-/// The names of the functions that the headers of K export from namespace backend, or those of np from `space` numpy.
+/// The names of the functions that the headers of K export from namespace backend, or those of np and nn from `space`
+/// numpy and nn.
 inline std::set<std::string> declared_functions(const std::string& space = "backend") {
   std::set<std::string> names;
   const std::regex declaration(R"(\nKASSETTE_API\s+[\w:]+\s+(\w+)\()");

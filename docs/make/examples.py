@@ -26,11 +26,13 @@ import headers
 import markdown
 
 PRELUDE = """#include <kassette/backend.h>
+#include <kassette/nn.h>
 #include <kassette/numpy.h>
 #include <cstdlib>
 #include <iostream>
 #include <vector>
 namespace K = kassette::backend;
+namespace nn = kassette::nn;
 namespace np = kassette::numpy;
 using kassette::Tensor;
 using kassette::Tensors;

@@ -14,7 +14,9 @@ import re
 TOKEN = re.compile(r'(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<directive>^[ \t]*#(?:[^\n]*\\\n)*[^\n]*)|(?P<text>"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')'
                    r"|(?P<word>[A-Za-z_0-9]+(?:\.[0-9]\w*)?)|(?P<sign>::|->|\.\.\.|\[\[|\]\]|\S)|(?P<newline>\n)", re.M | re.S)
 OPENING, CLOSING = {"(": ")", "[": "]", "{": "}", "[[": "]]"}, {")", "]", "}", "]]"}
-FOLDERS = ("include/kassette", "include/kassette/backend", "include/kassette/numpy")
+FOLDERS = ("include/kassette", "include/kassette/backend", "include/kassette/nn", "include/kassette/numpy")
+# What the names of pages of a folder begin with.
+PREFIXES = {"nn": "nn_", "numpy": "numpy_"}
 SPECIFIERS = {"inline", "constexpr", "static", "explicit", "virtual", "extern", "mutable", "friend", "typedef", "KASSETTE_API"}
 
 
@@ -36,7 +38,7 @@ class Entry:
 
 class Header:
     def __init__(self, path, folder):
-        self.path, self.name, self.folder = path, ("numpy_" if folder.endswith("/numpy") else "") + path.stem, folder
+        self.path, self.name, self.folder = path, PREFIXES.get(folder.rpartition("/")[2], "") + path.stem, folder
         self.title, self.remarks, self.entries, self.specialised, self.hidden = "", [], [], [], set()
 
     @property

@@ -25,6 +25,7 @@ ROOT = ["CONTRIBUTING", "CHANGELOG", "SECURITY"]
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
             "softmax", "losses", "normalization", "convolution", "padding", "random", "graph", "control", "rnn", "ctc", "config"]
 NUMPY = ["numpy", "numpy_creation", "numpy_mathematics", "numpy_reductions", "numpy_nan_reductions", "numpy_running", "numpy_shaping", "numpy_selection", "numpy_calculus", "numpy_order", "numpy_statistics", "numpy_products", "numpy_linalg", "numpy_random"]
+NN = ["nn", "nn_activations", "nn_losses", "nn_normalization", "nn_attention", "nn_convolution"]
 LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "stream", "print", "error", "runtime", "distributed", "interrupt", "transforms", "inspect", "profile", "testing", "io", "borrow", "dlpack", "xtensor",
            "external_backend", "api", "kept", "repl", "display", "show_config", "version"]
 
@@ -123,8 +124,8 @@ def reference_page(header, page, index, includes):
     out = [f"# {next(s.title for s in sections if s.level == 1)}", ""]
     if header.family:
         out += [f"`#include <kassette/backend.h>`, declared in `<kassette/backend/{header.name}.h>`", ""]
-    elif header.name.startswith("numpy_"):
-        out += [f"`#include <kassette/numpy.h>`, declared in `<kassette/numpy/{header.path.name}>`", ""]
+    elif space := next((s for s, prefix in headers.PREFIXES.items() if header.name.startswith(prefix)), None):
+        out += [f"`#include <kassette/{space}.h>`, declared in `<kassette/{space}/{header.path.name}>`", ""]
     else:
         out += [f"`#include <kassette/{header.name}.h>`" + (", which `<kassette/backend.h>` includes" if f"{header.name}.h" in includes else ""), ""]
     out += [prose(remark) + "\n" for remark in header.remarks]
@@ -213,11 +214,13 @@ def main():
         return sorted(names, key=lambda n: order.index(n) if n in order else len(order))
     families = in_order((h.name for h in found if h.family), FAMILIES)
     arrays = in_order((h.name for h in found if h.name.startswith("numpy")), NUMPY)
-    library = in_order((h.name for h in found if not h.family and h.name not in arrays), LIBRARY)
+    networks = in_order((h.name for h in found if h.name == "nn" or h.name.startswith("nn_")), NN)
+    library = in_order((h.name for h in found if not h.family and h.name not in arrays + networks), LIBRARY)
     titles = {"parity": "Parity with Keras"}
     nav = [{"kassette": "index.md"}, {"Guide": [{titles.get(n) or title_of(pages / f"{n}.md"): f"{n}.md"} for n in GUIDE]},
            {"Functions of K": [{"All names": "reference/index.md"}, *({title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in families)]},
            {"Functions of np": [{title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in arrays]},
+           {"Functions of nn": [{title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in networks]},
            {"The library": [{title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in library]},
            {"For contributors": [{title_of(pages / f"{n}.md"): f"{n}.md"} for n in [*CONTRIBUTORS, *ROOT]]}]
     config = {"site_name": "kassette", "docs_dir": str(pages), "site_dir": str(site), "nav": nav,

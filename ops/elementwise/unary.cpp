@@ -108,6 +108,9 @@ Tensor sinc(const Tensor& x) { return unary<Sinc>(x); }
 Tensor modf_fraction(const Tensor& x) { return unary<Fraction>(x); }
 Tensor frexp_exponent(const Tensor& x) { return unary<FrexpExponent>(x); }
 Tensor bitwise_invert(const Tensor& x) { return unary<Invert>(x); }
+Tensor silu(const Tensor& x) { return unary<Silu>(x); }
+Tensor gelu(const Tensor& x) { return unary<Gelu>(x); }
+Tensor gelu_tanh(const Tensor& x) { return unary<GeluTanh>(x); }
 
 }  // namespace kassette::ops
 

@@ -3,6 +3,7 @@
 // (unary.cu). One that takes few machine instructions says `cheap`: then it has an opcode of its own in chains. To add
 // one: write its struct, put it in UnaryOps, declare and define its K function, give it a line in tests/op_samples.h.
 #pragma once
+#include "ops/elementwise/activation_ops.h"
 #include "ops/elementwise/number_ops.h"
 #include "ops/elementwise/op_struct.h"
 #include "ops/elementwise/special_ops.h"
@@ -341,6 +342,6 @@ struct Clip {
 using UnaryOps =
     Joined<OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Exp, Expm1, Log, Logit, Log1p, Sin, Cos, Tanh, Sigmoid,
                   Softplus, Softsign, Round, Relu, LeakyRelu, GeneralRelu, Elu, HardSigmoid, Clip>,
-           Joined<SpecialUnaryOps, NumberUnaryOps>>;
+           Joined<Joined<SpecialUnaryOps, NumberUnaryOps>, ActivationUnaryOps>>;
 
 }  // namespace kassette::ops

@@ -230,11 +230,11 @@ def python_of(expression):
     return re.sub(r"\b(float32|float64|int32|int64|uint8|bool_)\b(?!\")", r"numpy.\1", out)
 
 
-def rows():
+def rows(source="tests/np_samples.h"):
     """Name, cases, expression, inputs and what is taken, of each row of the table."""
-    text = (root / "tests/np_samples.h").read_text() + (root / "tests/op_samples.h").read_text()
+    text = (root / source).read_text() + (root / "tests/op_samples.h").read_text()
     shapes = dict(re.findall(r"(k\w+) =\s*((?:\"[^\"]*\"\s*)+);", text))
-    table = (root / "tests/np_samples.h").read_text()
+    table = (root / source).read_text()
     for line in re.findall(r'^    (\{"\w+", .*\}),$', table, re.M):
         name, cases = re.match(r'\{"(\w+)", ("[^"]*"|k\w+), CALL\(', line).groups()
         cases = "".join(re.findall(r'"([^"]*)"', shapes.get(cases, cases)))
@@ -252,7 +252,7 @@ def rows():
         yield name, cases, expression, inputs_of(inputs), (takes[0] if takes else "kFloats").removeprefix("Takes::")
 
 
-RANGES = {"kAnywhere": (-2, 2), "kReal": (-2, 2), "kSmall": (-.6, .6), "kPositive": (.2, 3), "kUnit": (.05, .95), "kBool": (0, 1, "bool"), "kNoPath": (-2, 2), "kShape": (-2, 2)}
+RANGES = {"kAnywhere": (-2, 2), "kReal": (-2, 2), "kSmall": (-.6, .6), "kPositive": (.2, 3), "kUnit": (.05, .95), "kBool": (0, 1, "bool"), "kNoPath": (-2, 2), "kShape": (-2, 2), "kTarget": (.05, .95)}
 
 
 def inputs_of(text):
@@ -353,4 +353,5 @@ def main():
     print(count, "cases")
 
 
-main()
+if __name__ == "__main__":
+    main()

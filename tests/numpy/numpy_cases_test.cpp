@@ -1,5 +1,6 @@
-// tests/numpy/numpy_cases_test.cpp - the functions of np give what NumPy gives: tests/data/numpy_cases.txt, which
-// make_numpy_cases.py writes from the expressions of tests/np_samples.h.
+// tests/numpy/numpy_cases_test.cpp - the functions of np and nn give what NumPy and PyTorch give: numpy_cases.txt and
+// nn_cases.txt of tests/data, which make_numpy_cases.py and make_nn_cases.py write from the expressions of
+// tests/np_samples.h and tests/nn_samples.h.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -68,14 +69,14 @@ double apart(const Tensor& got, const Tensor& expected) {
   return off == 0 ? 0 : unit == 0 ? INFINITY : off / std::max(most, 0x1p-100) / unit;
 }
 
-}  // namespace
-
-TEST_CASE("the functions of np give NumPy's values, dtypes and shapes", "[numpy]") {
+/// The cases of a file of tests/data against the samples of np or nn, and how many there were. `script`, which has
+/// written them, names what has no case, with the reason.
+int compare_cases(bool SampleTraits::*space, const char* cases, const char* script) {
   std::map<std::string, const Sample*> samples;
   for (const Sample& s : op_samples())
-    if (s.traits.np) samples[s.expression] = &s;
+    if (s.traits.*space) samples[s.expression] = &s;
   std::set<std::string> tried, other_dtype;
-  std::ifstream file(kSourceTree / "tests/data/numpy_cases.txt");
+  std::ifstream file(kSourceTree / "tests/data" / cases);
   REQUIRE(file);
   int compared = 0;
   for (std::string line; std::getline(file, line);) {
@@ -85,7 +86,7 @@ TEST_CASE("the functions of np give NumPy's values, dtypes and shapes", "[numpy]
     const std::size_t bar = line.find(" | "), equals = line.find(" = ", bar);
     const auto found = samples.find(line.substr(0, bar));
     if (found == samples.end()) {
-      FAIL_CHECK("no row of tests/np_samples.h has the expression " << line.substr(0, bar));
+      FAIL_CHECK("no row of the samples has the expression " << line.substr(0, bar));
       continue;
     }
     const Sample& s = *found->second;
@@ -113,12 +114,19 @@ TEST_CASE("the functions of np give NumPy's values, dtypes and shapes", "[numpy]
       if (!same_dtype || !(units <= 4 * s.loose)) FAIL_CHECK(line << "\n" << units << " units from " << got[i]);
     }
   }
-  CHECK(compared > 8000);
+  const std::string reasons = text_of(kSourceTree / "tests/data" / script);
   for (const auto& [expression, s] : samples)
-    if (!tried.count(expression)) {
-      // The names of what NumPy lacks are in make_numpy_cases.py, with the reason.
-      const std::string script = text_of(kSourceTree / "tests/data/make_numpy_cases.py");
-      if (script.find("\"" + std::string(s->name) + "\": \"") == std::string::npos)
-        FAIL_CHECK(expression << " has no case: run tests/data/make_numpy_cases.py");
-    }
+    if (!tried.count(expression) && reasons.find("\"" + std::string(s->name) + "\": \"") == std::string::npos)
+      FAIL_CHECK(expression << " has no case: run tests/data/" << script);
+  return compared;
+}
+
+}  // namespace
+
+TEST_CASE("the functions of np give NumPy's values, dtypes and shapes", "[numpy]") {
+  CHECK(compare_cases(&SampleTraits::np, "numpy_cases.txt", "make_numpy_cases.py") > 8000);
+}
+
+TEST_CASE("the functions of nn give PyTorch's values, dtypes and shapes", "[numpy][nn]") {
+  CHECK(compare_cases(&SampleTraits::nn, "nn_cases.txt", "make_nn_cases.py") > 100);
 }

@@ -145,8 +145,8 @@ TEST_CASE("every sample of several tensors refuses two dtypes with a TypeError",
       }
       if (s.takes == Takes::bools) continue;
       Tensors in = make_inputs(s, shapes, float32);
-      // np promotes dtypes of one kind.
-      const DType other = s.traits.np ? int32 : float64;
+      // np and nn promote dtypes of one kind.
+      const DType other = s.traits.np || s.traits.nn ? int32 : float64;
       in[static_cast<std::int64_t>(i)] = K::cast(in[static_cast<std::int64_t>(i)], other);
       check_refusal<TypeError>(s, in, title(s, shapes, float32) + " input " + std::to_string(i) + " " + other.name());
     }

@@ -131,7 +131,7 @@ TEST_CASE("every op is on the tape of a sample or of its gradients, or is exempt
   for (const Sample& s : op_samples()) {
     auto cases = cases_of(s);
     std::set<std::string> ops = recorded_by(s, cases[0]);
-    if (!s.traits.k && !s.traits.np && !ops.count(s.name))
+    if (!s.traits.k && !s.traits.np && !s.traits.nn && !ops.count(s.name))
       FAIL_CHECK("the sample of op " << s.name << " does not record it");
     seen.insert(ops.begin(), ops.end());
   }
@@ -167,6 +167,18 @@ TEST_CASE("every function of np is called by a sample, or is exempt with a reaso
     if (!declared.count(name)) FAIL_CHECK("the sample of np::" << name << ": no header of np declares it");
   for (const Exempt& e : kNumpyFunctions)
     if (!declared.count(e.name)) FAIL_CHECK("np::" << e.name << " is exempt, and no header of np declares it");
+}
+
+TEST_CASE("every function of nn is called by a sample", "[sweep][coverage]") {
+  const std::set<std::string> declared = declared_functions("nn");
+  CHECK(declared.size() > 40);
+  std::set<std::string> sampled;
+  for (const Sample& s : op_samples())
+    if (s.traits.nn) sampled.insert(s.name);
+  for (const std::string& name : declared)
+    if (!sampled.count(name)) FAIL_CHECK("nn::" << name << " is in no sample: give it a line in tests/nn_samples.h");
+  for (const std::string& name : sampled)
+    if (!declared.count(name)) FAIL_CHECK("the sample of nn::" << name << ": no header of nn declares it");
 }
 
 TEST_CASE("the list of ops has every op that is defined, and no name twice", "[sweep][coverage]") {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "tests/nn_samples.h"
 #include "tests/np_samples.h"
 #include "tests/op_samples.h"
 #include "tests/results.h"
@@ -20,6 +21,11 @@ std::span<const Sample> op_samples() {
     for (Sample s : kNumpySamples) {
       s.traits.k = false;
       s.traits.np = true;
+      rows.push_back(s);
+    }
+    for (Sample s : kNnSamples) {
+      s.traits.k = false;
+      s.traits.nn = true;
       rows.push_back(s);
     }
     return rows;
@@ -137,9 +143,10 @@ std::vector<DType> dtypes_of(Takes takes) {
 std::string text(const Shape& shape) { return printed(shape); }
 
 std::string title(const Sample& s, const Shapes& shapes, DType dtype) {
-  std::string t = std::string(s.traits.np  ? "np::"
-                              : s.traits.k ? "K::"
-                                           : "op ") +
+  std::string t = std::string(s.traits.np   ? "np::"
+                              : s.traits.nn ? "nn::"
+                              : s.traits.k  ? "K::"
+                                            : "op ") +
                   s.name + " #" + std::to_string(&s - &op_samples()[0]);
   for (const Shape& shape : shapes) t += " " + text(shape);
   return t + " " + dtype.name();

@@ -39,6 +39,7 @@ struct SampleTraits {
   bool grows = true;            // whether it may be called with all sizes above 1 multiplied by one factor
   bool k = true;                // false: name is that of an op, not of a K function
   bool np = false;              // set for the rows of tests/np_samples.h: name is that of a function of np
+  bool nn = false;              // the same for tests/nn_samples.h and nn
   bool sized = false;           // needs to know the sizes of its inputs: their placeholders have them
   bool draws = false;           // random: each call of a function draws anew
   const char* also = "";        // other functions that the call uses, which messages may name instead
@@ -63,7 +64,7 @@ struct Sample {
 /// Whether it takes integers, and no floats.
 inline bool takes_integers(const Sample& s) { return s.takes == Takes::integers || s.takes == Takes::bits; }
 
-/// The rows of tests/op_samples.h, and those of tests/np_samples.h behind them.
+/// The rows of tests/op_samples.h, and those of tests/np_samples.h and tests/nn_samples.h behind them.
 std::span<const Sample> op_samples();
 
 using Shapes = std::vector<Shape>;
