@@ -97,6 +97,13 @@ inline constexpr Sample kNnSamples[] = {
     {"instance_normalization", "(2,3,4) (4) (4) | (4,5,2) (2) (2)", CALL(nn::instance_normalization(x, y, z)), {kReal, kReal, kReal}, kFloats, kSecond, 16, "(2,3,4) (3) (4)"},
     {"instance_normalization", "(2,6,2,3) | (1,3,3,2)", CALL(nn::instance_normalization(x, None, None, 1, 1e-2)), {kReal}, kFloats, kSecond, 16, "(3)"},
     {"psnr", "(2,3) (2,3) | (4,5) (4,5)", CALL(nn::psnr(x, y, 2.0)), {kReal, {3, 4}}, kFloats, kSecond, 16, "(2,3) (2,4)"},
+
+    // ---- attention.h
+    {"dot_product_attention", "(2,3,2,4) (2,5,2,4) (2,5,2,3) | (1,2,3,2) (1,4,3,2) (1,4,3,1) | (2,2,1,3) (2,1,1,3) (2,1,1,2)", CALL(nn::dot_product_attention(x, y, z, {.scale = 0.7})), {kReal, kReal, kReal}, kFloats, kSecond, 16, "(2,3,2,4) (2,5,2,3) (2,5,2,3) | (2,3,2,4) (2,5,2,4) (2,4,2,3) | (2,3,4) (2,5,4) (2,5,4)", {.grows = false}},
+    {"dot_product_attention", "(2,3,2,4) (2,4,2,4) (2,4,2,3) | (1,5,3,2) (1,3,3,2) (1,3,3,1)", CALL(nn::dot_product_attention(x, y, z, {.scale = 0.7, .is_causal = true})), {kReal, kReal, kReal}, kFloats, kSecond, 16, "(2,3,2,4) (2,5,3,4) (2,5,2,3)", {.grows = false}},
+    {"dot_product_attention", "(2,3,2,4) (2,5,2,4) (2,5,2,3) (3,5) | (1,2,3,2) (1,4,3,2) (1,4,3,1) (2,4)", CALL(nn::dot_product_attention(x, y, z, {.bias = w, .scale = 0.7})), {kReal, kReal, kReal, kReal}, kFloats, kSecond, 16, "(2,3,2,4) (2,5,2,4) (2,5,2,3) (3,4)", {.grows = false}},
+    {"dot_product_attention", "(2,3,2,4) (2,5,2,4) (2,5,2,3) (2,1,1,5) | (1,2,3,2) (1,4,3,2) (1,4,3,1) (1,3,2,1)", CALL(nn::dot_product_attention(x, y, z, {.mask = w, .scale = 0.7})), {kReal, kReal, kReal, kBool}, kFloats, kSecond, 16, "(2,3,2,4) (2,5,2,4) (2,5,2,3) (3,4)", {.grows = false}},
+    {"dot_product_attention", "(2,3,4,2) (2,5,2,2) (2,5,1,3) | (1,2,2,3) (1,4,1,3) (1,4,2,1)", CALL(nn::dot_product_attention(x, y, z)), {kReal, kReal, kReal}, kFloats, kSecond, 16, "(2,3,4,2) (2,5,3,2) (2,5,1,3)", {.grows = false, .sized = true}},
 };
 // clang-format on
 

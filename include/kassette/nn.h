@@ -7,6 +7,7 @@
 #ifndef KASSETTE_NN_H
 #define KASSETTE_NN_H
 #include <kassette/nn/activations.h>
+#include <kassette/nn/attention.h>
 #include <kassette/nn/losses.h>
 #include <kassette/nn/normalization.h>
 

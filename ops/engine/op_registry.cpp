@@ -1,4 +1,5 @@
 // ops/engine/op_registry.cpp - the list of all ops.
+#include "ops/attention/attention.h"
 #include "ops/engine/op_registry.h"
 
 #include "ops/elementwise/binary.h"
@@ -66,7 +67,7 @@ std::vector<const OpDef*> all_ops() {
       &probability_cross_entropy_grad_op,
             &sparse_probability_op, &sparse_probability_grad_op, &binary_probability_op, &binary_probability_grad_op,
       &take_along_axis_op, &scatter_along_axis_op,
-      &normalize_batch_op, &normalize_batch_grad_op, &center_scale_op,
+      &normalize_batch_op, &normalize_batch_grad_op, &center_scale_op, &attention_op, &attention_grad_op,
       &sparse_coo_op, &sparse_nonzero_op, &sparse_to_dense_op, &sparse_gather_op, &sparse_dot_op, &sparse_products_op,
       &sparse_concatenate_op,
             &ctc_batch_cost_op, &ctc_batch_cost_grad_op, &ctc_batch_cost_grad_grad_op, &ctc_label_mask_op,

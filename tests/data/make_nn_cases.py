@@ -71,6 +71,17 @@ def to_end(f):
     return call
 
 
+def attention(q, k, v, bias=None, mask=None, scale=None, is_causal=False):
+    """PyTorch's, whose heads come before the lengths."""
+    given = [None if x is None else torch.from_numpy(numpy.array(x)) for x in (q, k, v, bias, mask)]
+    q, k, v = (torch.movedim(x, 1, 2) for x in given[:3])
+    k, v = (torch.repeat_interleave(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
+    allowed = given[3] if given[4] is None else given[4]
+    # A query that sees no key: zeros.
+    return torch.movedim(torch.nan_to_num(F.scaled_dot_product_attention(q, k, v, allowed, scale=scale, is_causal=is_causal)), 1, 2).numpy()
+
+
+nn.dot_product_attention = attention
 nn.layer_normalization = to_end(F.layer_norm)
 nn.rms_normalization = lambda x, scale=None, axis=-1, epsilon=EPSILON: to_end(lambda t, sizes, gamma, beta, eps: F.rms_norm(t, sizes, gamma, eps))(x, scale, None, axis, epsilon)
 nn.sparse_sigmoid = lambda x: numpy.clip((x + 1) / 2, 0, 1)
