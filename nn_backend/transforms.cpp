@@ -20,7 +20,8 @@ namespace {
 Tensor traced(const Tensor& x, const char* what) {
   if (!x.defined()) fail_empty({what, "x"});
   if (!x.dtype().is_float())
-    fail<TypeError>({what, "x"}, "is ", x.dtype(), kExpected, "it must be of floats", kRemedy, "cast it first (K::cast)");
+    fail<TypeError>({what, "x"}, "is ", x.dtype(), kExpected, "it must be of floats", kRemedy,
+                    "cast it first (K::cast)");
   return Access::desc(x).node ? ops::identity(x) : backend::variable(x, x.dtype());
 }
 Tensors traced_all(const Tensors& x, const char* what) {
@@ -70,8 +71,8 @@ Tensor jacobian(OfList f, const Tensors& args, int argument) {
   std::vector<std::int64_t> shape;
   for (const Shape& s : {y.shape(), x.shape()}) shape.insert(shape.end(), s.begin(), s.end());
   if (shape.size() > static_cast<std::size_t>(kMaxRank))
-    fail<ValueError>({"jacobian", "f"}, "returns shape ", y.shape(), " for ", x.shape(), kExpected,
-                     "both may have ", kMaxRank, " axes together");
+    fail<ValueError>({"jacobian", "f"}, "returns shape ", y.shape(), " for ", x.shape(), kExpected, "both may have ",
+                     kMaxRank, " axes together");
   const Tensor flat = ops::flatten(y, 0);
   Tensors rows;
   for (std::int64_t i = 0; i < y.size(); ++i) rows.push_back(gradient_of(flat[i], x));

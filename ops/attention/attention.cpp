@@ -119,8 +119,7 @@ void attention_grad_vjp(const VjpContext& ctx) {
   const Tensor to_s = m.jacobian(to_p);
   if (ctx.wants(0)) ctx.din(0) = heads_first(matmul(m.p, c) + matmul(to_dp, m.v));
   if (ctx.wants(1)) ctx.din(1) = heads_first((matmul(m.ds, b) + matmul(to_s, m.k)) * m.scale);
-  if (ctx.wants(2))
-    ctx.din(2) = heads_first((matmul(m.ds, a, true, false) + matmul(to_s, m.q, true, false)) * m.scale);
+  if (ctx.wants(2)) ctx.din(2) = heads_first((matmul(m.ds, a, true, false) + matmul(to_s, m.q, true, false)) * m.scale);
   if (ctx.wants(3)) ctx.din(3) = heads_first(matmul(to_dp, m.dy, true, false));
   if (attrs.masked && mask.dtype().is_float() && ctx.wants(6)) ctx.din(6) = sum_to_like(to_s, mask);
 }

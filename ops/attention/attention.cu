@@ -169,8 +169,12 @@ Attended<T> attended(const OpCall& call, int first, int last, const Wide<T>* log
   const auto& attrs = call.attrs.as<AttentionAttrs>();
   const AttentionShape s(call.spec(first), call.spec(first + 1), call.spec(first + 2),
                          attrs.masked ? &call.spec(last) : nullptr, attrs);
-  return {s, call.in[first].as<T>(), call.in[first + 1].as<T>(), call.in[first + 2].as<T>(),
-          attrs.masked ? call.in[last].data : nullptr, logs};
+  return {s,
+          call.in[first].as<T>(),
+          call.in[first + 1].as<T>(),
+          call.in[first + 2].as<T>(),
+          attrs.masked ? call.in[last].data : nullptr,
+          logs};
 }
 
 void run_attention(const OpCall& call) {

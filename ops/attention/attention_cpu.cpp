@@ -2,9 +2,9 @@
 // linear in their numbers.
 //
 // Note [Tiles of attention]
-// For a tile of queries the keys come tile after tile. The largest score so far is subtracted from all of them, and what
-// was summed before is scaled when it grows (Milakov and Gimelshein 2018; Dao et al. 2022). The gradient computes a
-// tile's weights again, from the logarithms of the sums of exponentials that the first pass has kept. Tiles depend on
+// For a tile of queries the keys come tile after tile. The largest score so far is subtracted from all of them, and
+// what was summed before is scaled when it grows (Milakov and Gimelshein 2018; Dao et al. 2022). The gradient computes
+// a tile's weights again, from the logarithms of the sums of exponentials that the first pass has kept. Tiles depend on
 // the sizes alone, and each result is summed by one thread, so that the bits do not depend on their number.
 #include <algorithm>
 #include <cmath>
@@ -120,13 +120,14 @@ struct Forward : Pass<T> {
     const AttentionShape& s = this->sizes;
     const std::int64_t tiles = (s.queries + kTileQueries - 1) / kTileQueries;
     const std::int64_t work = std::min(s.queries, kTileQueries) * s.keys * (s.width + s.value_width) + 1;
-    devices::parallel_for(s.batch * s.heads * tiles, std::max<std::int64_t>(1, kAttentionGrain / work),
-                          [&](std::int64_t begin, std::int64_t end) {
-                            for (; begin < end; ++begin) {
-                              const std::int64_t head = begin / tiles, first = begin % tiles * kTileQueries;
-                              tile({head / s.heads, head % s.heads, first, std::min(kTileQueries, s.queries - first), 0, 0});
-                            }
-                          });
+    devices::parallel_for(
+        s.batch * s.heads * tiles, std::max<std::int64_t>(1, kAttentionGrain / work),
+        [&](std::int64_t begin, std::int64_t end) {
+          for (; begin < end; ++begin) {
+            const std::int64_t head = begin / tiles, first = begin % tiles * kTileQueries;
+            tile({head / s.heads, head % s.heads, first, std::min(kTileQueries, s.queries - first), 0, 0});
+          }
+        });
   }
 };
 
@@ -258,8 +259,8 @@ void attention_grad_kernel(const OpCall& call) {
     const MaskInput<T> mask(call, 6, attrs.masked);
     const WideOutput<T> dq(*call.out[0]), dk(*call.out[1]), dv(*call.out[2]);
     const AttentionShape s(call.spec(1), call.spec(2), call.spec(3), attrs.masked ? &call.spec(6) : nullptr, attrs);
-    Backward<T>{{s, q.get(), k.get(), v.get(), mask.get()}, dy.get(), y.get(), call.in[5].as<T>(), dq.get(), dk.get(),
-                dv.get()}
+    Backward<T>{
+        {s, q.get(), k.get(), v.get(), mask.get()}, dy.get(), y.get(), call.in[5].as<T>(), dq.get(), dk.get(), dv.get()}
         .run();
     dq.store();
     dk.store();

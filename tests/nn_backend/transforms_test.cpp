@@ -1,5 +1,5 @@
-// tests/nn_backend/transforms_test.cpp - grad, jacobian, hessian, jvp, vjp, hvp and vmap: against derivatives by hand, and
-// in functions and on themselves.
+// tests/nn_backend/transforms_test.cpp - grad, jacobian, hessian, jvp, vjp, hvp and vmap: against derivatives by hand,
+// and in functions and on themselves.
 #include <kassette/numpy.h>
 #include <kassette/transforms.h>
 
@@ -37,7 +37,8 @@ TEST_CASE("grad and value_and_grad give derivatives of any order", "[transforms]
   check_near(gradient, 2 * x * x);
   check_near(grad([](const Tensor&) { return np::array(3.0, float64); })(x), np::zeros(3, float64));
   // A number is its own argument.
-  CHECK(std::fabs(number(grad([](const Tensor& t) { return np::sin(t); })(np::array(0.3, float64))) - std::cos(0.3)) < 1e-15);
+  CHECK(std::fabs(number(grad([](const Tensor& t) { return np::sin(t); })(np::array(0.3, float64))) - std::cos(0.3)) <
+        1e-15);
 }
 
 TEST_CASE("jacobian and hessian have the shapes of the result and of the argument", "[transforms]") {
@@ -53,7 +54,8 @@ TEST_CASE("jacobian and hessian have the shapes of the result and of the argumen
 }
 
 TEST_CASE("jvp, vjp and hvp are products with the Jacobian and the Hessian", "[transforms]") {
-  const Tensor x = numbers_of({0.3, -1, 2}), y = numbers_of({1, 2, 3}), v = numbers_of({1, 0.5, -2}), u = numbers_of({2, 1, -1});
+  const Tensor x = numbers_of({0.3, -1, 2}), y = numbers_of({1, 2, 3}), v = numbers_of({1, 0.5, -2}),
+               u = numbers_of({2, 1, -1});
   auto f = [](const Tensors& t) { return np::sin(t[0]) * t[1]; };
   const auto [value, tangent] = jvp(f, {x, y}, {v, u});
   check_near(value, np::sin(x) * y);
@@ -84,9 +86,11 @@ TEST_CASE("transforms work on placeholders and inside functions", "[transforms]"
 
 TEST_CASE("transforms refuse what has no gradient in one line", "[transforms]") {
   auto same = [](const Tensor& x) { return x; };
-  CHECK(error_of<ValueError>([&] { grad(same)(numbers_of({1, 2})); }) ==
-        "grad: f returns shape (2,); it must return one number; jacobian takes more");
+  CHECK(error_of<ValueError>([&] {
+          grad(same)(numbers_of({1, 2}));
+        }) == "grad: f returns shape (2,); it must return one number; jacobian takes more");
   CHECK(error_of<TypeError>([&] { grad(same)(np::arange(1)); }) ==
         "grad: x is int64; it must be of floats; cast it first (K::cast)");
-  CHECK(error_of<ValueError>([&] { grad(same, 1)(np::ones(1)); }) == "grad: argument is 1; the function is called with 1");
+  CHECK(error_of<ValueError>([&] { grad(same, 1)(np::ones(1)); }) ==
+        "grad: argument is 1; the function is called with 1");
 }

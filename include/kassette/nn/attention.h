@@ -19,12 +19,12 @@ struct AttentionOptions {
 };
 /// softmax(query key^T scale + bias) value for each sample and head, where query is (batch, queries, heads, width), key
 /// (batch, keys, heads, width) and value (batch, keys, heads, value width); the result is (batch, queries, heads, value
-/// width). bias and mask broadcast to (batch, heads, queries, keys). A query that sees no key gives zeros. Key and value
-/// may have fewer heads than query, by a factor: heads in a row share one.
+/// width). bias and mask broadcast to (batch, heads, queries, keys). A query that sees no key gives zeros. Key and
+/// value may have fewer heads than query, by a factor: heads in a row share one.
 ///
-/// Half types are computed in float32. The memory is linear in the numbers of queries and keys, for the gradient as well,
-/// except with dropout, for the gradient of a bias and for gradients of higher order, which hold the weights. Throws
-/// ValueError for shapes that do not fit, TypeError for dtypes that differ.
+/// Half types are computed in float32. The memory is linear in the numbers of queries and keys, for the gradient as
+/// well, except with dropout, for the gradient of a bias and for gradients of higher order, which hold the weights.
+/// Throws ValueError for shapes that do not fit, TypeError for dtypes that differ.
 KASSETTE_API Tensor dot_product_attention(const Operand& query, const Operand& key, const Operand& value,
                                           const AttentionOptions& options = {});
 
