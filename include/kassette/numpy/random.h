@@ -2,7 +2,8 @@
 //
 // The functions draw from K's global generator, which seed() seeds. A Generator has a series of its own, whose state
 // can be saved: a training that restores it goes on with the same bits. Draws are those of K: the same bits for any
-// number of threads and on every device, and a draw that is a part of a function is drawn anew at each call.
+// number of threads, and on every device up to the last place of logarithms. A draw that is a part of a function is
+// drawn anew at each call.
 #ifndef KASSETTE_NUMPY_RANDOM_H
 #define KASSETTE_NUMPY_RANDOM_H
 #include <kassette/api.h>
