@@ -54,13 +54,13 @@ Tensor one_number(Tensor y, const char* what) {
 
 namespace detail {
 
-ValueAndGrad value_and_grad(OfList f, const Tensors& args, int argument, const char* what) {
+ValueAndGrad value_and_grad_of(OfList f, const Tensors& args, int argument, const char* what) {
   const Tensors in = with_traced(args, argument, what);
   const Tensor y = one_number(f(in), what);
   return {y, gradient_of(ops::sum(y), in[argument])};
 }
 
-Tensor jacobian(OfList f, const Tensors& args, int argument) {
+Tensor jacobian_of(OfList f, const Tensors& args, int argument) {
   const Tensors in = with_traced(args, argument, "jacobian");
   const Tensor& x = in[argument];
   const Tensor y = f(in);
@@ -80,12 +80,12 @@ Tensor jacobian(OfList f, const Tensors& args, int argument) {
                       : ops::reshape(ops::stack(rows, 0), shape);
 }
 
-Tensor hessian(OfList f, const Tensors& args, int argument) {
-  auto slope = [&](const Tensors& in) { return value_and_grad(f, in, argument, "hessian").gradient; };
-  return jacobian(OfList(slope), args, argument);
+Tensor hessian_of(OfList f, const Tensors& args, int argument) {
+  auto slope = [&](const Tensors& in) { return value_and_grad_of(f, in, argument, "hessian").gradient; };
+  return jacobian_of(OfList(slope), args, argument);
 }
 
-Tensor vmap(OfList f, const Tensors& args) {
+Tensor vmap_of(OfList f, const Tensors& args) {
   if (args.empty()) fail<ValueError>({"vmap", "x"}, "is an empty list", kExpected, "there must be an argument");
   return backend::map_fn([&](const Tensors& row) { return f(row); }, args);
 }

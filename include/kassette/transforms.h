@@ -30,10 +30,10 @@ template <class F, std::size_t... i>
 Tensor spread(const F& f, const Tensors& args, std::index_sequence<i...>) {
   return f(args[static_cast<std::int64_t>(i)]...);
 }
-KASSETTE_API ValueAndGrad value_and_grad(OfList f, const Tensors& args, int argument, const char* what);
-KASSETTE_API Tensor jacobian(OfList f, const Tensors& args, int argument);
-KASSETTE_API Tensor hessian(OfList f, const Tensors& args, int argument);
-KASSETTE_API Tensor vmap(OfList f, const Tensors& args);
+KASSETTE_API ValueAndGrad value_and_grad_of(OfList f, const Tensors& args, int argument, const char* what);
+KASSETTE_API Tensor jacobian_of(OfList f, const Tensors& args, int argument);
+KASSETTE_API Tensor hessian_of(OfList f, const Tensors& args, int argument);
+KASSETTE_API Tensor vmap_of(OfList f, const Tensors& args);
 
 /// What grad and its relatives return: calls `apply` with f as a function of a list.
 template <class F, class R>
@@ -59,14 +59,14 @@ class Transformed {
 template <class F>
 detail::Transformed<std::decay_t<F>, Tensor> grad(F&& f, int argument = 0) {
   return {static_cast<F&&>(f), argument, [](detail::OfList g, const Tensors& args, int i) {
-            return detail::value_and_grad(g, args, i, "grad").gradient;
+            return detail::value_and_grad_of(g, args, i, "grad").gradient;
           }};
 }
 /// The function that gives the value of f and its gradient, as grad.
 template <class F>
 detail::Transformed<std::decay_t<F>, ValueAndGrad> value_and_grad(F&& f, int argument = 0) {
   return {static_cast<F&&>(f), argument, [](detail::OfList g, const Tensors& args, int i) {
-            return detail::value_and_grad(g, args, i, "value_and_grad");
+            return detail::value_and_grad_of(g, args, i, "value_and_grad");
           }};
 }
 /// The function that gives the derivatives of all elements of f(...) by all elements of an argument: its shape is that
@@ -74,19 +74,19 @@ detail::Transformed<std::decay_t<F>, ValueAndGrad> value_and_grad(F&& f, int arg
 template <class F>
 detail::Transformed<std::decay_t<F>, Tensor> jacobian(F&& f, int argument = 0) {
   return {static_cast<F&&>(f), argument,
-          [](detail::OfList g, const Tensors& args, int i) { return detail::jacobian(g, args, i); }};
+          [](detail::OfList g, const Tensors& args, int i) { return detail::jacobian_of(g, args, i); }};
 }
 /// The function that gives the second derivatives of f, which returns one number, by the elements of an argument: the
 /// argument's shape twice.
 template <class F>
 detail::Transformed<std::decay_t<F>, Tensor> hessian(F&& f, int argument = 0) {
   return {static_cast<F&&>(f), argument,
-          [](detail::OfList g, const Tensors& args, int i) { return detail::hessian(g, args, i); }};
+          [](detail::OfList g, const Tensors& args, int i) { return detail::hessian_of(g, args, i); }};
 }
 /// The function that applies f to the elements of its arguments along their first axis, by K::map_fn.
 template <class F>
 detail::Transformed<std::decay_t<F>, Tensor> vmap(F&& f) {
-  return {static_cast<F&&>(f), 0, [](detail::OfList g, const Tensors& args, int) { return detail::vmap(g, args); }};
+  return {static_cast<F&&>(f), 0, [](detail::OfList g, const Tensors& args, int) { return detail::vmap_of(g, args); }};
 }
 
 /// f(x...) and its derivative along `tangents`, one for each of x: the Jacobian times a vector, by two backward passes.
