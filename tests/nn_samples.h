@@ -83,8 +83,8 @@ inline constexpr Sample kNnSamples[] = {
     {"moments", kReduce3, CALL(list(nn::moments(x, {0, -1}))), {kReal}, kFloats, kSecond, 4, "()"},
     {"normalize", kReduce, CALL(nn::normalize(x)), {kReal}, kFloats, kSecond, 4, "()"},
     {"normalize", kReduce3, CALL(nn::normalize(x, {0, 1}, 1)), {kPositive}, kFloats, kSecond, 8, "(3)"},
-    {"normalize", kReduce3, CALL(nn::normalize(x, 1, 3)), {kPositive}, kFloats, kSecond, 16, "(3)"},
-    {"normalize", kReduce3, CALL(nn::normalize(x, 1, INFINITY)), {kPositive}, kFloats, kSecond, 8, "(3)"},
+    {"normalize", "(2,3,2) | (4,2,3) | (1,3,1)", CALL(nn::normalize(x, 1, 3)), {kPositive}, kFloats, kSecond, 16, "(3)"},
+    {"normalize", "(2,3,2) | (4,2,3) | (1,3,1)", CALL(nn::normalize(x, 1, INFINITY)), {kPositive}, kFloats, kSecond, 8, "(3)"},
     {"batch_normalization", "(4,3) (3) (3) (3) (3) | (2,5) (5) (1) (5) (1) | (0,3) (3) (3) (3) (3)", CALL(nn::batch_normalization(x, y, z, -1, w, in[4])), {kReal, kReal, kPositive, kOptional, kOptionalPositive}, kFloats, kSecond, 8, "(4,3) (4) (3) (3) (3)"},
     {"batch_normalization", "(2,3,2) (3) (3) | (4,2,3) (2) (2)", CALL(nn::batch_normalization(x, y, z, 1)), {kReal, kReal, kPositive}, kFloats, kSecond, 8, "(2,3,2) (2) (3)"},
     {"layer_normalization", "(2,3) (3) (3) | (4,5) (5) (5)", CALL(nn::layer_normalization(x, y, z)), {kReal, kReal, kReal}, kFloats, kSecond, 32, "(2,3) (2) (3) | (2,3) (3) (4)"},
@@ -101,8 +101,8 @@ inline constexpr Sample kNnSamples[] = {
     // ---- attention.h
     {"dot_product_attention", "(2,3,2,4) (2,5,2,4) (2,5,2,3) | (1,2,3,2) (1,4,3,2) (1,4,3,1) | (2,2,1,3) (2,1,1,3) (2,1,1,2)", CALL(nn::dot_product_attention(x, y, z, {.scale = 0.7})), {kReal, kReal, kReal}, kFloats, kSecond, 16, "(2,3,2,4) (2,5,2,3) (2,5,2,3) | (2,3,2,4) (2,5,2,4) (2,4,2,3) | (2,3,4) (2,5,4) (2,5,4)", {.grows = false}},
     {"dot_product_attention", "(2,3,2,4) (2,4,2,4) (2,4,2,3) | (1,5,3,2) (1,3,3,2) (1,3,3,1)", CALL(nn::dot_product_attention(x, y, z, {.scale = 0.7, .is_causal = true})), {kReal, kReal, kReal}, kFloats, kSecond, 16, "(2,3,2,4) (2,5,3,4) (2,5,2,3)", {.grows = false}},
-    {"dot_product_attention", "(2,3,2,4) (2,5,2,4) (2,5,2,3) (3,5) | (1,2,3,2) (1,4,3,2) (1,4,3,1) (2,4)", CALL(nn::dot_product_attention(x, y, z, {.bias = w, .scale = 0.7})), {kReal, kReal, kReal, kReal}, kFloats, kSecond, 16, "(2,3,2,4) (2,5,2,4) (2,5,2,3) (3,4)", {.grows = false}},
-    {"dot_product_attention", "(2,3,2,4) (2,5,2,4) (2,5,2,3) (2,1,1,5) | (1,2,3,2) (1,4,3,2) (1,4,3,1) (1,3,2,1)", CALL(nn::dot_product_attention(x, y, z, {.mask = w, .scale = 0.7})), {kReal, kReal, kReal, kBool}, kFloats, kSecond, 16, "(2,3,2,4) (2,5,2,4) (2,5,2,3) (3,4)", {.grows = false}},
+    {"dot_product_attention", "(2,3,2,4) (2,5,2,4) (2,5,2,3) (3,5) | (1,2,3,2) (1,4,3,2) (1,4,3,1) (2,4)", CALL(nn::dot_product_attention(x, y, z, {.bias = w, .scale = 0.7})), {kReal, kReal, kReal, kOptional}, kFloats, kSecond, 16, "(2,3,2,4) (2,5,2,4) (2,5,2,3) (3,4)", {.grows = false}},
+    {"dot_product_attention", "(2,3,2,4) (2,5,2,4) (2,5,2,3) (2,1,1,5) | (1,2,3,2) (1,4,3,2) (1,4,3,1) (1,3,2,1)", CALL(nn::dot_product_attention(x, y, z, {.mask = w, .scale = 0.7})), {kReal, kReal, kReal, kOptionalBool}, kFloats, kSecond, 16, "(2,3,2,4) (2,5,2,4) (2,5,2,3) (3,4)", {.grows = false}},
     {"dot_product_attention", "(2,3,4,2) (2,5,2,2) (2,5,1,3) | (1,2,2,3) (1,4,1,3) (1,4,2,1)", CALL(nn::dot_product_attention(x, y, z)), {kReal, kReal, kReal}, kFloats, kSecond, 16, "(2,3,4,2) (2,5,3,2) (2,5,1,3)", {.grows = false, .sized = true}},
 };
 // clang-format on

@@ -2,6 +2,7 @@
 #include <kassette/nn/activations.h>
 
 #include <cmath>
+#include <vector>
 
 #include "core/rank.h"
 #include "nn_backend/nn/arguments.h"
@@ -83,11 +84,14 @@ Tensor glu(const Operand& x, int axis) {
     if (d.dims[along] >= 0 && d.dims[along] % 2)
       fail<ValueError>({"glu", "x"}, "of shape ", t.shape(), " has ", d.dims[along], " elements along axis ", axis,
                        kExpected, "it must have an even number");
-    numpy::SizesOf shape;
+    std::vector<Dim> shape;
+    std::vector<Tensor> unknown(static_cast<std::size_t>(rank));
     for (int i = 0; i < rank; ++i) {
-      if (i == along) shape.push(2);
-      if (i != along) shape.push_size(t, i);
-      else shape.push(d.dims[i] >= 0 ? d.dims[i] / 2 : -1);
+      const std::int64_t parts = i == along ? 2 : 1;
+      if (i == along) shape.push_back(2);
+      Tensor& size = unknown[static_cast<std::size_t>(i)];
+      if (d.dims[i] < 0) size = kassette::floor_divide(numpy::size_along(t, i), parts);
+      shape.push_back(d.dims[i] < 0 ? Dim(size) : Dim(d.dims[i] / parts));
     }
     const Tensors halves = unstack(reshape(t, shape), 2, along);
     return halves[0] * ops::sigmoid(halves[1]);
@@ -179,7 +183,7 @@ Tensor sparsemax(const Operand& x, int axis) {
 Tensor one_hot(const Operand& x, int num_classes, int axis, DType dtype) {
   return attribute_errors("one_hot", [&] {
     const ArrayArg ids(x, {"one_hot", "x"}, int32);
-    const Tensor last = ops::cast(ops::one_hot(ids, num_classes), dtype.given() ? dtype : default_float());
+    Tensor last = ops::cast(ops::one_hot(ids, num_classes), dtype.given() ? dtype : default_float());
     if (axis == -1) return last;
     const int rank = numpy::known_rank(last, {"one_hot", "x"});
     return moved_axis(last, rank - 1, place_axis("one_hot", axis, Access::desc(last)));
@@ -189,7 +193,7 @@ Tensor multi_hot(const Operand& x, int num_classes, int axis, DType dtype) {
   return attribute_errors("multi_hot", [&] {
     const ArrayArg ids(x, {"multi_hot", "x"}, int32);
     const Tensor any = any_of(ops::one_hot(ids, num_classes), -2);
-    const Tensor last = ops::cast(any, dtype.given() ? dtype : default_float());
+    Tensor last = ops::cast(any, dtype.given() ? dtype : default_float());
     if (axis == -1) return last;
     const int rank = numpy::known_rank(last, {"multi_hot", "x"});
     return moved_axis(last, rank - 1, place_axis("multi_hot", axis, Access::desc(last)));

@@ -94,7 +94,8 @@ void attention_vjp(const VjpContext& ctx) {
   const Tensor mask = attrs.masked ? ctx.in(3) : Tensor();
   if (!dy.defined()) return;
   if (ctx.wants(0) || ctx.wants(1) || ctx.wants(2)) {
-    const In in[7] = {dy, ctx.in(0), ctx.in(1), ctx.in(2), ctx.out(0), ctx.out(1), mask};
+    const Tensor q = ctx.in(0), k = ctx.in(1), v = ctx.in(2), y = ctx.out(0), logs = ctx.out(1);
+    const In in[7] = {dy, q, k, v, y, logs, mask};
     Tensor out[3];
     apply(attention_grad_op, ctx.attrs, in, attrs.masked ? 7 : 6, out, 3);
     for (int i = 0; i < 3; ++i)

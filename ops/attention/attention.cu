@@ -104,9 +104,10 @@ struct Differentiated : Attended<T> {
   }
   /// The cotangent of the score of query i and key j, of weight p.
   __device__ C score_slope(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, C p) const {
-    const AttentionShape& s = this->s;
-    const C dp = this->product(cotangent(b, h, i), this->v + s.row(b, j, h, s.keys, s.value_width), s.value_width);
-    return p * (dp - inner[(b * s.heads + h) * s.queries + i]) * static_cast<C>(s.scale);
+    const AttentionShape& sizes = this->s;
+    const C dp = this->product(cotangent(b, h, i), this->v + sizes.row(b, j, h, sizes.keys, sizes.value_width),
+                               sizes.value_width);
+    return p * (dp - inner[(b * sizes.heads + h) * sizes.queries + i]) * static_cast<C>(sizes.scale);
   }
 };
 template <class T>

@@ -252,7 +252,7 @@ def rows(source="tests/np_samples.h"):
         yield name, cases, expression, inputs_of(inputs), (takes[0] if takes else "kFloats").removeprefix("Takes::")
 
 
-RANGES = {"kAnywhere": (-2, 2), "kReal": (-2, 2), "kSmall": (-.6, .6), "kPositive": (.2, 3), "kUnit": (.05, .95), "kBool": (0, 1, "bool"), "kNoPath": (-2, 2), "kShape": (-2, 2), "kTarget": (.05, .95), "kOptional": (-2, 2), "kOptionalPositive": (.2, 3)}
+RANGES = {"kAnywhere": (-2, 2), "kReal": (-2, 2), "kSmall": (-.6, .6), "kPositive": (.2, 3), "kUnit": (.05, .95), "kBool": (0, 1, "bool"), "kNoPath": (-2, 2), "kShape": (-2, 2), "kTarget": (.05, .95), "kOptional": (-2, 2), "kOptionalPositive": (.2, 3), "kOptionalBool": (0, 1, "bool")}
 
 
 def inputs_of(text):

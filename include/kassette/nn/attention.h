@@ -10,8 +10,8 @@ namespace nn {
 /// The arguments of dot_product_attention by name: `nn::dot_product_attention(q, k, v, {.is_causal = true})`.
 struct AttentionOptions {
   Named only_by_name{0};
-  Tensor bias;             // floats that are added to the scores
-  Tensor mask;             // bool: false where a key is not seen
+  Tensor bias = {};        // floats that are added to the scores
+  Tensor mask = {};        // bool: false where a key is not seen
   Scalar scale = None;     // of the scores; 1 / sqrt(width) if None
   bool is_causal = false;  // query t sees keys 0 to t
   double dropout = 0;      // the probability that a weight becomes 0; the others are divided by 1 - dropout
