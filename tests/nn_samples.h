@@ -104,6 +104,27 @@ inline constexpr Sample kNnSamples[] = {
     {"dot_product_attention", "(2,3,2,4) (2,5,2,4) (2,5,2,3) (3,5) | (1,2,3,2) (1,4,3,2) (1,4,3,1) (2,4)", CALL(nn::dot_product_attention(x, y, z, {.bias = w, .scale = 0.7})), {kReal, kReal, kReal, kOptional}, kFloats, kSecond, 16, "(2,3,2,4) (2,5,2,4) (2,5,2,3) (3,4)", {.grows = false}},
     {"dot_product_attention", "(2,3,2,4) (2,5,2,4) (2,5,2,3) (2,1,1,5) | (1,2,3,2) (1,4,3,2) (1,4,3,1) (1,3,2,1)", CALL(nn::dot_product_attention(x, y, z, {.mask = w, .scale = 0.7})), {kReal, kReal, kReal, kOptionalBool}, kFloats, kSecond, 16, "(2,3,2,4) (2,5,2,4) (2,5,2,3) (3,4)", {.grows = false}},
     {"dot_product_attention", "(2,3,4,2) (2,5,2,2) (2,5,1,3) | (1,2,2,3) (1,4,1,3) (1,4,2,1)", CALL(nn::dot_product_attention(x, y, z)), {kReal, kReal, kReal}, kFloats, kSecond, 16, "(2,3,4,2) (2,5,3,2) (2,5,1,3)", {.grows = false, .sized = true}},
+
+    // ---- convolution.h
+    {"conv", "(2,5,4) (2,2,6) | (1,4,2) (3,1,2)", CALL(nn::conv(x, y)), {kReal, kReal}, kFloats, kSecond, 16, "(2,5,4) (2,3,6) | (2,5,4) (2,2,3) | (2,5) (2,2,6)", {.grows = false, .sized = true}},
+    {"conv", "(2,5,4,3) (2,2,3,2) | (1,4,4,6) (2,3,2,3)", CALL(nn::conv(x, y, {.strides = 2, .padding = "same"})), {kReal, kReal}, kFloats, kSecond, 16, "(2,5,4,3) (2,2,4,2)", {.grows = false, .sized = true}},
+    {"conv", "(2,4,5,4) (2,2,2,6) | (1,2,4,4) (3,2,1,2)", CALL(nn::conv(x, y, {.data_format = "channels_first", .dilation_rate = {1, 2}})), {kReal, kReal}, kFloats, kSecond, 16, "(2,4,5,4) (2,2,3,6)", {.grows = false, .sized = true}},
+    {"max_pool", "(2,5,3) | (1,4,2)", CALL(nn::max_pool(x, 2)), {kReal}, kFloats, kSecond, 1, "(2)", {.grows = false}},
+    {"max_pool", "(2,3,5,4) | (1,2,3,3)", CALL(nn::max_pool(x, {2, 3}, {.strides = 1, .data_format = "channels_first"})), {kReal}, kFloats, kSecond, 1, "(2,3)", {.grows = false}},
+    {"average_pool", "(2,3,5) | (1,2,4)", CALL(nn::average_pool(x, 2, {.data_format = "channels_first"})), {kReal}, kFloats, kSecond, 4, "(2)", {.grows = false}},
+    {"average_pool", "(2,4,5,3) | (1,2,4,1)", CALL(nn::average_pool(x, 2)), {kReal}, kFloats, kSecond, 4, "(2,3)", {.grows = false}},
+    {"adaptive_average_pool", "(2,5,3) | (1,4,2)", CALL(nn::adaptive_average_pool(x, 3)), {kReal}, kFloats, kSecond, 8, "(2)", {.grows = false, .sized = true}},
+    {"adaptive_average_pool", "(2,3,5,7) | (1,2,4,4)", CALL(nn::adaptive_average_pool(x, {2, 3}, "channels_first")), {kReal}, kFloats, kSecond, 8, "(2,3)", {.grows = false, .sized = true}},
+    {"adaptive_max_pool", "(2,5,3) | (1,4,2)", CALL(nn::adaptive_max_pool(x, 3)), {kReal}, kFloats, kSecond, 4, "(2)", {.grows = false, .sized = true}},
+    {"adaptive_max_pool", "(2,3,5,7) | (1,2,4,4)", CALL(nn::adaptive_max_pool(x, {2, 3}, "channels_first")), {kReal}, kFloats, kSecond, 4, "(2,3)", {.grows = false, .sized = true}},
+    {"depth_to_space", "(2,3,2,8) | (1,1,2,4)", CALL(nn::depth_to_space(x, 2)), {kReal}, kAnything, kSecond, 1, "(2,3,2,6) | (2,8)", {.grows = false, .sized = true}},
+    {"depth_to_space", "(2,9,3,2) | (1,18,1,2)", CALL(nn::depth_to_space(x, 3, "channels_first")), {kReal}, kAnything, kSecond, 1, "(2,8,3,2)", {.grows = false, .sized = true}},
+    {"space_to_depth", "(2,4,6,3) | (1,2,2,1)", CALL(nn::space_to_depth(x, 2)), {kReal}, kAnything, kSecond, 1, "(2,3,4,2)", {.grows = false, .sized = true}},
+    {"space_to_depth", "(2,3,3,6) | (1,1,6,3)", CALL(nn::space_to_depth(x, 3, "channels_first")), {kReal}, kAnything, kSecond, 1, "(2,3,4,3)", {.grows = false, .sized = true}},
+    {"unfold", "(2,3,4,5) | (1,2,3,3)", CALL(nn::unfold(x, {2, 3})), {kReal}, kAnything, kSecond, 4, "(2,3,1,5) | (3,4)", {.grows = false, .sized = true}},
+    {"unfold", "(2,3,4,5) | (1,2,3,3)", CALL(nn::unfold(x, 2, {1, 2}, 1, {2, 1})), {kReal}, kAnything, kSecond, 4, "(3,4)", {.grows = false, .sized = true}},
+    {"fold", "(2,12,9) | (1,8,9)", CALL(nn::fold(x, {4, 4}, 2)), {kReal}, kFloats, kSecond, 4, "(2,12,8) | (2,10,9)", {.grows = false, .sized = true}},
+    {"fold", "(2,12,15) | (1,4,15)", CALL(nn::fold(x, {4, 5}, 2, {1, 2}, 1, {2, 1})), {kReal}, kFloats, kSecond, 4, "(2,12,14)", {.grows = false, .sized = true}},
 };
 // clang-format on
 

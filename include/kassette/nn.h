@@ -8,6 +8,7 @@
 #define KASSETTE_NN_H
 #include <kassette/nn/activations.h>
 #include <kassette/nn/attention.h>
+#include <kassette/nn/convolution.h>
 #include <kassette/nn/losses.h>
 #include <kassette/nn/normalization.h>
 

@@ -120,6 +120,57 @@ nn.soft_shrink = plus_zero(nn.soft_shrink)
 nn.multi_hot = multi_hot
 nn.sparsemax = lambda x, axis=-1: numpy.apply_along_axis(simplex, axis, x)
 
+
+def spatial(f, first_only=False):
+    """f of images with channels first, for both data formats."""
+    def call(x, *args, data_format=None, **options):
+        if args and isinstance(args[-1], str):
+            *args, data_format = args
+        t = torch.from_numpy(numpy.array(x))
+        first = data_format == "channels_first"
+        out = f(t if first else torch.movedim(t, -1, 1), *(torch.from_numpy(numpy.array(a)) if isinstance(a, numpy.ndarray) else a for a in args), **options)
+        return (out if first else torch.movedim(out, 1, -1)).numpy()
+    return call
+
+
+def convolve(x, w, strides=1, padding="valid", dilation_rate=1):
+    axes = x.ndim - 2
+    each = lambda n: (n,) * axes if isinstance(n, int) else n
+    if padding == "same":
+        around = []
+        for n, k, s in reversed(list(zip(x.shape[2:], w.shape[:axes], each(strides)))):
+            total = max((-(-n // s) - 1) * s + k - n, 0)
+            around += [total // 2, total - total // 2]
+        x = F.pad(x, around)
+    kernel = w.permute(axes + 1, axes, *range(axes))
+    return getattr(F, f"conv{axes}d")(x, kernel, stride=each(strides), dilation=each(dilation_rate), groups=x.shape[1] // kernel.shape[1])
+
+
+def by_rank(name):
+    return lambda x, *args, **options: getattr(F, f"{name}{x.ndim - 2}d")(x, *args, **options)
+
+
+def pool(name):
+    return lambda x, size, strides=None: by_rank(name)(x, size, strides)
+
+
+def blocks_to_space(x, block):
+    """TensorFlow's order of channels: the block comes first."""
+    n, c, h, w = x.shape
+    return x.reshape(n, block, block, c // block**2, h, w).permute(0, 3, 4, 1, 5, 2).reshape(n, c // block**2, h * block, w * block)
+
+
+def space_to_blocks(x, block):
+    n, c, h, w = x.shape
+    return F.pixel_unshuffle(x, block).reshape(n, c, block**2, h // block, w // block).transpose(1, 2).reshape(n, -1, h // block, w // block)
+
+
+for name, f in {"conv": convolve, "max_pool": pool("max_pool"), "average_pool": pool("avg_pool"), "adaptive_average_pool": by_rank("adaptive_avg_pool"),
+                "adaptive_max_pool": by_rank("adaptive_max_pool"), "depth_to_space": blocks_to_space, "space_to_depth": space_to_blocks}.items():
+    setattr(nn, name, spatial(f))
+nn.unfold = by_torch(F.unfold)
+nn.fold = by_torch(F.fold)
+
 # Rows without a counterpart, and why.
 SKIPPED = {}
 # Functions whose values at infinities PyTorch computes as NaN, or says to be undefined; tests/nn/activations_test.cpp has ours.
