@@ -15,7 +15,7 @@ HEAD = """# From NumPy to kassette
 
 `#include <kassette/numpy.h>`, `namespace np = kassette::numpy;`: most of NumPy under the same names. What is different everywhere:
 
-- **Tensors never change.** In place of `x[mask] = v` stands `x = np::where(mask, v, x)`; `x += 1` makes `x` another tensor. Nothing is a view of something that changes.
+- **Tensors never change.** `x[i] = v` is `x = x.at(i).set(v)`; `x += 1` makes `x` another tensor. Nothing is a view of something that changes.
 - **Arguments by name** stand in braces behind the first ones: `np.sum(x, axis=0, keepdims=True)` is `np::sum(x, {.axis = 0, .keepdims = true})`, and
   `np::sum(x, 0)` will do for the axis alone. Tuples and lists are braces too: `np::transpose(x, {1, 0, 2})`.
 - **Numbers and lists of numbers** are float32 (`K::set_floatx` changes that) unless a tensor that they are combined with says otherwise; a
