@@ -43,8 +43,8 @@ Clusters k_means(const Tensor& x, int k, int steps) {
     const Tensor distances = squared_distances(x, centers);
     found.of = np::argmin(distances, 1);
     found.spread = np::mean(np::min(distances, 1)).item<double>();
-    const Tensor counts = np::segment_sum(np::ones(x.shape()[0]), found.of, {.num_segments = k});
-    const Tensor sums = np::segment_sum(x, found.of, {.num_segments = k});
+    const Tensor counts = np::segment_sum(np::ones(x.shape()[0]), found.of, k);
+    const Tensor sums = np::segment_sum(x, found.of, k);
     // A center that lost all of its rows stays where it is.
     const Tensor size = np::expand_dims(counts, 1);
     centers = np::where(size > 0, sums / np::maximum(size, 1), centers);

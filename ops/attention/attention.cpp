@@ -81,11 +81,11 @@ struct Matrices {
   Matrices(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, const Tensor& cotangent,
            const AttentionAttrs& attrs)
       : q(heads_first(query)), k(heads_first(key)), v(heads_first(value)), dy(heads_first(cotangent)),
-        p(attention_weights(query, key, mask, attrs.scale, attrs.causal)), dp(matmul(dy, v, false, true)),
+        p(attention_weights(query, key, mask, attrs.scale, attrs.causal)), dp(matmul(dy, v, false, true, Cotangent::a)),
         ds(jacobian(dp)), scale(attrs.scale) {}
   /// The adjoint of softmax: p (x - sum(x p)).
-  Tensor jacobian(const Tensor& x) const { return p * (x - total(x)); }
-  Tensor total(const Tensor& x) const { return sum(x * p, -1, /*keepdims=*/true); }
+  Tensor jacobian(const Tensor& x) const { return mul_no_nan(x - total(x), p); }
+  Tensor total(const Tensor& x) const { return sum(mul_no_nan(x, p), -1, /*keepdims=*/true); }
 };
 
 void attention_vjp(const VjpContext& ctx) {
@@ -114,14 +114,18 @@ void attention_grad_vjp(const VjpContext& ctx) {
     return ctx.dy(i).defined() ? heads_first(ctx.dy(i)) : zeros_of(i == 0 ? m.q : i == 1 ? m.k : m.v);
   };
   const Tensor a = cotangent(0), b = cotangent(1), c = cotangent(2);
-  const Tensor to_ds = (matmul(a, m.k, false, true) + matmul(m.q, b, false, true)) * m.scale;
+  constexpr auto kA = Cotangent::a, kB = Cotangent::b;
+  const Tensor to_ds = (matmul(a, m.k, false, true, kA) + matmul(m.q, b, false, true, kB)) * m.scale;
   const Tensor to_dp = m.jacobian(to_ds);
-  const Tensor to_p = to_ds * (m.dp - m.total(m.dp)) - m.dp * m.total(to_ds) + matmul(m.dy, c, false, true);
+  const Tensor to_p =
+      mul_no_nan(to_ds, m.dp - m.total(m.dp)) - mul_no_nan(m.total(to_ds), m.dp) + matmul(m.dy, c, false, true, kB);
   const Tensor to_s = m.jacobian(to_p);
-  if (ctx.wants(0)) ctx.din(0) = heads_first(matmul(m.p, c) + matmul(to_dp, m.v));
-  if (ctx.wants(1)) ctx.din(1) = heads_first((matmul(m.ds, b) + matmul(to_s, m.k)) * m.scale);
-  if (ctx.wants(2)) ctx.din(2) = heads_first((matmul(m.ds, a, true, false) + matmul(to_s, m.q, true, false)) * m.scale);
-  if (ctx.wants(3)) ctx.din(3) = heads_first(matmul(to_dp, m.dy, true, false));
+  if (ctx.wants(0)) ctx.din(0) = heads_first(matmul(m.p, c, false, false, kB) + matmul(to_dp, m.v, false, false, kA));
+  if (ctx.wants(1))
+    ctx.din(1) = heads_first((matmul(m.ds, b, false, false, kB) + matmul(to_s, m.k, false, false, kA)) * m.scale);
+  if (ctx.wants(2))
+    ctx.din(2) = heads_first((matmul(m.ds, a, true, false, kB) + matmul(to_s, m.q, true, false, kA)) * m.scale);
+  if (ctx.wants(3)) ctx.din(3) = heads_first(matmul(to_dp, m.dy, true, false, kA));
   if (attrs.masked && mask.dtype().is_float() && ctx.wants(6)) ctx.din(6) = sum_to_like(to_s, mask);
 }
 

@@ -30,6 +30,12 @@ struct Attended {
     for (std::int64_t c = 0; c < n; ++c) sum += load(a + c) * load(b + c);
     return sum;
   }
+  /// The same of a cotangent: its zeros count as zeros (Note [Zero cotangents]).
+  __device__ static C cotangent_product(const T* cotangent, const T* b, std::int64_t n) {
+    C sum = 0;
+    for (std::int64_t c = 0; c < n; ++c) sum += m::mul_no_nan(load(cotangent + c), load(b + c));
+    return sum;
+  }
   __device__ C score(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
     if (j >= s.seen(i)) return unseen();
     const std::int64_t at = s.mask_at(b, h, i, j);
@@ -105,9 +111,9 @@ struct Differentiated : Attended<T> {
   /// The cotangent of the score of query i and key j, of weight p.
   __device__ C score_slope(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, C p) const {
     const AttentionShape& sizes = this->s;
-    const C dp = this->product(cotangent(b, h, i), this->v + sizes.row(b, j, h, sizes.keys, sizes.value_width),
-                               sizes.value_width);
-    return p * (dp - inner[(b * sizes.heads + h) * sizes.queries + i]) * static_cast<C>(sizes.scale);
+    const C dp = this->cotangent_product(
+        cotangent(b, h, i), this->v + sizes.row(b, j, h, sizes.keys, sizes.value_width), sizes.value_width);
+    return m::mul_no_nan(dp - inner[(b * sizes.heads + h) * sizes.queries + i], p) * static_cast<C>(sizes.scale);
   }
 };
 template <class T>
@@ -115,7 +121,7 @@ __global__ void sum_inner(Differentiated<T> a, std::int64_t rows) {
   for (std::int64_t t = Thread::first(); t < rows; t += Thread::step()) {
     const Row r(t, a.s.queries, a.s.heads);
     const std::int64_t at = t * a.s.value_width;
-    a.inner[(r.b * a.s.heads + r.h) * a.s.queries + r.i] = a.product(a.dy + at, a.y + at, a.s.value_width);
+    a.inner[(r.b * a.s.heads + r.h) * a.s.queries + r.i] = a.cotangent_product(a.dy + at, a.y + at, a.s.value_width);
   }
 }
 /// Row t of dq: the sum over the keys.
@@ -132,7 +138,7 @@ __global__ void query_slopes(Differentiated<T> a, std::int64_t rows, T* dq) {
         const T* key = a.k + a.s.row(r.b, j, r.h, a.s.keys, width);
 #pragma unroll
         for (int e = 0; e < kPart; ++e)
-          if (c + e < width) sums[e] += ds * load(key + c + e);
+          if (c + e < width) sums[e] += m::mul_no_nan(ds, load(key + c + e));
       }
 #pragma unroll
       for (int e = 0; e < kPart; ++e)
@@ -155,7 +161,8 @@ __global__ void key_slopes(Differentiated<T> a, std::int64_t rows, T* out) {
         const T* row = kOfValue ? a.cotangent(r.b, r.h, i) : a.q + a.s.row(r.b, i, r.h, a.s.queries, width);
 #pragma unroll
         for (int e = 0; e < kPart; ++e)
-          if (c + e < width) sums[e] += by * load(row + c + e);
+          if (c + e < width)
+            sums[e] += kOfValue ? m::mul_no_nan(load(row + c + e), by) : m::mul_no_nan(by, load(row + c + e));
       }
 #pragma unroll
       for (int e = 0; e < kPart; ++e)

@@ -15,6 +15,7 @@
 #include "ops/attention/attention_shape.h"
 #include "ops/elementwise/half_compute.h"
 #include "ops/elementwise/unary.h"
+#include "ops/engine/cotangent.h"
 #include "ops/reduce/reduce_runs.h"
 
 namespace kassette::ops {
@@ -131,6 +132,24 @@ struct Forward : Pass<T> {
   }
 };
 
+/// A product of matrices in which zeros of one factor count as zeros, whatever they are multiplied by.
+template <class T>
+void multiply_nonzeros(const devices::GemmShape& p, const T* a, const T* b, T* out, Cotangent cotangent) {
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      T sum = 0;
+      for (std::int64_t l = 0; l < p.k; ++l) {
+        const T x = a[p.ta ? l * p.lda + i : i * p.lda + l], y = b[p.tb ? j * p.ldb + l : l * p.ldb + j];
+        sum += cotangent == Cotangent::a ? m::mul_no_nan(x, y) : m::mul_no_nan(y, x);
+      }
+      out[i * p.ldo + j] = sum;
+    }
+}
+template <class T>
+bool has_nan(const T* x, std::int64_t n) {
+  return std::any_of(x, x + n, [](T v) { return v != v; });
+}
+
 /// to += a part, elementwise.
 template <class T>
 void add(T* to, const T* part, std::int64_t n) {
@@ -142,6 +161,11 @@ struct Backward : Pass<T> {
   const T *dy, *y, *logs;
   T *dq, *dk, *dv;
 
+  /// A product with a cotangent. If `careful`, its zeros count as zeros (Note [Zero cotangents]).
+  static void multiply(const devices::GemmShape& p, const T* a, const T* b, T* out, Cotangent cotangent, bool careful) {
+    if (careful) multiply_nonzeros(p, a, b, out, cotangent);
+    else devices::multiply(p, {}, a, b, out);
+  }
   /// n rows of `from`, times `by`, as those of one head of a result.
   void put(const T* from, T by, T* to, std::int64_t n, std::int64_t width) const {
     for (std::int64_t i = 0; i < n; ++i)
@@ -154,11 +178,11 @@ struct Backward : Pass<T> {
         : p(rows * kTileKeys), ds(rows * kTileKeys), part(kTileKeys * std::max(s.width, s.value_width)),
           dq(rows * s.width), dk(s.keys * s.width), dv(s.keys * s.value_width) {}
   };
-  void tile(const Tile& t, const T* inner, const Held& m) const {
+  void tile(const Tile& t, const T* inner, const Held& held, bool careful) const {
     const AttentionShape& s = this->sizes;
     const std::int64_t ld = s.heads * s.width, value_ld = s.heads * s.value_width;
     const T* cotangent = dy + s.row(t.b, t.first, t.h, s.queries, s.value_width);
-    T *p = m.p.get(), *ds = m.ds.get(), *part = m.part.get();
+    T *p = held.p.get(), *ds = held.ds.get(), *part = held.part.get();
     this->scores(t, p);
     for (std::int64_t i = 0; i < t.rows; ++i) {
       const T log = logs[(t.b * s.heads + t.h) * s.queries + t.first + i];
@@ -167,22 +191,24 @@ struct Backward : Pass<T> {
       for (std::int64_t j = 0; j < t.columns; ++j) p[i * t.columns + j] -= base;
     }
     exponentials(p, t.rows * t.columns);
-    devices::multiply({t.rows, t.columns, s.value_width, false, true, value_ld, value_ld, t.columns}, {}, cotangent,
-                      this->value(t), ds);
-    devices::multiply({t.columns, s.value_width, t.rows, true, false, t.columns, value_ld, s.value_width}, {}, p,
-                      cotangent, part);
-    add(m.dv.get() + t.from * s.value_width, part, t.columns * s.value_width);
+    multiply({t.rows, t.columns, s.value_width, false, true, value_ld, value_ld, t.columns}, cotangent, this->value(t),
+             ds, Cotangent::a, careful);
+    multiply({t.columns, s.value_width, t.rows, true, false, t.columns, value_ld, s.value_width}, p, cotangent, part,
+             Cotangent::b, careful);
+    add(held.dv.get() + t.from * s.value_width, part, t.columns * s.value_width);
     for (std::int64_t i = 0; i < t.rows; ++i)
-      for (std::int64_t j = i * t.columns; j < (i + 1) * t.columns; ++j) ds[j] = p[j] * (ds[j] - inner[i]);
-    devices::multiply({t.rows, s.width, t.columns, false, false, t.columns, ld, s.width}, {}, ds, this->key(t), part);
-    add(m.dq.get(), part, t.rows * s.width);
-    devices::multiply({t.columns, s.width, t.rows, true, false, t.columns, ld, s.width}, {}, ds, this->query(t), part);
-    add(m.dk.get() + t.from * s.width, part, t.columns * s.width);
+      for (std::int64_t j = i * t.columns; j < (i + 1) * t.columns; ++j)
+        ds[j] = careful ? m::mul_no_nan(ds[j] - inner[i], p[j]) : p[j] * (ds[j] - inner[i]);
+    multiply({t.rows, s.width, t.columns, false, false, t.columns, ld, s.width}, ds, this->key(t), part, Cotangent::a,
+             careful);
+    add(held.dq.get(), part, t.rows * s.width);
+    multiply({t.columns, s.width, t.rows, true, false, t.columns, ld, s.width}, ds, this->query(t), part, Cotangent::a,
+             careful);
+    add(held.dk.get() + t.from * s.width, part, t.columns * s.width);
   }
-  void head(std::int64_t b, std::int64_t h) const {
+  /// Puts the gradients of a head. Returns false, with some of them put, if one is NaN and not `careful`.
+  bool head(std::int64_t b, std::int64_t h, const Held& held, bool careful) const {
     const AttentionShape& s = this->sizes;
-    const T scale = static_cast<T>(s.scale);
-    const Held held(s, std::min(s.queries, kTileQueries));
     std::fill_n(held.dk.get(), s.keys * s.width, T(0));
     std::fill_n(held.dv.get(), s.keys * s.value_width, T(0));
     for (std::int64_t first = 0; first < s.queries; first += kTileQueries) {
@@ -191,24 +217,32 @@ struct Backward : Pass<T> {
       for (std::int64_t i = 0; i < t.rows; ++i) {
         const std::int64_t at = s.row(b, first + i, h, s.queries, s.value_width);
         inner[i] = 0;
-        for (std::int64_t c = 0; c < s.value_width; ++c) inner[i] += dy[at + c] * y[at + c];
+        for (std::int64_t c = 0; c < s.value_width; ++c) inner[i] += m::mul_no_nan(dy[at + c], y[at + c]);
       }
       std::fill_n(held.dq.get(), t.rows * s.width, T(0));
       for (const std::int64_t end = this->last_key(t); t.from < end; t.from += kTileKeys) {
         t.columns = std::min(kTileKeys, end - t.from);
-        tile(t, inner, held);
+        tile(t, inner, held, careful);
       }
-      put(held.dq.get(), scale, dq + s.row(b, first, h, s.queries, s.width), t.rows, s.width);
+      if (!careful && has_nan(held.dq.get(), t.rows * s.width)) return false;
+      put(held.dq.get(), scale(), dq + s.row(b, first, h, s.queries, s.width), t.rows, s.width);
     }
-    put(held.dk.get(), scale, dk + s.row(b, 0, h, s.keys, s.width), s.keys, s.width);
+    if (!careful && (has_nan(held.dk.get(), s.keys * s.width) || has_nan(held.dv.get(), s.keys * s.value_width)))
+      return false;
+    put(held.dk.get(), scale(), dk + s.row(b, 0, h, s.keys, s.width), s.keys, s.width);
     put(held.dv.get(), T(1), dv + s.row(b, 0, h, s.keys, s.value_width), s.keys, s.value_width);
+    return true;
   }
+  T scale() const { return static_cast<T>(this->sizes.scale); }
   void run() const {
     const AttentionShape& s = this->sizes;
     const std::int64_t work = s.queries * s.keys * (3 * s.width + 2 * s.value_width) + 1;
     devices::parallel_for(s.batch * s.heads, std::max<std::int64_t>(1, kAttentionGrain / work),
                           [&](std::int64_t begin, std::int64_t end) {
-                            for (; begin < end; ++begin) head(begin / s.heads, begin % s.heads);
+                            const Held held(s, std::min(s.queries, kTileQueries));
+                            for (; begin < end; ++begin)
+                              if (const std::int64_t b = begin / s.heads, h = begin % s.heads; !head(b, h, held, false))
+                                head(b, h, held, true);
                           });
   }
 };
