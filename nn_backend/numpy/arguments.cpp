@@ -165,6 +165,10 @@ void check_device(const Tensor& x, const Tensor& other, const At& at) {
     fail<DeviceError>(at, "is on ", x.device(), ", another argument on ", other.device(), kRemedy, "use .to(\"",
                       other.device(), "\")");
 }
+Tensor beside(const Tensor& x, const Operand& argument, const Tensor& array, const At& at) {
+  if (is_tensor_operand(argument)) check_device(array, x, at);
+  return array.device() == x.device() ? array : array.to(x.device());
+}
 Tensors tensors_as(const char* what, std::initializer_list<NamedOperand> arguments, DType dtype) {
   const Tensor* place = nullptr;
   for (const NamedOperand& a : arguments)
@@ -172,9 +176,8 @@ Tensors tensors_as(const char* what, std::initializer_list<NamedOperand> argumen
   Tensors out;
   for (const NamedOperand& a : arguments) {
     const ArrayArg array(a.value, {what, a.name}, dtype);
-    if (place && is_tensor_operand(a.value)) check_device(array, *place, {what, a.name});
     const Tensor t = dtype.given() ? cast(array, dtype) : array.tensor();
-    out.push_back(place && !is_tensor_operand(a.value) && t.device() != place->device() ? t.to(place->device()) : t);
+    out.push_back(place ? beside(*place, a.value, t, {what, a.name}) : t);
   }
   return out;
 }

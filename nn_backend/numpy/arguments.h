@@ -107,6 +107,9 @@ Tensors tensors_as(const char* what, std::initializer_list<NamedOperand> argumen
 Tensors float_tensors(const char* what, std::initializer_list<NamedOperand> arguments);
 /// Throws DeviceError unless both are on one device.
 void check_device(const Tensor& x, const Tensor& other, const At& at);
+/// `array`, which was made of an argument, on the device of x: numbers, lists and containers are brought there. Throws
+/// DeviceError if the argument is a tensor on another device.
+Tensor beside(const Tensor& x, const Operand& argument, const Tensor& array, const At& at);
 /// Throws TypeError unless the tensor has a float dtype.
 void check_float(const Tensor& x, const At& at);
 

@@ -91,9 +91,7 @@ Tensor slopes(Tensor f, int axis, const Operand& spacing, int edge_order) {
   if (Access::kind(spacing) == Scalar::kInt || Access::kind(spacing) == Scalar::kFloat)
     return even_slopes(f, axis, spacing, edge_order);
   const ArrayArg given(spacing, at, f.dtype());
-  Tensor t = as_float(given);
-  if (ops::is_tensor_operand(spacing)) check_device(t, f, at);
-  else if (t.device() != f.device()) t = t.to(f.device());
+  Tensor t = beside(f, spacing, as_float(given), at);
   const DType dtype = promoted(f.dtype(), t.dtype(), "gradient", "f", "spacing");
   f = ops::cast(f, dtype), t = ops::cast(t, dtype);
   const int rank = known_rank(t, at);
@@ -181,9 +179,8 @@ Tensor trapezoid(const Operand& y, const TrapezoidOptions& options) {
     const int axis = one_axis_of("trapezoid", f, options.axis);
     const Tensor sums = part(f, axis, 1, None) + part(f, axis, None, -1);
     if (options.x.is_none()) return ops::sum(sums, axis, false) * (options.dx / 2);
-    Tensor x = as_float(ArrayArg(options.x, {"trapezoid", "x"}, f.dtype()));
-    if (ops::is_tensor_operand(options.x)) check_device(x, f, {"trapezoid", "x"});
-    else if (x.device() != f.device()) x = x.to(f.device());
+    const ArrayArg given(options.x, {"trapezoid", "x"}, f.dtype());
+    const Tensor x = beside(f, options.x, as_float(given), {"trapezoid", "x"});
     const int rank = known_rank(x, {"trapezoid", "x"}), along_x = rank == 1 ? 0 : axis - Access::desc(f).rank + rank;
     const std::int64_t n = Access::desc(f).dims[axis], m = along_x < 0 ? 0 : Access::desc(x).dims[along_x];
     if (along_x < 0 || differ(n, m))

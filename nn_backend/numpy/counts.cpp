@@ -48,8 +48,7 @@ Tensor weights_of(const Tensor& x, const Operand& given, const char* what) {
   const TensorDesc &w = weights.desc(), &d = Access::desc(x);
   if (!w.compatible(d))
     fail<ValueError>({what, "weights"}, "have shape ", w, " and x ", d, kExpected, "the shapes must be the same");
-  check_device(x, weights, {what, "weights"});
-  return ops::cast(weights, widest(w.dtype));
+  return ops::cast(beside(x, given, weights, {what, "weights"}), widest(w.dtype));
 }
 
 bool is_integer(const Operand& x) { return Access::kind(x) == Scalar::kInt || Access::kind(x) == Scalar::kUint; }
@@ -72,7 +71,8 @@ Histogram histogram(const Operand& x, const Operand& bins, const HistogramOption
       if (differ(given.desc().rank, 1))
         fail<ValueError>({"histogram", "bins"}, "has shape ", given.desc(), kExpected,
                          "it must be a number or a vector");
-      const Tensors both = promoted_tensors("histogram", {{"x", flat}, {"bins", as_float(given)}});
+      const Tensors both = promoted_tensors(
+          "histogram", {{"x", flat}, {"bins", beside(flat, bins, as_float(given), {"histogram", "bins"})}});
       flat = both[0];
       edges = both[1];
     }

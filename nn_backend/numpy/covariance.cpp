@@ -29,8 +29,7 @@ Tensor weights_of(const Operand& given, const Tensor& rows, const At& at) {
   const TensorDesc &w = array.desc(), &d = Access::desc(rows);
   if (differ(w.rank, 1) || (w.rank == 1 && differ(w.dims[0], d.dims[1])))
     fail<ValueError>(at, "have shape ", w, kExpected, "there must be one for each observation");
-  check_device(rows, array, at);
-  return ops::cast(array, rows.dtype());
+  return ops::cast(beside(rows, given, array, at), rows.dtype());
 }
 
 Tensor covariance(const char* what, const Operand& x, const CovarianceOptions& options) {
@@ -39,7 +38,8 @@ Tensor covariance(const char* what, const Operand& x, const CovarianceOptions& o
   bool scalar = array.desc().rank < 2 && options.y.is_none();
   if (!options.y.is_none()) {
     const ArrayArg other(options.y, {what, "y"});
-    const Tensors both = promoted_tensors(what, {{"x", as_float(array)}, {"y", as_float(other)}});
+    const Tensors both =
+        promoted_tensors(what, {{"x", as_float(array)}, {"y", beside(array, options.y, as_float(other), {what, "y"})}});
     rows = ops::concatenate(
         {as_rows(both[0], options.rowvar, {what, "x"}), as_rows(both[1], options.rowvar, {what, "y"})}, 0);
   }

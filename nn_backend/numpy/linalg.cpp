@@ -32,7 +32,8 @@ System system_of(const char* what, const Operand& a_given, const Operand& b_give
       b_array(pair.y(), {what, "b"}, own_dtype(pair.x()));
   System s{a_array.tensor(), b_array.tensor(), false};
   const int ra = known_rank(s.a, {what, a_name});
-  check_device(s.b, s.a, {what, "b"});
+  if (ops::is_tensor_operand(a_given)) s.b = beside(s.a, b_given, s.b, {what, "b"});
+  else s.a = beside(s.b, a_given, s.a, {what, a_name});
   s.vector = known_rank(s.b, {what, "b"}) == 1;
   if (s.vector) s.b = ops::expand_dims(s.b, 1);
   const int rb = Access::desc(s.b).rank;

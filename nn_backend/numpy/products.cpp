@@ -21,18 +21,18 @@ using ops::attribute_errors;
 
 /// Two promoted arguments as tensors of known rank.
 struct Two {
-  Two(const char* what, const Operand& a, const Operand& b)
-      : pair(a, b, what), x(pair.x(), {what, "x"}, pair_dtype()), y(pair.y(), {what, "y"}, pair_dtype()) {
+  Two(const char* what, const Operand& a, const Operand& b) {
+    const Pair pair(a, b, what);
+    const DType own = own_dtype(pair.x()), weak = own.given() ? own : own_dtype(pair.y());
+    x = ArrayArg(pair.x(), {what, "x"}, weak);
+    y = ArrayArg(pair.y(), {what, "y"}, weak);
     rank_x = known_rank(x, {what, "x"});
     rank_y = known_rank(y, {what, "y"});
-    if (rank_x && rank_y) check_device(y, x, {what, "y"});
+    if (!rank_x || !rank_y) return;
+    if (ops::is_tensor_operand(a)) y = beside(x, b, y, {what, "y"});
+    else x = beside(y, a, x, {what, "x"});
   }
-  DType pair_dtype() const {
-    const DType a = own_dtype(pair.x());
-    return a.given() ? a : own_dtype(pair.y());
-  }
-  Pair pair;
-  ArrayArg x, y;
+  Tensor x, y;
   int rank_x, rank_y;
 };
 template <class F>
@@ -105,8 +105,8 @@ Tensor matmul(const Operand& x, const Operand& y) {
   return of_two("matmul", x, y, [](const Two& two) {
     const int rx = two.rank_x, ry = two.rank_y;
     if (rx == 0 || ry == 0)
-      fail<ValueError>({"matmul"}, two.x.tensor().shape(), " x ", two.y.tensor().shape(), kExpected,
-                       "both must have at least one axis", kRemedy, "use multiply for a number");
+      fail<ValueError>({"matmul"}, two.x.shape(), " x ", two.y.shape(), kExpected, "both must have at least one axis",
+                       kRemedy, "use multiply for a number");
     if (rx >= 2 && ry >= 2) return ops::matmul(two.x, two.y);
     // A vector: the labels of batches count from the right, then come the row, the sum and the column.
     constexpr int kRow = 20, kSum = 21, kColumn = 22;
@@ -128,7 +128,7 @@ Tensor matmul(const Operand& x, const Operand& y) {
 }
 Tensor dot(const Operand& x, const Operand& y) {
   return of_two("dot", x, y, [](const Two& two) {
-    return two.rank_x == 0 || two.rank_y == 0 ? two.x.tensor() * two.y.tensor() : ops::dot(two.x, two.y);
+    return two.rank_x == 0 || two.rank_y == 0 ? two.x * two.y : ops::dot(two.x, two.y);
   });
 }
 Tensor vdot(const Operand& x, const Operand& y) {
@@ -138,14 +138,14 @@ Tensor vdot(const Operand& x, const Operand& y) {
 }
 Tensor vecdot(const Operand& x, const Operand& y, int axis) {
   return of_two("vecdot", x, y, [&](const Two& two) {
-    check_sizes("vecdot", two.x, place_axis("vecdot", axis, two.x.desc()), two.y,
-                place_axis("vecdot", axis, two.y.desc()));
-    return ops::sum(two.x.tensor() * two.y.tensor(), axis < 0 ? axis : axis - std::max(two.rank_x, two.rank_y));
+    check_sizes("vecdot", two.x, place_axis("vecdot", axis, Access::desc(two.x)), two.y,
+                place_axis("vecdot", axis, Access::desc(two.y)));
+    return ops::sum(two.x * two.y, axis < 0 ? axis : axis - std::max(two.rank_x, two.rank_y));
   });
 }
 Tensor inner(const Operand& x, const Operand& y) {
   return of_two("inner", x, y, [](const Two& two) {
-    if (two.rank_x == 0 || two.rank_y == 0) return two.x.tensor() * two.y.tensor();
+    if (two.rank_x == 0 || two.rank_y == 0) return two.x * two.y;
     return summed("inner", two.x, {two.rank_x - 1}, two.y, {two.rank_y - 1});
   });
 }
@@ -174,7 +174,7 @@ Tensor tensordot(const Operand& x, const Operand& y, const Axes& x_axes, const A
 Tensor kron(const Operand& x, const Operand& y) {
   return of_two("kron", x, y, [](const Two& two) {
     const int rank = std::max(two.rank_x, two.rank_y);
-    (void)checked_rank("kron", 2 * rank, two.x.tensor().shape(), " x ", two.y.tensor().shape());
+    (void)checked_rank("kron", 2 * rank, two.x.shape(), " x ", two.y.shape());
     Tensor a = two.x, b = two.y;
     for (int i = two.rank_x; i < rank; ++i) a = ops::expand_dims(a, 0);
     for (int i = two.rank_y; i < rank; ++i) b = ops::expand_dims(b, 0);
@@ -189,12 +189,12 @@ Tensor kron(const Operand& x, const Operand& y) {
 }
 Tensor cross(const Operand& x, const Operand& y, int axis) {
   return of_two("cross", x, y, [&](const Two& two) {
-    const int i = place_axis("cross", axis, two.x.desc()), j = place_axis("cross", axis, two.y.desc());
-    for (std::int64_t n : {two.x.desc().dims[i], two.y.desc().dims[j]})
+    const int i = place_axis("cross", axis, Access::desc(two.x)), j = place_axis("cross", axis, Access::desc(two.y));
+    for (std::int64_t n : {Access::desc(two.x).dims[i], Access::desc(two.y).dims[j]})
       if (differ(n, 3))
-        fail<ValueError>({"cross"}, two.x.tensor().shape(), " x ", two.y.tensor().shape(), ": axis ", axis,
-                         " has size ", n, kExpected, "vectors must have three elements");
-    const Device device = two.x.tensor().device();
+        fail<ValueError>({"cross"}, two.x.shape(), " x ", two.y.shape(), ": axis ", axis, " has size ", n, kExpected,
+                         "vectors must have three elements");
+    const Device device = two.x.device();
     const Tensor next = ops::as_tensor({1, 2, 0}, int64, "cross").to(device),
                  after = ops::as_tensor({2, 0, 1}, int64, "cross").to(device);
     return ops::gather(two.x, next, i) * ops::gather(two.y, after, j) -

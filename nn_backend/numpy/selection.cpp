@@ -104,8 +104,7 @@ Tensor segment_sum(const Operand& x, const Operand& segment_ids, const Scalar& n
         differ(a.dims[0], b.dims[0]))
       fail<ValueError>({kWhat, "segment_ids"}, "have shape ", b, " and x ", a, kExpected,
                        "there must be one for each row");
-    check_device(array, ids, {kWhat, "segment_ids"});
-    const Tensor places = as_indices(ids, kWhat, "segment_ids");
+    const Tensor places = as_indices(beside(array, segment_ids, ids, {kWhat, "segment_ids"}), kWhat, "segment_ids");
     const Tensor t = a.dtype.is_bool() ? ops::cast(array, int64) : array.tensor();
     return add_at(t, places, number_of_places(places, num_segments, kWhat));
   });
