@@ -375,7 +375,7 @@ inline constexpr Sample kNumpySamples[] = {
     {"trace", "(3,3) | (2,4) | (4,2)", CALL(np::trace(x, 1)), {kReal}, kAnything, kSecond, 16, "(3)"},
     {"trace", "(3,2,3) | (2,4,2)", CALL(np::trace(x, 0, -1, 0)), {kReal}, kAnything, kSecond, 16, "(3)"},
     // ---- running.h
-    {"cummax", kMatrix, CALL(list(np::cummax(x))), {kReal}, kNumbers, kSecond, 1},
+    {"cummax", kMatrix, CALL(list(np::cummax(x))), {kReal}, kNumbers, kSecond, 128},
     {"cummax", "(2,3,2) | (4,1,3) | (1,1,1) | (2,0,3)", CALL(list(np::cummax(x, 1))), {kReal}, kNumbers, kSecond, 1, "(3)"},
     {"cummin", kMatrix, CALL(list(np::cummin(x, -1))), {kReal}, kNumbers, kSecond, 1, "()"},
     {"cummin", "(2,3,2) | (4,1,3) | (1,1,1) | (2,0,3)", CALL(list(np::cummin(x, 0))), {kReal}, kNumbers, kSecond, 1, "()"},

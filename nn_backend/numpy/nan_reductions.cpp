@@ -17,11 +17,11 @@ namespace {
 
 using ops::attribute_errors;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// x with `number` in place of NaN.
 Tensor filled(const Tensor& x, double number) {
-  return x.dtype().is_float() ? ops::where(ops::equal(x, x), x, ops::zeros_of(x) + number) : x;
+  return x.dtype().is_float() ? ops::where(ops::equal(x, x), x, number) : x;
 }
 /// Calls f with the argument in which NaN is `number`.
 template <class F>
@@ -32,8 +32,7 @@ Tensor of_filled(const char* what, const Operand& x, double number, F&& f) {
 /// y where a group has an element that is not NaN, else NaN.
 Tensor or_nan(const Tensor& y, const Tensor& x, const Axes& axis, bool keepdims) {
   if (!x.dtype().is_float()) return y;
-  const Tensor nan = ops::zeros_of(y) + std::numeric_limits<double>::quiet_NaN();
-  return ops::where(ops::any_of(ops::equal(x, x), axis, keepdims), y, nan);
+  return ops::where(ops::any_of(ops::equal(x, x), axis, keepdims), y, kNan);
 }
 /// The number of elements that are not NaN, in the dtype of x.
 Tensor count(const Tensor& x, const Axes& axis, bool keepdims) {
@@ -48,8 +47,7 @@ Tensor variance(const char* what, const Operand& x, const VarOptions& options) {
   const Tensor apart = ops::where(there, t - mean, ops::zeros_of(t));
   const Tensor squares = ops::sum(ops::square(apart), options.axis, options.keepdims);
   const Tensor n = count(t, options.axis, options.keepdims) - options.correction;
-  const Tensor nan = ops::zeros_of(n) + std::numeric_limits<double>::quiet_NaN();
-  return squares / ops::where(ops::greater(n, 0), n, nan);
+  return squares / ops::where(ops::greater(n, 0), n, kNan);
 }
 
 }  // namespace

@@ -221,7 +221,8 @@ TEST_CASE("an overflow of float16 is an infinity", "[detect_nan]") {
 
 TEST_CASE("no op makes a NaN or an infinity on the way to results without", "[detect_nan]") {
   for (const test::Sample& s : test::op_samples()) {
-    if (std::string(s.name) == "nanmean") continue;  // the sample itself makes one
+    const std::string name = s.name;
+    if (name.rfind("nan", 0) == 0 && name != "nan_to_num") continue;  // the sample itself makes one
     const test::Shapes shapes = test::cases_of(s).front();
     for (DType dtype : test::dtypes_of(s.takes)) {
       Tensors in;
