@@ -57,7 +57,7 @@ sys.modules.update({"torch": torch, "torch.nn": torch.nn, "torch.nn.functional":
 TORCH
 out=$work/broken
 holds "a line that fails is said at the end" bash -c '! "$@"' - env COMPUTE_SANITIZER="$work/sanitizer" PYTHONPATH="$work" \
-  "$1/tests/scripts/gpu.sh" "$work/bundle" "$out" --seconds 60 --only 'check|kassette|torch|table'
+  "$1/tests/scripts/gpu.sh" "$work/bundle" "$out" --seconds 120 --only 'check|kassette|torch|table'
 holds "memcheck passed" ended memcheck passed "ERROR SUMMARY: 0 errors"
 holds "blocks are not kept" says "$out/logs/memcheck.log" "cache off: 0"
 holds "racecheck is over its limit" ended racecheck failed "over its limit"

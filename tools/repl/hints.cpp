@@ -122,7 +122,8 @@ std::string hint_for(const std::string& error, const std::string& code,
     return line("there is no @; K::dot(x, y) multiplies matrices");
   if (has("no matching member function for call to 'item'"))
     return line("x.item<float>(), with the type of the element");
-  if (has("'random' is not a class")) return line("K::random_normal, K::random_uniform, K::random_binomial");
+  if (has("'random' is not a class") || has("no member named 'random' in namespace 'kassette::backend'"))
+    return line("K::random_normal, K::random_uniform, K::random_binomial, or np::random::normal");
   if (std::string type = quoted("no known conversion from '"); !type.empty() && has(("to '" + type + "'").c_str()))
     return line(type + " was declared again: this value, or the function, has the one of before");
   if (has("unknown type name 'import'") || has("unknown type name 'from'"))
