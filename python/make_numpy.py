@@ -19,6 +19,7 @@ TYPES = {
     "Operand": ("Value&", "NAME.operand()"),
     "Tensor": ("Value&", "array_of(NAME)"),
     "Tensors": ("nb::handle", "to_arrays(NAME, WHAT)"),
+    "Signal": ("nb::handle", "to_signal(NAME, WHAT)"),
     "Dims": ("const Sizes&", "NAME.dims()"),
     "Axes": ("nb::handle", "to_axes(NAME, WHAT)"),
     "Scalar": ("nb::handle", "to_scalar(NAME, WHAT)"),
@@ -214,7 +215,7 @@ class Binding:
             lines += [f"  settle({{&{p.name}}});" for p in values if p.name in ALONE]
         converted = [p for p in self.parameters if self.is_converted(p)]
         lines += [f"  const auto {p.name}_value = {self.expression(p)};" for p in converted]
-        held = [p.name + "_value" for p in converted if p.type == "Tensors"]
+        held = [p.name + "_value" for p in converted if p.type in ("Tensors", "Signal")]
         if self.signature.options:
             lines.append(f"  {'::'.join(['kassette', *self.signature.options.scopes[1:], self.signature.options.name])} options;")
             lines += [f"  options.{p.field} = {self.expression(p)};" for p in self.parameters if p.field]

@@ -43,6 +43,7 @@ inline constexpr const char* kThreeWrong = "(2,3) (2) (3) | (3) (2,3) (4)";
 [[gnu::noinline]] inline Tensors list(const np::linalg::EighResult& f) {
   return {f.eigenvalues, np::square(f.eigenvectors)};
 }
+[[gnu::noinline]] inline Tensors list(const np::fft::ComplexPair& z) { return {z.real, z.imag}; }
 
 // clang-format off
 inline constexpr Sample kNumpySamples[] = {
@@ -481,6 +482,37 @@ inline constexpr Sample kNumpySamples[] = {
     {"matrix_norm", "(2,3) | (4,2) | (2,3,2) | (1,2,2)", CALL(np::linalg::matrix_norm(x)), {kReal}, kFloats, kSecond, 64, "(3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
     {"matrix_norm", "(2,3) | (4,2) | (2,3,2) | (1,2,2)", CALL(np::linalg::matrix_norm(x, {.ord = -2})), {kReal}, kFloats, kSecond, 256, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
     {"cond", "(3,2) | (2,2) | (2,3,3) | (1,2,2)", CALL(np::linalg::cond(x)), {kReal}, kFloats, kSecond, 1024, "(3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+
+    // ---- fft.h
+    {"fft", "(2,3) | (4,5) | (1,1) | (8) | (0,4) | (2,3,7)", CALL(list(np::fft::fft(x))), {kReal}, kAnything, kSecond, 8, "() | (2,0)"},
+    {"fft", "(2,3) (2,3) | (4,5) (4,5) | (1,1) (1,1) | (8) (8) | (0,4) (0,4)", CALL(list(np::fft::fft({x, y}))), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (3,2) | (2,3) (3) | () () | (2,0) (2,0)"},
+    {"fft", "(2,3) (2,3) | (4,5) (4,5) | (5,1,2) (5,1,2)", CALL(list(np::fft::fft({x, y}, {.n = 4, .axis = 0, .norm = "ortho"}))), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (3,2) | () ()"},
+    {"ifft", "(2,3) | (4,5) | (1,1) | (8) | (0,4) | (2,3,7)", CALL(list(np::fft::ifft(x))), {kReal}, kAnything, kSecond, 8, "() | (2,0)"},
+    {"ifft", "(2,3) (2,3) | (4,5) (4,5) | (1,1) (1,1) | (8) (8) | (0,4) (0,4)", CALL(list(np::fft::ifft({x, y}))), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (3,2) | (2,3) (3) | () () | (2,0) (2,0)"},
+    {"ifft", "(2,3) | (4,5) | (2,5,3)", CALL(list(np::fft::ifft(x, {.n = 3, .axis = -2, .norm = "forward"}))), {kReal}, kAnything, kSecond, 8, "(3)"},
+    {"fft2", "(2,3) | (4,5) | (1,1) | (3,2,4)", CALL(list(np::fft::fft2(x))), {kReal}, kAnything, kSecond, 8, "(3) | (2,0)"},
+    {"fft2", "(2,3) (2,3) | (5,4) (5,4)", CALL(list(np::fft::fft2({x, y}, {.s = {4, 2}, .norm = "forward"}))), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (3,2) | (3) (3)"},
+    {"ifft2", "(2,3) (2,3) | (5,4) (5,4) | (3,2,4) (3,2,4)", CALL(list(np::fft::ifft2({x, y}))), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (3,2) | (3) (3)"},
+    {"fftn", "(2,3) | (4,5) | (3) | (3,2,4)", CALL(list(np::fft::fftn(x))), {kReal}, kAnything, kSecond, 8, "(2,0)"},
+    {"fftn", "(2,3,2) (2,3,2) | (4,1,3) (4,1,3)", CALL(list(np::fft::fftn({x, y}, {.axes = {0, 2}, .norm = "ortho"}))), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (2,3)"},
+    {"ifftn", "(2,3) (2,3) | (3,4) (3,4)", CALL(list(np::fft::ifftn({x, y}, {.s = {3, 5}}))), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (3,2)"},
+    {"rfft", "(2,3) | (4,5) | (1,1) | (8) | (0,4) | (2,3,7)", CALL(list(np::fft::rfft(x))), {kReal}, kAnything, kSecond, 8, "() | (2,0)"},
+    {"rfft", "(2,3) | (4,5) | (6,2) | (1,3)", CALL(list(np::fft::rfft(x, {.n = 4, .axis = 0}))), {kReal}, kAnything, kSecond, 8, "()"},
+    {"rfft", "(2,3) | (4,5) | (6,8)", CALL(list(np::fft::rfft(x, {.n = 5, .norm = "ortho"}))), {kReal}, kAnything, kSecond, 8, "()"},
+    {"irfft", "(2,3) (2,3) | (4,5) (4,5) | (2) (2) | (0,4) (0,4)", CALL(np::fft::irfft({x, y})), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (3,2) | (2,1) (2,1)"},
+    {"irfft", "(2,3) (2,3) | (4,5) (4,5) | (1,2) (1,2)", CALL(np::fft::irfft({x, y}, {.n = 5, .axis = 0, .norm = "forward"})), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (3,2) | () ()"},
+    {"irfft", "(2,3) | (4,5) | (1,2)", CALL(np::fft::irfft(x, {.n = 6})), {kReal}, kAnything, kSecond, 8, "()"},
+    {"rfft2", "(2,3) | (4,5) | (3,2,4)", CALL(list(np::fft::rfft2(x))), {kReal}, kAnything, kSecond, 8, "(3)"},
+    {"irfft2", "(2,3) (2,3) | (4,5) (4,5) | (3,2,4) (3,2,4)", CALL(np::fft::irfft2({x, y})), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (3,2) | (3) (3)"},
+    {"rfftn", "(2,3) | (4,5) | (3,2,4)", CALL(list(np::fft::rfftn(x, {.s = {3, 6}, .axes = {1, 0}}))), {kReal}, kAnything, kSecond, 8, "(3)"},
+    {"irfftn", "(2,3,2) (2,3,2) | (3,2,4) (3,2,4)", CALL(np::fft::irfftn({x, y}, {.s = {3, 5}})), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (3,2) | (3) (3)"},
+    {"hfft", "(2,3) (2,3) | (4,5) (4,5) | (2) (2)", CALL(np::fft::hfft({x, y})), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (3,2) | (2,1) (2,1)"},
+    {"hfft", "(2,3) (2,3) | (4,5) (4,5)", CALL(np::fft::hfft({x, y}, {.n = 7, .norm = "forward"})), {kReal, kReal}, kAnything, kSecond, 8, "(2,3) (3,2)"},
+    {"ihfft", "(2,3) | (4,5) | (1,1) | (8)", CALL(list(np::fft::ihfft(x))), {kReal}, kAnything, kSecond, 8, "() | (2,0)"},
+    {"ihfft", "(2,3) | (4,5) | (6,8)", CALL(list(np::fft::ihfft(x, {.n = 7, .axis = 0, .norm = "ortho"}))), {kReal}, kAnything, kSecond, 8, "()"},
+    {"fftshift", "(2,3) | (4,3) | (1,1) | (0,3) | (5) | (3,2,2)", CALL(np::fft::fftshift(x)), {kReal}, kAnything, kSecond, 1, ""},
+    {"ifftshift", "(2,3) | (4,3) | (1,1) | (0,3) | (5) | (3,2,2)", CALL(np::fft::ifftshift(x)), {kReal}, kAnything, kSecond, 1, ""},
+    {"ifftshift", "(2,3) | (4,3) | (5,5)", CALL(np::fft::ifftshift(x, 1)), {kReal}, kAnything, kSecond, 1, "(3)"},
 
     // ---- random.h
     {"random", kOne, CALL(np::random::default_rng(7).random(K::shape(x), "float64")), {kNoPath}, kAnything, kNone, 1, "", {.draws = true, .also = "shape"}},

@@ -12,6 +12,7 @@
 #define KASSETTE_NUMPY_H
 #include <kassette/numpy/calculus.h>
 #include <kassette/numpy/creation.h>
+#include <kassette/numpy/fft.h>
 #include <kassette/numpy/linalg.h>
 #include <kassette/numpy/mathematics.h>
 #include <kassette/numpy/nan_reductions.h>

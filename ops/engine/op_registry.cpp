@@ -9,6 +9,7 @@
 #include "ops/convolution/conv.h"
 #include "ops/ctc/ctc.h"
 #include "ops/engine/dims.h"
+#include "ops/fft/fft.h"
 #include "ops/linalg/linalg.h"
 #include "ops/shape/like.h"
 #include "ops/product/matmul.h"
@@ -44,7 +45,7 @@ std::vector<const OpDef*> all_ops() {
       &broadcast_like_op, &sum_to_like_op, &assert_shape_op,
       &matmul_op, &unranked_product_op,
       &cholesky_op, &triangular_solve_op, &solve_op, &slogdet_op, &lu_op, &qr_op, &eigh_op, &eigvalsh_op, &svd_op,
-      &svdvals_op, &eig_op,
+      &svdvals_op, &eig_op, &fft_op, &fft_like_op,
       &convolution_op, &convolution_input_gradient_op, &convolution_kernel_gradient_op,
       &max_pool_op, &max_pool_grad_op, &max_pool_take_op, &avg_pool_op, &avg_pool_grad_op,
       &resize_bilinear_op, &resize_bilinear_gradient_op,

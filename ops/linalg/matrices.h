@@ -13,6 +13,7 @@
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/half_compute.h"
 #include "ops/engine/dims.h"
+#include "ops/engine/on_host.h"
 #include "ops/engine/op.h"
 #include "ops/engine/operand.h"
 #include "ops/reduce/reduce_arg.h"
@@ -122,8 +123,5 @@ struct Positions {
   Tensor on_diagonal() const { return equal(row, column); }
   Tensor row, column;
 };
-/// x on the host, where these ops run, and a result on the device of x.
-inline Tensor on_host(const Tensor& x) { return x.device() == cpu ? x : x.to(cpu); }
-inline Tensor back_to(const Tensor& x, const Tensor& y) { return x.device() == cpu ? y : y.to(x.device()); }
 
 }  // namespace kassette::ops

@@ -54,6 +54,17 @@ Tensors to_arrays(nb::handle list, const char* what) {
   return arrays;
 }
 
+SignalArrays to_signal(nb::handle x, const char* what) {
+  auto one = [&](nb::handle part) {
+    Value v(part, what);
+    if (v.is_none()) throw TypeError(prefixed(what, "None where an array is expected").c_str());
+    settle({&v});
+    return array_of(v);
+  };
+  if (nb::isinstance<nb::tuple>(x) && nb::len(x) == 2) return {{one(x[0]), one(x[1])}};
+  return {{one(x), Tensor()}};
+}
+
 nb::list to_array(const Tensors& tensors) {
   nb::list list;
   for (const Tensor& t : tensors) list.append(to_array(t));

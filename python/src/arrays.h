@@ -16,6 +16,12 @@ void settle(std::initializer_list<Value*> values);
 Tensor array_of(const Value& x);
 /// A list of arrays: each keeps its dtype. `what` is the prefix of error messages.
 Tensors to_arrays(nb::handle list, const char* what);
+/// An argument of np.fft: an array, or a tuple of two, the real and the imaginary parts.
+struct SignalArrays {
+  numpy::fft::ComplexPair x;  // without imaginary parts real
+  operator numpy::fft::Signal() const { return x.imag.defined() ? numpy::fft::Signal(x) : numpy::fft::Signal(x.real); }
+};
+SignalArrays to_signal(nb::handle x, const char* what);
 
 nb::list to_array(const Tensors& tensors);
 /// A namedtuple of arrays.
@@ -29,6 +35,7 @@ inline bool is_large(const Tensors& tensors) {
   for (const Tensor& t : tensors) elements += t.symbolic() ? 0 : static_cast<std::int64_t>(t.size());
   return elements >= kLarge;
 }
+inline bool is_large(const SignalArrays& s) { return is_large(Tensors{s.x.real}); }
 template <class X, class... More>
 bool is_large(const X& x, const More&... more) {
   return is_large(x) || is_large(more...);

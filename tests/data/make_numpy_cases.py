@@ -82,10 +82,26 @@ np.linalg.vector_norm = lambda x, ord=2, axis=None, keepdims=False: numpy.linalg
 np.linalg.matrix_norm = lambda x, ord="fro": numpy.linalg.matrix_norm(x, ord=ord)
 np.linalg.lstsq = lambda a, b: types.SimpleNamespace(solution=numpy.linalg.lstsq(a, b)[0])
 
+# ---- Fourier transforms: a pair is a complex array
+
+
+def of_pair(function):
+    return lambda x, **options: function(x[0] + 1j * x[1] if isinstance(x, tuple) else x, **options)
+
+
+np.fft = types.SimpleNamespace(**{n: of_pair(getattr(numpy.fft, n)) for n in
+                                  "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft".split()})
+np.fft.fftn = of_pair(lambda x, s=None, axes=None, **o: numpy.fft.fftn(x, s, axes or s and range(-len(s), 0), **o))
+np.fft.ifftn = of_pair(lambda x, s=None, axes=None, **o: numpy.fft.ifftn(x, s, axes or s and range(-len(s), 0), **o))
+np.fft.irfftn = of_pair(lambda x, s=None, axes=None, **o: numpy.fft.irfftn(x, s, axes or s and range(-len(s), 0), **o))
+np.fft.fftshift, np.fft.ifftshift = numpy.fft.fftshift, numpy.fft.ifftshift
+
 
 def listed(result):
-    """What is left of vectors whose signs are free."""
+    """The results of a function, those of complex numbers as pairs; and what is left of vectors whose signs are free."""
     name = type(result).__name__
+    if isinstance(result, numpy.ndarray) and result.dtype.kind == "c":
+        return [result.real, result.imag]
     if name == "QRResult":
         return [result.Q**2, result.R**2]
     if name == "SVDResult":
@@ -197,6 +213,9 @@ LINALG = set("solve solve_triangular cholesky cholesky_solve inv pinv det slogde
 ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power", "quantile", "percentile", "average", "average_with_weights", "digitize", "nanquantile", "nanpercentile", "cov", "corrcoef", "histogram", "logcumsumexp"} | LINALG   # NaN in descending edges, infinities in quantiles, weights that add up to 0, i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
 OTHER_DTYPE |= {"trapezoid", "gradient", "interp"}
 ORDINARY_ONLY |= {"trapezoid", "gradient", "interp", "convolve", "correlate"}
+FFT = set("fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft".split())
+OTHER_DTYPE |= FFT
+ORDINARY_ONLY |= FFT
 # Integer division by 0 is an error here.
 NO_ZERO = {"divmod", "floor_divide", "remainder", "fmod"}
 # What depends on the dtype itself.
@@ -226,7 +245,7 @@ def python_of(expression):
             out += c
         i += 1
     out = re.sub(r"(?<![\w)])\.(\w+) = ", r"\1=", out)
-    out = out.replace("np::", "np.").replace("K::", "K.").replace("linalg::", "linalg.").replace("true", "True").replace("false", "False")
+    out = out.replace("np::", "np.").replace("K::", "K.").replace("linalg::", "linalg.").replace("fft::", "fft.").replace("true", "True").replace("false", "False")
     return re.sub(r"\b(float32|float64|int32|int64|uint8|bool_)\b(?!\")", r"numpy.\1", out)
 
 
@@ -349,6 +368,7 @@ def main():
                         count += 1
     head = f"# tests/data/numpy_cases.txt - made by make_numpy_cases.py with NumPy {numpy.__version__} and SciPy {scipy.__version__}.\n"
     head += "# differs in dtype: " + " ".join(sorted(OTHER_DTYPE)) + "\n"
+    head += "# has zeros of either sign: " + " ".join(sorted(FFT)) + "\n"
     (root / "tests/data/numpy_cases.txt").write_text(head + "\n".join(out) + "\n")
     print(count, "cases")
 

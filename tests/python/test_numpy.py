@@ -106,6 +106,14 @@ def test_linalg():
     assert np.linalg.slogdet(a)._fields == ("sign", "logabsdet") and same(np.linalg.eigh(a).eigenvalues, numpy.linalg.eigh(a).eigenvalues)
 
 
+def test_fft_takes_and_gives_pairs():
+    z = np.fft.fft(X)
+    assert z._fields == ("real", "imag") and same(z.real, numpy.fft.fft(X).real) and same(z.imag, numpy.fft.fft(X).imag)
+    assert same(np.fft.ifft(z).real, X) and same(np.fft.irfft(np.fft.rfft(X), n=X.shape[-1]), X)
+    assert same(np.fft.fft2((X, X), axes=(0, 1), norm="ortho").imag, numpy.fft.fft2(X + 1j * X, axes=(0, 1), norm="ortho").imag)
+    assert same(np.fft.fftshift(np.fft.fftfreq(4, 0.5, "float64")), numpy.fft.fftshift(numpy.fft.fftfreq(4, 0.5)))
+
+
 def test_functions_have_signatures_and_comments():
     signature = inspect.signature(np.sum)
     assert list(signature.parameters) == ["x", "axis", "dtype", "keepdims"]
