@@ -21,6 +21,11 @@ inline constexpr const char* kThreeWrong = "(2,3) (2) (3) | (3) (2,3) (4)";
 [[gnu::noinline]] inline Tensors list(const np::FractionAndInteger& r) { return {r.fraction, r.integer}; }
 [[gnu::noinline]] inline Tensors list(const np::MantissaAndExponent& r) { return {r.mantissa, r.exponent}; }
 // Results as a list, in a function of their own: tests/scripts/overhead.sh takes its cost away.
+[[gnu::noinline]] inline Tensors list(const np::UniqueAll& u) {
+  return {u.values, u.indices, u.inverse_indices, u.counts};
+}
+[[gnu::noinline]] inline Tensors list(const np::UniqueCounts& u) { return {u.values, u.counts}; }
+[[gnu::noinline]] inline Tensors list(const np::UniqueInverse& u) { return {u.values, u.inverse_indices}; }
 [[gnu::noinline]] inline Tensors list(const np::TopK& top) { return {top.values, top.indices}; }
 [[gnu::noinline]] inline Tensors list(const np::RunningExtreme& r) { return {r.values, r.indices}; }
 [[gnu::noinline]] inline Tensors list(const np::Histogram& h) { return {h.counts, h.bin_edges}; }
@@ -222,6 +227,8 @@ inline constexpr Sample kNumpySamples[] = {
     {"argsort", "(2,3) | (4,3) | (1,1) | (0,3) | (3) | (2,1,3) | (3,2,2)", CALL(np::argsort(x)), {kReal}, kAnything, kNone, 1, "()"},
     {"argsort", kReduce3, CALL(np::argsort(x, {.axis = -3, .descending = true})), {kReal}, kAnything, kNone, 1, "(3)"},
     {"argsort", "(2,3) | (4,3) | () | (2,1,3)", CALL(np::argsort(x, None)), {kReal}, kAnything, kNone, 1},
+    {"lexsort", "(2,3) (2,3) | (4,3) (4,3) | (1,1) (1,1) | (0,3) (0,3) | (5) (5)", CALL(np::lexsort({x, np::rint(y)})), {kReal, {.mixes = true}}, kNumbers, kNone, 1, "() () | (2,3) (2,2)", {.also = "rint"}},
+    {"lexsort", "(4,3) (4,3) (4,3) | (5,2) (5,2) (5,2)", CALL(np::lexsort({x, np::rint(y), np::rint(z)}, 0)), {kReal, {.mixes = true}, {.mixes = true}}, kNumbers, kNone, 1, "(2,3) (2,3) (2)", {.also = "rint"}},
     {"partition", "(2,3) | (4,3) | (5) | (2,1,4)", CALL(np::partition(x, {1, -1})), {kReal}, kAnything, kSecond, 1, "()"},
     {"argpartition", kReduce3, CALL(np::argpartition(x, 0, 1)), {kReal}, kAnything, kNone, 1, "(3)"},
     {"top_k", "(2,3) | (4,2) | (0,3) | (3)", CALL(list(np::top_k(x, 2))), {kReal}, kAnything, kSecond, 1, "() | (3,1)"},
@@ -349,6 +356,8 @@ inline constexpr Sample kNumpySamples[] = {
     {"pad", "(2,3) | (4,1)", CALL(np::pad(x, 2, "minimum")), {kReal}, kNumbers, kSecond, 16, "", {.grows = false}},
     {"sliding_window_view", "(4,3) | (3,5)", CALL(np::sliding_window_view(x, 3, 1)), {kReal}, kAnything, kSecond, 8, "()", {.grows = false}},
     {"sliding_window_view", "(4,3) | (3,5)", CALL(np::sliding_window_view(x, {2, 3})), {kReal}, kAnything, kSecond, 8, "(3)", {.grows = false}},
+    {"trim_zeros", "(5) | (7) | (1) | (0)", CALL(np::trim_zeros(np::rint(x))), {{-0.9, 0.9}}, kNumbers, kSecond, 1, "() | (2,3)", {.also = "rint"}},
+    {"trim_zeros", "(5) | (7) | (1) | (0)", CALL(np::trim_zeros(x, "b")), {kReal}, kAnything, kSecond, 1, "() | (2,3)"},
     {"resize", "(2,3) | (4,2)", CALL(np::resize(x, {5, 3})), {kReal}, kAnything, kSecond, 8, "(0,3)", {.grows = false, .sized = true}},
 
     // ---- products.h
@@ -392,6 +401,13 @@ inline constexpr Sample kNumpySamples[] = {
     {"take_along_axis", "(2,3) (2,2) | (4,3) (4,5) | (1,3) (4,2) | (2,3) (1,2) | (2,3) (2,0)", CALL(np::take_along_axis(x, y)), {kReal, {.low = -3, .high = 2, .dtype = int32, .differentiable = false}}, kAnything, kSecond, 1, "() () | (2,3) (3,2)"},
     {"take_along_axis", "(2,3,2) (2,4,2) | (4,3,1) (4,1,5) | (1,3,2) (2,2,1)", CALL(np::take_along_axis(x, y, 1)), {kReal, {.low = -3, .high = 2, .dtype = int64, .differentiable = false}}, kAnything, kSecond, 1, "(3) (2) | (2,3,2) (3,2,2)"},
     {"take_along_axis", "(2,3) (4) | (3,1) (2)", CALL(np::take_along_axis(x, y, None)), {kReal, {.low = -3, .high = 2, .dtype = uint8, .differentiable = false}}, kAnything, kSecond, 1, "", {.also = ""}},
+    {"nonzero", "(2,3) | (4,3) | (5) | (2,1,3) | (0,3) | (3,0)", CALL(np::nonzero(x)), {kReal}, kAnything, kNone, 1, "()"},
+    {"nonzero", "(2,3) | (4,3) | (5) | (2,1,3) | (0,3) | (3,0)", CALL(np::nonzero(np::rint(x))), {{-0.9, 0.9}}, kNumbers, kNone, 1, "()", {.also = "rint"}},
+    {"argwhere", "(2,3) | (4,3) | (5) | (2,1,3) | (0,3) | (3,0)", CALL(np::argwhere(x)), {kReal}, kAnything, kNone, 1, "()"},
+    {"flatnonzero", "(2,3) | (4,3) | (5) | (2,1,3) | (0,3)", CALL(np::flatnonzero(x)), {kReal}, kAnything, kNone, 1},
+    {"compress", "(3) (3,4) | (2) (4,2) | (4) (5,1) | (0) (3,2)", CALL(np::compress(x, y, 0)), {kBool, kReal}, kAnything, kSecond, 1, "(3) () | (2,2) (2,2)", {.grows = false, .also = "gather"}},
+    {"compress", "(3) (2,4) | (2) (4,1) | (4) (5)", CALL(np::compress(x, y)), {kBool, kReal}, kAnything, kSecond, 1, "(2,2) (2,2)", {.grows = false, .also = "gather"}},
+    {"extract", "(2,3) (2,3) | (4,1) (4,1) | (3) (2,3) | (0,3) (0,3)", CALL(np::extract(x, y)), {kBool, kReal}, kAnything, kSecond, 1, "", {.grows = false, .also = "gather"}},
     {"segment_sum", "(4,2) (4) | (3,1) (3) | (5) (5) | (2,2,3) (2) | (4) (4)", CALL(np::segment_sum(x, y, 4)), {kReal, index_below(4)}, kAnything, kSecond, 4, "(4,2) (3) | () (1)"},
     {"segment_sum", "(4,2) (4) | (3,1) (3) | (5) (5) | (2,2,3) (2) | (4) (4)", CALL(np::segment_sum(x, y)), {kReal, index_below(4)}, kAnything, kSecond, 4, "(4,2) (3) | () (1)"},
     {"tril", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2) | (2,1,2,1,2)", CALL(np::tril(x)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
@@ -408,6 +424,27 @@ inline constexpr Sample kNumpySamples[] = {
     {"diagonal", "(2,3) | (4,3) | (1,1) | (0,3) | (3,0) | (2,1,3) | (3,2,2)", CALL(np::diagonal(x)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
     {"diagonal", "(2,4,3) | (4,1,3) | (1,2,2) | (3,4,2) | (2,5,0)", CALL(np::diagonal(x, -1, 1, -1)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
     {"diagonal", "(2,4,3,2) | (4,1,3,1) | (1,2,2,3)", CALL(np::diagonal(x, 1, 3, 0)), {kReal}, kAnything, kSecond, 1, "() | (3)"},
+
+    // ---- sets.h
+    {"unique", "(2,3) | (4,3) | (1,1) | (0,3) | () | (5)", CALL(np::unique(x)), {kReal}, kAnything, kSecond, 1},
+    {"unique", "(2,3) | (4,3) | (1,1) | (0,3) | () | (5)", CALL(np::unique(np::rint(x))), {kReal}, kNumbers, kSecond, 1, "", {.also = "rint"}},
+    {"unique", "(4,2) | (5,1) | (1,3) | (6,2,2) | (0,3) | (3,0)", CALL(np::unique(np::rint(x), 0)), {{-0.9, 0.9}}, kNumbers, kSecond, 1, "()", {.grows = false, .sized = true, .also = "rint"}},
+    {"unique", "(2,3) | (3,1) | (2,4,2)", CALL(np::unique(x, -2)), {kReal}, kAnything, kSecond, 1, "(3)", {.grows = false, .sized = true}},
+    {"unique_values", "(2,3) | (4,3) | (1,1) | (0,3) | () | (5)", CALL(np::unique_values(x)), {kReal}, kAnything, kSecond, 1},
+    {"unique_all", "(2,3) | (4,3) | (1,1) | (0,3) | () | (5)", CALL(list(np::unique_all(np::rint(x)))), {kReal}, kNumbers, kSecond, 1, "", {.also = "rint"}},
+    {"unique_all", "(2,3) | (4,3) | (1,1) | (0,3) | () | (5)", CALL(list(np::unique_all(x))), {kReal}, kAnything, kSecond, 1},
+    {"unique_counts", "(2,3) | (4,3) | (1,1) | (0,3) | () | (5)", CALL(list(np::unique_counts(np::rint(x)))), {kReal}, kNumbers, kSecond, 1, "", {.also = "rint"}},
+    {"unique_inverse", "(2,3) | (4,3) | (1,1) | (0,3) | () | (5)", CALL(list(np::unique_inverse(np::rint(x)))), {kReal}, kNumbers, kSecond, 1, "", {.also = "rint"}},
+    {"isin", "(2,3) (4) | (4,3) (2) | (4,3) (2,3) | (2,3) (0,3) | (3) (0) | () (3) | (0,3) (1) | (2,2,1) ()", CALL(np::isin(x, y)), {kReal, kReal}, kAnything, kNone, 1},
+    {"isin", "(2,3) (4) | (4,3) (3) | (3) (0) | () (3)", CALL(np::isin(np::rint(x), np::rint(y), {.invert = true})), {kReal, kReal}, kNumbers, kNone, 1, "", {.also = "rint"}},
+    {"union1d", "(2,3) (4) | (5) (3) | (3) (0) | () (3)", CALL(np::union1d(np::rint(x), np::rint(y) + 0)), {kReal, kReal}, kNumbers, kSecond, 1, "", {.also = "rint add"}},
+    {"union1d", "(2,3) (4) | (5) (3) | (3) (0) | () (3)", CALL(np::union1d(x, y)), {kReal, kReal}, kAnything, kSecond, 1},
+    {"intersect1d", "(2,3) (4) | (5) (3) | (3) (0) | () (3)", CALL(np::intersect1d(np::rint(x), np::rint(y))), {kReal, kNoPath}, kNumbers, kSecond, 1, "", {.also = "rint"}},
+    {"intersect1d", "(2,3) (4) | (5) (3) | (3) (0) | () (3)", CALL(np::intersect1d(x, y)), {kReal, kNoPath}, kAnything, kSecond, 1},
+    {"setdiff1d", "(2,3) (4) | (5) (3) | (3) (0) | () (3)", CALL(np::setdiff1d(np::rint(x), np::rint(y))), {kReal, kNoPath}, kNumbers, kSecond, 1, "", {.also = "rint"}},
+    {"setdiff1d", "(2,3) (4) | (5) (3) | (3) (0) | () (3)", CALL(np::setdiff1d(x, y)), {kReal, kNoPath}, kAnything, kSecond, 1},
+    {"setxor1d", "(2,3) (4) | (5) (3) | (3) (0) | () (3)", CALL(np::setxor1d(np::rint(x), np::rint(y))), {kReal, kReal}, kNumbers, kSecond, 1, "", {.also = "rint"}},
+    {"setxor1d", "(2,3) (4) | (5) (3) | (3) (0) | () (3)", CALL(np::setxor1d(x, y)), {kReal, kReal}, kAnything, kSecond, 1},
 
     // ---- statistics.h
     {"median", kReduce, CALL(np::median(x)), {kReal}, kAnything, kSecond, 1},

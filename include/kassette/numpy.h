@@ -22,6 +22,7 @@
 #include <kassette/numpy/reductions.h>
 #include <kassette/numpy/running.h>
 #include <kassette/numpy/selection.h>
+#include <kassette/numpy/sets.h>
 #include <kassette/numpy/shaping.h>
 #include <kassette/numpy/statistics.h>
 

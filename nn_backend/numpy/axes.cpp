@@ -27,8 +27,7 @@ Tensor places_below(const Tensor& n, Device device) {
 
 Tensor places_along(const Tensor& x, int axis) { return places_below(size_along(x, axis), x.device()); }
 
-/// x with axis `from` at `to`, the others in their order.
-static Tensor with_axis_at(const Tensor& x, int from, int to) {
+Tensor with_axis_at(const Tensor& x, int from, int to) {
   if (from == to) return x;
   const int rank = Access::desc(x).rank;
   Axes pattern(None);

@@ -18,6 +18,8 @@ Tensor places_along(const Tensor& x, int axis);
 /// int64 0, 1, ... up to `n`, an int64 scalar on the host, on a device.
 Tensor places_below(const Tensor& n, Device device);
 
+/// x with axis `from`, counted from the front, at `to`, and the others in their order.
+Tensor with_axis_at(const Tensor& x, int from, int to);
 /// x with that axis of a known rank last.
 Tensor with_last(const Tensor& x, int axis);
 /// x with its last axis at `axis`.

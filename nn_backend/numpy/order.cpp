@@ -6,6 +6,7 @@
 #include "nn_backend/numpy/axes.h"
 #include "ops/order/order.h"
 #include "ops/reduce/reduce_arg.h"
+#include "ops/shape/like.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -51,6 +52,19 @@ Tensor sort(const Operand& x, const SortOptions& options) {
 Tensor argsort(const Operand& x, const SortOptions& options) {
   return along("argsort", x, options.axis,
                [&](const Tensor& t, int axis) { return ops::argsort(t, axis, options.descending); });
+}
+Tensor lexsort(const Tensors& keys, int axis) {
+  return attribute_errors("lexsort", [&] {
+    if (keys.empty()) fail<ValueError>({"lexsort", "keys"}, "is an empty list", kExpected, "there must be a key");
+    for (const Tensor& key : keys)
+      if (!key.defined()) fail_empty({"lexsort", "keys"});
+    Tensor order = ops::argsort(keys[0], axis);
+    for (std::int64_t i = 1; i < keys.size(); ++i) {
+      const Tensor key = ops::assert_shape_of(ops::ShapeCheck::keys, keys[i], keys[0]);
+      order = ops::take_places(order, ops::argsort(ops::take_places(key, order, axis), axis), axis);
+    }
+    return order;
+  });
 }
 Tensor partition(const Operand& x, const Axes& kth, const Axes& axis) {
   return along("partition", x, axis, [&](const Tensor& t, int at) {

@@ -202,6 +202,8 @@ void assert_shape(ShapeCheck check, const TensorSpec& x, const TensorSpec& like)
                      " as they are, or the same with an axis of size 1 appended");
   if (check == ShapeCheck::branches)
     fail<ValueError>({"switch_"}, "the branches have shapes ", like, " and ", x, kExpected, "they must be equal");
+  if (check == ShapeCheck::keys)
+    fail<ValueError>({"lexsort", "keys"}, "have shapes ", like, " and ", x, kExpected, "they must be equal");
   if (check == ShapeCheck::state)
     fail<ValueError>({"rnn"}, "the step returned a state of shape ", x, ", it was ", like, kExpected,
                      "the shape must stay the same");

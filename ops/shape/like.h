@@ -22,6 +22,7 @@ enum class ShapeCheck : std::int64_t {
   bias_last,
   bias_first,
   branches,
+  keys,
   rows,
   state_rows,
   state,

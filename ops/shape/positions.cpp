@@ -184,7 +184,7 @@ Tensor nonzero_positions(const Tensor& x, const Tensor& like, int axis) {
   return apply1(nonzero_op, AxisAttrs{axis}, {on_host(x), like}).to(like.device());
 }
 
-Tensor nonzero(const Tensor& x) {
+Tensors nonzero_indices(const Tensor& x) {
   if (!x.defined()) fail_empty({"nonzero", "x"});
   const TensorDesc& b = Access::desc(x);
   if (b.rank < 0) fail_unknown_rank({"nonzero", "x"});
@@ -192,14 +192,16 @@ Tensor nonzero(const Tensor& x) {
   Tensor rest = nonzero_positions(x);
   std::vector<Tensor> columns(static_cast<std::size_t>(b.rank));
   for (int axis = b.rank - 1; axis > 0; --axis) {
-    const Tensor size = b.dims[axis] >= 0 ? Tensor() : number_on(shape_of(x, int64)[axis], x.device());
-    const Operand by = size.defined() ? Operand(size) : Operand(static_cast<long>(b.dims[axis]));
+    // An axis of size 0 has no positions to be divided by it.
+    const Tensor size = b.dims[axis] >= 0 ? Tensor() : number_on(maximum(shape_of(x, int64)[axis], 1), x.device());
+    const Operand by = size.defined() ? Operand(size) : Operand(std::max<long>(b.dims[axis], 1));
     columns[static_cast<std::size_t>(axis)] = rest % by;
     rest = floor_divide(rest, by);
   }
   columns[0] = rest;
-  return stack(columns, 1);
+  return columns;
 }
+Tensor nonzero(const Tensor& x) { return stack(nonzero_indices(x), 1); }
 
 Tensor index_positions(const Tensor& x, const Tensor* tensors, int n, const Ref<PositionList>& list) {
   In in[kMaxRank + 1] = {x};

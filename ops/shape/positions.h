@@ -32,7 +32,8 @@ Tensor index_positions(const Tensor& x, const Tensor* tensors, int n, const Ref<
 /// value is. `like`: if it is given, x must have the sizes of its axes from `axis` on.
 Tensor nonzero_positions(const Tensor& x);
 Tensor nonzero_positions(const Tensor& x, const Tensor& like, int axis);
-/// The indices of these elements, as int64 (n, rank), in row-major order.
+/// The indices of these elements in row-major order: int64 (n,) for each axis, or (n, rank).
+Tensors nonzero_indices(const Tensor& x);
 Tensor nonzero(const Tensor& x);
 
 }  // namespace kassette::ops

@@ -355,6 +355,11 @@ def unstack(x, /, *, axis=0):
     return tuple(_functions.unstack(x, axis))
 
 
+def nonzero(x, /):
+    """The indices of the elements that are not zero, in row-major order: int64 (n,) for each axis."""
+    return tuple(_functions.nonzero(x))
+
+
 def broadcast_shapes(*shapes):
     """The shape that arrays of these shapes broadcast to together."""
     return numpy.broadcast_shapes(*shapes)

@@ -39,6 +39,7 @@ np.gradient = lambda f, spacing=1, axis=None, edge_order=1: numpy.gradient(
     as_float(f), *(spacing if isinstance(spacing, tuple) and axis is None else [spacing]), axis=axis, edge_order=edge_order)
 np.interp = lambda x, *args, **options: numpy.asarray(numpy.interp(x, *args, **options)).astype(x.dtype if x.dtype.kind == "f" else "float64")
 np.lerp = lambda x, y, weight: x + weight * (y - x)
+np.rint = lambda x: x if x.dtype.kind in "iu" else numpy.rint(x)   # NumPy's makes floats of integers
 np.rsqrt = lambda x: 1 / numpy.sqrt(x)
 np.ldexp = lambda x, y: (x * numpy.exp2(y)).astype(x.dtype)   # NumPy's takes integers as exponents
 
@@ -198,6 +199,21 @@ np.corrcoef = lambda x: numpy.corrcoef(x.astype("float64"))
 np.histogram = lambda x, bins, **o: numpy.histogram(x if x.dtype.kind == "f" else x.astype("float32"), bins,
                                                      **{k: v * 1 if k == "weights" else v for k, v in o.items()})   # bool is not added
 
+np.lexsort = lambda keys, axis=-1: numpy.lexsort(keys, axis)
+np.unique = lambda x, axis=None: numpy.unique(x, axis=axis)
+np.unique_values = lambda x: numpy.unique(x, equal_nan=False)
+np.compress = lambda condition, x, axis=None: numpy.compress(condition, x, axis)
+
+
+def unique_all(x):
+    values, indices, inverse, counts = numpy.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    return values, indices, inverse.reshape(x.shape), counts
+
+
+np.unique_all = unique_all
+np.unique_counts = lambda x: (unique_all(x)[0], unique_all(x)[3])
+np.unique_inverse = lambda x: (unique_all(x)[0], unique_all(x)[2])
+
 # Rows without a counterpart, by function, and why: drawn ones are in tests/numpy/random_test.cpp.
 SKIPPED = {
     "random": "drawn", "standard_normal": "drawn", "uniform": "drawn", "normal": "drawn", "integers": "drawn",
@@ -206,7 +222,7 @@ SKIPPED = {
     "shuffle": "drawn", "permutation": "drawn", "choice": "drawn",
 }
 # Functions whose integer results have another dtype here, on purpose: the values are compared alone.
-OTHER_DTYPE = {"divide", "mean", "var", "std", "rint", "vander", "linspace", "logspace", "geomspace", "median", "quantile", "percentile", "average", "average_with_weights", "nanmean", "nanvar", "nanstd", "nanmedian", "nanquantile", "nanpercentile", "nanmax", "nanmin", "cov", "corrcoef", "histogram", "bincount"}
+OTHER_DTYPE = {"divide", "mean", "var", "std", "vander", "linspace", "logspace", "geomspace", "median", "quantile", "percentile", "average", "average_with_weights", "nanmean", "nanvar", "nanstd", "nanmedian", "nanquantile", "nanpercentile", "nanmax", "nanmin", "cov", "corrcoef", "histogram", "bincount"}
 LINALG = set("solve solve_triangular cholesky cholesky_solve inv pinv det slogdet qr svd svdvals eigh eigvalsh lstsq matrix_rank matrix_power "
              "multi_dot norm vector_norm matrix_norm cond".split())
 # Functions whose special values differ, on purpose: they are left out there.
@@ -221,7 +237,7 @@ NO_ZERO = {"divmod", "floor_divide", "remainder", "fmod"}
 # What depends on the dtype itself.
 OWN_DTYPE = {"nan_to_num", "nextafter", "float_power"}
 # Which of two zeros of different signs is left is not said.
-EITHER_ZERO = {"einsum", "vecdot", "dot", "vdot", "matmul", "inner", "trace", "pad", "logsumexp", "sum", "mean", "cumulative_sum", "erfinv", "maximum", "minimum", "fmax", "fmin", "max", "min", "clip", "sort", "partition", "top_k", "median", "nansum", "nanmean", "nanmax", "nanmin", "nancumsum", "nanmedian", "cummax", "cummin", "segment_sum"}
+EITHER_ZERO = {"unique", "unique_values", "unique_all", "unique_counts", "unique_inverse", "union1d", "intersect1d", "setdiff1d", "setxor1d", "einsum", "vecdot", "dot", "vdot", "matmul", "inner", "trace", "pad", "logsumexp", "sum", "mean", "cumulative_sum", "erfinv", "maximum", "minimum", "fmax", "fmin", "max", "min", "clip", "sort", "partition", "top_k", "median", "nansum", "nanmean", "nanmax", "nanmin", "nancumsum", "nanmedian", "cummax", "cummin", "segment_sum"}
 
 
 def python_of(expression):

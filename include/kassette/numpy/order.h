@@ -25,6 +25,8 @@ KASSETTE_API Tensor sort(const Operand& x, const SortOptions& options);
 template <int = 0>
 KASSETTE_API Tensor argsort(const Operand& x, const Axes& axis = -1);
 KASSETTE_API Tensor argsort(const Operand& x, const SortOptions& options);
+/// The positions that sort by several keys of one shape along an axis, of which the last one comes first.
+KASSETTE_API Tensor lexsort(const Tensors& keys, int axis = -1);
 /// The elements in an order in which element kth, or each of a list, is where the sorted tensor has it, and no smaller
 /// one comes after it; and their positions. All elements are sorted. Throws ValueError if kth is known to be out of
 /// range.

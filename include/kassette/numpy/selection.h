@@ -19,6 +19,21 @@ KASSETTE_API Tensor take(const Operand& x, const Operand& indices, const Axes& a
 /// The elements of x at indices along an axis, with the same other axes, which broadcast; None: of the flattened x.
 KASSETTE_API Tensor take_along_axis(const Operand& x, const Operand& indices, const Axes& axis = -1);
 
+// How many elements these functions give depends on values: it is known when the values are, and None for placeholders.
+
+/// The indices of the elements that are not zero, in row-major order: int64 (n,) for each axis. Throws ValueError for a
+/// scalar.
+KASSETTE_API Tensors nonzero(const Operand& x);
+/// The same as one tensor: int64 (n, rank).
+KASSETTE_API Tensor argwhere(const Operand& x);
+/// The positions in the flattened x of the elements that are not zero: int64 (n,).
+KASSETTE_API Tensor flatnonzero(const Operand& x);
+/// The parts of x along an axis where the condition, a vector that may be shorter than the axis, is true; None: the
+/// elements of the flattened x.
+KASSETTE_API Tensor compress(const Operand& condition, const Operand& x, const Axes& axis = None);
+/// The elements of the flattened x where the flattened condition is true.
+KASSETTE_API Tensor extract(const Operand& condition, const Operand& x);
+
 /// Sums of the rows of x that have the same id, in the order of the ids: (n, ...). n is num_segments, or the largest id
 /// and 1. An id that is negative or not below n throws ValueError.
 KASSETTE_API Tensor segment_sum(const Operand& x, const Operand& segment_ids, const Scalar& num_segments = None);

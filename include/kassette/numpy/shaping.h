@@ -98,6 +98,9 @@ struct PadOptions {
 KASSETTE_API Tensor pad(const Operand& x, const Operand& width, Name mode = "constant", const PadOptions& options = {});
 /// All windows of that size, in the last axes: (n - window + 1, ..., window...).
 KASSETTE_API Tensor sliding_window_view(const Operand& x, const Dims& window, const Axes& axis = None);
+/// A vector without the zeros at its front, if there is an f in `trim`, and at its end, if there is a b. How many
+/// elements are left is None for placeholders.
+KASSETTE_API Tensor trim_zeros(const Operand& x, Name trim = "fb");
 /// The elements in row-major order, repeated as often as the shape needs.
 KASSETTE_API Tensor resize(const Operand& x, const Dims& shape);
 
