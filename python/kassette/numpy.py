@@ -207,6 +207,8 @@ def _natural(numbers):
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
     """An array. Numbers of Python's and lists of them are int64, floatx or bool; arrays of NumPy's and of other libraries keep their dtype."""
     if copy is False:
+        if isinstance(obj, Tensor) and obj.is_array and dtype in (None, obj.dtype) and device in (None, obj.device):
+            return obj
         y = obj if isinstance(obj, Tensor) else _core.from_dlpack(obj) if hasattr(obj, "__dlpack__") else None
         if y is None:
             raise ValueError("asarray: copy: is False; numbers and lists must be copied")
@@ -214,6 +216,8 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
             raise ValueError("asarray: copy: is False; another dtype or device must be copied")
         return _functions.array(y)
     if isinstance(obj, Tensor):
+        if obj.is_array and copy is None and dtype in (None, obj.dtype) and device in (None, obj.device):
+            return obj
         y = _functions.array(obj, dtype)
     elif _holds_tensors(obj):
         y = stack([asarray(item) for item in obj])

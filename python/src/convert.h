@@ -169,6 +169,8 @@ class Computing {
 Tensor item(const Tensor& x, nb::handle key);
 /// The same for an array: NumPy's rules, and its value at once.
 Tensor array_item(const Tensor& x, nb::handle key);
+/// An array with other elements at x[key]: of a value that has or takes its dtype, or one of that kind.
+Tensor array_with(const Tensor& x, nb::handle key, nb::handle value);
 /// The Python object of what a function of kassette.numpy computed: an array, whose operators are those of
 /// kassette.numpy. What is symbolic stays Keras' own.
 nb::object to_array(const Tensor& x);

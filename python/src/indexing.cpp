@@ -4,7 +4,7 @@
 #include <deque>
 #include <vector>
 
-#include "convert.h"
+#include "arrays.h"
 
 namespace kassette {
 namespace python {
@@ -114,6 +114,14 @@ class Indices {
     for (std::size_t k = 0; k < list_.size(); ++k) i[k] = list_[k];
     return list_.size() == 1 ? y[i[0]] : y(i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7]);
   }
+  /// x with that value at the indices, none of which waits for a placeholder.
+  Tensor with(const Operand& value) const {
+    if (!ranges_.empty()) throw TypeError("", "", "a bound of a slice is symbolic", "its value must be known");
+    if (list_.empty()) return x_.at(ellipsis).set(value);
+    Index i[kMaxRank];
+    for (std::size_t k = 0; k < list_.size(); ++k) i[k] = list_[k];
+    return x_.at(i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7]).set(value);
+  }
 
  private:
   void add(nb::handle object) {
@@ -164,9 +172,22 @@ Tensor item(const Tensor& x, nb::handle key) {
   return Indices(x, key).of();
 }
 
-Tensor array_item(const Tensor& x, nb::handle key) {
-  // A list is an array of indices here.
-  return PyList_Check(key.ptr()) ? Indices(x, nb::make_tuple(key)).of() : Indices(x, key).of();
+/// A list is an array of indices here.
+static nb::object key_of_array(nb::handle key) {
+  return PyList_Check(key.ptr()) ? nb::object(nb::make_tuple(key)) : nb::borrow(key);
+}
+Tensor array_item(const Tensor& x, nb::handle key) { return Indices(x, key_of_array(key)).of(); }
+
+Tensor array_with(const Tensor& x, nb::handle key, nb::handle value) {
+  const nb::object indices = key_of_array(key);
+  Value v(value, "set: value");
+  if (v.is_none()) throw TypeError("set: value: None where an array or a number is expected");
+  if (!v.has_dtype()) return Indices(x, indices).with(v.operand());
+  Tensor array = array_of(v);
+  if (array.symbolic()) throw TypeError("", "", "a symbolic tensor has no value to assign", "", "use K.eval");
+  const DType from = array.dtype(), to = x.dtype();
+  const bool one_kind = (from.is_float() && to.is_float()) || (from.is_integer() && to.is_integer());
+  return Indices(x, indices).with(one_kind ? numpy::astype(array, to) : array);
 }
 
 }  // namespace python

@@ -22,6 +22,13 @@ struct Held {
   Held(Held&& o) noexcept : tensor(static_cast<Tensor&&>(o.tensor)) {}
   Held(const Held&) = delete;
   ~Held();
+  /// x[key] = value: it holds another tensor from then on. Nodes of the tape, views, and NumPy's arrays over the memory
+  /// keep the one before.
+  void assign(nb::handle key, nb::handle value);
+
+ private:
+  /// Takes it from the table of objects.
+  void forget() const;
 };
 
 /// The Python object of each tensor that has one. Python's lock guards it. Never destroyed: tensors may outlive this
@@ -32,9 +39,20 @@ std::unordered_map<std::uintptr_t, PyObject*>& objects() {
 }
 
 Held::~Held() {
-  if (!self) return;
+  if (self) forget();
+}
+void Held::forget() const {
   auto it = objects().find(tensor.id());
   if (it != objects().end() && it->second == self) objects().erase(it);
+}
+void Held::assign(nb::handle key, nb::handle value) {
+  if (!is_array)
+    throw TypeError("", "", "the elements of a tensor of Keras cannot be assigned", "",
+                    "K.update changes a variable, and kassette.numpy.asarray makes an array");
+  Tensor other = array_with(tensor, key, value);
+  forget();
+  tensor = static_cast<Tensor&&>(other);
+  objects()[tensor.id()] = self;
 }
 
 PyTypeObject* tensor_type = nullptr;
@@ -145,9 +163,10 @@ nb::object to_python(const Tensor& x) {
 nb::object to_array(const Tensor& x) {
   if (!x.defined() || x.symbolic()) return to_python(x);
   auto it = objects().find(x.id());
-  const bool is_keras = it != objects().end() && Py_REFCNT(it->second) > 0 && !nb::inst_ptr<Held>(it->second)->is_array;
-  // A function may return what it was given. Keras' object stays Keras'.
-  nb::object object = to_python(is_keras ? K::identity(x) : x);
+  const bool is_held = it != objects().end() && Py_REFCNT(it->second) > 0;
+  // A function may return what it was given. Keras' object stays Keras', and an array's is another one, since its
+  // elements may be assigned.
+  nb::object object = to_python(is_held ? K::identity(x) : x);
   nb::inst_ptr<Held>(object)->is_array = true;
   return object;
 }
@@ -261,14 +280,17 @@ void bind_tensor(nb::module_& m) {
               },
               nb::arg("key").none())
           .def(
-              "__setitem__",
-              [](const Held&, nb::handle, nb::handle) {
-                throw TypeError("", "", "the elements of a tensor cannot be assigned", "",
-                                "K.update changes a variable, and kassette.numpy.where makes a new array");
-              },
-              nb::arg("key").none(), nb::arg("value").none())
+              "__setitem__", [](Held& x, nb::handle key, nb::handle value) { x.assign(key, value); },
+              nb::arg("key").none(), nb::arg("value").none(),
+              "Of an array: it is another tensor from then on, with these elements. What was computed before keeps the "
+              "old one, whose memory does not change.")
           .def("__repr__", [](const Held& x) { return nb::str(text_of(x.tensor).c_str()); })
-          .def("__hash__", [](const Held& x) { return static_cast<Py_hash_t>(x.tensor.id() >> 4); })
+          .def("__hash__",
+               [](const Held& x) {
+                 // An array may hold another tensor later, and is in a dict still.
+                 const std::uintptr_t own = x.is_array ? reinterpret_cast<std::uintptr_t>(x.self) : x.tensor.id();
+                 return static_cast<Py_hash_t>(own >> 4);
+               })
           .def(
               "__bool__",
               [](const Held& x) {

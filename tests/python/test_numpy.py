@@ -220,11 +220,39 @@ def test_masks_and_several_indices():
     assert same(x[x > 3], X[X > 3]) and same(x[:, X[0, :, 0] > -5], X[:, X[0, :, 0] > -5]) and same(x[i, :, i], X[[1, 0], :, [1, 0]]) and same(x[[1, 0, 1]], X[[1, 0, 1]])
 
 
-def test_elements_are_not_assigned():
-    x = np.asarray([1, 2])
-    with pytest.raises(TypeError, match="K.update changes a variable"):
-        x[0] = 3
+@pytest.mark.parametrize("key, value", [
+    (0, 5), ((1, 2), 7.5), (slice(None, None, -2), [[1], [2], [3]]), (..., 0), ((slice(None), 1), numpy.arange(4.0)), ([1, 0, 1], 3), ((0, [2, 0], slice(1, 3)), [[1, 2], [3, 4]]),
+    (X > 3, -1), (X[:, 0, 0] > 0, 2), ((None, 0), 4), ((), 9), (X > 99, 1),
+])
+def test_elements_are_assigned(key, value):
+    x, theirs = np.asarray(X), X.copy()
+    x[key], theirs[key] = value, value
+    assert same(x, theirs)
+    y = np.asarray(X)
+    y[key] = np.asarray(value, dtype="float32")
+    assert same(y, theirs)
+
+
+def test_an_array_whose_elements_are_assigned_is_another_tensor():
+    x = np.asarray([1.0, 2.0, 3.0], dtype="float64")
+    alias, row, memory, double = x, x[1:], numpy.asarray(x), x * 2
+    table = {x: "x"}
+    copies = [np.asarray(x, copy=True), np.positive(x), +x, np.reshape(x, (3,)), np.astype(x, "float64"), np.astype(x, "float64", copy=False)]
+    x[1] = 20
+    assert alias is x and same(x, [1.0, 20, 3]) and table[x] == "x" and same(x + 1, [2.0, 21, 4]) and same(row, [2.0, 3]) and same(double, [2.0, 4, 6])
+    assert memory.tolist() == [1, 2, 3] and all(same(c, [1.0, 2, 3]) for c in copies)
+    x[x > 2] += 1
+    assert same(x, [1.0, 21, 4]) and np.asarray(x) is x and np.asarray(x, copy=False) is x
+
+
+def test_what_cannot_be_assigned():
+    x, k = np.asarray([1, 2]), K.constant([1.0, 2.0])
+    for key, value, error in ((0, 0.5, "0.5"), (0, [1, 2], "broadcast"), (5, 1, "out of range"), (0, None, "None"), (0, np.asarray(1.0), "float32"), (0, K.placeholder(()), "symbolic")):
+        with pytest.raises((TypeError, ValueError, IndexError), match=error):
+            x[key] = value
     assert same(x, [1, 2])
+    with pytest.raises(TypeError, match="K.update changes a variable"):
+        k[0] = 3
 
 
 def test_attributes_of_the_standard():
