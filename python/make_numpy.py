@@ -33,7 +33,7 @@ TYPES = {
 INTEGERS = {"int", "std::int64_t"}
 
 # Functions of python/kassette/numpy.py. Where they have several overloads, that calls these by their number: _core.numpy._tensordot_0.
-BY_HAND = {"block", "fromfunction", "tensordot"}
+BY_HAND = {"block", "fromfunction", "piecewise", "tensordot"}
 
 # The names of arguments by which the array API standard calls them.
 RENAMED = {"full": {"value": "fill_value"}, "full_like": {"value": "fill_value"}, "tile": {"times": "repetitions"}, "repeat": {"times": "repeats"}}

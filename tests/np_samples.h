@@ -74,6 +74,16 @@ inline constexpr Sample kNumpySamples[] = {
     {"correlate", "(5) (3) | (2) (4) | (2) (5) | (4) (2)", CALL(np::correlate(x, y, "same")), {kReal, kReal}, kNumbers, kSecond, 4, "(2,3) (3) | (3) ()", {.grows = false, .sized = true}},
     {"correlate", "(5) (3) | (2) (4) | (2) (5) | (3) (3)", CALL(np::correlate(x, y)), {kReal, kReal}, kNumbers, kSecond, 4, "(2,3) (3) | (3) ()", {.grows = false, .sized = true}},
 
+    // ---- indices.h
+    {"unravel_index", "(2,3) | (4,1) | () | (5) | (0) | (2,1,3)", CALL(np::unravel_index(x, {2, 3, 4})), {index_below(24)}, kAnything, kNone, 1, "", {.grows = false, .also = "gather floor_divide remainder"}},
+    {"unravel_index", "(2,3) | (4,1) | () | (5) | (0)", CALL(np::unravel_index(x, 7)), {index_below(7, int64)}, kAnything, kNone, 1, "", {.grows = false, .also = "gather floor_divide remainder"}},
+    {"ravel_multi_index", "(2,3) (3) | (4,1) (1) | (5) (5) | (0) (1) | () ()", CALL(np::ravel_multi_index({x, y}, {4, 3})), {index_below(4), index_below(3)}, kAnything, kNone, 1, "(2,3) (2)", {.grows = false, .also = "gather add multiply"}},
+    {"tril_indices", "(3,4) | (5,4)", CALL(np::take(x, np::tril_indices(3, -1)[0], 0)), {kReal}, kAnything, kSecond, 64, "", {.grows = false, .also = "take gather"}},
+    {"tril_indices", "(3,4) | (5,4)", CALL(np::take(x, np::tril_indices(2, 1, 4)[1], 1)), {kReal}, kAnything, kSecond, 64, "", {.grows = false, .also = "take gather"}},
+    {"triu_indices", "(3,4) | (5,4)", CALL(np::take(x, np::triu_indices(2, 1, 4)[1], 1)), {kReal}, kAnything, kSecond, 64, "", {.grows = false, .also = "take gather"}},
+    {"triu_indices", "(3,4) | (5,4)", CALL(np::take(x, np::triu_indices(3)[0], 0)), {kReal}, kAnything, kSecond, 64, "", {.grows = false, .also = "take gather"}},
+    {"diag_indices", "(3,4) | (5,4)", CALL(np::take(x, np::diag_indices(3)[1], 0)), {kReal}, kAnything, kSecond, 64, "", {.grows = false, .also = "take gather"}},
+
     // ---- mathematics.h
     {"add", kTwo, CALL(np::add(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong},
     {"subtract", kTwo, CALL(np::subtract(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong},
@@ -360,6 +370,21 @@ inline constexpr Sample kNumpySamples[] = {
     {"trim_zeros", "(5) | (7) | (1) | (0)", CALL(np::trim_zeros(x, "b")), {kReal}, kAnything, kSecond, 1, "() | (2,3)"},
     {"resize", "(2,3) | (4,2)", CALL(np::resize(x, {5, 3})), {kReal}, kAnything, kSecond, 8, "(0,3)", {.grows = false, .sized = true}},
 
+    // ---- placement.h
+    {"put_along_axis", "(2,3) (2,2) (2,2) | (4,3) (4,1) (4,1) | (2,3) (1,2) (2) | (4,3) (1,1) (1)", CALL(np::put_along_axis(x, y, z, -1)), {kReal, {.low = -2, .high = 1, .dtype = int32, .differentiable = false}, kReal}, kAnything, kSecond, 1, "() () () | (2,3) (2) ()", {.also = "flat_places broadcast_like"}},
+    {"put_along_axis", "(3,2,2) (3,4,2) () | (2,3,1) (1,4,1) ()", CALL(np::put_along_axis(x, y, z, 1)), {kReal, {.low = -2, .high = 1, .dtype = int32, .differentiable = false}, kReal}, kAnything, kSecond, 1, "(3,2,2) (2,4,2) ()", {.also = "flat_places broadcast_like add"}},
+    {"put_along_axis", "(2,3) (4) (4) | (3,1) (2) (1)", CALL(np::put_along_axis(x, y, z, None)), {kReal, {.low = -2, .high = 1, .dtype = int32, .differentiable = false}, kReal}, kAnything, kSecond, 1, "", {.grows = false, .also = "flat_places broadcast_like"}},
+    {"put", "(2,3) (4) (4) | (3,2) (2) (1) | (4) (3) () | (5) (2) ()", CALL(np::put(x, y, z)), {kReal, {.low = -2, .high = 1, .dtype = int32, .differentiable = false}, kReal}, kAnything, kSecond, 1, "(2,3) (2) (3)", {.grows = false, .also = "at index broadcast_to broadcast_like"}},
+    {"scatter", "(5,1) (5,3) | (2,1) (2,3) | (0,1) (0,3)", CALL(np::scatter(x, y, {4, 3})), {index_below(4), kReal}, kAnything, kSecond, 1, "(2,1) (2,2)", {.grows = false, .sized = true, .also = "at index broadcast_to broadcast_like unstack"}},
+    {"scatter", "(5,2) (5) | (3,2) (3) | (2,4,2) (2,4) | (1,1,2) (1,1)", CALL(np::scatter(x, y, {2, 3})), {index_below(2, int64), kReal}, kAnything, kSecond, 1, "(2,3) (2)", {.grows = false, .sized = true, .also = "at index broadcast_to broadcast_like unstack"}},
+    {"scatter_update", "(2,3) (4,2) (4) | (3,2) (1,2) (1) | (3,2) (2,2) () | (2,4) (3,2) ()", CALL(np::scatter_update(x, y, z)), {kReal, {.low = -2, .high = 1, .dtype = int32, .differentiable = false}, kReal}, kAnything, kSecond, 1, "(2,3) (4,3) (4) | (2,3) (4,2) (3)", {.grows = false, .sized = true, .also = "at index broadcast_to broadcast_like unstack"}},
+    {"scatter_add", "(2,3) (4,1) (4,3) | (3,2) (2,1) (2,2) | (3,2) (4,1) () | (2,4) (3,1) ()", CALL(np::scatter_add(x, y, z)), {kReal, {.low = -2, .high = 1, .dtype = int32, .differentiable = false}, kReal}, kNumbers, kSecond, 4, "(2,3) (4,3) (4) | (2,3) (4,2) (3)", {.grows = false, .sized = true, .also = "at index broadcast_to broadcast_like unstack"}},
+    {"scatter_multiply", "(2,3) (4,1) (4,3) | (3,2) (2,1) (2,2)", CALL(np::scatter_multiply(x, y, z)), {kReal, {.low = -2, .high = 1, .dtype = int32, .differentiable = false}, kReal}, kNumbers, kSecond, 16, "(2,3) (4,3) (4) | (2,3) (4,2) (3)", {.grows = false, .sized = true, .also = "at index broadcast_to broadcast_like unstack"}},
+    {"scatter_max", "(2,3) (4,1) (4,3) | (3,2) (2,1) (2,2)", CALL(np::scatter_max(x, y, z)), {kReal, {.low = -2, .high = 1, .dtype = int32, .differentiable = false}, kReal}, kNumbers, kSecond, 1, "(2,3) (4,3) (4) | (2,3) (4,2) (3)", {.grows = false, .sized = true, .also = "at index broadcast_to broadcast_like unstack"}},
+    {"scatter_min", "(2,3) (4,1) (4,3) | (3,2) (2,1) (2,2)", CALL(np::scatter_min(x, y, z)), {kReal, {.low = -2, .high = 1, .dtype = int32, .differentiable = false}, kReal}, kNumbers, kSecond, 1, "(2,3) (4,3) (4) | (2,3) (4,2) (3)", {.grows = false, .sized = true, .also = "at index broadcast_to broadcast_like unstack"}},
+    {"slice_update", "(4,5) (2) (2,3) | (3,4) (2) (1,1) | (4,4) (2) (0,2)", CALL(np::slice_update(x, y, z)), {kReal, index_below(3), kReal}, kAnything, kSecond, 1, "(4,5) (3) (2,3) | (4,5) (2) (2)", {.grows = false, .also = "at index broadcast_to broadcast_like gather add arange unstack"}},
+    {"slice_update", "(5) (1) (2) | (4) (1) (1)", CALL(np::slice_update(x, y, z)), {kReal, index_below(3, int64), kReal}, kAnything, kSecond, 1, "(4) (3) (3)", {.grows = false, .also = "at index broadcast_to broadcast_like gather add arange unstack"}},
+
     // ---- products.h
     {"matmul", "(2,3) (3,4) | (4,1) (1,2) | (0,3) (3,2) | (2,0) (0,3) | (2,2,3) (3,2) | (1,2,1) (1,3) | (2,3) (4,3,2) | (1,2) (3,2,1)", CALL(np::matmul(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | () (2)"},
     {"matmul", "(3) (3,4) | (2) (2,1) | (2,3) (3) | (1,2) (2) | (3) (3) | (1) (1) | (2,3,4) (4) | (1,2,3) (3) | (3) (2,3,4) | (2) (1,2,1)", CALL(np::matmul(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(3) (2) | (2,3) (2)"},
@@ -401,6 +426,12 @@ inline constexpr Sample kNumpySamples[] = {
     {"take_along_axis", "(2,3) (2,2) | (4,3) (4,5) | (1,3) (4,2) | (2,3) (1,2) | (2,3) (2,0)", CALL(np::take_along_axis(x, y)), {kReal, {.low = -3, .high = 2, .dtype = int32, .differentiable = false}}, kAnything, kSecond, 1, "() () | (2,3) (3,2)"},
     {"take_along_axis", "(2,3,2) (2,4,2) | (4,3,1) (4,1,5) | (1,3,2) (2,2,1)", CALL(np::take_along_axis(x, y, 1)), {kReal, {.low = -3, .high = 2, .dtype = int64, .differentiable = false}}, kAnything, kSecond, 1, "(3) (2) | (2,3,2) (3,2,2)"},
     {"take_along_axis", "(2,3) (4) | (3,1) (2)", CALL(np::take_along_axis(x, y, None)), {kReal, {.low = -3, .high = 2, .dtype = uint8, .differentiable = false}}, kAnything, kSecond, 1, "", {.also = ""}},
+    {"select", "(2,3) (2,3) (3) (2,1) | (4,3) (1,3) (1) (4,1) | () (2,3) () (3) | () (4,1) () (1)", CALL(np::select({x, w}, {y, z}, 1)), {kBool, kReal, kReal, kBool}, kAnything, kSecond, 1, "(2,3) (2) (3) (2,3)", {.also = "where"}},
+    {"select", "(2,3) (2,3) | (4,1) (4,3)", CALL(np::select({y}, {x}, x * x)), {kReal, kBool}, kNumbers, kSecond, 4, "(2,3) (2)", {.also = "multiply where"}},
+    {"choose", "(2,3) (2,3) (3) | (4,3) (1,3) (1) | () (2,3) () | () (4,1) ()", CALL(np::choose(x, {y, z})), {index_below(2), kReal, kReal}, kAnything, kSecond, 1, "(2,3) (2) (3)", {.also = "gather equal where"}},
+    {"choose", "(2,3) (2,3) | (4,3) (3) | (4,3) (1)", CALL(np::choose(x, {y})), {index_below(1, int64), kReal}, kAnything, kSecond, 1, "(2,3) (2)", {.also = "gather equal where"}},
+    {"piecewise", "(2,3) | (4,3) | (5) | (7) | ()", CALL(np::piecewise(x, {x > 1, x < 1}, {np::square, np::negative, np::abs})), {kReal}, kNumbers, kSecond, 4, "", {.also = "less greater square negative abs logical_or logical_not index at"}},
+    {"piecewise", "(2,3) | (4,3)", CALL(np::piecewise(x, {x > 1, x > 0}, {np::square, np::negative})), {kReal}, kNumbers, kSecond, 4, "", {.also = "greater square negative index at"}},
     {"nonzero", "(2,3) | (4,3) | (5) | (2,1,3) | (0,3) | (3,0)", CALL(np::nonzero(x)), {kReal}, kAnything, kNone, 1, "()"},
     {"nonzero", "(2,3) | (4,3) | (5) | (2,1,3) | (0,3) | (3,0)", CALL(np::nonzero(np::rint(x))), {{-0.9, 0.9}}, kNumbers, kNone, 1, "()", {.also = "rint"}},
     {"argwhere", "(2,3) | (4,3) | (5) | (2,1,3) | (0,3) | (3,0)", CALL(np::argwhere(x)), {kReal}, kAnything, kNone, 1, "()"},

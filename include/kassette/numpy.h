@@ -13,10 +13,12 @@
 #include <kassette/numpy/calculus.h>
 #include <kassette/numpy/creation.h>
 #include <kassette/numpy/fft.h>
+#include <kassette/numpy/indices.h>
 #include <kassette/numpy/linalg.h>
 #include <kassette/numpy/mathematics.h>
 #include <kassette/numpy/nan_reductions.h>
 #include <kassette/numpy/order.h>
+#include <kassette/numpy/placement.h>
 #include <kassette/numpy/products.h>
 #include <kassette/numpy/random.h>
 #include <kassette/numpy/reductions.h>

@@ -1,6 +1,8 @@
 // nn_backend/numpy/selection.cpp - NumPy's functions that select elements.
 #include <kassette/numpy/selection.h>
 
+#include <algorithm>
+
 #include "core/rank.h"
 #include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
@@ -58,6 +60,63 @@ Tensor where(const Operand& condition, const Operand& x, const Operand& y) {
     const ArrayArg mask(condition, {"where", "condition"});
     const Pair both(x, y, "where");
     return ops::where(ops::cast(mask, bool_), both.x(), both.y());
+  });
+}
+
+Tensor select(const Tensors& conditions, const Tensors& choices, const Operand& otherwise) {
+  return attribute_errors("select", [&] {
+    if (conditions.empty() || conditions.size() != choices.size())
+      fail<ValueError>({"select", "choices"}, "are ", choices.size(), " and there are ", conditions.size(),
+                       " conditions", kExpected, "there must be one for each condition");
+    for (const Tensors* list : {&conditions, &choices})
+      for (const Tensor& t : *list) {
+        if (!t.defined()) fail_empty({"select", list == &choices ? "choices" : "conditions"});
+        check_device(t, conditions[0], {"select", list == &choices ? "choices" : "conditions"});
+      }
+    Tensor y;
+    for (std::int64_t i = conditions.size(); i-- > 0;)
+      y = where(conditions[i], choices[i], y.defined() ? Operand(y) : otherwise);
+    return y;
+  });
+}
+
+Tensor choose(const Operand& index, const Tensors& choices) {
+  return attribute_errors("choose", [&] {
+    const std::int64_t n = choices.size();
+    if (n == 0) fail<ValueError>({"choose", "choices"}, "is an empty list", kExpected, "there must be a choice");
+    const ArrayArg given(index, {"choose", "index"}, int64);
+    for (const Tensor& t : choices) {
+      if (!t.defined()) fail_empty({"choose", "choices"});
+      check_device(t, choices[0], {"choose", "choices"});
+    }
+    const Tensor array = beside(choices[0], index, given, {"choose", "index"});
+    // Of the numbers of the choices, so that another one is refused.
+    const Tensor numbers = places_below(ops::scalar_tensor(n, int64), array.device());
+    const Tensor number = ops::gather(numbers, as_indices(array, "choose", "index"), 0);
+    Tensor y = choices[n - 1];
+    for (std::int64_t i = 0; i < std::max<std::int64_t>(n - 1, 1); ++i) y = where(ops::equal(number, i), choices[i], y);
+    return y;
+  });
+}
+
+Tensor piecewise(const Operand& x, const Tensors& conditions,
+                 std::initializer_list<Callable<Tensor(const Tensor&)>> functions) {
+  return of_array("piecewise", x, [&](const Tensor& t) {
+    const std::int64_t n = conditions.size(), given = static_cast<std::int64_t>(functions.size());
+    if (given != n && given != n + 1)
+      fail<ValueError>({"piecewise", "functions"}, "are ", given, " and there are ", n, " conditions", kExpected,
+                       "there must be one for each condition, and one more for the others");
+    Tensor y = ops::zeros_of(t), none;
+    auto f = functions.begin();
+    for (std::int64_t i = 0; i < given; ++i) {
+      if (i < n) {
+        if (!conditions[i].defined()) fail_empty({"piecewise", "conditions"});
+        none = i ? ops::logical_or(none, conditions[i]) : conditions[0];
+      }
+      const Tensor mask = i < n ? conditions[i] : ops::logical_not(none);
+      y = y.at(mask).set((*f++)(t(mask)));
+    }
+    return y;
   });
 }
 

@@ -359,9 +359,36 @@ def unstack(x, /, *, axis=0):
     return tuple(_functions.unstack(x, axis))
 
 
+def _in_tuple(function):
+    """A function that returns a list of arrays, which are indices in a tuple."""
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return tuple(function(*args, **kwargs))
+    return wrapper
+
+
 def nonzero(x, /):
     """The indices of the elements that are not zero, in row-major order: int64 (n,) for each axis."""
     return tuple(_functions.nonzero(x))
+
+
+for _name in ("unravel_index", "tril_indices", "triu_indices", "diag_indices"):
+    globals()[_name] = _in_tuple(getattr(_functions, _name))
+
+
+def piecewise(x, condlist, funclist, *args, **kw):
+    """Functions of the elements of x for which conditions hold, or numbers there; where several hold, of the last of them. One more is for the elements for
+    which none holds, which are 0 else."""
+    x = asarray(x)
+    conditions = [asarray(c, dtype="bool") for c in condlist]
+    if builtins.len(funclist) not in (builtins.len(conditions), builtins.len(conditions) + 1):
+        raise ValueError(f"piecewise: funclist: has {builtins.len(funclist)} functions; there must be one for each condition, and one more for the others")
+    if builtins.len(funclist) > builtins.len(conditions):
+        conditions.append(functools.reduce(_functions.logical_or, conditions, zeros_like(x, dtype="bool")) == False)   # noqa: E712
+    y = zeros_like(x)
+    for condition, function in zip(conditions, funclist):
+        y[condition] = function(x[condition], *args, **kw) if callable(function) else function
+    return y
 
 
 def broadcast_shapes(*shapes):

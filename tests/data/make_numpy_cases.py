@@ -9,6 +9,7 @@ Run with NumPy 2.4 and SciPy: `python3 tests/data/make_numpy_cases.py`. A line i
 
     expression | dtype shape values | ... = dtype shape values ; dtype shape values
 """
+import functools
 import pathlib
 import re
 import sys
@@ -199,6 +200,42 @@ np.corrcoef = lambda x: numpy.corrcoef(x.astype("float64"))
 np.histogram = lambda x, bins, **o: numpy.histogram(x if x.dtype.kind == "f" else x.astype("float32"), bins,
                                                      **{k: v * 1 if k == "weights" else v for k, v in o.items()})   # bool is not added
 
+
+
+def put(function):
+    """A function that changes its first argument, as one that returns another."""
+    def changed(x, *args):
+        y = x.copy()
+        function(y, *args)
+        return y
+    return changed
+
+
+def put_along_axis(y, indices, values, axis):
+    numpy.put_along_axis(y, indices.astype("int64"), values if values.ndim else values[()], axis)
+
+
+def scattered(assign):
+    def changed(y, indices, updates):
+        assign(y, tuple(numpy.moveaxis(indices, -1, 0)), updates)
+    return put(changed)
+
+
+def assign(y, key, values):
+    y[key] = values
+
+
+def slice_update(y, start, updates):
+    y[tuple(slice(s, s + n) for s, n in zip(start, updates.shape))] = updates
+
+
+np.put_along_axis, np.put, np.slice_update = put(put_along_axis), put(lambda y, i, v: assign(y.reshape(-1), i, v)), put(slice_update)
+np.scatter_update, np.scatter_add, np.scatter_multiply = scattered(assign), scattered(numpy.add.at), scattered(numpy.multiply.at)
+np.scatter_max, np.scatter_min = scattered(numpy.maximum.at), scattered(numpy.minimum.at)
+np.scatter = lambda indices, values, shape: np.scatter_update(numpy.zeros(shape, values.dtype), indices, values)
+np.select = lambda conditions, choices, default=0: numpy.select(list(conditions), list(choices), numpy.asarray(default, choices[0].dtype))
+np.choose = lambda index, choices: functools.reduce(lambda y, i: numpy.where(index == i, choices[i], y), range(len(choices)), numpy.where(index == 0, choices[0], choices[0]))
+np.piecewise = lambda x, conditions, functions: numpy.piecewise(x, list(conditions), list(functions))
 np.lexsort = lambda keys, axis=-1: numpy.lexsort(keys, axis)
 np.unique = lambda x, axis=None: numpy.unique(x, axis=axis)
 np.unique_values = lambda x: numpy.unique(x, equal_nan=False)

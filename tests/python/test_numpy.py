@@ -255,6 +255,16 @@ def test_what_cannot_be_assigned():
         k[0] = 3
 
 
+def test_functions_by_hand():
+    x = np.asarray(X[0])
+    assert same(np.piecewise(x, [x < 0, x > 2], [lambda a: -a, 7]), numpy.piecewise(X[0], [X[0] < 0, X[0] > 2], [lambda a: -a, 7]))
+    assert same(np.piecewise(x, [x < 0], [np.abs, lambda a: a * 2]), numpy.piecewise(X[0], [X[0] < 0], [numpy.abs, lambda a: a * 2]))
+    for ours, theirs in ((np.nonzero(x), numpy.nonzero(X[0])), (np.unravel_index([3, 5], (2, 3)), numpy.unravel_index([3, 5], (2, 3))), (np.tril_indices(3), numpy.tril_indices(3))):
+        assert isinstance(ours, tuple) and all(map(same, ours, theirs))
+    values, indices, inverse, counts = np.unique_all(np.asarray([3, 1, 3]))
+    assert same(values, [1, 3]) and same(indices, [1, 0]) and same(inverse, [1, 0, 1]) and same(counts, [1, 2])
+
+
 def test_attributes_of_the_standard():
     x = np.asarray(X)
     assert same(x.mT, X.mT if hasattr(X, "mT") else X.swapaxes(1, 2)) and same(x.T, X.T) and x.size == 24 and x.device == "cpu" and K.placeholder((None,)).size is None

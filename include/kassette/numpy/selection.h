@@ -13,6 +13,16 @@ namespace numpy {
 /// x where the condition is true, y elsewhere. All three broadcast; x and y are promoted. A condition that is a number
 /// is true unless it is 0.
 KASSETTE_API Tensor where(const Operand& condition, const Operand& x, const Operand& y);
+/// Where several conditions hold, the choice of the first of them; `otherwise` where none does. All broadcast, and the
+/// choices are promoted.
+KASSETTE_API Tensor select(const Tensors& conditions, const Tensors& choices, const Operand& otherwise = 0);
+/// The elements of the choice with the number that `index` has in the same place, from 0 on; all broadcast, and the
+/// choices are promoted. Throws ValueError for a number out of range, also for a negative one.
+KASSETTE_API Tensor choose(const Operand& index, const Tensors& choices);
+/// Functions of the elements of x for which conditions hold, a vector each; where several hold, of the last of them.
+/// One function more is for the elements for which none holds, which are 0 else. The result has the dtype of x.
+KASSETTE_API Tensor piecewise(const Operand& x, const Tensors& conditions,
+                              std::initializer_list<Callable<Tensor(const Tensor&)>> functions);
 /// The parts of x along an axis at indices of any shape, which replaces the axis in the shape; None: the elements of
 /// the flattened x.
 KASSETTE_API Tensor take(const Operand& x, const Operand& indices, const Axes& axis = None);
