@@ -40,6 +40,7 @@ GOALS = [
     (r"nn\.bn_56x64_[fb]\.c[lf]", "peer", 0.9),
     (r"idx\.(gather_b|transpose0231|transpose2d_4096)", "peer", 1.0),
     (r"sparse\.dot_1e4_1pct_128(_b)?", "torch", 1.0),
+    (r"fft\..*", "torch", 1.2),
     (r"train\.lstm_fb?", "peer", 1.2),
     (r"train\.lstm_fb?\.fn", "peer", 1.0),
     (r"train\.adam_1e7", "limit", 1.3),

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <kassette/numpy.h>
+
 #include "../timer.h"
 #include "rows.h"
 
@@ -102,6 +104,25 @@ void sparse() {
   });
 }
 
+/// Complex numbers and (r) real ones, one long row, many rows, and both axes of a matrix.
+void transforms() {
+  namespace fft = kassette::numpy::fft;
+  row("fft.2e20", [] {
+    return [x = fft::ComplexPair{uniform(1 << 20), uniform(1 << 20)}] { fft::ComplexPair y = fft::fft(x); };
+  });
+  row("fft.r2e20", [] { return [x = uniform(1 << 20)] { fft::ComplexPair y = fft::rfft(x); }; });
+  row("fft.rows1000", [] {
+    return [x = fft::ComplexPair{uniform(1000, 1000), uniform(1000, 1000)}] { fft::ComplexPair y = fft::fft(x); };
+  });
+  row("fft.rrows1000", [] { return [x = uniform(1000, 1000)] { fft::ComplexPair y = fft::rfft(x); }; });
+  row("fft.both1000", [] {
+    return [x = fft::ComplexPair{uniform(1000, 1000), uniform(1000, 1000)}] { fft::ComplexPair y = fft::fft2(x); };
+  });
+  row("fft.prime1009", [] {
+    return [x = fft::ComplexPair{uniform(1009, 1009), uniform(1009, 1009)}] { fft::ComplexPair y = fft::fft(x); };
+  });
+}
+
 /// Cross-entropy of 1024 rows of 1000 classes, with the gradient of the logits or probabilities.
 void losses() {
   row("nn.prob_ce_1024x1000_fb", [] {
@@ -174,7 +195,7 @@ void normalisation(const std::string& layout, const std::vector<int>& shape, con
 }  // namespace
 
 void kernel_rows() {
-  elementwise(), reductions(), products(), indexing(), sparse(), losses(), ctc();
+  elementwise(), reductions(), products(), indexing(), sparse(), transforms(), losses(), ctc();
   normalisation(".cl", {32, 56, 56, 64}, {0, 1, 2});
   normalisation(".cf", {32, 64, 56, 56}, {0, 2, 3});
 }

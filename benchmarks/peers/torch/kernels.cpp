@@ -98,6 +98,16 @@ void indexing() {
   row("idx.transpose2d_4096", [] { return [a = uniform({4096, 4096})] { Tensor c = a.t().contiguous(); }; });
 }
 
+void transforms() {
+  auto complex = [](at::IntArrayRef shape) { return torch::complex(uniform(shape), uniform(shape)); };
+  row("fft.2e20", [=] { return [x = complex({1 << 20})] { Tensor y = torch::fft::fft(x); }; });
+  row("fft.r2e20", [=] { return [x = uniform({1 << 20})] { Tensor y = torch::fft::rfft(x); }; });
+  row("fft.rows1000", [=] { return [x = complex({1000, 1000})] { Tensor y = torch::fft::fft(x); }; });
+  row("fft.rrows1000", [=] { return [x = uniform({1000, 1000})] { Tensor y = torch::fft::rfft(x); }; });
+  row("fft.both1000", [=] { return [x = complex({1000, 1000})] { Tensor y = torch::fft::fft2(x); }; });
+  row("fft.prime1009", [=] { return [x = complex({1009, 1009})] { Tensor y = torch::fft::fft(x); }; });
+}
+
 /// Losses from probabilities between 1e-7 and 1 - 1e-7, as Keras has them; torch's own functions are for logarithms.
 Tensor clipped(const Tensor& p) { return p.clamp(1e-7, 1 - 1e-7); }
 
@@ -176,7 +186,7 @@ void normalisation(const std::string& layout, at::MemoryFormat format) {
 }  // namespace
 
 void kernel_rows() {
-  elementwise(), reductions(), products(), indexing(), losses(), ctc();
+  elementwise(), reductions(), products(), indexing(), transforms(), losses(), ctc();
   sparse("sparse.dot_1e4_1pct_128", true), sparse("sparse.dot_1e4_1pct_128.coo", false);
   sparse_back("sparse.dot_1e4_1pct_128_b", true);
   sparse_back("sparse.dot_1e4_1pct_128_b.coo", false);
