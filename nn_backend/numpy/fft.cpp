@@ -15,10 +15,10 @@ namespace numpy {
 namespace fft {
 
 using ops::attribute_errors;
-using ops::FftPair;
 using ops::FftAttrs;
 using ops::FftForm;
 using ops::FftNorm;
+using ops::FftPair;
 
 Signal::Signal(std::initializer_list<Operand> items) : real_(items), imag_(None), pair_(false) {
   const Operand* list = items.begin();
@@ -42,6 +42,13 @@ std::int64_t length_given(const char* what, const Scalar& n, const char* name) {
   if (length < 1) fail<ValueError>({what, name}, "is ", length, kExpected, "it must be at least 1");
   return length;
 }
+FftNorm norm_named(const char* what, const Name& norm, bool inverse) {
+  const std::string name(norm.given() ? norm.data() : "backward", norm.given() ? norm.size() : 8);
+  if (name == "ortho") return FftNorm::sqrt_n;
+  if (name != "backward" && name != "forward")
+    fail<ValueError>({what, "norm"}, "is '", name, "'", kExpected, "it must be 'backward', 'ortho' or 'forward'");
+  return inverse == (name == "backward") ? FftNorm::n : FftNorm::none;
+}
 
 namespace {
 
@@ -50,13 +57,6 @@ struct Direction {
   bool inverse;
   FftNorm norm;
 };
-Direction direction_of(const char* what, bool inverse, const Name& norm) {
-  const std::string name(norm.given() ? norm.data() : "backward", norm.given() ? norm.size() : 8);
-  if (name == "ortho") return {inverse, FftNorm::sqrt_n};
-  if (name != "backward" && name != "forward")
-    fail<ValueError>({what, "norm"}, "is '", name, "'", kExpected, "it must be 'backward', 'ortho' or 'forward'");
-  return {inverse, inverse == (name == "backward") ? FftNorm::n : FftNorm::none};
-}
 /// The transform along an axis counted from the front, of length n; kOwn: that of x.
 FftPair along(const FftPair& x, int axis, std::int64_t n, FftForm form, const Direction& d) {
   FftAttrs a{.n = n, .axis = axis, .form = form};
@@ -64,16 +64,14 @@ FftPair along(const FftPair& x, int axis, std::int64_t n, FftForm form, const Di
   a.how.norm = d.norm;
   return ops::fft(x, a);
 }
-FftForm complex_form(const FftPair& x) {
-  return x.imaginary.defined() ? FftForm::complex : FftForm::real_to_complex;
-}
+FftForm complex_form(const FftPair& x) { return x.imaginary.defined() ? FftForm::complex : FftForm::real_to_complex; }
 ComplexPair result_of(const FftPair& y) { return {y.real, y.imaginary}; }
 
 /// A transform along one axis; `half`: of a half, or with one as its result.
 FftPair along_one(const char* what, const FftPair& x, const FftOptions& options, bool inverse, FftForm form) {
   const int axis = front_axis(x.real, options.axis, what);
   const std::int64_t n = options.n.is_none() ? FftAttrs::kOwn : length_given(what, options.n);
-  return along(x, axis, n, form, direction_of(what, inverse, options.norm));
+  return along(x, axis, n, form, {inverse, norm_named(what, options.norm, inverse)});
 }
 ComplexPair of_complex(const char* what, const Signal& x, const FftOptions& options, bool inverse) {
   return attribute_errors(what, [&] {
@@ -88,9 +86,8 @@ ComplexPair of_real(const char* what, const Operand& x, const FftOptions& option
   });
 }
 Tensor of_half(const char* what, const Signal& x, const FftOptions& options, bool inverse) {
-  return attribute_errors(what, [&] {
-    return along_one(what, SignalParts(what, x).pair, options, inverse, FftForm::half_to_real).real;
-  });
+  return attribute_errors(
+      what, [&] { return along_one(what, SignalParts(what, x).pair, options, inverse, FftForm::half_to_real).real; });
 }
 
 /// Axes counted from the front, and the length along each.
@@ -126,7 +123,8 @@ Lengths lengths_of(const char* what, const Tensor& x, const Dims& s, const Axes&
 template <class Options>
 struct Several {
   Several(const char* what, const Tensor& x, const Options& options, bool inverse)
-      : lengths(lengths_of(what, x, options.s, options.axes)), direction(direction_of(what, inverse, options.norm)),
+      : lengths(lengths_of(what, x, options.s, options.axes)), direction{inverse,
+                                                                         norm_named(what, options.norm, inverse)},
         count(static_cast<int>(lengths.axes.size())) {}
   FftPair along(const FftPair& x, int i, FftForm form) const {
     return fft::along(x, lengths.axes[static_cast<std::size_t>(i)], lengths.n[static_cast<std::size_t>(i)], form,

@@ -15,5 +15,7 @@ struct SignalParts {
 };
 /// A length that is given. Throws ValueError unless it is positive.
 std::int64_t length_given(const char* what, const Scalar& n, const char* name = "n");
+/// What a norm divides the results of one direction by. Throws ValueError if there is no such norm.
+ops::FftNorm norm_named(const char* what, const Name& norm, bool inverse);
 
 }  // namespace kassette::numpy::fft

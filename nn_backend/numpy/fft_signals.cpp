@@ -30,7 +30,8 @@ FftPair along_last(const FftPair& x, FftForm form, std::int64_t n = FftAttrs::kO
   return ops::fft(x, a);
 }
 
-// --- cosine transforms -------------------------------------------------------------------------------------------------
+// --- cosine transforms
+// -------------------------------------------------------------------------------------------------
 
 /// The first n numbers of the last axis, and zeros behind them.
 Tensor fitted(const Tensor& x, std::int64_t n) {
@@ -63,13 +64,10 @@ struct Cosines {
   Tensor place, n;  // float64: 0, 1, ...; the number on the host
 };
 
+/// A half that is real has a real spectrum, of which the second half mirrors the first.
 Tensor type_1(const Tensor& x) {
-  const std::int64_t n = Access::desc(x).dims[Access::desc(x).rank - 1];
-  if (n >= 0 && n < 2)
-    fail<ValueError>({"dct", "x"}, "of shape ", x.shape(), kExpected, "type 1 needs two elements along the axis");
   const int last = Access::desc(x).rank - 1;
-  const Tensor mirrored = ops::reverse(slice_along(x, last, 1, -1), last);
-  return along_last({ops::concatenate({x, mirrored}, last), {}}, FftForm::real_to_half).real;
+  return ops::gather(along_last({x, {}}, FftForm::half_to_real).real, places_along(x, last), last);
 }
 /// The spectrum of the numbers at even places, followed by those at odd places from the last to the first, turned by
 /// e^(-pi i k / (2 n)).
@@ -92,9 +90,9 @@ Tensor type_3(const Tensor& x, const Cosines& c) {
 Tensor type_4(const Tensor& x, const Cosines& c) {
   const int last = Access::desc(x).rank - 1;
   const Tensor before = c.angle(c.place * 2), behind = c.angle(c.place * 2 + 1), zeros = ops::zeros_of(x);
-  const FftPair y = along_last({ops::concatenate({x * c.cosine(before), zeros}, last),
-                                ops::concatenate({-x * c.sine(before), zeros}, last)},
-                               FftForm::complex);
+  const FftPair y = along_last(
+      {ops::concatenate({x * c.cosine(before), zeros}, last), ops::concatenate({-x * c.sine(before), zeros}, last)},
+      FftForm::complex);
   auto first = [&](const Tensor& t) { return ops::split_like(t, {x, x}, last)[0]; };
   return 2 * (first(y.real) * c.cosine(behind) + first(y.imaginary) * c.sine(behind));
 }
@@ -123,7 +121,8 @@ Tensor cosine_transform(const char* what, const Operand& x, const DctOptions& op
   });
 }
 
-// --- frames ------------------------------------------------------------------------------------------------------------
+// --- frames
+// ------------------------------------------------------------------------------------------------------------
 
 struct Frames {
   std::int64_t length, stride, fft;
@@ -140,7 +139,8 @@ Tensor window_of(const char* what, const Frames& f, const Name& window, const Op
   if (Access::kind(weights) != Scalar::kNone) {
     w = ops::cast(ArrayArg(weights, {what, "weights"}, x.dtype()), x.dtype());
     if (Access::desc(w).rank != 1 || differ(Access::desc(w).dims[0], f.length))
-      fail<ValueError>({what, "weights"}, "of shape ", w.shape(), kExpected, "there must be sequence_length, ", f.length);
+      fail<ValueError>({what, "weights"}, "of shape ", w.shape(), kExpected, "there must be sequence_length, ",
+                       f.length);
   } else {
     const std::string name(window.given() ? window.data() : "", window.given() ? window.size() : 0);
     if (window.given() && name != "hann" && name != "hamming")
@@ -192,8 +192,8 @@ ComplexPair stft(const Operand& x, std::int64_t sequence_length, std::int64_t se
     const Tensor t = as_float(ArrayArg(x, {"stft", "x"}));
     const int last = front_axis(t, -1, "stft");
     const std::int64_t edge = options.center ? f.fft / 2 : 0, known = Access::desc(t).dims[last];
-    if (known >= 0 && (known == 0 || known + 2 * edge < f.fft))
-      fail<ValueError>({"stft", "x"}, "of shape ", t.shape(), kExpected, "the last axis must hold a frame of ", f.fft);
+    if (options.center && known == 0)
+      fail<ValueError>({"stft", "x"}, "of shape ", t.shape(), kExpected, "there must be one element to be reflected");
     // Element j of frame i is at i * stride + j - edge, reflected at both ends.
     const Tensor n = size_along(t, last), zero = ops::scalar_tensor(0, int64);
     const Tensor frames = floor_divide(n + (2 * edge - f.fft), f.stride) + 1;

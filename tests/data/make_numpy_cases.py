@@ -17,6 +17,8 @@ import types
 import zlib
 
 import numpy
+import scipy.fft
+import scipy.signal
 import scipy.special
 
 root = pathlib.Path(__file__).resolve().parents[2]
@@ -88,7 +90,7 @@ np.linalg.lstsq = lambda a, b: types.SimpleNamespace(solution=numpy.linalg.lstsq
 
 
 def of_pair(function):
-    return lambda x, **options: function(x[0] + 1j * x[1] if isinstance(x, tuple) else x, **options)
+    return lambda x, *more, **options: function(x[0] + 1j * x[1] if isinstance(x, tuple) else x, *more, **options)
 
 
 np.fft = types.SimpleNamespace(**{n: of_pair(getattr(numpy.fft, n)) for n in
@@ -97,6 +99,34 @@ np.fft.fftn = of_pair(lambda x, s=None, axes=None, **o: numpy.fft.fftn(x, s, axe
 np.fft.ifftn = of_pair(lambda x, s=None, axes=None, **o: numpy.fft.ifftn(x, s, axes or s and range(-len(s), 0), **o))
 np.fft.irfftn = of_pair(lambda x, s=None, axes=None, **o: numpy.fft.irfftn(x, s, axes or s and range(-len(s), 0), **o))
 np.fft.fftshift, np.fft.ifftshift = numpy.fft.fftshift, numpy.fft.ifftshift
+for name in ("dct", "idct"):
+    setattr(np.fft, name, lambda x, _f=getattr(scipy.fft, name), **options: _f(as_float(x.astype("uint8") if x.dtype.kind == "b" else x), **options))
+
+
+def window_of(sequence_length, fft_length, window, weights):
+    w = numpy.asarray(weights) if weights is not None else numpy.ones(sequence_length) if window is None else scipy.signal.get_window(window, sequence_length)
+    before = (fft_length - sequence_length) // 2
+    return numpy.pad(w, (before, fft_length - sequence_length - before))
+
+
+def stft(x, sequence_length, sequence_stride, fft_length, window="hann", weights=None, center=True):
+    """keras.ops.stft by SciPy's, which divides by the sum of the window."""
+    x = as_float(x.astype("uint8") if x.dtype.kind == "b" else x)
+    w = window_of(sequence_length, fft_length, window, weights)
+    if center:
+        x = numpy.pad(x, [(0, 0)] * (x.ndim - 1) + [(fft_length // 2, fft_length // 2)], mode="reflect")
+    y = scipy.signal.stft(x, window=w, nperseg=fft_length, noverlap=fft_length - sequence_stride, nfft=fft_length, boundary=None, padded=False)[-1]
+    return numpy.swapaxes(y * w.sum(), -1, -2)
+
+
+def istft(x, sequence_length, sequence_stride, fft_length, length=None, window="hann", weights=None, center=True):
+    w = window_of(sequence_length, fft_length, window, weights)
+    y = scipy.signal.istft(x, window=w, nperseg=fft_length, noverlap=fft_length - sequence_stride, nfft=fft_length, boundary=False, time_axis=-2, freq_axis=-1)[-1] / w.sum()
+    start = fft_length // 2 if center else 0
+    return y[..., start:start + length] if length else y[..., start:y.shape[-1] - start]
+
+
+np.fft.stft, np.fft.istft = stft, of_pair(istft)
 
 
 def listed(result):
@@ -266,7 +296,7 @@ LINALG = set("solve solve_triangular cholesky cholesky_solve inv pinv det slogde
 ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power", "quantile", "percentile", "average", "average_with_weights", "digitize", "nanquantile", "nanpercentile", "cov", "corrcoef", "histogram", "logcumsumexp"} | LINALG   # NaN in descending edges, infinities in quantiles, weights that add up to 0, i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
 OTHER_DTYPE |= {"trapezoid", "gradient", "interp"}
 ORDINARY_ONLY |= {"trapezoid", "gradient", "interp", "convolve", "correlate"}
-FFT = set("fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft".split())
+FFT = set("fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft dct idct stft istft".split())
 OTHER_DTYPE |= FFT
 ORDINARY_ONLY |= FFT
 # Integer division by 0 is an error here.

@@ -30,16 +30,17 @@ Exact written_out(const Exact& x, int sign) {
   const std::size_t n = x.size();
   Exact roots(n), y(n);
   for (std::size_t k = 0; k < n; ++k)
-    roots[k] = std::polar(1.0L, sign * 2 * std::numbers::pi_v<long double> * static_cast<long double>(k) /
-                                    static_cast<long double>(n));
+    roots[k] = std::polar(
+        1.0L, sign * 2 * std::numbers::pi_v<long double> * static_cast<long double>(k) / static_cast<long double>(n));
   for (std::size_t k = 0; k < n; ++k)
     for (std::size_t j = 0, at = 0; j < n; ++j, at = at + k < n ? at + k : at + k - n) y[k] += x[j] * roots[at];
   return y;
 }
 /// The error, relative to the square root of the sum of squares.
 double error(const Exact& expected, const ComplexPair& got) {
-  const std::vector<double> re = values(K::cast(got.real, float64)),
-                            im = got.imag.defined() ? values(K::cast(got.imag, float64)) : std::vector<double>(re.size());
+  const std::vector<double> re = values(K::cast(got.real, float64)), im = got.imag.defined()
+                                                                              ? values(K::cast(got.imag, float64))
+                                                                              : std::vector<double>(re.size());
   long double off = 0, all = 0;
   for (std::size_t k = 0; k < re.size(); ++k) {
     off += std::norm(expected[k] - std::complex<long double>(re[k], im[k]));
@@ -58,7 +59,9 @@ Exact row_of(const Tensor& re, const Tensor& im, std::int64_t row) {
   return x;
 }
 Tensor row(const Tensor& x, std::int64_t at, bool across) { return across ? x(all, at) : x(at); }
-ComplexPair row(const ComplexPair& x, std::int64_t at, bool across) { return {row(x.real, at, across), row(x.imag, at, across)}; }
+ComplexPair row(const ComplexPair& x, std::int64_t at, bool across) {
+  return {row(x.real, at, across), row(x.imag, at, across)};
+}
 
 /// Transforms of one length along either axis, of the last of some rows, against sums.
 void compare_with_sums(std::int64_t n, std::int64_t rows, DType dtype, double bound) {
@@ -160,7 +163,8 @@ TEST_CASE("np::fft has the same bits for any number of threads, and in each row 
     Tensors first;
     for (int threads : {1, 2, 5}) {
       set_num_threads(threads);
-      const ComplexPair y = np::fft::fft({re, im}), h = np::fft::rfft(re), z = np::fft::fft({np::transpose(re), np::transpose(im)}, {.axis = 0});
+      const ComplexPair y = np::fft::fft({re, im}), h = np::fft::rfft(re),
+                        z = np::fft::fft({np::transpose(re), np::transpose(im)}, {.axis = 0});
       const Tensors all{y.real, y.imag, h.real, h.imag, z.real, np::fft::irfft(h, {.n = n})};
       if (threads == 1) first = all;
       for (std::int64_t i = 0; i < all.size(); ++i) CHECK(values<float>(all[i]) == values<float>(first[i]));
@@ -183,14 +187,16 @@ TEST_CASE("np::fft in functions, of placeholders whose sizes are not known", "[n
   const auto f = K::function({x, y}, {loss, g[0], g[1], np::fft::fftshift(x), np::fft::ifftshift(x, 1)});
   for (const auto& [rows, n] : {std::pair{3, 5}, {4, 6}, {1, 2}, {0, 4}}) {
     if (rows == 0) {
-      CHECK(error_of<ValueError>([&] { f({np::zeros({0, 4}), np::zeros({0, 4})}); }).find("0 elements along axis 0") !=
-            std::string::npos);
+      CHECK(error_of<ValueError>([&] {
+              f({np::zeros({0, 4}), np::zeros({0, 4})});
+            }).find("0 elements along axis 0") != std::string::npos);
       continue;
     }
     const Tensor a = K::variable(drawn(rows, n, float32, 8)), b = K::variable(drawn(rows, n, float32, 9));
     const ComplexPair za = np::fft::fft({a, b}), ha = np::fft::rfft(a, {.axis = 0});
     const Tensor eager = np::sum(np::square(za.real) * za.imag) + np::sum(ha.imag * np::square(ha.real)) +
-                         np::sum(np::exp(np::fft::irfft({a, b}, {.norm = "ortho"}))) + np::sum(np::fft::fftshift(a) * b);
+                         np::sum(np::exp(np::fft::irfft({a, b}, {.norm = "ortho"}))) +
+                         np::sum(np::fft::fftshift(a) * b);
     const Tensors expected = K::gradients(eager, {a, b}), got = f({a, b});
     CHECK(values<float>(got[0]) == values<float>(eager));
     CHECK(values<float>(got[1]) == values<float>(expected[0]));
@@ -209,6 +215,48 @@ TEST_CASE("np::fft::fftfreq and rfftfreq", "[numpy][fft]") {
   CHECK(values(np::fft::rfftfreq(5, 0.2)) == Doubles{0, 1, 2});
   CHECK(np::fft::fftfreq(4).dtype() == float32);
   CHECK(np::fft::rfftfreq(4, 1, float64).dtype() == float64);
+}
+
+TEST_CASE("np::fft::dct is inverted by idct for all types and norms, and orthogonal where it is said to be",
+          "[numpy][fft]") {
+  auto largest = [](const Tensor& x) { return np::max(np::abs(x)).item<double>(); };
+  for (const std::int64_t n : {2, 3, 8, 37})
+    for (const int type : {1, 2, 3, 4})
+      for (const char* norm : {"backward", "ortho", "forward"}) {
+        INFO(n << ' ' << type << ' ' << norm);
+        const Tensor x = drawn(3, n, float64, 12);
+        const Tensor y = np::fft::dct(x, {.type = type, .norm = norm});
+        CHECK(largest(np::fft::idct(y, {.type = type, .norm = norm}) - x) < 1e-14);
+        if (norm[0] == 'o') CHECK(largest(np::sum(np::square(y), -1) - np::sum(np::square(x), -1)) < 1e-13);
+        CHECK(largest(np::fft::dct(np::transpose(x), {.type = type, .axis = 0, .norm = norm}) - np::transpose(y)) <
+              1e-14);
+        CHECK(largest(np::fft::dct(x, {.type = type, .n = n + 2, .norm = norm}) -
+                      np::fft::dct(np::pad(x, {{0, 0}, {0, 2}}), {.type = type, .norm = norm})) < 1e-14);
+      }
+}
+
+TEST_CASE("np::fft::istft inverts stft where windows overlap", "[numpy][fft]") {
+  const Tensor x = drawn(2, 83, float64, 13);
+  for (const auto& [length, stride, n] : {std::tuple{16, 4, 16}, {12, 5, 16}, {16, 8, 17}, {1, 1, 1}, {7, 3, 10}}) {
+    INFO(length << ' ' << stride << ' ' << n);
+    for (const np::fft::StftOptions& options :
+         {np::fft::StftOptions{}, np::fft::StftOptions{.window = "hamming"}, np::fft::StftOptions{.window = None}}) {
+      const ComplexPair y = np::fft::stft(x, length, stride, n, options);
+      CHECK(y.real.shape()[2] == n / 2 + 1);
+      const Tensor back = np::fft::istft(y, length, stride, n, {.window = options.window});
+      const std::int64_t whole = back.shape()[1];
+      CHECK(whole > 83 - n - stride);
+      const std::int64_t least = std::min<std::int64_t>(whole, 83);
+      CHECK(np::max(np::abs(back(all, slice(0, least)) - x(all, slice(0, least)))).item<double>() < 1e-12);
+    }
+  }
+  // A tone has its power in one number of each frame.
+  const Tensor tone = np::cos(np::arange(0, 256, 1, float64) * (2 * np::pi * 6 / 32));
+  const ComplexPair y = np::fft::stft(tone, 32, 8, 32);
+  CHECK(y.real.shape() == Shape{33, 17});
+  const Tensor power = np::square(y.real) + np::square(y.imag);  // reflected at the ends, it is another tone there
+  CHECK(values<std::int64_t>(np::argmax(power(slice(2, 31)), 1)) == std::vector<std::int64_t>(29, 6));
+  CHECK(np::fft::stft(np::ones(3), 8, 4, 8, {.center = false}).real.shape() == Shape{0, 5});
 }
 
 TEST_CASE("np::fft keeps the plans of the last lengths, of bounded size, for all threads", "[numpy][fft]") {
@@ -267,20 +315,38 @@ TEST_CASE("np::fft refuses what it cannot do in one line", "[numpy][fft]") {
   CHECK(error_of<ValueError>([&] { np::fft::fft(x, {.norm = "unitary"}); }) ==
         "fft: norm is 'unitary'; it must be 'backward', 'ortho' or 'forward'");
   CHECK(error_of<ValueError>([&] { np::fft::fft(x, {.axis = 2}); }).find("fft: axis 2") == 0);
-  CHECK(error_of<ValueError>([&] { np::fft::fft({x, y}); }) ==
-        "fft: imag of shape (3, 2) does not fit real of shape (2, 3); their shapes must be equal");
+  CHECK(error_of<ValueError>([&] {
+          np::fft::fft({x, y});
+        }) == "fft: imag of shape (3, 2) does not fit real of shape (2, 3); their shapes must be equal");
   CHECK(error_of<TypeError>([&] { np::fft::ifft({x, np::ones({2, 3}, int32)}); }).find("ifft: imag is int32") == 0);
-  CHECK(error_of<ValueError>([&] { np::fft::fft(np::zeros({2, 0})); }) ==
-        "fft: x of shape (2, 0) has 0 elements along axis 1; there must be one at least, unless n is given");
-  CHECK(error_of<ValueError>([&] { np::fft::irfft(np::zeros({2, 1})); }) ==
-        "irfft: x of shape (2, 1) has 1 elements along axis 1; there must be two at least, unless n is given");
+  CHECK(error_of<ValueError>([&] {
+          np::fft::fft(np::zeros({2, 0}));
+        }) == "fft: x of shape (2, 0) has 0 elements along axis 1; there must be one at least, unless n is given");
+  CHECK(error_of<ValueError>([&] {
+          np::fft::irfft(np::zeros({2, 1}));
+        }) == "irfft: x of shape (2, 1) has 1 elements along axis 1; there must be two at least, unless n is given");
   CHECK(error_of<ValueError>([&] { np::fft::fft2(np::ones(3)); }).find("fft2: axes -2 is out of range") == 0);
-  CHECK(error_of<ValueError>([&] { np::fft::fftn(x, {.s = {2, 3, 4}}); }) ==
-        "fftn: s lists 3 lengths; x has 2 axes");
-  CHECK(error_of<ValueError>([&] { np::fft::rfftn(x, {.s = 2, .axes = {0, 1}}); }) ==
-        "rfftn: s lists 1 lengths for 2 axes; there must be one for each");
+  CHECK(error_of<ValueError>([&] { np::fft::fftn(x, {.s = {2, 3, 4}}); }) == "fftn: s lists 3 lengths; x has 2 axes");
+  CHECK(error_of<ValueError>([&] {
+          np::fft::rfftn(x, {.s = 2, .axes = {0, 1}});
+        }) == "rfftn: s lists 1 lengths for 2 axes; there must be one for each");
   CHECK(error_of<ValueError>([&] { np::fft::irfftn(x, {.axes = {}}); }) ==
         "irfftn: axes lists no axes; there must be one at least");
+  CHECK(error_of<ValueError>([&] { np::fft::dct(x, {.type = 5}); }) == "dct: type is 5; it must be 1, 2, 3 or 4");
+  CHECK(error_of<ValueError>([&] {
+          np::fft::dct(np::ones({2, 1}), {.type = 1});
+        }).find("there must be two at least") != std::string::npos);
+  CHECK(error_of<ValueError>([&] { np::fft::stft(x, 4, 0, 4); }) ==
+        "stft: sequence_stride is 0; it must be at least 1");
+  CHECK(error_of<ValueError>([&] { np::fft::stft(x, 4, 2, 3); }) ==
+        "stft: fft_length is 3; it must not be below sequence_length, 4");
+  CHECK(error_of<ValueError>([&] { np::fft::stft(x, 2, 1, 2, {.window = "kaiser"}); }) ==
+        "stft: window is 'kaiser'; it must be 'hann', 'hamming' or None");
+  CHECK(error_of<ValueError>([&] {
+          np::fft::stft(x, 2, 1, 2, {.weights = {1, 2, 3}});
+        }) == "stft: weights of shape (3,); there must be sequence_length, 2");
+  CHECK(error_of<ValueError>([&] { np::fft::istft(np::ones(3), 2, 1, 2); }) ==
+        "istft: x of shape (3,); it must have two axes or more");
   CHECK(error_of<ValueError>([&] { np::fft::fftfreq(0); }) == "fftfreq: n is 0; it must be at least 1");
 }
 

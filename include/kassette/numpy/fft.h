@@ -8,10 +8,10 @@ namespace kassette {
 namespace numpy {
 namespace fft {
 
-// ComplexPair numbers are pairs of tensors, as in keras.ops: `auto [real, imag] = np::fft::fft(x)`. Bool and integers are
-// cast to floatx; half types are computed in float32. Lengths may be any: factors of up to 31 are passes of their own,
-// larger primes go by way of a convolution. Results have the same bits for any number of threads. Tensors of another
-// device go by way of the host. Gradients have any order.
+// ComplexPair numbers are pairs of tensors, as in keras.ops: `auto [real, imag] = np::fft::fft(x)`. Bool and integers
+// are cast to floatx; half types are computed in float32. Lengths may be any: factors of up to 31 are passes of their
+// own, larger primes go by way of a convolution. Results have the same bits for any number of threads. Tensors of
+// another device go by way of the host. Gradients have any order.
 //
 // `n` is the length of the transform, of which x has the first numbers, or which zeros fill: None is that of x. norm
 // says which direction divides by n: "backward", "forward", or "ortho", where both divide by its square root.
@@ -82,12 +82,52 @@ KASSETTE_API Tensor hfft(const Signal& x, const FftOptions& options = {});
 /// The inverse of hfft: the first n / 2 + 1 numbers.
 KASSETTE_API ComplexPair ihfft(const Operand& x, const FftOptions& options = {});
 
+/// The arguments of cosine transforms by name: the type, 1 to 4. norm "ortho" makes the transform orthogonal.
+struct DctOptions {
+  Named only_by_name{0};
+  int type = 2;
+  Scalar n = None;
+  int axis = -1;
+  Name norm = "backward";
+};
+/// The cosine transform as SciPy has it. Type 2 is twice the sum of x[j] cos(pi k (2 j + 1) / (2 n)) over j, for each
+/// k; type 1 needs two numbers.
+KASSETTE_API Tensor dct(const Operand& x, const DctOptions& options = {});
+/// The inverse of dct of the same type and norm.
+KASSETTE_API Tensor idct(const Operand& x, const DctOptions& options = {});
+
+/// The arguments of stft by name: the window, "hann", "hamming" (periodic ones) or None for ones; or its `weights`, as
+/// many as sequence_length; whether x is reflected at its ends, so that the middle of frame t is at t times the stride.
+struct StftOptions {
+  Named only_by_name{0};
+  Name window = "hann";
+  Operand weights = None;
+  bool center = true;
+};
+/// Those of istft: `length` is how many numbers the result has.
+struct IstftOptions {
+  Named only_by_name{0};
+  Scalar length = None;
+  Name window = "hann";
+  Operand weights = None;
+  bool center = true;
+};
+/// The spectra of frames of the last axis, sequence_stride apart: (..., frames, fft_length / 2 + 1). Frames of
+/// sequence_length numbers are multiplied by the window, with zeros at both ends up to fft_length. As in keras.ops.
+/// There are no frames if x is shorter than one.
+KASSETTE_API ComplexPair stft(const Operand& x, std::int64_t sequence_length, std::int64_t sequence_stride,
+                              std::int64_t fft_length, const StftOptions& options = {});
+/// The inverse of stft: frames times the window, added where they overlap, and divided by the sum of the squares of the
+/// windows there.
+KASSETTE_API Tensor istft(const Signal& x, std::int64_t sequence_length, std::int64_t sequence_stride,
+                          std::int64_t fft_length, const IstftOptions& options = {});
+
 /// The frequencies of the numbers that fft returns, in cycles per unit of the spacing d: 0, 1, ..., -1, divided by n d.
 KASSETTE_API Tensor fftfreq(std::int64_t n, double d = 1, DType dtype = None);
 /// Those of rfft, none of which is negative.
 KASSETTE_API Tensor rfftfreq(std::int64_t n, double d = 1, DType dtype = None);
-/// x with the frequency 0 in the middle of the axes, all unless given; ifftshift undoes that. A part of a ComplexPair is
-/// shifted like any tensor.
+/// x with the frequency 0 in the middle of the axes, all unless given; ifftshift undoes that. A part of a ComplexPair
+/// is shifted like any tensor.
 KASSETTE_API Tensor fftshift(const Operand& x, const Axes& axes = None);
 KASSETTE_API Tensor ifftshift(const Operand& x, const Axes& axes = None);
 
