@@ -68,6 +68,16 @@ TEST_CASE("samples of np::random follow their distribution functions", "[numpy][
           return 0.5 + 0.5 * np::sign(z) * -np::expm1(-np::abs(z));
         }) < bound(kMany));
   CHECK(distance(g.gumbel(1, 2, n), [](const Tensor& x) { return np::exp(-np::exp((1 - x) / 2)); }) < bound(kMany));
+  CHECK(distance(g.lognormal(1, 2, n),
+                 [](const Tensor& x) { return np::erfc((1 - np::log(x)) / (2 * std::sqrt(2))) / 2; }) < bound(kMany));
+  CHECK(distance(g.logistic(1, 2, n), [](const Tensor& x) { return 1 / (1 + np::exp((1 - x) / 2)); }) < bound(kMany));
+  CHECK(distance(g.rayleigh(3, n), [](const Tensor& x) { return -np::expm1(-x * x / 18); }) < bound(kMany));
+  CHECK(distance(g.weibull(1.5, n), [](const Tensor& x) { return -np::expm1(-np::power(x, 1.5)); }) < bound(kMany));
+  CHECK(distance(g.pareto(3, n), [](const Tensor& x) { return 1 - np::power(1 + x, -3.0); }) < bound(kMany));
+  CHECK(distance(g.standard_cauchy(n), [](const Tensor& x) { return 0.5 + np::atan(x) / np::pi; }) < bound(kMany));
+  for (double df : {0.5, 3.0, 40.0})
+    CHECK(distance(g.chisquare(df, n, "float64"), [&](const Tensor& x) { return np::gammainc(df / 2, x / 2); }) <
+          bound(kMany));
   for (double shape : {0.2, 1.0, 3.5, 80.0})
     CHECK(distance(g.gamma(shape, 2, n, "float64"), [&](const Tensor& x) { return np::gammainc(shape, x / 2); }) <
           bound(kMany));
@@ -107,6 +117,13 @@ TEST_CASE("integer samples of np::random have the probabilities of their numbers
   CHECK(chi_square(g.categorical(np::log({0.5, 0.3, 0.2}), kMany), {0.5, 0.3}) < 18.42);
   CHECK(chi_square(g.choice(3, kMany, {.p = {0.5, 0.3, 0.2}}), {0.5, 0.3}) < 18.42);
   CHECK(chi_square(K::cast(g.bernoulli(0.3, kMany), "int64"), {0.7}) < 15.14);
+  CHECK(chi_square(g.geometric(0.4, kMany) - 1, {.4, .24, .144, .0864, .05184}) < 25.75);
+  CHECK(values<std::int64_t>(g.geometric(1, 3)) == std::vector<std::int64_t>{1, 1, 1});
+  const Tensor three = g.multinomial(5, {0.5, 0.2, 0.3}, kMany);  // each class is binomial
+  CHECK(chi_square(three(all, 0), {1 / 32., 5 / 32., 10 / 32., 10 / 32., 5 / 32.}) < 25.75);
+  CHECK(chi_square(three(all, 1), {.32768, .4096, .2048, .0512, .0064}) < 25.75);
+  CHECK(values<std::int64_t>(np::unique(np::sum(three, -1))) == std::vector<std::int64_t>{5});
+  CHECK(g.multinomial(4, {1, 0}, {2, 3}).shape() == Shape({2, 3, 2}));
   // Large parameters: mean and variance.
   for (const Tensor& x : {g.poisson(1e6, kMany), g.binomial(4e6, 0.5, kMany)}) {
     const Tensor y = K::cast(x, "float64");

@@ -72,6 +72,23 @@ class KASSETTE_API Generator {
   /// Beta, and Dirichlet with the classes of the last axis of alpha: (size..., classes). No gradient.
   Tensor beta(const Operand& a, const Operand& b, const Dims& size = None, DType dtype = None) const;
   Tensor dirichlet(const Operand& alpha, const Dims& size = None, DType dtype = None) const;
+  /// exp of a normal number of that mean and standard deviation.
+  Tensor lognormal(const Operand& mean = 0.0, const Operand& sigma = 1.0, const Dims& size = None,
+                   DType dtype = None) const;
+  /// Logistic, Rayleigh, Weibull of scale 1, Pareto's second kind (of Lomax), and Cauchy.
+  Tensor logistic(const Operand& loc = 0.0, const Operand& scale = 1.0, const Dims& size = None,
+                  DType dtype = None) const;
+  Tensor rayleigh(const Operand& scale = 1.0, const Dims& size = None, DType dtype = None) const;
+  Tensor weibull(const Operand& a, const Dims& size = None, DType dtype = None) const;
+  Tensor pareto(const Operand& a, const Dims& size = None, DType dtype = None) const;
+  Tensor standard_cauchy(const Dims& size = None, DType dtype = None) const;
+  /// The sum of the squares of df normal numbers. No gradient.
+  Tensor chisquare(const Operand& df, const Dims& size = None, DType dtype = None) const;
+  /// int64: the number of trials up to the first success, each with probability p.
+  Tensor geometric(const Operand& p, const Dims& size = None) const;
+  /// int64 (size..., classes): how often n draws gave each class, of the probabilities pvals, a vector; what they leave
+  /// to 1 is that of the last class. Draws n uniform numbers for each sample.
+  Tensor multinomial(std::int64_t n, const Operand& pvals, const Dims& size = None) const;
   /// int64: the number of events of which there are lam on average; of successes among n trials with probability p.
   Tensor poisson(const Operand& lam = 1.0, const Dims& size = None) const;
   Tensor binomial(const Operand& n, const Operand& p, const Dims& size = None) const;
@@ -114,6 +131,17 @@ KASSETTE_API Tensor gamma(const Operand& shape, const Operand& scale = 1.0, cons
                           DType dtype = None);
 KASSETTE_API Tensor beta(const Operand& a, const Operand& b, const Dims& size = None, DType dtype = None);
 KASSETTE_API Tensor dirichlet(const Operand& alpha, const Dims& size = None, DType dtype = None);
+KASSETTE_API Tensor lognormal(const Operand& mean = 0.0, const Operand& sigma = 1.0, const Dims& size = None,
+                              DType dtype = None);
+KASSETTE_API Tensor logistic(const Operand& loc = 0.0, const Operand& scale = 1.0, const Dims& size = None,
+                             DType dtype = None);
+KASSETTE_API Tensor rayleigh(const Operand& scale = 1.0, const Dims& size = None, DType dtype = None);
+KASSETTE_API Tensor weibull(const Operand& a, const Dims& size = None, DType dtype = None);
+KASSETTE_API Tensor pareto(const Operand& a, const Dims& size = None, DType dtype = None);
+KASSETTE_API Tensor standard_cauchy(const Dims& size = None, DType dtype = None);
+KASSETTE_API Tensor chisquare(const Operand& df, const Dims& size = None, DType dtype = None);
+KASSETTE_API Tensor geometric(const Operand& p, const Dims& size = None);
+KASSETTE_API Tensor multinomial(std::int64_t n, const Operand& pvals, const Dims& size = None);
 KASSETTE_API Tensor poisson(const Operand& lam = 1.0, const Dims& size = None);
 KASSETTE_API Tensor binomial(const Operand& n, const Operand& p, const Dims& size = None);
 KASSETTE_API Tensor bernoulli(const Operand& p = 0.5, const Dims& size = None);
