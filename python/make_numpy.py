@@ -33,7 +33,7 @@ TYPES = {
 INTEGERS = {"int", "std::int64_t"}
 
 # Functions of python/kassette/numpy.py. Where they have several overloads, that calls these by their number: _core.numpy._tensordot_0.
-BY_HAND = {"block", "fromfunction", "piecewise", "tensordot"}
+BY_HAND = {"apply_over_axes", "block", "broadcast_shapes", "can_cast", "fromfunction", "isdtype", "piecewise", "promote_types", "result_type", "tensordot"}
 
 # The names of arguments by which the array API standard calls them.
 RENAMED = {"full": {"value": "fill_value"}, "full_like": {"value": "fill_value"}, "tile": {"times": "repetitions"}, "repeat": {"times": "repeats"}}

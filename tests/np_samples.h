@@ -29,6 +29,7 @@ inline constexpr const char* kThreeWrong = "(2,3) (2) (3) | (3) (2,3) (4)";
 [[gnu::noinline]] inline Tensors list(const np::TopK& top) { return {top.values, top.indices}; }
 [[gnu::noinline]] inline Tensors list(const np::RunningExtreme& r) { return {r.values, r.indices}; }
 [[gnu::noinline]] inline Tensors list(const np::Histogram& h) { return {h.counts, h.bin_edges}; }
+[[gnu::noinline]] inline Tensors list(const np::Histogram2d& h) { return {h.counts, h.x_edges, h.y_edges}; }
 [[gnu::noinline]] inline Tensors list(const np::WeightedAverage& a) { return {a.average, a.sum_of_weights}; }
 
 /// Matrices that are well conditioned, and symmetric positive definite ones.
@@ -39,6 +40,7 @@ inline constexpr const char* kThreeWrong = "(2,3) (2) (3) | (3) (2,3) (4)";
 [[gnu::noinline]] inline Tensor definite(const Tensor& x) {
   return conditioned(np::matmul(x, np::matrix_transpose(x)));
 }
+[[gnu::noinline]] inline Tensor max_along(const Tensor& t, int axis) { return np::max(t, axis); }
 // What is left of vectors whose signs are free.
 [[gnu::noinline]] inline Tensors list(const np::linalg::SlogdetResult& d) { return {d.sign, d.logabsdet}; }
 [[gnu::noinline]] inline Tensors list(const np::linalg::QrResult& f) { return {np::square(f.q), np::square(f.r)}; }
@@ -56,6 +58,10 @@ inline constexpr Sample kNumpySamples[] = {
     {"diff", "(2,3) | (4,3) | (1,1) | (0,3) | (3) | (2,1,3)", CALL(np::diff(x)), {kReal}, kAnything, kSecond, 1, "()", {.sized = true}},
     {"diff", "(2,3) | (4,3) | (1,1) | (5,2,1)", CALL(np::diff(x, 2, 0)), {kReal}, kAnything, kSecond, 4, "()", {.sized = true}},
     {"diff", "(2,3) | (4,3) | (1,1) | (0,3)", CALL(np::diff(np::exp(x), {.axis = 0, .prepend = 1, .append = np::exp(x)})), {kReal}, kFloats, kSecond, 1, "()", {.sized = true, .also = "exp"}},
+    {"ediff1d", "(2,3) | (4,3) | (1,1) | (3) | (0,3)", CALL(np::ediff1d(x)), {kReal}, kNumbers, kSecond, 1},
+    {"ediff1d", "(2,3) (2) (3) | (4,3) (1) (0) | (3) (2) () | (4) (1) ()", CALL(np::ediff1d(x, {.to_end = y, .to_begin = z})), {kReal, kReal, kReal}, kNumbers, kSecond, 1},
+    {"unwrap", "(2,5) | (4,3) | (1,1) | (0,3) | (7)", CALL(np::unwrap(x)), {{-9, 9}}, kFloats, kSecond, 8, "()"},
+    {"unwrap", "(5,2) | (4,3) | (3,1)", CALL(np::unwrap(x, {.discont = 1.6, .axis = 0, .period = 2.7})), {{-4.1, 4.3}}, kFloats, kSecond, 16, "()"},
     {"trapezoid", "(2,3) | (4,3) | (1,1) | (3) | (2,1,3)", CALL(np::trapezoid(x)), {kReal}, kAnything, kSecond, 4, "()", {.sized = true}},
     {"trapezoid", "(2,3) | (4,3) | (1,1) | (2,1,3)", CALL(np::trapezoid(x, {.dx = 0.5, .axis = 0})), {kReal}, kAnything, kSecond, 4, "()", {.sized = true}},
     {"trapezoid", "(2,3) (3) | (4,3) (3) | (3) (3) | (2,3) (2,3)", CALL(np::trapezoid(np::exp(x), y)), {kReal, {.mixes = true}}, kFloats, kSecond, 4, "(2,3) (2)", {.sized = true, .also = "exp multiply"}},
@@ -197,6 +203,19 @@ inline constexpr Sample kNumpySamples[] = {
     {"isposinf", kOne, CALL(np::isposinf(x)), {kReal}, kAnything, kNone, 1},
     {"isneginf", kOne, CALL(np::isneginf(x)), {kReal}, kAnything, kNone, 1},
 
+    {"array_equal", "(2,3) (2,3) | (4,3) (4,3) | (0,3) (0,3) | () ()", CALL(np::array_equal(x, y)), {kReal, kReal}, kAnything, kNone, 1},
+    {"array_equal", "(2,3) | (4,3) | (0,3) | ()", CALL(np::array_equal(x, x, true)), {kReal}, kAnything, kNone, 1},
+    {"array_equiv", "(2,3) (2,3) | (2,3) (3) | (4,3) (1) | (4,1) (1,3) | () (2,3)", CALL(np::array_equiv(x, y)), {kReal, kReal}, kAnything, kNone, 1},
+    {"array_equiv", "(2,3) | (4,3)", CALL(np::array_equiv(x, np::array(x, float64))), {kReal}, kFloats, kNone, 1, "", {.also = "array"}},
+    {"bitwise_count", kOne, CALL(np::bitwise_count(x)), {{-40, 40}}, Takes::integers, kNone, 1},
+    {"packbits", "(2,3) | (4,3) | (17) | (0,3) | ()", CALL(np::packbits(x)), {{0, 1}}, Takes::bits, kNone, 1, "", {.grows = false, .sized = true}},
+    {"packbits", "(2,9) | (4,3) | (17) | (0,3)", CALL(np::packbits(x, -1, "little")), {{0, 1}}, Takes::bits, kNone, 1, "()", {.grows = false, .sized = true}},
+    {"packbits", "(9,2) | (3,1) | (8,2,2)", CALL(np::packbits(x, 0)), {{0, 1}}, Takes::bits, kNone, 1, "()", {.grows = false, .sized = true}},
+    {"unpackbits", "(2,3) | (4,3) | (5) | (0,3)", CALL(np::unpackbits(x)), {{.low = 0, .high = 255, .dtype = uint8, .differentiable = false}}, kAnything, kNone, 1},
+    {"unpackbits", "(2,3) | (4,3) | (2,3,2) | (1,3,1)", CALL(np::unpackbits(x, 1, None, "little")), {{.low = 0, .high = 255, .dtype = uint8, .differentiable = false}}, kAnything, kNone, 1, "(3)"},
+    {"unpackbits", "(2,2) | (4,1)", CALL(np::unpackbits(x, -1, 11)), {{.low = 0, .high = 255, .dtype = uint8, .differentiable = false}}, kAnything, kNone, 1, "()", {.grows = false, .sized = true}},
+    {"spacing", kOne, CALL(x + np::spacing(x)), {kReal}, kFloats, kSecond, 1, "", {.also = "add"}},
+
     // ---- nan_reductions.h
     {"nansum", kReduce, CALL(np::nansum(x)), {kReal}, kAnything, kSecond, 4, ""},
     {"nansum", kReduce3, CALL(np::nansum(x, {.axis = {1, -1}, .keepdims = true})), {kReal}, kAnything, kSecond, 4, "() | (3)"},
@@ -267,6 +286,7 @@ inline constexpr Sample kNumpySamples[] = {
     {"all", kReduce3, CALL(np::all(x, {.axis = {1, -1}, .keepdims = true})), {{0, 1}}, kAnything, kNone, 1, "() | (3)"},
     {"count_nonzero", kReduce, CALL(np::count_nonzero(x)), {{0, 1}}, kAnything, kNone, 1},
     {"count_nonzero", kReduce3, CALL(np::count_nonzero(x, {.axis = {1, -1}, .keepdims = true})), {{0, 1}}, kAnything, kNone, 1, "() | (3)"},
+    {"apply_over_axes", "(2,3,2) | (4,1,3)", CALL(np::apply_over_axes(max_along, x, {0, -1})), {kReal}, kAnything, kSecond, 1, "()", {.also = "max"}},
     {"logsumexp", kReduce, CALL(np::logsumexp(x)), {kReal}, kFloats, kSecond, 4},
     {"logsumexp", kReduce3, CALL(np::logsumexp(x, {.axis = {1, -1}, .keepdims = true})), {kReal}, kFloats, kSecond, 4, "() | (3)"},
     {"var", kReduce, CALL(np::var(x)), {kReal}, kAnything, kSecond, 4},
@@ -384,6 +404,22 @@ inline constexpr Sample kNumpySamples[] = {
     {"scatter_min", "(2,3) (4,1) (4,3) | (3,2) (2,1) (2,2)", CALL(np::scatter_min(x, y, z)), {kReal, {.low = -2, .high = 1, .dtype = int32, .differentiable = false}, kReal}, kNumbers, kSecond, 1, "(2,3) (4,3) (4) | (2,3) (4,2) (3)", {.grows = false, .sized = true, .also = "at index broadcast_to broadcast_like unstack"}},
     {"slice_update", "(4,5) (2) (2,3) | (3,4) (2) (1,1) | (4,4) (2) (0,2)", CALL(np::slice_update(x, y, z)), {kReal, index_below(3), kReal}, kAnything, kSecond, 1, "(4,5) (3) (2,3) | (4,5) (2) (2)", {.grows = false, .also = "at index broadcast_to broadcast_like gather add arange unstack"}},
     {"slice_update", "(5) (1) (2) | (4) (1) (1)", CALL(np::slice_update(x, y, z)), {kReal, index_below(3, int64), kReal}, kAnything, kSecond, 1, "(4) (3) (3)", {.grows = false, .also = "at index broadcast_to broadcast_like gather add arange unstack"}},
+
+    // ---- polynomials.h
+    {"polyval", "(3) (2,3) | (2) (4,1) | (4) (3) | (2) (5) | (2) () | (3) ()", CALL(np::polyval(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (3)", {.grows = false, .sized = true}},
+    {"polyfit", "(6) (6) | (4) (4) | (5) (5,2) | (4) (4,1)", CALL(np::polyfit(x, y, 2)), {kReal, kReal}, kFloats, kSecond, 4096, "(4) (3) | (4,2) (4)", {.grows = false, .sized = true}},
+    {"polyfit", "(6) (6) (6) | (4) (4) (4) | (5) (5,2) (5)", CALL(np::polyfit(x, y, 1, {.w = z})), {kReal, kReal, kPositive}, kFloats, kSecond, 4096, "(4) (3) (4)", {.grows = false, .sized = true}},
+    {"polyadd", "(3) (2) | (1) (4) | (3) (3) | (0) (2)", CALL(np::polyadd(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, "(2,3) (3)", {.grows = false, .sized = true}},
+    {"polysub", "(3) (2) | (1) (4) | (3) (3) | (0) (2)", CALL(np::polysub(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, "(2,3) (3)", {.grows = false, .sized = true}},
+    {"polymul", "(3) (2) | (1) (4) | (3) (3)", CALL(np::polymul(x, y)), {kReal, kReal}, kNumbers, kSecond, 8, "(2,3) (3)", {.grows = false, .also = "convolve"}},
+    {"polydiv", "(5) (3) | (4) (2) | (3) (3)", CALL(list(np::polydiv(x, y))), {kReal, kPositive}, kFloats, kSecond, 4096, "(2,3) (3) | (3) (0)", {.grows = false, .sized = true}},
+    {"polyder", "(4) | (2) | (1) | (0)", CALL(np::polyder(x)), {kReal}, kNumbers, kSecond, 4, "(2,3) | ()", {.grows = false, .sized = true}},
+    {"polyder", "(4) | (5) | (2)", CALL(np::polyder(x, 2)), {kReal}, kNumbers, kSecond, 4, "(2,3) | ()", {.grows = false, .sized = true}},
+    {"polyint", "(4) | (2) | (1) | (0)", CALL(np::polyint(x)), {kReal}, kAnything, kSecond, 4, "(2,3) | ()", {.grows = false, .sized = true}},
+    {"polyint", "(4) | (2) | (1)", CALL(np::polyint(x, 2, 1.5)), {kReal}, kAnything, kSecond, 4, "(2,3) | ()", {.grows = false, .sized = true}},
+    {"poly", "(4) | (2) | (1)", CALL(np::poly(x)), {kReal}, kFloats, kSecond, 64, "(2,3) | ()", {.grows = false, .sized = true}},
+    {"roots", "(4) | (3) | (2) | (1)", CALL(np::sort(np::roots(x).real)), {kPositive}, kFloats, kNone, 4096, "(2,3) | ()", {.grows = false, .sized = true, .also = "sort"}},
+    {"roots", "(4) | (3) | (2) | (1)", CALL(np::sort(np::roots(x).imaginary)), {kPositive}, kFloats, kNone, 4096, "(2,3) | ()", {.grows = false, .sized = true, .also = "sort"}},
 
     // ---- products.h
     {"matmul", "(2,3) (3,4) | (4,1) (1,2) | (0,3) (3,2) | (2,0) (0,3) | (2,2,3) (3,2) | (1,2,1) (1,3) | (2,3) (4,3,2) | (1,2) (3,2,1)", CALL(np::matmul(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | () (2)"},
@@ -513,6 +549,10 @@ inline constexpr Sample kNumpySamples[] = {
     {"histogram", "(5) | (2,3) | (4,1) | (0)", CALL(list(np::histogram(x, 4))), {kReal}, kAnything, kSecond, 4},
     {"histogram", "(5) | (2,3) | (4,1) | (0)", CALL(list(np::histogram(x, {-1, 0, 0.5, 2}))), {kReal}, kAnything, kNone, 1},
     {"histogram", "(5) (5) | (7) (7) | (2,3) (2,3) | (4,1) (4,1)", CALL(list(np::histogram(x, 3, {.range = {-1, 1.5}, .density = true, .weights = y}))), {kNoPath, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 8, "(5) (4)"},
+    {"histogram_bin_edges", "(5) | (2,3) | (4,1) | (0)", CALL(np::histogram_bin_edges(x, 4)), {kReal}, kAnything, kSecond, 4},
+    {"histogram_bin_edges", "(5) | (2,3) | (4,1) | (0)", CALL(np::histogram_bin_edges(K::stop_gradient(x), 3, {.range = {-1, 1.5}})), {kReal}, kAnything, kNone, 4, "", {.also = "stop_gradient"}},
+    {"histogram2d", "(5) (5) | (8) (8) | (0) (0)", CALL(list(np::histogram2d(x, y, 3))), {kReal, kReal}, kAnything, kSecond, 4, "(5) (4)"},
+    {"histogram2d", "(5) (5) (5) | (7) (7) (7)", CALL(list(np::histogram2d(x, y, {2, {-1, 0, 0.5, 2}}, {.range = {{-1, 1.5}, {0, 2}}, .density = true, .weights = z}))), {kNoPath, kNoPath, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 8, "(5) (4) (5)"},
     {"bincount", "(5) | (3) | (1) | (0)", CALL(np::bincount(x)), {index_below(4)}, kAnything, kNone, 1, "() | (2,2)"},
     {"bincount", "(5) (5) | (3) (3) | (1) (1)", CALL(np::bincount(x, {.weights = y, .minlength = 5})), {index_below(4, int64), kReal}, kAnything, kSecond, 4, "(2) (3)"},
 

@@ -12,6 +12,7 @@
 #define KASSETTE_NUMPY_H
 #include <kassette/numpy/calculus.h>
 #include <kassette/numpy/creation.h>
+#include <kassette/numpy/dtypes.h>
 #include <kassette/numpy/fft.h>
 #include <kassette/numpy/indices.h>
 #include <kassette/numpy/linalg.h>
@@ -19,6 +20,7 @@
 #include <kassette/numpy/nan_reductions.h>
 #include <kassette/numpy/order.h>
 #include <kassette/numpy/placement.h>
+#include <kassette/numpy/polynomials.h>
 #include <kassette/numpy/products.h>
 #include <kassette/numpy/random.h>
 #include <kassette/numpy/reductions.h>

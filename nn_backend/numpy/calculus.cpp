@@ -12,6 +12,7 @@
 #include "ops/order/order.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/reduce_arg.h"
+#include "ops/reduce/scan.h"
 #include "ops/shape/index.h"
 #include "ops/shape/shaping.h"
 
@@ -173,6 +174,34 @@ Tensor diff(const Operand& x, int n, int axis) {
 }
 template Tensor diff<0>(const Operand&, int, int);
 
+Tensor ediff1d(const Operand& x, const Ediff1dOptions& options) {
+  return of_array("ediff1d", x, [&](const Tensor& given) {
+    if (given.dtype().is_bool()) fail<TypeError>({"ediff1d", "x"}, "is bool", kRemedy, "cast it first (K::cast)");
+    Tensors parts = difference(ops::flatten(given, 0), 0);
+    auto end = [&](const Operand& values, const char* name) {
+      const ArrayArg array(values, {"ediff1d", name}, given.dtype());
+      return ops::flatten(beside(given, values, array, {"ediff1d", name}), 0);
+    };
+    if (!options.to_begin.is_none()) parts = {end(options.to_begin, "to_begin"), parts[0]};
+    if (!options.to_end.is_none()) parts.push_back(end(options.to_end, "to_end"));
+    return parts.size() == 1 ? parts[0] : ops::concatenate(parts, 0);
+  });
+}
+Tensor unwrap(const Operand& x, const UnwrapOptions& options) {
+  return of_array("unwrap", x, [&](const Tensor& t) {
+    check_float(t, {"unwrap", "x"});
+    const int axis = front_axis(t, options.axis, "unwrap");
+    if (!(options.period > 0))
+      fail<ValueError>({"unwrap", "period"}, "is ", options.period, kExpected, "it must be above 0");
+    const double half = options.period / 2, jump = std::max(options.discont, half);
+    const Tensor d = difference(t, axis);
+    Tensor m = (d + half) % options.period - half;
+    // A jump of half a period up stays one.
+    m = ops::where(ops::logical_and(ops::equal(m, -half), ops::greater(d, 0)), half, m);
+    const Tensor added = ops::where(ops::less(ops::abs(d), jump), 0, m - d);
+    return ops::concatenate({part(t, axis, 0, 1), part(t, axis, 1, None) + ops::cumsum(added, axis)}, axis);
+  });
+}
 Tensor trapezoid(const Operand& y, const TrapezoidOptions& options) {
   return attribute_errors("trapezoid", [&] {
     Tensor f = as_float(ArrayArg(y, {"trapezoid", "y"}));

@@ -17,8 +17,8 @@ namespace {
 using ops::attribute_errors;
 
 /// n + 1 edges at equal distances over the range, or over that of x.
-Tensor equal_edges(const Tensor& x, std::int64_t n, const Operand& range) {
-  if (n < 1) fail<ValueError>({"histogram", "bins"}, "is ", n, kExpected, "it must be at least 1");
+Tensor equal_edges(const char* what, const Tensor& x, std::int64_t n, const Operand& range) {
+  if (n < 1) fail<ValueError>({what, "bins"}, "is ", n, kExpected, "it must be at least 1");
   Tensor low, high;
   if (range.is_none()) {
     // Without elements, the smallest is larger than the largest.
@@ -26,10 +26,10 @@ Tensor equal_edges(const Tensor& x, std::int64_t n, const Operand& range) {
     low = ops::where(none, 0, least);
     high = ops::where(none, 1, most);
   } else {
-    const ArrayArg ends(range, {"histogram", "range"}, x.dtype());
+    const ArrayArg ends(range, {what, "range"}, x.dtype());
     const TensorDesc& d = ends.desc();
     if (differ(d.rank, 1) || (d.rank == 1 && differ(d.dims[0], 2)))
-      fail<ValueError>({"histogram", "range"}, "has shape ", d, kExpected, "it must be two numbers");
+      fail<ValueError>({what, "range"}, "has shape ", d, kExpected, "it must be two numbers");
     const Tensor both = ops::cast(ends, x.dtype()).to(x.device());
     low = both[0];
     high = both[1];
@@ -53,6 +53,50 @@ Tensor weights_of(const Tensor& x, const Operand& given, const char* what) {
 
 bool is_integer(const Operand& x) { return Access::kind(x) == Scalar::kInt || Access::kind(x) == Scalar::kUint; }
 
+/// The bin of each element of the flattened x.
+struct Binned {
+  DType dtype;        // of the edges in results
+  Tensor edges;       // in half types they would be rounded too coarsely to count by: float32
+  Tensor widths, n;   // n is the number of bins, an int64 scalar on the host
+  Tensor at, within;  // the bin, and whether there is one; 0 else
+
+  Binned(const char* what, const Tensor& x, const Operand& bins, const Operand& range) {
+    Tensor flat = ops::flatten(as_float(x), 0);
+    dtype = flat.dtype();
+    if (dtype.size() < 4) flat = ops::cast(flat, float32);
+    if (is_integer(bins)) {
+      edges = equal_edges(what, flat, ops::scalar_tensor(bins, int64).item<std::int64_t>(), range);
+    } else {
+      const ArrayArg given(bins, {what, "bins"}, flat.dtype());
+      if (differ(given.desc().rank, 1))
+        fail<ValueError>({what, "bins"}, "has shape ", given.desc(), kExpected, "it must be a number or a vector");
+      const Tensors both =
+          promoted_tensors(what, {{"x", flat}, {"bins", beside(flat, bins, as_float(given), {what, "bins"})}});
+      flat = both[0];
+      edges = both[1];
+    }
+    widths = slice_along(edges, 0, 1, None) - slice_along(edges, 0, None, -1);
+    n = size_along(widths, 0);
+    // The last bin has its right edge too.
+    const Tensor bin = ops::searchsorted(edges, flat, ops::Side::right) - 1;
+    const Tensor found = ops::where(ops::equal(flat, edges[-1]), n - 1, bin);
+    within = ops::logical_and(ops::greater_equal(found, 0), ops::less(found, n));
+    at = ops::where(within, found, ops::zeros_of(found));
+  }
+  Tensor shown_edges() const { return dtype.size() < 4 ? ops::cast(edges, dtype) : edges; }
+};
+/// How many are in each of n bins, or the sums of their weights.
+Tensor counted(const Tensor& within, const Tensor& at, const Tensor& n, const Tensor& weights) {
+  return add_at(weights.defined() ? ops::where(within, weights, ops::zeros_of(weights)) : ops::cast(within, int64), at,
+                n);
+}
+
+/// The i-th of two entries, for two axes; what is no list of two is for both.
+const Operand& entry(const Operand& both, std::size_t i) {
+  if (Access::kind(both) != Scalar::kList || Access::count(both) != 2) return both;
+  return static_cast<const Operand*>(Access::pointer(both))[i];
+}
+
 }  // namespace
 
 Histogram histogram(const Operand& x, const Operand& bins, const HistogramOptions& options) {
@@ -60,34 +104,42 @@ Histogram histogram(const Operand& x, const Operand& bins, const HistogramOption
     const ArrayArg array(x, {"histogram", "x"});
     Tensor weights;
     if (!options.weights.is_none()) weights = ops::flatten(weights_of(array, options.weights, "histogram"), 0);
-    Tensor flat = ops::flatten(as_float(array), 0), edges;
-    // In half types the edges would be rounded too coarsely to count by.
-    const DType dtype = flat.dtype();
-    if (dtype.size() < 4) flat = ops::cast(flat, float32);
-    if (is_integer(bins)) {
-      edges = equal_edges(flat, ops::scalar_tensor(bins, int64).item<std::int64_t>(), options.range);
-    } else {
-      const ArrayArg given(bins, {"histogram", "bins"}, flat.dtype());
-      if (differ(given.desc().rank, 1))
-        fail<ValueError>({"histogram", "bins"}, "has shape ", given.desc(), kExpected,
-                         "it must be a number or a vector");
-      const Tensors both = promoted_tensors(
-          "histogram", {{"x", flat}, {"bins", beside(flat, bins, as_float(given), {"histogram", "bins"})}});
-      flat = both[0];
-      edges = both[1];
+    const Binned b("histogram", array, bins, options.range);
+    const Tensor counts = counted(b.within, b.at, b.n, weights), edges = b.shown_edges();
+    if (!options.density) return Histogram{counts, edges};
+    const Tensor parts = ops::cast(counts, b.edges.dtype());
+    return Histogram{ops::cast(parts / b.widths / ops::sum(parts), edges.dtype()), edges};
+  });
+}
+Tensor histogram_bin_edges(const Operand& x, const Operand& bins, const BinEdgesOptions& options) {
+  return of_array("histogram_bin_edges", x,
+                  [&](const Tensor& t) { return Binned("histogram_bin_edges", t, bins, options.range).shown_edges(); });
+}
+Histogram2d histogram2d(const Operand& x, const Operand& y, const Operand& bins, const HistogramOptions& options) {
+  constexpr const char* kWhat = "histogram2d";
+  return attribute_errors(kWhat, [&] {
+    const Tensors points = float_tensors(kWhat, {{"x", x}, {"y", y}});
+    if (!Access::desc(points[0]).compatible(Access::desc(points[1])))
+      fail<ValueError>({kWhat, "y"}, "has shape ", points[1].shape(), " and x ", points[0].shape(), kExpected,
+                       "the shapes must be the same");
+    Tensor weights, ranges;
+    if (!options.weights.is_none()) weights = ops::flatten(weights_of(points[0], options.weights, kWhat), 0);
+    if (!options.range.is_none()) ranges = ArrayArg(options.range, {kWhat, "range"}, points[0].dtype());
+    auto range = [&](int i) { return ranges.defined() ? ranges[i] : Tensor(); };
+    const Tensor of_x = range(0), of_y = range(1);
+    const Binned a(kWhat, points[0], entry(bins, 0), of_x.defined() ? Operand(of_x) : Operand(None)),
+        b(kWhat, points[1], entry(bins, 1), of_y.defined() ? Operand(of_y) : Operand(None));
+    const Tensor within = ops::logical_and(a.within, b.within), at = a.at * b.n + b.at;
+    Tensor counts = counted(within, ops::where(within, at, ops::zeros_of(at)), a.n * b.n, weights);
+    SizesOf shape;
+    shape.push_size(a.widths, 0);
+    shape.push_size(b.widths, 0);
+    counts = ops::reshape(counts, shape);
+    if (options.density) {
+      const Tensor parts = ops::cast(counts, a.edges.dtype()), areas = ops::expand_dims(a.widths, 1) * b.widths;
+      counts = ops::cast(parts / areas / ops::sum(parts), a.dtype);
     }
-    const Tensor widths = slice_along(edges, 0, 1, None) - slice_along(edges, 0, None, -1);
-    // The last bin has its right edge too.
-    const Tensor bin = ops::searchsorted(edges, flat, ops::Side::right) - 1, n = size_along(widths, 0);
-    const Tensor last = ops::equal(flat, edges[-1]), at = ops::where(last, n - 1, bin);
-    const Tensor there = ops::logical_and(ops::greater_equal(at, 0), ops::less(at, n));
-    Tensor each = ops::cast(there, int64);
-    if (weights.defined()) each = ops::where(there, weights, ops::zeros_of(weights));
-    const Tensor counts = add_at(each, ops::where(there, at, ops::zeros_of(at)), n);
-    const Tensor shown = dtype.size() < 4 ? ops::cast(edges, dtype) : edges;
-    if (!options.density) return Histogram{counts, shown};
-    const Tensor parts = ops::cast(counts, edges.dtype());
-    return Histogram{ops::cast(parts / widths / ops::sum(parts), shown.dtype()), shown};
+    return Histogram2d{counts, a.shown_edges(), b.shown_edges()};
   });
 }
 

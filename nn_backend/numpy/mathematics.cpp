@@ -87,6 +87,9 @@ Tensor next_half(const Tensor& x, const Tensor& y) {
   const Tensor next = ops::copysign(at + ops::sign(to - at) * step, ops::where(ops::equal(at, 0.0), to, at));
   return ops::cast(ops::where(ops::equal(from, to), to, next), x.dtype());
 }
+Tensor both_nan(const Tensor& a, const Tensor& b) {
+  return ops::logical_and(ops::not_equal(a, a), ops::not_equal(b, b));
+}
 /// isclose, in the name of `what`. Integers and bool are compared as float64, half types as float32.
 Tensor close(const char* what, const Operand& x, const Operand& y, const CloseOptions& options) {
   const Tensors in = promoted_tensors(what, {{"x", x}, {"y", y}});
@@ -96,7 +99,7 @@ Tensor close(const char* what, const Operand& x, const Operand& y, const CloseOp
   const Tensor finite = ops::less(size, std::numeric_limits<double>::infinity());
   Tensor result = ops::logical_or(ops::logical_and(near, finite), ops::equal(a, b));
   if (!options.equal_nan) return result;
-  return ops::logical_or(result, ops::logical_and(ops::not_equal(a, a), ops::not_equal(b, b)));
+  return ops::logical_or(result, both_nan(a, b));
 }
 
 }  // namespace
@@ -320,6 +323,29 @@ Tensor allclose(const Operand& x, const Operand& y, double rtol, double atol) {
   return allclose(x, y, CloseOptions{.rtol = rtol, .atol = atol});
 }
 template Tensor allclose<0>(const Operand&, const Operand&, double, double);
+Tensor array_equal(const Operand& x, const Operand& y, bool equal_nan) {
+  return attribute_errors("array_equal", [&] {
+    Tensors in = promoted_tensors("array_equal", {{"x", x}, {"y", y}});
+    const TensorDesc &a = Access::desc(in[0]), &b = Access::desc(in[1]);
+    if (!a.compatible(b)) return ops::scalar_tensor(0, bool_).to(in[0].device());
+    // A stack wants tensors of one shape.
+    if (!a.known() || !b.known()) in = ops::unstack(ops::stack(in, 0), 2, 0);
+    Tensor equal = ops::equal(in[0], in[1]);
+    if (equal_nan) equal = ops::logical_or(equal, both_nan(in[0], in[1]));
+    return ops::all_of(equal, None, false);
+  });
+}
+Tensor array_equiv(const Operand& x, const Operand& y) {
+  return attribute_errors("array_equiv", [&] {
+    const Tensors in = promoted_tensors("array_equiv", {{"x", x}, {"y", y}});
+    const TensorDesc &a = Access::desc(in[0]), &b = Access::desc(in[1]);
+    for (int i = 1; i <= std::min<int>(a.rank, b.rank); ++i) {
+      const std::int64_t n = a.dims[a.rank - i], m = b.dims[b.rank - i];
+      if (n != 1 && m != 1 && differ(n, m)) return ops::scalar_tensor(0, bool_).to(in[0].device());
+    }
+    return ops::all_of(ops::equal(in[0], in[1]), None, false);
+  });
+}
 Tensor signbit(const Operand& x) {
   return of_array("signbit", x, [](const Tensor& a) {
     if (a.dtype().is_float()) return ops::less(ops::copysign(1.0, a), 0);

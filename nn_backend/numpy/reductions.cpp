@@ -125,6 +125,21 @@ Tensor count_nonzero(const Operand& x, const ReduceOptions& options) {
 }
 Tensor argmax(const Operand& x, const ArgOptions& options) { return positions("argmax", ops::argmax, x, options); }
 Tensor argmin(const Operand& x, const ArgOptions& options) { return positions("argmin", ops::argmin, x, options); }
+Tensor apply_over_axes(Callable<Tensor(const Tensor&, int)> f, const Operand& x, const Axes& axes) {
+  constexpr const char* kWhat = "apply_over_axes";
+  const ArrayArg array(x, {kWhat, "x"});
+  Tensor y = array;
+  const int rank = known_rank(y, {kWhat, "x"});
+  for (int axis : places_of({kWhat, "axes"}, axes, rank)) {
+    y = f(y, axis);
+    const int now = known_rank(y, {kWhat, "f"});
+    if (now == rank - 1) y = ops::expand_dims(y, axis);
+    else if (now != rank)
+      fail<ValueError>({kWhat, "f"}, "made a tensor of rank ", now, " of one of rank ", rank, kExpected,
+                       "it must reduce one axis");
+  }
+  return y;
+}
 Tensor logsumexp(const Operand& x, const ReduceOptions& options) {
   return attribute_errors("logsumexp", [&] {
     return ops::logsumexp(ArrayArg(x, {"logsumexp", "x"}), options.axis, options.keepdims);

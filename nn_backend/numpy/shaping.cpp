@@ -9,6 +9,7 @@
 #include "nn_backend/numpy/arguments.h"
 #include "nn_backend/numpy/axes.h"
 #include "ops/engine/dims.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/shape/like.h"
 #include "ops/shape/shaping.h"
 
@@ -373,6 +374,16 @@ Tensor repeat(const Operand& x, const Operand& times, const Axes& axis) {
 }
 Tensor broadcast_to(const Operand& x, const Dims& shape) {
   return of_array("broadcast_to", x, [&](const Tensor& t) { return ops::broadcast_to(t, shape); });
+}
+Shape broadcast_shapes(std::initializer_list<Shape> shapes) {
+  TensorSpec all(int64, {});
+  for (const Shape& shape : shapes) {
+    TensorSpec one(int64, {}), both;
+    for (std::int64_t n : shape) one.dims[one.rank++] = n;
+    ops::broadcast_spec("broadcast_shapes", all, one, &both);
+    all.set(both);
+  }
+  return Shape(all.dims, all.rank);
 }
 Tensors broadcast_arrays(const Tensors& x) {
   return attribute_errors("broadcast_arrays", [&] {

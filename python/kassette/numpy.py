@@ -165,6 +165,11 @@ def result_type(*arrays_and_dtypes):
     return found
 
 
+def promote_types(type1, type2):
+    """The smallest dtype of one kind that holds both."""
+    return result_type(_dtype(type1), _dtype(type2))
+
+
 def can_cast(from_, to):
     """Whether promotion allows a cast: to a dtype that is what both are promoted to."""
     return _promoted(_dtype(from_), _dtype(to)) == _dtype(to)
@@ -388,6 +393,16 @@ def piecewise(x, condlist, funclist, *args, **kw):
     y = zeros_like(x)
     for condition, function in zip(conditions, funclist):
         y[condition] = function(x[condition], *args, **kw) if callable(function) else function
+    return y
+
+
+def apply_over_axes(func, a, axes):
+    """func(a, axis) for one axis after the other; axes that it reduces away stay with size 1."""
+    y = asarray(a)
+    for axis in (axes if isinstance(axes, (list, tuple)) else [axes]):
+        axis = axis % y.ndim
+        reduced = func(y, axis)
+        y = reduced if reduced.ndim == y.ndim else _functions.expand_dims(reduced, axis)
     return y
 
 

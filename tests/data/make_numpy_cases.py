@@ -266,6 +266,20 @@ np.scatter = lambda indices, values, shape: np.scatter_update(numpy.zeros(shape,
 np.select = lambda conditions, choices, default=0: numpy.select(list(conditions), list(choices), numpy.asarray(default, choices[0].dtype))
 np.choose = lambda index, choices: functools.reduce(lambda y, i: numpy.where(index == i, choices[i], y), range(len(choices)), numpy.where(index == 0, choices[0], choices[0]))
 np.piecewise = lambda x, conditions, functions: numpy.piecewise(x, list(conditions), list(functions))
+np.ediff1d = lambda x, to_end=None, to_begin=None: numpy.ediff1d(x, to_end, to_begin)
+np.array_equal = lambda x, y, equal_nan=False: numpy.asarray(numpy.array_equal(x, y, equal_nan))
+np.array_equiv = lambda x, y: numpy.asarray(numpy.array_equiv(x, y))
+np.packbits = lambda x, axis=None, order="big": numpy.packbits(x != 0, axis, order)
+np.unpackbits = lambda x, axis=None, count=None, order="big": numpy.unpackbits(x, axis, count, order)
+np.polyfit = lambda x, y, deg, w=None: numpy.polyfit(x, y, deg, w=w)
+np.polyint = lambda p, m=1, k=0: numpy.polyint(as_float(p), m, [k] * m)
+np.poly = lambda roots: numpy.atleast_1d(numpy.poly(roots)).astype(roots.dtype)
+np.roots = lambda p: types.SimpleNamespace(real=numpy.roots(p).real.astype(p.dtype), imaginary=numpy.roots(p).imag.astype(p.dtype))
+np.apply_over_axes = lambda f, x, axes: numpy.max(x, axes, keepdims=True)
+np.histogram_bin_edges = lambda x, bins, range=None: numpy.histogram_bin_edges(x if x.dtype.kind == "f" else x.astype("float32"), bins, range)
+np.polymul = numpy.convolve   # NumPy's leaves out zeros in front
+np.histogram2d = lambda x, y, bins, **o: numpy.histogram2d(*(v if v.dtype.kind == "f" else v.astype("float32") for v in (x, y)), bins if isinstance(bins, int) else [b if isinstance(b, int) else numpy.array(b) for b in bins],
+                                                               **{k: v * 1 if k == "weights" else v for k, v in o.items()})
 np.lexsort = lambda keys, axis=-1: numpy.lexsort(keys, axis)
 np.unique = lambda x, axis=None: numpy.unique(x, axis=axis)
 np.unique_values = lambda x: numpy.unique(x, equal_nan=False)
@@ -296,7 +310,8 @@ LINALG = set("solve solve_triangular cholesky cholesky_solve inv pinv det slogde
              "multi_dot norm vector_norm matrix_norm cond".split())
 # Functions whose special values differ, on purpose: they are left out there.
 ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power", "quantile", "percentile", "average", "average_with_weights", "digitize", "nanquantile", "nanpercentile", "cov", "corrcoef", "histogram", "logcumsumexp"} | LINALG   # NaN in descending edges, infinities in quantiles, weights that add up to 0, i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
-OTHER_DTYPE |= {"trapezoid", "gradient", "interp"}
+OTHER_DTYPE |= {"histogram_bin_edges", "histogram2d", "polyint", "polyder", "array_equal", "array_equiv"} | {"trapezoid", "gradient", "interp"}
+ORDINARY_ONLY |= {"unwrap", "polyval", "polyfit", "polyadd", "polysub", "polymul", "polydiv", "polyder", "polyint", "poly", "roots", "histogram_bin_edges", "histogram2d"}
 ORDINARY_ONLY |= {"trapezoid", "gradient", "interp", "convolve", "correlate"}
 FFT = set("fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft dct idct stft istft".split())
 OTHER_DTYPE |= FFT
@@ -304,7 +319,7 @@ ORDINARY_ONLY |= FFT
 # Integer division by 0 is an error here.
 NO_ZERO = {"divmod", "floor_divide", "remainder", "fmod"}
 # What depends on the dtype itself.
-OWN_DTYPE = {"nan_to_num", "nextafter", "float_power"}
+OWN_DTYPE = {"spacing", "nan_to_num", "nextafter", "float_power"}
 # Which of two zeros of different signs is left is not said.
 EITHER_ZERO = {"unique", "unique_values", "unique_all", "unique_counts", "unique_inverse", "union1d", "intersect1d", "setdiff1d", "setxor1d", "einsum", "vecdot", "dot", "vdot", "matmul", "inner", "trace", "pad", "logsumexp", "sum", "mean", "cumulative_sum", "erfinv", "maximum", "minimum", "fmax", "fmin", "max", "min", "clip", "sort", "partition", "top_k", "median", "nansum", "nanmean", "nanmax", "nanmin", "nancumsum", "nanmedian", "cummax", "cummin", "segment_sum"}
 
@@ -424,7 +439,7 @@ def main():
                     if number > 1 and dtype not in ("float32", "int32", "bool") or special and (number > 2 or name in ORDINARY_ONLY or name in NO_ZERO and dtype[0] in "iu"):
                         continue
                     given = [arrays(s, i[0], i[1], i[2] if len(i) > 2 else dtype, rng, special and len(i) < 3 and ("one zero" if name in EITHER_ZERO else True)) for s, i in zip(shapes, inputs)]
-                    scope = dict(zip("xyzw", given), np=np, numpy=numpy, list=listed, conditioned=conditioned, definite=definite, INFINITY=inf, K=K, inf=inf, nan=nan, None_=None)
+                    scope = dict(zip("xyzw", given), np=np, numpy=numpy, list=listed, max_along=None, conditioned=conditioned, definite=definite, INFINITY=inf, K=K, inf=inf, nan=nan, None_=None)
                     try:
                         # In float64, rounded once, except where the elements themselves are the result.
                         with numpy.errstate(all="ignore"):

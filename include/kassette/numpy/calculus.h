@@ -37,10 +37,28 @@ struct InterpOptions {
   Scalar period = None;
 };
 
+/// Those of ediff1d: what is put behind and before the differences.
+struct Ediff1dOptions {
+  Named only_by_name{0};
+  Operand to_end = None, to_begin = None;
+};
+/// Those of unwrap: the distance above which neighbours are brought together, at least half of the period.
+struct UnwrapOptions {
+  Named only_by_name{0};
+  double discont = 0;
+  int axis = -1;
+  double period = 6.28318530717958647692;
+};
+
 /// The differences of neighbours along an axis, n times; of bool, whether they differ.
 KASSETTE_API Tensor diff(const Operand& x, const DiffOptions& options);
 template <int = 0>
 KASSETTE_API Tensor diff(const Operand& x, int n = 1, int axis = -1);
+/// The differences of neighbours in the flattened x, of numbers.
+KASSETTE_API Tensor ediff1d(const Operand& x, const Ediff1dOptions& options = {});
+/// Floats x with periods added, so that neighbours along an axis differ by half of a period at most: angles without
+/// jumps.
+KASSETTE_API Tensor unwrap(const Operand& x, const UnwrapOptions& options = {});
 /// The integral along an axis by the trapezoidal rule.
 KASSETTE_API Tensor trapezoid(const Operand& y, const TrapezoidOptions& options);
 template <int = 0>

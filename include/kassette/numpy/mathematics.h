@@ -162,6 +162,8 @@ KASSETTE_API Tensor copysign(const Operand& x, const Operand& y);
 KASSETTE_API Tensor ldexp(const Operand& x, const Operand& y);
 /// The number next to x in the direction of y, of floats.
 KASSETTE_API Tensor nextafter(const Operand& x, const Operand& y);
+/// The distance from x to the number next to it that is further from 0, with the sign of x, of floats.
+KASSETTE_API Tensor spacing(const Operand& x);
 /// 0 where x < 0, 1 where x > 0, and y where x is 0; of floats.
 KASSETTE_API Tensor heaviside(const Operand& x, const Operand& y);
 
@@ -204,6 +206,10 @@ KASSETTE_API Tensor isclose(const Operand& x, const Operand& y, double rtol = 1e
 KASSETTE_API Tensor allclose(const Operand& x, const Operand& y, const CloseOptions& options);
 template <int = 0>
 KASSETTE_API Tensor allclose(const Operand& x, const Operand& y, double rtol = 1e-5, double atol = 1e-8);
+/// Whether both have one shape and equal elements; and whether they broadcast and are equal then. NaN is equal to NaN
+/// if equal_nan says so. Sizes that are not known must fit when a function is called, or it throws ValueError.
+KASSETTE_API Tensor array_equal(const Operand& x, const Operand& y, bool equal_nan = false);
+KASSETTE_API Tensor array_equiv(const Operand& x, const Operand& y);
 /// Whether the sign is that of a negative number, also of -0.0 and of NaN.
 KASSETTE_API Tensor signbit(const Operand& x);
 /// Logic; numbers are true unless they are 0.
@@ -224,6 +230,15 @@ KASSETTE_API Tensor bitwise_left_shift(const Operand& x, const Operand& y);
 KASSETTE_API Tensor bitwise_right_shift(const Operand& x, const Operand& y);
 inline Tensor left_shift(const Operand& x, const Operand& y) { return bitwise_left_shift(x, y); }
 inline Tensor right_shift(const Operand& x, const Operand& y) { return bitwise_right_shift(x, y); }
+/// How many bits of the absolute value of an integer are set: uint8.
+KASSETTE_API Tensor bitwise_count(const Operand& x);
+/// Eight elements along an axis as the bits of one uint8: bool, or integers that are not 0; None flattens x. Zeros
+/// follow the last ones. The first is the largest bit of a byte, or, for the order "little", the smallest.
+KASSETTE_API Tensor packbits(const Operand& x, const Axes& axis = None, Name bitorder = "big");
+/// The bits of uint8 as elements along an axis; count: how many of them, with zeros behind; a negative one counts from
+/// the end.
+KASSETTE_API Tensor unpackbits(const Operand& x, const Axes& axis = None, const Scalar& count = None,
+                               Name bitorder = "big");
 /// The greatest common divisor and the least common multiple of integers.
 KASSETTE_API Tensor gcd(const Operand& x, const Operand& y);
 KASSETTE_API Tensor lcm(const Operand& x, const Operand& y);

@@ -101,6 +101,8 @@ KASSETTE_API Tensor argmax(const Operand& x, const ArgOptions& options);
 template <int = 0>
 KASSETTE_API Tensor argmin(const Operand& x, const Axes& axis = None);
 KASSETTE_API Tensor argmin(const Operand& x, const ArgOptions& options);
+/// f(x, axis) for one axis after the other; axes that f reduces away stay with size 1.
+KASSETTE_API Tensor apply_over_axes(Callable<Tensor(const Tensor&, int)> f, const Operand& x, const Axes& axes);
 /// log(sum(exp(x))) of floats, without overflow. For an empty x: -inf.
 template <int = 0>
 KASSETTE_API Tensor logsumexp(const Operand& x, const Axes& axis = None);

@@ -72,6 +72,8 @@ KASSETTE_API Tensor tile(const Operand& x, const Dims& times);
 KASSETTE_API Tensor repeat(const Operand& x, const Operand& times, const Axes& axis = None);
 /// x broadcast to that shape.
 KASSETTE_API Tensor broadcast_to(const Operand& x, const Dims& shape);
+/// The shape that tensors of these shapes broadcast to.
+KASSETTE_API Shape broadcast_shapes(std::initializer_list<Shape> shapes);
 /// All of them broadcast to one shape.
 KASSETTE_API Tensors broadcast_arrays(const Tensors& x);
 

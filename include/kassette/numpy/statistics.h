@@ -57,6 +57,15 @@ struct HistogramOptions {
 struct Histogram {
   Tensor counts, bin_edges;
 };
+/// The result of histogram2d.
+struct Histogram2d {
+  Tensor counts, x_edges, y_edges;
+};
+/// The arguments of histogram_bin_edges: the first and the last edge, those of x by default.
+struct BinEdgesOptions {
+  Named only_by_name{0};
+  Operand range = None;
+};
 /// The arguments of bincount: weights in the shape of x, and the least number of results.
 struct BincountOptions {
   Named only_by_name{0};
@@ -96,6 +105,13 @@ KASSETTE_API Tensor corrcoef(const Operand& x, const CorrelationOptions& options
 /// edges, which is not checked. A bin has its left edge, the last one both. NaN and what is outside is in none. Counts
 /// are int64, sums of weights have their dtype, int64 for integers.
 KASSETTE_API Histogram histogram(const Operand& x, const Operand& bins = 10, const HistogramOptions& options = {});
+/// The edges of the bins that histogram counts in.
+KASSETTE_API Tensor histogram_bin_edges(const Operand& x, const Operand& bins = 10,
+                                        const BinEdgesOptions& options = {});
+/// How many points (x, y) are in each bin, (x bins, y bins), and the edges. bins and range are those of histogram: for
+/// both axes, or a list of two.
+KASSETTE_API Histogram2d histogram2d(const Operand& x, const Operand& y, const Operand& bins = 10,
+                                     const HistogramOptions& options = {});
 /// How often 0, 1, 2, ... occur in a vector of integers, up to the largest: int64, or sums of weights.
 /// A negative integer throws ValueError.
 KASSETTE_API Tensor bincount(const Operand& x, const BincountOptions& options = {});
