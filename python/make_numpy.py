@@ -43,6 +43,8 @@ FIELDS = {"QrResult": ("Q", "R"), "SvdResult": ("U", "S", "Vh")}
 
 # Numbers and lists in these places are arrays by themselves: they do not take the dtype of another argument.
 ALONE = {"condition", "index", "indices", "repeats", "times", "width", "weights"}
+# Names that may be None.
+NO_NAME = {"window"}
 # Of these numbers C++ finds the dtype, from exact values.
 AS_GIVEN = {"arange", "linspace", "logspace", "geomspace", "full", "full_like"}
 
@@ -197,7 +199,7 @@ class Binding:
         return f'to_record("{struct.name}", {{{names}}}, {{{", ".join(f"{name}.{f.name}" for f in fields)}}})'
 
     def default(self, p):
-        none = ".none()" if p.type == "Axes" or p.default == "None" else ""
+        none = ".none()" if p.type == "Axes" or p.default == "None" or p.type == "Name" and p.name in NO_NAME else ""
         if p.default is None:
             return f'arg("{p.name}"){none}'
         value = "nb::none()" if p.default == "None" else p.default

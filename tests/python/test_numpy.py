@@ -111,6 +111,8 @@ def test_fft_takes_and_gives_pairs():
     assert z._fields == ("real", "imag") and same(z.real, numpy.fft.fft(X).real) and same(z.imag, numpy.fft.fft(X).imag)
     assert same(np.fft.ifft(z).real, X) and same(np.fft.irfft(np.fft.rfft(X), n=X.shape[-1]), X)
     assert same(np.fft.fft2((X, X), axes=(0, 1), norm="ortho").imag, numpy.fft.fft2(X + 1j * X, axes=(0, 1), norm="ortho").imag)
+    frames = np.fft.stft(X.ravel(), 4, 2, 4, window=None, center=False)
+    assert same(np.fft.istft(frames, 4, 2, 4, window=None, center=False), X.ravel()[:2 * frames.real.shape[0] + 2])
     assert same(np.fft.fftshift(np.fft.fftfreq(4, 0.5, "float64")), numpy.fft.fftshift(numpy.fft.fftfreq(4, 0.5)))
 
 
