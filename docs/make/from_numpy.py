@@ -21,7 +21,8 @@ HEAD = """# From NumPy to kassette
 - **Numbers and lists of numbers** are float32 (`K::set_floatx` changes that) unless a tensor that they are combined with says otherwise; a
   `std::vector<double>` is float64, as are arrays of Eigen and xtensor with doubles.
 - **Dtypes of one kind are promoted**, as in NumPy; of two kinds (float and integer, integer and bool) they are an error that says cast.
-  There are bool, integers of 8 to 64 bits, float16, bfloat16, float32 and float64; no complex numbers, strings or objects.
+  There are bool, integers of 8 to 64 bits, float16, bfloat16, float32 and float64; no strings or objects, and complex numbers only as the pairs of tensors that
+  `np::fft` takes and gives.
 - **Indices** are in parentheses: `x[1, :, ::2]` is `x(1, all, slice(None, None, 2))` or `x["1, :, ::2"]`.
 - **Everything has a gradient** where there is one, runs in `K::function`, and on CUDA.
 
