@@ -636,6 +636,8 @@ inline constexpr Sample kNumpySamples[] = {
     {"stft", "(9) | (11) | (2,12) | (3,1,10)", CALL(list(np::fft::stft(x, 4, 2, 7))), {kReal}, kAnything, kSecond, 8, "()"},
     {"stft", "(9) | (6) | (2,12) | (3,1,10)", CALL(list(np::fft::stft(x, 4, 3, 5, {.window = "hamming", .center = false}))), {kReal}, kAnything, kSecond, 8, "()"},
     {"stft", "(9) | (7) | (2,12)", CALL(list(np::fft::stft(x, 3, 2, 4, {.weights = {0.5, 1.0, 0.25}}))), {kReal}, kAnything, kSecond, 8, "()"},
+    {"stft", "(9) | (7) | (2,12)", CALL(list(np::fft::stft(x, 3, 2, 6, {.window = None}))), {kReal}, kAnything, kSecond, 8, "()"},
+    {"istft", "(5,4) (5,4) | (3,4) (3,4)", CALL(np::fft::istft({x, y}, 4, 2, 6, {.window = None})), {kReal, kReal}, kAnything, kSecond, 16, "(5,4) (4,5)"},
     {"istft", "(5,4) (5,4) | (3,4) (3,4) | (2,4,4) (2,4,4)", CALL(np::fft::istft({x, y}, 4, 2, 6)), {kReal, kReal}, kAnything, kSecond, 16, "(5,4) (4,5) | (4) (4)"},
     {"istft", "(5,3) (5,3) | (4,3) (4,3) | (2,4,3) (2,4,3)", CALL(np::fft::istft({x, y}, 4, 3, 5, {.length = 7, .window = "hamming", .center = false})), {kReal, kReal}, kAnything, kSecond, 64, "(5,3) (3,5)"},
 

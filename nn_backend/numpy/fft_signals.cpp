@@ -133,30 +133,32 @@ void check_frames(const char* what, const Frames& f) {
   if (f.fft < f.length)
     fail<ValueError>({what, "fft_length"}, "is ", f.fft, kExpected, "it must not be below sequence_length, ", f.length);
 }
-/// The weights of a frame, with zeros at both ends up to the length of the transform, in the dtype of x.
+/// The weights of a frame, with zeros at both ends up to the length of the transform, in the dtype of x. Without a
+/// window they are all 1.
 Tensor window_of(const char* what, const Frames& f, const Name& window, const Operand& weights, const Tensor& x) {
   Tensor w;
+  std::int64_t length = f.length;
   if (Access::kind(weights) != Scalar::kNone) {
     w = ops::cast(ArrayArg(weights, {what, "weights"}, x.dtype()), x.dtype());
-    if (Access::desc(w).rank != 1 || differ(Access::desc(w).dims[0], f.length))
-      fail<ValueError>({what, "weights"}, "of shape ", w.shape(), kExpected, "there must be sequence_length, ",
-                       f.length);
+    if (Access::desc(w).rank != 1 || differ(Access::desc(w).dims[0], length))
+      fail<ValueError>({what, "weights"}, "of shape ", w.shape(), kExpected, "there must be sequence_length, ", length);
   } else {
     const std::string name(window.given() ? window.data() : "", window.given() ? window.size() : 0);
     if (window.given() && name != "hann" && name != "hamming")
       fail<ValueError>({what, "window"}, "is '", name, "'", kExpected, "it must be 'hann', 'hamming' or None");
-    const double level = !window.given() || f.length == 1 ? 1 : name == "hann" ? 0.5 : 0.54;
+    if (!window.given()) length = f.fft;
+    const double level = !window.given() || length == 1 ? 1 : name == "hann" ? 0.5 : 0.54;
     std::vector<double> numbers;
-    for (std::int64_t k = 0; k < f.length; ++k)
-      numbers.push_back(level - (1 - level) * std::cos(2 * std::numbers::pi * static_cast<double>(k) /
-                                                       static_cast<double>(f.length)));
+    for (std::int64_t k = 0; k < length; ++k)
+      numbers.push_back(
+          level - (1 - level) * std::cos(2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(length)));
     w = ops::cast(ops::as_tensor(numbers, float64, {what, "window"}), x.dtype());
   }
   ops::Pads zeros;
   zeros.rank = 1;
-  zeros.before[0] = (f.fft - f.length) / 2;
-  zeros.after[0] = f.fft - f.length - zeros.before[0];
-  return (f.fft == f.length ? w : ops::pad(w, zeros)).to(x.device());
+  zeros.before[0] = (f.fft - length) / 2;
+  zeros.after[0] = f.fft - length - zeros.before[0];
+  return (f.fft == length ? w : ops::pad(w, zeros)).to(x.device());
 }
 /// Frames (..., t, n) as one series (..., n + stride (t - 1)), the sum of them where they overlap.
 Tensor overlapped(const Tensor& x, const Frames& f) {

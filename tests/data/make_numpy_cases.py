@@ -104,7 +104,9 @@ for name in ("dct", "idct"):
 
 
 def window_of(sequence_length, fft_length, window, weights):
-    w = numpy.asarray(weights) if weights is not None else numpy.ones(sequence_length) if window is None else scipy.signal.get_window(window, sequence_length)
+    if weights is None and window is None:
+        return numpy.ones(fft_length)
+    w = numpy.asarray(weights) if weights is not None else scipy.signal.get_window(window, sequence_length)
     before = (fft_length - sequence_length) // 2
     return numpy.pad(w, (before, fft_length - sequence_length - before))
 

@@ -96,8 +96,9 @@ KASSETTE_API Tensor dct(const Operand& x, const DctOptions& options = {});
 /// The inverse of dct of the same type and norm.
 KASSETTE_API Tensor idct(const Operand& x, const DctOptions& options = {});
 
-/// The arguments of stft by name: the window, "hann", "hamming" (periodic ones) or None for ones; or its `weights`, as
-/// many as sequence_length; whether x is reflected at its ends, so that the middle of frame t is at t times the stride.
+/// The arguments of stft by name: the window, "hann", "hamming" (periodic ones) or None for fft_length ones; or its
+/// `weights`, as many as sequence_length; whether x is reflected at its ends, so that the middle of frame t is at t
+/// times the stride.
 struct StftOptions {
   Named only_by_name{0};
   Name window = "hann";
@@ -118,7 +119,7 @@ struct IstftOptions {
 KASSETTE_API ComplexPair stft(const Operand& x, std::int64_t sequence_length, std::int64_t sequence_stride,
                               std::int64_t fft_length, const StftOptions& options = {});
 /// The inverse of stft: frames times the window, added where they overlap, and divided by the sum of the squares of the
-/// windows there.
+/// windows there (keras.ops divides by the stride if there is no window).
 KASSETTE_API Tensor istft(const Signal& x, std::int64_t sequence_length, std::int64_t sequence_stride,
                           std::int64_t fft_length, const IstftOptions& options = {});
 
