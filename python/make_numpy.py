@@ -193,10 +193,10 @@ class Binding:
         if not struct:
             raise NotMapped(f"the result {self.signature.result}")
         fields = fields_of(struct)
-        if any(f.type != "Tensor" for f in fields):
+        if any(f.type not in ("Tensor", "Tensors") for f in fields):
             raise NotMapped(f"the result {self.signature.result}")
         names = ", ".join(f'"{n}"' for n in FIELDS.get(struct.name, [f.name for f in fields]))
-        return f'to_record("{struct.name}", {{{names}}}, {{{", ".join(f"{name}.{f.name}" for f in fields)}}})'
+        return f'to_record("{struct.name}", {{{names}}}, {{{", ".join(f"to_array({name}.{f.name})" for f in fields)}}})'
 
     def default(self, p):
         none = ".none()" if p.type == "Axes" or p.default == "None" or p.type == "Name" and p.name in NO_NAME else ""

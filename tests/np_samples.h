@@ -30,6 +30,11 @@ inline constexpr const char* kThreeWrong = "(2,3) (2) (3) | (3) (2,3) (4)";
 [[gnu::noinline]] inline Tensors list(const np::RunningExtreme& r) { return {r.values, r.indices}; }
 [[gnu::noinline]] inline Tensors list(const np::Histogram& h) { return {h.counts, h.bin_edges}; }
 [[gnu::noinline]] inline Tensors list(const np::Histogram2d& h) { return {h.counts, h.x_edges, h.y_edges}; }
+[[gnu::noinline]] inline Tensors list(const np::HistogramDd& h) {
+  Tensors all = h.edges;
+  all.push_back(h.counts);
+  return all;
+}
 [[gnu::noinline]] inline Tensors list(const np::WeightedAverage& a) { return {a.average, a.sum_of_weights}; }
 
 /// Matrices that are well conditioned, and symmetric positive definite ones.
@@ -553,6 +558,8 @@ inline constexpr Sample kNumpySamples[] = {
     {"histogram_bin_edges", "(5) | (2,3) | (4,1) | (0)", CALL(np::histogram_bin_edges(K::stop_gradient(x), 3, {.range = {-1, 1.5}})), {kReal}, kAnything, kNone, 4, "", {.also = "stop_gradient"}},
     {"histogram2d", "(5) (5) | (8) (8) | (0) (0)", CALL(list(np::histogram2d(x, y, 3))), {kReal, kReal}, kAnything, kSecond, 4, "(5) (4)"},
     {"histogram2d", "(5) (5) (5) | (7) (7) (7)", CALL(list(np::histogram2d(x, y, {2, {-1, 0, 0.5, 2}}, {.range = {{-1, 1.5}, {0, 2}}, .density = true, .weights = z}))), {kNoPath, kNoPath, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 8, "(5) (4) (5)"},
+    {"histogramdd", "(5,3) | (8,2) | (4,1)", CALL(list(np::histogramdd(x, 2))), {kReal}, kAnything, kSecond, 4, "(5)", {.grows = false, .sized = true}},
+    {"histogramdd", "(5,3) (5) | (8,3) (8)", CALL(list(np::histogramdd(x, {2, {-1, 0, 0.5, 2}, 3}, {.range = {{-1, 1.5}, {0, 2}, {-2, 2}}, .density = true, .weights = y}))), {kNoPath, {.low = 0.2, .high = 3, .mixes = true}}, kAnything, kSecond, 8, "(5,3) (4)", {.grows = false, .sized = true}},
     {"bincount", "(5) | (3) | (1) | (0)", CALL(np::bincount(x)), {index_below(4)}, kAnything, kNone, 1, "() | (2,2)"},
     {"bincount", "(5) (5) | (3) (3) | (1) (1)", CALL(np::bincount(x, {.weights = y, .minlength = 5})), {index_below(4, int64), kReal}, kAnything, kSecond, 4, "(2) (3)"},
 

@@ -91,10 +91,38 @@ Tensor counted(const Tensor& within, const Tensor& at, const Tensor& n, const Te
                 n);
 }
 
-/// The i-th of two entries, for two axes; what is no list of two is for both.
-const Operand& entry(const Operand& both, std::size_t i) {
-  if (Access::kind(both) != Scalar::kList || Access::count(both) != 2) return both;
-  return static_cast<const Operand*>(Access::pointer(both))[i];
+/// The entry of the i-th of n axes in a list of n; what is no such list is for all.
+const Operand& entry(const Operand& given, std::size_t i, std::size_t n) {
+  if (Access::kind(given) != Scalar::kList || Access::count(given) != n) return given;
+  return static_cast<const Operand*>(Access::pointer(given))[i];
+}
+/// Points, a tensor for each axis, in bins.
+HistogramDd counted_points(const char* what, const Tensors& points, const Operand& bins,
+                           const HistogramOptions& options) {
+  Tensor weights, ranges;
+  if (!options.weights.is_none()) weights = ops::flatten(weights_of(points[0], options.weights, what), 0);
+  if (!options.range.is_none()) ranges = ArrayArg(options.range, {what, "range"}, points[0].dtype());
+  Tensor within, at, n, areas;
+  HistogramDd result;
+  SizesOf shape;
+  const auto axes = static_cast<std::size_t>(points.size());
+  for (std::size_t i = 0; i < axes; ++i) {
+    const auto k = static_cast<std::int64_t>(i);
+    const Tensor range = ranges.defined() ? ranges[k] : Tensor();
+    const Binned b(what, points[k], entry(bins, i, axes), range.defined() ? Operand(range) : Operand(None));
+    within = i ? ops::logical_and(within, b.within) : b.within;
+    at = i ? at * b.n + b.at : b.at;
+    n = i ? n * b.n : b.n;
+    areas = i ? ops::expand_dims(areas, -1) * b.widths : b.widths;
+    shape.push_size(b.widths, 0);
+    result.edges.push_back(b.shown_edges());
+  }
+  const Tensor counts = counted(within, ops::where(within, at, ops::zeros_of(at)), n, weights);
+  result.counts = ops::reshape(counts, shape);
+  if (!options.density) return result;
+  const Tensor parts = ops::cast(result.counts, areas.dtype());
+  result.counts = ops::cast(parts / areas / ops::sum(parts), result.edges[0].dtype());
+  return result;
 }
 
 }  // namespace
@@ -122,24 +150,22 @@ Histogram2d histogram2d(const Operand& x, const Operand& y, const Operand& bins,
     if (!Access::desc(points[0]).compatible(Access::desc(points[1])))
       fail<ValueError>({kWhat, "y"}, "has shape ", points[1].shape(), " and x ", points[0].shape(), kExpected,
                        "the shapes must be the same");
-    Tensor weights, ranges;
-    if (!options.weights.is_none()) weights = ops::flatten(weights_of(points[0], options.weights, kWhat), 0);
-    if (!options.range.is_none()) ranges = ArrayArg(options.range, {kWhat, "range"}, points[0].dtype());
-    auto range = [&](int i) { return ranges.defined() ? ranges[i] : Tensor(); };
-    const Tensor of_x = range(0), of_y = range(1);
-    const Binned a(kWhat, points[0], entry(bins, 0), of_x.defined() ? Operand(of_x) : Operand(None)),
-        b(kWhat, points[1], entry(bins, 1), of_y.defined() ? Operand(of_y) : Operand(None));
-    const Tensor within = ops::logical_and(a.within, b.within), at = a.at * b.n + b.at;
-    Tensor counts = counted(within, ops::where(within, at, ops::zeros_of(at)), a.n * b.n, weights);
-    SizesOf shape;
-    shape.push_size(a.widths, 0);
-    shape.push_size(b.widths, 0);
-    counts = ops::reshape(counts, shape);
-    if (options.density) {
-      const Tensor parts = ops::cast(counts, a.edges.dtype()), areas = ops::expand_dims(a.widths, 1) * b.widths;
-      counts = ops::cast(parts / areas / ops::sum(parts), a.dtype);
-    }
-    return Histogram2d{counts, a.shown_edges(), b.shown_edges()};
+    HistogramDd found = counted_points(kWhat, points, bins, options);
+    return Histogram2d{found.counts, found.edges[0], found.edges[1]};
+  });
+}
+HistogramDd histogramdd(const Operand& sample, const Operand& bins, const HistogramOptions& options) {
+  constexpr const char* kWhat = "histogramdd";
+  return attribute_errors(kWhat, [&] {
+    const ArrayArg given(sample, {kWhat, "sample"});
+    const Tensor t = as_float(given);
+    if (known_rank(t, {kWhat, "sample"}) != 2)
+      fail<ValueError>({kWhat, "sample"}, "has shape ", t.shape(), kExpected, "it must have a row for each point");
+    const std::int64_t axes = known_size(t, 1, {kWhat, "sample"});
+    if (axes < 1 || axes > kMaxRank)
+      fail<ValueError>({kWhat, "sample"}, "has shape ", t.shape(), kExpected, "points have 1 to ", kMaxRank,
+                       " coordinates");
+    return counted_points(kWhat, ops::unstack(t, static_cast<int>(axes), 1), bins, options);
   });
 }
 

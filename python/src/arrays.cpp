@@ -72,7 +72,7 @@ nb::list to_array(const Tensors& tensors) {
 }
 
 nb::object to_record(const char* name, std::initializer_list<const char*> fields,
-                     std::initializer_list<Tensor> values) {
+                     std::initializer_list<nb::object> values) {
   static PyObject* types = nb::dict().release().ptr();  // as long as the module
   const nb::str key(name);
   if (!PyDict_Contains(types, key.ptr())) {
@@ -83,7 +83,7 @@ nb::object to_record(const char* name, std::initializer_list<const char*> fields
     PyDict_SetItem(types, key.ptr(), type.ptr());
   }
   nb::list items;
-  for (const Tensor& t : values) items.append(to_array(t));
+  for (const nb::object& value : values) items.append(value);
   return nb::handle(PyDict_GetItem(types, key.ptr()))(*items);
 }
 

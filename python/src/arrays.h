@@ -24,8 +24,9 @@ struct SignalArrays {
 SignalArrays to_signal(nb::handle x, const char* what);
 
 nb::list to_array(const Tensors& tensors);
-/// A namedtuple of arrays.
-nb::object to_record(const char* name, std::initializer_list<const char*> fields, std::initializer_list<Tensor> values);
+/// A namedtuple of arrays, and of lists of arrays.
+nb::object to_record(const char* name, std::initializer_list<const char*> fields,
+                     std::initializer_list<nb::object> values);
 
 /// Whether other threads of Python should run meanwhile: what is small is computed before they could begin.
 constexpr std::int64_t kLarge = 1 << 14;

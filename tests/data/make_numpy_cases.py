@@ -279,6 +279,15 @@ np.poly = lambda roots: numpy.atleast_1d(numpy.poly(roots)).astype(roots.dtype)
 np.roots = lambda p: types.SimpleNamespace(real=numpy.roots(p).real.astype(p.dtype), imaginary=numpy.roots(p).imag.astype(p.dtype))
 np.apply_over_axes = lambda f, x, axes: numpy.max(x, axes, keepdims=True)
 np.histogram_bin_edges = lambda x, bins, range=None: numpy.histogram_bin_edges(x if x.dtype.kind == "f" else x.astype("float32"), bins, range)
+
+
+def histogramdd(x, bins, weights=None, **o):
+    counts, edges = numpy.histogramdd(x if x.dtype.kind == "f" else x.astype("float32"), bins if isinstance(bins, int) else [b if isinstance(b, int) else numpy.array(b) for b in bins],
+                                      weights=None if weights is None else weights * 1, **o)
+    return [*edges, counts]
+
+
+np.histogramdd = histogramdd
 np.polymul = numpy.convolve   # NumPy's leaves out zeros in front
 np.histogram2d = lambda x, y, bins, **o: numpy.histogram2d(*(v if v.dtype.kind == "f" else v.astype("float32") for v in (x, y)), bins if isinstance(bins, int) else [b if isinstance(b, int) else numpy.array(b) for b in bins],
                                                                **{k: v * 1 if k == "weights" else v for k, v in o.items()})
@@ -312,8 +321,8 @@ LINALG = set("solve solve_triangular cholesky cholesky_solve inv pinv det slogde
              "multi_dot norm vector_norm matrix_norm cond".split())
 # Functions whose special values differ, on purpose: they are left out there.
 ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power", "quantile", "percentile", "average", "average_with_weights", "digitize", "nanquantile", "nanpercentile", "cov", "corrcoef", "histogram", "logcumsumexp"} | LINALG   # NaN in descending edges, infinities in quantiles, weights that add up to 0, i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
-OTHER_DTYPE |= {"histogram_bin_edges", "histogram2d", "polyint", "polyder", "array_equal", "array_equiv"} | {"trapezoid", "gradient", "interp"}
-ORDINARY_ONLY |= {"unwrap", "polyval", "polyfit", "polyadd", "polysub", "polymul", "polydiv", "polyder", "polyint", "poly", "roots", "histogram_bin_edges", "histogram2d"}
+OTHER_DTYPE |= {"histogram_bin_edges", "histogram2d", "histogramdd", "polyint", "polyder", "array_equal", "array_equiv"} | {"trapezoid", "gradient", "interp"}
+ORDINARY_ONLY |= {"unwrap", "polyval", "polyfit", "polyadd", "polysub", "polymul", "polydiv", "polyder", "polyint", "poly", "roots", "histogram_bin_edges", "histogram2d", "histogramdd"}
 ORDINARY_ONLY |= {"trapezoid", "gradient", "interp", "convolve", "correlate"}
 FFT = set("fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft dct idct stft istft".split())
 OTHER_DTYPE |= FFT

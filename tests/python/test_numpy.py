@@ -263,6 +263,10 @@ def test_functions_by_hand():
     assert same(np.piecewise(x, [x < 0], [np.abs, lambda a: a * 2]), numpy.piecewise(X[0], [X[0] < 0], [numpy.abs, lambda a: a * 2]))
     for ours, theirs in ((np.nonzero(x), numpy.nonzero(X[0])), (np.unravel_index([3, 5], (2, 3)), numpy.unravel_index([3, 5], (2, 3))), (np.tril_indices(3), numpy.tril_indices(3))):
         assert isinstance(ours, tuple) and all(map(same, ours, theirs))
+    counts, edges = np.histogramdd(np.asarray(X[0]), 2)
+    theirs = numpy.histogramdd(X[0], 2)
+    assert same(counts, theirs[0].astype("int64")) and all(same(ours, e) for ours, e in zip(edges, theirs[1]))
+    assert np.promote_types("int8", "uint8") == "int16" and same(np.apply_over_axes(np.sum, np.asarray(X), (0, 2)), numpy.apply_over_axes(numpy.sum, X, (0, 2)))
     values, indices, inverse, counts = np.unique_all(np.asarray([3, 1, 3]))
     assert same(values, [1, 3]) and same(indices, [1, 0]) and same(inverse, [1, 0, 1]) and same(counts, [1, 2])
 

@@ -61,6 +61,11 @@ struct Histogram {
 struct Histogram2d {
   Tensor counts, x_edges, y_edges;
 };
+/// The result of histogramdd: the edges along each axis.
+struct HistogramDd {
+  Tensor counts;
+  Tensors edges;
+};
 /// The arguments of histogram_bin_edges: the first and the last edge, those of x by default.
 struct BinEdgesOptions {
   Named only_by_name{0};
@@ -111,6 +116,9 @@ KASSETTE_API Tensor histogram_bin_edges(const Operand& x, const Operand& bins = 
 /// How many points (x, y) are in each bin, (x bins, y bins), and the edges. bins and range are those of histogram: for
 /// both axes, or a list of two.
 KASSETTE_API Histogram2d histogram2d(const Operand& x, const Operand& y, const Operand& bins = 10,
+                                     const HistogramOptions& options = {});
+/// The same for points of more coordinates, the rows of sample.
+KASSETTE_API HistogramDd histogramdd(const Operand& sample, const Operand& bins = 10,
                                      const HistogramOptions& options = {});
 /// How often 0, 1, 2, ... occur in a vector of integers, up to the largest: int64, or sums of weights.
 /// A negative integer throws ValueError.
