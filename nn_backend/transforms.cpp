@@ -1,15 +1,20 @@
 // nn_backend/transforms.cpp - functions of functions, by the tape.
 #include <kassette/transforms.h>
 
+#include <memory>
 #include <vector>
 
 #include <kassette/backend/rnn.h>
 #include <kassette/backend/creation.h>
 #include <kassette/backend/graph.h>
+#include <kassette/numpy/creation.h>
 
+#include "autograd/loops/recompute.h"
 #include "core/text.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/engine/error_attribution.h"
+#include "ops/engine/host_function.h"
+#include "ops/engine/stop.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/shaping.h"
 
@@ -22,7 +27,9 @@ Tensor traced(const Tensor& x, const char* what) {
   if (!x.dtype().is_float())
     fail<TypeError>({what, "x"}, "is ", x.dtype(), kExpected, "it must be of floats", kRemedy,
                     "cast it first (K::cast)");
-  return Access::desc(x).node ? ops::identity(x) : backend::variable(x, x.dtype());
+  if (Access::desc(x).node)  // a random draw that has a value is on the tape, what is computed from it is not
+    if (Tensor same = ops::identity(x); Access::desc(same).node) return same;
+  return backend::variable(x, x.dtype());
 }
 Tensors traced_all(const Tensors& x, const char* what) {
   Tensors all;
@@ -41,6 +48,23 @@ Tensors with_traced(const Tensors& args, int argument, const char* what) {
 Tensor or_zeros(const Tensor& gradient, const Tensor& x) { return gradient.defined() ? gradient : ops::zeros_of(x); }
 Tensor gradient_of(const Tensor& y, const Tensor& x) { return or_zeros(backend::gradients(y, {x})[0], x); }
 
+Tensor zeros(const Dims& shape, const Tensor& like) { return ops::broadcast_to(ops::number_like(0, like), shape); }
+/// The unit vectors of n elements like x, as rows.
+Tensor units(std::int64_t n, const Tensor& x) { return numpy::eye(n, None, 0, x.dtype()).to(x.device()); }
+/// The Jacobian of y, which is flat, by one backward pass for each element of it, recorded once.
+Tensor rows_of(const Tensor& y, const Tensor& x) {
+  return backend::map_fn([&](const Tensor& dy) { return ops::flatten(gradient_of(ops::sum(y * dy), x), 0); },
+                         units(y.size(), y));
+}
+/// The same by the derivative along each element of x, recorded once: the gradient is linear in the cotangent u, and
+/// its derivative by u along dx is the derivative of y.
+Tensor columns_of(const Tensor& y, const Tensor& x) {
+  const Tensor u = traced(ops::zeros_of(y), "jacobian"), g = ops::flatten(gradient_of(ops::sum(y * u), x), 0);
+  const Tensor columns =
+      backend::map_fn([&](const Tensor& dx) { return gradient_of(ops::sum(g * dx), u); }, units(x.size(), x));
+  return ops::permute(columns, {1, 0});
+}
+
 Tensor one_number(Tensor y, const char* what) {
   if (!y.defined()) fail_empty({what, "the result of f"});
   const TensorDesc& b = Access::desc(y);
@@ -50,9 +74,26 @@ Tensor one_number(Tensor y, const char* what) {
   return y;
 }
 
+/// The user's functions as an op takes them.
+class OwnedFunctions final : public ops::UserFunctions {
+ public:
+  explicit OwnedFunctions(detail::UserOp* op) : op_(op) {}
+  Tensor value(const Tensors& x) const override { return op_->value(x); }
+  Shape shape(const Shape* x) const override { return op_->shape(x); }
+  Tensors vjp(const Tensors& list) const override { return op_->vjp(list); }
+  bool has_gradient() const override { return op_->has_gradient(); }
+
+ private:
+  std::unique_ptr<detail::UserOp> op_;
+};
+
 }  // namespace
 
 namespace detail {
+
+UserOp::~UserOp() = default;
+Tensor UserOp::value(const Tensors&) const { return Tensor(); }
+Shape UserOp::shape(const Shape*) const { return Shape(); }
 
 ValueAndGrad value_and_grad_of(OfList f, const Tensors& args, int argument, const char* what) {
   const Tensors in = with_traced(args, argument, what);
@@ -73,11 +114,9 @@ Tensor jacobian_of(OfList f, const Tensors& args, int argument) {
   if (shape.size() > static_cast<std::size_t>(kMaxRank))
     fail<ValueError>({"jacobian", "f"}, "returns shape ", y.shape(), " for ", x.shape(), kExpected, "both may have ",
                      kMaxRank, " axes together");
+  if (y.size() == 0 || x.size() == 0 || !backend::gradients(ops::sum(y), {x})[0].defined()) return zeros(shape, x);
   const Tensor flat = ops::flatten(y, 0);
-  Tensors rows;
-  for (std::int64_t i = 0; i < y.size(); ++i) rows.push_back(gradient_of(flat[i], x));
-  return rows.empty() ? ops::reshape(ops::zeros_of(ops::flatten(x, 0))[slice(0, 0)], shape)
-                      : ops::reshape(ops::stack(rows, 0), shape);
+  return ops::reshape(x.size() < y.size() ? columns_of(flat, x) : rows_of(flat, x), shape);
 }
 
 Tensor hessian_of(OfList f, const Tensors& args, int argument) {
@@ -88,6 +127,19 @@ Tensor hessian_of(OfList f, const Tensors& args, int argument) {
 Tensor vmap_of(OfList f, const Tensors& args) {
   if (args.empty()) fail<ValueError>({"vmap", "x"}, "is an empty list", kExpected, "there must be an argument");
   return backend::map_fn([&](const Tensors& row) { return f(row); }, args);
+}
+
+Tensor custom_gradient_of(OfList f, const Tensors& args, UserOp* op) {
+  auto owner = std::make_unique<OwnedFunctions>(op);
+  if (args.empty())
+    fail<ValueError>({"custom_gradient", "x"}, "is an empty list", kExpected, "there must be an argument");
+  const Tensor y = f(args);
+  if (!y.defined()) fail_empty({"custom_gradient", "the result of f"});
+  return ops::custom_gradient(ops::stop_gradient(y), args, std::move(owner));
+}
+Tensor checkpoint_of(OfList f, const Tensors& args) { return autograd::recomputed("checkpoint", args, f); }
+Tensor host_call_of(UserOp* op, DType dtype, const Tensors& args) {
+  return ops::host_call(std::make_unique<OwnedFunctions>(op), dtype, args);
 }
 
 }  // namespace detail

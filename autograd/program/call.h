@@ -66,6 +66,8 @@ class Procedure : public TaggedExtra<Procedure> {
     return false;
   }
   virtual const ResidualCall* as_residual_call() const { return nullptr; }
+  /// False if its adjoint always runs it again: nothing of a run is kept.
+  virtual bool keeps_residuals() const { return true; }
 };
 inline const Procedure& procedure(Extra& e) { return e.as<Procedure>(); }
 

@@ -27,7 +27,12 @@ Run run_of(const Program& p, Extra* procedure, const Instruction& s, int n_in) {
   const auto ins = p.reads(s).begin();
   return {procedure, {ins, ins + n_in}};
 }
-VjpSignature vjp_of(const Instruction& s) { return s.op == &call_op ? vjp_signature(s.attrs) : VjpSignature{}; }
+/// The signature of an adjoint that may take residuals; all pointers are null for any other instruction.
+VjpSignature vjp_of(const Instruction& s) {
+  if (s.op != &call_op) return {};
+  const VjpSignature r = vjp_signature(s.attrs);
+  return r.of && procedure(*r.of).keeps_residuals() ? r : VjpSignature{};
+}
 
 /// The ResidualCall of a `call` instruction; wraps its procedure in one if it has none yet.
 ResidualCall& as_residual_call(Instruction& s) {

@@ -16,6 +16,7 @@
 #include "ops/normalization/normalization.h"
 #include "ops/convolution/pool.h"
 #include "ops/order/order.h"
+#include "ops/engine/host_function.h"
 #include "ops/engine/print_tensor.h"
 #include "ops/random/generator.h"
 #include "ops/random/random.h"
@@ -73,7 +74,7 @@ std::vector<const OpDef*> all_ops() {
       &sparse_concatenate_op,
             &ctc_batch_cost_op, &ctc_batch_cost_grad_op, &ctc_batch_cost_grad_grad_op, &ctc_label_mask_op,
       &ctc_greedy_op, &ctc_beam_op,
-      &stop_gradient_op, &print_tensor_op,
+      &stop_gradient_op, &print_tensor_op, &custom_gradient_op, &host_call_op,
       &where_op,
       &betainc_op,
       &sort_op, &argsort_op, &top_k_op, &take_places_op, &put_places_like_op, &flat_places_op, &searchsorted_op,

@@ -1,6 +1,8 @@
 // tests/nn_backend/transforms_test.cpp - grad, jacobian, hessian, jvp, vjp, hvp and vmap: against derivatives by hand,
 // and in functions and on themselves.
 #include <kassette/numpy.h>
+#include <kassette/runtime.h>
+#include <kassette/testing.h>
 #include <kassette/transforms.h>
 
 #include <cmath>
@@ -36,6 +38,8 @@ TEST_CASE("grad and value_and_grad give derivatives of any order", "[transforms]
   CHECK(number(value) == 1 - 8 + 0.125);
   check_near(gradient, 2 * x * x);
   check_near(grad([](const Tensor&) { return np::array(3.0, float64); })(x), np::zeros(3, float64));
+  const Tensor drawn = K::random_uniform({3}, 0, 1, float64);
+  check_near(grad(cube)(drawn), 3 * drawn * drawn);
   // A number is its own argument.
   CHECK(std::fabs(number(grad([](const Tensor& t) { return np::sin(t); })(np::array(0.3, float64))) - std::cos(0.3)) <
         1e-15);
@@ -82,6 +86,137 @@ TEST_CASE("transforms work on placeholders and inside functions", "[transforms]"
   const Tensors got = f({x});
   check_near(got[0], 3 * x * x);
   check_near(got[1], np::eye(3, None, 0, float64) * 6 * x);
+}
+
+TEST_CASE("jacobian runs one recorded program for the rows or the columns", "[transforms]") {
+  const Tensor w = numbers_of({{1, 2}, {3, 4}, {5, 6}}), few = numbers_of({0.5, -1}), many = numbers_of({0.5, -1, 2});
+  auto tall = [&](const Tensor& t) { return np::tanh(np::matmul(w, t)); };  // (2) -> (3): columns
+  auto wide = [&](const Tensor& t) { return np::tanh(np::matmul(t, w)); };  // (3) -> (2): rows
+  const Tensor y = tall(few), z = wide(many);
+  check_near(jacobian(tall)(few), np::expand_dims(1 - y * y, 1) * w);
+  check_near(jacobian(wide)(many), np::expand_dims(1 - z * z, 1) * np::transpose(w));
+  // It has derivatives itself, both ways.
+  auto of_tall = [&](const Tensors& t) { return Tensors{jacobian(tall)(t[0])}; };
+  auto of_wide = [&](const Tensors& t) { return Tensors{jacobian(wide)(t[0])}; };
+  CHECK(testing::gradcheck(of_tall, {few}));
+  CHECK(testing::gradcheck(of_wide, {many}));
+  CHECK(jacobian(jacobian(tall))(few).shape() == Shape{3, 2, 2});
+  check_near(jacobian([&](const Tensor&) { return w; })(few), np::zeros({3, 2, 2}, float64));
+}
+
+TEST_CASE("custom_gradient takes the place of the gradient of the ops", "[transforms]") {
+  // sqrt whose gradient is that of x^2, times the result.
+  auto f = custom_gradient([](const Tensor& x) { return np::sqrt(x); },
+                           [](const Tensor& x, const Tensor& y, const Tensor& dy) { return 2 * x * y * dy; });
+  const Tensor x = numbers_of({1, 4, 9});
+  auto total = [&](const Tensor& t) { return np::sum(f(t)); };
+  check_near(f(x), np::sqrt(x));
+  check_near(grad(total)(x), 2 * x * np::sqrt(x));
+  // The adjoint is differentiated like any function, the y in it by f_vjp again: d(2 x y)/dx = 2 y + 2 x 2 x y.
+  check_near(grad([&](const Tensor& t) { return np::sum(grad(total)(t)); })(x),
+             2 * np::sqrt(x) + 4 * x * x * np::sqrt(x));
+  const Tensor p = K::placeholder({None}, None, float64);
+  check_near(K::function({p}, {grad(total)(p)})({x})[0], 2 * x * np::sqrt(x));
+  check_near(vmap(grad(total))(np::expand_dims(x, 1)), np::expand_dims(2 * x * np::sqrt(x), 1));
+  // Two arguments, one of them without a cotangent.
+  auto first = custom_gradient([](const Tensor& a, const Tensor& b) { return a * b; },
+                               [](const Tensor&, const Tensor& b, const Tensor&, const Tensor& dy) {
+                                 return Tensors{b * dy, Tensor()};
+                               });
+  auto sum_of = [&](const Tensor& a, const Tensor& b) { return np::sum(first(a, b)); };
+  check_near(grad(sum_of)(x, 2 * x), 2 * x);
+  check_near(grad(sum_of, 1)(x, 2 * x), np::zeros(3, float64));
+  auto wrong = custom_gradient([](const Tensor& a) { return np::sum(a); },
+                               [](const Tensor&, const Tensor&, const Tensor&) { return np::ones(2, float64); });
+  CHECK(error_of<ValueError>([&] { grad(wrong)(x); }) ==
+        "custom_gradient: f_vjp returned float64 of shape (2,) for argument 0; it is float64 of shape (3,)");
+  auto none = custom_gradient([](const Tensor& a) { return np::sum(a); },
+                              [](const Tensor&, const Tensor&, const Tensor&) { return Tensors(); });
+  CHECK(error_of<ValueError>([&] { grad(none)(x); }) ==
+        "custom_gradient: f_vjp returned 0 tensors; it must return one for each of the 1 arguments");
+}
+
+TEST_CASE("checkpoint runs a function again in the backward pass", "[transforms]") {
+  int runs = 0;
+  auto counted = host_call(
+      [&](const Tensor& x) {
+        ++runs;
+        return np::exp(x);
+      },
+      [](const Shape& s) { return s; }, [](const Tensor&, const Tensor& y, const Tensor& dy) { return y * dy; });
+  const Tensor w = K::variable(numbers_of({0.5, 0.25, -1}), float64), x = numbers_of({1, -2, 0.5});
+  auto f = [&](const Tensor& t) { return np::sin(counted(t * w)); };
+  auto plain = [&](const Tensor& t) { return np::sin(np::exp(t * w)); };
+  auto loss = [&](const Tensor& t) { return np::sum(checkpoint(f)(t)); };
+  auto plain_loss = [&](const Tensor& t) { return np::sum(plain(t)); };
+  check_near(grad(loss)(x), grad(plain_loss)(x));
+  CHECK(runs == 2);
+  // What it captures has a gradient, and second derivatives are there.
+  check_near(K::gradients(loss(x), {w})[0], K::gradients(plain_loss(x), {w})[0]);
+  check_near(hessian(loss)(x), hessian(plain_loss)(x));
+  // In a function as well: the pass that shares the values of a run leaves it alone.
+  const Tensor p = K::placeholder({3}, None, float64);
+  const auto [value, gradient] = value_and_grad(loss)(p);
+  auto g = K::function({p}, {value, gradient});
+  runs = 0;
+  check_near(g({x})[1], grad(plain_loss)(x));
+  CHECK(runs == 2);
+  check_near(vmap(grad(loss))(np::stack({x, 2 * x})), np::stack({grad(plain_loss)(x), grad(plain_loss)(2 * x)}));
+  // The same random numbers both times: the gradient of sum(x * r) is r.
+  const Tensor r = K::variable(numbers_of({1, 1, 1, 1, 1, 1, 1, 1}), float64);
+  const Tensor noisy = checkpoint([](const Tensor& t) { return t * K::random_uniform({8}, 0, 1, float64); })(r);
+  check_near(K::gradients(np::sum(noisy), {r})[0], noisy);
+}
+
+TEST_CASE("checkpoint keeps nothing of what it computes", "[transforms]") {
+  const Tensor x = K::variable(np::ones({1000}, float64), float64);
+  auto chain = [](const Tensor& t) {
+    Tensor y = t;
+    for (int i = 0; i < 20; ++i) y = np::sin(y);
+    return y;
+  };
+  const auto before = memory_stats().live;
+  const Tensor y = checkpoint(chain)(x);
+  CHECK(memory_stats().live - before < 3 * 8000);
+  const Tensor z = chain(x);
+  CHECK(memory_stats().live - before > 10 * 8000);
+}
+
+TEST_CASE("host_call makes an op of a C++ function on values", "[transforms]") {
+  auto cumulated = [](const Tensor& x) {
+    const auto in = x.to_vector<double>();
+    std::vector<double> out(in);
+    for (std::size_t i = 1; i < out.size(); ++i) out[i] += out[i - 1];
+    return K::constant(out, float64);
+  };
+  auto rule = [](const Shape& s) { return s; };
+  auto backward = [](const Tensor&, const Tensor&, const Tensor& dy) { return np::flip(np::cumsum(np::flip(dy))); };
+  auto f = host_call(cumulated, rule, backward);
+  const Tensor x = numbers_of({1, -2, 0.5}), w = numbers_of({1, 10, 100});
+  check_near(f(x), np::cumsum(x));
+  auto loss = [&](const Tensor& t) { return np::sum(f(t) * f(t) * w); };
+  auto plain = [&](const Tensor& t) { return np::sum(np::cumsum(t) * np::cumsum(t) * w); };
+  check_near(grad(loss)(x), grad(plain)(x));
+  check_near(hessian(loss)(x), hessian(plain)(x));
+  // On placeholders of unknown size, and in loops.
+  const Tensor p = K::placeholder({None}, None, float64);
+  CHECK(f(p).shape() == Shape({-1}));
+  auto g = K::function({p}, {f(p), grad(loss)(p)});
+  check_near(g({x})[0], np::cumsum(x));
+  check_near(g({x})[1], grad(plain)(x));
+  check_near(K::function({p}, {f(p)})({numbers_of({2, 3})})[0], numbers_of({2, 5}));
+  check_near(vmap(f)(np::stack({x, 2 * x})), np::cumsum(np::stack({x, 2 * x}), 1));
+  check_near(vmap(grad(loss))(np::stack({x, 2 * x})), np::stack({grad(plain)(x), grad(plain)(2 * x)}));
+  // Another dtype and shape, two arguments, no gradient.
+  auto count = host_call([](const Tensor& a, const Tensor& b) { return np::sum(np::greater(a, b)); },
+                         [](const Shape&, const Shape&) { return Shape{}; }, None, int64);
+  CHECK(number(count(x, numbers_of({0, 0, 0}))) == 2);
+  auto lost = host_call([](const Tensor& a) { return a * 2; }, rule);
+  CHECK(error_of<ValueError>([&] { grad([&](const Tensor& t) { return np::sum(lost(t)); })(x); }) ==
+        "host_call: a function without f_vjp has no gradient; pass one, or stop the gradient (K::stop_gradient)");
+  auto lies = host_call([](const Tensor& a) { return np::sum(a); }, rule);
+  CHECK(error_of<ValueError>([&] { lies(x); }) ==
+        "host_call: f returned float64 of shape () on cpu; it is to be float64 of shape (3,) on cpu");
 }
 
 TEST_CASE("transforms refuse what has no gradient in one line", "[transforms]") {
