@@ -245,9 +245,12 @@ class Binding:
 
 
 def functions_of(include):
-    """All functions of namespace np and of those within it, with the structs by their names. The overloads of one name may stand in several headers."""
+    """All functions of namespace np and of those within it, with the structs by their names. The overloads of one name may stand in several headers. Those
+    that <kassette/numpy.h> does not include are not for Python: they take functions."""
     functions, structs = {}, {}
     for header in headers.read_headers(include):
+        if not header.name.startswith("numpy"):
+            continue
         for entry in header.entries:
             if entry.scopes[:2] != ["kassette", "numpy"]:
                 continue

@@ -26,7 +26,7 @@ FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "
             "softmax", "losses", "normalization", "convolution", "padding", "random", "graph", "control", "rnn", "ctc", "config"]
 NUMPY = ["numpy", "numpy_creation", "numpy_mathematics", "numpy_reductions", "numpy_nan_reductions", "numpy_running", "numpy_shaping", "numpy_selection", "numpy_placement", "numpy_indices", "numpy_calculus", "numpy_order", "numpy_sets", "numpy_statistics", "numpy_products", "numpy_polynomials", "numpy_dtypes", "numpy_linalg", "numpy_fft", "numpy_random"]
 NN = ["nn", "nn_activations", "nn_losses", "nn_normalization", "nn_attention", "nn_convolution"]
-LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "stream", "print", "error", "runtime", "distributed", "interrupt", "transforms", "inspect", "profile", "testing", "io", "borrow", "dlpack", "xtensor",
+LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "stream", "print", "error", "runtime", "distributed", "interrupt", "transforms", "optimize", "integrate", "inspect", "profile", "testing", "io", "borrow", "dlpack", "xtensor",
            "external_backend", "api", "kept", "repl", "display", "show_config", "version"]
 
 

@@ -9,6 +9,7 @@
 #include "core/rank.h"
 #include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
+#include "nn_backend/numpy/numbers.h"
 #include "ops/linalg/linalg.h"
 #include "ops/product/matmul.h"
 #include "ops/reduce/reduce.h"
@@ -71,14 +72,6 @@ void check_matrices(const char* what, const Tensor& x, bool square) {
   if (rank < 2) fail<ValueError>({what, "x"}, "of shape ", x.shape(), kExpected, "it must have two axes or more");
   if (square && differ(b.dims[rank - 2], b.dims[rank - 1]))
     fail<ValueError>({what, "x"}, "of shape ", x.shape(), kExpected, "its matrices must be square");
-}
-double unit_of(DType dtype) {
-  return dtype == float64 ? 0x1p-52 : dtype == float32 ? 0x1p-23 : dtype == float16 ? 0x1p-10 : 0x1p-7;
-}
-double number_of(const At& at, const Scalar& x) {
-  if (Access::kind(x) == Scalar::kFloat) return Access::float_value(x);
-  if (Access::kind(x) == Scalar::kInt) return static_cast<double>(Access::int_value(x));
-  fail<TypeError>(at, "is no number", kExpected, "it must be a number or None");
 }
 /// The largest singular values of s (..., k) below which they count as 0.
 Tensor cutoff(const char* what, const Tensor& x, const Tensor& s, const Scalar& rtol) {

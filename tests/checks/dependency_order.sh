@@ -12,7 +12,7 @@ declare -A floor=([tape]=0 [program]=1 [function]=2 [loops]=3)
 # floor_of HEADER: sets floor_is to the folder that a public header belongs to. (What is called for each include starts no process.)
 floor_of() {
   case $1 in
-    kassette/backend/* | kassette/backend.h | kassette/comforts.h | kassette/display.h | kassette/distributed.h | kassette/inspect.h | kassette/profile.h | kassette/nn/* | kassette/nn.h | kassette/numpy/* | kassette/numpy.h | kassette/prompt.h | kassette/repl.h | kassette/transforms.h | \
+    kassette/backend/* | kassette/backend.h | kassette/comforts.h | kassette/display.h | kassette/distributed.h | kassette/inspect.h | kassette/integrate.h | kassette/optimize.h | kassette/profile.h | kassette/nn/* | kassette/nn.h | kassette/numpy/* | kassette/numpy.h | kassette/prompt.h | kassette/repl.h | kassette/transforms.h | \
       kassette/testing.h) floor_is=nn_backend ;;
     kassette/show_config.h) floor_is=devices ;;
     *) floor_is=core ;;
