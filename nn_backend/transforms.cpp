@@ -10,6 +10,7 @@
 #include <kassette/numpy/creation.h>
 
 #include "autograd/loops/recompute.h"
+#include "autograd/tape/deferred.h"
 #include "core/text.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/engine/error_attribution.h"
@@ -51,18 +52,52 @@ Tensor gradient_of(const Tensor& y, const Tensor& x) { return or_zeros(backend::
 Tensor zeros(const Dims& shape, const Tensor& like) { return ops::broadcast_to(ops::number_like(0, like), shape); }
 /// The unit vectors of n elements like x, as rows.
 Tensor units(std::int64_t n, const Tensor& x) { return numpy::eye(n, None, 0, x.dtype()).to(x.device()); }
-/// The Jacobian of y, which is flat, by one backward pass for each element of it, recorded once.
-Tensor rows_of(const Tensor& y, const Tensor& x) {
-  return backend::map_fn([&](const Tensor& dy) { return ops::flatten(gradient_of(ops::sum(y * dy), x), 0); },
-                         units(y.size(), y));
+
+// Note [Rows of a Jacobian]
+// Each row of a Jacobian is a backward pass over the same segment of the tape, with another cotangent: the body of a
+// map_fn. Many rows of values are computed by a function of the cotangent instead, which is compiled once, and get one
+// deferred node, which stands for the map_fn if the Jacobian is itself differentiated or becomes part of a function.
+constexpr std::int64_t kRowsForAFunction = 16;
+
+Tensor row_of(const Tensor& y, const Tensor& x, const Tensor& cotangent) {
+  return ops::flatten(gradient_of(ops::sum(y * cotangent), x), 0);
 }
-/// The same by the derivative along each element of x, recorded once: the gradient is linear in the cotangent u, and
-/// its derivative by u along dx is the derivative of y.
+Tensor mapped_rows(const Tensor& y, const Tensor& x) {
+  return backend::map_fn([&](const Tensor& dy) { return row_of(y, x, dy); }, units(y.size(), y));
+}
+struct DeferredRows final : autograd::Deferred {
+  Tensor y, x;
+  Tensors expand(const Node&) const override {
+    const Scoped<bool> on(context().recording, true);
+    return mapped_rows(y, x);
+  }
+  Tensors computed_from(const Node&) const override { return y; }
+};
+/// The Jacobian of y, which is flat and has a node.
+Tensor rows_of(const Tensor& y, const Tensor& x) {
+  if (y.size() < kRowsForAFunction || Access::desc(y).symbolic() || context().symbolic) return mapped_rows(y, x);
+  const Tensor cotangent = backend::placeholder({y.size()}, None, y.dtype());
+  const auto row = backend::function(cotangent, row_of(y, x, cotangent));
+  Tensors matrix;
+  {
+    const Scoped<bool> off(context().recording, false);
+    const Tensor all = units(y.size(), y);
+    Tensors rows;
+    for (std::int64_t i = 0; i < y.size(); ++i) rows.push_back(row(all[i])[0]);
+    matrix.push_back(ops::stack(rows, 0));
+  }
+  if (!context().recording) return matrix[0];
+  auto* held = new DeferredRows;
+  const Ref<Extra> kept = Ref<Extra>::adopt(held);
+  held->y = y;
+  held->x = x;
+  autograd::defer(matrix, kept, y);
+  return matrix[0];
+}
+/// The same by its columns: the gradient is linear in the cotangent u, and its derivative by u along dx is that of y.
 Tensor columns_of(const Tensor& y, const Tensor& x) {
-  const Tensor u = traced(ops::zeros_of(y), "jacobian"), g = ops::flatten(gradient_of(ops::sum(y * u), x), 0);
-  const Tensor columns =
-      backend::map_fn([&](const Tensor& dx) { return gradient_of(ops::sum(g * dx), u); }, units(x.size(), x));
-  return ops::permute(columns, {1, 0});
+  const Tensor u = traced(ops::zeros_of(y), "jacobian");
+  return ops::permute(rows_of(ops::flatten(gradient_of(ops::sum(y * u), x), 0), u), {1, 0});
 }
 
 Tensor one_number(Tensor y, const char* what) {

@@ -99,27 +99,12 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved, Grad
   // An eager backward pass runs unrecorded: most gradients are never differentiated. Its results share one deferred
   // node, which holds the arguments of the pass. If a result is differentiated or becomes part of a plan, the pass runs
   // again, recorded.
-  auto node = Ref<Node>::adopt(Node::make(&deferred_op, 0, xs.size(), 0));
   auto* held = new DeferredBackward;
-  node->attrs.extra = Ref<Extra>::adopt(held);
+  const Ref<Extra> kept = Ref<Extra>::adopt(held);
   held->loss = loss;
   held->xs = xs;
   held->leaves = std::move(leaves);
-  std::uint64_t seq = std::max(c.clock, l.node->seq);
-  node->seq = c.clock = seq + 1;
-  for (std::int64_t i = 0; i < raw.size(); ++i) {
-    Tensor& r = raw.begin()[i];
-    if (!r.defined()) continue;
-    // The node is set on the tensor itself only if the pass made it; a tensor that is used elsewhere (a variable, a
-    // constant) is detached first.
-    auto phase = static_cast<std::uint8_t>(Access::desc(r).flags & kPhase);
-    if (Access::desc(r).node || Access::impl(r)->count.load(std::memory_order_acquire) != 1) r = r.detach();
-    TensorDesc& b = Access::desc(r);
-    b.flags = phase;
-    b.depth = l.depth;
-    b.out = i;
-    b.node = node;
-  }
+  defer(raw, kept, loss);
   return raw;
 }
 

@@ -23,6 +23,10 @@ struct Deferred : TaggedExtra<Deferred> {
   virtual Tensors call(const Tensors&) const { __builtin_trap(); }
 };
 
+/// Gives tensors that were computed unrecorded, of `from`, one deferred node; some may be empty. `deferred` is its
+/// Deferred, which computes all of them.
+void defer(Tensors& results, const Ref<Extra>& deferred, const Tensor& from);
+
 inline const Deferred& deferred(const Attrs& attrs) { return attrs.extra->as<Deferred>(); }
 inline Tensors expand(const Node& n) { return deferred(n.attrs).expand(n); }
 

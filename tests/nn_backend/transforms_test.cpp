@@ -57,6 +57,40 @@ TEST_CASE("jacobian and hessian have the shapes of the result and of the argumen
   CHECK(jacobian([](const Tensor& t) { return t[slice(0, 0)]; })(x).shape() == Shape{0, 2});
 }
 
+TEST_CASE("Jacobians of many rows or columns are computed by one program, and have derivatives", "[transforms]") {
+  // J[i, k, j] = 3 x_i^2 w_k where i = j: 60 rows of 20.
+  const Tensor x = K::cast(np::linspace(0, 1, 20), "float64"), w = numbers_of({1, 2, 3});
+  auto cubes = [](const Tensor& t, const Tensor& u) { return np::expand_dims(t * t * t, 1) * u; };
+  auto by_hand = [](const Tensor& t, const Tensor& u) {
+    return np::expand_dims(np::diag(3 * t * t), 1) * np::expand_dims(u, 1);
+  };
+  // With respect to w: 60 rows of 3, computed by columns. J[i, k, l] = x_i^3 where k = l.
+  const Tensor by_w = np::reshape(x * x * x, {20, 1, 1}) * K::cast(np::eye(3), "float64");
+  check_near(jacobian(cubes)(x, w), by_hand(x, w));
+  check_near(jacobian(cubes, 1)(x, w), by_w);
+  auto squares = [&](const Tensor& t, const Tensor& u) { return np::sum(np::square(jacobian(cubes)(t, u))); };
+  auto squares_by_w = [&](const Tensor& t, const Tensor& u) { return np::sum(np::square(jacobian(cubes, 1)(t, u))); };
+  const Tensor vx = K::variable(x, "float64"), vw = K::variable(w, "float64"),
+               px = K::placeholder({20}, None, "float64"), pw = K::placeholder({3}, None, "float64");
+  for (bool placeholders : {false, true}) {
+    const Tensor &a = placeholders ? px : vx, &b = placeholders ? pw : vw;
+    Tensors all{jacobian(cubes)(a, b), jacobian(cubes, 1)(a, b)};
+    for (const Tensor& g : K::gradients(squares(a, b), {a, b})) all.push_back(g);
+    for (const Tensor& g : K::gradients(squares_by_w(a, b), {a})) all.push_back(g);
+    if (placeholders) all = K::function({px, pw}, all)({x, w});
+    check_near(all[0], by_hand(x, w));
+    check_near(all[1], by_w);
+    check_near(all[2], 36 * x * x * x * np::sum(w * w));
+    check_near(all[3], 2 * w * np::sum(9 * x * x * x * x));
+    check_near(all[4], 3 * 6 * np::power(x, 5));
+  }
+  // What f captures has a derivative too.
+  auto captured = [&](const Tensor& t) { return cubes(t, vw); };
+  check_near(K::gradients(np::sum(jacobian(captured)(x)), {vw})[0], np::zeros(3, float64) + np::sum(3 * x * x));
+  auto product = [](const Tensor& t) { return np::sum(np::outer(t, t)); };
+  check_near(hessian(product)(x), np::full({20, 20}, 2.0, float64));
+}
+
 TEST_CASE("jvp, vjp and hvp are products with the Jacobian and the Hessian", "[transforms]") {
   const Tensor x = numbers_of({0.3, -1, 2}), y = numbers_of({1, 2, 3}), v = numbers_of({1, 0.5, -2}),
                u = numbers_of({2, 1, -1});
