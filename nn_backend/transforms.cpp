@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/engine/error_attribution.h"
-#include "ops/engine/host_function.h"
+#include "ops/custom/host_function.h"
 #include "ops/engine/stop.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/shaping.h"

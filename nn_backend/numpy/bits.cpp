@@ -90,7 +90,7 @@ Tensor unpackbits(const Operand& x, const Axes& axis, const Scalar& count, Name 
 Tensor spacing(const Operand& x) {
   return of_array("spacing", x, [](const Tensor& t) {
     check_float(t, {"spacing", "x"});
-    const Tensor away = ops::where(ops::less(t, 0), ops::number_like(-INFINITY, t), ops::number_like(INFINITY, t));
+    const Tensor away = ops::where(ops::less(t, 0), t + t - 1, t + t + 1);
     return nextafter(t, away) - t;
   });
 }

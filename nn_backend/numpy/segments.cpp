@@ -11,7 +11,7 @@ namespace kassette::numpy {
 
 Tensor number_of_places(const Tensor& places, const Scalar& given, const char* what) {
   if (given.is_none()) return (ops::maximum(ops::max(ops::cast(places, int64)), -1) + 1).to(cpu);
-  const Tensor n = ops::scalar_tensor(given, int64, {what, "num_segments"});
+  Tensor n = ops::scalar_tensor(given, int64, {what, "num_segments"});
   if (n.item<std::int64_t>() < 0)
     fail<ValueError>({what, "num_segments"}, "is ", n.item<std::int64_t>(), kExpected, "it must not be negative");
   return n;

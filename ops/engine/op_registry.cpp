@@ -16,7 +16,7 @@
 #include "ops/normalization/normalization.h"
 #include "ops/convolution/pool.h"
 #include "ops/order/order.h"
-#include "ops/engine/host_function.h"
+#include "ops/custom/host_function.h"
 #include "ops/engine/print_tensor.h"
 #include "ops/random/generator.h"
 #include "ops/random/random.h"

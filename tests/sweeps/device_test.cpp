@@ -23,7 +23,11 @@ const std::set<std::string> kOnHost{"random_key", "shape", "size", "pack", "spar
                                     "sparse_concatenate", "ctc_label_dense_to_sparse",
                                     // linear algebra goes by way of the host, and comes back
                                     "cholesky", "solve_triangular", "solve", "slogdet", "lu", "qr", "eigh", "eigvalsh",
-                                    "svd", "svdvals", "eig"};
+                                    "svd", "svdvals", "eig",
+                                    // and so do Fourier transforms
+                                    "fft", "fft_like",
+                                    // a function of the user, of values on the host
+                                    "host_call"};
 
 /// How a sample's inputs are converted to its arguments.
 using Place = Tensor (*)(const Input& input, const Tensor& x);

@@ -1,4 +1,4 @@
-// ops/engine/host_function.h - ops made of functions of the user: an adjoint in place of that of the ops, and a
+// ops/custom/host_function.h - ops made of functions of the user: an adjoint in place of that of the ops, and a
 // function of the host on the values.
 #pragma once
 #include <memory>

@@ -1,5 +1,5 @@
-// ops/engine/host_function.cpp - ops made of functions of the user.
-#include "ops/engine/host_function.h"
+// ops/custom/host_function.cpp - ops made of functions of the user.
+#include "ops/custom/host_function.h"
 
 #include <algorithm>
 #include <memory>
