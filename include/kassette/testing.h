@@ -140,6 +140,23 @@ class KASSETTE_API Random {
   friend struct ArrayAccess;
 };
 
+/// The rarer arguments of random matrices by name: the axes before those of the matrix, and the dtype.
+struct MatrixOptions {
+  Named only_by_name{0};
+  Dims batch = {};
+  DType dtype = float64;
+};
+/// Orthogonal matrices (n, n), each as likely as any other (Haar's measure). These three draw from the Random of this
+/// thread that was made last; where none lives, they return the same matrices in each call. They throw ValueError
+/// unless n >= 0, and TypeError unless dtype is a float dtype.
+KASSETTE_API Tensor random_orthogonal(std::int64_t n, const MatrixOptions& options = {});
+/// Symmetric positive definite matrices (n, n) with eigenvalues from 1 down to 1 / kappa in equal ratios. Throws
+/// ValueError unless kappa >= 1.
+KASSETTE_API Tensor random_spd(std::int64_t n, double kappa = 100, const MatrixOptions& options = {});
+/// Matrices (n, n) with singular values from 1 down to 1 / kappa in equal ratios, and so with the condition number
+/// kappa where n > 1. Throws ValueError unless kappa >= 1.
+KASSETTE_API Tensor conditioned(std::int64_t n, double kappa, const MatrixOptions& options = {});
+
 // ---- golden files ---------------------------------------------------------------------------------------------------
 
 /// Tolerances as in Tolerance, and where the files are.
