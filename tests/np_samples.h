@@ -48,6 +48,7 @@ inline constexpr const char* kThreeWrong = "(2,3) (2) (3) | (3) (2,3) (4)";
 [[gnu::noinline]] inline Tensor max_along(const Tensor& t, int axis) { return np::max(t, axis); }
 // What is left of vectors whose signs are free.
 [[gnu::noinline]] inline Tensors list(const np::linalg::SlogdetResult& d) { return {d.sign, d.logabsdet}; }
+[[gnu::noinline]] inline Tensors list(const np::linalg::LuMatrices& f) { return {f.p, f.l, f.u}; }
 [[gnu::noinline]] inline Tensors list(const np::linalg::QrResult& f) { return {np::square(f.q), np::square(f.r)}; }
 [[gnu::noinline]] inline Tensors list(const np::linalg::SvdResult& f) {
   return {np::square(f.u), f.s, np::square(f.vh)};
@@ -586,6 +587,17 @@ inline constexpr Sample kNumpySamples[] = {
     {"matrix_power", "(3,3) | (2,2)", CALL(np::linalg::matrix_power(x, 5)), {kReal}, kFloats, kSecond, 64, "(2,3) | (3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
     {"matrix_power", "(3,3) | (2,2)", CALL(np::linalg::matrix_power(conditioned(x), -3)), {kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
     {"matrix_power", "(3,3) | (2,2)", CALL(np::linalg::matrix_power(x, 0)), {kReal}, kFloats, kNone, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"logdet", "(3,3) | (2,2) | (1,1) | (2,3,3) | (1,2,2) | (0,0)", CALL(np::linalg::logdet(definite(x))), {kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"lu", "(3,3) | (2,2) | (1,1) | (2,3,3) | (1,2,2) | (0,0)", CALL(list(np::linalg::lu(x))), {kReal}, kFloats, kNone, 64, "(2,3) | (3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"matrix_exp", "(3,3) | (2,2) | (1,1) | (2,3,3) | (1,2,2) | (0,0)", CALL(np::linalg::matrix_exp(x)), {kReal}, kFloats, kSecond, 256, "(2,3) | (3)", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"matrix_exp", "(3,3) | (2,2) | (2,3,3)", CALL(np::linalg::matrix_exp(conditioned(x))), {kReal}, kFloats, kSecond, 1024, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
+    {"tensorsolve", "(3,3) (3,1) | (2,2) (2,1)", CALL(np::linalg::tensorsolve(np::expand_dims(conditioned(x), 1), y)), {kReal, kReal}, kFloats, kSecond, 1024, "(3,3) (2,1)", {.grows = false, .sized = true, .also = "shape index eye cast matmul matrix_transpose add multiply square expand_dims"}},
+    {"tensorsolve", "(3,3) (1,3) | (2,2) (1,2)", CALL(np::linalg::tensorsolve(np::expand_dims(conditioned(x), 0), y, 1)), {kReal, kReal}, kFloats, kSecond, 1024, "", {.grows = false, .sized = true, .also = "shape index eye cast matmul matrix_transpose add multiply square expand_dims"}},
+    {"tensorinv", "(3,3) | (2,2)", CALL(np::linalg::tensorinv(np::expand_dims(conditioned(x), 1))), {kReal}, kFloats, kSecond, 1024, "", {.grows = false, .sized = true, .also = "shape index eye cast matmul matrix_transpose add multiply square expand_dims"}},
+    {"tensorinv", "(3,3) | (2,2)", CALL(np::linalg::tensorinv(np::expand_dims(conditioned(x), 2), 1)), {kReal}, kFloats, kSecond, 1024, "", {.grows = false, .sized = true, .also = "shape index eye cast matmul matrix_transpose add multiply square expand_dims"}},
+    {"toeplitz", "(3) | (1) | (4)", CALL(np::linalg::toeplitz(x)), {kReal}, kAnything, kSecond, 1, "(2,3) | ()", {.grows = false}},
+    {"toeplitz", "(3) (4) | (1) (2) | (3) (1) | (2) (0)", CALL(np::linalg::toeplitz(x, y)), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (3) | (3) ()", {.grows = false}},
+    {"block_diag", "(2,3) (3,1) (1,2) | (1,2) (2,2) (3,1) | (2,2) (3) () | (2,0) (0,2) (1)", CALL(np::linalg::block_diag({x, y, z})), {kReal, kReal, kReal}, kAnything, kSecond, 1, "(2,2,1) (2) ()", {.grows = false}},
     {"multi_dot", "(2,3) (3,4) (4,2) | (1,2) (2,2) (2,1)", CALL(np::linalg::multi_dot({x, y, z})), {kReal, kReal, kReal}, kNumbers, kSecond, 64, "(2,3) (4,4) (4,2)", {.grows = false, .sized = true, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
     {"norm", "(2,3) | (4,1) | (3) | (2)", CALL(np::linalg::norm(x)), {kReal}, kFloats, kSecond, 64, "", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},
     {"norm", "(2,3) | (4,1)", CALL(np::linalg::norm(x, {.ord = 3, .axis = 1})), {kReal}, kFloats, kSecond, 64, "()", {.grows = false, .also = "shape index eye cast matmul matrix_transpose add multiply square"}},

@@ -69,6 +69,18 @@ Pair::Pair(const Operand& x, const Operand& y, const char* what, const char* fir
   convert_operand(y_, dtype, {what, second}, made_y_);
 }
 
+Tensors of_one_dtype(const char* what, const Tensors& x) {
+  if (x.empty()) fail<ValueError>({what, "x"}, "is an empty list", kExpected, "there must be a tensor");
+  DType dtype;
+  for (const Tensor& t : x) {
+    if (!t.defined()) fail_empty({what, "x"});
+    dtype = dtype.given() ? promoted(dtype, t.dtype(), what) : t.dtype();
+  }
+  Tensors all;
+  for (const Tensor& t : x) all.push_back(ops::cast(t, dtype));
+  return all;
+}
+
 Integers integers_of(const Operand& x, const At& at) {
   const Tensor t = is_tensor_operand(x) ? tensor_of(x) : as_tensor(x, int64, at);
   if (!t.defined()) fail_empty(at);

@@ -105,6 +105,8 @@ Tensors promoted_tensors(const char* what, std::initializer_list<NamedOperand> a
 Tensors tensors_as(const char* what, std::initializer_list<NamedOperand> arguments, DType dtype);
 /// The same, promoted, but bool and integers become floatx.
 Tensors float_tensors(const char* what, std::initializer_list<NamedOperand> arguments);
+/// The tensors of a list, of the dtype that theirs are promoted to. Throws ValueError if there is none.
+Tensors of_one_dtype(const char* what, const Tensors& x);
 /// Throws DeviceError unless both are on one device.
 void check_device(const Tensor& x, const Tensor& other, const At& at);
 /// `array`, which was made of an argument, on the device of x: numbers, lists and containers are brought there. Throws

@@ -40,18 +40,6 @@ std::vector<int> moved(const std::vector<int>& source, const std::vector<int>& d
   return order;
 }
 
-/// Tensors of one dtype, the one that theirs are promoted to.
-Tensors of_one_dtype(const char* what, const Tensors& x) {
-  if (x.empty()) fail<ValueError>({what, "x"}, "is an empty list", kExpected, "there must be a tensor");
-  DType dtype;
-  for (const Tensor& t : x) {
-    if (!t.defined()) fail_empty({what, "x"});
-    dtype = dtype.given() ? promoted(dtype, t.dtype(), what) : t.dtype();
-  }
-  Tensors all;
-  for (const Tensor& t : x) all.push_back(ops::cast(t, dtype));
-  return all;
-}
 /// Joins what f makes of each.
 template <class F>
 Tensor joined(const char* what, const Tensors& x, int axis, F&& f) {

@@ -18,6 +18,7 @@ import zlib
 
 import numpy
 import scipy.fft
+import scipy.linalg
 import scipy.signal
 import scipy.special
 
@@ -84,6 +85,12 @@ np.linalg.solve_triangular = triangular
 np.linalg.cholesky_solve = lambda l, b: triangular(l, triangular(l, b, lower=True), lower=True, transposed=True)
 np.linalg.vector_norm = lambda x, ord=2, axis=None, keepdims=False: numpy.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
 np.linalg.matrix_norm = lambda x, ord="fro": numpy.linalg.matrix_norm(x, ord=ord)
+np.linalg.logdet = lambda x: numpy.where(numpy.linalg.slogdet(x)[0] < 0, nan, numpy.linalg.slogdet(x)[1])
+np.linalg.lu = lambda x: tuple(part.astype(x.dtype) for part in scipy.linalg.lu(x))
+np.linalg.matrix_exp = scipy.linalg.expm
+np.linalg.toeplitz = lambda c, r=None: scipy.linalg.toeplitz(c, r)
+np.linalg.block_diag = lambda xs: scipy.linalg.block_diag(*xs)
+np.linalg.tensorsolve = lambda a, b, axes=None: numpy.linalg.tensorsolve(a, b, axes=None if axes is None else (axes,) if isinstance(axes, int) else axes)
 np.linalg.lstsq = lambda a, b: types.SimpleNamespace(solution=numpy.linalg.lstsq(a, b)[0])
 
 # ---- Fourier transforms: a pair is a complex array
@@ -318,7 +325,7 @@ SKIPPED = {
 # Functions whose integer results have another dtype here, on purpose: the values are compared alone.
 OTHER_DTYPE = {"divide", "mean", "var", "std", "vander", "linspace", "logspace", "geomspace", "median", "quantile", "percentile", "average", "average_with_weights", "nanmean", "nanvar", "nanstd", "nanmedian", "nanquantile", "nanpercentile", "nanmax", "nanmin", "cov", "corrcoef", "histogram", "bincount"}
 LINALG = set("solve solve_triangular cholesky cholesky_solve inv pinv det slogdet qr svd svdvals eigh eigvalsh lstsq matrix_rank matrix_power "
-             "multi_dot norm vector_norm matrix_norm cond".split())
+             "multi_dot norm vector_norm matrix_norm cond logdet lu matrix_exp tensorsolve tensorinv".split())
 # Functions whose special values differ, on purpose: they are left out there.
 ORDINARY_ONLY = {"polygamma", "digamma", "gammainc", "gammaincc", "ldexp", "i0", "lgamma", "sinc", "logspace", "tensordot", "betainc", "lerp", "float_power", "quantile", "percentile", "average", "average_with_weights", "digitize", "nanquantile", "nanpercentile", "cov", "corrcoef", "histogram", "logcumsumexp"} | LINALG   # NaN in descending edges, infinities in quantiles, weights that add up to 0, i0(-inf) is nan in NumPy, gammaln(-inf) is -inf in SciPy
 OTHER_DTYPE |= {"histogram_bin_edges", "histogram2d", "histogramdd", "polyint", "polyder", "array_equal", "array_equiv"} | {"trapezoid", "gradient", "interp"}

@@ -156,3 +156,90 @@ TEST_CASE("np::linalg has the same bits for any number of threads", "[numpy][lin
   }
   set_num_threads(threads);
 }
+
+TEST_CASE("lu, eigvals and matrix_exp keep to their identities, for sizes 0 to 33", "[numpy][linalg]") {
+  for (std::int64_t n = 0; n <= 33; n += n < 8 ? 1 : 5) {
+    INFO(n);
+    const Tensor x = random_matrix(n, n, static_cast<std::uint64_t>(n));
+    const double bound = 1e-14 * static_cast<double>(n + 1);
+    const auto [p, l, u] = np::linalg::lu(x);
+    CHECK(largest(np::matmul(np::matmul(p, l), u) - x) < bound);
+    CHECK(largest(np::matmul(t(p), p) - identity(n)) == 0);
+    CHECK(largest(np::triu(l, 1)) == 0);
+    CHECK(largest(np::diagonal(l) - 1) == 0);
+    CHECK(largest(np::tril(u, -1)) == 0);
+    const auto [real, imaginary] = np::linalg::eigvals(x);
+    const auto e = np::linalg::eig(x);
+    CHECK(values(real) == values(e.real));
+    CHECK(values(imaginary) == values(e.imaginary));
+    CHECK(std::fabs(number(np::sum(real)) - number(np::trace(x))) < 10 * bound);
+    // e^x e^-x = 1, det e^x = e^trace x, and e^(w of a symmetric matrix).
+    const Tensor exponential = np::linalg::matrix_exp(4 * x);
+    const double size = std::max(1.0, largest(exponential) * largest(np::linalg::matrix_exp(-4 * x)));
+    CHECK(largest(np::matmul(exponential, np::linalg::matrix_exp(-4 * x)) - identity(n)) < 100 * bound * size);
+    CHECK(std::fabs(number(np::linalg::logdet(exponential)) - number(np::trace(4 * x))) < 100 * bound * size);
+    const auto [w, v] = np::linalg::eigh(x + t(x));
+    const Tensor expected = np::matmul(v * np::exp(w), t(v));
+    CHECK(largest(np::linalg::matrix_exp(x + t(x)) - expected) < 10 * bound * std::max(1.0, largest(expected)));
+  }
+}
+
+TEST_CASE("matrix_exp squares as often as each matrix of a batch needs", "[numpy][linalg]") {
+  // Rotations by angles from 0 to 3000 full turns and a quarter, and what falls quickly.
+  const double quarter = std::acos(0.0), turns[] = {0, 0.25, 1, 100.25, 3000.25};
+  std::vector<double> flat;
+  for (double turn : turns)
+    for (double sign : {0.0, -1.0, 1.0, 0.0}) flat.push_back(sign * 4 * quarter * turn);
+  const Tensor rotations = np::linalg::matrix_exp(np::reshape(np::array(flat), {5, 2, 2}));
+  const Tensor zero_or_quarter = np::array({{{1, 0}, {0, 1}}, {{0, -1}, {1, 0}}}, float64);
+  for (int i = 0; i < 5; ++i) CHECK(largest(rotations[i] - zero_or_quarter[i == 0 || i == 2 ? 0 : 1]) < 1e-11);
+  CHECK(largest(np::linalg::matrix_exp(np::array({{-1e9, 0}, {0, -2}}, float64)) -
+                np::array({{0., 0.}, {0., std::exp(-2)}}, float64)) < 1e-7);
+  const Tensor nothing = np::linalg::matrix_exp(np::array({{{NAN, 0}, {0, 1}}, {{0, 1}, {0, 0}}}, float64));
+  CHECK(std::isnan(number(nothing[0](0, 0))));
+  CHECK(values(nothing[1]) == Doubles{1, 1, 0, 1});  // and its neighbour has all digits
+  CHECK(std::isnan(number(np::linalg::matrix_exp(np::array({{1e30, 0}, {0, 0}}, float64))(0, 0))));
+  CHECK(std::isnan(number(np::linalg::logdet(np::array({{0, 1}, {1, 0}}, float64)))));
+  CHECK(number(np::linalg::logdet(np::zeros({2, 2}))) == -INFINITY);
+}
+
+TEST_CASE("tensorsolve and tensorinv undo tensordot, wherever the axes are", "[numpy][linalg]") {
+  const Tensor a = np::reshape(random_matrix(24, 24, 3) + 4 * identity(24), {2, 3, 4, 6, 4});
+  const Tensor b = np::reshape(random_matrix(6, 4, 4), {2, 3, 4});
+  const Tensor x = np::linalg::tensorsolve(a, b);
+  CHECK(x.shape() == Shape{6, 4});
+  CHECK(largest(np::tensordot(a, x, 2) - b) < 1e-12);
+  CHECK(largest(np::linalg::tensorsolve(np::moveaxis(a, 3, 0), b, 0) - np::transpose(x)) < 1e-12);
+  const Tensor inverse = np::linalg::tensorinv(a, 3);
+  CHECK(inverse.shape() == Shape{6, 4, 2, 3, 4});
+  CHECK(largest(np::tensordot(inverse, b, 3) - x) < 1e-12);
+}
+
+TEST_CASE("lu, tensors of equations and made matrices refuse in one line", "[numpy][linalg]") {
+  CHECK(error_of<ValueError>([] {
+          np::linalg::lu(np::zeros({2, 3}));
+        }) == "lu: x of shape (2, 3); it must have square matrices in its last axes");
+  CHECK(error_of<ValueError>([] { np::linalg::matrix_exp(np::zeros(3)); }) ==
+        "matrix_exp: x of shape (3,); it must have square matrices in its last axes");
+  CHECK(error_of<TypeError>([] { np::linalg::matrix_exp(np::zeros({2, 2}, int32)); }) != "no error");
+  CHECK(error_of<ValueError>([] {
+          np::linalg::tensorsolve(np::zeros({2, 3, 5}), np::zeros({2, 3}));
+        }) == "tensorsolve: a of shape (2, 3, 5); its first 2 axes must have as many elements as the others");
+  CHECK(error_of<ValueError>([] {
+          np::linalg::tensorsolve(np::zeros({2, 2}), np::zeros({2, 2, 2}));
+        }) == "tensorsolve: a has fewer axes than b; its first are those of b");
+  CHECK(error_of<ValueError>([] {
+          np::linalg::tensorsolve(np::zeros({2, 2}), np::zeros({2}));
+        }) == "tensorsolve: the matrix of shape (2, 2) is singular");
+  CHECK(error_of<ValueError>([] {
+          np::linalg::tensorinv(np::zeros({2, 2}), 0);
+        }) == "tensorinv: ind is 0; x has 2 axes, of which it counts some");
+  CHECK(error_of<ValueError>([] {
+          np::linalg::toeplitz({1, 2}, {{1, 2}});
+        }) == "toeplitz: r of shape (1, 2); it must be a vector");
+  CHECK(error_of<ValueError>([] {
+          np::linalg::block_diag({np::zeros({1, 2, 2})});
+        }) == "block_diag: x holds a tensor of shape (1, 2, 2); they must be matrices");
+  CHECK(error_of<ValueError>([] { np::linalg::block_diag({}); }) ==
+        "block_diag: x is an empty list; there must be a tensor");
+}

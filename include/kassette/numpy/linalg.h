@@ -39,6 +39,8 @@ struct SlogdetResult {
 };
 /// The determinant as its sign and logarithm: 0 and -inf for a singular matrix.
 KASSETTE_API SlogdetResult slogdet(const Operand& x);
+/// The logarithm of the determinant: NaN where that is negative, -inf where it is 0.
+KASSETTE_API Tensor logdet(const Operand& x);
 /// The lower triangular l with x = l l', or the upper one with x = u' u; a triangle of x is read, the lower one unless
 /// upper. Throws ValueError if a matrix is not positive definite.
 KASSETTE_API Tensor cholesky(const Operand& x, bool upper = false);
@@ -49,6 +51,12 @@ struct LuResult {
 };
 /// x, with its rows in the order `rows`, is l u. No gradient.
 KASSETTE_API LuResult lu_factor(const Operand& x);
+/// A permutation, a lower triangular matrix with ones on its diagonal, and an upper triangular one.
+struct LuMatrices {
+  Tensor p, l, u;
+};
+/// x = p l u, for square matrices. No gradient.
+KASSETTE_API LuMatrices lu(const Operand& x);
 /// The factors of x = q r.
 struct QrResult {
   Tensor q, r;
@@ -79,6 +87,12 @@ struct EigResult {
 };
 /// Eigenvalues and right eigenvectors of real matrices, in no order. No gradient.
 KASSETTE_API EigResult eig(const Operand& x);
+/// Real and imaginary parts of eigenvalues.
+struct EigvalsResult {
+  Tensor real, imaginary;
+};
+/// The eigenvalues that eig gives, without the vectors. No gradient.
+KASSETTE_API EigvalsResult eigvals(const Operand& x);
 /// The results of lstsq, in NumPy's order.
 struct LstsqResult {
   Tensor solution, residuals, rank, singular_values;
@@ -91,8 +105,24 @@ KASSETTE_API LstsqResult lstsq(const Operand& a, const Operand& b, Scalar rtol =
 KASSETTE_API Tensor matrix_rank(const Operand& x, Scalar rtol = None);
 /// x times itself n times; of the inverse, if n is negative.
 KASSETTE_API Tensor matrix_power(const Operand& x, int n);
+/// e to the power x, the sum of x^k / k!, by scaling and squaring (Higham, 2005). NaN for x so large that no digit of
+/// the result would be left. On placeholders all squarings that there may be are made, 24 or, for float64, 53.
+KASSETTE_API Tensor matrix_exp(const Operand& x);
 /// The product of several matrices, in the cheapest order. The first and the last may be vectors.
 KASSETTE_API Tensor multi_dot(const Tensors& x);
+
+/// The x for which tensordot(a, x, rank of x) is b, where the axes of `a` are those of b and then those of x, with as
+/// many elements; `axes` of `a` are moved to its end first. Throws ValueError if the equations are singular.
+KASSETTE_API Tensor tensorsolve(const Operand& a, const Operand& b, const Axes& axes = None);
+/// The inverse of x as a matrix from its last axes to its first `ind` ones: tensordot(the inverse, b, ind) solves
+/// tensorsolve(x, b). Throws ValueError if it is singular, or not square.
+KASSETTE_API Tensor tensorinv(const Operand& x, int ind = 2);
+
+/// The matrix with the first column c and the first row r, which is c unless given, and equal elements on each
+/// diagonal; r[0] is not read. Of any dtype, as is block_diag.
+KASSETTE_API Tensor toeplitz(const Operand& c, const Operand& r = None);
+/// A matrix with these matrices along its diagonal, and zeros elsewhere. Vectors are rows.
+KASSETTE_API Tensor block_diag(const Tensors& x);
 
 /// The arguments of norms by name. ord: None, a number, or infinity.
 struct NormOptions {
