@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tests/catch.h"
+#include "tests/devices/devices.h"
 #include "tests/numpy/solver_cases.h"
 #include "tests/results.h"
 
@@ -109,4 +110,14 @@ TEST_CASE("odeint refuses what it cannot use in one line", "[numpy][integrate]")
   });
   CHECK(beyond.rfind("odeint: f needs steps below ", 0) == 0);
   CHECK(beyond.find("the solution must be smooth and finite") != std::string::npos);
+}
+
+TEST_CASE("odeint works on a device", "[numpy][integrate][device]") {
+  const std::string device = GENERATE("cpu", "cuda:0");
+  if (!has_device(device)) return;
+  auto driven = [](const Tensor& t, const Tensor& x) { return -0.5 * x + np::sin(3 * t); };
+  const Tensor y0 = f64({1}).to(Device(device));
+  const Tensor y = np::integrate::odeint(driven, y0, f64({0, 0.1, 1.7, 4}), {.first_step = 0.1, .max_step = 0.25});
+  CHECK(y.device() == Device(device));
+  CHECK(distance(np::ravel(y.to(cpu)), solver_case("driven_rk45")) < 1e-12);
 }

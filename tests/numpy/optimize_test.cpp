@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/catch.h"
+#include "tests/devices/devices.h"
 #include "tests/numpy/solver_cases.h"
 #include "tests/results.h"
 
@@ -177,4 +178,24 @@ TEST_CASE("np::optimize refuses what it cannot use in one line", "[numpy][optimi
   CHECK(error_of<TypeError>([&] {
           np::optimize::least_squares([](const Tensor& x) { return np::argsort(x); }, f64({0, 1}));
         }) == "least_squares: f returns int64; it must return floats that are known");
+}
+
+TEST_CASE("np::optimize works on a device", "[numpy][optimize][device]") {
+  const std::string device = GENERATE("cpu", "cuda:0");
+  if (!has_device(device)) return;
+  const Tensor x0 = f64({1.3, 0.7, 0.8}).to(Device(device));
+  for (const char* method : {"L-BFGS", "Newton-CG"}) {
+    const auto r = np::optimize::minimize(rosenbrock, x0, {.method = method, .tol = 1e-9});
+    CHECK(r.success);
+    CHECK(r.x.device() == Device(device));
+    CHECK(distance(r.x.to(cpu), {1, 1, 1}) < 1e-5);
+  }
+  auto misfit = [](const Tensor& x) { return np::square(x) - x - 2; };
+  const auto fit = np::optimize::least_squares(misfit, x0);
+  CHECK(fit.x.device() == Device(device));
+  CHECK(distance(fit.x.to(cpu), {2, 2, 2}) < 1e-6);
+  const auto zero = np::optimize::root(misfit, x0);
+  CHECK(zero.success);
+  CHECK(zero.x.device() == Device(device));
+  CHECK(distance(zero.x.to(cpu), {2, 2, 2}) < 1e-12);
 }
