@@ -105,13 +105,27 @@ Tensor logdet(const Operand& x) {
 }
 LuMatrices lu(const Operand& x) {
   return of_array("lu", x, [](const Tensor& t) {
-    check_square("lu", t);
-    const ops::Lu f = ops::lu(t);
-    const int rank = Access::desc(t).rank;
+    const At at{"lu", "x"};
+    check_float(t, at);
+    const int rank = known_rank(t, at), i = rank - 2, j = rank - 1;
+    if (rank < 2) fail<ValueError>(at, "of shape ", t.shape(), kExpected, "it must have matrices in its last axes");
+    // Sizes that are not known are taken to be equal, which ops::lu sees to.
+    const TensorDesc& d = Access::desc(t);
+    const bool known = d.dims[i] >= 0 && d.dims[j] >= 0;
+    const std::int64_t m = known ? d.dims[i] : 0, n = known ? d.dims[j] : 0;
+    // As square matrices: zeros behind the others are not exchanged.
+    ops::Pads zeros{.rank = rank};
+    zeros.after[i] = std::max<std::int64_t>(0, n - m);
+    zeros.after[j] = std::max<std::int64_t>(0, m - n);
+    const ops::Lu f = ops::lu(m == n ? t : ops::pad(t, zeros));
+    auto part = [&](const Tensor& y, std::int64_t rows, std::int64_t columns) {
+      return m == n ? y : slice_along(slice_along(y, i, 0, rows), j, 0, columns);
+    };
     // Row rows[i] of x is row i of l u.
-    const Tensor row = ops::expand_dims(places_along(t, rank - 2), 1);
-    const Tensor p = ops::cast(ops::equal(row, ops::expand_dims(f.rows, rank - 2)), t.dtype());
-    return LuMatrices{p, tril(f.lu, -1) + ops::identity_like(t), triu(f.lu)};
+    const Tensor row = ops::expand_dims(places_along(t, i), 1), rows = m == n ? f.rows : slice_along(f.rows, i, 0, m);
+    const Tensor p = ops::cast(ops::equal(row, ops::expand_dims(rows, i)), t.dtype());
+    const Tensor l = tril(f.lu, -1) + ops::identity_like(f.lu);
+    return LuMatrices{p, part(l, m, std::min(m, n)), part(triu(f.lu), std::min(m, n), n)};
   });
 }
 EigvalsResult eigvals(const Operand& x) {

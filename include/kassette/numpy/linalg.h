@@ -55,7 +55,8 @@ KASSETTE_API LuResult lu_factor(const Operand& x);
 struct LuMatrices {
   Tensor p, l, u;
 };
-/// x = p l u, for square matrices. No gradient.
+/// x = p l u, where x is (..., m, n), l (..., m, k) and u (..., k, n) with k = min(m, n). Sizes that are
+/// not known are taken to be equal. No gradient.
 KASSETTE_API LuMatrices lu(const Operand& x);
 /// The factors of x = q r.
 struct QrResult {
