@@ -20,8 +20,8 @@ nm -DC --defined-only "$library" | awk '{ $1 = ""; $2 = ""; print }' | grep -vE 
 read -r address size < <(readelf -SW "$library" |
   awk '/ \.init_array / { sub(/.*\.init_array +[A-Z_]+ +/, ""); print $1, $3 }')
 for ((slot = 16#$address; slot < 16#$address + 16#$size; slot += 8)); do
-  target=$(readelf -rW "$library" | awk -v at="$(printf '%016x' $slot)" '$1 == at && /RELATIVE/ { print $4 }')
-  name=$(nm "$library" | awk -v at="$(printf '%016x' $((16#${target:-0})))" '$1 == at { name = $3 } END { print name }')
+  target=$(readelf -rW "$library" | awk -v at="$(printf '%016x' $slot)" '$1 "" == at && /RELATIVE/ { print $4 }')
+  name=$(nm "$library" | awk -v at="$(printf '%016x' $((16#${target:-0})))" '$1 "" == at { name = $3 } END { print name }')
   case $name in
     frame_dummy | __cpu_indicator_init) ;;
     *)
