@@ -265,6 +265,7 @@ int main(int argc, char** argv) {
   if (options.device == "cpu") {
     small(), train(), tape(), loops(), other_loops(), elementwise(), matmul(), draws();
     kernel_rows();
+    numpy_rows();
     convolution_rows();
     file_rows();
     thread_rows();

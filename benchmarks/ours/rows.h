@@ -28,6 +28,8 @@ inline Tensor integers(int most, int n) { return K::cast((uniform(n) - 0.1) * mo
 
 /// The rows of kernels.cpp: what one family or one kernel costs.
 void kernel_rows();
+/// The rows of numpy.cpp: np, np::linalg and nn.
+void numpy_rows();
 /// The rows of convolution.cpp: convolution, pooling, resizing, and a network of them.
 void convolution_rows();
 /// The rows of files.cpp: files, and tensors as people look at them.

@@ -167,6 +167,6 @@ int main(int argc, char** argv) {
   auto options = bench::parse(argc, argv);
   at::set_num_threads(options.threads);
   torch::manual_seed(1);
-  small(), train(), tape(), elementwise(), matmul(), kernel_rows(), convolution_rows();
+  small(), train(), tape(), elementwise(), matmul(), kernel_rows(), numpy_rows(), convolution_rows();
   return bench::run(options, "\"peer\": \"torch\", \"version\": \"" TORCH_VERSION "\"");
 }
