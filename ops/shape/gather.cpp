@@ -16,7 +16,7 @@
 namespace kassette::ops {
 namespace {
 
-constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17;
+constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17, kShortRow = 64;
 
 void check_indices(const char* op, const TensorSpec& s) {
   if (s.dtype != int32 && s.dtype != int64)
@@ -53,12 +53,13 @@ class Indices {
  public:
   Indices(const OpCall& call, int i, std::int64_t size)
       : n_(call.spec(i).numel()), wide_(call.spec(i).dtype == int64), data_(call.in[i].data), size_(size) {
-    bool wraps = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;
-    std::int64_t low = wraps ? -size : 0;
-    for (std::int64_t k = 0; k < n_; ++k) {
-      std::int64_t at = raw(k);
-      if (at < low || at >= size) refuse_for(wraps ? Refusal::index : Refusal::gather_index, at, size);
-    }
+    const bool wraps = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;
+    const std::int64_t low = wraps ? -size : 0;
+    const bool good = wide_ ? all_in(reinterpret_cast<const std::int64_t*>(data_), low)
+                            : all_in(reinterpret_cast<const std::int32_t*>(data_), low);
+    for (std::int64_t k = 0; !good && k < n_; ++k)
+      if (const std::int64_t at = raw(k); at < low || at >= size)
+        refuse_for(wraps ? Refusal::index : Refusal::gather_index, at, size);
   }
   std::int64_t size() const { return n_; }
   std::int64_t operator[](std::int64_t k) const {
@@ -67,6 +68,13 @@ class Indices {
   }
 
  private:
+  /// Without a branch for each, which compilers make vectors of.
+  template <class I>
+  bool all_in(const I* x, std::int64_t low) const {
+    bool bad = false;
+    for (std::int64_t k = 0; k < n_; ++k) bad |= (x[k] < low) | (x[k] >= size_);
+    return !bad;
+  }
   std::int64_t raw(std::int64_t k) const {
     return wide_ ? reinterpret_cast<const std::int64_t*>(data_)[k] : reinterpret_cast<const std::int32_t*>(data_)[k];
   }
@@ -76,6 +84,13 @@ class Indices {
   std::int64_t size_;
 };
 
+/// Copies `count` rows of a block, from index `first` on.
+template <class Copy>
+void copy_rows(const std::byte* from, const Indices& at, std::int64_t first, std::int64_t count, std::byte* to,
+               std::int64_t bytes, Copy copy) {
+  for (std::int64_t k = 0; k < count; ++k) copy(to + k * bytes, from + at[first + k] * bytes);
+}
+
 void gather_kernel(const OpCall& call) {
   const GatherSplit p = parts_of(call, call.spec(0));
   Indices at(call, 1, p.n);
@@ -83,16 +98,19 @@ void gather_kernel(const OpCall& call) {
   const std::byte* from = call.in[0].data;
   std::byte* to = call.out[0]->data();
   if (bytes == 0) return;
-  devices::parallel_for(p.outer * n, std::max<std::int64_t>(1, kGrainBytes / bytes),
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t k = begin; k < end; ++k) {
-                            const std::byte* source = from + (k / n * p.n + at[k % n]) * bytes;
-                            // Constant sizes compile to a move instead of a call.
-                            if (bytes == 4) std::memcpy(to + k * 4, source, 4);
-                            else if (bytes == 8) std::memcpy(to + k * 8, source, 8);
-                            else std::memcpy(to + k * bytes, source, static_cast<std::size_t>(bytes));
-                          }
-                        });
+  devices::parallel_for(
+      p.outer * n, std::max<std::int64_t>(1, kGrainBytes / bytes), [&](std::int64_t begin, std::int64_t end) {
+        while (begin < end) {
+          const std::int64_t outer = begin / n, first = begin % n, count = std::min(n - first, end - begin);
+          const std::byte* block = from + outer * p.n * bytes;
+          auto copy = [&](auto move) { copy_rows(block, at, first, count, to + begin * bytes, bytes, move); };
+          // Constant sizes compile to a move instead of a call.
+          if (bytes == 4) copy([](std::byte* a, const std::byte* b) { std::memcpy(a, b, 4); });
+          else if (bytes == 8) copy([](std::byte* a, const std::byte* b) { std::memcpy(a, b, 8); });
+          else copy([=](std::byte* a, const std::byte* b) { std::memcpy(a, b, static_cast<std::size_t>(bytes)); });
+          begin += count;
+        }
+      });
 }
 
 void gather_gradient(const VjpContext& ctx) {
@@ -111,6 +129,20 @@ void gather_grad_rule(const OpCall& call, TensorSpec* out) {
 template <class T, class Sum>
 void add_parts(const T* dy, const Indices& at, std::int64_t begin, std::int64_t end, Sum* sums, std::int64_t inner,
                std::int64_t first, std::int64_t last) {
+  if (inner == 1) {  // one after another in one row without its memory in between
+    for (std::int64_t k = begin; k < end;) {
+      const std::int64_t row = at[k];
+      if (row < first || row >= last) {
+        ++k;
+        continue;
+      }
+      Sum sum = sums[row - first];
+      do sum = static_cast<Sum>(sum + convert_one<Sum>(dy[k]));
+      while (++k < end && at[k] == row);
+      sums[row - first] = sum;
+    }
+    return;
+  }
   for (std::int64_t k = begin; k < end; ++k) {
     const std::int64_t row = at[k];
     if (row < first || row >= last) continue;
@@ -167,8 +199,10 @@ void gather_grad_kernel(const OpCall& call) {
           });
       return;
     }
-    // Each thread reads all indices, so the rows are divided into no more ranges than there are threads.
-    std::int64_t threads = p.n * p.inner * static_cast<std::int64_t>(sizeof(T)) < kLargeTable ? 1 : num_threads();
+    // Each thread reads all indices, so the rows are divided into no more ranges than there are threads. Whose range an
+    // index is in cannot be predicted, which costs more than to add a short row.
+    const std::int64_t row = p.inner * static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t threads = row < kShortRow || p.n * row < kLargeTable ? 1 : num_threads();
     devices::parallel_for(p.n, (p.n + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
       add_range(dy, at, to, p.n, p.inner, begin, end);
     });

@@ -16,7 +16,7 @@
 namespace kassette::ops {
 namespace {
 
-constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17;
+constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17, kShortRow = 64;
 
 GatherSplit parts_of(const OpCall& call) {
   const auto how = call.attrs.as<GatherAttrs>();
@@ -57,6 +57,11 @@ void put_one(T& to, T v) {
 template <Put kPut, class T>
 void put_rows(const GatherSplit& p, const std::int64_t* at, std::int64_t n, Values<T> v, T* to, std::int64_t first,
               std::int64_t last) {
+  if (p.inner == 1) {
+    for (std::int64_t k = 0; k < n; ++k)
+      if (const std::int64_t row = at[k]; row >= first && row < last) put_one<kPut>(to[row], v.data[k * v.step]);
+    return;
+  }
   for (std::int64_t k = 0; k < n; ++k) {
     const std::int64_t row = at[k];
     if (row < first || row >= last) continue;
@@ -94,8 +99,10 @@ void put_kernel(const OpCall& call) {
           });
       return;
     }
-    // Each thread reads all positions, so the rows are divided into no more ranges than there are threads.
-    const std::int64_t threads = n * p.inner * static_cast<std::int64_t>(sizeof(T)) < kLargeTable ? 1 : num_threads();
+    // Each thread reads all positions, so the rows are divided into no more ranges than there are threads. Whose range
+    // a position is in cannot be predicted, which costs more than to put a short row.
+    const std::int64_t row = p.inner * static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t threads = row < kShortRow || n * row < kLargeTable ? 1 : num_threads();
     devices::parallel_for(p.n, (p.n + threads - 1) / threads,
                           [&](std::int64_t begin, std::int64_t end) { put_rows<kPut>(p, at, n, v, to, begin, end); });
   });
