@@ -6,6 +6,7 @@
 
 #include "core/rank.h"
 #include "nn_backend/nn/arguments.h"
+#include "nn_backend/numpy/axes.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/unary.h"
 #include "ops/engine/expr.h"
@@ -15,19 +16,6 @@
 namespace kassette::nn {
 
 using namespace ops;
-
-Tensor moved_axis(const Tensor& x, int from, int to) {
-  if (from == to) return x;
-  const int rank = Access::desc(x).rank;
-  Axes order(None);
-  order.size_ = 0;
-  for (int i = 0; i < rank; ++i) {
-    if (i == to && from > to) order.axes_[order.size_++] = from;
-    if (i != from) order.axes_[order.size_++] = i;
-    if (i == to && from < to) order.axes_[order.size_++] = from;
-  }
-  return permute(x, order);
-}
 
 namespace {
 
@@ -185,8 +173,8 @@ Tensor one_hot(const Operand& x, int num_classes, int axis, DType dtype) {
     const ArrayArg ids(x, {"one_hot", "x"}, int32);
     Tensor last = ops::cast(ops::one_hot(ids, num_classes), dtype.given() ? dtype : default_float());
     if (axis == -1) return last;
-    const int rank = numpy::known_rank(last, {"one_hot", "x"});
-    return moved_axis(last, rank - 1, place_axis("one_hot", axis, Access::desc(last)));
+    (void)numpy::known_rank(last, {"one_hot", "x"});
+    return numpy::with_last_at(last, place_axis("one_hot", axis, Access::desc(last)));
   });
 }
 Tensor multi_hot(const Operand& x, int num_classes, int axis, DType dtype) {
@@ -195,8 +183,8 @@ Tensor multi_hot(const Operand& x, int num_classes, int axis, DType dtype) {
     const Tensor any = any_of(ops::one_hot(ids, num_classes), -2);
     Tensor last = ops::cast(any, dtype.given() ? dtype : default_float());
     if (axis == -1) return last;
-    const int rank = numpy::known_rank(last, {"multi_hot", "x"});
-    return moved_axis(last, rank - 1, place_axis("multi_hot", axis, Access::desc(last)));
+    (void)numpy::known_rank(last, {"multi_hot", "x"});
+    return numpy::with_last_at(last, place_axis("multi_hot", axis, Access::desc(last)));
   });
 }
 

@@ -26,19 +26,16 @@ auto of_floats(const char* what, const Operand& x, F&& f) {
     return f(array.tensor());
   });
 }
+/// x, in float32 if it is of a half type.
+inline Tensor wide(const Tensor& x) { return x.dtype().size() < 4 ? ops::cast(x, float32) : x; }
 /// f of the argument, in float32 if that is of a half type; the result has the dtype of x.
 template <class F>
 Tensor of_wide_floats(const char* what, const Operand& x, F&& f) {
-  return of_floats(what, x, [&](const Tensor& t) {
-    const DType dtype = Access::desc(t).dtype;
-    return ops::cast(f(dtype.size() < 4 ? ops::cast(t, float32) : t), dtype);
-  });
+  return of_floats(what, x, [&](const Tensor& t) { return ops::cast(f(wide(t)), t.dtype()); });
 }
 /// An epsilon that is K::epsilon() if it is None.
 inline double epsilon_of(const char* what, const Scalar& epsilon) {
   return epsilon.is_none() ? backend::epsilon() : number_as(float64, epsilon, {what, "epsilon"});
 }
-/// x with axis `from`, which is not negative, moved to `to`.
-Tensor moved_axis(const Tensor& x, int from, int to);
 
 }  // namespace kassette::nn

@@ -7,6 +7,7 @@
 
 #include "core/rank.h"
 #include "nn_backend/nn/arguments.h"
+#include "nn_backend/numpy/axes.h"
 #include "ops/engine/axes.h"
 #include "ops/engine/expr.h"
 
@@ -18,21 +19,11 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// What was wanted and what was predicted, in the dtype of the latter, half types as float32.
-struct Compared {
-  Tensor target, output;
-  DType dtype;
-};
 void check_same_shape(const char* what, const char* name, const Tensor& x, const char* other, const Tensor& y) {
   const TensorDesc &a = Access::desc(x), &b = Access::desc(y);
-  bool same = a.rank < 0 || b.rank < 0 || a.rank == b.rank;
-  for (int i = 0; same && i < a.rank && b.rank >= 0; ++i)
-    same = a.dims[i] < 0 || b.dims[i] < 0 || a.dims[i] == b.dims[i];
-  if (!same)
-    fail<ValueError>({what, name}, "has shape ", static_cast<const TensorSpec&>(a), " and ", other, " ",
-                     static_cast<const TensorSpec&>(b), kExpected, "both must have the same shape");
+  if (!a.compatible(b))
+    fail<ValueError>({what, name}, "has shape ", a, " and ", other, " ", b, kExpected, "both must have the same shape");
 }
-Tensor wide(const Tensor& x) { return Access::desc(x).dtype.size() < 4 ? cast(x, float32) : x; }
 
 /// f of what is compared, as the dtype of y_pred.
 template <class F>
@@ -156,8 +147,8 @@ Tensor nll_loss(const Operand& target, const Operand& log_probabilities, int axi
       fail<TypeError>({"nll_loss", "target"}, "is ", ids.tensor().dtype(), kExpected, "it must hold integers");
     Tensor x = logs;
     if (axis != -1) {
-      const int rank = numpy::known_rank(x, {"nll_loss", "log_probabilities"});
-      x = moved_axis(x, place_axis("nll_loss", axis, Access::desc(x)), rank - 1);
+      (void)numpy::known_rank(x, {"nll_loss", "log_probabilities"});
+      x = numpy::with_last(x, place_axis("nll_loss", axis, Access::desc(x)));
     }
     return -take_along_axis(x, cast(ids, int64));
   });
