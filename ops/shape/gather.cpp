@@ -10,13 +10,14 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/engine/refusals.h"
 #include "ops/shape/index.h"
+#include "ops/shape/put.h"
 #include "ops/shape/shaping.h"
 #include "ops/shape/strided.h"
 
 namespace kassette::ops {
 namespace {
 
-constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17, kShortRow = 64;
+constexpr std::int64_t kGrainBytes = 3 << 16;
 
 void check_indices(const char* op, const TensorSpec& s) {
   if (s.dtype != int32 && s.dtype != int64)
@@ -199,11 +200,8 @@ void gather_grad_kernel(const OpCall& call) {
           });
       return;
     }
-    // Each thread reads all indices, so the rows are divided into no more ranges than there are threads. Whose range an
-    // index is in cannot be predicted, which costs more than to add a short row.
-    const std::int64_t row = p.inner * static_cast<std::int64_t>(sizeof(T));
-    const std::int64_t threads = row < kShortRow || p.n * row < kLargeTable ? 1 : num_threads();
-    devices::parallel_for(p.n, (p.n + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t row = p.inner * static_cast<std::int64_t>(sizeof(T)), ranges = row_ranges(row, p.n * row);
+    devices::parallel_for(p.n, (p.n + ranges - 1) / ranges, [&](std::int64_t begin, std::int64_t end) {
       add_range(dy, at, to, p.n, p.inner, begin, end);
     });
   });

@@ -16,7 +16,7 @@
 namespace kassette::ops {
 namespace {
 
-constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17, kShortRow = 64;
+constexpr std::int64_t kGrainBytes = 3 << 16;
 
 GatherSplit parts_of(const OpCall& call) {
   const auto how = call.attrs.as<GatherAttrs>();
@@ -99,11 +99,8 @@ void put_kernel(const OpCall& call) {
           });
       return;
     }
-    // Each thread reads all positions, so the rows are divided into no more ranges than there are threads. Whose range
-    // a position is in cannot be predicted, which costs more than to put a short row.
-    const std::int64_t row = p.inner * static_cast<std::int64_t>(sizeof(T));
-    const std::int64_t threads = row < kShortRow || n * row < kLargeTable ? 1 : num_threads();
-    devices::parallel_for(p.n, (p.n + threads - 1) / threads,
+    const std::int64_t row = p.inner * static_cast<std::int64_t>(sizeof(T)), ranges = row_ranges(row, n * row);
+    devices::parallel_for(p.n, (p.n + ranges - 1) / ranges,
                           [&](std::int64_t begin, std::int64_t end) { put_rows<kPut>(p, at, n, v, to, begin, end); });
   });
 }
@@ -179,6 +176,11 @@ void take_last_gradient(const VjpContext& ctx) {
 }
 
 }  // namespace
+
+std::int64_t row_ranges(std::int64_t row_bytes, std::int64_t bytes) {
+  constexpr std::int64_t kShortRow = 64, kMany = 1 << 17;
+  return row_bytes < kShortRow || bytes < kMany ? 1 : num_threads();
+}
 
 void selected_spec(const TensorSpec& x, const TensorSpec& positions, const GatherAttrs& how, TensorSpec* out) {
   out->dtype = x.dtype;

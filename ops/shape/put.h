@@ -14,6 +14,11 @@ extern const OpDef take_last_op;
 /// The shape of gather(x, positions), as far as it is known.
 void selected_spec(const TensorSpec& x, const TensorSpec& positions, const GatherAttrs& how, TensorSpec* out);
 
+/// Into how many ranges the rows of a table are divided among threads that each read all positions: one if `bytes`,
+/// which are put or summed in all, are few, or if the rows are short. Whose range a position is in cannot be predicted,
+/// which costs more than to put a short row.
+std::int64_t row_ranges(std::int64_t row_bytes, std::int64_t bytes);
+
 /// The value that an element has after another one is put there.
 enum class Put : std::uint8_t { set, add, multiply, min, max };
 
