@@ -73,8 +73,9 @@ struct DeferredRows final : autograd::Deferred {
   }
   Tensors computed_from(const Node&) const override { return y; }
 };
-/// The Jacobian of y, which is flat and has a node.
+/// The Jacobian of y, which is flat.
 Tensor rows_of(const Tensor& y, const Tensor& x) {
+  if (!Access::desc(y).node) return zeros({y.size(), x.size()}, x);
   if (y.size() < kRowsForAFunction || Access::desc(y).symbolic() || context().symbolic) return mapped_rows(y, x);
   const Tensor cotangent = backend::placeholder({y.size()}, None, y.dtype());
   const auto row = backend::function(cotangent, row_of(y, x, cotangent));
@@ -97,7 +98,8 @@ Tensor rows_of(const Tensor& y, const Tensor& x) {
 /// The same by its columns: the gradient is linear in the cotangent u, and its derivative by u along dx is that of y.
 Tensor columns_of(const Tensor& y, const Tensor& x) {
   const Tensor u = traced(ops::zeros_of(y), "jacobian");
-  return ops::permute(rows_of(ops::flatten(gradient_of(ops::sum(y * u), x), 0), u), {1, 0});
+  const Tensor g = backend::gradients(ops::sum(y * u), {x})[0];
+  return g.defined() ? ops::permute(rows_of(ops::flatten(g, 0), u), {1, 0}) : zeros({y.size(), x.size()}, x);
 }
 
 Tensor one_number(Tensor y, const char* what) {
@@ -149,7 +151,7 @@ Tensor jacobian_of(OfList f, const Tensors& args, int argument) {
   if (shape.size() > static_cast<std::size_t>(kMaxRank))
     fail<ValueError>({"jacobian", "f"}, "returns shape ", y.shape(), " for ", x.shape(), kExpected, "both may have ",
                      kMaxRank, " axes together");
-  if (y.size() == 0 || x.size() == 0 || !backend::gradients(ops::sum(y), {x})[0].defined()) return zeros(shape, x);
+  if (y.size() == 0 || x.size() == 0) return zeros(shape, x);
   const Tensor flat = ops::flatten(y, 0);
   return ops::reshape(x.size() < y.size() ? columns_of(flat, x) : rows_of(flat, x), shape);
 }

@@ -1,5 +1,5 @@
-// tests/nn_backend/transforms_test.cpp - grad, jacobian, hessian, jvp, vjp, hvp and vmap: against derivatives by hand,
-// and in functions and on themselves.
+// tests/nn_backend/transforms_test.cpp - the functions of <kassette/transforms.h> against derivatives by hand, in
+// functions and on themselves.
 #include <kassette/numpy.h>
 #include <kassette/runtime.h>
 #include <kassette/testing.h>
@@ -84,6 +84,15 @@ TEST_CASE("Jacobians of many rows or columns are computed by one program, and ha
     check_near(all[3], 2 * w * np::sum(9 * x * x * x * x));
     check_near(all[4], 3 * 6 * np::power(x, 5));
   }
+  // Where nothing leads from x it is zeros: from tensors on the tape and from others, of few rows and of many.
+  for (const Tensor& other : {vx, x})
+    for (const Tensor& of : {x, w, x[slice(0, 2)]})
+      for (const Tensor& at : {other, other[slice(0, 4)]}) {
+        check_near(jacobian([&](const Tensor&) { return at * at; })(of), np::zeros({at.size(), of.size()}, float64));
+        const Tensor p = K::placeholder({of.size()}, None, "float64");
+        const auto f = K::function({p}, {jacobian([&](const Tensor&) { return at * at; })(p)});
+        check_near(f({of})[0], np::zeros({at.size(), of.size()}, float64));
+      }
   // What f captures has a derivative too.
   auto captured = [&](const Tensor& t) { return cubes(t, vw); };
   check_near(K::gradients(np::sum(jacobian(captured)(x)), {vw})[0], np::zeros(3, float64) + np::sum(3 * x * x));
