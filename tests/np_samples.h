@@ -1,5 +1,6 @@
 // tests/np_samples.h - the table of how to call each function of np, as tests/op_samples.h is that of K. The sweeps
-// read both, and tests/data/make_numpy_cases.py, which asks NumPy for the values of the same expressions.
+// read both, and tests/data/make_numpy_cases.py, which asks NumPy for the values of the same expressions. It is one
+// table, in the order of np's headers, and as long as np has functions.
 #pragma once
 #include <kassette/numpy.h>
 

@@ -5,6 +5,7 @@
 #include <kassette/numpy.h>
 #include <kassette/numpy/linalg.h>
 #include <kassette/runtime.h>
+#include <kassette/transforms.h>
 
 #include <utility>
 #include <vector>
@@ -36,4 +37,37 @@ TEST_CASE("lists of numbers come to the device of the tensor beside them", "[dev
   CHECK_THROWS_AS(np::matmul(x, there), DeviceError);
   CHECK_THROWS_AS(np::linalg::solve(x, there), DeviceError);
   CHECK_THROWS_AS(np::histogram(x, there), DeviceError);
+}
+
+TEST_CASE("host_call brings values to the host, and its results and gradients back", "[device][transforms]") {
+  if (!has_device("cuda:0")) return;
+  const Device cuda("cuda:0");
+  const auto doubled = host_call(
+      [](const Tensor& x) {
+        CHECK(x.device() == cpu);
+        return x * 2;
+      },
+      [](const Shape& s) { return s; },
+      [](const Tensor& /*x*/, const Tensor& /*y*/, const Tensor& dy) { return dy * 2; });
+  const Tensor x = K::constant({1, 2}).to(cuda), y = doubled(x);
+  CHECK(y.device() == cuda);
+  CHECK(std::vector<double>(y.to_vector<double>()) == std::vector<double>{2, 4});
+  const Tensor g = grad([&](const Tensor& t) { return K::sum(doubled(t)); })(x);
+  CHECK(g.device() == cuda);
+  CHECK(std::vector<double>(g.to_vector<double>()) == std::vector<double>{2, 2});
+}
+
+// The sweeps allow these rows what their gradients need, which add up thousands of cotangents in another order.
+TEST_CASE("running extremes and taken elements have the CPU's bits, over many blocks", "[device][numpy]") {
+  if (!has_device("cuda:0")) return;
+  const Device cuda("cuda:0");
+  const Tensor x = K::eval(K::random_normal({97, 61})), i = K::constant({60, -1, 0, 3, -61}, "int32");
+  const Tensor there = x.to(cuda);
+  for (const auto& [a, b] :
+       std::vector<std::pair<Tensor, Tensor>>{{np::cummax(x).values, np::cummax(there).values},
+                                              {np::cummax(x).indices, np::cummax(there).indices},
+                                              {np::cummin(x, 0).values, np::cummin(there, 0).values},
+                                              {np::take(x, i), np::take(there, i.to(cuda))},
+                                              {np::take(x, i, 1), np::take(there, i.to(cuda), 1)}})
+    CHECK(np::all(np::equal(a, b.to("cpu"))).item<bool>());
 }
