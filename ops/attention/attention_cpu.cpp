@@ -171,7 +171,7 @@ struct Backward : Pass<T> {
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t c = 0; c < width; ++c) to[i * this->sizes.heads * width + c] = from[i * width + c] * by;
   }
-  /// What the head's scratch memory is for.
+  /// Scratch memory for the gradients of one head.
   struct Held {
     Scratch<T> p, ds, part, dq, dk, dv;
     Held(const AttentionShape& s, std::int64_t rows)

@@ -287,7 +287,7 @@ void bind_tensor(nb::module_& m) {
           .def("__repr__", [](const Held& x) { return nb::str(text_of(x.tensor).c_str()); })
           .def("__hash__",
                [](const Held& x) {
-                 // An array may hold another tensor later, and is in a dict still.
+                 // `x[k] = v` lets an array hold another tensor. Its hash stays, since it may be a key of a dict.
                  const std::uintptr_t own = x.is_array ? reinterpret_cast<std::uintptr_t>(x.self) : x.tensor.id();
                  return static_cast<Py_hash_t>(own >> 4);
                })
