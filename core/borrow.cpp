@@ -88,7 +88,6 @@ void detail::fail_ragged(int depth, std::int64_t size, std::int64_t first) {
                    " before it");
 }
 void detail::fail_depth() { fail<ValueError>({"array"}, "a container nested deeper than ", kMaxRank); }
-void detail::fail_element(std::uint64_t value) { fail<ValueError>({"array"}, value, " does not fit int64"); }
 
 Tensor detail::writable_memory(const Shape& shape, DType dtype, void*& data) {
   TensorDesc b;

@@ -2,6 +2,7 @@
 #include "core/convert.h"
 
 #include <cstring>
+#include <utility>
 
 #include "core/text.h"
 
@@ -14,17 +15,18 @@ namespace {
 
 template <class T>
 T integer_from(const Scalar& s, DType dtype, const At& where) {
-  constexpr auto low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
   if (Access::kind(s) == Scalar::kFloat) {
     double v = Access::float_value(s);
     if (v != std::floor(v) || std::isinf(v))  // NaN too
       fail<TypeError>(where, v, " is not an integer, and ", dtype, " is wanted", kRemedy, "convert it with K::cast");
-    if (convert_one<T>(v) != v || v >= 9223372036854775808.0) fail_fit(where, s, dtype);
+    constexpr double above = std::is_signed_v<T> ? 0x1p63 : 0x1p64;  // the largest integer may be rounded to it
+    if (convert_one<T>(v) != v || v >= above) fail_fit(where, s, dtype);
     return static_cast<T>(v);
   }
-  std::int64_t v = Access::int_value(s);
-  if (Access::kind(s) == Scalar::kUint && v < 0) fail_fit(where, s, dtype);
-  if (v < static_cast<std::int64_t>(low) || v > static_cast<std::int64_t>(high)) fail_fit(where, s, dtype);
+  const std::int64_t v = Access::int_value(s);
+  const bool fits =
+      Access::kind(s) == Scalar::kUint ? std::in_range<T>(static_cast<std::uint64_t>(v)) : std::in_range<T>(v);
+  if (!fits) fail_fit(where, s, dtype);
   return static_cast<T>(v);
 }
 

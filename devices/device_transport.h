@@ -69,6 +69,6 @@ struct DeviceTransport {
   const char* (*describe)();  // "NCCL 2.28.9"
 };
 
-inline constexpr std::uint64_t kDeviceTransportAbi = 2;
+inline constexpr std::uint64_t kDeviceTransportAbi = 3;
 
 }  // namespace kassette::devices

@@ -154,7 +154,7 @@ struct DevicePlugin {
 /// Changes with the size of the structs that both sides use. Increment the first number if a meaning changes and no
 /// size does.
 inline constexpr std::uint64_t kPluginAbi =
-    11 + 16 * (sizeof(TensorDesc) +
+    12 + 16 * (sizeof(TensorDesc) +
                512 * (sizeof(Storage) +
                       512 * (sizeof(Attrs) +
                              512 * (sizeof(TensorSpec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));

@@ -80,6 +80,6 @@ struct Transport {
   const char* (*describe)();  // "Open MPI 4.1.4"
 };
 
-inline constexpr std::uint64_t kTransportAbi = 4;
+inline constexpr std::uint64_t kTransportAbi = 5;
 
 }  // namespace kassette::devices

@@ -199,7 +199,8 @@ Tensor range_number(const Operand& x, const char* which) {
     const bool is_float = Access::kind(x) == Scalar::kFloat;
     if (is_float && !std::isfinite(Access::float_value(x)))
       fail<ValueError>(at, "is ", Access::float_value(x), kExpected, "it must be finite");
-    return as_tensor(x, is_float ? float64 : int64, at);
+    const bool beyond = Access::kind(x) == Scalar::kUint && Access::int_value(x) < 0;  // int64
+    return as_tensor(x, is_float ? float64 : beyond ? uint64 : int64, at);
   }
   const Tensor& t = tensor_of(x);
   if (!t.defined()) fail_empty(at);

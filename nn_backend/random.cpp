@@ -121,53 +121,69 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
   fail<TypeError>({s.what, name}, "is ", scalar_text(x), " and the samples are ", s.dtype, kExpected,
                   "bounds must be integers, as in random_uniform(shape, 0, 10, \"", s.dtype, "\")");
 }
+using Bound = __int128;  // holds every int64 and uint64
+
+std::string bound_text(Bound v) {
+  return v < 0 ? text(static_cast<std::int64_t>(v)) : text(static_cast<std::uint64_t>(v));
+}
+/// The dtype of the bounds of integers.
+DType bound_dtype(const Sample& s) { return s.dtype == uint64 ? uint64 : int64; }
 /// An integer bound, which must be an integer number.
-std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) {
+Bound integer_bound(const Sample& s, const Operand& x, const char* name) {
   bool integral = Access::kind(x) == Scalar::kInt || Access::kind(x) == Scalar::kUint;
   bool zero = Access::kind(x) == Scalar::kFloat && Access::float_value(x) == 0;  // the default of minval
   if (!integral && !zero) fail_fraction(s, x, name);
-  std::int64_t v = integral ? Access::int_value(x) : 0;
-  if (Access::kind(x) == Scalar::kUint && v < 0)
-    fail<ValueError>({s.what, name}, "is ", scalar_text(x), ", which does not fit int64");
-  return v;
+  const std::int64_t v = integral ? Access::int_value(x) : 0;
+  if (Access::kind(x) != Scalar::kUint) return v;
+  if (v < 0 && s.dtype != uint64) fail<ValueError>({s.what, name}, "is ", scalar_text(x), ", which does not fit int64");
+  return static_cast<std::uint64_t>(v);
 }
-std::int64_t checked_low(const Sample& s, const Operand& x) {
-  std::int64_t low = integer_bound(s, x, s.low);
-  scalar_tensor(low, s.dtype, {s.what, s.low});  // throws if it does not fit
+Bound checked_low(const Sample& s, const Operand& x) {
+  const Bound low = integer_bound(s, x, s.low);
+  scalar_tensor(x, s.dtype, {s.what, s.low});  // throws if it does not fit
   return low;
 }
-std::int64_t checked_high(const Sample& s, const Operand& x) {
+Bound checked_high(const Sample& s, const Operand& x) {
   if (Access::kind(x) == Scalar::kFloat) fail_fraction(s, x, s.high);
-  std::int64_t high = integer_bound(s, x, s.high);
+  const Bound high = integer_bound(s, x, s.high);
   dispatch(s.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     if constexpr (std::is_integral_v<T>) {
-      constexpr std::int64_t lowest = std::numeric_limits<T>::min(), highest = std::numeric_limits<T>::max();
-      if (high != INT64_MIN && (high - 1 < lowest || high - 1 > highest))
-        fail<ValueError>({s.what, s.high}, "is ", high, kExpected, s.dtype, " holds ", lowest, " to ", highest,
-                         ", and samples are below ", s.high);
+      constexpr Bound lowest = std::numeric_limits<T>::min(), highest = std::numeric_limits<T>::max();
+      if (high - 1 < lowest || high - 1 > highest)
+        fail<ValueError>({s.what, s.high}, "is ", bound_text(high), kExpected, s.dtype, " holds ", bound_text(lowest),
+                         " to ", bound_text(highest), ", and samples are below ", s.high);
     }
   });
   return high;
 }
-void check_order(const Sample& s, std::int64_t low, std::int64_t high) {
-  if (low >= high) fail<ValueError>({s.what}, s.low, ' ', low, " is not below ", s.high, ' ', high);
+void check_order(const Sample& s, Bound low, Bound high) {
+  if (low >= high)
+    fail<ValueError>({s.what}, s.low, ' ', bound_text(low), " is not below ", s.high, ' ', bound_text(high));
+}
+Tensor bound_tensor(const Sample& s, Bound v) {
+  return scalar_tensor(v < 0 ? Scalar(static_cast<std::int64_t>(v)) : Scalar(static_cast<std::uint64_t>(v)),
+                       bound_dtype(s));
+}
+Bound bound_value(const Tensor& t) {
+  return t.dtype() == uint64 ? Bound(t.item<std::uint64_t>()) : Bound(t.item<std::int64_t>());
 }
 Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval, const Scalar& seed) {
   if (is_tensor_operand(minval) || is_tensor_operand(maxval)) {
-    Tensor low = is_tensor_operand(minval) ? s.parameter(minval, s.low) : scalar_tensor(checked_low(s, minval), int64);
-    Tensor high =
-        is_tensor_operand(maxval) ? s.parameter(maxval, s.high) : scalar_tensor(checked_high(s, maxval), int64);
+    Tensor low = is_tensor_operand(minval) ? s.parameter(minval, s.low) : bound_tensor(s, checked_low(s, minval));
+    Tensor high = is_tensor_operand(maxval) ? s.parameter(maxval, s.high) : bound_tensor(s, checked_high(s, maxval));
     return attribute_errors(s.what, [&] {
-      low = cast(low, int64).to(cpu), high = cast(high, int64).to(cpu);
+      low = cast(low, bound_dtype(s)).to(cpu), high = cast(high, bound_dtype(s)).to(cpu);
       if (!low.symbolic() && !high.symbolic() && low.ndim() == 0 && high.ndim() == 0)  // before a seed is taken
-        check_order(s, low.item<std::int64_t>(), high.item<std::int64_t>());
+        check_order(s, bound_value(low), bound_value(high));
       return random_integers(s.draw(seed), low, high);
     });
   }
-  std::int64_t low = checked_low(s, minval), high = checked_high(s, maxval);
+  const Bound low = checked_low(s, minval), high = checked_high(s, maxval);
   check_order(s, low, high);
-  return attribute_errors(s.what, [&] { return random_integers(s.draw(seed), low, high); });
+  return attribute_errors(s.what, [&] {
+    return random_integers(s.draw(seed), static_cast<std::int64_t>(low), static_cast<std::int64_t>(high));
+  });
 }
 
 /// Copies bounds from the CPU to the device of the samples.
@@ -285,8 +301,8 @@ Tensor random_uniform_variable(const Dims& shape, double low, double high, DType
   Shape fixed = fixed_shape(shape, what);
   // Bounds are passed as doubles; for an integer dtype they must be integers.
   auto bound = [&](double v) {
-    return dtype.is_integer() && v == std::floor(v) && std::fabs(v) < 0x1p63 ? Operand(static_cast<std::int64_t>(v))
-                                                                             : Operand(v);
+    if (!dtype.is_integer() || v != std::floor(v) || v < -0x1p63 || v >= 0x1p64) return Operand(v);
+    return v < 0x1p63 ? Operand(static_cast<std::int64_t>(v)) : Operand(static_cast<std::uint64_t>(v));
   };
   return attribute_errors(what, [&] {
     return variable_of(

@@ -34,6 +34,11 @@ enum class Parsed { number, text, too_large };
 template <class T>
 inline Parsed parse(std::string_view s, T& v) {
   if (!s.empty() && s.front() == '+' && s.size() > 1 && s[1] != '-') s.remove_prefix(1);
+  if constexpr (std::is_unsigned_v<T>)
+    if (!s.empty() && s.front() == '-') {  // which from_chars takes for text
+      const Parsed parsed = s.size() > 1 && s[1] >= '0' && s[1] <= '9' ? parse(s.substr(1), v) : Parsed::text;
+      return parsed == Parsed::number && v != 0 ? Parsed::too_large : parsed;
+    }
   auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v);
   if (end != s.data() + s.size()) return Parsed::text;
   if (error != std::errc::result_out_of_range) return error == std::errc() ? Parsed::number : Parsed::text;
@@ -389,6 +394,7 @@ Tensor load_csv(Name path, const LoadCsvOptions& options) {
     fail<ValueError>({"load_csv", "delimiter"}, "is '", options.delimiter, "', which begins comments", kRemedy,
                      "{.comment = '\\0'} switches them off");
   if (options.dtype == float32) return load_as<float>(file, options);  // not by way of double: that would round twice
+  if (options.dtype == uint64) return load_as<std::uint64_t>(file, options);
   return options.dtype.is_float() ? load_as<double>(file, options) : load_as<std::int64_t>(file, options);
 }
 

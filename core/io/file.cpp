@@ -384,18 +384,6 @@ void swap_bytes(std::byte* data, std::int64_t n, int size) {
   if (size == 8) all(static_cast<std::uint64_t*>(nullptr));
 }
 
-void unsigned_to_int64(const InputFile& file, const char* where, std::byte* data, std::int64_t n, int size) {
-  const std::byte* from = data + n * (8 - size);
-  for (std::int64_t i = 0; i < n; ++i) {
-    // Each element is read before it is overwritten: int64 i ends no later than the start of unsigned element i + 1.
-    std::uint64_t v = size == 4 ? load_le<std::uint32_t>(from + i * 4) : load_le<std::uint64_t>(from + i * 8);
-    if (v > std::uint64_t(INT64_MAX))
-      file.refuse(where, "element ", i, " is ", v, kExpected, "it must be at most ", INT64_MAX,
-                  ": uint64 arrays are read as int64");
-    std::memcpy(data + i * 8, &v, 8);
-  }
-}
-
 void clean_bools(std::byte* data, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) data[i] = std::byte(data[i] != std::byte(0));
 }

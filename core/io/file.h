@@ -134,9 +134,6 @@ T swapped(T v) {
 }
 /// Reverses the byte order of n elements of `size` bytes (1, 2, 4 or 8).
 void swap_bytes(std::byte* data, std::int64_t n, int size);
-/// Converts n elements of uint32 or uint64 (`size` 4 or 8) to int64 in place: they are at the end of the memory of the
-/// n int64 at `data`. Throws ValueError if one does not fit; `where` as in npy.h.
-void unsigned_to_int64(const InputFile& file, const char* where, std::byte* data, std::int64_t n, int size);
 /// Turns any byte but 0 into 1: reading another byte as a bool is undefined behaviour.
 void clean_bools(std::byte* data, std::int64_t n);
 

@@ -110,10 +110,6 @@ void set_dtype(const InputFile& file, const char* where, std::string_view descr,
     if (kind == spelling && (!ordered || kind.size() == 1)) kind = plain;  // a byte order goes with letters alone
   for (DType dtype : kAllDTypes)
     if (kind == descr_of(dtype)) h.spec.dtype = dtype;
-  if (kind == "u4" || kind == "u8") {
-    h.spec.dtype = int64;
-    h.stored_unsigned = kind[1] - '0';
-  }
   h.swapped = ordered && descr[0] == '>';
   if (!h.spec.dtype.given())
     file.refuse(where, "elements of dtype '", descr, "', which tensors do not support", kRemedy,
@@ -186,13 +182,9 @@ NpyHeader npy_header(const InputFile& file, const char* where, const std::string
   if (!has_descr || !has_order || !has_shape) file.refuse(where, "the header lacks descr, fortran_order or shape");
   if (h.spec.rank < 2) h.fortran_order = false;
   h.bytes = claimed_bytes(file, h.spec);
-  if (h.stored_unsigned == 4) h.bytes /= 2;
   if (h.bytes > available)
-    file.refuse(where,
-                h.stored_unsigned == 4 ? "uint32"
-                : h.stored_unsigned    ? "uint64"
-                                       : h.spec.dtype.name(),
-                " ", h.spec, " takes ", h.bytes, " bytes, and the file has ", available, " for it");
+    file.refuse(where, h.spec.dtype, " ", h.spec, " takes ", h.bytes, " bytes, and the file has ", available,
+                " for it");
   return h;
 }
 
@@ -229,11 +221,9 @@ void by_size(int size, F&& f) {
 
 }  // namespace
 
-Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, NewTensor raw) {
+Tensor npy_ordered(const NpyHeader& h, NewTensor raw) {
   std::int64_t n = h.spec.numel();
-  if (h.swapped)
-    swap_bytes(raw.data + (h.spec.bytes() - h.bytes), n, h.stored_unsigned ? h.stored_unsigned : h.spec.dtype.size());
-  if (h.stored_unsigned) unsigned_to_int64(file, where, raw.data, n, h.stored_unsigned);
+  if (h.swapped) swap_bytes(raw.data, n, h.spec.dtype.size());
   if (h.spec.dtype.is_bool()) clean_bools(raw.data, n);
   if (!h.fortran_order || n == 0) return raw.tensor;
   NewTensor ordered = new_tensor(h.spec);  // a second copy, which max_bytes allows for
@@ -267,7 +257,7 @@ Tensor load_npy(Name path, const LoadOptions& options) {
   if (end > file.size()) file.refuse("ends within its header: ", file.size(), " bytes of ", end);
   io::NpyHeader h = io::npy_header(file, "", file.read(0, end), file.size() - end);
   if (options.mmap && h.plain() && h.data % h.spec.dtype.size() == 0) return file.mapped(h.spec, h.data);
-  return io::npy_elements(file, "", h, [&](std::byte* to, std::int64_t n) { file.read(h.data, to, n); });
+  return io::npy_elements(file, h, [&](std::byte* to, std::int64_t n) { file.read(h.data, to, n); });
 }
 
 void save_npy(Name path, const Tensor& x, const NpyOptions& options) {

@@ -15,11 +15,10 @@ inline constexpr std::int64_t kNpyLongest = 12 + 65535;
 struct NpyHeader {
   TensorSpec spec;
   bool fortran_order = false, swapped = false;
-  int stored_unsigned = 0;  // 4 or 8: the bytes of a uint32 or uint64 in the file, which becomes an int64
-  std::int64_t data = 0;    // offset of the elements from the start of the magic
-  std::int64_t bytes = 0;   // size of the elements in the file
+  std::int64_t data = 0;   // offset of the elements from the start of the magic
+  std::int64_t bytes = 0;  // size of the elements
   /// Whether a tensor can use the bytes of the file without conversion.
-  bool plain() const { return !fortran_order && !swapped && !stored_unsigned && !spec.dtype.is_bool(); }
+  bool plain() const { return !fortran_order && !swapped && !spec.dtype.is_bool(); }
 };
 
 /// The length of preamble and header, from the first kNpyPreamble bytes. `where` names the array in errors; it is empty
@@ -28,15 +27,15 @@ std::int64_t npy_header_end(const InputFile& file, const char* where, const std:
 /// Parses a header of npy_header_end() bytes. `available`: the most bytes of elements that can follow.
 NpyHeader npy_header(const InputFile& file, const char* where, const std::string& bytes, std::int64_t available);
 
-/// Converts the elements in the last h.bytes of `raw` from the file's layout to a tensor's.
-Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, NewTensor raw);
+/// Converts the elements of `raw` from the file's layout to a tensor's.
+Tensor npy_ordered(const NpyHeader& h, NewTensor raw);
 
 /// Reads the elements into a new tensor: read(to, n) writes the next n bytes of the file to `to`.
 template <class F>
-Tensor npy_elements(const InputFile& file, const char* where, const NpyHeader& h, F&& read) {
+Tensor npy_elements(const InputFile& file, const NpyHeader& h, F&& read) {
   NewTensor raw = new_tensor(file, h.spec);
-  read(raw.data + (h.spec.bytes() - h.bytes), h.bytes);
-  return npy_ordered(file, where, h, raw);
+  read(raw.data, h.bytes);
+  return npy_ordered(h, raw);
 }
 
 /// Magic, version and header, padded so that the elements begin at a multiple of 64.

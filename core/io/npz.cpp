@@ -33,7 +33,7 @@ Tensor read_entry(const io::InputFile& file, const io::ZipEntry& entry, const ch
   }
   std::int64_t at = entry.data + h.data;
   if (mmap && !entry.deflated && h.plain() && at % h.spec.dtype.size() == 0) return file.mapped(h.spec, at);
-  return io::npy_elements(file, where, h, [&](std::byte* to, std::int64_t n) {
+  return io::npy_elements(file, h, [&](std::byte* to, std::int64_t n) {
     in.read(to, n);
     in.finish();
   });

@@ -33,8 +33,7 @@ struct Entry {
   TensorSpec spec;
   std::int64_t begin = -1, end = -1;
   bool has_shape = false, wanted = true;
-  std::string foreign;      // a dtype that tensors do not support
-  int stored_unsigned = 0;  // 4 or 8: the bytes of a U32 or U64, which becomes an int64
+  std::string foreign;  // a dtype that tensors do not support
 };
 
 /// Handles the events of the JSON parser and refuses headers of another form as they are parsed, so that a header needs
@@ -122,10 +121,6 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (field_ != "dtype" || e.spec.dtype.given() || !e.foreign.empty()) bad();
     for (DType dtype : kAllDTypes)
       if (s == name_of(dtype)) e.spec.dtype = dtype;
-    if (s == "U32" || s == "U64") {
-      e.spec.dtype = int64;
-      e.stored_unsigned = s == "U32" ? 4 : 8;
-    }
     if (e.spec.dtype.given()) return true;
     if (e.wanted)
       file_.refuse("'", e.name, "' has elements of dtype ", s, ", which tensors do not support", kRemedy,
@@ -191,14 +186,9 @@ void check_places(const InputFile& file, const std::vector<Entry>& entries, std:
                   available);
     at = e.end;
     if (!e.foreign.empty()) continue;  // a dtype whose size we do not know
-    std::int64_t bytes = io::claimed_bytes(file, e.spec);
-    if (e.stored_unsigned == 4) bytes /= 2;
+    const std::int64_t bytes = io::claimed_bytes(file, e.spec);
     if (e.end - e.begin != bytes)
-      file.refuse("'", e.name, "' has ", e.end - e.begin, " bytes, and ",
-                  e.stored_unsigned == 4 ? "uint32"
-                  : e.stored_unsigned    ? "uint64"
-                                         : e.spec.dtype.name(),
-                  " ", e.spec, " takes ", bytes);
+      file.refuse("'", e.name, "' has ", e.end - e.begin, " bytes, and ", e.spec.dtype, " ", e.spec, " takes ", bytes);
   }
   if (at != available) file.refuse(available - at, " bytes belong to no tensor");
 }
@@ -241,15 +231,12 @@ NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
   }
   for (const Entry& e : reader.entries) {
     if (!e.wanted) continue;
-    if (options.mmap && !e.spec.dtype.is_bool() && !e.stored_unsigned && (data + e.begin) % e.spec.dtype.size() == 0) {
+    if (options.mmap && !e.spec.dtype.is_bool() && (data + e.begin) % e.spec.dtype.size() == 0) {
       tensors.set(e.name, file.mapped(e.spec, data + e.begin));
       continue;
     }
     io::NewTensor raw = io::new_tensor(file, e.spec);
-    const std::int64_t n = e.end - e.begin;
-    file.read(data + e.begin, raw.data + (e.spec.bytes() - n), n);
-    if (e.stored_unsigned)
-      io::unsigned_to_int64(file, ("'" + e.name + "': ").c_str(), raw.data, e.spec.numel(), e.stored_unsigned);
+    file.read(data + e.begin, raw.data, e.end - e.begin);
     if (e.spec.dtype.is_bool()) io::clean_bools(raw.data, e.spec.numel());
     tensors.set(e.name, raw.tensor);
   }

@@ -80,6 +80,7 @@ std::int64_t int_at(const Shown& shown, std::int64_t i) {
   convert(&v, int64, shown.bytes.data() + i * shown.spec.dtype.size(), shown.spec.dtype, 1);
   return v;
 }
+std::string int_text(const Shown& shown, std::int64_t i) { return integer_text(int_at(shown, i), shown.spec.dtype); }
 
 /// The common format of floats in aligned columns, as NumPy's FloatingFormat.
 class FloatFormat {
@@ -149,11 +150,10 @@ class FloatFormat {
 class IntFormat {
  public:
   explicit IntFormat(const Shown& shown) : shown_(shown) {
-    for (std::int64_t i = 0, n = shown.spec.numel(); i < n; ++i)
-      width_ = std::max(width_, std::to_string(int_at(shown, i)).size());
+    for (std::int64_t i = 0, n = shown.spec.numel(); i < n; ++i) width_ = std::max(width_, int_text(shown, i).size());
   }
   std::string operator()(std::int64_t i) const {
-    std::string s = std::to_string(int_at(shown_, i));
+    std::string s = int_text(shown_, i);
     return std::string(width_ - s.size(), ' ') + s;
   }
 
@@ -248,7 +248,7 @@ std::string dense_text(const TensorDesc& b, const PrintOptions& options) {
   if (b.rank == 0)
     return dtype.is_float()  ? scalar_text(float_at(shown, 0), dtype)
            : dtype.is_bool() ? (int_at(shown, 0) ? "True" : "False")
-                             : std::to_string(int_at(shown, 0));
+                             : int_text(shown, 0);
   if (dtype.is_float()) return lay_out(shown, FloatFormat(shown, options), options);
   if (dtype.is_bool()) return lay_out(shown, BoolFormat(shown), options);
   return lay_out(shown, IntFormat(shown), options);

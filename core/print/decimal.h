@@ -9,6 +9,11 @@
 
 namespace kassette {
 
+/// The text of an integer; that of an unsigned dtype is given modulo 2^64.
+inline std::string integer_text(std::int64_t v, DType dtype) {
+  return dtype.is_unsigned() ? std::to_string(static_cast<std::uint64_t>(v)) : std::to_string(v);
+}
+
 /// The fewest decimal digits that parse to the same value of a dtype: d.ddd x 10^exponent.
 struct Decimal {
   char digits[24];

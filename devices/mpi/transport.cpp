@@ -46,6 +46,8 @@ MPI_Datatype type_of(DType dtype) {
     case DType::kBool:
     case DType::kUint8: return MPI_UINT8_T;
     case DType::kUint16: return MPI_UINT16_T;
+    case DType::kUint32: return MPI_UINT32_T;
+    case DType::kUint64: return MPI_UINT64_T;
     case DType::kInt8: return MPI_INT8_T;
     case DType::kInt16: return MPI_INT16_T;
     case DType::kInt32: return MPI_INT32_T;

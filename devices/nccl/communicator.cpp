@@ -33,6 +33,8 @@ ncclDataType_t type_of(DType dtype) {
   switch (dtype.code()) {
     case DType::kBool:  // 0 or 1: the minimum is all, the maximum any
     case DType::kUint8: return ncclUint8;
+    case DType::kUint32: return ncclUint32;
+    case DType::kUint64: return ncclUint64;
     case DType::kInt8: return ncclInt8;
     case DType::kInt32: return ncclInt32;
     case DType::kInt64: return ncclInt64;

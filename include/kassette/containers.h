@@ -141,7 +141,6 @@ using IsCopied =
 KASSETTE_API Tensor writable_memory(const Shape& shape, DType dtype, void*& data);
 [[noreturn]] KASSETTE_API void fail_ragged(int depth, std::int64_t size, std::int64_t first);
 [[noreturn]] KASSETTE_API void fail_depth();
-[[noreturn]] KASSETTE_API void fail_element(std::uint64_t value);
 
 /// The sizes of a nested container, the outermost first.
 struct Sizes {
@@ -167,24 +166,18 @@ void measure(const C& c, Sizes& s, int depth) {
   if constexpr (IsRange<ItemOf<C>>::value)
     for (const auto& row : c) measure(row, s, depth + 1);
 }
-template <class T, class V>
-T element(const V& value) {
-  if constexpr (std::is_unsigned<V>::value && sizeof(V) == sizeof(std::int64_t))
-    if (value > static_cast<V>(INT64_MAX)) fail_element(value);
-  return static_cast<T>(value);
-}
 template <class C, class T>
 void fill(const C& c, T*& to) {
   for (const auto& item : c) {
     if constexpr (IsRange<ItemOf<C>>::value) fill(item, to);
-    else *to++ = element<T, ItemOf<C>>(item);
+    else *to++ = static_cast<T>(item);
   }
 }
 template <class M, class T>
 void fill_matrix(const M& m, std::int64_t rows, std::int64_t cols, T* to) {
   using At = decltype(m.rows());
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < cols; ++j) *to++ = element<T>(m(static_cast<At>(i), static_cast<At>(j)));
+    for (std::int64_t j = 0; j < cols; ++j) *to++ = static_cast<T>(m(static_cast<At>(i), static_cast<At>(j)));
 }
 
 }  // namespace detail

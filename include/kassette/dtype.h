@@ -79,6 +79,8 @@ struct BFloat16 {
 #define KASSETTE_INTEGER_DTYPES(X) \
   X(uint8, kUint8, std::uint8_t, "uint8") \
   X(uint16, kUint16, std::uint16_t, "uint16") \
+  X(uint32, kUint32, std::uint32_t, "uint32") \
+  X(uint64, kUint64, std::uint64_t, "uint64") \
   X(int8, kInt8, std::int8_t, "int8") \
   X(int16, kInt16, std::int16_t, "int16") \
   X(int32, kInt32, std::int32_t, "int32") \
@@ -134,6 +136,7 @@ class KASSETTE_API DType {
   static DType parse(Name name);
 #define KASSETTE_SIZE(constant, code, type, name) | std::uint64_t(sizeof(type)) << (4 * code)
 #define KASSETTE_UNSIGNED(constant, code, type, name) | unsigned(std::is_unsigned<type>::value) << code
+  static_assert(4 * kCount <= 64, "kSizes has room for 16 codes");
   static constexpr std::uint64_t kSizes = 0 KASSETTE_DTYPES(KASSETTE_SIZE);  // four bits for each code
   static constexpr unsigned kUnsigned = 0 KASSETTE_INTEGER_DTYPES(KASSETTE_UNSIGNED);
 #undef KASSETTE_SIZE
@@ -154,6 +157,11 @@ KASSETTE_DTYPES(KASSETTE_DTYPE_OF)
 /// `long` and `long long` are both int64; std::int64_t is one of them.
 constexpr DType dtype_of(const std::conditional_t<std::is_same<std::int64_t, long>::value, long long, long>*) {
   return int64;
+}
+/// `unsigned long` and `unsigned long long` are both uint64, likewise.
+constexpr DType dtype_of(
+    const std::conditional_t<std::is_same<std::uint64_t, unsigned long>::value, unsigned long long, unsigned long>*) {
+  return uint64;
 }
 
 }  // namespace kassette

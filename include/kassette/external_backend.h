@@ -15,7 +15,7 @@ struct ExternalBackendAccess;  // the library's way into these classes
 namespace external {
 
 /// Incremented whenever something in this header changes. A library built with another number is rejected.
-inline constexpr std::uint32_t kAbi = 2;
+inline constexpr std::uint32_t kAbi = 3;
 
 class Value;
 

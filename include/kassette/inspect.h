@@ -27,7 +27,7 @@ struct Description {
   std::int64_t size = 0, bytes = 0;
   std::int64_t nan = 0, inf = 0, zeros = 0;
   double min = 0, max = 0, mean = 0, std = 0;
-  std::int64_t int_min = 0, int_max = 0;  // min and max of integers, exactly
+  std::int64_t int_min = 0, int_max = 0;  // min and max of integers, exactly; of uint64 as their bits
   static constexpr int kBins = 40;
   std::int64_t bins[kBins] = {};  // how many lie in each of so many equal parts of [min, max]
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Description& d);

@@ -113,8 +113,8 @@ struct LoadOptions {
 };
 
 /// Reads one array in NumPy's format (versions 1 to 3). A 2-byte void, which is how NumPy stores ml_dtypes' bfloat16,
-/// becomes bfloat16; uint32 and uint64 become int64. Throws ValueError if the file is not in this format, if tensors do
-/// not support its dtype (complex, text, structures, objects), or if a uint64 is larger than the largest int64.
+/// becomes bfloat16. Throws ValueError if the file is not in this format, or if tensors do not support its dtype
+/// (complex, text, structures, objects).
 KASSETTE_API Tensor load_npy(Name path, const LoadOptions& options = {});
 
 /// How save_npy lays out the elements.

@@ -23,7 +23,7 @@ namespace {
 std::string six_digits(double v) { return general_text(v, 6); }
 std::string extreme(double v, std::int64_t integer, DType dtype) {
   return dtype.is_bool()      ? (integer ? "True" : "False")
-         : dtype.is_integer() ? std::to_string(integer)
+         : dtype.is_integer() ? integer_text(integer, dtype)
                               : scalar_text(v, dtype);
 }
 
@@ -74,8 +74,8 @@ Description describe(const Operand& x) {
   }
   d.min = s.min;
   d.max = s.max;
-  d.int_min = s.int_min;
-  d.int_max = s.int_max;
+  d.int_min = static_cast<std::int64_t>(s.int_min);
+  d.int_max = static_cast<std::int64_t>(s.int_max);
   d.mean = static_cast<double>(s.mean);
   d.std = static_cast<double>(std::sqrt(s.squares / static_cast<long double>(s.finite)));
   std::vector<std::int64_t> bins = count_bins(spec, source.data(), d.min, d.max, Description::kBins);

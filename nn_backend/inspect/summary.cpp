@@ -84,8 +84,8 @@ Summary summarize_chunk(const T* p, std::int64_t n) {
   s.inf = n - s.nan - s.finite;
   if (s.finite == 0) return s;
   if constexpr (std::is_integral_v<T>) {
-    s.int_min = static_cast<std::int64_t>(*std::min_element(p, p + n));
-    s.int_max = static_cast<std::int64_t>(*std::max_element(p, p + n));
+    s.int_min = *std::min_element(p, p + n);
+    s.int_max = *std::max_element(p, p + n);
   }
   const auto finite = static_cast<long double>(s.finite);
   s.mean = std::isfinite(sum) ? static_cast<long double>(from) + static_cast<long double>(sum) / finite

@@ -118,8 +118,8 @@ void add_rich(const Description& d, Forms& forms) {
   const std::int64_t finite = d.size - d.nan - d.inf;
   if (finite > 0) {
     const bool whole = d.dtype.is_integer();
-    row("min", whole ? std::to_string(d.int_min) : six_digits(d.min));
-    row("max", whole ? std::to_string(d.int_max) : six_digits(d.max));
+    row("min", whole ? integer_text(d.int_min, d.dtype) : six_digits(d.min));
+    row("max", whole ? integer_text(d.int_max, d.dtype) : six_digits(d.max));
     row("mean", six_digits(d.mean));
     row("std", six_digits(d.std));
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <ostream>
 #include <vector>
 
@@ -82,8 +83,9 @@ class Difference {
     rtol_ = t.rtol < 0 ? eps : t.rtol;
     atol_ = t.atol < 0 ? eps : t.atol;
     equal_nan_ = t.equal_nan;
-    // float64 cannot hold every int64.
+    // float64 cannot hold every int64 and uint64.
     if (got_.dtype() == int64 && wanted_.dtype() == int64) look<std::int64_t>();
+    else if (got_.dtype() == uint64 && wanted_.dtype() == uint64) look<std::uint64_t>();
     else look<double>();
   }
   Comparison result() const {
@@ -135,13 +137,14 @@ class Difference {
     return element(got_, i) + ", expected " + element(wanted_, spread_ ? 0 : i);
   }
   static std::string element(const Tensor& x, std::int64_t i) {
-    const DType dtype = x.dtype() == int64 ? int64 : float64;  // in which it was compared
     const Value v = concrete_value(Access::desc(x), "compare");
-    std::int64_t integer;
-    double real;
-    convert(dtype == int64 ? static_cast<void*>(&integer) : &real, dtype,
-            static_cast<const std::byte*>(v.storage->data) + v.offset + i * x.dtype().size(), x.dtype(), 1);
-    return dtype == int64 ? std::to_string(integer) : number_text(real);
+    const std::byte* at = static_cast<const std::byte*>(v.storage->data) + v.offset + i * x.dtype().size();
+    return dispatch(x.dtype(), [&](auto* p) {
+      std::remove_pointer_t<decltype(p)> number;
+      std::memcpy(&number, at, sizeof number);
+      if constexpr (sizeof number == 8 && std::is_integral_v<decltype(number)>) return std::to_string(number);
+      else return number_text(convert_one<double>(number));
+    });
   }
   std::string more() const {
     std::string s = text("\n  allowed: atol ", number_text(atol_), " + rtol ", number_text(rtol_), " * |expected|");

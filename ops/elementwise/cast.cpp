@@ -21,11 +21,12 @@ void rule(const OpCall& call, TensorSpec* out) {
 }
 
 bool is_wide(DType dtype) { return dtype == float32 || dtype == float64; }
+/// The index of bool or an integer dtype in the tables.
+int number(DType dtype) { return dtype.code() - DType::kBool; }
 
 /// Returns the loop between two different dtypes, neither of them a half type.
 CastLoop wide_loop(DType to, DType from) {
   const CastTable& table = KASSETTE_PICK(cast_table);
-  auto number = [](DType dtype) { return dtype.code() - DType::kBool; };
   if (!is_wide(from) && !is_wide(to)) return table.integers[number(to)][number(from)];
   const FloatCasts& casts = (is_wide(from) ? from : to) == float32 ? table.f32 : table.f64;
   return is_wide(from) && is_wide(to) ? casts.to_other
@@ -36,10 +37,7 @@ CastLoop wide_loop(DType to, DType from) {
 /// Returns the loop to float32 for numbers that are then rounded to a half type: Note [Rounding once].
 CastLoop loop_before_half(DType from) {
   const CastTable& table = KASSETTE_PICK(cast_table);
-  return from == float64 ? table.f64_to_odd
-         : from == int64 ? table.i64_to_odd
-         : from == int32 ? table.i32_to_odd
-                         : wide_loop(float32, from);
+  return from == float64 ? table.f64_to_odd : table.integers_to_odd[number(from)];
 }
 
 /// Casts between two different dtypes. Casts to and from half types go through float32, as in core/half.h.

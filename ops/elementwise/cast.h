@@ -23,8 +23,8 @@ struct FloatCasts {
 /// The loops of one CPU level.
 struct CastTable {
   FloatCasts f32, f64;
-  CastLoop integers[kCastIntegers][kCastIntegers];  // [to][from], by DType::Code - kBool
-  CastLoop i32_to_odd, i64_to_odd, f64_to_odd;      // to float32, rounding to odd: Note [Rounding once]
+  CastLoop integers[kCastIntegers][kCastIntegers];      // [to][from], by DType::Code - kBool
+  CastLoop integers_to_odd[kCastIntegers], f64_to_odd;  // to float32, rounding to odd: Note [Rounding once]
 };
 KASSETTE_LEVEL_TABLES(CastTable, cast_table)
 

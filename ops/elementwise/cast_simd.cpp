@@ -117,10 +117,15 @@ template <class To, class... From>
 constexpr Row integer_row(Types<From...>) {
   return {{integer_loop<To, From>()...}};
 }
+/// The loop to float32 that rounds to odd; float32 holds integers of 8 and 16 bits.
+template <class From>
+constexpr CastLoop integer_to_odd() {
+  if constexpr (sizeof(From) < 4) return loop<float, From>;
+  else return odd_loop<From>;
+}
 template <class... To>
 constexpr CastTable table(Types<To...> types) {
-  CastTable t{make<float>(types),     make<double>(types),    {},
-              odd_loop<std::int32_t>, odd_loop<std::int64_t>, odd_loop<double>};
+  CastTable t{make<float>(types), make<double>(types), {}, {integer_to_odd<To>()...}, odd_loop<double>};
   int k = 0;
   for (const Row& row : {integer_row<To>(types)...}) {
     for (int i = 0; i < kCastIntegers; ++i) t.integers[k][i] = row.from[i];

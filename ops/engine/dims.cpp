@@ -19,7 +19,7 @@ std::int64_t element(const std::byte* p, DType dtype, std::int64_t i) {
   if (dtype == int32) return reinterpret_cast<const std::int32_t*>(p)[i];
   std::int64_t v;
   convert(&v, int64, p + i * dtype.size(), dtype, 1);
-  return v;
+  return dtype == uint64 && v < 0 ? INT64_MAX : v;  // too large in any case
 }
 
 /// Reads the values of an integer tensor of rank 0 or 1. Returns false if there are more than kMaxRank.

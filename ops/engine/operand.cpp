@@ -91,6 +91,10 @@ struct Writer {
     return true;
   }
   void write_elements(const std::byte* p, DType from, std::int64_t n) {
+    if (from == uint64 && dtype == int64)
+      for (std::int64_t i = 0; i < n; ++i)
+        if (std::uint64_t v = reinterpret_cast<const std::uint64_t*>(p)[i]; v > INT64_MAX)
+          write_scalar(at + i * dtype.size(), dtype, Scalar(v), where);  // which throws
     // element by element, so that a fraction is refused
     if (from.is_float() && dtype.is_integer() && fractions == Fractions::reject)
       for (std::int64_t i = 0; i < n; ++i) {

@@ -21,7 +21,7 @@ struct NormalAttrs {
 /// Attributes of random_integers: samples of [low, high).
 struct IntegersAttrs {
   static constexpr const char* attrs_name = "random_integers";
-  std::int64_t low, high;  // unused if the bounds are inputs
+  std::int64_t low, high;  // those of uint64 as their bits; unused if the bounds are inputs
   Placement placement;
 };
 /// Attributes of bernoulli: p is the probability of 1.

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <string>
 
 #include "core/convert.h"
 #include "core/text.h"
@@ -54,23 +56,32 @@ std::int64_t count_floats(const OpCall& call) {
   if (n > 0x1p56) fail_long(n);
   return n > 0 ? static_cast<std::int64_t>(n) : 0;
 }
-std::int64_t count_integers(std::int64_t start, std::int64_t stop, std::int64_t step) {
-  __int128 span = static_cast<__int128>(stop) - start, by = step;
+using Whole = __int128;  // holds every int64 and uint64
+
+Whole whole(const InputView& a) {
+  return a.desc->dtype == uint64 ? Whole(number<std::uint64_t>(a)) : Whole(number<std::int64_t>(a));
+}
+std::string whole_text(Whole v) {
+  return v < 0 ? text(static_cast<std::int64_t>(v)) : text(static_cast<std::uint64_t>(v));
+}
+std::int64_t count_integers(Whole start, Whole stop, Whole step) {
+  Whole span = stop - start, by = step;
   if ((span > 0) != (by > 0) || span == 0) return 0;
   if (by < 0) {
     span = -span;
     by = -by;
   }
-  __int128 n = (span + by - 1) / by;
-  if (n > (static_cast<__int128>(1) << 56)) fail_long(static_cast<double>(n));
+  const Whole n = (span + by - 1) / by;
+  if (n > (Whole(1) << 56)) fail_long(static_cast<double>(n));
   return static_cast<std::int64_t>(n);
 }
 
-bool fits(std::int64_t v, DType dtype) {
+/// Whether fill_range() computes v: floats are made from int64.
+bool fits(Whole v, DType dtype) {
   return dispatch(dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    if constexpr (std::is_integral_v<T>) return v == static_cast<std::int64_t>(static_cast<T>(v));
-    else return true;
+    using L = std::numeric_limits<std::conditional_t<std::is_integral_v<T>, T, std::int64_t>>;
+    return v >= L::min() && v <= L::max();
   });
 }
 
@@ -92,13 +103,13 @@ void arange_rule(const OpCall& call, TensorSpec* out) {
     out->dims[0] = count_floats(call);
     return;
   }
-  std::int64_t start = number<std::int64_t>(call.in[0]), step = number<std::int64_t>(call.in[2]);
-  out->dims[0] = count_integers(start, number<std::int64_t>(call.in[1]), step);
+  const Whole start = whole(call.in[0]), step = whole(call.in[2]);
+  out->dims[0] = count_integers(start, whole(call.in[1]), step);
   if (out->dims[0] == 0) return;
-  for (std::int64_t v : {start, start + (out->dims[0] - 1) * step})
+  for (Whole v : {start, start + (out->dims[0] - 1) * step})
     if (!fits(v, out->dtype))
-      fail<ValueError>({"arange", "dtype"}, "is ", out->dtype, ", which ", v, " does not fit", kRemedy,
-                       "ask for int64");
+      fail<ValueError>({"arange", "dtype"}, "is ", out->dtype, ", which ", whole_text(v), " does not fit", kRemedy,
+                       "ask for ", fits(v, int64) ? int64 : uint64);
 }
 
 template <class From>
@@ -115,6 +126,7 @@ void fill_range(const OpCall& call) {
 }
 void arange_kernel(const OpCall& call) {
   if (in_floats(call)) fill_range<double>(call);
+  else if (call.out[0]->dtype == uint64) fill_range<std::uint64_t>(call);
   else fill_range<std::int64_t>(call);
 }
 

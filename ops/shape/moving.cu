@@ -77,7 +77,10 @@ void run_unreduce(const OpCall& call) {
   });
 }
 
-// ---- cast: via double or int64, whichever is exact for the input; the same rules as convert_one ---------------------
+// ---- cast: via double, int64 or uint64, whichever is exact for the input; the same rules as convert_one -------------
+template <class T>
+using Exact = std::conditional_t<std::is_same_v<T, std::uint64_t>, std::uint64_t,
+                                 std::conditional_t<std::is_integral_v<T>, std::int64_t, double>>;
 template <class T, class V>
 __device__ void store_converted(T* out, V v) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -108,10 +111,7 @@ struct Convert {
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
     const std::int64_t k = at[0];
 #define KASSETTE_CASE(constant, code, T, name) \
-  case DType::code: \
-    return store_as( \
-        to, o.out, i, \
-        static_cast<std::conditional_t<std::is_integral_v<T>, std::int64_t, double>>(load(o.operand<T>(0) + k)));
+  case DType::code: return store_as(to, o.out, i, static_cast<Exact<T>>(load(o.operand<T>(0) + k)));
     switch (from) {
       KASSETTE_DTYPES(KASSETTE_CASE)
       default: return;
@@ -173,6 +173,7 @@ void run_arange(const OpCall& call) {
   bool floats = false;
   for (int i = 0; i < 3; ++i) floats = floats || call.spec(i).dtype.is_float();
   if (floats) range<double>(call);
+  else if (call.out[0]->dtype == uint64) range<std::uint64_t>(call);
   else range<std::int64_t>(call);
 }
 __global__ void eye_each(std::int64_t n, Divider by_columns, DType::Code to, void* out) {

@@ -290,7 +290,7 @@ def binary_crossentropy(target, output, from_logits=False):
     return -(target * log(output + small) + (1 - target) * log(1 - output + small))
 
 
-_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16")
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
 def _mean(x, axis, keepdims):

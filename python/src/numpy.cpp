@@ -60,12 +60,8 @@ Tensor from_numpy(nb::handle object) {
   auto* a = reinterpret_cast<PyArrayObject*>(object.ptr());
   DType dtype = dtype_of(PyArray_DESCR(a));
   if (!dtype.given()) {
-    int number = PyArray_TYPE(a);
-    if (number != NPY_UINT32 && number != NPY_UINT64 && number != NPY_ULONGLONG) {
-      nb::str name(nb::handle(reinterpret_cast<PyObject*>(PyArray_DESCR(a))));
-      throw TypeError((std::string("an array of dtype ") + name.c_str() + ": tensors do not support it").c_str());
-    }
-    return from_numpy(checked(PyArray_Cast(a, NPY_INT64)));
+    nb::str name(nb::handle(reinterpret_cast<PyObject*>(PyArray_DESCR(a))));
+    throw TypeError((std::string("an array of dtype ") + name.c_str() + ": tensors do not support it").c_str());
   }
   if (PyArray_ISBYTESWAPPED(a)) return from_numpy(checked(PyArray_Cast(a, PyArray_TYPE(a))));
   int rank = PyArray_NDIM(a);

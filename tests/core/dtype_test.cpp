@@ -17,10 +17,11 @@ struct Expected {
 };
 // NumPy's (and ml_dtypes') itemsize and kind.
 constexpr Expected kExpected[] = {
-    {"bool", 1, false, false, false},   {"uint8", 1, false, true, true},    {"uint16", 2, false, true, true},
-    {"int8", 1, false, true, false},    {"int16", 2, false, true, false},   {"int32", 4, false, true, false},
-    {"int64", 8, false, true, false},   {"float16", 2, true, false, false}, {"bfloat16", 2, true, false, false},
-    {"float32", 4, true, false, false}, {"float64", 8, true, false, false}};
+    {"bool", 1, false, false, false},   {"uint8", 1, false, true, true},     {"uint16", 2, false, true, true},
+    {"uint32", 4, false, true, true},   {"uint64", 8, false, true, true},    {"int8", 1, false, true, false},
+    {"int16", 2, false, true, false},   {"int32", 4, false, true, false},    {"int64", 8, false, true, false},
+    {"float16", 2, true, false, false}, {"bfloat16", 2, true, false, false}, {"float32", 4, true, false, false},
+    {"float64", 8, true, false, false}};
 
 TEST_CASE("each dtype has its name, size and kind", "[core][dtype]") {
   static_assert(std::size(kExpected) == std::size(kAllDTypes) && std::size(kAllDTypes) == DType::kCount - 1);
@@ -46,6 +47,8 @@ TEST_CASE("dispatch and dtype_of name the same C++ type", "[core][dtype]") {
     });
   CHECK(dtype_of(static_cast<long*>(nullptr)) == int64);
   CHECK(dtype_of(static_cast<long long*>(nullptr)) == int64);
+  CHECK(dtype_of(static_cast<unsigned long*>(nullptr)) == uint64);
+  CHECK(dtype_of(static_cast<unsigned long long*>(nullptr)) == uint64);
 }
 
 }  // namespace

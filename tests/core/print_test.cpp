@@ -97,6 +97,14 @@ TEST_CASE("operator<< closes with shape, dtype and device", "[print]") {
   CHECK(printed(as_tensor({true, false}, bool_, "test")) == "[ True False] (2,) bool cpu");
 }
 
+TEST_CASE("uint64 prints its upper half as such", "[print]") {
+  // NumPy: print(np.array([1, 2**64 - 1], np.uint64)), print(np.uint64(2**63))
+  CHECK(printed(backend::constant(std::vector<std::uint64_t>{1, UINT64_MAX}, "uint64")) ==
+        "[                   1 18446744073709551615] (2,) uint64 cpu");
+  CHECK(printed(backend::constant(std::uint64_t(1) << 63, "uint64")) == "9223372036854775808 () uint64 cpu");
+  CHECK(printed(backend::constant(4294967295u, "uint32")) == "4294967295 () uint32 cpu");
+}
+
 TEST_CASE("bfloat16 prints its shortest digits", "[print]") {
   CHECK(printed(as_tensor({1.0 / 3, 2, -0.1}, bfloat16, "test")) == "[ 0.334  2.    -0.1  ] (3,) bfloat16 cpu");
   CHECK(printed(as_tensor(3.0e38, bfloat16, "test")) == "3e+38 () bfloat16 cpu");

@@ -102,7 +102,7 @@ case([12.5, 1.25, 0.125], "float32", (3,))
 for dtype in ("float32", "float64", "float16"):
     for v in (0.0, -0.0, 1.0, 0.1, 1 / 3, -2.5, 1e-5, 9.9e-5, 1e-4, 999, 1000, 999999.0, 1e6, 1234567.0, 65504.0, 1e15, 1e16, 1.5e20, nan, inf, -inf):
         case([v], dtype, ())
-for dtype in ("int32", "int64", "uint8", "int8", "int16", "uint16"):
+for dtype in ("int32", "int64", "uint8", "int8", "int16", "uint16", "uint32", "uint64"):
     case([0, 1, 2, 3, 4, 100], dtype, (2, 3))
 case([-1, 10, 100], "int32")
 case([-100, 10, 1], "int8")

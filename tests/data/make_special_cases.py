@@ -96,7 +96,7 @@ def beta_lower(a, b, x):
 
 def integers():
     """Lines `function dtype a b value`; those of bitwise_invert have a 0 as b."""
-    for dtype in "int8", "uint8", "int32", "int64":
+    for dtype in "int8", "uint8", "int32", "int64", "uint32", "uint64":
         info = np.iinfo(dtype)
         numbers = sorted({0, 1, 2, 3, 12, 18, 60, 100, info.max, info.max - 1, info.min, info.min + 1} | ({-1, -4, -18} if info.min else set()))
         for a in numbers:

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/convert.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/results.h"
@@ -28,7 +29,7 @@ Tensor whole(const Shape& shape, DType dtype, int spread = 7) {
   std::vector<double> v(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < v.size(); ++i)
     v[i] = static_cast<double>((i * 2654435761u >> 7) % static_cast<unsigned>(spread)) -
-           (dtype == uint8 || dtype == uint16 || dtype == bool_ ? 0 : spread / 2);
+           (dtype.is_unsigned() || dtype == bool_ ? 0 : spread / 2);
   return K::cast(K::constant(v, float64, shape), dtype);
 }
 Tensor there(const Tensor& x) { return x.to("cuda:0"); }
@@ -47,7 +48,7 @@ void same_on_device(const std::string& what, const Tensor& x, F f, bool exact, d
 }
 
 const std::vector<std::int64_t> kLengths{0, 1, 2, 31, 32, 33, 255, 256, 257, 1023, 1025, 2500};
-const std::vector<DType> kDTypes{bool_, uint8, int8, uint16, int16, int32, int64, float16, bfloat16, float32, float64};
+const std::vector<DType> kDTypes(std::begin(kAllDTypes), std::end(kAllDTypes));
 
 struct Layout {
   Shape shape;

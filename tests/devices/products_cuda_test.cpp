@@ -29,7 +29,7 @@ constexpr Dtype kFloats[] = {{"float16", 0x1p-23, 0x1p-10},
                              {"bfloat16", 0x1p-23, 0x1p-7},
                              {"float32", 0x1p-23, 0x1p-23},
                              {"float64", 0x1p-52, 0x1p-52}};
-constexpr const char* kIntegers[] = {"uint8", "uint16", "int8", "int16", "int32", "int64"};
+constexpr const char* kIntegers[] = {"uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"};
 
 /// A batch of products of m x k by k x n.
 struct Product {

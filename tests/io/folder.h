@@ -108,14 +108,14 @@ struct NamedShape {
 inline const std::vector<NamedShape> kShapes = {{"scalar", {}},     {"vector", {5}},
                                                 {"matrix", {2, 3}}, {"cube", {2, 3, 4}},
                                                 {"empty", {0, 3}},  {"eight", {1, 2, 1, 2, 1, 2, 1, 2}}};
-inline const std::vector<DType> kNumpyDTypes = {bool_, uint8, uint16,  int8,    int16,
-                                                int32, int64, float16, float32, float64};
+inline const std::vector<DType> kNumpyDTypes = {bool_, uint8, uint16, uint32,  uint64,  int8,
+                                                int16, int32, int64,  float16, float32, float64};
 
 /// Element i of every array in make.py.
 inline double element(DType dtype, int i) {
   if (dtype.is_bool()) return i % 3 == 1;
   int v = (i * 37 + 11) % 97;
-  return dtype == uint8 || dtype == uint16 ? v : dtype.is_integer() ? v - 48 : (v - 48) / 8.0;
+  return dtype.is_unsigned() ? v : dtype.is_integer() ? v - 48 : (v - 48) / 8.0;
 }
 inline std::vector<double> elements(DType dtype, std::size_t n) {
   std::vector<double> v(n);

@@ -154,12 +154,20 @@ TEST_CASE("a number that is too large for an integer dtype is said to be so", "[
         "line 1, column 1: '-99999999999999999999' does not fit int8");
   CHECK(table("9223372036854775807\n", {.dtype = int64}).item<std::int64_t>() ==
         std::numeric_limits<std::int64_t>::max());
+  CHECK(values<std::uint64_t>(table("18446744073709551615,-0,+7\n", {.dtype = uint64})) ==
+        std::vector<std::uint64_t>{UINT64_MAX, 0, 7});
+  CHECK(refused("18446744073709551616\n", {.dtype = uint64}) ==
+        "line 1, column 1: '18446744073709551616' does not fit uint64");
+  CHECK(refused("-1\n", {.dtype = uint64}) == "line 1, column 1: '-1' does not fit uint64");
+  CHECK(refused("1\n--1\n", {.dtype = uint64}) == "line 2, column 1: '--1' is not an integer");
+  CHECK(refused("-1\n", {.dtype = uint32}) == "line 1, column 1: -1 does not fit uint32");
 }
 
 TEST_CASE("a delimiter that occurs in numbers is refused by reader and writer", "[io]") {
   Folder folder;
   for (char c : std::string("eEinfatyINFxX0123456789+-.()\"")) {
-    const std::string said = std::string("delimiter is '") + c + "'; it must not occur in numbers or end lines";
+    std::string said = "delimiter is '";
+    said.append(1, c).append("'; it must not occur in numbers or end lines");
     CHECK(refused("1\n", {.delimiter = c}) == "load_csv: " + said);
     CHECK(error_of<ValueError>([&] {
             save_csv(folder / "x", K::ones({2, 2}), {.delimiter = c});

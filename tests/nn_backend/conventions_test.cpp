@@ -33,11 +33,11 @@ TEST_CASE("what is made without a dtype has floatx, integers and bool too", "[co
   CHECK(K::constant(true).dtype() == "float32");
   CHECK(K::constant(std::vector<int>{1, 2}).dtype() == "float32");
   CHECK(K::placeholder({2}).dtype() == "float32");
-  for (const char* name :
-       {"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "bool"})
+  for (const char* name : {"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
+                           "uint32", "uint64", "bool"})
     CHECK(K::dtype(K::variable({0, 1}, std::string(name))) == std::string(name));
   CHECK_THROWS_WITH(K::zeros({2}, "complex64"),
-                    "dtype 'complex64' is unknown; there are bool, uint8, uint16, int8, int16, int32, "
+                    "dtype 'complex64' is unknown; there are bool, uint8, uint16, uint32, uint64, int8, int16, int32, "
                     "int64, float16, bfloat16, float32, float64");
   CHECK_THROWS_AS(K::placeholder({2}, None, ""), TypeError);
   CHECK_THROWS_AS(K::zeros({2}, "float"), TypeError);
@@ -147,7 +147,8 @@ TEST_CASE("operators: true division, floors and remainders with the divisor's si
   CHECK(values(i / 2) == Vec{-3.5, 3.5});
   for (const char* small : {"int8", "uint8", "int16", "uint16"})
     CHECK((K::cast(i, std::string(small)) / 2).dtype() == "float32");
-  CHECK((K::cast(i, "int64") / 2).dtype() == "float64");
+  for (const char* large : {"int64", "uint32", "uint64"})
+    CHECK((K::cast(i, std::string(large)) / 2).dtype() == "float64");
   CHECK(values(floor_divide(i, 2)) == Vec{-4, 3});
   CHECK(values(i % 2) == Vec{1, 1});
   CHECK(values(i % -2) == Vec{-1, -1});

@@ -198,7 +198,7 @@ TEST_CASE("eye, ones, zeros and their likes, on four axes and in every dtype", "
   }
   for (const Tensor& t : {K::ones({3, 5, 10, 8}), K::ones_like(K::zeros({3, 5, 10, 8}))})
     CHECK(values(t) == std::vector<double>(1200, 1));
-  for (DType d : {float16, bfloat16, float64, int8, uint16, int64, bool_}) {
+  for (DType d : {float16, bfloat16, float64, int8, uint16, uint64, int64, bool_}) {
     CHECK(values(K::ones({2}, d)) == std::vector<double>{1, 1});
     CHECK(values(K::eye(2, d)) == std::vector<double>{1, 0, 0, 1});
     CHECK(K::ones_like(K::placeholder({2}), d).dtype() == d);

@@ -14,8 +14,6 @@ using namespace kassette::test;
 
 namespace {
 
-constexpr DType kAll[] = {bool_, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, float32, float64};
-
 /// All values of types of 8 and 16 bits; for wider types, the values around the bounds of the narrower ones, and random
 /// bits.
 template <class T>
@@ -42,6 +40,11 @@ std::vector<T> values_of() {
       if constexpr (std::is_floating_point_v<T>) x.push_back(std::ldexp(static_cast<T>(v), -(i % 40)));
       else x.push_back(static_cast<T>(v));
     }
+    if constexpr (std::is_unsigned_v<T>)  // the upper half
+      for (std::size_t i = 0, n = x.size(); i < n; ++i) x.push_back(static_cast<T>(~x[i]));
+    if constexpr (std::is_floating_point_v<T>)
+      for (T at : {T(0x1p31), T(0x1p32), T(0x1p63), T(0x1p64)})
+        for (T v : {at, std::nextafter(at, T(0)), std::nextafter(at, 2 * at)}) x.push_back(v);
     if constexpr (std::is_floating_point_v<T>)
       for (T v : {std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(),
                   std::numeric_limits<T>::quiet_NaN(), T(-0.0), T(0.5), std::numeric_limits<T>::denorm_min(), T(65504),
@@ -69,9 +72,9 @@ Tensor tensor_of_all(DType dtype) {
 TEST_CASE("a cast between any two dtypes gives what its elements give one by one, at every level and length",
           "[cast]") {
   at_every_level([](devices::Level) {
-    for (DType from : kAll) {
+    for (DType from : kAllDTypes) {
       Tensor x = tensor_of_all(from);
-      for (DType to : kAll) {
+      for (DType to : kAllDTypes) {
         if (to == from) continue;
         INFO(from.name() << " to " << to.name());
         std::vector<std::byte> wanted(static_cast<std::size_t>(x.size() * to.size()));
@@ -102,6 +105,10 @@ TEST_CASE("integers wrap, bool is 0 or 1, and anything but 0 is true", "[cast]")
     CHECK(ints(cast(t, int8)) == std::vector<int>{0, 1, -1, 127, -128, -1, 0, 127, 0, 0, 0, -1});
     CHECK(ints(cast(t, uint8)) == std::vector<int>{0, 1, 255, 127, 128, 255, 0, 127, 0, 0, 0, 255});
     CHECK(ints(cast(t, uint16)) == std::vector<int>{0, 1, 65535, 127, 128, 255, 256, 65407, 0, 0, 0, 65535});
+    CHECK(std::vector<std::uint32_t>(cast(t, uint32).to_vector<std::uint32_t>()) ==
+          std::vector<std::uint32_t>{0, 1, 0xffffffff, 127, 128, 255, 256, 0xffffff7f, 65536, 0, 0, 0xffffffff});
+    CHECK(std::vector<std::uint64_t>(cast(t, uint64).to_vector<std::uint64_t>()) ==
+          std::vector<std::uint64_t>(x.begin(), x.end()));
     CHECK(ints(cast(t, int32)) == std::vector<int>{0, 1, -1, 127, 128, 255, 256, -129, 65536, 0, 0, -1});
     CHECK(ints(cast(cast(t, bool_), int64)) == std::vector<int>{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
     CHECK(ints(cast(cast(cast(t, int8), int16), bfloat16)) ==

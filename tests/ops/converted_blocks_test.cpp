@@ -82,7 +82,7 @@ TEST_CASE("means of bool and integers have the bits of the mean of floats", "[ha
   SettingsScope restore;
   for (DType floatx : {float32, float64, float16}) {
     K::set_floatx(floatx);
-    for (DType dtype : {bool_, uint8, int16, int64})
+    for (DType dtype : {bool_, uint8, uint64, int16, int64})
       for (const Shape& shape : {Shape{3, 5}, Shape{600, 1100}, Shape{0, 3}}) {
         const Tensor x = K::cast(K::cast(numbers(shape, float32) * 100.0, int32), dtype),
                      wide = K::cast(x, floatx == float16 ? float32 : floatx);

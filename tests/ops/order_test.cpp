@@ -37,7 +37,7 @@ struct Case {
     for (const std::string& word : parts[2 * i]) dims.push_back(std::stoll(word));
     return Shape(dims.data(), static_cast<int>(dims.size()));
   }
-  /// Integers go by int64, which holds all of them.
+  /// Integers go by int64, whose bits those of uint64 have.
   Tensor array(std::size_t i) const {
     const DType to(dtype);
     if (to.is_float()) {
@@ -49,7 +49,8 @@ struct Case {
   }
   std::vector<std::int64_t> integers(std::size_t i) const {
     std::vector<std::int64_t> v;
-    for (const std::string& word : parts[2 * i + 1]) v.push_back(std::stoll(word));
+    for (const std::string& word : parts[2 * i + 1])
+      v.push_back(word[0] == '-' ? std::stoll(word) : static_cast<std::int64_t>(std::stoull(word)));
     return v;
   }
 };

@@ -183,7 +183,7 @@ TEMPLATE_TEST_CASE("floats become integers by truncation, saturate, and NaN give
     for (std::size_t n = x.size(); n > x.size() - 17; --n) {
       std::vector<T> part(x.end() - static_cast<std::ptrdiff_t>(n), x.end());
       Tensor from = tensor_of(part);
-      for (DType to : {bool_, uint8, uint16, int8, int16, int32, int64})
+      for (DType to : {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64})
         dispatch(to, [&](auto* p) {
           using To = std::remove_pointer_t<decltype(p)>;
           if constexpr (std::is_integral_v<To>) {

@@ -251,7 +251,7 @@ TEST_CASE("bernoulli has the same mask in every dtype", "[random]") {
   double mean = 0;
   for (double x : expected) mean += x / 10007;
   CHECK(std::fabs(mean - 0.25) < 0.02);
-  for (DType dtype : {bool_, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, float64})
+  for (DType dtype : {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float64})
     CHECK(std::vector<double>(bernoulli({key, dims, dtype}, 0.25).to_vector<double>()) == expected);
   CHECK(Moments(bernoulli({key, dims, float32}, 0)).high == 0);
   CHECK(Moments(bernoulli({key, dims, int32}, 0)).high == 0);
@@ -262,7 +262,7 @@ TEST_CASE("bernoulli has the same mask in every dtype", "[random]") {
 
 TEST_CASE("integers cover their range", "[random]") {
   Tensor key = fixed_key(6, 1);
-  for (DType dtype : {uint8, uint16, int8, int16, int32, int64}) {
+  for (DType dtype : {uint8, uint16, uint32, uint64, int8, int16, int32, int64}) {
     Tensor t = random_integers({key, dims_of({6000}), dtype}, 3, 9);
     std::vector<int> count(9);
     for (std::int64_t v : t.to_vector<std::int64_t>()) {

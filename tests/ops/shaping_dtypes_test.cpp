@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/convert.h"
 #include "ops/shape/like.h"
 #include "ops/shape/shaping.h"
 #include "tests/catch.h"
@@ -19,8 +20,6 @@ using namespace kassette::test;
 namespace {
 
 using Doubles = std::vector<double>;
-
-const DType kAll[] = {bool_, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, float32, float64};
 
 /// Ops that move elements: their results are the same for every dtype.
 const std::vector<std::function<Tensor(const Tensor&)>>& moves() {
@@ -72,7 +71,7 @@ TEST_CASE("the shape ops move the elements of every dtype", "[shaping]") {
   Doubles bits;
   for (int i = 0; i < 24; ++i) bits.push_back(i * 7 % 5 % 2);
   Tensor reference = K::constant(bits, "float64", {2, 3, 4});
-  for (DType dtype : kAll) {
+  for (DType dtype : kAllDTypes) {
     Tensor x = K::constant(bits, dtype, {2, 3, 4});
     for (std::size_t i = 0; i < moves().size(); ++i) {
       INFO(dtype.name() << " " << i);
@@ -84,7 +83,7 @@ TEST_CASE("the shape ops move the elements of every dtype", "[shaping]") {
 }
 
 TEST_CASE("the adjoints that sum do so in every number dtype", "[shaping]") {
-  for (DType dtype : kAll) {
+  for (DType dtype : kAllDTypes) {
     if (dtype == bool_) continue;
     INFO(dtype.name());
     Tensor x = K::constant({{1, 2}, {3, 4}}, dtype);

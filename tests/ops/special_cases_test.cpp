@@ -198,14 +198,14 @@ void check_integers(std::istream& words, const std::string& name) {
                                                 {"left_shift", left_shift},
                                                 {"right_shift", right_shift},
                                                 {"fmod", fmod}};
-  std::vector<long long> numbers;
-  for (long long n; words >> n;) numbers.push_back(n);
+  std::vector<T> numbers;
+  for (std::conditional_t<std::is_signed_v<T>, long long, unsigned long long> n; words >> n;)
+    numbers.push_back(static_cast<T>(n));
   REQUIRE(numbers.size() == 3);
-  const Tensor a = tensor_of(std::vector<T>{static_cast<T>(numbers[0])}),
-               b = tensor_of(std::vector<T>{static_cast<T>(numbers[1])});
+  const Tensor a = tensor_of(std::vector<T>{numbers[0]}), b = tensor_of(std::vector<T>{numbers[1]});
   const Tensor y = name == "bitwise_invert" ? bitwise_invert(a) : functions.at(name)(a, b);
-  INFO(name << "(" << numbers[0] << ", " << numbers[1] << ") of " << dtype_of(static_cast<const T*>(nullptr)).name());
-  CHECK(static_cast<long long>(y.to_vector<T>()[0]) == numbers[2]);
+  INFO(name << "(" << +numbers[0] << ", " << +numbers[1] << ") of " << dtype_of(static_cast<const T*>(nullptr)).name());
+  CHECK(y.to_vector<T>()[0] == numbers[2]);
 }
 
 }  // namespace
@@ -238,6 +238,8 @@ TEST_CASE("ops on the bits and divisors of integers give NumPy's numbers", "[mat
     else if (dtype == "uint8") check_integers<std::uint8_t>(words, name);
     else if (dtype == "int32") check_integers<std::int32_t>(words, name);
     else if (dtype == "int64") check_integers<std::int64_t>(words, name);
+    else if (dtype == "uint32") check_integers<std::uint32_t>(words, name);
+    else if (dtype == "uint64") check_integers<std::uint64_t>(words, name);
     else FAIL_CHECK("no such dtype: " << dtype);
   }
   CHECK(n > 500);

@@ -139,7 +139,7 @@ def test_indexing_by_arrays_and_masks_as_numpy(key):
 
 # ---- arrays ------------------------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("dtype", "bool uint8 uint16 int8 int16 int32 int64 float16 float32 float64".split())
+@pytest.mark.parametrize("dtype", "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64".split())
 @pytest.mark.parametrize("make", [lambda a: a, lambda a: a[::-1, 1:], lambda a: a.T, lambda a: a[:0], lambda a: a[:1, :1].reshape(()), np.asfortranarray,
                                   lambda a: a.astype(a.dtype.newbyteorder(">"))], ids="whole view transposed empty scalar fortran swapped".split())
 def test_arrays_there_and_back(dtype, make):

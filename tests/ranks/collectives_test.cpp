@@ -12,13 +12,13 @@ namespace {
 
 const std::vector<std::vector<std::int64_t>> kShapes{{},     {1}, {5}, {0}, {2, 3}, {3, 0, 2}, {1, 2, 1, 2, 1, 2, 1, 2},
                                                      {70, 3}};
-constexpr DType kNumbers[] = {uint8, uint16, int8, int16, int32, int64, float16, bfloat16, float32, float64};
+constexpr DType kNumbers[] = {uint8, uint16, uint32,  uint64,   int8,    int16,
+                              int32, int64,  float16, bfloat16, float32, float64};
 
 double combined(D::Reduction how, std::int64_t i, int size, DType dtype) {
-  const bool is_unsigned = dtype == uint8 || dtype == uint16;
   auto value = [&](int r) {
     const double v = value_of(r, i);
-    return dtype == bool_ ? v > 0 : is_unsigned ? std::abs(v) : v;
+    return dtype == bool_ ? v > 0 : dtype.is_unsigned() ? std::abs(v) : v;
   };
   double all = value(0);
   for (int r = 1; r < size; ++r) {
@@ -30,12 +30,11 @@ double combined(D::Reduction how, std::int64_t i, int size, DType dtype) {
 
 /// What an integer dtype makes of a product that does not fit: it wraps around.
 double wrapped(double v, DType dtype) {
-  if (dtype.is_float() || dtype == int64 || dtype == bool_) return v;
+  if (dtype.is_float() || dtype.size() == 8 || dtype == bool_) return v;
   const double range = std::ldexp(1.0, 8 * dtype.size());
   double m = std::fmod(v, range);
   if (m < 0) m += range;
-  const bool is_unsigned = dtype == uint8 || dtype == uint16;
-  return !is_unsigned && m >= range / 2 ? m - range : m;
+  return !dtype.is_unsigned() && m >= range / 2 ? m - range : m;
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ api.PyCapsule_GetPointer.restype = ctypes.c_void_p
 api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
 USED = b"used_dltensor"
-DTYPES = ["uint8", "uint16", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+DTYPES = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
 
 
 class Ours:
@@ -60,6 +60,4 @@ for view in [a.T, a[:, ::2], a[::-1], a[1], np.broadcast_to(a[0], (2, 4)).copy()
     assert sys.getrefcount(a) == before, "NumPy's array was not let go"
 text, found = take(np.zeros(2, "complex64"))
 assert found == -1 and text == "from_dlpack: a tensor has no dtype complex64", text
-text, found = take(np.zeros(2, "uint32"))
-assert found == -1 and text == "from_dlpack: a tensor has no dtype uint32", text
 print("numpy", np.__version__, "and kassette agree on", len(DTYPES), "dtypes")

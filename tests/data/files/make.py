@@ -20,7 +20,7 @@ try:
 except ImportError:
     ml_dtypes = None
 
-DTYPES = ["bool", "uint8", "uint16", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+DTYPES = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
 SHAPES = {"scalar": (), "vector": (5,), "matrix": (2, 3), "cube": (2, 3, 4), "empty": (0, 3), "eight": (1, 2, 1, 2, 1, 2, 1, 2)}
 
 

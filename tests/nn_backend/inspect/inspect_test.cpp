@@ -156,6 +156,9 @@ TEST_CASE("describe keeps the extremes of integers and of float64", "[inspect]")
   CHECK(d.int_min == INT64_MIN);
   CHECK(d.int_max == INT64_MAX);
   CHECK(shown(d).find("min -9223372036854775808  max 9223372036854775807") != std::string::npos);
+  const Description whole = describe(std::vector<std::uint64_t>{3, UINT64_MAX, 5});
+  CHECK(static_cast<std::uint64_t>(whole.int_max) == UINT64_MAX);
+  CHECK(shown(whole).find("min 3  max 18446744073709551615") != std::string::npos);
   CHECK(d.bins[0] == 1);
   CHECK(d.bins[Description::kBins / 2] == 1);
   CHECK(d.bins[Description::kBins - 1] == 1);

@@ -91,6 +91,10 @@ TEST_CASE("integers are compared exactly, also where float64 cannot tell them ap
          b = K::constant(std::vector<std::int64_t>{9007199254740992}, int64);
   CHECK(compare(a, b).message == "1 of 1 elements differ, most at (0): 9007199254740993, expected 9007199254740992");
   CHECK(compare(a, 9007199254740993));
+  Tensor c = K::constant(std::vector<std::uint64_t>{UINT64_MAX}, uint64),
+         d = K::constant(std::vector<std::uint64_t>{UINT64_MAX - 1}, uint64);
+  CHECK_FALSE(compare(c, d));
+  CHECK(compare(c, d).report.find("18446744073709551615, expected 18446744073709551614") != std::string::npos);
   Tensor low = K::constant(std::vector<std::int64_t>{INT64_MIN}, int64),
          high = K::constant(std::vector<std::int64_t>{INT64_MAX}, int64);
   CHECK(compare(low, high).worst == 18446744073709551615.0);
