@@ -46,7 +46,7 @@ DType promoted(DType a, DType b, const char* what, const char* first, const char
                   "cast one of them (K::cast)");
 }
 
-DType widest(DType dtype) { return dtype.is_float() ? dtype : int64; }
+DType widest(DType dtype) { return dtype.is_float() ? dtype : dtype.is_unsigned() ? uint64 : int64; }
 
 /// Makes the operand point to its tensor of that dtype, which is put into `made` if it is another than was given.
 static void convert_operand(Operand& x, DType dtype, const At& at, Tensor& made) {

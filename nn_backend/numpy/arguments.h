@@ -17,7 +17,7 @@ DType own_dtype(const Operand& x);
 /// The smallest dtype of the same kind that holds both. Throws TypeError in the name of `what` if their kinds differ;
 /// `first` and `second` are the names of the arguments.
 DType promoted(DType a, DType b, const char* what, const char* first = "x", const char* second = "y");
-/// The dtype of results that count or add integers: the widest of their kind, int64 for bool.
+/// The dtype in which integers are added: int64 or uint64, int64 for bool. Floats keep theirs.
 DType widest(DType dtype);
 
 /// A tensor argument; numbers and lists of numbers get `weak`, or floatx if that is not given.

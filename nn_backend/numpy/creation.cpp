@@ -177,7 +177,8 @@ Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DT
       const bool is_float = Access::kind(x) == Scalar::kFloat;
       if (is_float && !std::isfinite(Access::float_value(x)))
         fail<ValueError>(at, "is ", Access::float_value(x), kExpected, "it must be finite");
-      return ops::as_tensor(x, is_float ? float64 : int64, at);
+      const bool beyond = Access::kind(x) == Scalar::kUint && Access::int_value(x) < 0;  // int64
+      return ops::as_tensor(x, is_float ? float64 : beyond ? uint64 : int64, at);
     };
     Tensor from = number(start, "start"), by = number(step, "step"), to;
     if (stop.is_none()) {

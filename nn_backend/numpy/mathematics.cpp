@@ -67,14 +67,14 @@ Tensor rounded_float(const Tensor& x, int decimals) {
   const double power = std::pow(10.0, std::abs(decimals));
   return ops::cast(decimals > 0 ? ops::rint(wide * power) / power : ops::rint(wide / power) * power, x.dtype());
 }
-/// An int64 rounded to `digits` zeros, ties to even.
+/// An int64 or uint64 rounded to `digits` zeros, ties to even.
 Tensor rounded_integer(const Tensor& x, int digits) {
-  if (digits > 18) return ops::zeros_of(x);
-  std::int64_t power = 1;
+  if (digits > (x.dtype() == uint64 ? 19 : 18)) return ops::zeros_of(x);
+  std::uint64_t power = 1;
   for (int i = 0; i < digits; ++i) power *= 10;
   const Tensor low = kassette::floor_divide(x, power), rest = x - low * power;  // rest is from 0 to power - 1
   const Tensor half = ops::logical_and(ops::equal(rest, power / 2), ops::not_equal(low % 2, 0));
-  return (low + ops::cast(ops::logical_or(ops::greater(rest, power / 2), half), int64)) * power;
+  return (low + ops::cast(ops::logical_or(ops::greater(rest, power / 2), half), x.dtype())) * power;
 }
 /// nextafter of a half type, in float64, where steps are exact.
 Tensor next_half(const Tensor& x, const Tensor& y) {
@@ -232,7 +232,8 @@ Tensor round(const Operand& x, int decimals) {
   return of_array("round", x, [&](const Tensor& a) {
     check_number(a, {"round", "x"});
     if (a.dtype().is_float()) return rounded_float(a, decimals);
-    return decimals < 0 ? ops::cast(rounded_integer(ops::cast(a, int64), -decimals), a.dtype()) : ops::rint(a);
+    return decimals < 0 ? ops::cast(rounded_integer(ops::cast(a, widest(a.dtype())), -decimals), a.dtype())
+                        : ops::rint(a);
   });
 }
 FractionAndInteger modf(const Operand& x) {

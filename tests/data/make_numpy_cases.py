@@ -153,8 +153,8 @@ def listed(result):
 
 
 def wide(x, dtype):
-    """Integers and bool as int64."""
-    return dtype or (numpy.int64 if x.dtype.kind in "biu" else x.dtype)
+    """Bool and integers as int64, unsigned ones as uint64."""
+    return dtype or (numpy.int64 if x.dtype.kind in "bi" else numpy.uint64 if x.dtype.kind == "u" else x.dtype)
 
 
 np.sum = lambda x, axis=None, dtype=None, keepdims=False: numpy.sum(x, axis=axis, dtype=wide(x, dtype), keepdims=keepdims)
@@ -364,7 +364,7 @@ def python_of(expression):
         i += 1
     out = re.sub(r"(?<![\w)])\.(\w+) = ", r"\1=", out)
     out = out.replace("np::", "np.").replace("K::", "K.").replace("linalg::", "linalg.").replace("fft::", "fft.").replace("true", "True").replace("false", "False")
-    return re.sub(r"\b(float32|float64|int32|int64|uint8|bool_)\b(?!\")", r"numpy.\1", out)
+    return re.sub(r"\b(float32|float64|int32|int64|uint8|uint32|uint64|bool_)\b(?!\")", r"numpy.\1", out)
 
 
 def rows(source="tests/np_samples.h"):
@@ -410,8 +410,8 @@ def inputs_of(text):
     return out
 
 
-DTYPES = {"kFloats": ["float32", "float64"], "kNumbers": ["float32", "float64", "int32", "uint8", "int64"],
-          "kAnything": ["float32", "float64", "int32", "uint8", "bool"], "kBools": ["bool"], "bits": ["int32", "uint8", "int64", "bool"], "integers": ["int32", "uint8", "int64", "int8"]}
+DTYPES = {"kFloats": ["float32", "float64"], "kNumbers": ["float32", "float64", "int32", "uint8", "int64", "uint64"],
+          "kAnything": ["float32", "float64", "int32", "uint8", "bool"], "kBools": ["bool"], "bits": ["int32", "uint8", "int64", "bool"], "integers": ["int32", "uint8", "int64", "int8", "uint32"]}
 SPECIAL = {"float": [nan, inf, -inf, 0.0, -0.0, 1.0, -1.0, 1.0, 0.5], "int": [0, 1, -1, 7, 7, -8, 3], "uint": [0, 1, 255, 7, 7, 8, 3], "bool": [0, 1, 1, 0]}
 
 

@@ -1,6 +1,7 @@
 // tests/ops/unsigned_test.cpp - uint32 and uint64: against NumPy (tests/data/unsigned_cases.txt), and their rounding to
 // floats against integer arithmetic.
 #include <kassette/backend.h>
+#include <kassette/numpy.h>
 
 #include <bit>
 #include <cmath>
@@ -18,6 +19,7 @@
 #include "tests/sources.h"
 
 namespace K = kassette::backend;
+namespace np = kassette::numpy;
 using namespace kassette;
 using namespace kassette::test;
 
@@ -289,4 +291,21 @@ TEST_CASE("random_uniform draws from all of uint64", "[unsigned][random]") {
         "random_uniform: maxval is -3; uint64 holds 0 to 18446744073709551615, and samples are below maxval");
   CHECK(error_of<ValueError>([&] { K::random_uniform({2}, 0, 4294967297, "uint32"); }) ==
         "random_uniform: maxval is 4294967297; uint32 holds 0 to 4294967295, and samples are below maxval");
+}
+
+TEST_CASE("np promotes uint32 and uint64, and adds unsigned integers in uint64", "[unsigned][numpy]") {
+  const Tensor small = K::constant({200, 100}, "uint8"), large = tensor_of(std::vector<std::uint64_t>{UINT64_MAX, 2});
+  const Tensor middle = K::constant({4294967295u, 1}, "uint32");
+  CHECK(np::sum(small).dtype() == uint64);
+  CHECK(np::sum(small).item<int>() == 300);
+  CHECK(np::cumulative_sum(K::constant({1, 2}, "int8")).dtype() == int64);
+  CHECK(np::add(middle, small).dtype() == uint32);
+  CHECK(values<std::uint64_t>(np::add(middle, large)) == std::vector<std::uint64_t>{4294967294, 3});
+  CHECK(np::add(middle, K::constant({1, 1}, "int32")).dtype() == int64);
+  CHECK(error_of<TypeError>([&] { np::add(large, K::constant({1, 1}, "int64")); }).find("cast") != std::string::npos);
+  CHECK(np::negative(std::vector<std::uint64_t>{1}).dtype() == uint64);  // a container keeps its dtype
+  const std::vector<std::uint64_t> v{18446744073709551499u, 12000000000000000000u};
+  CHECK(values<std::uint64_t>(np::round(v, -3)) ==
+        std::vector<std::uint64_t>{18446744073709551000u, 12000000000000000000u});
+  CHECK(values<std::uint64_t>(np::round(tensor_of(v)[1], -19)) == std::vector<std::uint64_t>{10000000000000000000u});
 }

@@ -38,7 +38,8 @@ double largest(const Tensor& t) {
 }
 
 std::string against_wide(const Sample& s, const Tensors& in, DType dtype) {
-  DType wide = dtype.is_float() ? float64 : dtype.is_integer() ? int64 : dtype;
+  const DType integer = dtype.is_unsigned() && dtype != uint64 ? uint64 : int64;
+  DType wide = dtype.is_float() ? float64 : dtype.is_integer() ? integer : dtype;
   Tensors got = call(s, in), wanted = call(s, widened(s, in, wide));
   if (got.size() != wanted.size()) return "another number of results";
   for (std::int64_t i = 0; i < got.size(); ++i) {

@@ -47,11 +47,12 @@ struct ScanOptions {
   bool include_initial = false;
 };
 
-/// The sum. Integers and bool are added in int64 unless dtype is given. For an empty x: 0.
+/// The sum. Bool and integers are added in int64, unsigned ones in uint64, unless dtype is given. For an empty x: 0.
 template <int = 0>
 KASSETTE_API Tensor sum(const Operand& x, const Axes& axis = None);
 KASSETTE_API Tensor sum(const Operand& x, const SumOptions& options);
-/// The product. Integers and bool are multiplied in int64 unless dtype is given. For an empty x: 1.
+/// The product. Bool and integers are multiplied in int64, unsigned ones in uint64, unless dtype is given. For an empty
+/// x: 1.
 template <int = 0>
 KASSETTE_API Tensor prod(const Operand& x, const Axes& axis = None);
 KASSETTE_API Tensor prod(const Operand& x, const SumOptions& options);
@@ -107,14 +108,14 @@ KASSETTE_API Tensor apply_over_axes(Callable<Tensor(const Tensor&, int)> f, cons
 template <int = 0>
 KASSETTE_API Tensor logsumexp(const Operand& x, const Axes& axis = None);
 KASSETTE_API Tensor logsumexp(const Operand& x, const ReduceOptions& options);
-/// The running sum along an axis, or of the flattened tensor. Integers and bool are added in int64 unless dtype is
-/// given.
+/// The running sum along an axis, or of the flattened tensor. Bool and integers are added in int64, unsigned ones in
+/// uint64, unless dtype is given.
 template <int = 0>
 KASSETTE_API Tensor cumulative_sum(const Operand& x, const Axes& axis = None);
 KASSETTE_API Tensor cumulative_sum(const Operand& x, const ScanOptions& options);
 inline Tensor cumsum(const Operand& x, const Axes& axis = None) { return cumulative_sum(x, axis); }
-/// The running product along an axis, or of the flattened tensor. Integers and bool are multiplied in int64 unless
-/// dtype is given.
+/// The running product along an axis, or of the flattened tensor. Bool and integers are multiplied in int64, unsigned
+/// ones in uint64, unless dtype is given.
 template <int = 0>
 KASSETTE_API Tensor cumulative_prod(const Operand& x, const Axes& axis = None);
 KASSETTE_API Tensor cumulative_prod(const Operand& x, const ScanOptions& options);

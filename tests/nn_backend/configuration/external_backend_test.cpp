@@ -248,7 +248,7 @@ TEST_CASE("a factory that is broken is one line", "[external]") {
         "Unable to import backend : nothing: registered by the program: kassette_external_backend returned nothing");
   CHECK(
       why("old") ==
-      "Unable to import backend : old: registered by the program is built for version 3 of <kassette/external_backend.h>, this kassette has 2; build it anew");
+      "Unable to import backend : old: registered by the program is built for version 4 of <kassette/external_backend.h>, this kassette has 3; build it anew");
   unsetenv("KERAS_BACKEND");
   K::reload();
   for (std::string name : {"", "tensorflow", "kassette", "kassette.keras", "theano", "cntk"})
