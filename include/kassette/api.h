@@ -15,7 +15,8 @@ class Callable;
 template <class R, class... A>
 class Callable<R(A...)> {
  public:
-  template <class F, class = decltype(R(std::declval<F&>()(std::declval<A>()...)))>
+  template <class F, std::enable_if_t<!std::is_same<std::decay_t<F>, Callable>::value, int> = 0,
+            class = decltype(R(std::declval<F&>()(std::declval<A>()...)))>
   Callable(F&& f)
       : object_(const_cast<void*>(reinterpret_cast<const volatile void*>(&f))),
         call_([](void* o, A... a) -> R { return (*reinterpret_cast<std::remove_reference_t<F>*>(o))(a...); }) {}

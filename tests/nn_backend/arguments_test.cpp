@@ -6,6 +6,7 @@
 #include <deque>
 #include <filesystem>
 #include <list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -394,4 +395,13 @@ TEST_CASE("shapes that are put together at run time", "[arguments]") {
   CHECK_THROWS_AS(K::sum(x, std::int64_t(1) << 32), ValueError);
   CHECK_THROWS_AS(K::sum(x, std::vector<std::int64_t>{std::int64_t(1) << 32}), ValueError);
   CHECK_FALSE(std::is_convertible_v<bool, Axes>);
+}
+
+TEST_CASE("a copy of a Callable refers to what the other did, not to the other", "[arguments]") {
+  auto seven = [] { return 7; };
+  auto eight = [] { return 8; };
+  std::optional<Callable<int()>> first(seven);
+  Callable<int()> second(*first);
+  first.emplace(eight);
+  CHECK(second() == 7);
 }
