@@ -387,27 +387,33 @@ struct Fmod {
 struct LogAddExp {
   static constexpr const char* name = "logaddexp";
   static constexpr Domain takes = Domain::floats;
-  static constexpr Reads reads = Reads::a + Reads::b + Reads::y;
+  static constexpr Reads reads = Reads::a + Reads::b;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     const V most = m::select(a > b, a, b);
     return most + m::select(a == b, m::number<V>(kLn2), m::log1p(m::exp(-m::abs(a - b))));
   }
-  KASSETTE_GRADIENTS(mul_no_nan(dy, exp(where(equal(a(), y()), 0.0, a() - y()))),
-                     mul_no_nan(dy, exp(where(equal(b(), y()), 0.0, b() - y()))))
+  KASSETTE_GRADIENTS(mul_no_nan(dy, sigmoid(gap(a(), b()))), mul_no_nan(dy, sigmoid(gap(b(), a()))))
+#ifndef KASSETTE_DEVICE_CODE
+  /// a - b, and 0 for equal infinities. Not a - y, of which y is rounded: Note [Invariant under a shift].
+  static Tensor gap(const Tensor& a, const Tensor& b) {
+    const Tensor d = a - b;
+    return where(logical_and(equal(a, b), not_equal(d, d)), 0.0, d);
+  }
+#endif
 };
 /// log2(2^a + 2^b), without overflow.
 struct LogAddExp2 {
   static constexpr const char* name = "logaddexp2";
   static constexpr Domain takes = Domain::floats;
-  static constexpr Reads reads = Reads::a + Reads::b + Reads::y;
+  static constexpr Reads reads = Reads::a + Reads::b;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     const V most = m::select(a > b, a, b), more = m::log1p(m::exp2(-m::abs(a - b))) * m::number<V>(1 / kLn2);
     return most + m::select(a == b, V(1), more);
   }
-  KASSETTE_GRADIENTS(mul_no_nan(dy, exp2(where(equal(a(), y()), 0.0, a() - y()))),
-                     mul_no_nan(dy, exp2(where(equal(b(), y()), 0.0, b() - y()))))
+  KASSETTE_GRADIENTS(mul_no_nan(dy, sigmoid(LogAddExp::gap(a(), b()) * kLn2)),
+                     mul_no_nan(dy, sigmoid(LogAddExp::gap(b(), a()) * kLn2)))
 };
 /// The regularized lower incomplete gamma function of a >= 0 at b >= 0. There is no gradient with respect to a.
 struct GammaInc {
