@@ -11,6 +11,7 @@
 namespace kassette::nn {
 
 using numpy::ArrayArg;
+using numpy::wide;
 using ops::attribute_errors;
 
 /// Throws TypeError unless x has a float dtype.
@@ -26,8 +27,6 @@ auto of_floats(const char* what, const Operand& x, F&& f) {
     return f(array.tensor());
   });
 }
-/// x, in float32 if it is of a half type.
-inline Tensor wide(const Tensor& x) { return x.dtype().size() < 4 ? ops::cast(x, float32) : x; }
 /// f of the argument, in float32 if that is of a half type; the result has the dtype of x.
 template <class F>
 Tensor of_wide_floats(const char* what, const Operand& x, F&& f) {

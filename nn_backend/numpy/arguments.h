@@ -114,6 +114,8 @@ void check_device(const Tensor& x, const Tensor& other, const At& at);
 Tensor beside(const Tensor& x, const Operand& argument, const Tensor& array, const At& at);
 /// Throws TypeError unless the tensor has a float dtype.
 void check_float(const Tensor& x, const At& at);
+/// x, in float32 if it is of a half type.
+inline Tensor wide(const Tensor& x) { return x.dtype().size() < 4 ? ops::cast(x, float32) : x; }
 
 }  // namespace kassette::numpy
 

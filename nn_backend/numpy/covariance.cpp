@@ -7,6 +7,7 @@
 #include "nn_backend/numpy/axes.h"
 #include "ops/product/matmul.h"
 #include "ops/reduce/reduce.h"
+#include "ops/reduce/variance.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -32,7 +33,12 @@ Tensor weights_of(const Operand& given, const Tensor& rows, const At& at) {
   return ops::cast(beside(rows, given, array, at), rows.dtype());
 }
 
-Tensor covariance(const char* what, const Operand& x, const CovarianceOptions& options) {
+/// The covariances, and the dtype that they are to have: half types are computed in float32.
+struct Covariance {
+  Tensor value;
+  DType dtype;
+};
+Covariance covariance(const char* what, const Operand& x, const CovarianceOptions& options) {
   const ArrayArg array(x, {what, "x"});
   Tensor rows = as_rows(as_float(array), options.rowvar, {what, "x"});
   bool scalar = array.desc().rank < 2 && options.y.is_none();
@@ -43,6 +49,8 @@ Tensor covariance(const char* what, const Operand& x, const CovarianceOptions& o
     rows = ops::concatenate(
         {as_rows(both[0], options.rowvar, {what, "x"}), as_rows(both[1], options.rowvar, {what, "y"})}, 0);
   }
+  const DType dtype = rows.dtype();
+  rows = wide(rows);
   const double freedom =
       options.ddof.is_none() ? (options.bias ? 0 : 1) : ops::scalar_tensor(options.ddof, float64).item<double>();
   const bool weighted = !options.fweights.is_none() || !options.aweights.is_none();
@@ -55,25 +63,31 @@ Tensor covariance(const char* what, const Operand& x, const CovarianceOptions& o
     w = w * weight;
     lost = ops::sum(w * weight) * freedom / ops::sum(w);
   }
-  const Tensor total = ops::sum(w), mean = ops::sum(rows * w, 1, /*keepdims=*/true) / total;
-  const Tensor apart = weighted ? rows - mean : rows - ops::mean(rows, 1, /*keepdims=*/true);
+  const Tensor total = ops::sum(w);
+  auto without_mean = [&](const Tensor& v) { return v - ops::sum(v * w, 1, /*keepdims=*/true) / total; };
+  // Without what the rounding of the mean leaves: Note [The rounding of a mean].
+  const Tensor apart =
+      weighted ? without_mean(without_mean(rows)) : ops::center(rows, ops::axis_set(what, rows, 1, /*keepdims=*/true));
   // No more observations than are lost: NaN or infinite.
   const Tensor divisor = ops::maximum(lost.defined() ? total - lost : total - freedom, 0);
   const Tensor c = ops::matmul(apart, apart * w, /*transpose_a=*/false, /*transpose_b=*/true) / divisor;
-  return scalar ? c(0, 0) : c;
+  return {scalar ? c(0, 0) : c, dtype};
 }
 
 }  // namespace
 
 Tensor cov(const Operand& x, const CovarianceOptions& options) {
-  return attribute_errors("cov", [&] { return covariance("cov", x, options); });
+  return attribute_errors("cov", [&] {
+    const Covariance c = covariance("cov", x, options);
+    return ops::cast(c.value, c.dtype);
+  });
 }
 Tensor corrcoef(const Operand& x, const CorrelationOptions& options) {
   return attribute_errors("corrcoef", [&] {
-    const Tensor c = covariance("corrcoef", x, {.y = options.y, .rowvar = options.rowvar});
-    if (Access::desc(c).rank == 0) return c / c;
+    const auto [c, dtype] = covariance("corrcoef", x, {.y = options.y, .rowvar = options.rowvar});
+    if (Access::desc(c).rank == 0) return ops::cast(c / c, dtype);
     const Tensor spread = ops::sqrt(diagonal(c));
-    return ops::clip(c / ops::expand_dims(spread, 1) / ops::expand_dims(spread, 0), -1, 1);
+    return ops::cast(ops::clip(c / ops::expand_dims(spread, 1) / ops::expand_dims(spread, 0), -1, 1), dtype);
   });
 }
 

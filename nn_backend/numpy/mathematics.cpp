@@ -63,9 +63,9 @@ double largest(DType dtype) {
 /// Half types in float32, whose range has room for the power of 10.
 Tensor rounded_float(const Tensor& x, int decimals) {
   if (decimals == 0) return ops::rint(x);
-  const Tensor wide = x.dtype().size() < 4 ? ops::cast(x, float32) : x;
+  const Tensor t = wide(x);
   const double power = std::pow(10.0, std::abs(decimals));
-  return ops::cast(decimals > 0 ? ops::rint(wide * power) / power : ops::rint(wide / power) * power, x.dtype());
+  return ops::cast(decimals > 0 ? ops::rint(t * power) / power : ops::rint(t / power) * power, x.dtype());
 }
 /// An int64 or uint64 rounded to `digits` zeros, ties to even.
 Tensor rounded_integer(const Tensor& x, int digits) {

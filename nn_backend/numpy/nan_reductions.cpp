@@ -39,15 +39,25 @@ Tensor count(const Tensor& x, const Axes& axis, bool keepdims) {
   return ops::sum(ops::cast(ops::equal(x, x), x.dtype()), axis, keepdims);
 }
 
-Tensor variance(const char* what, const Operand& x, const VarOptions& options) {
-  const ArrayArg array(x, {what, "x"});
-  const Tensor t = as_float(array), there = ops::equal(t, t);
-  const Tensor mean =
-      ops::sum(filled(t, 0), options.axis, /*keepdims=*/true) / count(t, options.axis, /*keepdims=*/true);
-  const Tensor apart = ops::where(there, t - mean, ops::zeros_of(t));
+/// The variance of floats. The second step takes out what the rounding of the mean has left: Note [The rounding of a
+/// mean].
+Tensor variance(const Tensor& x, const VarOptions& options) {
+  const Tensor there = ops::equal(x, x), present = count(x, options.axis, /*keepdims=*/true);
+  auto mean_of = [&](const Tensor& v) { return ops::sum(v, options.axis, /*keepdims=*/true) / present; };
+  auto without = [&](const Tensor& v, const Tensor& mean) { return ops::where(there, v - mean, ops::zeros_of(x)); };
+  const Tensor near = without(x, mean_of(filled(x, 0))), apart = without(near, mean_of(near));
   const Tensor squares = ops::sum(ops::square(apart), options.axis, options.keepdims);
-  const Tensor n = count(t, options.axis, options.keepdims) - options.correction;
+  const Tensor n = count(x, options.axis, options.keepdims) - options.correction;
   return squares / ops::where(ops::greater(n, 0), n, kNan);
+}
+/// Calls f with the argument as floats, half types in float32: they do not count beyond 2048.
+template <class F>
+Tensor of_wide(const char* what, const Operand& x, DType dtype, F&& f) {
+  return attribute_errors(what, [&] {
+    const ArrayArg array(x, {what, "x"});
+    const Tensor t = dtype.given() ? ops::cast(array, dtype) : as_float(array);
+    return t.dtype().is_float() ? ops::cast(f(wide(t)), t.dtype()) : f(t);
+  });
 }
 
 }  // namespace
@@ -71,19 +81,17 @@ Tensor nanmin(const Operand& x, const ReduceOptions& options) {
   });
 }
 Tensor nanmean(const Operand& x, const SumOptions& options) {
-  return attribute_errors("nanmean", [&] {
-    const ArrayArg array(x, {"nanmean", "x"});
-    const Tensor t = options.dtype.given() ? ops::cast(array, options.dtype) : as_float(array);
+  return of_wide("nanmean", x, options.dtype, [&](const Tensor& t) {
     return ops::sum(filled(t, 0), options.axis, options.keepdims) / count(t, options.axis, options.keepdims);
   });
 }
 Tensor nanvar(const Operand& x, const VarOptions& options) {
-  return attribute_errors("nanvar", [&] { return variance("nanvar", x, options); });
+  return of_wide("nanvar", x, None, [&](const Tensor& t) { return variance(t, options); });
 }
 Tensor nanstd(const Operand& x, const VarOptions& options) {
-  return attribute_errors("nanstd", [&] {
+  return of_wide("nanstd", x, None, [&](const Tensor& t) {
     // The gradient is 0 where all elements are equal, as that of std.
-    const Tensor v = variance("nanstd", x, options), apart = ops::greater(v, 0);
+    const Tensor v = variance(t, options), apart = ops::greater(v, 0);
     return ops::where(apart, ops::sqrt(ops::where(apart, v, ops::zeros_of(v) + 1)), v);
   });
 }
