@@ -81,8 +81,10 @@ Tensor huber(const Operand& y_true, const Operand& y_pred, double delta) {
 }
 Tensor log_cosh(const Operand& y_true, const Operand& y_pred) {
   return loss("log_cosh", y_true, y_pred, [](const Tensor& t, const Tensor& o) {
-    const Tensor d = o - t;
-    return mean_of(d + ops::softplus(d * -2.0) - 0.6931471805599453);
+    const Tensor d = o - t, near = less(abs(d), 1.0), small = where(near, d, 0.0);
+    // log cosh d is log(1 + 2 sinh^2(d / 2)) too, of which nothing cancels for small d.
+    return mean_of(
+        where(near, log1p(square(sinh(small * 0.5)) * 2.0), d + ops::softplus(d * -2.0) - 0.6931471805599453));
   });
 }
 Tensor kl_divergence(const Operand& y_true, const Operand& y_pred) {
