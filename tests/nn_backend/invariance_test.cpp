@@ -2,6 +2,8 @@
 // values, gradients and second gradients, however far from 0 x is. Expected is what the same function gives in float64
 // for the same data around 0, which is exact: data are whole multiples of a unit in the last place at the offset.
 #include <kassette/backend.h>
+#include <kassette/nn.h>
+#include <kassette/numpy.h>
 #include <kassette/testing.h>
 
 #include <cmath>
@@ -16,6 +18,8 @@
 #include "tests/results.h"
 
 namespace K = kassette::backend;
+namespace nn = kassette::nn;
+namespace np = kassette::numpy;
 using namespace kassette;
 using namespace kassette::test;
 
@@ -103,6 +107,44 @@ const std::vector<Invariant> kShifted{
      [](const Tensor& x) { return K::batch_normalization(x, K::gather(x, 0), 1.0, None, None); }, false},
     {"softmax in a map", [](const Tensor& x) { return K::map_fn([](const Tensor& r) { return K::softmax(r); }, x); }},
     {"std in a map", [](const Tensor& x) { return K::map_fn([](const Tensor& r) { return K::std(r); }, x); }, false},
+    {"gradient of np::logaddexp",
+     [](const Tensor& x) { return K::gradients(np::logaddexp(x, K::reverse(x, 1)), {x})[0]; }, false},
+    {"gradient of np::logaddexp2",
+     [](const Tensor& x) { return K::gradients(np::logaddexp2(x, K::gather(x, 1)), {x})[0]; }, false},
+    {"np::var with a correction", [](const Tensor& x) { return np::var(x, {.axis = 1, .correction = 1}); }},
+    {"np::nanvar", [](const Tensor& x) { return np::nanvar(x, {.axis = 1}); }},
+    {"np::nanvar of columns", [](const Tensor& x) { return np::nanvar(x, {.axis = 0, .correction = 1}); }},
+    {"np::nanstd", [](const Tensor& x) { return np::nanstd(x, {.axis = 1}); }, false},
+    {"np::cov", [](const Tensor& x) { return np::cov(x); }},
+    {"np::cov with weights",
+     [](const Tensor& x) {
+       return np::cov(x, {.aweights = {1, 0.5, 2, 1, 0.25, 1}});
+     }},
+    {"np::corrcoef of columns", [](const Tensor& x) { return np::corrcoef(x, {.rowvar = false}); }, false},
+    {"np::diff", [](const Tensor& x) { return np::diff(x); }, false},
+    {"np::ptp", [](const Tensor& x) { return np::ptp(x, 0); }, false},
+    {"nn::layer_normalization", [](const Tensor& x) { return nn::layer_normalization(x); }},
+    {"nn::layer_normalization of columns", [](const Tensor& x) { return nn::layer_normalization(x, None, None, 0); }},
+    {"nn::group_normalization", [](const Tensor& x) { return nn::group_normalization(x, 2); }},
+    {"nn::instance_normalization",
+     [](const Tensor& x) {
+       return nn::instance_normalization(K::reshape(x, {2, 3, 6}));
+     }},
+    {"nn::moments", [](const Tensor& x) { return nn::moments(x, 1).variance; }},
+    {"nn::softmax of two axes",
+     [](const Tensor& x) {
+       return nn::softmax(K::reshape(x, {2, 3, 2, 3}), {0, 2});
+     },
+     false},
+    {"nn::log_softmax of two axes",
+     [](const Tensor& x) {
+       return nn::log_softmax(K::reshape(x, {2, 3, 2, 3}), {0, 2});
+     }},
+    {"nn::sparsemax", [](const Tensor& x) { return nn::sparsemax(x); }, false},
+    {"nn::log_cosh", [](const Tensor& x) { return nn::log_cosh(K::reverse(x, 1), x); }},
+    {"nn::huber", [](const Tensor& x) { return nn::huber(K::reverse(x, 1), x); }, false},
+    {"nn::triplet_margin_loss",
+     [](const Tensor& x) { return nn::triplet_margin_loss(x, K::reverse(x, 1), K::reverse(x, 0)); }, false},
 };
 
 /// Of positive x of shape (6, 6), multiplied by a power of two.
@@ -117,6 +159,15 @@ const std::vector<Invariant> kScaled{
     {"categorical_crossentropy", [](const Tensor& x) { return K::categorical_crossentropy(targets(x), x); }},
     {"categorical_crossentropy of columns",
      [](const Tensor& x) { return K::categorical_crossentropy(targets(x), x, false, 0); }},
+    {"nn::normalize", [](const Tensor& x) { return nn::normalize(x); }},
+    {"nn::normalize of order 1", [](const Tensor& x) { return nn::normalize(x, 0, 1); }},
+    {"nn::rms_normalization", [](const Tensor& x) { return nn::rms_normalization(x, None, -1, 1e-30); }},
+    {"nn::cosine_similarity",
+     [](const Tensor& x) { return nn::cosine_similarity(x, K::reverse(x, 1) + K::gather(x, 0)); }},
+    {"np::corrcoef of columns", [](const Tensor& x) { return np::corrcoef(x, {.rowvar = false}); }, false},
+    {"np::average by weights", [](const Tensor& x) { return np::average(targets(x), {.axis = 1, .weights = x}); }},
+    {"np::arctan2", [](const Tensor& x) { return np::arctan2(x, K::reverse(x, 1)); }},
+    {"np::hypot", [](const Tensor& x) { return x / np::hypot(x, K::reverse(x, 1)); }},
     {"std over mean", [](const Tensor& x) { return K::std(x, 1) / K::mean(x, 1); }},
     {"ctc_batch_cost",
      [](const Tensor& x) {
