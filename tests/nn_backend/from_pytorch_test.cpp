@@ -2,15 +2,9 @@
 // tests/data/make_pytorch_rows.py.
 #include <kassette/backend.h>
 
-#include <fstream>
-#include <functional>
-#include <map>
-#include <set>
-#include <sstream>
+#include <cmath>
 
-#include "tests/catch.h"
-#include "tests/results.h"
-#include "tests/sources.h"
+#include "tests/nn_backend/page_rows.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
@@ -18,48 +12,7 @@ using namespace kassette::test;
 
 namespace {
 
-/// As `input` of make_pytorch_rows.py.
-Tensor input(const std::vector<std::int64_t>& shape, int seed = 0) {
-  std::int64_t n = 1;
-  for (std::int64_t size : shape) n *= size;
-  std::vector<double> v;
-  for (std::int64_t i = 0; i < n; ++i) v.push_back(static_cast<double>((i * 7 + seed) % 11 - 5) / 4);
-  return f64(v, shape);
-}
-
-struct Expected {
-  std::vector<std::int64_t> shape;
-  std::vector<double> values;
-};
-
-std::map<std::string, Expected> expected_rows() {
-  std::map<std::string, Expected> rows;
-  std::istringstream lines(text_of(kSourceTree / "tests/data/pytorch_rows.txt"));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    const std::size_t shape = line.find('\t'), numbers = line.find('\t', shape + 1);
-    Expected& e = rows[line.substr(0, shape)];
-    std::string sizes = line.substr(shape + 1, numbers - shape - 1);
-    for (char& c : sizes)
-      if (c == ',') c = ' ';
-    std::istringstream in(sizes), values(line.substr(numbers + 1));
-    for (std::int64_t size; in >> size;) e.shape.push_back(size);
-    for (double value; values >> value;) e.values.push_back(value);
-  }
-  return rows;
-}
-
-/// The left cells of the page's tables.
-std::vector<std::string> left_cells() {
-  std::vector<std::string> cells;
-  std::istringstream lines(text_of(kSourceTree / "docs/from_pytorch.md"));
-  for (std::string line; std::getline(lines, line);)
-    if (line.rfind("| ", 0) == 0 && line != "| PyTorch | kassette |")
-      cells.push_back(line.substr(2, line.find(" |", 2) - 2));
-  return cells;
-}
-
-std::map<std::string, std::function<Tensor()>> rows() {
+PageRows rows() {
   const Tensor m = input({2, 3}), p = input({3, 4}, 1), b = input({2, 3, 4}), c = input({2, 4, 5}, 2);
   const Tensor logits = input({3, 4}, 3), ids = K::constant({1, 0, 3}, "int64");
   const Tensor bits = K::constant({{0, 1, 1, 0}, {1, 0, 1, 1}, {0, 0, 1, 0}}, "float64");
@@ -174,17 +127,5 @@ const std::set<std::string> kWithoutNumber = {
 }  // namespace
 
 TEST_CASE("each row of the page for users of PyTorch gives what PyTorch gives", "[sources][pytorch]") {
-  const auto expected = expected_rows();
-  const auto ours = rows();
-  for (const auto& [row, wanted] : expected) {
-    INFO(row);
-    REQUIRE(ours.count(row) == 1);
-    const Tensor got = K::cast(ours.at(row)(), "float64");
-    const auto shape = got.shape();
-    REQUIRE(std::vector<std::int64_t>(shape.begin(), shape.end()) == wanted.shape);
-    const std::vector<double> v = values(got);
-    for (std::size_t i = 0; i < v.size(); ++i) CHECK(std::fabs(v[i] - wanted.values[i]) <= 2e-7);
-  }
-  for (const std::string& cell : left_cells())
-    if (!kWithoutNumber.count(cell) && !expected.count(cell)) FAIL_CHECK("no numbers for the row " << cell);
+  check_page("docs/from_pytorch.md", "| PyTorch | kassette |", "tests/data/pytorch_rows.txt", rows(), kWithoutNumber);
 }
