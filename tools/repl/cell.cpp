@@ -2,7 +2,6 @@
 #include "tools/repl/cell.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include "tools/repl/input.h"
@@ -143,20 +142,19 @@ std::string trimmed(const std::string& text) {
 bool is_command(const std::string& line) {
   const std::string text = trimmed(line);
   if (text.size() < 2 || text.find('\n') != std::string::npos) return false;
-  auto letter = [&](std::size_t i) { return std::isalpha(static_cast<unsigned char>(text[i])) || text[i] == '_'; };
   auto name_until = [&](std::size_t i) {
-    while (i < text.size() && (letter(i) || std::isdigit(static_cast<unsigned char>(text[i])) || text[i] == ':')) ++i;
+    while (i < text.size() && (is_word(text[i]) || text[i] == ':')) ++i;
     return i;
   };
   if (text[0] == '?') return text[1] != ' ';
-  if (text.back() == '?') return letter(0) && text.find_first_of(" (\"/") == std::string::npos;
-  if (text[0] == '.') return letter(1) && (name_until(1) == text.size() || text[name_until(1)] == ' ');
+  if (text.back() == '?') return is_letter(text[0]) && text.find_first_of(" (\"/") == std::string::npos;
+  if (text[0] == '.') return is_letter(text[1]) && (name_until(1) == text.size() || text[name_until(1)] == ' ');
   if (text[0] != '!') return false;
   if (text[1] == ' ') return true;
   const std::size_t end = name_until(1);  // `!ls` alone may be C++ too: it is whole in either case
   if (end == 1 || end == text.size()) return end != 1;
   return text[end] == ' ' && end + 1 < text.size() &&
-         (std::isalnum(static_cast<unsigned char>(text[end + 1])) || std::string("_./~\"'$").find(text[end + 1]) < 7 ||
+         (is_word(text[end + 1]) || std::string("./~\"'$").find(text[end + 1]) < 6 ||
           (text[end + 1] == '-' && end + 2 < text.size() && text[end + 2] != ' '));
 }
 

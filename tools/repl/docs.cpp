@@ -6,7 +6,6 @@
 #include "tools/repl/docs.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 
@@ -15,8 +14,6 @@
 
 namespace repl {
 namespace {
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 /// The name that a declaration declares: before its first `(` outside of `<>`, else before `=`, `{` or `;`.
 std::string declared_name(const std::string& text) {

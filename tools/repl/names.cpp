@@ -2,7 +2,6 @@
 #include "tools/repl/names.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <utility>
 
@@ -11,6 +10,8 @@
 #include "clang/Sema/IdentifierResolver.h"
 #include "clang/Sema/Sema.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include "tools/repl/cell.h"
 
 namespace repl {
 namespace {
@@ -277,7 +278,6 @@ bool Names::has_member(const std::string& name, const std::string& member) {
 }
 
 Names::LastName Names::last_name(const std::string& text) {
-  auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   std::size_t at = text.size();
   while (at > 0 && is_word(text[at - 1])) --at;
   std::vector<std::string> path;  // outermost last

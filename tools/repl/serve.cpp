@@ -69,7 +69,7 @@ struct Problem {
 /// How many characters "In[3]:2:5: " takes at the beginning of a message; 0 where it has no place.
 std::size_t length_of_place(const std::string& message) {
   const std::size_t end = message.find(": ");
-  const bool place = end != std::string::npos && end > 0 && std::isdigit(static_cast<unsigned char>(message[end - 1]));
+  const bool place = end != std::string::npos && end > 0 && is_digit(message[end - 1]);
   return place && message.find(':') < end ? end + 2 : 0;
 }
 /// The first error of a text: "In[3]:2:5: error: no member ..." or "In[3]:2: kassette::ValueError: dot: ...".

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <csignal>
 #include <charconv>
 #include <chrono>
@@ -236,7 +235,7 @@ bool Session::load(const std::string& name) {
 
 bool Session::is_negation(const std::string& text) {
   std::size_t end = 1;
-  while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+  while (end < text.size() && is_word(text[end])) ++end;
   const std::string name = text.substr(1);
   return end == text.size() && (name == "true" || name == "false" || interpreter_.declares(name));
 }
