@@ -1,11 +1,16 @@
 // ops/convolution/conv_depthwise.cpp - depthwise convolution on the CPU, and the gradient of its kernel: a correlation
 // of each channel by itself.
+#include <optional>
+
 #include "ops/convolution/conv_sums.h"
 
 namespace kassette::ops {
 namespace {
 
 constexpr std::int64_t kMaxTaps = 1 << 16;  // in a block: each thread keeps a list of them
+// Of products that are added one after the other, so that rounding errors grow as in pairwise summation (Note [Blocks
+// of reductions]).
+constexpr std::int64_t kMaxProducts = 2048;
 
 /// The division of a depthwise convolution into groups of channels and blocks of taps, which bounds the size of its
 /// buffers.
@@ -52,8 +57,8 @@ void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const I
   // Weights are packed once, before all tiles. If they take too much memory, each tile packs those of each block
   // itself.
   const bool before = parts.taps() * channels * kItem <= conv_limits.packed_bytes;
-  const std::vector<Block> blocks =
-      parts.blocks(channels, before ? parts.taps() : conv_limits.panel_bytes / (channels * kItem));
+  const std::vector<Block> blocks = parts.blocks(
+      channels, std::min(kMaxProducts, before ? parts.taps() : conv_limits.panel_bytes / (channels * kItem)));
   const Tiling tiles = parts.tiles(blocks, images, channels, 4);
   const std::int64_t points = tiles.size[0] * tiles.size[1] * tiles.size[2];
   Scratch<T> packed(before ? parts.taps() * channels : 0);
@@ -65,8 +70,10 @@ void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const I
       [&](std::int64_t begin, std::int64_t end) {
         Slab<T> slab(x, sums ? 1 : repeat, 1);
         Results<T> results(y, points, y.channels);
-        const bool sums_repeats = sums && repeat > 1;
-        Scratch<T> wide(sums_repeats ? tiles.size[2] * channels : 0),
+        // The products of a block are summed by themselves where a result has several blocks or channels.
+        const std::int64_t of_result = sums ? repeat : 1;
+        const bool apart = of_result > 1 || blocks.size() > 1;
+        Scratch<T> wide(apart ? tiles.size[2] * channels : 0),
             own(before ? 0 : largest_of(blocks).products() * channels);
         for (std::int64_t i = begin; i < end; ++i) {
           std::int64_t first[3], n[3];
@@ -86,16 +93,15 @@ void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const I
                                         .weights = run.weight,
                                         .taps = run.taps,
                                         .b = weights,
-                                        .out = sums_repeats ? wide.get() : row,
-                                        .out_step = sums_repeats ? channels : results.step(),
+                                        .out = apart ? wide.get() : row,
+                                        .out_step = apart ? channels : results.step(),
                                         .pixels = run.count,
-                                        .channels = channels,
-                                        .add = add && !sums_repeats});
-                  for (std::int64_t p = 0; sums_repeats && p < run.count; ++p)
+                                        .channels = channels});
+                  for (std::int64_t p = 0; apart && p < run.count; ++p)
                     for (std::int64_t c = 0; c < y.channels; ++c) {
-                      const T* products = wide.get() + p * channels + c * repeat;
+                      const T* products = wide.get() + p * channels + c * of_result;
                       T sum = products[0];
-                      for (std::int64_t k = 1; k < repeat; ++k) sum += products[k];
+                      for (std::int64_t k = 1; k < of_result; ++k) sum += products[k];
                       T& to = row[p * results.step() + c];
                       to = add ? to + sum : sum;
                     }
@@ -105,6 +111,33 @@ void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const I
         }
       });
 }
+
+/// The sums of a part of the pixels: every kMaxProducts pixels are summed by themselves.
+template <class T>
+class PixelSums {
+ public:
+  PixelSums(T* to, std::int64_t size) : to_(to), size_(size) { std::fill_n(to, size, T(0)); }
+  /// The sums to which the next pixels, at most kMaxProducts, are to be added.
+  T* of(std::int64_t pixels) {
+    if (done_ + pixels > kMaxProducts) begin_block();
+    done_ += pixels;
+    return block_ ? block_->get() : to_;
+  }
+  void end() const {
+    for (std::int64_t i = 0; block_ && i < size_; ++i) to_[i] += block_->get()[i];
+  }
+
+ private:
+  void begin_block() {
+    end();
+    if (!block_) block_.emplace(size_);
+    std::fill_n(block_->get(), size_, T(0));
+    done_ = 0;
+  }
+  T* to_;
+  std::int64_t size_, done_ = 0;
+  std::optional<Scratch<T>> block_;  // the first block is summed in the result itself
+};
 
 /// Computes the kernel gradient for a block of taps, (taps, channels).
 template <class T>
@@ -117,28 +150,32 @@ void sum_channels(const DepthwiseParts<T>& parts, const std::vector<Block>& bloc
   devices::parallel_for(n_parts, 1, [&](std::int64_t begin, std::int64_t end) {
     Slab<T> slab(x, repeat, 1), slopes(dy, 1, 1);
     for (std::int64_t part = begin; part < end; ++part) {
-      T* sum = partials.of(part);
-      std::fill_n(sum, size, T(0));
+      PixelSums<T> sums(partials.of(part), size);
       for (std::int64_t tile = tiles.count() * part / n_parts; tile < tiles.count() * (part + 1) / n_parts; ++tile) {
         std::int64_t first[3], n[3];
         const std::int64_t image = tiles.place(tile, first, n);
         slopes.read(output_box(block.axis, image, first, n, 0, channels));
         const DepthwiseTile<T> from(slab, block.axis, x, image, first, n, channels);
         const std::int64_t* of_dy = slopes.stride();
-        from.each_run(
-            n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
-              loops<T>().depthwise_gradient({.a = origin,
-                                             .b = slopes.data() + a * of_dy[0] + b * of_dy[1] + run.first * of_dy[2],
-                                             .a_step = a_step,
-                                             .b_step = of_dy[2],
-                                             .offsets = run.at,
-                                             .weights = run.weight,
-                                             .taps = run.taps,
-                                             .out = sum,
-                                             .pixels = run.count,
-                                             .channels = channels});
-            });
+        from.each_run(n,
+                      [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
+                        const T* slope = slopes.data() + a * of_dy[0] + b * of_dy[1] + run.first * of_dy[2];
+                        for (std::int64_t p = 0, some; p < run.count; p += some) {
+                          some = std::min(kMaxProducts, run.count - p);
+                          loops<T>().depthwise_gradient({.a = origin + p * a_step,
+                                                         .b = slope + p * of_dy[2],
+                                                         .a_step = a_step,
+                                                         .b_step = of_dy[2],
+                                                         .offsets = run.at,
+                                                         .weights = run.weight,
+                                                         .taps = run.taps,
+                                                         .out = sums.of(some),
+                                                         .pixels = some,
+                                                         .channels = channels});
+                        }
+                      });
       }
+      sums.end();
     }
   });
   partials.add();

@@ -97,21 +97,37 @@ class KernelGradient {
       for (std::int64_t piece = 0; piece < pieces; ++piece) {
         const std::int64_t m = window.length * piece / pieces, rows = window.length * (piece + 1) / pieces - m;
         for (std::int64_t column = columns.first; column < columns.end; column += loop_.columns)
-          for (std::int64_t a = 0; a < n[0]; ++a)
-            loop_.kernel_gradient({.a = slab.data() + window.offsets.data()[r] + m + a * axis_[0].step * stride[0],
-                                   .b = slopes.data() + (column - columns.first) + a * of_dy[0],
-                                   .a_step = axis_[2].step * stride[2],
-                                   .b_step = of_dy[2],
-                                   .a_line = axis_[1].step * stride[1],
-                                   .b_line = of_dy[1],
-                                   .lines = n[1],
-                                   .pixels = n[2],
-                                   .out = sum + (row + m) * c_out + column,
-                                   .out_step = c_out,
-                                   .columns = std::min<std::int64_t>(loop_.columns, columns.end - column)},
-                                  rows);
+          for (std::int64_t a = 0; a < n[0]; ++a) {
+            const T* x = slab.data() + window.offsets.data()[r] + m + a * axis_[0].step * stride[0];
+            const T* dy = slopes.data() + (column - columns.first) + a * of_dy[0];
+            each_block(n, [&](std::int64_t line, std::int64_t pixel, std::int64_t lines, std::int64_t pixels) {
+              loop_.kernel_gradient({.a = x + line * axis_[1].step * stride[1] + pixel * axis_[2].step * stride[2],
+                                     .b = dy + line * of_dy[1] + pixel * of_dy[2],
+                                     .a_step = axis_[2].step * stride[2],
+                                     .b_step = of_dy[2],
+                                     .a_line = axis_[1].step * stride[1],
+                                     .b_line = of_dy[1],
+                                     .lines = lines,
+                                     .pixels = pixels,
+                                     .out = sum + (row + m) * c_out + column,
+                                     .out_step = c_out,
+                                     .columns = std::min<std::int64_t>(loop_.columns, columns.end - column)},
+                                    rows);
+            });
+          }
       }
     }
+  }
+
+  /// Calls f(line, pixel, lines, pixels) for parts of a tile, of at most kMaxProducts pixels, whose products are added
+  /// one after the other: Note [Blocks of reductions].
+  template <class F>
+  static void each_block(const std::int64_t* n, F&& f) {
+    constexpr std::int64_t kMaxProducts = 4096;
+    const std::int64_t pixels = std::min(n[2], kMaxProducts), lines = std::max<std::int64_t>(1, kMaxProducts / pixels);
+    for (std::int64_t line = 0; line < n[1]; line += lines)
+      for (std::int64_t pixel = 0; pixel < n[2]; pixel += pixels)
+        f(line, pixel, std::min(lines, n[1] - line), std::min(pixels, n[2] - pixel));
   }
 
   /// The index of the first tap in stretch r of a window (see Stretches). If `joined`, a stretch is a row of taps.

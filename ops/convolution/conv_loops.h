@@ -47,7 +47,7 @@ struct KernelGradientTile {
 };
 
 /// A line of a depthwise convolution: out[p][c] = sum over taps of a_p[offsets[tap] + c] * b[weights[tap] + c], for c <
-/// channels. If `add`, the sums are added to the values in `out`.
+/// channels.
 template <class T>
 struct DepthwiseLine {
   const T* a;
@@ -58,7 +58,6 @@ struct DepthwiseLine {
   T* out;
   std::int64_t out_step;
   std::int64_t pixels, channels;
-  bool add;
 };
 
 /// A line of the kernel gradient of a depthwise convolution: out[weights[tap] + c] += sum over pixels p of

@@ -189,7 +189,7 @@ KASSETTE_FN void depthwise_pixels(const DepthwiseLine<T>& t, std::int64_t first,
   using V = typename Vec<T>::V;
   V sum[kP];
   KASSETTE_UNROLL
-  for (int i = 0; i < kP; ++i) sum[i] = t.add ? part.load(t.out + (first + i) * t.out_step + c) : V(T(0));
+  for (int i = 0; i < kP; ++i) sum[i] = V(T(0));
   const RowsOf<T, kP> a(t.a + first * t.a_step + c, t.a_step);
   for (std::int64_t tap = 0; tap < t.taps; ++tap) {
     const V weight = part.load(t.b + t.weights[tap] + c);
@@ -211,9 +211,8 @@ void depthwise_line(const DepthwiseLine<T>& t) {
   std::int64_t p = 0;
   for (; p + kP <= t.pixels; p += kP) pixels(std::integral_constant<int, kP>(), p);
   if (p == t.pixels) return;
-  // The remaining pixels are computed together with some earlier ones, a second time; not if `add`, which would add
-  // those twice.
-  if (p > 0 && !t.add) return pixels(std::integral_constant<int, kP>(), t.pixels - kP);
+  // The remaining pixels are computed together with some earlier ones, a second time.
+  if (p > 0) return pixels(std::integral_constant<int, kP>(), t.pixels - kP);
   for (; p < t.pixels; ++p) pixels(std::integral_constant<int, 1>(), p);
 }
 

@@ -149,3 +149,29 @@ TEST_CASE("softmax, its losses, averages, sums of copies and of rows, and sparse
     CHECK(near(K::dot(sparse, filled(1, {n, 9}))(0, 8).item<float>(), tenth * n));
   });
 }
+
+TEST_CASE("convolutions and the gradients of their kernels are precise over many pixels and many taps",
+          "[convolution]") {
+  at_every_level([](devices::Level) {
+    const std::int64_t side = 2048, n = side * side;
+    const double tenth = 0.1f;
+    const Tensor image = filled(0.1, {1, side, side, 1});
+    CHECK(near(K::conv2d(image, filled(1, {side, side, 1, 1}))(0, 0, 0, 0).item<float>(), tenth * n));
+    CHECK(near(K::depthwise_conv2d(image, filled(1, {side, side, 1, 1}))(0, 0, 0, 0).item<float>(), tenth * n));
+    const Tensor kernel = K::variable(filled(1, {1, 1, 1, 1}));
+    CHECK(near(K::gradients(K::sum(K::conv2d(image, kernel)), {kernel})[0](0, 0, 0, 0).item<float>(), tenth * n));
+    // Small convolutions of the parts of the pixels have kernels of one and of several taps and channels.
+    for (std::int64_t taps : {1, 2})
+      for (std::int64_t channels : {1, 3}) {
+        const Tensor x = filled(0.1, {1, side, side, channels}), w = K::variable(filled(1, {taps, taps, channels, 1})),
+                     g = K::gradients(K::sum(K::depthwise_conv2d(x, w)), {w})[0];
+        const double pixels = static_cast<double>((side - taps + 1) * (side - taps + 1));
+        INFO(taps << " taps, " << channels << " channels");
+        CHECK(near(g(0, 0, 0, 0).item<float>(), tenth * pixels));
+        CHECK(near(g(-1, -1, -1, 0).item<float>(), tenth * pixels));
+      }
+    const Tensor line = filled(0.1, {1, n, 1}), w = K::variable(filled(1, {3, 1, 1}));
+    const Tensor g = K::gradients(K::sum(K::conv1d(line, w)), {w})[0];
+    CHECK(near(g(2, 0, 0).item<float>(), tenth * (n - 2)));
+  });
+}
