@@ -2,11 +2,14 @@
 // rounded once.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <cstring>
 #include <type_traits>
 
 #include "core/convert.h"
 #include "core/half.h"
+#include "devices/cpu/threads.h"
 #include "ops/elementwise/cast.h"
 #include "ops/engine/op.h"
 
@@ -123,6 +126,66 @@ bool in_slices(const OpCall& call, unsigned mask, F run) {
       outs[i] = &out[i];
     }
     run(OpCall{call.op, call.attrs, views, call.n_in, outs, call.n_out, call.device});
+  }
+  return true;
+}
+
+/// in_slices() for ops along `mask` that do not work along the last axes, where in_slices() refuses: each part has some
+/// columns, of all operands the same. They are copied to be adjacent, in half types.
+template <class F>
+bool in_columns(const OpCall& call, unsigned mask, F run) {
+  constexpr int kMostIn = 3, kMostOut = 2;
+  constexpr std::int64_t kLeast = 32;  // columns: those of a row fill a cache line
+  const TensorSpec& x = call.spec(call.n_in - 1);
+  if (!is_half(x.dtype) || x.numel() < 2 * kSliceElements || !mask) return false;
+  const int first = std::bit_width(mask), axes = x.rank - first;
+  std::int64_t columns = 1;
+  for (int i = first; i < x.rank; ++i) columns *= x.dims[i];
+  if (columns < 2 * kLeast || call.n_in > kMostIn || call.n_out > kMostOut) return false;
+  auto has_them = [&](const TensorSpec& s) {
+    return is_half(s.dtype) && s.rank >= axes && std::equal(x.dims + first, x.dims + x.rank, s.dims + s.rank - axes);
+  };
+  for (int i = 0; i < call.n_in; ++i)
+    if (!has_them(call.spec(i))) return false;
+  for (int i = 0; i < call.n_out; ++i)
+    if (!has_them(*call.out[i])) return false;
+  const std::int64_t width = std::max(kLeast, kSliceElements / (x.numel() / columns)), parts = columns / width;
+  if (parts < 2) return false;
+  Ref<Storage> held[kMostIn + kMostOut];
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t from = columns * part / parts, some = columns * (part + 1) / parts - from;
+    TensorDesc in[kMostIn], out[kMostOut];
+    InputView views[kMostIn];
+    TensorDesc* outs[kMostOut];
+    auto narrow = [&](const TensorDesc& whole, TensorDesc& desc, Ref<Storage>& storage) {
+      desc = whole;
+      for (int i = 0; i < axes; ++i) desc.dims[desc.rank - axes + i] = i == 0 ? some : 1;
+      if (!storage) storage = Storage::allocate(whole.numel() / columns * (columns / parts + 1) * 2, cpu);
+      desc.storage = storage;
+      desc.offset = 0;
+    };
+    auto copy = [&](const TensorDesc& whole, std::byte* there, std::byte* here, bool back) {
+      devices::parallel_for(whole.numel() / columns, std::max<std::int64_t>(1, kSliceElements / some),
+                            [&](std::int64_t begin, std::int64_t end) {
+                              for (std::int64_t r = begin; r < end; ++r) {
+                                std::byte *a = here + r * some * 2, *b = there + (r * columns + from) * 2;
+                                std::memcpy(back ? b : a, back ? a : b, static_cast<std::size_t>(some * 2));
+                              }
+                            });
+    };
+    for (int i = 0; i < call.n_in; ++i) {
+      narrow(*call.in[i].desc, in[i], held[i]);
+      views[i] = {&in[i], nullptr};
+      if (!call.in[i].data) continue;
+      views[i].data = in[i].data();
+      copy(*call.in[i].desc, call.in[i].data, in[i].data(), /*back=*/false);
+    }
+    for (int i = 0; i < call.n_out; ++i) {
+      narrow(*call.out[i], out[i], held[kMostIn + i]);
+      outs[i] = &out[i];
+    }
+    run(OpCall{call.op, call.attrs, views, call.n_in, outs, call.n_out, call.device});
+    for (int i = 0; i < call.n_out; ++i) copy(*call.out[i], call.out[i]->data(), out[i].data(), /*back=*/true);
   }
   return true;
 }

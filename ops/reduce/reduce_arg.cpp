@@ -58,16 +58,17 @@ std::int64_t first_place(const T* x, std::int64_t n, T m) {
 /// Indices of the extremes of rows. For each block, finds the extreme by vector loops and then its index, while the
 /// block is in the cache.
 template <class T>
-void extremes_of_rows(Reduction how, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n) {
+void extremes_of_rows(Reduction how, const ReduceInput<T>& x, std::int64_t* out, std::int64_t outer, std::int64_t n) {
   std::int64_t blocks = (n + kReduceRow - 1) / kReduceRow;
   Scratch<T> extreme(outer * blocks);
   Scratch<std::int64_t> place(outer * blocks);
   devices::parallel_for(outer * blocks, std::max<std::int64_t>(1, kReduceGrain / std::min(n, kReduceRow)),
                         [&](std::int64_t begin, std::int64_t end) {
+                          OwnScratch<T> converted;
                           for (std::int64_t u = begin, count; u < end; u += count) {
                             count = blocks == 1 ? std::min(end - u, std::max<std::int64_t>(1, 1024 / n)) : 1;
                             std::int64_t at = u % blocks * kReduceRow, length = std::min(kReduceRow, n - at);
-                            const T* block = x + u / blocks * n + at;
+                            const T* block = x.block(converted, kReduceRow, u / blocks * n + at, count * length);
                             reduce_loops<T>(how).rows(block, extreme.get() + u, count, length);
                             for (std::int64_t k = 0; k < count; ++k)
                               place.get()[u + k] = at + first_place(block + k * n, length, extreme.get()[u + k]);
@@ -83,23 +84,28 @@ void extremes_of_rows(Reduction how, const T* x, std::int64_t* out, std::int64_t
 
 /// Indices of the extremes of columns: finds the extremes by vector loops, then their first indices.
 template <class T>
-void extremes_of_columns(Reduction how, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n,
+void extremes_of_columns(Reduction how, const ReduceInput<T>& x, std::int64_t* out, std::int64_t outer, std::int64_t n,
                          std::int64_t inner) {
+  constexpr std::int64_t kWidth = 256;  // columns that are converted at once
   Scratch<T> extreme(outer * inner);
   reduce_middle(reduce_loops<T>(how), x, extreme.get(), outer, n, inner);
   devices::parallel_for(
       outer, std::max<std::int64_t>(1, kReduceGrain / (n * inner)), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t o = begin; o < end; ++o) {
-          const T* m = extreme.get() + o * inner;
+        OwnScratch<T> converted;
+        for (std::int64_t o = begin; o < end; ++o)
           for (std::int64_t r = n - 1; r >= 0; --r)  // backwards, so that the first index is written last
-            for (std::int64_t c = 0; c < inner; ++c)
-              out[o * inner + c] = is(x[(o * n + r) * inner + c], m[c]) ? r : out[o * inner + c];
-        }
+            for (std::int64_t c = 0, some; c < inner; c += some) {
+              some = x.converts() ? std::min(kWidth, inner - c) : inner;
+              const T *row = x.block(converted, kWidth, (o * n + r) * inner + c, some),
+                      *m = extreme.get() + o * inner + c;
+              std::int64_t* to = out + o * inner + c;
+              for (std::int64_t i = 0; i < some; ++i) to[i] = is(row[i], m[i]) ? r : to[i];
+            }
       });
 }
 
 template <class T>
-void find_extremes(Reduction how, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n,
+void find_extremes(Reduction how, const ReduceInput<T>& x, std::int64_t* out, std::int64_t outer, std::int64_t n,
                    std::int64_t inner) {
   if (inner == 1) extremes_of_rows(how, x, out, outer, n);
   else extremes_of_columns(how, x, out, outer, n, inner);
@@ -113,9 +119,13 @@ void arg_kernel(const OpCall& call) {
   if (call.attrs.as<ReduceAttrs>().axes.all) s.n = x.numel();
   else s = AxisSplit(x, __builtin_ctz(axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x)));
   auto* out = call.out_as<std::int64_t>();
-  if (x.dtype.is_bool()) return find_extremes(kReduction, call.in[0].as<std::uint8_t>(), out, s.outer, s.n, s.inner);
-  with_wide(call.in[0].data, nullptr, x.dtype, x.numel(), 0,
-            [&](auto* in, auto*) { find_extremes(kReduction, in, out, s.outer, s.n, s.inner); });
+  auto find = [&](const auto& in) { find_extremes(kReduction, in, out, s.outer, s.n, s.inner); };
+  if (x.dtype.is_bool()) return find(ReduceInput<std::uint8_t>(call.in[0].as<std::uint8_t>()));
+  dispatch(x.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    if constexpr (kIsHalf<T>) find(ReduceInput<float>(call.in[0].data, x.dtype));
+    else if constexpr (!std::is_same_v<T, bool>) find(ReduceInput<T>(call.in[0].as<T>()));
+  });
 }
 
 // ---- any, all -------------------------------------------------------------------------------------------------------

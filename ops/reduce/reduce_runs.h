@@ -113,19 +113,6 @@ void reduce_blocks(const ReduceLoops<T>& loops, Rows first_rows, Columns first_c
   reduce_middle(loops, partial.get(), out, outer, blocks, inner);
 }
 
-/// The elements of a reduction in T: of that type in memory, or of another dtype.
-template <class T>
-struct ReduceInput {
-  const std::byte* data;
-  DType dtype, as = dtype_of(static_cast<const T*>(nullptr));  // `as`: that of T, or bool for bytes 0 and 1
-  ReduceInput(const T* x) : data(reinterpret_cast<const std::byte*>(x)), dtype(dtype_of(x)) {}
-  ReduceInput(const std::byte* x, DType of) : data(x), dtype(of) {}
-  bool converts() const { return dtype != as; }
-  const T* elements() const { return reinterpret_cast<const T*>(data); }
-  /// n elements from `at` on, as T.
-  void read(T* to, std::int64_t at, std::int64_t n) const { cast_elements(to, as, data + at * dtype.size(), dtype, n); }
-};
-
 /// Memory that a function of a thread allocates at its first use; a copy of it has its own.
 template <class T>
 class OwnScratch {
@@ -142,23 +129,56 @@ class OwnScratch {
   Ref<Storage> storage_;
 };
 
-/// reduce_middle() of x in another dtype. Blocks are converted one after the other, so that no copy of x is made; the
-/// bits are those of converting all of x before.
+/// The elements of a reduction in T: of that type in memory, or of another dtype.
 template <class T>
-void reduce_converted(const ReduceLoops<T>& loops, const ReduceInput<T>& x, T* out, std::int64_t outer, std::int64_t n,
-                      std::int64_t inner) {
+struct ReduceInput {
+  const std::byte* data;
+  DType dtype, as = dtype_of(static_cast<const T*>(nullptr));  // `as`: that of T, or bool for bytes 0 and 1
+  ReduceInput(const T* x) : data(reinterpret_cast<const std::byte*>(x)), dtype(dtype_of(x)) {}
+  ReduceInput(const std::byte* x, DType of) : data(x), dtype(of) {}
+  bool converts() const { return dtype != as; }
+  const T* elements() const { return reinterpret_cast<const T*>(data); }
+  /// n elements from `at` on, as T.
+  void read(T* to, std::int64_t at, std::int64_t n) const { cast_elements(to, as, data + at * dtype.size(), dtype, n); }
+  /// The same: where they are, or converted into memory for `most`.
+  const T* block(OwnScratch<T>& memory, std::int64_t most, std::int64_t at, std::int64_t n) const {
+    if (!converts()) return elements() + at;
+    T* to = memory.get(most);
+    read(to, at, n);
+    return to;
+  }
+};
+
+/// reduce_blocks() of x by rows(elements, o, to, count, n) and columns(elements, stride, o, column, to, n, width). If x
+/// has another dtype, blocks are converted one after the other, so that no copy of x is made; the bits are those of
+/// converting all of x before.
+template <class T, class Rows, class Columns>
+void reduce_input(const ReduceLoops<T>& loops, const ReduceInput<T>& x, Rows rows, Columns columns, T* out,
+                  std::int64_t outer, std::int64_t n, std::int64_t inner) {
   constexpr std::int64_t kWidth = 256;  // columns that are converted at once
+  if (!x.converts()) {
+    reduce_blocks(
+        loops,
+        [&](std::int64_t o, std::int64_t at, T* to, std::int64_t count, std::int64_t m) {
+          rows(x.elements() + at, o, to, count, m);
+        },
+        [&](std::int64_t o, std::int64_t column, std::int64_t at, T* to, std::int64_t m, std::int64_t width) {
+          columns(x.elements() + at, inner, o, column, to, m, width);
+        },
+        out, outer, n, inner);
+    return;
+  }
   reduce_blocks(
       loops,
-      [&, room = OwnScratch<T>()](std::int64_t, std::int64_t at, T* to, std::int64_t count, std::int64_t m) mutable {
+      [&, room = OwnScratch<T>()](std::int64_t o, std::int64_t at, T* to, std::int64_t count, std::int64_t m) mutable {
         T* block = room.get(kReduceRow);
         for (std::int64_t i = 0, some; i < count; i += some) {
           some = std::min(count - i, kReduceRow / m);
           x.read(block, at + i * m, some * m);
-          loops.rows(block, to + i, some, m);
+          rows(static_cast<const T*>(block), o + i, to + i, some, m);
         }
       },
-      [&, room = OwnScratch<T>()](std::int64_t, std::int64_t, std::int64_t at, T* to, std::int64_t m,
+      [&, room = OwnScratch<T>()](std::int64_t o, std::int64_t column, std::int64_t at, T* to, std::int64_t m,
                                   std::int64_t width) mutable {
         T* block = room.get(kReduceColumn * kWidth);
         for (std::int64_t c = 0, some; c < width; c += some) {
@@ -166,8 +186,20 @@ void reduce_converted(const ReduceLoops<T>& loops, const ReduceInput<T>& x, T* o
           if (some == inner) x.read(block, at, m * inner);
           else
             for (std::int64_t r = 0; r < m; ++r) x.read(block + r * some, at + r * inner + c, some);
-          loops.columns(block, to + c, m, some, some);
+          columns(static_cast<const T*>(block), some, o, column + c, to + c, m, some);
         }
+      },
+      out, outer, n, inner);
+}
+/// reduce_middle() of elements in memory, or of another dtype.
+template <class T>
+void reduce_middle(const ReduceLoops<T>& loops, const ReduceInput<T>& x, T* out, std::int64_t outer, std::int64_t n,
+                   std::int64_t inner) {
+  reduce_input(
+      loops, x,
+      [&](const T* block, std::int64_t, T* to, std::int64_t count, std::int64_t m) { loops.rows(block, to, count, m); },
+      [&](const T* block, std::int64_t stride, std::int64_t, std::int64_t, T* to, std::int64_t m, std::int64_t width) {
+        loops.columns(block, to, m, stride, width);
       },
       out, outer, n, inner);
 }
@@ -203,8 +235,7 @@ void reduce_runs(const ReduceLoops<T>& loops, T identity, std::type_identity_t<R
       next = Storage::allocate(outer * inner * static_cast<std::int64_t>(sizeof(T)), cpu);
       to = static_cast<T*>(next->data);
     }
-    if (x.converts()) reduce_converted(loops, x, to, outer, runs.size[i], inner);
-    else reduce_middle(loops, x.elements(), to, outer, runs.size[i], inner);
+    reduce_middle(loops, x, to, outer, runs.size[i], inner);
     held = std::move(next);
     x = ReduceInput<T>(to);
     CoalescedAxes rest;

@@ -28,41 +28,45 @@ const DeviationLoops<T>& squares() {
 /// The sums by `loops` over the deviations of x from `center`, whose shape is the unmarked runs. The last marked run is
 /// reduced by these loops, the others by sums of the results. All sizes are at least 1.
 template <class T>
-void sum_deviations(const DeviationLoops<T>& loops, const T* x, const T* center, T* out, const CoalescedAxes& runs) {
+void sum_deviations(const DeviationLoops<T>& loops, const ReduceInput<T>& x, const T* center, T* out,
+                    const CoalescedAxes& runs) {
   const GroupLines lines(runs);
   const PerLine<T> centers(center, lines);
   const bool more = lines.rest.marked_product() > 1;
   Scratch<T> sums(more ? lines.outer * lines.inner : 0);
-  reduce_blocks(
-      reduce_loops<T>(Reduction::sum),
-      [&](std::int64_t o, std::int64_t at, T* to, std::int64_t count, std::int64_t m) {
-        loops.rows(x + at, centers.get() + o, to, count, m);
+  reduce_input(
+      reduce_loops<T>(Reduction::sum), x,
+      [&](const T* block, std::int64_t o, T* to, std::int64_t count, std::int64_t m) {
+        loops.rows(block, centers.get() + o, to, count, m);
       },
-      [&](std::int64_t o, std::int64_t column, std::int64_t at, T* to, std::int64_t m, std::int64_t width) {
-        loops.columns(x + at, centers.get() + o * lines.inner + column, to, m, lines.inner, width);
-      },
+      [&](const T* block, std::int64_t stride, std::int64_t o, std::int64_t column, T* to, std::int64_t m,
+          std::int64_t width) { loops.columns(block, centers.get() + o * lines.inner + column, to, m, stride, width); },
       more ? sums.get() : out, lines.outer, lines.n, lines.inner);
   if (more) reduce_runs(Reduction::sum, static_cast<const T*>(sums.get()), out, lines.rest);
 }
 
 /// The first element of each group.
 template <class T>
-void first_elements(const T* x, T* out, const CoalescedAxes& runs, std::int64_t groups) {
+void first_elements(const ReduceInput<T>& x, T* out, const CoalescedAxes& runs, std::int64_t groups) {
   Strided firsts;
-  for (std::int64_t i = 0, step = groups * runs.marked_product(); i < runs.n; ++i) {
+  for (std::int64_t i = 0, n = groups, step = groups * runs.marked_product(); i < runs.n; ++i) {
     step /= runs.size[i];
     if (runs.marked[i]) continue;
-    groups /= runs.size[i];
-    firsts.push(runs.size[i], step, groups);
+    n /= runs.size[i];
+    firsts.push(runs.size[i], step, n);
   }
-  copy_strided(firsts, reinterpret_cast<const std::byte*>(x), reinterpret_cast<std::byte*>(out), sizeof(T));
+  const int size = x.dtype.size();
+  if (!x.converts()) return copy_strided(firsts, x.data, reinterpret_cast<std::byte*>(out), size);
+  const Ref<Storage> held = Storage::allocate(groups * size, cpu);
+  copy_strided(firsts, x.data, static_cast<std::byte*>(held->data), size);
+  ReduceInput<T>(static_cast<const std::byte*>(held->data), x.dtype).read(out, 0, groups);
 }
 
 /// The means of the groups of x, none of which is empty.
 template <class T>
 struct Means {
   Scratch<T> mean, rest;
-  Means(const T* x, const CoalescedAxes& runs, std::int64_t groups) : mean(groups), rest(groups) {
+  Means(const ReduceInput<T>& x, const CoalescedAxes& runs, std::int64_t groups) : mean(groups), rest(groups) {
     const T count = static_cast<T>(runs.marked_product());
     T *m = mean.get(), *r = rest.get();
     first_elements(x, m, runs, groups);
@@ -78,17 +82,16 @@ struct Means {
 template <bool kRoot>
 void var_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
-  const unsigned mask = axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x);
-  if (in_slices(call, mask, var_kernel<kRoot>)) return;
-  std::int64_t n_in = x.numel(), n_out = call.out[0]->numel();
-  CoalescedAxes runs(x, mask);
-  with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n_in, n_out, [&](auto* in, auto* out) {
+  const std::int64_t n_out = call.out[0]->numel();
+  const CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
+  with_wide_output(call.out[0]->data(), x.dtype, n_out, [&](auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
     if constexpr (std::is_floating_point_v<T>) {
-      if (n_in == 0) {
+      if (x.numel() == 0) {
         std::fill_n(out, n_out, std::numeric_limits<T>::quiet_NaN());
         return;
       }
+      const ReduceInput<T> in(call.in[0].data, x.dtype);
       const Means<T> means(in, runs, n_out);
       sum_deviations(squares<T>(), in, static_cast<const T*>(means.mean.get()), out, runs);
       const T count = static_cast<T>(runs.marked_product());
@@ -100,32 +103,50 @@ void var_kernel(const OpCall& call) {
   });
 }
 
+/// x without its means, which are one for each row or column of x.
+template <class T>
+void subtract_means(const ReduceInput<T>& x, const GroupLines& lines, const T* mean, const T* rest, std::byte* to) {
+  constexpr std::int64_t kPiece = 512;  // elements that are converted at once
+  auto of_row = [&](const T* in, T* out, std::int64_t m, std::int64_t o) {
+    const T center = mean[o], lost = rest[o];
+    for (std::int64_t i = 0; i < m; ++i) out[i] = (in[i] - center) - lost;
+  };
+  auto of_columns = [&](const T* in, T* out, std::int64_t m, std::int64_t o) {
+    const T *center = mean + o, *lost = rest + o;
+    for (std::int64_t i = 0; i < m; ++i) out[i] = (in[i] - center[i]) - lost[i];
+  };
+  /// Calls f(in, out, m, o) for parts of m elements from `at` on; `step`: what o grows by with each element.
+  auto in_pieces = [&](std::int64_t at, std::int64_t m, std::int64_t o, std::int64_t step, auto f) {
+    if (!x.converts()) return f(x.elements() + at, reinterpret_cast<T*>(to) + at, m, o);
+    T in[kPiece], out[kPiece];
+    for (std::int64_t i = 0, some; i < m; i += some) {
+      some = std::min(m - i, kPiece);
+      x.read(in, at + i, some);
+      f(in, out, some, o + i * step);
+      cast_elements(to + (at + i) * x.dtype.size(), x.dtype, out, x.as, some);
+    }
+  };
+  lines.run(
+      kReduceGrain, [&](std::int64_t at, std::int64_t m, std::int64_t o) { in_pieces(at, m, o, 0, of_row); },
+      [&](std::int64_t at, std::int64_t m, std::int64_t o) {
+        for (; m > 0; --m, at += lines.inner) in_pieces(at, lines.inner, o, 1, of_columns);
+      });
+}
 void center_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   const std::int64_t n = x.numel();
   if (n == 0) return;
-  const unsigned mask = axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x);
-  if (in_slices(call, mask, center_kernel)) return;
-  CoalescedAxes runs(x, mask);
-  with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n, n, [&](auto* in, auto* out) {
-    using T = std::remove_pointer_t<decltype(out)>;
-    if constexpr (std::is_floating_point_v<T>) {
-      const Means<T> means(in, runs, n / runs.marked_product());
-      const GroupLines lines(runs);
-      const PerLine<T> mean(means.mean.get(), lines), rest(means.rest.get(), lines);
-      lines.run(
-          kReduceGrain,
-          [&](std::int64_t at, std::int64_t m, std::int64_t o) {
-            const T center = mean.get()[o], lost = rest.get()[o];
-            for (std::int64_t i = at; i < at + m; ++i) out[i] = (in[i] - center) - lost;
-          },
-          [&](std::int64_t at, std::int64_t m, std::int64_t o) {
-            const T *center = mean.get() + o, *lost = rest.get() + o;
-            for (; m > 0; --m, at += lines.inner)
-              for (std::int64_t i = 0; i < lines.inner; ++i) out[at + i] = (in[at + i] - center[i]) - lost[i];
-          });
-    }
-  });
+  const CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
+  auto run = [&](auto zero) {
+    using T = decltype(zero);
+    const ReduceInput<T> in(call.in[0].data, x.dtype);
+    const Means<T> means(in, runs, n / runs.marked_product());
+    const GroupLines lines(runs);
+    const PerLine<T> mean(means.mean.get(), lines), rest(means.rest.get(), lines);
+    subtract_means(in, lines, mean.get(), rest.get(), call.out[0]->data());
+  };
+  if (x.dtype == float64) run(0.);
+  else run(0.f);
 }
 
 void float_rule(const OpCall& call, TensorSpec* out) {

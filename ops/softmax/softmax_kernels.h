@@ -46,7 +46,7 @@ void float_kernel(const OpCall& call) {
   if (dtype == float32) return run(0.f);
   if (dtype == float64) return run(0.);
   const unsigned mask = call.attrs.as<SoftmaxAttrs>().axes.mask(call.spec(call.n_in - 1).rank);
-  if (in_slices(call, mask, float_kernel<kRun>)) return;
+  if (in_slices(call, mask, float_kernel<kRun>) || in_columns(call, mask, float_kernel<kRun>)) return;
   Floats<float> f{call, {}, {}};
   WideInput<float> in[3];
   WideOutput<float> out[2];

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/reduce/variance.h"
 #include "tests/ops/levels.h"
 #include "tests/settings.h"
 
@@ -109,8 +110,52 @@ TEST_CASE("softmax and its losses of half types have the bits of float32's, roun
                    K::cast(K::categorical_crossentropy(t, wide, true, axis), dtype)));
       }
       CHECK(same(K::binary_crossentropy(y, x, true), K::cast(K::binary_crossentropy(t, wide, true), dtype)));
-      CHECK(same(K::var(x, -1), K::cast(K::var(wide, -1), dtype)));
     }
+}
+
+TEST_CASE("gradients of softmax and its losses of half types are those of a few rows or columns", "[half][softmax]") {
+  for (DType dtype : {float16, bfloat16})
+    for (const Shape& shape : {Shape{1200, 1000}, Shape{3, 400, 4, 170}, Shape{600, 2, 500}}) {
+      const Tensor x = numbers(shape, dtype), t = K::abs(numbers(shape, dtype));
+      for (int axis : {0, 1, -1}) {
+        INFO(dtype << " " << shape << " " << axis);
+        const bool last = axis == -1 || axis == shape.rank() - 1;
+        const auto part = [&](const Tensor& of) { return last ? of(slice(1, 3)) : of(ellipsis, slice(70, 111)); };
+        const auto check = [&](auto loss) {
+          const auto slope = [&](const Tensor& at, const Tensor& target) {
+            const Tensor v = K::variable(at, dtype);
+            return K::gradients(K::sum(loss(v, target)), {v})[0];
+          };
+          CHECK(same(part(slope(x, t)), slope(part(x), part(t))));
+        };
+        check([&](const Tensor& of, const Tensor& target) { return K::softmax(of, axis) * target; });
+        check([&](const Tensor& of, const Tensor& target) {
+          return K::categorical_crossentropy(target, of, true, axis);
+        });
+        check([&](const Tensor& of, const Tensor&) { return K::logsumexp(of, axis); });
+      }
+    }
+}
+
+TEST_CASE("var, deviations, argmax and argmin of half types have the bits of float32's, rounded", "[half]") {
+  at_every_level([](devices::Level) {
+    for (DType dtype : {float16, bfloat16})
+      for (const Shape& shape : {Shape{3, 5}, Shape{70, 300}, Shape{9000, 7}, Shape{3, 10000}, Shape{2, 600, 550}}) {
+        const Tensor x = numbers(shape, dtype), wide = K::cast(x, float32);
+        for (const Axes& axis : {Axes(None), Axes(0), Axes(1), Axes({0, -1})}) {
+          INFO(dtype << " " << shape);
+          CHECK(same(K::var(x, axis), K::cast(K::var(wide, axis), dtype)));
+          CHECK(same(K::std(x, axis), K::cast(K::std(wide, axis), dtype)));
+          const auto centered = [&](const Tensor& of) {
+            return ops::center(of, ops::axis_set("var", of, axis, /*keepdims=*/false));
+          };
+          CHECK(same(centered(x), K::cast(centered(wide), dtype)));
+          if (axis.size_ > 1) continue;
+          CHECK(same(K::argmax(x, axis), K::argmax(wide, axis)));
+          CHECK(same(K::argmin(x, axis), K::argmin(wide, axis)));
+        }
+      }
+  });
 }
 
 TEST_CASE("reductions and softmax of half types, and means of integers, do not copy the tensor", "[half][memory]") {
@@ -123,10 +168,15 @@ TEST_CASE("reductions and softmax of half types, and means of integers, do not c
       INFO(row.name << " of " << dtype);
       CHECK(taken([&] { return row.f(x); }) < kRoom);
     }
-    CHECK(taken([&] { return K::var(x, -1); }) < kRoom);
-    CHECK(taken([&] { return K::std(x, -1); }) < kRoom);
-    // A slice of 2^18 elements as float32, of the operand and of the result.
+    for (const Axes& axis : {Axes(None), Axes(0), Axes(1)}) {
+      CHECK(taken([&] { return K::var(x, axis); }) < kRoom);
+      CHECK(taken([&] { return K::std(x, axis); }) < kRoom);
+      CHECK(taken([&] { return K::argmax(x, axis); }) < kRoom);
+      CHECK(taken([&] { return K::argmin(x, axis); }) < kRoom);
+    }
+    // A slice of 2^18 elements as float32, of the operand and of the result; along columns copied before.
     CHECK(taken([&] { return K::softmax(x); }) < kRoom);
+    CHECK(taken([&] { return K::softmax(x, 0); }) < kRoom + (2 << 20));
   }
   for (DType dtype : {bool_, uint8, int32}) {
     const Tensor x = K::cast(numbers({rows, columns}, float32) * 100.0, dtype);
