@@ -133,6 +133,7 @@ def all_programs(build, folder):
     compiled = r"^(train|ew\.chain10|small\.add$)"
     for name, venv, script, options, rows in [
         ("torch-compile", "torch", "torch_compile_bench.py", [], compiled + "|^(ew|idx|nn|conv|pool)"),
+        ("numpy", "numpy", "numpy_bench.py", [], ".*"),
         ("jax", "jax", "jax_bench.py", [], ".*"),
         ("tf-eager", "tf", "tf_bench.py", ["--mode", "eager"], ".*"),
         ("tf-fn", "tf", "tf_bench.py", ["--mode", "fn"], compiled + "|^(ew|idx|nn|conv|pool)"),

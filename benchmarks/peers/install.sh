@@ -1,14 +1,14 @@
 #!/bin/sh
 # Installs the peers that the benchmarks compare with, each in a virtual environment of its own under DIR.
 #
-#   benchmarks/peers/install.sh DIR [openblas] [mlx] [torch] [jax] [tf]      (all of them when none is named)
+#   benchmarks/peers/install.sh DIR [openblas] [mlx] [torch] [numpy] [jax] [tf]      (all of them when none is named)
 #
 # Nothing here runs unless asked for: about 3 GB, most of it one PyTorch wheel. Needs python3 with venv, g++ and binutils.
 # What is installed already is left alone.
 set -eu
-dir=${1:?usage: install.sh DIR [openblas] [mlx] [torch] [jax] [tf]}
+dir=${1:?usage: install.sh DIR [openblas] [mlx] [torch] [numpy] [jax] [tf]}
 shift
-[ $# -gt 0 ] || set -- openblas mlx torch jax tf
+[ $# -gt 0 ] || set -- openblas mlx torch numpy jax tf
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
@@ -22,6 +22,7 @@ for peer in "$@"; do
   case $peer in
     openblas) if want openblas; then get openblas scipy-openblas32==0.3.34.0.0; done_with openblas; fi ;;
     mlx)      if want mlx; then get mlx "mlx[cpu]==0.32.4"; done_with mlx; fi ;;
+    numpy)    if want numpy; then get numpy numpy==2.4.6 scipy==1.17.1; done_with numpy; fi ;;
     jax)      if want jax; then get jax "jax[cpu]==0.10.2"; done_with jax; fi ;;
     tf)       if want tf; then get tf tensorflow-cpu==2.15.1; done_with tf; fi ;;
     torch)

@@ -10,6 +10,7 @@ o = timer.parse()
 if o.threads == 1:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # the pool follows the affinity mask
 os.environ["JAX_PLATFORMS"] = "cpu"
+import array_rows
 import inputs
 import jax
 import jax.numpy as jnp
@@ -332,5 +333,39 @@ def cnn_step():
 
 
 timer.row("train.cnn_b64", cnn_step)
+
+array_rows.add(
+    jnp,
+    lambda f, *arrays: jitted(f, *[jnp.asarray(a) for a in arrays]),
+    top_k=lambda x: jax.lax.top_k(x, 10),
+    erf=jax.scipy.special.erf,
+    set_one=lambda x, v: x.at[2].set(v[0]),
+    add_at=lambda x, i, v: x.at[i].add(v),
+    segment_sum=lambda x, i: jax.ops.segment_sum(x, i, 1000),
+    masks=False,
+)
+
+
+def attention(name, *, causal=False, back=False):
+    """Batch 8, 512 positions, 8 heads of width 64."""
+
+    def f(q, k, v):
+        return jax.nn.dot_product_attention(q, k, v, is_causal=causal)
+
+    def heads():
+        return uniform(8, 512, 8, 64) - 0.6
+
+    def setup():
+        if back:
+            g = jax.grad(lambda q, k, v, dy: (f(q, k, v) * dy).sum(), (0, 1, 2))
+            return jitted(g, heads(), heads(), heads(), heads())
+        return jitted(f, heads(), heads(), heads())
+
+    timer.row(name, setup)
+
+
+attention("nn.attention_f")
+attention("nn.attention_fb", back=True)
+attention("nn.attention_causal_f", causal=True)
 
 timer.run(o, peer="jax", version=jax.__version__)
