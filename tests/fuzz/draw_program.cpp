@@ -146,17 +146,18 @@ class Drawer {
   void draw_one(Block& b, Scope& s) {
     const int v = recent(s);
     const Type t = type(s, v);
-    switch (static_cast<Kind>(below(kKinds))) {
+    const auto kind = static_cast<Kind>(below(kKinds));
+    switch (kind) {
       case Kind::unary: {
         int op = below(smooth_ ? kSmoothUnary : chance(4) ? kUnaryOps : chance(2) ? kPlainUnary : kSmoothUnary);
-        if ((op == 17 || op == 18 || op == 19) && (t.empty() || t.back() < 1)) op = 0;
-        p_.stops |= op >= kPlainUnary && op < 23;
+        if (op >= kAlongAxis && op < kPlainUnary && (t.empty() || t.back() < 1)) op = 0;
+        p_.stops |= op >= kPlainUnary && op < kUnaryOps - 1;
         add(b, s, {Kind::unary, {v}, {op}}, {t});
         return;
       }
       case Kind::binary: {
         const int w = find(s, [&](const Type& o) { return fits_behind(o, t); });
-        const int op = below(smooth_ ? kBinaryOps - 2 : kBinaryOps);
+        const int op = below(smooth_ ? kSmoothBinary : kBinaryOps);
         if (chance(2)) add(b, s, {Kind::binary, {v, w}, {op}}, {t});
         else add(b, s, {Kind::binary, {w, v}, {op}}, {t});
         return;
@@ -307,6 +308,60 @@ class Drawer {
         add(b, s, {Kind::gradient, {v, w}, {}}, {type(s, w)});
         return;
       }
+      case Kind::matmul:
+      case Kind::vecdot:
+      case Kind::take:
+      case Kind::put:
+      case Kind::solve:
+      case Kind::diff:
+      case Kind::top_k: return draw_array(kind, b, s, v);
+    }
+  }
+
+  /// What works on the last axis, or the last two.
+  void draw_array(Kind kind, Block& b, Scope& s, int v) {
+    const Type t = type(s, v);
+    const int last = t.empty() ? 0 : t.back();
+    if (last < 1) return;
+    Type r = t;
+    switch (kind) {
+      case Kind::matmul:
+        if (t.size() < 2) return;
+        r.back() = t[t.size() - 2];
+        if (!large(r) && !large({256, last, r.back()})) add(b, s, {kind, {v}, {}}, {r});
+        return;
+      case Kind::vecdot:
+        r.pop_back();
+        add(b, s, {kind, {v, find(s, [&](const Type& o) { return o == t; })}, {}}, {r});
+        return;
+      case Kind::take:
+        r.back() = 4;
+        add(b, s, {kind, {v}, {last, below(last)}}, {r});
+        return;
+      case Kind::put: {
+        Type row = t;
+        row.pop_back();
+        Instruction i{kind, {v}, {below(3), below(last)}, 0.1 * (1 + below(9))};
+        if (const int w = find(s, [&](const Type& o) { return o == row; }); w >= 0 && chance(2)) i.in.push_back(w);
+        add(b, s, std::move(i), {r});
+        return;
+      }
+      case Kind::solve: {
+        const int a = find(s, [](const Type& o) { return o.size() == 2 && o[0] == o[1] && o[0] > 0; });
+        if (a < 0) return;
+        const int n = type(s, a)[0];
+        const int y = find(
+            s, [&](const Type& o) { return (o.size() == 1 && o[0] == n) || (o.size() == 2 && o[0] == n && o[1] > 0); });
+        if (y >= 0) add(b, s, {kind, {a, y}, {n}}, {type(s, y)});
+        return;
+      }
+      case Kind::diff:
+        r.back() = last - 1;
+        if (last > 1) add(b, s, {kind, {v}, {}}, {r});
+        return;
+      default:  // top_k
+        r.back() = 1 + below(last);
+        if (!smooth_) add(b, s, {kind, {v}, {r.back()}}, {r});
     }
   }
 
@@ -326,7 +381,7 @@ class Drawer {
     const int row = find(s, [&](const Type& o) { return o.size() == 1 && o[0] == r.back(); });
     if (row >= 0 && chance(2)) {
       add(b, s, {Kind::binary, {product, row}, {0}}, {r});
-      if (!smooth_ && chance(2)) add(b, s, {Kind::unary, {product + 1}, {12}}, {r});
+      if (!smooth_ && chance(2)) add(b, s, {Kind::unary, {product + 1}, {kRelu}}, {r});
     } else {
       add(b, s, {Kind::unary, {product}, {below(3)}}, {r});
     }

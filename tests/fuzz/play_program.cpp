@@ -1,10 +1,13 @@
 // tests/fuzz/play_program.cpp - runs a program: what each instruction is in functions of K, its loss, and its inputs.
 #include "tests/fuzz/programs.h"
 
+#include <kassette/numpy.h>
+
 #include <cmath>
 
 namespace kassette::test {
 namespace K = kassette::backend;
+namespace np = kassette::numpy;
 namespace {
 
 class Player {
@@ -43,17 +46,25 @@ class Player {
       case 9: return K::exp(-K::square(x));
       case 10: return K::sqrt(K::square(x) + 1.0);
       case 11: return K::identity(x);
-      case 12: return K::relu(x);
-      case 13: return K::abs(x);
-      case 14: return K::elu(x);
-      case 15: return K::clip(x, -0.3, 0.4);
-      case 16: return K::maximum(x, 0.0);
-      case 17: return K::softmax(x);
-      case 18: return K::reverse(x, -1);
-      case 19: return K::cumsum(x, -1);
-      case 20: return K::stop_gradient(x);
-      case 21: return K::round(x * 3.0);
-      case 22: return K::sign(x);
+      case 12: return np::erf(x);
+      case 13: return np::arctan(x);
+      case 14: return np::log1p(np::square(x));
+      case 15: return np::sinh(np::tanh(x));
+      case 16: return K::relu(x);
+      case 17: return K::abs(x);
+      case 18: return K::elu(x);
+      case 19: return K::clip(x, -0.3, 0.4);
+      case 20: return K::maximum(x, 0.0);
+      case 21: return K::softmax(x);
+      case 22: return K::reverse(x, -1);
+      case 23: return K::cumsum(x, -1);
+      case 24: return np::logcumsumexp(x, -1);
+      case 25: return np::roll(x, 2, -1);
+      case 26: return np::sort(x, -1);
+      case 27: return np::cummax(x, -1).values;
+      case 28: return K::stop_gradient(x);
+      case 29: return K::round(x * 3.0);
+      case 30: return K::sign(x);
       default: return K::log(K::square(x) + 1.5);
     }
   }
@@ -64,7 +75,10 @@ class Player {
       case 2: return a * b;
       case 3: return a / (K::square(b) + 1.0);
       case 4: return K::tanh(a) * K::sigmoid(b);
-      case 5: return K::maximum(a, b);
+      case 5: return np::logaddexp(a, b);
+      case 6: return np::arctan2(a, K::square(b) + 0.5);
+      case 7: return np::hypot(a, K::square(b) + 0.5);
+      case 8: return K::maximum(a, b);
       default: return K::minimum(a, b);
     }
   }
@@ -146,6 +160,18 @@ class Player {
         const Tensor g = K::gradients(K::sum(K::square(at(0))), {at(1)})[0];
         return g.defined() ? K::tanh(g) : at(1) * 0.0;
       }
+      case Kind::matmul: return K::tanh(np::matmul(at(0), np::matrix_transpose(at(0))));
+      case Kind::vecdot: return np::einsum("...i,...i->...", {at(0), at(1)});
+      case Kind::take: return np::take(at(0), std::vector<int>{n(0) - 1, 0, n(1), 0}, -1);
+      case Kind::put: {
+        const auto place = at(0).at(kassette::ellipsis, n(1));
+        const Operand value = i.in.size() > 1 ? Operand(at(1)) : Operand(i.constant);
+        return n(0) == 0 ? place.set(value) : n(0) == 1 ? place.add(value) : place.multiply(value);
+      }
+      case Kind::solve:
+        return np::linalg::solve(2.0 * np::eye(n(0), K::None, 0, p_.dtype) + 0.5 * K::tanh(at(0)) / n(0), at(1));
+      case Kind::diff: return np::diff(at(0));
+      case Kind::top_k: return np::top_k(at(0), n(0)).values;
     }
     return {};
   }

@@ -35,7 +35,8 @@ void write(std::ostream& os, const Block& b, int indent, const std::set<int>& al
   static constexpr const char* kNames[] = {
       "unary",       "binary", "number",  "reduce",  "reduce_all", "mean_free", "dot",    "conv",     "slice",
       "concatenate", "gather", "permute", "dropout", "where",      "cast",      "head",   "sequence", "branch",
-      "phase",       "fold",   "map",     "rnn",     "call",       "print",     "ragged", "gradient"};
+      "phase",       "fold",   "map",     "rnn",     "call",       "print",     "ragged", "gradient", "matmul",
+      "vecdot",      "take",   "put",     "solve",   "diff",       "top_k"};
   const std::string space(static_cast<std::size_t>(indent), ' ');
   int at = b.first;
   for (const Type& t : b.arguments) os << space << "%" << at++ << " = argument " << text(t) << '\n';
@@ -66,7 +67,7 @@ void write(std::ostream& os, const Block& b, int indent, const std::set<int>& al
   os << '\n';
 }
 
-bool is_copy(const Instruction& i) { return i.kind == Kind::unary && i.numbers[0] == 11; }
+bool is_copy(const Instruction& i) { return i.kind == Kind::unary && i.numbers[0] == kIdentity; }
 
 /// Advances to the k-th instruction from here; 0 is the next one.
 bool replace(Block& b, std::vector<Type> types, int& k) {
@@ -80,7 +81,7 @@ bool replace(Block& b, std::vector<Type> types, int& k) {
       for (const Type& t : i.made) {
         const auto same = std::find(types.begin(), types.end(), t);
         if (same == types.end()) return false;
-        copies.push_back({Kind::unary, {static_cast<int>(same - types.begin())}, {11}});
+        copies.push_back({Kind::unary, {static_cast<int>(same - types.begin())}, {kIdentity}});
         copies.back().made = {t};
       }
       b.code.erase(b.code.begin() + static_cast<std::ptrdiff_t>(j));

@@ -1,4 +1,5 @@
-// tests/fuzz/programs.h - random programs of K functions, as data, so that one program can be run in many ways.
+// tests/fuzz/programs.h - random programs of functions of K and np, as data, so that one program can be run in many
+// ways.
 #pragma once
 #include <kassette/backend.h>
 
@@ -55,19 +56,30 @@ enum class Kind : std::uint8_t {
   call,
   print,
   ragged,
-  gradient
+  gradient,
+  matmul,
+  vecdot,
+  take,
+  put,
+  solve,
+  diff,
+  top_k
 };
-constexpr int kKinds = 26;
+constexpr int kKinds = 33;
 
 /// The ops of Kind::unary and Kind::binary by numbers[0], as draw_program.cpp draws them and play_program.cpp runs
 /// them: first those that finite differences can check; from kPlainUnary on, those with a gradient of another function.
 inline constexpr const char* kUnary[] = {
-    "tanh",     "sigmoid",        "softsign", "sin",      "cos",  "square", "neg",  "half",
-    "softplus", "exp_neg_square", "sqrt1",    "identity", "relu", "abs",    "elu",  "clip",
-    "maximum0", "softmax",        "reverse",  "cumsum",   "stop", "round",  "sign", "log1"};
-inline constexpr int kSmoothUnary = 12, kPlainUnary = 20, kUnaryOps = 24;
-inline constexpr const char* kBinary[] = {"add", "subtract", "multiply", "divide", "fraction", "maximum", "minimum"};
-inline constexpr int kBinaryOps = 7;
+    "tanh", "sigmoid", "softsign", "sin", "cos", "square", "neg", "half", "softplus", "exp_neg_square", "sqrt1",
+    "identity", "erf", "arctan", "log1p_square", "sinh_tanh",
+    // which finite differences cannot check
+    "relu", "abs", "elu", "clip", "maximum0",
+    // along the last axis
+    "softmax", "reverse", "cumsum", "logcumsumexp", "roll", "sort", "cummax", "stop", "round", "sign", "log1"};
+inline constexpr int kIdentity = 11, kSmoothUnary = 16, kRelu = 16, kAlongAxis = 21, kPlainUnary = 28, kUnaryOps = 32;
+inline constexpr const char* kBinary[] = {"add",       "subtract", "multiply", "divide",  "fraction",
+                                          "logaddexp", "arctan2",  "hypot",    "maximum", "minimum"};
+inline constexpr int kSmoothBinary = 8, kBinaryOps = 10;
 
 /// Computes one or more values from `in`; the kind decides the meaning of the numbers and blocks.
 struct Instruction {
