@@ -101,6 +101,11 @@ KASSETTE_API bool may_jump() noexcept;
 /// calls now, in place of an address; null if there is none.
 KASSETTE_API void set_find_line(Text (*find)(const void* address), const void* (*caller)() = nullptr);
 
+/// What knows a class that nobody taught to print, or an enumeration, by the name of its type: writes the value, or
+/// returns false. A prompt on a compiler does.
+using Describe = bool (*)(const char* type, const void* value, std::ostream& out);
+KASSETTE_API void set_describe(Describe describe);
+
 namespace detail {
 
 /// A text that is being put together. `what` is __PRETTY_FUNCTION__ of a function whose only template parameter is T.
@@ -116,6 +121,8 @@ class KASSETTE_API Sheet {
   void quoted(const char* text, std::size_t size);
   void address(const void* pointer);
   void object(const char* what, const void* pointer);
+  /// False if nobody knows what its enumerators are called.
+  bool enumerator(const char* what, const void* pointer);
   /// False once enough elements are written; then it also writes "..." and how many there are in all.
   bool room(std::int64_t index, std::int64_t size);
   /// One more form of the value, for a notebook.
@@ -189,7 +196,7 @@ auto put_range(Sheet& s, const T& v, int) -> decltype(v.begin(), v.end(), v.size
 }
 template <class T, std::enable_if_t<std::is_enum<T>::value, int> = 0>
 void put_range(Sheet& s, const T& v, int) {
-  show(static_cast<std::underlying_type_t<T>>(v), &s.stream());
+  if (!s.enumerator(__PRETTY_FUNCTION__, &v)) show(static_cast<std::underlying_type_t<T>>(v), &s.stream());
 }
 template <class T>
 void put_range(Sheet& s, const T& v, Any) {

@@ -202,6 +202,12 @@ void set_find_line(Text (*find)(const void* address), const void* (*caller)()) {
       },
       caller);
 }
+
+namespace {
+std::atomic<Describe> describe_of_prompt{nullptr};
+}
+void set_describe(Describe describe) { describe_of_prompt.store(describe, std::memory_order_release); }
+
 bool may_jump() noexcept { return !devices::sharing_work() && !context().destroying && !ops::tls_observed.locks; }
 
 namespace detail {
@@ -225,11 +231,23 @@ void Sheet::add(const char* text) { *stream_ << text; }
 void Sheet::quoted(const char* text, std::size_t size) { *stream_ << repl::quoted(text, size, '"'); }
 void Sheet::address(const void* pointer) { *stream_ << (pointer ? text(pointer) : "nullptr"); }
 
+namespace {
+/// Name, of "... [with T = Name]" of g++, "... [T = Name]" of clang.
+std::string type_in(const std::string& signature) {
+  const auto begin = signature.rfind("T = ");
+  return begin == std::string::npos ? "object" : signature.substr(begin + 4, signature.size() - begin - 5);
+}
+bool described(const std::string& type, const void* pointer, std::ostream& out) {
+  const Describe describe = describe_of_prompt.load(std::memory_order_acquire);
+  return describe && describe(type.c_str(), pointer, out);
+}
+}  // namespace
+
+bool Sheet::enumerator(const char* what, const void* pointer) { return described(type_in(what), pointer, *stream_); }
+
 void Sheet::object(const char* what, const void* pointer) {
-  // "... [with T = Name]" of g++, "... [T = Name]" of clang.
-  const std::string signature = what;
-  auto begin = signature.rfind("T = ");
-  std::string name = begin == std::string::npos ? "object" : signature.substr(begin + 4, signature.size() - begin - 5);
+  std::string name = type_in(what);
+  if (described(name, pointer, *stream_)) return;
   if (name.find("(lambda") != std::string::npos || name.find("<lambda") != std::string::npos) name = "lambda";
   *stream_ << text('(', name, ") at ", pointer);
 }

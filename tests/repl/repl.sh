@@ -10,7 +10,7 @@ if [ ! -x "$repl" ]; then
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export KASSETTE_HISTORY=$work/history
+export KASSETTE_HISTORY=$work/history XDG_CACHE_HOME=$work/cache
 bad=0
 check() {  # check "what" "expected" "got"
   [ "$2" = "$3" ] && return
@@ -102,6 +102,36 @@ for part in 'Tensor softmax(const Operand& x, int axis = -1)' '<kassette/backend
   [[ $got == *"$part"* ]] || check "what ? and help() print" "$part" "$got"
 done
 
+# The pages of namespaces.
+got=$(printf '?np::linalg\n?K\n?np\n' | "$repl")
+for part in 'linear algebra: np::linalg.' 'solve solve_triangular' 'recurrence over time.' 'rnn map_fn' 'sort argsort' ' fft  linalg '; do
+  [[ $got == *"$part"* ]] || check "the page of a namespace" "$part" "$got"
+done
+
+# The headers are compiled once, and again when one has changed or the file is damaged.
+cp -r "$source_dir/include" include
+state() { stat -c '%i %s' cache/kassette/*.pch | sort | xargs; }
+value() { "$repl" --include "$work/include" -c "$1" 2>&1; }
+rm -r cache
+check "a session that compiles the headers" 3 "$(value '1 + 2')"
+before=$(state)
+check "one that has them" "{{1, 2}}" "$(value 'std::map<int, int>{{1, 2}}')"
+check "the file of the second session" "$before" "$(state)"
+echo 'namespace kassette { inline int fresh() { return 7; } }' >include/kassette/fresh.h
+sed -i '/^namespace K/i #include <kassette/fresh.h>' include/kassette/prompt.h
+check "a header that has changed" 7 "$(value 'kassette::fresh()')"
+[ "$before" != "$(state)" ] || check "the file" "another one" "the same"
+truncate -s 1000 cache/kassette/*.pch
+check "a file that is damaged" 7 "$(value 'kassette::fresh()')"
+echo 'int x = undefined;' >>include/kassette/fresh.h
+status=0
+got=$(value 1) || status=$?
+[[ $status = 2 && $got == *"kassette: repl: the headers of kassette do not compile" ]] || check "headers that do not compile" 2 "$status $got"
+sed -i '$d' include/kassette/fresh.h
+mkdir temporary
+check "no cache" 8 "$(HOME='' XDG_CACHE_HOME=/proc/none TMPDIR=$work/temporary value 'kassette::fresh() + 1; std::max(8, 1)')"
+check "what that leaves" "" "$(ls temporary)"
+
 if command -v python3 >/dev/null; then
   python3 "$source_dir/tests/repl/repl_terminal.py" "$repl" "$work" || bad=1
 else
@@ -118,4 +148,9 @@ all() { "$repl" <many; }
 lines() { echo $(($(least 3 all) - $(least 3 first))); }
 within 330 "the prompt and a first value" least 5 first || bad=1
 within 600 "60 more lines" lines || bad=1
+printf '#include <%s>\n' algorithm chrono functional iostream map random thread >headers
+echo 1 >>headers
+included() { "$repl" <headers; }
+includes() { echo $(($(least 3 included) - $(least 3 first))); }
+within 100 "seven headers" includes || bad=1
 exit $bad

@@ -46,24 +46,31 @@ void replace(std::string* text, const std::string& from, const std::string& to) 
 struct Reader {
   std::vector<DocEntry>* out;
   std::string header;
-  // what each open brace belongs to; "" where it is no scope of names
-  std::vector<std::pair<std::string, bool>> scopes;
+  /// What an open brace belongs to.
+  struct Scope {
+    std::string name;
+    enum Kind { kNone, kClass, kNamespace } kind;
+  };
+  std::vector<Scope> scopes;
   std::string comment, pending;
+  bool joined = false;  // no empty line, and nothing but functions, since the last comment
   bool hidden = false;  // behind private:
 
   std::string scope() const {
     std::string s;
-    for (const auto& [name, counts] : scopes)
-      if (counts) s += (s.empty() ? "" : "::") + name;
+    for (const auto& [name, kind] : scopes)
+      if (kind != Scope::kNone) s += (s.empty() ? "" : "::") + name;
     return s;
   }
   bool inside_body() const {
-    return std::any_of(scopes.begin(), scopes.end(), [](const auto& s) { return !s.second || s.first == "detail"; });
+    return std::any_of(scopes.begin(), scopes.end(),
+                       [](const Scope& s) { return s.kind == Scope::kNone || s.name == "detail"; });
   }
   void finish(char end) {
     std::string text = trimmed(pending);
     pending.clear();
     replace(&text, "KASSETTE_API ", "");
+    replace(&text, "template <int = 0> ", "");  // which only ranks an overload
     if (text.empty() || text == "}") return;
     bool space = text.rfind("namespace", 0) == 0;
     bool type = text.rfind("class ", 0) == 0 || text.rfind("struct ", 0) == 0 ||
@@ -78,21 +85,25 @@ struct Reader {
         out->back().declaration += "\n" + text;
       } else if (fresh) {  // constructors and the like have nothing to say
         out->push_back({name, scope(), text, comment, header});
+      } else if (joined && scopes.back().kind == Scope::kNamespace && !type && text.find('(') != std::string::npos) {
+        // A comment counts for all functions up to the next empty line.
+        out->push_back({name, scope(), text, out->back().comment, header});
       }
+      joined = (joined || fresh) && !type;
     }
     comment.clear();
     if (end == '{') {
-      bool named = space || type;
       if (space) name = trimmed(text.substr(9));
-      scopes.push_back({name, named});
+      scopes.push_back({name, space ? Scope::kNamespace : type ? Scope::kClass : Scope::kNone});
     }
   }
 };
 
 void read_header(const std::string& path, const std::string& header, std::vector<DocEntry>* out) {
   std::ifstream file(path);
-  Reader reader{out, header, {}, "", "", false};
+  Reader reader{out, header, {}, "", ""};
   int parentheses = 0;
+  bool first = true;
   for (std::string line; std::getline(file, line);) {
     std::string text = trimmed(line);
     if (text.rfind("///", 0) == 0) {
@@ -102,13 +113,19 @@ void read_header(const std::string& path, const std::string& header, std::vector
       }
       continue;
     }
-    if (text.rfind("//", 0) == 0) continue;
+    if (text.rfind("//", 0) == 0) {
+      // The first line: "// include/kassette/nn.h - the functions of neural networks: namespace nn = kassette::nn."
+      const auto about = text.find(" - ");
+      if (first && about != std::string::npos) out->push_back({"", "", "", text.substr(about + 3), header});
+      first = false;
+      continue;
+    }
     if (text.rfind("#", 0) == 0) {
       while (text.back() == '\\' && std::getline(file, line)) text = " " + trimmed(line);
       continue;
     }
     if (text.empty()) {
-      if (trimmed(reader.pending).empty()) reader.comment.clear();
+      if (trimmed(reader.pending).empty()) reader.comment.clear(), reader.joined = false;
       continue;
     }
     if (auto c = text.find("  //"); c != std::string::npos) text = trimmed(text.substr(0, c));
@@ -151,22 +168,39 @@ std::vector<DocEntry> read_headers(const std::string& include_dir) {
 
 namespace {
 
-/// "softmax" of "K::softmax".
+/// "softmax" of "K::softmax", "numpy::sort" of "np::sort".
 std::string without_our_scopes(std::string name) {
   for (const char* prefix : {"::", "kassette::", "backend::", "K::"})
     if (name.rfind(prefix, 0) == 0) name = name.substr(std::string(prefix).size());
-  return name;
+  return name.rfind("np::", 0) == 0 ? "numpy" + name.substr(2) : name;
+}
+
+/// "np::sort" of "kassette::numpy" and "sort": as a prompt has it.
+std::string as_typed(const DocEntry& e) {
+  static const std::pair<std::string, std::string> kPrompt[] = {
+      {"kassette::backend", "K"}, {"kassette::numpy", "np"}, {"kassette::nn", "nn"}};
+  for (const auto& [whole, name] : kPrompt)
+    if (e.scope.rfind(whole, 0) == 0) return name + e.scope.substr(whole.size()) + "::" + e.name;
+  return e.scope == "kassette" ? e.name : e.scope + "::" + e.name;
+}
+
+bool is_type(const DocEntry& e) {
+  return e.declaration.find('(') == std::string::npos &&
+         (e.declaration.find("class ") != std::string::npos || e.declaration.find("struct ") != std::string::npos ||
+          e.declaration.find("enum ") != std::string::npos || e.declaration.rfind("using ", 0) == 0);
 }
 
 }  // namespace
 
 std::string documentation(const std::vector<DocEntry>& entries, std::string name) {
-  name = without_our_scopes(name);
+  if (name.rfind("K::", 0) == 0)  // np has many of its names, too
+    if (std::string text = documentation(entries, "backend" + name.substr(1)); !text.empty()) return text;
+  if (name.rfind("backend::", 0) != 0) name = without_our_scopes(name);
   auto full = [](const DocEntry& e) { return e.scope + "::" + e.name; };
   std::string out;
   for (bool backend : {true, false}) {  // K's functions first
     for (const DocEntry& e : entries) {
-      if ((e.scope == "kassette::backend") != backend) continue;
+      if (e.name.empty() || (e.scope == "kassette::backend") != backend) continue;
       std::string whole = full(e);
       if (whole != name && (whole.size() <= name.size() + 2 ||
                             whole.compare(whole.size() - name.size() - 2, std::string::npos, "::" + name) != 0))
@@ -185,12 +219,62 @@ std::string documentation(const std::vector<DocEntry>& entries, std::string name
   return out;
 }
 
+std::string namespace_page(const std::vector<DocEntry>& entries, const std::string& name) {
+  std::string scope = name == "K" ? "backend" : name == "np" ? "numpy" : without_our_scopes(name);
+  if (name != "kassette") scope = "kassette::" + scope;
+  const auto exists = [&](const DocEntry& e) { return e.scope == scope && !is_type(e); };
+  if (std::none_of(entries.begin(), entries.end(), exists)) {
+    if (scope.rfind("kassette::numpy", 0) == 0 || name.find("::") != std::string::npos) return "";
+    const auto inner = [&](const DocEntry& e) { return e.scope == "kassette::numpy::" + name; };  // ?linalg
+    return std::any_of(entries.begin(), entries.end(), inner) ? namespace_page(entries, "np::" + name) : "";
+  }
+  // A row for each header: what it is about, then its names.
+  std::string out, about, header, row, inner;
+  std::vector<std::string> seen;
+  const auto finish = [&] {
+    if (!row.empty()) out += (about.empty() ? header : about) + "\n    " + row + '\n';
+    row.clear();
+  };
+  for (const DocEntry& e : entries) {
+    if (e.name.empty()) {
+      finish();
+      header = e.header;
+      about = e.comment;
+    }
+    if (e.scope.rfind(scope + "::", 0) == 0 && e.header.rfind("kassette/", 0) == 0 && !is_type(e)) {
+      const std::string below = e.scope.substr(scope.size() + 2);
+      if (std::islower(static_cast<unsigned char>(below[0])) && below.find("::") == std::string::npos &&
+          below != "detail" && inner.find(' ' + below + ' ') == std::string::npos)
+        inner += ' ' + below + ' ';
+    }
+    if (!exists(e) || std::find(seen.begin(), seen.end(), e.name) != seen.end()) continue;
+    seen.push_back(e.name);
+    row += (row.empty() ? "" : " ") + e.name;
+  }
+  finish();
+  if (!inner.empty()) out += "namespaces in it, each with a page of its own\n   " + inner + '\n';
+  return out;
+}
+
 std::string no_documentation(const std::vector<DocEntry>& entries, const std::string& name) {
   const std::string bare = without_our_scopes(name);
-  std::vector<std::string> names;
-  for (const DocEntry& e : entries) names.push_back(e.name);
-  const std::string near = nearest(bare, names);
-  return "there is no documentation of " + bare + (near.empty() ? "" : "; did you mean " + near + "?") + '\n';
+  const std::size_t last = bare.rfind("::");
+  // A name in the namespace that was typed, if there is one that is like it.
+  const std::string space = last == std::string::npos ? "" : "::" + bare.substr(0, last);
+  const std::string word = last == std::string::npos ? bare : bare.substr(last + 2);
+  for (const bool anywhere : {false, true}) {
+    std::vector<std::string> names;
+    for (const DocEntry& e : entries)
+      if (!e.name.empty() && (anywhere || ("::" + e.scope).ends_with(space))) names.push_back(e.name);
+    std::string near = nearest(word, names);
+    for (const std::string& n : names)  // inverse: inv
+      if (near.empty() && !anywhere && !space.empty() && n.size() > 2 && word.rfind(n, 0) == 0) near = n;
+    if (near.empty()) continue;
+    for (const DocEntry& e : entries)
+      if (e.name == near && (anywhere || ("::" + e.scope).ends_with(space)))
+        return "there is no documentation of " + name + "; did you mean " + as_typed(e) + "?\n";
+  }
+  return "there is no documentation of " + name + '\n';
 }
 
 std::string wrapped(const std::string& text, std::size_t width) {

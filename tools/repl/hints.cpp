@@ -2,6 +2,7 @@
 #include "tools/repl/hints.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <utility>
 #include <vector>
@@ -54,53 +55,78 @@ bool has_comma_tuple(const Input& in) {
   return false;
 }
 
-// Headers of the standard library, and what people use of them.
+// Headers of the standard library that a session does not begin with, and what people use of them.
 struct Header {
   const char *name, *members;
 };
 const Header kStdHeaders[] = {
-    {"algorithm", "sort max_element transform shuffle"},
-    {"any", "any"},
-    {"array", "array"},
-    {"atomic", "atomic"},
-    {"bitset", "bitset"},
-    {"chrono", "chrono"},
-    {"complex", "complex"},
-    {"deque", "deque"},
-    {"filesystem", "filesystem"},
-    {"fstream", "fstream ifstream ofstream"},
-    {"functional", "function bind plus"},
-    {"future", "async future"},
-    {"iomanip", "setprecision setw"},
-    {"iostream", "cout cin endl cerr istream ostream"},
-    {"limits", "numeric_limits"},
-    {"list", "list"},
-    {"map", "map multimap"},
-    {"memory", "shared_ptr make_shared unique_ptr make_unique"},
-    {"mutex", "mutex lock_guard"},
-    {"numeric", "accumulate iota"},
-    {"optional", "optional"},
-    {"queue", "queue priority_queue"},
-    {"random", "mt19937 normal_distribution uniform_real_distribution uniform_int_distribution random_device"},
-    {"regex", "regex"},
-    {"set", "set"},
-    {"sstream", "stringstream istringstream ostringstream"},
+    {"any", "any any_cast make_any"},
+    {"charconv", "from_chars to_chars"},
+    {"condition_variable", "condition_variable condition_variable_any"},
+    {"forward_list", "forward_list"},
+    {"future", "async future promise packaged_task shared_future"},
+    {"regex", "regex smatch cmatch regex_match regex_search regex_replace sregex_iterator"},
+    {"shared_mutex", "shared_mutex shared_lock"},
     {"stack", "stack"},
-    {"stdexcept", "runtime_error invalid_argument out_of_range logic_error domain_error"},
-    {"string", "string to_string"},
-    {"string_view", "string_view"},
-    {"thread", "thread this_thread"},
-    {"tuple", "tuple"},
-    {"unordered_map", "unordered_map"},
-    {"unordered_set", "unordered_set"},
-    {"variant", "variant"},
-    {"vector", "vector"},
+    {"typeindex", "type_index"},
+    {"valarray", "valarray"},
 };
 
 }  // namespace
 
-std::string hint_for(const std::string& error, const std::string& code,
-                     const std::function<bool(const std::string&)>& in_k) {
+namespace {
+
+/// "np" of "kassette::numpy": as a prompt has it.
+std::string as_typed(const std::string& space) {
+  static const std::pair<std::string, std::string> kPrompt[] = {
+      {"kassette::backend", "K"}, {"kassette::numpy", "np"}, {"kassette::nn", "nn"}};
+  for (const auto& [whole, name] : kPrompt)
+    if (space.rfind(whole, 0) == 0) return name + space.substr(whole.size());
+  return space;
+}
+
+/// What has another name here than in NumPy: in a namespace, or as a member of an array.
+std::string other_name(const std::string& name) {
+  static const std::pair<const char*, const char*> kNames[] = {
+      {"T", "np::transpose(x)"},
+      {"astype", "K::cast(x, \"int32\")"},
+      {"choice", "np::random::choice(x, {2, 3})"},
+      {"copy", "y = x is enough: tensors do not change"},
+      {"determinant", "np::linalg::det(x)"},
+      {"flatten", "np::ravel(x)"},
+      {"itemsize", "kassette::itemsize(x.dtype())"},
+      {"numpy", "x.data<float>() or x.to_vector<float>()"},
+      {"rand", "np::random::uniform(0, 1, {2, 3})"},
+      {"randint", "np::random::integers(0, 10, {2, 3})"},
+      {"randn", "np::random::normal(0, 1, {2, 3})"},
+      {"random_sample", "np::random::random({2, 3})"},
+      {"tolist", "x.to_vector<float>()"},
+  };
+  for (const auto& [theirs, here] : kNames)
+    if (name == theirs) return here;
+  return "";
+}
+
+/// What somebody meant who typed a name that a namespace of ours, "np::linalg", does not have.
+std::string meant_in(const std::string& space, const std::string& name, const OurNames& ours) {
+  if (std::string known = other_name(name); !known.empty()) return known;
+  if (std::string elsewhere = ours.whole(name); !elsewhere.empty()) return elsewhere;
+  std::string small = name;
+  std::transform(small.begin(), small.end(), small.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (std::size_t n = small.size(); n >= std::min<std::size_t>(small.size(), 3); --n)
+    for (const std::string& other : ours.beginning(space + "::" + small.substr(0, n)))
+      if (n == small.size() || other.size() == n) return space + "::" + other;  // more of it, or less: inverse, inv
+  return "";
+}
+
+/// A function of ours that takes several tensors as one argument, and was called with one after the other.
+bool takes_list(const std::string& error) {
+  return error.find("too many arguments") != std::string::npos && error.find("const Tensors&") != std::string::npos;
+}
+
+}  // namespace
+
+std::string hint_for(const std::string& error, const std::string& code, const OurNames& ours) {
   auto quoted = [&](const char* before) -> std::string {
     auto at = error.find(before);
     if (at == std::string::npos) return "";
@@ -120,6 +146,8 @@ std::string hint_for(const std::string& error, const std::string& code,
     return line("at a prompt a line goes on in the next one if it ends with an operator or has a bracket open");
   if (has("expected ';'") && code.find('@') != std::string::npos)
     return line("there is no @; K::dot(x, y) multiplies matrices");
+  if (has("too few arguments") && code.find("where(") != std::string::npos)
+    return line("the indices where a condition holds: np::nonzero(condition), np::argwhere(condition)");
   if (has("no matching member function for call to 'item'"))
     return line("x.item<float>(), with the type of the element");
   if (has("'random' is not a class") || has("no member named 'random' in namespace 'kassette::backend'"))
@@ -127,36 +155,51 @@ std::string hint_for(const std::string& error, const std::string& code,
   if (std::string type = quoted("no known conversion from '"); !type.empty() && has(("to '" + type + "'").c_str()))
     return line(type + " was declared again: this value, or the function, has the one of before");
   if (has("unknown type name 'import'") || has("unknown type name 'from'"))
-    return line("the headers are here already; K:: holds the functions, and .help says more");
+    return line("the headers are here already; K:: and np:: hold the functions, and .help says more");
   if (has("invalid operands to binary expression") && has("Tensor"))
     return line("tensors have + - * / % < <= > >= & | ~; the others are functions: K::equal, K::pow, K::dot");
   if (has("'operator bool' is unavailable") && code.find_first_of("!&|") != std::string::npos)
     return line("of bool tensors ~x is the opposite, x & y and x | y combine");
   if (has("indirection requires pointer operand")) return line("there is no **; write K::pow(x, 2) or K::square(x)");
-  if (std::string name = quoted("no member named '"); !name.empty() && has("in 'kassette::Tensor'") && in_k(name))
-    return line("K::" + name + "(x)");
-  if (has("unexpected namespace name")) return line("K is a namespace: K::name");
+  if (std::string name = quoted("no member named '"); !name.empty() && has("in 'kassette::Tensor'")) {
+    if (const std::string other = other_name(name); !other.empty()) return line(other);
+    const bool more = code.find(name + "(") != std::string::npos && code.find(name + "()") == std::string::npos;
+    if (const std::string whole = ours.whole(name); !whole.empty()) return line(whole + (more ? "(x, ...)" : "(x)"));
+  }
+  // clang 19 proposes no members of classes in namespaces that come from a precompiled header.
+  if (const std::string type = quoted("' in 'kassette::"), name = quoted("no member named '");
+      !type.empty() && !name.empty() && !has("did you mean"))
+    if (const std::string near = nearest(name, ours.beginning("kassette::" + type + "::")); !near.empty())
+      return line("did you mean " + near + "?");
+  if (const std::string space = quoted("unexpected namespace name '"); !space.empty()) {
+    const std::string typed = space == "backend" ? "K" : space == "numpy" ? "np" : space;
+    return line(typed + " is a namespace: " + typed + "::name");
+  }
   if (has("no viable overloaded '") && has("='"))
     return line("write x = x + y; a variable changes by K::update, K::update_add, K::update_sub");
   if (has("reference to overloaded function could not be resolved") ||
       has("reference to non-static member function must be called"))
     return line("a function is called with (...); ?name shows what it does");
-  if (const std::string type = quoted("implicit instantiation of undefined template 'std::basic_"); !type.empty())
-    return include(type.substr(0, type.find('<')));
+  if (takes_list(error) || has("no viable conversion from 'Tensor' to 'int'") ||
+      has("no viable conversion from 'Tensor' to 'const Axes'"))
+    return line("several tensors are one argument, in braces: f({x, y})");
   if (has("incomplete type 'void'")) return line("this call gives no value: write it without a variable");
   if (std::string name = quoted("use of undeclared identifier '");
-      !name.empty() && (name == "print" || !has("did you mean"))) {
+      !name.empty() && (name == "print" || !has("did you mean") || ours.system_proposed ||
+                        (!has("did you mean 'kassette::") && !ours.whole(name).empty()))) {
     if (name == "_") return line("_ is the last value that was shown; there is none that could be kept");
     if (name == "len") return line("x.size(), or x.shape()[0]");
-    if (name == "np" || name == "tf" || name == "torch" || name == "keras")
-      return line("K:: holds the functions: K::zeros({2, 3})");
+    if (name == "numpy") return line("np::zeros({2, 3})");
+    if (name == "tf" || name == "torch" || name == "keras") return line("K:: holds the functions: K::zeros({2, 3})");
     if (name == "print") return line("a line without `;` shows its value");
     if (name == "True" || name == "False") return line("C++ writes true and false");
     static const std::set<std::string> kArguments = {"axis",  "keepdims", "dtype",   "shape",    "name",
                                                      "alpha", "padding",  "strides", "training", "seed"};
+    if (kArguments.count(name) && code.find("K::") == std::string::npos && code.find("np::") != std::string::npos)
+      return line("arguments by name stand in braces: np::sum(x, {.axis = 0})");
     if (kArguments.count(name))
       return line("C++ has no arguments by name: they stand in their order, which ?function shows");
-    if (in_k(name)) return line("K::" + name);
+    if (const std::string whole = ours.whole(name); !whole.empty()) return line(whole);
     // Only what could be a variable: not what is called, or names a scope or a template.
     for (const Input in = read_input(code); const Token& t : in.tokens)
       if (t.text == name && &t != &in.tokens.back() && (*(&t + 1)).begin == t.end &&
@@ -171,14 +214,18 @@ std::string hint_for(const std::string& error, const std::string& code,
   }
   std::string name = quoted("no member named '");
   if (name.empty()) name = quoted("no template named '");
+  if (name.empty()) name = quoted("no type named '");
   if (name.empty()) return "";
   if (has("in namespace 'std'")) {
     if (std::string known = include(name); !known.empty()) return known;
+    if (const std::string near = nearest(name, ours.beginning("std::")); !near.empty() && !has("did you mean"))
+      return line("did you mean std::" + near + "?");
   }
-  if (has("in namespace 'kassette") && !has("did you mean")) {
-    static const std::vector<std::pair<std::string, std::string>> kHeaders = {{"load_", "io"},
-                                                                              {"save_", "io"},
-                                                                              {"from_dlpack", "dlpack"},
+  if (const std::string space = quoted("' in namespace '");
+      space.rfind("kassette", 0) == 0 && !has("did you mean 'kassette::")) {
+    if (const std::string elsewhere = ours.whole(name); has("did you mean"))
+      return elsewhere.empty() ? "" : line(elsewhere);
+    static const std::vector<std::pair<std::string, std::string>> kHeaders = {{"from_dlpack", "dlpack"},
                                                                               {"to_dlpack", "dlpack"},
                                                                               {"from_xtensor", "xtensor"},
                                                                               {"to_xarray", "xtensor"},
@@ -186,6 +233,7 @@ std::string hint_for(const std::string& error, const std::string& code,
     for (const auto& [begin, header] : kHeaders)
       if (name.compare(0, begin.size(), begin) == 0)
         return line("#include <kassette/" + header + ".h>; then kassette::" + name);
+    if (const std::string meant = meant_in(as_typed(space), name, ours); !meant.empty()) return line(meant);
   }
   return "";
 }

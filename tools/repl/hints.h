@@ -2,14 +2,24 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "tools/repl/input.h"
 
 namespace repl {
 
-/// A line "hint: ..." for the compiler's first error in `code`, or empty. `in_k` tells whether K has a name.
-std::string hint_for(const std::string& error, const std::string& code,
-                     const std::function<bool(const std::string&)>& in_k);
+/// What a prompt knows of our names.
+struct OurNames {
+  /// "K::sum" of "sum", "np::linalg::inv" of "inv"; empty where there is no such name.
+  std::function<std::string(const std::string& name)> whole;
+  /// The names in a namespace that begin so: "np::linalg::in".
+  std::function<std::vector<std::string>(const std::string& begin)> beginning;
+  /// Whether the name that the compiler proposes is one of the C library's or the standard library's.
+  bool system_proposed = false;
+};
+
+/// A line "hint: ..." for the compiler's first error in `code`, or empty.
+std::string hint_for(const std::string& error, const std::string& code, const OurNames& ours);
 
 /// The error to show if "[1, 2]" is used as a list, else empty. clang 19 parses it as a lambda, and does not terminate
 /// on K::constant([1, 2]).

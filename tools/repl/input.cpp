@@ -442,6 +442,12 @@ std::string nearest(const std::string& word, const std::vector<std::string>& amo
         row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
       }
     }
+    // Two letters that changed places are one mistake.
+    for (std::size_t i = 1; row.back() > 1 && i < word.size(); ++i) {
+      std::string swapped = word;
+      std::swap(swapped[i - 1], swapped[i]);
+      if (swapped == other) row.back() = 1;
+    }
     if (row.back() < least) {
       least = row.back();
       best = other;

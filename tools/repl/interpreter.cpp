@@ -14,8 +14,10 @@
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
+#include "clang/AST/ASTConsumer.h"
 #include "clang/AST/Attr.h"
 #include "clang/AST/Mangle.h"
 #include "clang/Interpreter/Interpreter.h"
@@ -34,6 +36,8 @@
 #include "tools/repl/modules.h"
 #include "tools/repl/names.h"
 #include "tools/repl/namespaces.h"
+#include "tools/repl/prelude.h"
+#include "tools/repl/values.h"
 #include "tools/repl/wrapper.h"
 
 namespace repl {
@@ -54,6 +58,7 @@ std::size_t innermost_open(const std::vector<Token>& tokens, std::size_t end) {
 }  // namespace
 
 struct Interpreter::Impl {
+  std::unique_ptr<clang::ASTConsumer> follower;
   std::unique_ptr<clang::Interpreter> clang_;
   std::optional<Names> names;
   Messages* messages = nullptr;
@@ -250,6 +255,7 @@ struct Interpreter::Impl {
       if (const std::optional<Result> refused = refused_by_checker(code, quiet)) return *refused;
     names->hide_ahead(words(ahead));
     auto parsed = clang_->Parse(code);
+    close_files(compiler());
     refusal = messages->take();
     if (!parsed) {  // a file that is included has changed since the checker read it
       checker.stop();
@@ -274,6 +280,7 @@ struct Interpreter::Impl {
   std::optional<bool> show_value(const Input& in, const Wrapper& wrapper) {
     const std::string& code = wrapper.code;
     const std::string name = wrapper.fresh_name();
+    showing = name;
     Result result = execute(wrapper.enter() + wrapper.shown(in.shown, name), /*quiet=*/true);
     if (result == kRan) last_shown = name;
     if (result != kNotParsed) return result == kRan;
@@ -386,6 +393,18 @@ struct Interpreter::Impl {
     return ok;
   }
 
+  // What the library asks of a type: on this thread only, for the compiler may be busy on it.
+  std::string showing;  // the function whose type is that of a pointer to the value that is being shown
+  static Impl* describing;
+  const std::thread::id thread = std::this_thread::get_id();
+  static bool describe(const char* type, const void* value, std::ostream& out) {
+    if (!describing || describing->thread != std::this_thread::get_id()) return false;
+    const clang::QualType found = describing->names->type_named(type, describing->showing);
+    if (!has_text(found)) return false;
+    write_value(describing->context(), found, value, out);
+    return true;
+  }
+
   // `_` is a reference to the value that was shown last, declared where it is used.
   std::string last_shown;                  // the function whose type is that of a pointer to the value
   clang::NamedDecl* underscore = nullptr;  // what this declared
@@ -406,33 +425,28 @@ struct Interpreter::Impl {
   }
 
   std::string hint(const std::string& error) {
-    return hint_for(error, input, [&](const std::string& name) { return names->has_member("K", name); });
+    OurNames ours = names->ours(/*numpy=*/input.find("np::") != std::string::npos);
+    ours.system_proposed = error.find(Messages::kOfSystem) != std::string::npos;
+    return hint_for(error, input, ours);
   }
 };
+
+Interpreter::Impl* Interpreter::Impl::describing = nullptr;
 
 Interpreter::Interpreter(const InterpreterOptions& options) : impl_(new Impl) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::InitializeNativeTargetAsmParser();  // `asm` in a line or a header
-  static std::string include = "-I" + options.include_dir;
-  // For Note [Source lines]: line tables. Without the last, a template parameter of a template takes what it should
-  // not, and xtensor is ambiguous.
-  std::vector<const char*> arguments = {"-std=c++17",
-                                        "-gline-tables-only",
-                                        "-xc++",
-                                        include.c_str(),
-                                        "-Wno-unused-value",
-                                        "-Wno-dangling-else",
-                                        "-Wno-c++20-extensions",
-                                        "-Wno-undefined-inline",
-                                        "-fno-relaxed-template-template-args"};
-  clang::IncrementalCompilerBuilder builder;
-  builder.SetCompilerArgs(arguments);
-  auto compiler = builder.CreateCpp();
-  if (!compiler) throw std::runtime_error("clang does not start: " + llvm::toString(compiler.takeError()));
-  auto made = clang::Interpreter::create(std::move(*compiler));
+  Prelude prelude(options.include_dir);
+  auto made = clang::Interpreter::create(make_compiler(compiler_options(options.include_dir, prelude.file())));
+  if (!made && !prelude.file().empty()) {
+    llvm::consumeError(made.takeError());
+    prelude.discard();
+    made = clang::Interpreter::create(make_compiler(compiler_options(options.include_dir)));
+  }
   if (!made) throw std::runtime_error("clang's interpreter does not start: " + llvm::toString(made.takeError()));
   impl_->clang_ = std::move(*made);
+  impl_->follower = follow_precompiled(&impl_->compiler());
   impl_->names.emplace(impl_->compiler());
   impl_->locations = options.locations;
   impl_->colour = options.colour;
@@ -449,13 +463,21 @@ Interpreter::Interpreter(const InterpreterOptions& options) : impl_(new Impl) {
   impl_->messages = new Messages(shown);
   impl_->messages->BeginSourceFile(impl_->compiler().getLangOpts(), &impl_->compiler().getPreprocessor());
   diagnostics.setClient(impl_->messages, true);
-  if (impl_->execute(options.prelude, /*quiet=*/false, /*check_first=*/false) != Impl::kRan)
+  // Headers that do not compile would end the process: clang cannot take back its first input.
+  const bool read_here = prelude.file().empty();
+  if (impl_->execute((read_here ? kHeaders : "") + options.prelude, /*quiet=*/false, read_here) != Impl::kRan)
     throw std::runtime_error("the headers of kassette do not compile");
   impl_->names->keep_all();
   impl_->in_user_code = true;
+  Impl::describing = impl_.get();
+  kassette::repl::set_describe(Impl::describe);
 }
 
-Interpreter::~Interpreter() { kassette::repl::detail::keep_last(nullptr, nullptr); }
+Interpreter::~Interpreter() {
+  kassette::repl::set_describe(nullptr);
+  Impl::describing = nullptr;
+  kassette::repl::detail::keep_last(nullptr, nullptr);
+}
 
 bool Interpreter::run(const std::string& code, const std::string& file, int line) {
   Impl& self = *impl_;

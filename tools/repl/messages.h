@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "clang/Basic/DiagnosticOptions.h"
+#include "clang/Basic/SourceManager.h"
 #include "clang/Frontend/TextDiagnosticPrinter.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/raw_ostream.h"
@@ -27,7 +29,12 @@ class Messages : public clang::DiagnosticConsumer {
       if (on_error) on_error(/*first=*/false);
       return;
     }
-    if (level == clang::DiagnosticsEngine::Note && repeats_error(info)) return;
+    if (level >= clang::DiagnosticsEngine::Error) converts_ = begins(info, "no viable conversion");
+    if (level == clang::DiagnosticsEngine::Note && (repeats_error(info) || (converts_ && is_candidate(info)))) return;
+    if (level == clang::DiagnosticsEngine::Note && is_declaration_of_system(info)) {
+      stream_ << kOfSystem << '\n';
+      return;
+    }
     printer_.HandleDiagnostic(level, info);
     if (on_error && errors_) on_error(/*first=*/true);
   }
@@ -37,6 +44,8 @@ class Messages : public clang::DiagnosticConsumer {
     stream_.flush();
     return text_;
   }
+  /// In Shown::error, if a name that is proposed is one of the C library's or the standard library's.
+  static constexpr const char* kOfSystem = "note: declared in a system's header";
   /// What is shown of an input, and its first error alone.
   struct Shown {
     std::string text, error;
@@ -56,18 +65,24 @@ class Messages : public clang::DiagnosticConsumer {
       // Every input counts as included from the one before; nobody wants to know.
       if (const auto ours = line.find("void function 'shown_"); ours != std::string::npos)  // what the code was put in
         line.replace(ours, std::string::npos, "there is no function here that `return` could end\n");
+      if (line == std::string(kOfSystem) + '\n') {
+        out.error += line;
+        continue;
+      }
       if (line.rfind("In included file", 0) == 0 || line.find("<<< inputs >>>") != std::string::npos) continue;
       out.text += line;
       if (out.error.empty() && line.find("error: ") != std::string::npos)
         out.error = line.substr(line.find("error: ") + 7);
-      if (line.find("no known conversion from") != std::string::npos && line.find("error: ") == std::string::npos)
-        out.error += line;
+      for (const char* part : {"no known conversion from", "const Tensors&"})
+        if (line.find(part) != std::string::npos && line.find("error: ") == std::string::npos) out.error += line;
     }
     // clang proposes the whole name.
-    static const std::string kWhole = "kassette::backend::";
-    if (out.text.find("did you mean '" + kWhole) != std::string::npos)
-      for (std::size_t at; (at = out.text.find(kWhole)) != std::string::npos;)
-        out.text.replace(at, kWhole.size(), "K::");
+    for (const auto& [whole, prompt] : {std::pair<std::string, const char*>{"kassette::backend::", "K::"},
+                                        {"kassette::numpy::", "np::"},
+                                        {"kassette::nn::", "nn::"}})
+      if (out.text.find("did you mean '" + whole) != std::string::npos)
+        for (std::size_t at; (at = out.text.find(whole)) != std::string::npos;)
+          out.text.replace(at, whole.size(), prompt);
     return out;
   }
 
@@ -78,10 +93,27 @@ class Messages : public clang::DiagnosticConsumer {
     note.FormatDiagnostic(said);
     return said.str().ends_with("has been explicitly marked unavailable here");
   }
+  static bool begins(const clang::Diagnostic& info, const char* words) {
+    llvm::SmallString<128> said;
+    info.FormatDiagnostic(said);
+    return said.str().starts_with(words);
+  }
+  /// Where a name that is proposed is declared, if that is no header of ours or the user's.
+  static bool is_declaration_of_system(const clang::Diagnostic& note) {
+    llvm::SmallString<128> said;
+    note.FormatDiagnostic(said);
+    return said.str().ends_with(" declared here") && note.hasSourceManager() && note.getLocation().isValid() &&
+           note.getSourceManager().isInSystemHeader(note.getLocation());
+  }
+  /// All that an argument could have been made of, which is a page.
+  static bool is_candidate(const clang::Diagnostic& note) {
+    return begins(note, "candidate ") || begins(note, "remaining ") || begins(note, "explicit conversion function");
+  }
   std::string text_;
   llvm::raw_string_ostream stream_;
   clang::TextDiagnosticPrinter printer_;
   int errors_ = 0;
+  bool converts_ = false;  // the error is about a conversion
 };
 
 }  // namespace repl

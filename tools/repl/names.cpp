@@ -271,10 +271,25 @@ std::string Names::undo() {
 
 // -- looking up -------------------------------------------------------------------------------------------------------
 
-bool Names::has_member(const std::string& name, const std::string& member) {
-  for (clang::NamedDecl* d : find(name))
-    if (clang::DeclContext* k = scope_of(d); k && !k->lookup(named(member)).empty()) return true;
-  return false;
+bool Names::has_member(const std::string& space, const std::string& member) {
+  clang::DeclContext* scope = last_name(space + "::" + member).scope;
+  return scope && !scope->getPrimaryContext()->lookup(named(member)).empty();
+}
+
+OurNames Names::ours(bool numpy) {
+  OurNames ours;
+  ours.whole = [this, numpy](const std::string& name) -> std::string {
+    for (const char* space : {numpy ? "np" : "K", numpy ? "K" : "np", "nn", "np::linalg", "np::random", "np::fft",
+                              "np::optimize", "np::integrate", "kassette"})
+      if (has_member(space, name)) return space + ("::" + name);
+    return "";
+  };
+  ours.beginning = [this](const std::string& begin) {
+    std::vector<std::string> out;
+    for (const Interpreter::Completion& c : complete(begin)) out.push_back(c.name);
+    return out;
+  };
+  return ours;
 }
 
 Names::LastName Names::last_name(const std::string& text) {
@@ -363,8 +378,7 @@ std::string Names::signatures(const std::string& text, std::string* name) {
   std::string out;
   for (clang::FunctionDecl* f : functions(text)) {
     if (name->empty()) {
-      auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(f->getDeclContext());
-      *name = (record ? record->getNameAsString() + "::" : "") + f->getNameAsString();
+      *name = f->getQualifiedNameAsString();
     }
     out += printed(f) + '\n';
   }
@@ -377,8 +391,11 @@ std::vector<Interpreter::Completion> Names::options(const std::string& callee, c
     for (clang::ParmVarDecl* parameter : f->parameters()) {
       auto* record = parameter->getType().getNonReferenceType()->getAsCXXRecordDecl();
       if (!record || !record->hasDefinition() || !record->isAggregate()) continue;
-      for (clang::FieldDecl* field : record->fields())
-        if (const std::string name = field->getNameAsString(); name.rfind(prefix, 0) == 0) names.insert(name);
+      for (clang::FieldDecl* field : record->fields()) {
+        // What keeps arguments from standing in their order is no option.
+        const std::string name = field->getNameAsString();
+        if (name.rfind(prefix, 0) == 0 && name != "only_by_name") names.insert(name);
+      }
     }
   std::vector<Interpreter::Completion> out;
   for (const std::string& name : names) out.push_back({name.substr(prefix.size()), name});
@@ -426,6 +443,32 @@ std::string Names::type(const std::string& name) {
       return text + (other ? " = " + type_text(other->desugar()) : "");
     }
   return "";
+}
+
+namespace {
+/// The type of this name among a type and the arguments of its template.
+clang::QualType among(clang::QualType type, const std::string& name, const clang::PrintingPolicy& policy) {
+  if (type.getCanonicalType().getUnqualifiedType().getAsString(policy) == name) return type;
+  if (auto* of = llvm::dyn_cast_or_null<clang::ClassTemplateSpecializationDecl>(type->getAsCXXRecordDecl()))
+    for (const clang::TemplateArgument& argument : of->getTemplateArgs().asArray())
+      if (argument.getKind() == clang::TemplateArgument::Type)
+        if (clang::QualType found = among(argument.getAsType(), name, policy); !found.isNull()) return found;
+  return {};
+}
+}  // namespace
+
+clang::QualType Names::type_named(const std::string& name, const std::string& shown) {
+  for (clang::NamedDecl* d : find(shown))
+    if (auto* f = llvm::dyn_cast<clang::FunctionDecl>(d); f && f->getReturnType()->isPointerType())
+      if (clang::QualType type = among(f->getReturnType()->getPointeeType(), name, context().getPrintingPolicy());
+          !type.isNull())
+        return type;
+  const std::size_t last = name.rfind("::");
+  const auto [scope, word, member] = last_name(name);
+  if (!scope || word.empty() || word.size() != name.size() - (last == std::string::npos ? 0 : last + 2)) return {};
+  for (clang::NamedDecl* d : scope->getPrimaryContext()->lookup(named(word)))
+    if (auto* type = llvm::dyn_cast<clang::TypeDecl>(d->getUnderlyingDecl())) return context().getTypeDeclType(type);
+  return {};
 }
 
 /// A type as it was written, behind decltype, and what it stands for if that is another.

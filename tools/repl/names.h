@@ -10,6 +10,7 @@
 #include "clang/AST/DeclCXX.h"
 #include "clang/Frontend/CompilerInstance.h"
 
+#include "tools/repl/hints.h"
 #include "tools/repl/input.h"
 #include "tools/repl/interpreter.h"
 
@@ -38,8 +39,10 @@ class Names {
   void join_changes(std::size_t from);
   /// What was declared up to now is the session's own and is not undone.
   void keep_all() { changes_.clear(); }
-  /// Whether the namespace or class of a name has a member.
-  bool has_member(const std::string& name, const std::string& member);
+  /// Whether a namespace, "np::linalg", has a member.
+  bool has_member(const std::string& space, const std::string& member);
+  /// What hints need to know; with `numpy`, of two functions of one name they propose np's.
+  OurNames ours(bool numpy);
   std::string undo();
   std::vector<Interpreter::Completion> complete(const std::string& text);
   /// The declarations of the function whose name ends a text, a line each; `name` is how documentation knows it.
@@ -51,6 +54,10 @@ class Names {
   std::string listed();
   /// The type that a name stands for.
   std::string type(const std::string& name);
+  /// A class or enumeration by its whole name, as the compiler writes it in __PRETTY_FUNCTION__: it may also be the
+  /// type of what the function `shown` returns a pointer to, or an argument of that type's template. Null if there is
+  /// none.
+  clang::QualType type_named(const std::string& name, const std::string& shown);
 
  private:
   /// A declaration that another hides, and how it was found before.

@@ -24,9 +24,6 @@
 namespace repl {
 
 const char* const kPrelude = R"(
-#include <kassette/prompt.h>
-#include <string>
-#include <vector>
 extern "C" int kassette_repl_enter();
 extern "C" void kassette_repl_else();
 extern "C" bool kassette_repl_take_else();
@@ -36,9 +33,9 @@ const char* const kHelp =
     R"(A line without `;` shows its value. Brackets that are open go on in the next line; Ctrl-C cancels the line.
 
   Tensor x = K::constant({{1, 2}, {3, 4}});
-  K::softmax(x)                  the functions of Keras are in K::
+  K::softmax(x), np::sort(x)     the functions of Keras are in K::, NumPy's in np::
   x(0), x["..., ::-1"]           indexing as in NumPy
-  ?K::softmax, help(softmax)     what a function does; Tab lists names behind K:: and x.
+  ?K::softmax, help(softmax)     what a function does; ?np lists names, as Tab does behind K:: and x.
   auto y = x + 1.0;              variables may be declared again, functions and structs too
   _                              the last value that was shown
 
@@ -170,6 +167,7 @@ std::string class_in(const std::string& declaration, const std::string& name) {
 std::string Session::documentation(const std::string& typed) {
   const std::string name = bare_name(typed);
   std::string text = repl::documentation(entries(), name);
+  if (text.empty()) text = namespace_page(entries(), name);
   if (text.empty()) text = interpreter_.declaration(name);
   const std::size_t dot = name.find_last_of(".>");
   if (!text.empty() || dot == std::string::npos) return text;
