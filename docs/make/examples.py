@@ -3,10 +3,10 @@
 
 A ```cpp block that holds a main() is a program. One that defines `extern "C"` functions is compiled only. All others below one
 heading are one function body together, so that a block goes on where the one above it ended; the lines of `PRELUDE` stand before
-them, on a page docs/api/<header>.md also that header, and their own #include lines go to the top. What a block prints has to be what the ```text block behind it says; one
+them, on the page of a header in docs/api also that header, and their own #include lines go to the top. What a block prints has to be what the ```text block behind it says; one
 without prints nothing. Each heading runs in a process of its own. A page is compiled at once.
 
-Every name that a public header declares needs a comment there and a heading with an example in docs/api/<header>.md; names that
+Every name that a public header declares needs a comment there and a heading with an example in docs/api, on the page of its header; names that
 belong together share a heading, `## load_npy, save_npy`. The public members of a class are shown in the examples below the heading
 of the class or below headings of level 3 there.
 
@@ -145,9 +145,9 @@ class Checker:
 
     def header_of(self, page):
         """The header that a page of docs/api is about, which the reference names at its top."""
-        name = re.sub("^(nn|numpy)_", r"\1/", page.stem)
-        header = f"kassette/{name}.h"
-        return [f"#include <{header}>"] if page.parent.name == "api" and (self.source / "include" / header).exists() else []
+        api = self.source / "docs/api"
+        header = f"kassette/{page.relative_to(api).with_suffix('.h').as_posix()}" if api in page.parents else ""
+        return [f"#include <{header}>"] if header and (self.source / "include" / header).exists() else []
 
     def check(self, page):
         """(how many blocks, complaints) of one page."""
@@ -232,7 +232,7 @@ def unexplained(source, build):
             complaints.append(f"{path}: installed, but docs/make/headers.py does not read it")
     defined = {e.name for h in found for e in h.entries if not e.forward or e.comment} | NO_ENTRY.keys()
     for header in found:
-        where, page = f"{header.folder}/{header.path.name}", source / "docs/api" / (header.name + ".md")
+        where, page = f"{header.folder}/{header.path.name}", source / "docs/api" / header.page
         sections = markdown.sections(page.read_text()) if page.exists() else []
         shown = {name: entry for entry in markdown.entries(sections) for name in entry.names}
         complaints += [f"{where}: nothing defines {n}" for n in [*(e.name for e in header.entries if e.forward), *header.specialised] if n not in defined]
@@ -242,7 +242,7 @@ def unexplained(source, build):
             if not e.comment:
                 complaints.append(f"{where}: {e.name} has no comment")
             if not entry:
-                complaints.append(f"docs/api/{page.name}: no entry of {e.name}")
+                complaints.append(f"docs/api/{header.page}: no entry of {e.name}")
             elif e.name not in NO_EXAMPLE:
                 code = "\n".join(b.text() for b in entry.blocks("cpp"))
                 # Options and results are shown by a member of theirs: nobody writes the names of these structs.
@@ -250,18 +250,18 @@ def unexplained(source, build):
                 if plain and any(re.search(rf"\b{m.name}\b", code) for m in e.members):
                     continue
                 if not entry.blocks("text") or not re.search(rf"\b{e.name}\b", code):
-                    complaints.append(f"docs/api/{page.name}: no example of {e.name} and what it prints")
+                    complaints.append(f"docs/api/{header.page}: no example of {e.name} and what it prints")
                 code = "\n".join(b.text() for s in sections for b in s.blocks("cpp"))
                 for m in members_of(e):
                     sign = m.name.removeprefix("operator")
                     if not (sign in code if sign != m.name else re.search(rf"\b{m.name}\b", code)):
-                        complaints.append(f"docs/api/{page.name}: no example of {e.name}::{m.name}")
+                        complaints.append(f"docs/api/{header.page}: no example of {e.name}::{m.name}")
         names = {e.name for e in declared}
-        complaints += [f"docs/api/{page.name}: {where} declares no {name}" for name in shown if name not in names]
+        complaints += [f"docs/api/{header.page}: {where} declares no {name}" for name in shown if name not in names]
     known = set(NO_ENTRY).union(*(h.hidden for h in found), (e.name for h in found for top in h.entries for e in [top, *every_member(top)]))
     complaints += [f"libkassette.so exports {s}, which docs/make/headers.py found in no public header" for s in exported(build) if s.split("::")[-1] not in known]
-    pages = {h.name for h in found}
-    complaints += [f"docs/api/{p.name}: there is no public header {p.stem}.h" for p in sorted((source / "docs/api").glob("*.md")) if p.stem not in pages]
+    pages, there = {h.page for h in found}, (p.relative_to(source / "docs/api").as_posix() for p in (source / "docs/api").rglob("*.md"))
+    complaints += [f"docs/api/{page}: there is no public header {page.removesuffix('.md')}.h" for page in sorted(there) if page not in pages]
     return complaints
 
 

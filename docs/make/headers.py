@@ -7,7 +7,8 @@ in the REPL reads as well, have this form:
   own share it;
 - lines of `//` between blank lines are remarks on the whole header;
 - what stands in a namespace `detail` is private.
-An example is not here but in docs/api/<header>.md, below the heading of its name.
+An example is not here but in docs/api, in the page of the header that stands there as the header does in include/kassette, below the heading of
+its name.
 """
 import re
 
@@ -40,6 +41,11 @@ class Header:
     def __init__(self, path, folder):
         self.path, self.name, self.folder = path, PREFIXES.get(folder.rpartition("/")[2], "") + path.stem, folder
         self.title, self.remarks, self.entries, self.specialised, self.hidden = "", [], [], [], set()
+
+    @property
+    def page(self):
+        """The page of its examples, below docs/api."""
+        return (self.folder.removeprefix("include/kassette") + f"/{self.path.stem}.md").removeprefix("/")
 
     @property
     def functions(self):

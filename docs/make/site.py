@@ -201,8 +201,8 @@ def main():
         (pages / f"{name}.md").write_text(text.replace("](docs/README.md)", "](reference/index.md)").replace("](docs/", "]("))
     found = headers.read_headers(source)
     index = index_of(source, found)
-    found = [header for header in found if (source / f"docs/api/{header.name}.md").exists()]
-    examples = {header.name: (source / f"docs/api/{header.name}.md").read_text() for header in found}
+    found = [header for header in found if (source / "docs/api" / header.page).exists()]
+    examples = {header.name: (source / "docs/api" / header.page).read_text() for header in found}
     includes = reached(source)
     for header in found:
         (pages / f"reference/{header.name}.md").write_text(reference_page(header, examples[header.name], index, includes))

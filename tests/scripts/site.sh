@@ -11,7 +11,8 @@ python3 "$source/docs/make/site.py" "$source" "$work"
 python3 "$source/docs/make/links.py" "$source" "$work/html" || bad=1
 count=0
 while IFS= read -r page; do
-  html=reference/$(basename "$page" .md).html
+  html=${page#"$source/docs/api/"} html=${html#backend/}
+  html=reference/$(tr / _ <<<"${html%.md}").html
   while IFS= read -r heading; do
     for name in ${heading//,/}; do
       count=$((count + 1))
