@@ -2,7 +2,7 @@
 // the kernels of the CPU and of CUDA.
 #pragma once
 #include "ops/attention/attention.h"
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 
 namespace kassette::ops {
 

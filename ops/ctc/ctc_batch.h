@@ -1,6 +1,6 @@
 // ops/ctc/ctc_batch.h - checks of the lengths and labels of a CTC loss, with the same errors on every device.
 #pragma once
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 #include "ops/engine/op.h"
 #include "ops/engine/refusals.h"
 

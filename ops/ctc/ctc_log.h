@@ -2,7 +2,7 @@
 // input.
 #pragma once
 #include "ops/ctc/ctc_loops.h"
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 
 namespace kassette::ops {
 

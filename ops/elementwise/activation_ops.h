@@ -2,7 +2,7 @@
 // whole op, as in unary_ops.h, which puts them in its list.
 #pragma once
 #include "ops/elementwise/op_struct.h"
-#include "ops/elementwise/special_math.h"
+#include "ops/math/special_math.h"
 
 namespace kassette::ops {
 

@@ -1,6 +1,6 @@
 // ops/elementwise/betainc.cpp - the regularized incomplete beta function, an elementwise op of three operands.
 #include "core/text.h"
-#include "ops/elementwise/beta_inc.h"
+#include "ops/math/beta_inc.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/ternary.h"
 #include "ops/engine/expr.h"

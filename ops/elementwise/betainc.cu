@@ -1,5 +1,5 @@
 // ops/elementwise/betainc.cu - the regularized incomplete beta function on CUDA.
-#include "ops/elementwise/beta_inc.h"
+#include "ops/math/beta_inc.h"
 #include "ops/elementwise/elementwise.cuh"
 
 namespace kassette::cuda {

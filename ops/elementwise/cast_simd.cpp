@@ -7,7 +7,7 @@
 
 #include "core/half.h"
 #include "ops/elementwise/cast.h"
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 
 namespace kassette::ops {
 namespace {

@@ -8,7 +8,7 @@
 #include "devices/cuda/element.cuh"
 #include "devices/cuda/launch.cuh"
 #include "ops/engine/coalesce.h"
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 #include "ops/shape/moving.cuh"
 #include "ops/engine/op.h"
 #include "ops/engine/packs.cuh"

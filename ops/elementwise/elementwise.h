@@ -4,7 +4,7 @@
 #include <functional>
 #include <type_traits>
 
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 #include "ops/engine/op.h"
 
 namespace kassette::ops {

@@ -1,7 +1,7 @@
 // ops/elementwise/op_struct.h - what the structs of elementwise ops are written with: the macros that define their
 // gradients.
 #pragma once
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 #include "ops/elementwise/unary_function.h"
 #include "ops/engine/refusals.h"
 #ifndef KASSETTE_DEVICE_CODE

@@ -9,7 +9,7 @@
 
 #include "devices/cpu/level.h"
 #include "ops/elementwise/elementwise.h"
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 #include "ops/elementwise/unary_function.h"
 
 namespace kassette::ops {
@@ -36,9 +36,9 @@ KASSETTE_BATCH_FN(round_even, nearbyint)
 }  // namespace m
 }  // namespace kassette::ops
 
-#include "ops/elementwise/simd_math.h"  // after the functions above, which it uses
-#include "ops/elementwise/simd_power.h"
-#include "ops/elementwise/simd_elementary.h"
+#include "ops/math/simd_math.h"  // after the functions above, which it uses
+#include "ops/math/simd_power.h"
+#include "ops/math/simd_elementary.h"
 
 namespace kassette::ops {
 inline namespace KASSETTE_LEVEL {  // the linker must not use an inline function of one level for another

@@ -5,9 +5,9 @@
 // Gradients are JAX's at the places where a function has no slope: the limit, which may be infinite, or else NaN; zero
 // for the functions that round.
 #pragma once
-#include "ops/elementwise/gamma_inc.h"
+#include "ops/math/gamma_inc.h"
 #include "ops/elementwise/op_struct.h"
-#include "ops/elementwise/special_math.h"
+#include "ops/math/special_math.h"
 
 namespace kassette::ops {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/convert.h"
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 
 namespace kassette::ops {
 

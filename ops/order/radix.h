@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "devices/cpu/threads.h"
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 
 namespace kassette::ops {
 

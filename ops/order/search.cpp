@@ -1,5 +1,5 @@
 // ops/order/search.cpp - searchsorted.
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 #include "ops/order/keys.h"
 #include "ops/order/order.h"
 #include "ops/order/rows.h"

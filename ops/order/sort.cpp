@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "core/rank.h"
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 #include "ops/order/keys.h"
 #include "ops/order/order.h"
 #include "ops/order/radix.h"

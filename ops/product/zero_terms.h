@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "ops/product/contraction.h"
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 #ifndef KASSETTE_DEVICE_CODE
 #include "core/convert.h"
 #include "devices/cpu/threads.h"

@@ -3,7 +3,7 @@
 #pragma once
 #include <kassette/dtype.h>
 
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 
 namespace kassette::ops {
 

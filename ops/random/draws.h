@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 
 namespace kassette::ops {
 namespace draws {

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 
 namespace kassette::ops {
 

@@ -1,7 +1,7 @@
 // ops/random/rejection.h - samples of the gamma, Poisson and binomial distributions, in double, by methods that draw
 // until a candidate is accepted. Each element has a series of Philox blocks of its own. Compiled by g++ and nvcc.
 #pragma once
-#include "ops/elementwise/special_math.h"
+#include "ops/math/special_math.h"
 #include "ops/random/philox.h"
 
 namespace kassette::ops {

@@ -1,6 +1,6 @@
 // ops/reduce/rounded_mean.h - a mean as a number and what its rounding took, for g++ and nvcc.
 #pragma once
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 
 namespace kassette::ops {
 

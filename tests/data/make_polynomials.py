@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the minimax polynomials of ops/elementwise/simd_elementary.h; needs mpmath.
+"""Prints the minimax polynomials of ops/math/simd_elementary.h; needs mpmath.
 
 Each is found by Remez exchange at 60 digits for the error relative to the function that it is a part of, then rounded
 coefficient by coefficient to the dtype. The number after `//` is the error, in powers of two, before and after rounding.

@@ -1,4 +1,4 @@
-// ops/elementwise/math.h - the math functions that elementwise ops use, for scalars and CUDA; simd.h has them for xsimd
+// ops/math/math.h - the math functions that elementwise ops use, for scalars and CUDA; simd.h has them for xsimd
 // batches.
 #pragma once
 #include <cmath>

@@ -1,8 +1,8 @@
-// ops/elementwise/simd_power.h - powers and remainders on xsimd batches; part of simd.h, compiled once per CPU level.
+// ops/math/simd_power.h - powers and remainders on xsimd batches; part of simd.h, compiled once per CPU level.
 #pragma once
 #include <limits>
 
-#include "ops/elementwise/simd_math.h"
+#include "ops/math/simd_math.h"
 
 namespace kassette::ops {
 namespace m {

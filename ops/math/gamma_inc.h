@@ -1,8 +1,8 @@
-// ops/elementwise/gamma_inc.h - the regularized incomplete gamma functions P(a, x) and Q(a, x) = 1 - P(a, x) of
+// ops/math/gamma_inc.h - the regularized incomplete gamma functions P(a, x) and Q(a, x) = 1 - P(a, x) of
 // numbers, in double: by series, a continued fraction or, for large a, Temme's uniform expansion, each where it
 // converges fast and without cancellation (Gautschi 1979, Temme 1979).
 #pragma once
-#include "ops/elementwise/special_math.h"
+#include "ops/math/special_math.h"
 
 namespace kassette::ops {
 namespace m {

@@ -1,7 +1,7 @@
-// ops/elementwise/beta_inc.h - the regularized incomplete beta function I_x(a, b) of numbers, in double: by its power
+// ops/math/beta_inc.h - the regularized incomplete beta function I_x(a, b) of numbers, in double: by its power
 // series or its continued fraction (DLMF 8.17), on the side of the mean where that converges fast.
 #pragma once
-#include "ops/elementwise/gamma_inc.h"
+#include "ops/math/gamma_inc.h"
 
 namespace kassette::ops {
 namespace m {

@@ -1,4 +1,4 @@
-// ops/elementwise/simd_elementary.h - rounding, tangent, inverse and hyperbolic functions, logarithms of base 2 and 10,
+// ops/math/simd_elementary.h - rounding, tangent, inverse and hyperbolic functions, logarithms of base 2 and 10,
 // roots and angles on xsimd batches; part of simd.h, compiled once per CPU level.
 //
 // Written as simd_math.h is: the same branch-free code for float and double where that is possible, with constants from
@@ -8,8 +8,8 @@
 #pragma once
 #include <limits>
 
-#include "ops/elementwise/simd_math.h"
-#include "ops/elementwise/simd_power.h"
+#include "ops/math/simd_math.h"
+#include "ops/math/simd_power.h"
 
 namespace kassette::ops {
 namespace m {

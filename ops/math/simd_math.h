@@ -1,4 +1,4 @@
-// ops/elementwise/simd_math.h - exp, log, tanh, sine and others on xsimd batches; part of simd.h, compiled once per CPU
+// ops/math/simd_math.h - exp, log, tanh, sine and others on xsimd batches; part of simd.h, compiled once per CPU
 // level.
 //
 // Each function is the same branch-free code for float and double, with constants from Constants<T>. Polynomials are
@@ -15,8 +15,8 @@
 
 #include <xsimd/xsimd.hpp>
 
-#include "ops/elementwise/math.h"
-#include "ops/elementwise/tanh_table.h"
+#include "ops/math/math.h"
+#include "ops/math/tanh_table.h"
 
 namespace kassette::ops {
 namespace m {

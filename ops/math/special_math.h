@@ -1,4 +1,4 @@
-// ops/elementwise/special_math.h - error functions, the gamma function's relatives and Bessel functions: one code for
+// ops/math/special_math.h - error functions, the gamma function's relatives and Bessel functions: one code for
 // numbers, CUDA and xsimd batches, from the functions of math.h and simd.h.
 //
 // tests/data/make_polynomials.py makes the polynomials, one for each function and dtype. Every lane computes every
@@ -6,7 +6,7 @@
 // below 1.2 ULP for erf, 2.6 for lgamma and erfinv, 3.9 for erfc, 4.5 for the others; around zeros that are no floats
 // those of lgamma and digamma are below 4 units in the last place of 1.
 #pragma once
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 
 namespace kassette::ops {
 namespace m {

@@ -1,10 +1,10 @@
-// ops/elementwise/tanh_table.h - tanh of floats by sixteen polynomials; part of simd_math.h, compiled once per CPU
+// ops/math/tanh_table.h - tanh of floats by sixteen polynomials; part of simd_math.h, compiled once per CPU
 // level.
 #pragma once
 #if defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 
-#include "ops/elementwise/math.h"
+#include "ops/math/math.h"
 
 namespace kassette::ops {
 namespace m {
