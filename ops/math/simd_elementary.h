@@ -2,9 +2,9 @@
 // roots and angles on xsimd batches; part of simd.h, compiled once per CPU level.
 //
 // Written as simd_math.h is: the same branch-free code for float and double where that is possible, with constants from
-// Elementary<T>. tests/data/make_polynomials.py makes the polynomials. Errors found by tests/ops/math_test.cpp are
-// below 2 ULP, those of log2 and log10 below 0.6; of double arguments sse2, which has no fused multiply-add, takes
-// log2 and log10 from the C library.
+// Elementary<T>. tests/data/make_polynomials.py makes the polynomials. Errors found by
+// tests/ops/elementwise/math_test.cpp are below 2 ULP, those of log2 and log10 below 0.6; of double arguments sse2,
+// which has no fused multiply-add, takes log2 and log10 from the C library.
 #pragma once
 #include <limits>
 

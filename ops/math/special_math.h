@@ -2,9 +2,9 @@
 // numbers, CUDA and xsimd batches, from the functions of math.h and simd.h.
 //
 // tests/data/make_polynomials.py makes the polynomials, one for each function and dtype. Every lane computes every
-// piece of its function, and takes its own. Errors found by tests/ops/math_test.cpp and special_cases_test.cpp are
-// below 1.2 ULP for erf, 2.6 for lgamma and erfinv, 3.9 for erfc, 4.5 for the others; around zeros that are no floats
-// those of lgamma and digamma are below 4 units in the last place of 1.
+// piece of its function, and takes its own. Errors found by tests/ops/elementwise/math_test.cpp and
+// special_cases_test.cpp are below 1.2 ULP for erf, 2.6 for lgamma and erfinv, 3.9 for erfc, 4.5 for the others; around
+// zeros that are no floats those of lgamma and digamma are below 4 units in the last place of 1.
 #pragma once
 #include "ops/math/math.h"
 

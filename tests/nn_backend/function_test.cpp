@@ -1,5 +1,5 @@
 // tests/nn_backend/function_test.cpp - function, gradients and stop_gradient as K functions.
-// How they work is tested in autograd/tape_test.
+// How they work is tested in autograd/tape/tape_test.
 #include <kassette/backend.h>
 
 #include <cmath>
