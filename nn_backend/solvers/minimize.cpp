@@ -1,4 +1,4 @@
-// nn_backend/numpy/minimize.cpp - local minima of functions: np::optimize::minimize.
+// nn_backend/solvers/minimize.cpp - local minima of functions: np::optimize::minimize.
 #include <kassette/backend/creation.h>
 #include <kassette/backend/graph.h>
 #include <kassette/optimize.h>

@@ -1,4 +1,4 @@
-// nn_backend/numpy/least_squares.cpp - fits and zeros of functions: np::optimize::least_squares and root.
+// nn_backend/solvers/least_squares.cpp - fits and zeros of functions: np::optimize::least_squares and root.
 #include <kassette/optimize.h>
 #include <kassette/transforms.h>
 

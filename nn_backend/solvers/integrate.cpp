@@ -1,4 +1,4 @@
-// nn_backend/numpy/integrate.cpp - ordinary differential equations: np::integrate.
+// nn_backend/solvers/integrate.cpp - ordinary differential equations: np::integrate.
 #include <kassette/integrate.h>
 
 #include <algorithm>
