@@ -4,7 +4,7 @@
 #include "ops/elementwise/elementwise.cuh"
 #include "ops/elementwise/device_chain.h"
 #include "ops/shape/moving.cuh"
-#include "kernel_families.inc"  // KASSETTE_FAMILIES: each .cu that has a table of kernels, as ops/CMakeLists.txt finds them
+#include "kernel_families.inc"  // KASSETTE_FAMILIES: each .cu but those that ops/CMakeLists.txt names
 
 #define KASSETTE_KERNELS_OF(family) family##_kernels()
 
