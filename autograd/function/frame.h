@@ -74,8 +74,8 @@ class FrameLease {
   }
   ~FrameLease() {
     frame_->clear();
-    Frame* nobody = nullptr;
-    if (!spare_.compare_exchange_strong(nobody, frame_, std::memory_order_release)) delete frame_;
+    Frame* expected = nullptr;
+    if (!spare_.compare_exchange_strong(expected, frame_, std::memory_order_release)) delete frame_;
   }
   FrameLease(const FrameLease&) = delete;
   FrameLease& operator=(const FrameLease&) = delete;

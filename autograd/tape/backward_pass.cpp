@@ -82,8 +82,8 @@ std::uint32_t BackwardPass::add(Node* n) {
   bool wanted = std::ranges::binary_search(wanted_, n);
   entries_.push_back({n, static_cast<std::uint32_t>(cotangents_.size()), wanted, wanted, false});
   for (std::uint32_t i = 0; i < n->n_out; ++i) cotangents_.emplace_back();
-  std::uint64_t nobody = 0;
-  if (!n->claim.compare_exchange_strong(nobody, id_ << 32 | index, std::memory_order_relaxed)) others_[n] = index;
+  std::uint64_t expected = 0;
+  if (!n->claim.compare_exchange_strong(expected, id_ << 32 | index, std::memory_order_relaxed)) others_[n] = index;
   return index;
 }
 

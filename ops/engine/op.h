@@ -196,7 +196,7 @@ struct ListAttrs {
 };
 
 /// Runs one op: checks, rule, kernel (unless symbolic), and a node of the tape if the call may be differentiated or
-/// become part of a function. All operations on tensors go through here. A call that throws changes nothing.
+/// become part of a function. Calls of ops go through here. A call that throws changes nothing.
 void apply(const OpDef& op, const Attrs& attrs, const In* in, int n_in, Tensor* out, int n_out);
 Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in);
 inline Tensor apply1(const OpDef& op, std::initializer_list<In> in) { return apply1(op, Attrs(), in); }

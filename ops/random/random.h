@@ -11,11 +11,11 @@ namespace kassette::ops {
 // Note [Series of draws]
 // Each evaluation of a random op asks its source for a key; the n-th key of a source is (seed, n). A seeded source
 // yields the same series inside of control flow as outside. There it is evaluated once per evaluation of the body, call
-// after call and, in a loop, step after step: evaluation e of a loop of n steps consists of the evaluations e * n to e
-// * n + n - 1 of its body. The node that holds a body has a key of its own, whose draw number is the number of the
-// node's evaluation. A source in the body yields (seed, number of the body's evaluation), with its own seed or, without
-// one, with a seed derived from the node's key. So keys are a function of the node's key and the step, and adjoints and
-// rematerialized steps draw the masks of the forward pass.
+// after call and, in a loop, step after step: of a loop of 3 steps that is called twice, the first call evaluates its
+// body with the keys 0, 1 and 2, the second with 3, 4 and 5. The node that holds a body has a key of its own, whose
+// draw number is the number of the node's evaluation. A source in the body yields (seed, number of the body's
+// evaluation), with its own seed or, without one, with a seed derived from the node's key. So keys are a function of
+// the node's key and the step, and adjoints and rematerialized steps draw the masks of the forward pass.
 //
 // The number of steps may differ between calls. The key of an outermost loop therefore counts steps in place of
 // evaluations (NodeKey::counts_steps). A loop inside of a body does not know how long its earlier evaluations were: if

@@ -41,7 +41,7 @@ int calls_until_interrupted(const std::function<void()>& f) {
     }
   }
   other.join();
-  CHECK_FALSE(kassette::cancel_interrupt());  // it is over with the throw
+  CHECK_FALSE(kassette::cancel_interrupt());  // throwing clears the request
   return whole;
 }
 
@@ -146,8 +146,7 @@ TEST_CASE("what is added in place is never added by half", "[interrupt]") {
        {std::function<void()>([&] { K::update_add(v, one); }), std::function<void()>([&] { f({}); })}) {
     std::atomic<bool> over{false};
     std::thread other([&] {
-      for (std::int64_t pause = 0; !over;
-           pause = (pause + 7919) % 100'000) {  // now and then in the middle of an addition
+      for (std::int64_t pause = 0; !over; pause = (pause + 7919) % 100'000) {  // sometimes hits an addition half-way
         for (std::atomic<std::int64_t> k{0}; k < pause; ++k) {
         }
         kassette::request_interrupt();

@@ -133,7 +133,7 @@ TEST_CASE("a stream of somebody else's is one by its handle; the CPU's has nothi
   }
   own.synchronize();
   made.wait_for(own);
-  // A stream that somebody still has goes to nobody else, nor does the device's own.
+  // A stream in use is never handed out twice, and neither is the default stream.
   void* const handle = made.native();
   {
     Stream again("cuda:0", handle), default_again("cuda:0", own.native());

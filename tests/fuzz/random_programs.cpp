@@ -95,8 +95,8 @@ constexpr const char *kRefused = "no memory", *kNoMemoryToSayIt = "kassette: out
 /// How many orders to compute: values, gradients, second gradients.
 enum Depth : int { kValues, kFirst, kSecond };
 
-/// `released`: nobody but the pass holds the loss, and the weights change before it, perhaps, and before its gradients
-/// are differentiated.
+/// `released`: the loss is moved into gradients(); the weights may change before the pass and again before second
+/// derivatives.
 Outcome eagerly(const Program& p, const Tensors& values, Depth depth, bool expanded, bool released = false) {
   return outcome_of([&](Outcome& o) {
     K::LearningPhaseScope train(1);
@@ -431,7 +431,7 @@ class Ways {
           if (!std::isfinite(loss(a_))) continue;
           const double found = (shifted(h) - shifted(-h)) / (2 * h), said = g[i].defined() ? doubles(g[i])[k] : 0;
           if (!std::isfinite(found) || !std::isfinite(said) || std::abs(found - said) <= 2e-5 * scale) continue;
-          // Not where a branch changes or a length does.
+          // Skip points where a branch flips or a length changes: f is not differentiable there.
           const double near = (shifted(h / 8) - shifted(-h / 8)) / (h / 4);
           if (std::abs(near - found) > 1e-5 * scale) continue;
           check_.finding(second ? "second differences" : "differences",
@@ -487,11 +487,10 @@ class Ways {
     }
   }
 
-  /// A function gives the values of an eager run to the bit. Gradients are sums whose order is one of the tape: bodies
-  /// of loops, branches and functions have sums of their own, and bodies within bodies have none where their ops are
-  /// recorded, as they are for second gradients; what is known of shapes decides whether a loop is unrolled, or its
-  /// last output a state. So gradients are the bits of the first function of that kind, and those of one that takes no
-  /// fast path where nothing is nested. A call of a function that is one node has another order than its ops.
+  /// - The values of a function equal those of an eager run to the bit, and so do gradients where nothing is nested.
+  /// - Gradients of loops, branches and nested calls equal the eager ones only to rounding, because they sum in another
+  ///   order, which also depends on what is known of shapes. They equal those of the first function of the same kind to
+  ///   the bit.
   void compare(const std::string& name, const Outcome& got, const Outcome& eager, Firsts& firsts,
                const Made::How& how) {
     const bool calls = p_.calls || p_.invariant || how.nested,
@@ -514,7 +513,8 @@ class Ways {
 
   void fail_a_step(const Made& f, const std::string& name) {
     const Outcome failing = f.call(bad_);
-    drawn_ = drawn_ || failing.error.empty();  // what a function does not need it does not compute
+    // Unused instructions are removed, so that the failing one may never run.
+    drawn_ = drawn_ || failing.error.empty();
     if (!failing.error.empty() && failing.error != failing_.error)
       check_.finding(name + ", a step fails", "threw \"" + failing.error + "\", not \"" + failing_.error + "\"");
   }

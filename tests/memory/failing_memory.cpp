@@ -1,6 +1,6 @@
-// tests/memory/failing_memory.cpp - the n-th allocation fails, for each n until the call succeeds: in a process that
-// has done nothing before, and in one that has done the same before. The process must not end or hang: a MemoryError or
-// a std::bad_alloc is thrown, nothing has changed, and the same call made again gives the same bits.
+// tests/memory/failing_memory.cpp - the n-th allocation fails, for each n until the call succeeds: in a fresh
+// process and in a warm one. The process must not end or hang: a MemoryError or a std::bad_alloc is thrown, nothing has
+// changed, and the same call made again gives the same bits.
 #include <kassette/backend.h>
 #include <kassette/io.h>
 #include <kassette/profile.h>

@@ -167,7 +167,7 @@ TEST_CASE("options of a function are filled member by member, and dependencies a
   CHECK(values(K::function({x}, {after, add})({5})[0]) == Vec{12});
 }
 
-TEST_CASE("what is walked is not a temporary", "[arguments]") {
+TEST_CASE("range-for over a temporary does not compile", "[arguments]") {
   Tensor x = K::zeros({2, 3});
   // x.shape().begin() and x.shape().end() would be of two copies.
   CHECK_FALSE(Walked<Shape>::value);

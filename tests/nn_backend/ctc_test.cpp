@@ -276,7 +276,7 @@ TEST_CASE("ctc_batch_cost runs on placeholders of unknown sizes, as often as one
   }
 }
 
-TEST_CASE("ctc_batch_cost says what does not fit, at once and when it is played", "[ctc]") {
+TEST_CASE("ctc_batch_cost says what does not fit, at once and at replay", "[ctc]") {
   Tensor y = K::constant(uniform(2 * 5 * 4, 0.1), float32, {2, 5, 4}),
          labels = K::constant({{0, 1, 2}, {1, 1, 0}}, int32);
   Tensor steps = column({5, 5}), lengths = column({3, 2});

@@ -18,7 +18,7 @@ using namespace kassette::test;
 
 namespace {
 
-/// A recurrence of 16 samples of 64 units, whose ops are large enough to wait.
+/// A small recurrence: 16 samples of 64 units.
 struct Cell {
   Tensor x = K::variable(K::random_uniform({16, 20, 64}, -1, 1)),
          w = K::variable(K::random_uniform({64, 64}, -0.2, 0.2));

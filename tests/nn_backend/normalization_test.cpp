@@ -359,7 +359,7 @@ TEST_CASE("normalisation over all axes keeps the shape of x", "[normalization]")
   }
 }
 
-TEST_CASE("batch normalisation infers shapes, and a function of placeholders plays any batch", "[normalization]") {
+TEST_CASE("batch normalisation infers shapes, and a function of placeholders takes any batch", "[normalization]") {
   Tensor in = K::placeholder({K::None, 3}), any = K::placeholder();
   auto [y, mean, var] = K::normalize_batch_in_training(in, K::None, K::None, {0});
   CHECK(y.shape() == Shape({-1, 3}));

@@ -317,7 +317,7 @@ TEST_CASE("dropout selects: what is dropped is 0, NaN and infinity too; level 0 
   CHECK(kept > 20);
   Tensor v = K::variable({1, NAN});
   CHECK(K::is_variable(K::dropout(v, 0)));
-  // No mask: its shape is not looked at.
+  // Without dropout the noise shape is not validated.
   CHECK(values(K::dropout(K::constant({1, 2}), 0, {5, 5, 5})) == std::vector<double>{1, 2});
 }
 

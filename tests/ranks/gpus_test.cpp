@@ -39,7 +39,7 @@ TEST_CASE("a world exchanges from one GPU, and another world from another", "[ra
                               ", and this world exchanges from cuda:" + std::to_string(world.rank()) +
                               "; another GPU takes a world of its own, by split";
   CHECK(message_of([&] { D::all_reduce(x); }) == "all_reduce(sum) of float32 (2,) on a GPU" + refusal);
-  // On one rank: the others hear of it.
+  // Fails on one rank; the others must report it too.
   const std::string got = message_of([&] { D::all_gather(world.rank() == 0 ? x : K::ones({2})); });
   CHECK(got.find("cuda:1, and this world exchanges from cuda:0;") != std::string::npos);
   const Tensor sum = D::all_reduce(x, D::sum, world.split(0));

@@ -163,7 +163,7 @@ TEST_CASE("every sample at sizes of many blocks gives on a CUDA device what it g
   }
 }
 
-TEST_CASE("every sample is played on a CUDA device with the bits of eager calls there", "[sweep][device]") {
+TEST_CASE("every sample, replayed on a CUDA device, is bit-identical to eager calls there", "[sweep][device]") {
   if (!has_device("cuda:0")) return;
   warm_up();
   for (const Sample& s : op_samples())

@@ -195,7 +195,7 @@ std::vector<DType> two_widths(const Sample& s) {
 
 }  // namespace
 
-TEST_CASE("every sample on placeholders, played at all its sizes, has the bits of eager calls, gradients too",
+TEST_CASE("every sample on placeholders, replayed at all its sizes, is bit-identical to eager calls, gradients too",
           "[sweep]") {
   for (const Sample& s : op_samples())
     for (const auto& cases : s.traits.draws ? one_by_one(s) : cases_by_ranks(s))
@@ -211,7 +211,7 @@ TEST_CASE("every sample on placeholders, played at all its sizes, has the bits o
       }
 }
 
-TEST_CASE("every sample has the bits of eager calls where fast paths are taken whatever the sizes, gradients too",
+TEST_CASE("every sample is bit-identical to eager calls where fast paths are taken whatever the sizes, gradients too",
           "[sweep]") {
   const Threads two(2);
   const CountedPaths counted;
@@ -251,7 +251,8 @@ TEST_CASE("every sample in a branch has the first and second gradients of the ea
   }
 }
 
-TEST_CASE("every sample on variables inside K::symbolic has the bits of the eager call when evaluated", "[sweep]") {
+TEST_CASE("every sample on variables inside K::symbolic, when evaluated, is bit-identical to the eager call",
+          "[sweep]") {
   for (const Sample& s : op_samples())
     for (const Shapes& shapes : cases_of(s)) {
       DType dtype = two_widths(s)[0];
@@ -267,7 +268,7 @@ TEST_CASE("every sample on variables inside K::symbolic has the bits of the eage
 }
 
 TEST_CASE(
-    "every sample on placeholders of unknown rank is played with the bits of eager calls, or says that it needs the rank",
+    "every sample on placeholders of unknown rank, replayed, is bit-identical to eager calls, or says that it needs the rank",
     "[sweep]") {
   std::set<std::string> asked;
   for (const Sample& s : op_samples())

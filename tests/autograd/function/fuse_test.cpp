@@ -131,7 +131,7 @@ TEST_CASE("a large chain writes past the caches, and into its variables, on any 
 
 // ---- Note [Splats] --------------------------------------------------------------------------------------------------
 
-TEST_CASE("the gradient of a sum or mean stays one number, and has the bits of an eager one", "[fuse]") {
+TEST_CASE("the gradient of a sum or mean stays one number, and is bit-identical to an eager one", "[fuse]") {
   at_every_level([](kassette::devices::Level) {
     for (DType dtype : {kassette::float32, kassette::float64, kassette::float16})
       for (std::int64_t n : {1, 3, 65, 5000}) {

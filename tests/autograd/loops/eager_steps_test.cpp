@@ -109,8 +109,9 @@ void in_a_step(const std::function<void(const Tensor&)>& f) {
 
 }  // namespace
 
-TEST_CASE("a cell in an eager loop has the bits of its ops one by one, and their gradients as far as rounding goes",
-          "[eager_steps][rnn]") {
+TEST_CASE(
+    "a cell in an eager loop is bit-identical to its ops one by one, and its gradients are theirs but for rounding",
+    "[eager_steps][rnn]") {
   for (DType dtype : {kassette::float32, kassette::float64}) {
     Cell cell(dtype);
     check_both_ways([&](const Tensor& x, const Tensors& s) { return cell(x, s); }, cell.xs, {cell.h, cell.c},

@@ -98,7 +98,7 @@ TEST_CASE("the gradient of a sum takes no memory for the number that is repeated
   CHECK(peak_of(squares) < 2.5 * kBytes);
 }
 
-TEST_CASE("a pass with one number for a cotangent has the bits of a plan, to second order", "[tape]") {
+TEST_CASE("a pass with one number for a cotangent is bit-identical to a plan, to second order", "[tape]") {
   using Loss = std::function<Tensor(const Tensor&)>;
   const Loss losses[] = {
       [](const Tensor& x) { return K::sum(K::square(x)); },

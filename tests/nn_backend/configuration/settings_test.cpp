@@ -359,7 +359,7 @@ TEST_CASE("libraries are loaded from folders of the user alone", "[settings]") {
   }
 }
 
-TEST_CASE("what is no file, or has no end, is an error of one line and no hang", "[settings]") {
+TEST_CASE("a directory or an endless device as keras.json is an error", "[settings]") {
   Home home;
   fs::create_directories(home.file().parent_path());
   REQUIRE(::mkfifo(home.file().c_str(), 0600) == 0);

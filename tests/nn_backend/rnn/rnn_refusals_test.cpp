@@ -151,7 +151,7 @@ TEST_CASE("rnn refuses states and outputs that do not stay what they were, eager
           step([](const Tensor& t, const Tensors&) {
             return K::Step{t, {Tensor()}};
           }));
-  // A state that is no row for each sample goes without a mask, and not with one.
+  // A state without a batch axis is allowed only without a mask.
   auto counting = [](const Tensor& t, const Tensors& s) { return K::Step{t, {s[0] + 1}}; };
   CHECK(number(K::rnn(counting, x, {K::constant(0)}).new_states[0]) == 3);
   refuses(x, "rnn: state 0 has shape (); it must be (2, ...), a row for each sample", [&](const Tensor& in) {

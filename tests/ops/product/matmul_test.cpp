@@ -330,7 +330,7 @@ TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {
                     "batch_dot: axes are 3; there must be one of x and one of y, or one that stands for both");
 }
 
-TEST_CASE("a product that is added to a sum has the bits of a product and an addition", "[matmul]") {
+TEST_CASE("a product that is added to a sum is bit-identical to a product and an addition", "[matmul]") {
   auto check = [](auto zero) {
     using T = decltype(zero);
     std::mt19937 random(7);
