@@ -20,30 +20,34 @@ struct FewSums {  // of at most kMost rows or columns
 constexpr auto softmax_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   AxisView a(f.call, f.call.spec(0));
-  a.run([&](std::int64_t r,
-            std::int64_t count) { softmax_loops<T>().rows(f.in(0) + r * a.n, f.out() + r * a.n, {}, count, a.n); },
-        [&](std::int64_t at, std::int64_t, std::int64_t width) {
-          softmax_loops<T>().columns(f.in(0) + at, f.out() + at, {}, a.n, a.inner, width);
-        });
+  a.run(
+      [&](std::int64_t r, std::int64_t count) {
+        softmax_loops<T>().softmax_rows(f.in(0) + r * a.n, f.out() + r * a.n, {}, count, a.n);
+      },
+      [&](std::int64_t at, std::int64_t, std::int64_t width) {
+        softmax_loops<T>().softmax_columns(f.in(0) + at, f.out() + at, {}, a.n, a.inner, width);
+      });
 };
 constexpr auto log_softmax_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   AxisView a(f.call, f.call.spec(0));
-  a.run([&](std::int64_t r,
-            std::int64_t count) { softmax_loops<T>().log_rows(f.in(0) + r * a.n, f.out() + r * a.n, count, a.n); },
-        [&](std::int64_t at, std::int64_t, std::int64_t width) {
-          softmax_loops<T>().log_columns(f.in(0) + at, f.out() + at, a.n, a.inner, width);
-        });
+  a.run(
+      [&](std::int64_t r, std::int64_t count) {
+        softmax_loops<T>().log_softmax_rows(f.in(0) + r * a.n, f.out() + r * a.n, count, a.n);
+      },
+      [&](std::int64_t at, std::int64_t, std::int64_t width) {
+        softmax_loops<T>().log_softmax_columns(f.in(0) + at, f.out() + at, a.n, a.inner, width);
+      });
 };
 constexpr auto softmax_grad_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   AxisView a(f.call, f.call.spec(0));
   a.run(
       [&](std::int64_t r, std::int64_t count) {
-        softmax_loops<T>().grad_rows(f.in(0) + r * a.n, f.in(1) + r * a.n, f.out() + r * a.n, count, a.n);
+        softmax_loops<T>().softmax_grad_rows(f.in(0) + r * a.n, f.in(1) + r * a.n, f.out() + r * a.n, count, a.n);
       },
       [&](std::int64_t at, std::int64_t, std::int64_t width) {
-        softmax_loops<T>().grad_columns(f.in(0) + at, f.in(1) + at, f.out() + at, a.n, a.inner, width);
+        softmax_loops<T>().softmax_grad_columns(f.in(0) + at, f.in(1) + at, f.out() + at, a.n, a.inner, width);
       });
 };
 constexpr auto cross_entropy_run = [](const auto& f) {
@@ -58,16 +62,16 @@ constexpr auto cross_entropy_run = [](const auto& f) {
         for (std::int64_t end = r + count, m; r < end; r += m) {
           const std::int64_t at = r * a.n;
           m = std::min(sums.kMost, end - r);
-          softmax_loops<T>().rows(z + at, p + at, sums.get(), m, a.n);
-          softmax_loops<T>().loss_rows(t + at, z + at, sums.get(), loss + r, m, a.n);
+          softmax_loops<T>().softmax_rows(z + at, p + at, sums.get(), m, a.n);
+          softmax_loops<T>().cross_entropy_rows(t + at, z + at, sums.get(), loss + r, m, a.n);
         }
       },
       [&](std::int64_t at, std::int64_t c, std::int64_t width) {
         FewSums<T> sums;
         for (std::int64_t end = c + width, m; c < end; c += m, at += m) {
           m = std::min(sums.kMost, end - c);
-          softmax_loops<T>().columns(z + at, p + at, sums.get(), a.n, a.inner, m);
-          softmax_loops<T>().loss_columns(t + at, z + at, sums.get(), loss + c, a.n, a.inner, m);
+          softmax_loops<T>().softmax_columns(z + at, p + at, sums.get(), a.n, a.inner, m);
+          softmax_loops<T>().cross_entropy_columns(t + at, z + at, sums.get(), loss + c, a.n, a.inner, m);
         }
       });
 };
@@ -77,11 +81,11 @@ constexpr auto cross_entropy_grad_run = [](const auto& f) {
   a.run(
       [&](std::int64_t r, std::int64_t count) {
         std::int64_t at = r * a.n;
-        softmax_loops<T>().loss_grad_rows(f.in(0) + r, f.in(1) + at, f.in(2) + at, f.out() + at, count, a.n);
+        softmax_loops<T>().cross_entropy_grad_rows(f.in(0) + r, f.in(1) + at, f.in(2) + at, f.out() + at, count, a.n);
       },
       [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-        softmax_loops<T>().loss_grad_columns(f.in(0) + c, f.in(1) + at, f.in(2) + at, f.out() + at, a.n, a.inner,
-                                             width);
+        softmax_loops<T>().cross_entropy_grad_columns(f.in(0) + c, f.in(1) + at, f.in(2) + at, f.out() + at, a.n,
+                                                      a.inner, width);
       });
 };
 
@@ -96,7 +100,7 @@ constexpr auto sparse_run = [](const auto& f) {
         FewSums<T> sums;
         for (std::int64_t end = r + count, m; r < end; r += m) {
           m = std::min(sums.kMost, end - r);
-          softmax_loops<T>().rows(z + r * a.n, p + r * a.n, sums.get(), m, a.n);
+          softmax_loops<T>().softmax_rows(z + r * a.n, p + r * a.n, sums.get(), m, a.n);
           for (std::int64_t i = 0; i < m; ++i)
             loss[r + i] = sums.log_sum[i] - (z[(r + i) * a.n + f.ids(0)[r + i]] - sums.max[i]);
         }

@@ -1,5 +1,5 @@
-// ops/softmax/softmax.cu - softmax along an axis and its losses on CUDA, by the formulae of softmax_simd.cpp. logsumexp
-// is in logsumexp.cu.
+// ops/softmax/softmax.cu - softmax along an axis and its losses on CUDA: SoftmaxGrad is softmax_grad_rows and
+// softmax_grad_columns of softmax_simd.cpp, and so on, by the same formulae. logsumexp is in logsumexp.cu.
 #include <iterator>
 
 #include "devices/cuda/faults.cuh"

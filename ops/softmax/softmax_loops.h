@@ -19,28 +19,28 @@ struct LogSums {
 };
 
 /// *_rows work on `count` consecutive rows of n elements; *_columns on `width` neighbouring columns of n elements,
-/// which are `stride` apart.
+/// which are `stride` apart. softmax.cu has a struct of each name, for what it calls lines: rows or columns.
 template <class T>
 struct SoftmaxLoops {
   ReduceLoops<T> logsumexp;
   /// y = softmax(x). `sums` gets those of each row or column unless its arrays are null.
-  void (*rows)(const T* x, T* y, LogSums<T> sums, std::int64_t count, std::int64_t n);
-  void (*columns)(const T* x, T* y, LogSums<T> sums, std::int64_t n, std::int64_t stride, std::int64_t width);
+  void (*softmax_rows)(const T* x, T* y, LogSums<T> sums, std::int64_t count, std::int64_t n);
+  void (*softmax_columns)(const T* x, T* y, LogSums<T> sums, std::int64_t n, std::int64_t stride, std::int64_t width);
   /// y = log(softmax(x)).
-  void (*log_rows)(const T* x, T* y, std::int64_t count, std::int64_t n);
-  void (*log_columns)(const T* x, T* y, std::int64_t n, std::int64_t stride, std::int64_t width);
+  void (*log_softmax_rows)(const T* x, T* y, std::int64_t count, std::int64_t n);
+  void (*log_softmax_columns)(const T* x, T* y, std::int64_t n, std::int64_t stride, std::int64_t width);
   /// dx = y * (dy - m), with the mean m of dy weighted by y: sum(dy * y) / sum(y). sum(y) is not quite 1 if y was
   /// rounded.
-  void (*grad_rows)(const T* dy, const T* y, T* dx, std::int64_t count, std::int64_t n);
-  void (*grad_columns)(const T* dy, const T* y, T* dx, std::int64_t n, std::int64_t stride, std::int64_t width);
+  void (*softmax_grad_rows)(const T* dy, const T* y, T* dx, std::int64_t count, std::int64_t n);
+  void (*softmax_grad_columns)(const T* dy, const T* y, T* dx, std::int64_t n, std::int64_t stride, std::int64_t width);
   /// loss = sum(t * (log_sum - (z - max))); 0 where t is 0.
-  void (*loss_rows)(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t count, std::int64_t n);
-  void (*loss_columns)(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t n, std::int64_t stride,
-                       std::int64_t width);
+  void (*cross_entropy_rows)(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t count, std::int64_t n);
+  void (*cross_entropy_columns)(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t n, std::int64_t stride,
+                                std::int64_t width);
   /// dz = dy * (p * sum(t) - t); dy has one element per row or column.
-  void (*loss_grad_rows)(const T* dy, const T* t, const T* p, T* dz, std::int64_t count, std::int64_t n);
-  void (*loss_grad_columns)(const T* dy, const T* t, const T* p, T* dz, std::int64_t n, std::int64_t stride,
-                            std::int64_t width);
+  void (*cross_entropy_grad_rows)(const T* dy, const T* t, const T* p, T* dz, std::int64_t count, std::int64_t n);
+  void (*cross_entropy_grad_columns)(const T* dy, const T* t, const T* p, T* dz, std::int64_t n, std::int64_t stride,
+                                     std::int64_t width);
   /// loss = -sum(t * log(q)), with q = p / sum(p) clipped to [low, high].
   void (*probability_rows)(const T* t, const T* p, T low, T high, T* loss, std::int64_t count, std::int64_t n);
   void (*probability_columns)(const T* t, const T* p, T low, T high, T* loss, std::int64_t n, std::int64_t stride,

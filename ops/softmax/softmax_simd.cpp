@@ -54,7 +54,7 @@ void logsumexp_columns(const T* x, T* out, std::int64_t n, std::int64_t stride, 
   });
 }
 template <class T>
-void log_columns(const T* x, T* y, std::int64_t n, std::int64_t stride, std::int64_t width) {
+void log_softmax_columns(const T* x, T* y, std::int64_t n, std::int64_t stride, std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
     const auto s = log_sum_column(x + c, n, stride, part);
@@ -63,7 +63,7 @@ void log_columns(const T* x, T* y, std::int64_t n, std::int64_t stride, std::int
   });
 }
 template <class T>
-void grad_columns(const T* dy, const T* y, T* dx, std::int64_t n, std::int64_t stride, std::int64_t width) {
+void softmax_grad_columns(const T* dy, const T* y, T* dx, std::int64_t n, std::int64_t stride, std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
     auto sum = column_sum<T>(n, [&](std::int64_t r) {
@@ -82,8 +82,8 @@ KASSETTE_FN V cross_entropy_term(const V& t, const V& z, const LogSum<V>& s) {
   return xsimd::select(t == V(0), V(0), t * (s.log_sum - (z - s.max)));
 }
 template <class T>
-void loss_columns(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t n, std::int64_t stride,
-                  std::int64_t width) {
+void cross_entropy_columns(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t n, std::int64_t stride,
+                           std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
     const LogSum<xsimd::batch<T>> s{part.load(sums.max + c), part.load(sums.log_sum + c)};
@@ -93,8 +93,8 @@ void loss_columns(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t
   });
 }
 template <class T>
-void loss_grad_columns(const T* dy, const T* t, const T* p, T* dz, std::int64_t n, std::int64_t stride,
-                       std::int64_t width) {
+void cross_entropy_grad_columns(const T* dy, const T* t, const T* p, T* dz, std::int64_t n, std::int64_t stride,
+                                std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
     auto g = part.load(dy + c);
@@ -238,7 +238,7 @@ void logsumexp_rows(const T* x, T* out, std::int64_t count, std::int64_t n) {
   });
 }
 template <class T>
-void log_rows(const T* x, T* y, std::int64_t count, std::int64_t n) {
+void log_softmax_rows(const T* x, T* y, std::int64_t count, std::int64_t n) {
   constexpr std::int64_t w = Vec<T>::kWidth;
   if (n > kShort<T>) {
     for (std::int64_t i = 0; i < count; ++i, x += n, y += n) {
@@ -282,7 +282,7 @@ KASSETTE_FN T weighted_mean(const T* x, const T* weights, std::int64_t n) {
   return across_sum<T>(a + b) / across_sum<T>(all_a + all_b);
 }
 template <class T>
-void grad_rows(const T* dy, const T* y, T* dx, std::int64_t count, std::int64_t n) {
+void softmax_grad_rows(const T* dy, const T* y, T* dx, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i, dy += n, y += n, dx += n) {
     const T of_row = weighted_mean(dy, y, n);
     if (__builtin_expect(of_row != of_row, 0) && all_zero(dy, n)) {
@@ -297,7 +297,7 @@ void grad_rows(const T* dy, const T* y, T* dx, std::int64_t count, std::int64_t 
   }
 }
 template <class T>
-void loss_rows(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t count, std::int64_t n) {
+void cross_entropy_rows(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t count, std::int64_t n) {
   using V = xsimd::batch<T>;
   for (std::int64_t i = 0; i < count; ++i, t += n, z += n) {
     const LogSum<V> s{V(sums.max[i]), V(sums.log_sum[i])};
@@ -307,7 +307,7 @@ void loss_rows(const T* t, const T* z, LogSums<T> sums, T* loss, std::int64_t co
   }
 }
 template <class T>
-void loss_grad_rows(const T* dy, const T* t, const T* p, T* dz, std::int64_t count, std::int64_t n) {
+void cross_entropy_grad_rows(const T* dy, const T* t, const T* p, T* dz, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i, t += n, p += n, dz += n) {
     if (dy[i] == 0) {
       set_zero(dz, n);
@@ -434,14 +434,14 @@ template <class T>
 constexpr SoftmaxLoops<T> loops{{logsumexp_rows<T>, logsumexp_columns<T>},
                                 softmax_rows<T>,
                                 softmax_columns<T>,
-                                log_rows<T>,
-                                log_columns<T>,
-                                grad_rows<T>,
-                                grad_columns<T>,
-                                loss_rows<T>,
-                                loss_columns<T>,
-                                loss_grad_rows<T>,
-                                loss_grad_columns<T>,
+                                log_softmax_rows<T>,
+                                log_softmax_columns<T>,
+                                softmax_grad_rows<T>,
+                                softmax_grad_columns<T>,
+                                cross_entropy_rows<T>,
+                                cross_entropy_columns<T>,
+                                cross_entropy_grad_rows<T>,
+                                cross_entropy_grad_columns<T>,
                                 probability_rows<T>,
                                 probability_columns<T>,
                                 probability_grad_rows<T>,
