@@ -55,6 +55,10 @@ void products() {
   row("np.einsum.64x64x64", [] {
     return [a = uniform(64, 64, 64), b = uniform(64, 64, 64)] { Tensor c = np::einsum("bij,bjk->bik", {a, b}); };
   });
+  row("np.cdist.1000x1000x64",
+      [] { return [a = uniform(1000, 64), b = uniform(1000, 64)] { Tensor d = np::cdist(a, b); }; });
+  row("np.cdist.3000x3000x3",
+      [] { return [a = uniform(3000, 3), b = uniform(3000, 3)] { Tensor d = np::cdist(a, b); }; });
 }
 
 /// Batch 8, 512 positions, 8 heads of width 64.

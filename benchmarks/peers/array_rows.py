@@ -14,7 +14,7 @@ def make_definite(shape):
     return x @ x.swapaxes(-1, -2) + x.shape[-1] * np.eye(x.shape[-1], dtype=x.dtype)
 
 
-def add(xp, operation, *, top_k, erf, set_one, add_at, segment_sum, masks):
+def add(xp, operation, *, cdist, top_k, erf, set_one, add_at, segment_sum, masks):
     """`operation(f, *arrays)` returns what calls f with arrays of the library. Without `masks`, results have no sizes
     that depend on values."""
 
@@ -57,6 +57,9 @@ def add(xp, operation, *, top_k, erf, set_one, add_at, segment_sum, masks):
     batch = uniform(64, 64, 64)
     row("np.matmul.64x64x64", xp.matmul, batch, batch)
     row("np.einsum.64x64x64", lambda a, b: xp.einsum("bij,bjk->bik", a, b), batch, batch)
+    if cdist:
+        for tag, n, width in (("1000x1000x64", 1000, 64), ("3000x3000x3", 3000, 3)):
+            row(f"np.cdist.{tag}", cdist, uniform(n, width), uniform(n, width))
     for tag, shape in (("64", (64, 64)), ("512", (512, 512)), ("4096x8x8", (4096, 8, 8))):
         spd = functools.partial(make_definite, shape)
         row(f"la.solve.{tag}", xp.linalg.solve, spd, uniform(*shape))

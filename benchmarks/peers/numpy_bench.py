@@ -1,4 +1,4 @@
-"""NumPy, and SciPy's erf: eager, on one thread but for the products and factorisations of its OpenBLAS."""
+"""NumPy, and SciPy's erf and cdist: eager, on one thread but for the products and factorisations of its OpenBLAS."""
 
 import os
 import sys
@@ -9,6 +9,7 @@ import timer
 o = timer.parse()
 import array_rows
 import numpy as np
+import scipy.spatial.distance
 import scipy.special
 
 
@@ -38,6 +39,7 @@ def add_at(x, i, v):
 array_rows.add(
     np,
     operation,
+    cdist=scipy.spatial.distance.cdist,
     top_k=top_k,
     erf=scipy.special.erf,
     set_one=set_one,

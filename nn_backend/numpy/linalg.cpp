@@ -84,20 +84,21 @@ Tensor cutoff(const char* what, const Tensor& x, const Tensor& s, const Scalar& 
   const Tensor size = ops::maximum(size_along(x, b.rank - 2), size_along(x, b.rank - 1));
   return largest * (ops::cast(size, b.dtype) * unit).to(x.device());
 }
-/// The square root of a sum of squares, with the gradient 0 where that is 0.
-Tensor root(const Tensor& squares) {
-  const Tensor zero = ops::equal(squares, 0);
-  return ops::where(zero, squares, ops::sqrt(ops::where(zero, ops::number_like(1, squares), squares)));
+/// sum^(1 / p), with the gradient 0 where the sum is 0.
+Tensor root(const Tensor& sum, double p) {
+  const Tensor zero = ops::equal(sum, 0), positive = ops::where(zero, ops::number_like(1, sum), sum);
+  return ops::where(zero, sum, p == 2 ? ops::sqrt(positive) : ops::pow(positive, 1 / p));
 }
 Tensor vector_norm_of(const char* what, const Tensor& x, const Scalar& ord, const Axes& axis, bool keepdims) {
   check_float(x, {what, "x"});
   const double p = ord.is_none() ? 2 : number_of({what, "ord"}, ord);
-  if (p == 2) return root(ops::sum(ops::square(x), axis, keepdims));
+  if (p == 2) return root(ops::sum(ops::square(x), axis, keepdims), 2);
   const Tensor size = ops::abs(x);
   if (p == 1) return ops::sum(size, axis, keepdims);
   if (std::isinf(p)) return p > 0 ? ops::max(size, axis, keepdims) : ops::min(size, axis, keepdims);
   if (p == 0) return ops::sum(ops::cast(ops::not_equal(x, 0), x.dtype()), axis, keepdims);
-  return ops::pow(ops::sum(ops::pow(size, p), axis, keepdims), 1 / p);
+  const Tensor sum = ops::sum(ops::pow(size, p), axis, keepdims);
+  return p > 0 ? root(sum, p) : ops::pow(sum, 1 / p);
 }
 /// The norm of matrices along two axes, `rows` and `columns`.
 Tensor matrix_norm_of(const char* what, const Tensor& x, const Scalar& ord, int rows, int columns, bool keepdims) {

@@ -1,6 +1,8 @@
 // nn_backend/numpy/products.cpp - NumPy's products of matrices, vectors and tensors.
 #include <kassette/numpy/products.h>
 
+#include <kassette/numpy/linalg.h>
+
 #include <numeric>
 
 #include "core/rank.h"
@@ -9,6 +11,7 @@
 #include "nn_backend/numpy/labels.h"
 #include "ops/engine/dims.h"
 #include "ops/product/contraction.h"
+#include "ops/product/distance.h"
 #include "ops/product/matmul.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/shaping.h"
@@ -199,6 +202,17 @@ Tensor cross(const Operand& x, const Operand& y, int axis) {
                  after = ops::as_tensor({2, 0, 1}, int64, "cross").to(device);
     return ops::gather(two.x, next, i) * ops::gather(two.y, after, j) -
            ops::gather(two.x, after, i) * ops::gather(two.y, next, j);
+  });
+}
+Tensor cdist(const Operand& x, const Operand& y, double p) {
+  return of_two("cdist", x, y, [&](const Two& two) {
+    if (!(p > 0)) fail<ValueError>({"cdist", "p"}, "is ", p, kExpected, "it must be above 0");
+    for (const Tensor* t : {&two.x, &two.y})
+      if (Access::desc(*t).rank < 2)
+        fail<ValueError>({"cdist", t == &two.x ? "x" : "y"}, "of shape ", t->shape(), kExpected,
+                         "it must have two axes or more");
+    if (p == 2) return ops::cdist(two.x, two.y);
+    return linalg::vector_norm(ops::expand_dims(two.x, -2) - ops::expand_dims(two.y, -3), {.ord = p, .axis = -1});
   });
 }
 Tensor trace(const Operand& x, int offset, int axis1, int axis2) {

@@ -20,6 +20,7 @@ import numpy
 import scipy.fft
 import scipy.linalg
 import scipy.signal
+import scipy.spatial.distance
 import scipy.special
 
 root = pathlib.Path(__file__).resolve().parents[2]
@@ -191,6 +192,18 @@ def top_k(x, k, axis=-1):
 
 
 np.top_k = top_k
+
+
+def cdist(x, y, p=2):
+    """SciPy's, for each pair of matrices; its largest difference leaves NaN out."""
+    if x.ndim > 2:
+        return numpy.stack([cdist(a, b, p) for a, b in zip(x, y)])
+    if p == inf:
+        return numpy.abs(x[:, None] - y).max(-1)
+    return scipy.spatial.distance.cdist(x, y, "minkowski", p=p)
+
+
+np.cdist = cdist
 np.tri = lambda n, m=None, k=0, dtype=numpy.float32: numpy.tri(n, m, k, dtype)
 np.average_with_weights = lambda x, **o: numpy.average(x, returned=True, **o)
 

@@ -248,3 +248,31 @@ TEST_CASE("lu, tensors of equations and made matrices refuse in one line", "[num
   CHECK(error_of<ValueError>([] { np::linalg::block_diag({}); }) ==
         "block_diag: x is an empty list; there must be a tensor");
 }
+
+TEST_CASE("distances are as exact far from 0, and have no gradient where rows are equal", "[numpy][linalg]") {
+  for (const double offset : {0.0, 1e6}) {
+    const Tensor x = K::variable(np::array({{0, 0}, {3, 4}, {1, 1}}) + offset),
+                 y = K::variable(np::array({{0, 0}, {1, 1}}) + offset);
+    for (const double p : {2.0, 3.0, 1.0}) {
+      INFO(offset << " " << p);
+      const Tensor d = np::cdist(x, y, p);
+      const double far = p == 2 ? 5 : p == 1 ? 7 : std::cbrt(27 + 64);
+      const double near = p == 2 ? std::sqrt(2) : p == 1 ? 2 : std::cbrt(2);
+      CHECK(std::fabs(d(1, 0).item<double>() - far) < 1e-6);
+      CHECK(std::fabs(d(2, 0).item<double>() - near) < 1e-6);
+      CHECK(d(0, 0).item<double>() == 0);
+      const Tensors g = K::gradients(K::sum(d), {x, y});
+      // (1, 1) is as far from (0, 0) as that is from it, and at no distance from itself.
+      const double slope = p == 2 ? std::sqrt(0.5) : p == 1 ? 1 : std::pow(2, -2.0 / 3);
+      CHECK(largest(g[0](2, all) - slope) < 1e-6);
+      CHECK(largest(g[0](0, all) + slope) < 1e-6);
+    }
+  }
+  // The same points as both arguments: what pulls one of a pair pulls the other back.
+  const Tensor x = K::variable(np::array({{0, 0}, {3, 4}, {1, 1}}));
+  CHECK(largest(K::sum(K::gradients(K::sum(np::cdist(x, x)), {x})[0], 0)) < 1e-6);
+  for (const double p : {2.0, 3.0}) {
+    const Tensor zero = K::variable(np::zeros(3));
+    CHECK(values(K::gradients(np::linalg::vector_norm(zero, {.ord = p}), {zero})[0]) == std::vector<double>{0, 0, 0});
+  }
+}

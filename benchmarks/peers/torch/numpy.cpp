@@ -70,6 +70,9 @@ void products() {
   row("np.einsum.64x64x64", [] {
     return [a = uniform({64, 64, 64}), b = uniform({64, 64, 64})] { Tensor c = torch::einsum("bij,bjk->bik", {a, b}); };
   });
+  for (auto [name, n, width] :
+       {std::tuple("np.cdist.1000x1000x64", 1000, 64), std::tuple("np.cdist.3000x3000x3", 3000, 3)})
+    row(name, [=] { return [a = uniform({n, width}), b = uniform({n, width})] { Tensor d = torch::cdist(a, b); }; });
 }
 
 /// Batch 8, 8 heads, 512 positions, width 64: PyTorch has heads before positions.

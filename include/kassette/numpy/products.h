@@ -33,6 +33,11 @@ KASSETTE_API Tensor einsum(Name subscripts, const Tensors& operands);
 KASSETTE_API Tensor kron(const Operand& x, const Operand& y);
 /// The vector product of vectors of three elements along an axis.
 KASSETTE_API Tensor cross(const Operand& x, const Operand& y, int axis = -1);
+/// The distance of each row of x (..., m, width) to each row of y (..., n, width), whose leading axes are the same:
+/// (..., m, n). p is the norm: 2 that of Euclid, 1 the sum of the absolute differences, inf the largest one, any other
+/// Minkowski's. It is computed from differences; for another p than 2 all of them are in memory at once. Where rows are
+/// equal the gradient is 0. (SciPy's and PyTorch's function.)
+KASSETTE_API Tensor cdist(const Operand& x, const Operand& y, double p = 2);
 /// The sum along a diagonal of two axes, `offset` above the main one.
 KASSETTE_API Tensor trace(const Operand& x, int offset = 0, int axis1 = 0, int axis2 = 1);
 

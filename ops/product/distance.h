@@ -1,0 +1,24 @@
+// ops/product/distance.h - distances between all rows of two matrices.
+#pragma once
+#include "devices/cpu/level.h"
+#include "ops/engine/op.h"
+
+namespace kassette::ops {
+
+/// The Euclidean distance of each row of x (..., m, width) to each row of y (..., n, width): (..., m, n). Computed from
+/// differences, so that rows that lie close together are as exact as others. Where rows are equal the gradient is 0.
+Tensor cdist(const Tensor& x, const Tensor& y);
+
+extern const OpDef cdist_op;
+
+/// out[j] = the distance of the row x to column j of y, which is (width, n), for j in [0, n).
+template <class T>
+using DistancesOfRow = void (*)(const T* x, const T* y, std::int64_t width, std::int64_t n, T* out);
+/// The loops of one CPU level.
+struct DistanceTable {
+  DistancesOfRow<float> f32;
+  DistancesOfRow<double> f64;
+};
+KASSETTE_LEVEL_TABLES(DistanceTable, distance_table)
+
+}  // namespace kassette::ops
