@@ -24,6 +24,7 @@
 #include <kassette/numpy/products.h>
 #include <kassette/numpy/random.h>
 #include <kassette/numpy/reductions.h>
+#include <kassette/numpy/refusals.h>
 #include <kassette/numpy/running.h>
 #include <kassette/numpy/selection.h>
 #include <kassette/numpy/sets.h>

@@ -2,11 +2,13 @@
 // refusals.sh compiles this file and reads the errors.
 #include <kassette/backend.h>
 #include <kassette/io.h>
+#include <kassette/numpy.h>
 
 #include <string>
 #include <vector>
 
 namespace K = kassette::backend;
+namespace np = kassette::numpy;
 using kassette::all;
 using kassette::Tensor;
 using kassette::Tensors;
@@ -61,5 +63,22 @@ void lines(Tensor x, Tensor y, Tensors list, kassette::NamedTensors named) {
   K::stack(x, y, x);                          // K::stack({x, y}, axis)
   K::where(x > 0, x, 0);                      // K::switch_(condition, x, y)
   K::where(x > 0, {1, 2}, {3, 4});            // K::switch_(condition, x, y)
+  np::zeros(2, 3);                            // a shape is one argument
+  np::empty(2, 3);                            // a shape is one argument
+  np::random::standard_normal(2, 3);          // a shape is one argument
+  np::random::rand(2, 3);                     // np::random::random({2, 3})
+  np::random::randn(2, 3);                    // np::random::standard_normal({2, 3})
+  np::random::randint(0, 10, 5);              // np::random::integers(low, high, size)
+  np::array(1, 2, 3);                         // np::array({1, 2, 3})
+  np::reshape(x, 2, 3);                       // np::reshape(x, {2, 3})
+  np::broadcast_to(x, 2, 3);                  // np::broadcast_to(x, {2, 3})
+  np::tile(x, 2, 3);                          // np::tile(x, {2, 3})
+  np::transpose(x, 1, 0, 2);                  // np::transpose(x, {1, 0})
+  np::permute_dims(x, 1, 0);                  // np::permute_dims(x, {1, 0})
+  np::concatenate(x, y);                      // np::concatenate({x, y}, axis)
+  np::concat(x, y + 1, 0);                    // np::concat({x, y}, axis)
+  np::stack(x, y, x);                         // np::stack({x, y}, axis)
+  np::hstack(x, y);                           // np::hstack({x, y})
+  np::vstack(x, y);                           // np::vstack({x, y})
 }
 // clang-format on
