@@ -74,7 +74,9 @@ void combine_all(void* to, const void* from, std::size_t n, ncclDataType_t type,
     case ncclInt8: return combine_all<std::int8_t>(to, from, n, op);
     case ncclUint8: return combine_all<std::uint8_t>(to, from, n, op);
     case ncclInt32: return combine_all<std::int32_t>(to, from, n, op);
+    case ncclUint32: return combine_all<std::uint32_t>(to, from, n, op);
     case ncclInt64: return combine_all<std::int64_t>(to, from, n, op);
+    case ncclUint64: return combine_all<std::uint64_t>(to, from, n, op);
     case ncclFloat32: return combine_all<float>(to, from, n, op);
     case ncclFloat64: return combine_all<double>(to, from, n, op);
     default: die("a reduction of a type that it does not have");
