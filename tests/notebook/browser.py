@@ -57,10 +57,16 @@ class Lab:
 def run_all(page, shot):
     page.click(".lm-MenuBar-itemLabel:text-is('Run')")
     page.click("text=Run All Cells")
-    # Every cell has a number, and none a star.
-    page.wait_for_function("""() => { const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(p => p.textContent);
-                                     return prompts.length && prompts.every(p => /\\d/.test(p)); }""")
-    page.screenshot(path=shot)
+    # Until every cell has a number, and none a star. JupyterLab gives numbers to cells that are drawn: a picture makes a browser draw that nobody sees.
+    begin = time.monotonic()
+    while True:
+        page.screenshot(path=shot)
+        prompts = page.evaluate("[...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(p => p.textContent)")
+        if prompts and all(re.search(r"\d", p) for p in prompts):
+            return
+        if time.monotonic() - begin > SECONDS:
+            raise AssertionError(f"Run All does not end: {prompts}")
+        time.sleep(0.5)
 
 
 def interact(page, folder):

@@ -36,7 +36,7 @@ def same(expected, got):
 
 
 def for_cling(typed, shown):
-    if typed.startswith((".", "?", "help(")) or typed.rstrip().endswith("// not cling"):
+    if typed.startswith((".", "?", "help(")) or typed.rstrip().endswith(("// not cling", "?")):
         return False
     return not re.search(r"^(fatal )?error: |\^C|^segmentation fault", shown, re.M) and "^C" not in typed
 

@@ -86,8 +86,12 @@ struct Reader {
       } else if (fresh) {  // constructors and the like have nothing to say
         out->push_back({name, scope(), text, comment, header});
       } else if (joined && scopes.back().kind == Scope::kNamespace && !type && text.find('(') != std::string::npos) {
-        // A comment counts for all functions up to the next empty line.
-        out->push_back({name, scope(), text, out->back().comment, header});
+        // A comment counts for all functions up to the next empty line, but for those that are a class's, too.
+        const auto member = std::find_if(out->begin(), out->end(), [&, inner = scope() + "::"](const DocEntry& e) {
+          return e.name == name && e.header == header && e.scope.rfind(inner, 0) == 0;
+        });
+        const std::string shared = (member == out->end() ? out->back() : *member).comment;
+        out->push_back({name, scope(), text, shared, header});
       }
       joined = (joined || fresh) && !type;
     }

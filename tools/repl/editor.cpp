@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "tools/repl/docs.h"
+#include "tools/repl/session.h"
 
 namespace repl {
 
@@ -32,6 +33,7 @@ Editor::Complete* completer;  // libedit hands its own handle to what it calls
 bool* cancelled;
 std::string* prompt_text;
 
+constexpr char kEscape = '\1';  // before and after what takes no place in a prompt
 char* prompt_of(EditLine*) { return prompt_text->data(); }
 
 unsigned char on_cancel(EditLine* line, int) {
@@ -119,7 +121,7 @@ Editor::Editor(const std::string& history_file, Complete complete, Page page) : 
   history(impl_->history, &impl_->event, H_SETUNIQUE, 1);
   if (!impl_->file.empty()) history(impl_->history, &impl_->event, H_LOAD, impl_->file.c_str());
   impl_->line = el_init("kassette", stdin, stdout, stderr);
-  el_set(impl_->line, EL_PROMPT, prompt_of);
+  el_set(impl_->line, EL_PROMPT_ESC, prompt_of, kEscape);
   el_set(impl_->line, EL_EDITOR, "emacs");
   el_set(impl_->line, EL_HIST, history, impl_->history);
   el_set(impl_->line, EL_ADDFN, "kassette-tab", "completes a name", on_tab);
@@ -148,6 +150,10 @@ Editor::~Editor() {
 
 Editor::Got Editor::read(const std::string& prompt, std::string* line) {
   impl_->prompt = prompt;
+  if (shows_colours(STDOUT_FILENO)) {
+    const std::string mark(1, kEscape);
+    impl_->prompt = mark + "\033[32m" + mark + prompt + mark + "\033[0m" + mark;
+  }
   impl_->cancelled = false;
   int count = 0;
   // Before libedit writes the prompt: whoever answers it must not find that Ctrl-C is still a signal.

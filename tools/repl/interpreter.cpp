@@ -156,7 +156,8 @@ struct Interpreter::Impl {
   Messages::Shown refusal;
   void show(const Messages::Shown& r) {
     std::cout.flush();
-    errors() << r.text << hint(r.error) << std::flush;
+    const std::string said = hint(r.error);
+    errors() << r.text << (colour && !said.empty() ? "\033[1;36mhint:\033[0m" + said.substr(5) : said) << std::flush;
   }
 
   // ---- in the checker, see Note [The checker] ----

@@ -153,7 +153,7 @@ int main(int argc, char** argv) {
   int status = 0;
   try {
     auto session = std::make_unique<Session>(repl::InterpreterOptions{
-        options.include_dir, repl::kPrelude, /*colour=*/isatty(2) != 0 && !options.echo, /*locations=*/!typed});
+        options.include_dir, repl::kPrelude, /*colour=*/repl::shows_colours(2) && !options.echo, /*locations=*/!typed});
     // exit() in a line: the interpreter is in the middle of it and cannot be taken down.
     static bool running = true;
     on_exit(

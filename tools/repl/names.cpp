@@ -349,9 +349,13 @@ std::vector<Interpreter::Completion> Names::complete(const std::string& text) {
           name.rfind("kassette_repl_", 0) != 0)
         names.insert(name);
     }
-  // At the top the C library has hundreds of names: they come once something is typed.
+  // At the top the C library has hundreds of names: they come once something is typed. Functions come before classes.
+  names.erase("detail");
   std::vector<Interpreter::Completion> out;
-  for (const std::string& name : names) out.push_back({name.substr(prefix.size()), name});
+  for (const bool upper : {false, true})
+    for (const std::string& name : names)
+      if ((std::isupper(static_cast<unsigned char>(name[0])) != 0) == upper)
+        out.push_back({name.substr(prefix.size()), name});
   return out;
 }
 

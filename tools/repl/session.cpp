@@ -57,15 +57,22 @@ const std::vector<std::string>& command_names() {
 namespace {
 
 /// The exit status of a command, as waitpid() gives it. Ctrl-C at a terminal reaches the command by itself; where there
-/// is none, it is handed on, also if it came before the command had begun: std::system() would lose it.
+/// is none, it is handed on, also if it came before the command had begun: std::system() would lose it. Then the
+/// command is a group of its own: the shell alone would go on waiting for what it has started.
 int run_in_shell(const std::string& text) {
   std::string shell = "sh", flag = "-c", line = text;
   char* const arguments[] = {shell.data(), flag.data(), line.data(), nullptr};
+  const bool terminal = isatty(STDIN_FILENO) != 0;
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  if (!terminal) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t child = 0;
   int status = 0;
-  if (posix_spawn(&child, "/bin/sh", nullptr, nullptr, arguments, environ) != 0) return 127 << 8;
+  const int error = posix_spawn(&child, "/bin/sh", nullptr, &attributes, arguments, environ);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) return 127 << 8;
   while (waitpid(child, &status, WNOHANG) == 0) {
-    if (take_interrupt() && isatty(STDIN_FILENO) == 0) kill(child, SIGINT);
+    if (take_interrupt() && !terminal) kill(-child, SIGINT);
     usleep(1000);
   }
   take_interrupt();
@@ -89,10 +96,34 @@ std::optional<std::string> read_script(const std::string& path) {
   return text;
 }
 
-void put_page(const std::string& text) {
+namespace {
+std::string fitted(const std::string& text) {
   winsize size{};
   const bool narrow = isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20;
-  std::cout << (narrow ? wrapped(text, size.ws_col) : text) << std::flush;
+  return narrow ? wrapped(text, size.ws_col) : text;
+}
+}  // namespace
+
+void put_page(const std::string& text) { std::cout << fitted(text) << std::flush; }
+
+void put_documentation(const std::string& text) {
+  const std::string page = fitted(text);
+  if (!shows_colours(STDOUT_FILENO)) {
+    std::cout << page << std::flush;
+    return;
+  }
+  std::istringstream lines(page);
+  bool comment = false;  // a line that goes on is indented, as a comment is
+  for (std::string line; std::getline(lines, line);) {
+    comment = line.rfind("    ", 0) == 0 && (comment || line.find('(') == std::string::npos);
+    std::cout << (comment ? line : "\033[1m" + line + "\033[0m") << '\n';
+  }
+  std::cout << std::flush;
+}
+
+bool shows_colours(int file) {
+  const char* objection = std::getenv("NO_COLOR");
+  return isatty(file) != 0 && !(objection && *objection);
 }
 
 std::string open_text(const std::string& file, int line, const std::string& code) {
@@ -258,7 +289,8 @@ bool Session::command(const std::string& text, const std::string& file, int line
   if (name == ".quit" || name == ".q" || name == ".exit") {
     quits_ = true;
   } else if (name == ".help") {
-    put_page(rest.empty() ? kHelp : help(rest));
+    if (rest.empty()) put_page(kHelp);
+    else put_documentation(help(rest));
   } else if (name == ".time") {
     if (!rest.empty()) return time(rest, file, line);
     timed_ = !timed_;

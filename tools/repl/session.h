@@ -22,13 +22,17 @@ extern const char* const kPrelude;
 
 /// Writes a page on standard output; in a terminal with lines that fit.
 void put_page(const std::string& text);
+/// The same with declarations in bold, in a terminal that shows colours.
+void put_documentation(const std::string& text);
+/// Whether what is written to a file has colours: it is a terminal, and the user does not object by NO_COLOR.
+bool shows_colours(int file);
 
 /// Runs inputs: C++, or commands such as `.undo`, `?name` and `!ls`.
 class Session {
  public:
   /// Shows what `?name` says: a notebook has a place of its own for it.
   using Pager = std::function<void(const std::string&)>;
-  explicit Session(const InterpreterOptions& options, Pager pager = put_page)
+  explicit Session(const InterpreterOptions& options, Pager pager = put_documentation)
       : include_dir_(options.include_dir), errors_(options.errors), pager_(std::move(pager)), interpreter_(options) {}
   Interpreter& interpreter() { return interpreter_; }
   bool quits() const { return quits_; }
