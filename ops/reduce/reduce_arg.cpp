@@ -165,20 +165,23 @@ void top_kernel(const OpCall& call) {
   std::int64_t rows = call.spec(0).dims[0], n = call.spec(0).dims[1], k = call.attrs.as<InTopKAttrs>().k;
   const std::int64_t* ids = call.in[1].as<std::int64_t>();
   bool* out = call.out_as<bool>();
-  with_wide(call.in[0].data, nullptr, call.spec(0).dtype, rows * n, 0, [&](auto* p, auto*) {
-    using T = std::remove_const_t<std::remove_pointer_t<decltype(p)>>;
-    if constexpr (std::is_floating_point_v<T>) {
-      for (std::int64_t r = 0; r < rows; ++r, p += n) {
-        std::int64_t id = ids[r], larger = 0;
-        bool finite = true;
-        for (std::int64_t c = 0; c < n; ++c) finite &= std::isfinite(p[c]);
-        out[r] = finite && id >= 0 && id < n;
-        if (!out[r]) continue;
-        for (std::int64_t c = 0; c < n; ++c) larger += p[c] > p[id];
-        out[r] = larger < k;
-      }
+  auto find = [&](auto zero) {
+    using T = decltype(zero);
+    const ReduceInput<T> predictions(call.in[0].data, call.spec(0).dtype);
+    OwnScratch<T> converted;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const T* p = predictions.block(converted, n, r * n, n);
+      std::int64_t id = ids[r], larger = 0;
+      bool finite = true;
+      for (std::int64_t c = 0; c < n; ++c) finite &= std::isfinite(p[c]);
+      out[r] = finite && id >= 0 && id < n;
+      if (!out[r]) continue;
+      for (std::int64_t c = 0; c < n; ++c) larger += p[c] > p[id];
+      out[r] = larger < k;
     }
-  });
+  };
+  if (call.spec(0).dtype == float64) find(0.);
+  else find(0.f);
 }
 
 Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims) {

@@ -142,8 +142,16 @@ void numbers(DType dtype, F&& f) {
 }
 
 // Half types are computed as float32: a result is rounded to float32 and then to them.
+
+/// Calls run with some groups of a large call of half types at a time; false if it is to be run as a whole.
+template <class F>
+bool in_parts(const OpCall& call, F run) {
+  const unsigned mask = axes_mask(call.op.name, call.attrs.as<ScanAttrs>().axes, call.spec(0));
+  return in_slices(call, mask, run) || in_columns(call, mask, run);
+}
 void cumsum_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
+  if (in_parts(call, cumsum_kernel)) return;
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), x.numel(), [&](auto* in, auto* y) {
     using T = std::remove_pointer_t<decltype(y)>;
     scan(call, x, Running<T>(0),
@@ -152,6 +160,7 @@ void cumsum_kernel(const OpCall& call) {
 }
 void cumprod_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
+  if (in_parts(call, cumprod_kernel)) return;
   bool shifted = call.attrs.as<ScanAttrs>().shifted;
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), x.numel(), [&](auto* in, auto* y) {
     using T = std::remove_pointer_t<decltype(y)>;

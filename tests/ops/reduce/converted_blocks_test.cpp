@@ -114,6 +114,18 @@ TEST_CASE("softmax and its losses of half types have the bits of float32's, roun
     }
 }
 
+TEST_CASE("running sums and products of half types have the bits of float32's, rounded", "[half][scan]") {
+  for (DType dtype : {float16, bfloat16})
+    for (const Shape& shape : {Shape{3, 5}, Shape{1200, 1000}, Shape{2, 700, 1000}, Shape{1, 600, 1000}}) {
+      const Tensor x = numbers(shape, dtype), wide = K::cast(x, float32);
+      for (int axis : {0, 1, -1}) {
+        INFO(dtype << " " << shape << " " << axis);
+        CHECK(same(K::cumsum(x, axis), K::cast(K::cumsum(wide, axis), dtype)));
+        CHECK(same(K::cumprod(x, axis), K::cast(K::cumprod(wide, axis), dtype)));
+      }
+    }
+}
+
 TEST_CASE("gradients of softmax and its losses of half types are those of a few rows or columns", "[half][softmax]") {
   for (DType dtype : {float16, bfloat16})
     for (const Shape& shape : {Shape{1200, 1000}, Shape{3, 400, 4, 170}, Shape{600, 2, 500}}) {
@@ -175,6 +187,9 @@ TEST_CASE("reductions and softmax of half types, and means of integers, do not c
       CHECK(taken([&] { return K::argmax(x, axis); }) < kRoom);
       CHECK(taken([&] { return K::argmin(x, axis); }) < kRoom);
     }
+    CHECK(taken([&] { return K::in_top_k(x, K::zeros({rows}, int64), 3); }) < kRoom);
+    CHECK(taken([&] { return K::cumsum(x, 1); }) < kRoom);
+    CHECK(taken([&] { return K::cumprod(x, 0); }) < kRoom + (2 << 20));
     // A slice of 2^18 elements as float32, of the operand and of the result; along columns copied before.
     CHECK(taken([&] { return K::softmax(x); }) < kRoom);
     CHECK(taken([&] { return K::softmax(x, 0); }) < kRoom + (2 << 20));
