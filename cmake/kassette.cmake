@@ -156,6 +156,20 @@ function(kassette_program name)
   target_link_libraries(${name} PRIVATE kassette)
 endfunction()
 
+# kassette_install_program(<target> <name> <component>): a program of the command kassette, under another name. It finds the library from where it
+# lies, for which CMake has to install it as a target; those cannot be renamed.
+function(kassette_install_program target name component)
+  file(RELATIVE_PATH libraries /${CMAKE_INSTALL_LIBEXECDIR}/kassette /${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${libraries}")
+  install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kassette COMPONENT ${component} OPTIONAL)
+  install(CODE "
+    set(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBEXECDIR}/kassette\")
+    if(EXISTS \"\${folder}/${target}\")
+      file(RENAME \"\${folder}/${target}\" \"\${folder}/${name}\")
+    endif()
+  " COMPONENT ${component})
+endfunction()
+
 # kassette_source_options(<options> <source>...): options for single sources of this folder. CMake itself takes the name of a file that is not
 # there, and the options would be lost when it is moved.
 function(kassette_source_options options)

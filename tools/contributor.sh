@@ -120,7 +120,10 @@ command_python() {
   python=$(python_program)
   rm -rf "$folder/installed" "$folder"/*.whl
   mkdir -p "$folder"
-  for component in library development cuda mpi; do
+  # The prompt, where it is built: with it the wheel has the kernel of notebooks.
+  local components="library development cuda mpi"
+  [ ! -x "$build/tools/kassette_repl" ] || components+=" repl"
+  for component in $components; do
     cmake --install "$build" --prefix "$folder/installed" --component $component >"$folder/build.log" 2>&1 ||
       die "installing the library failed; see $folder/build.log"
   done

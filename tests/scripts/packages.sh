@@ -61,6 +61,9 @@ fi
 # Unpacked they are enough for a script.
 for name in "$library" libkassette-dev kassette; do dpkg-deb -x "$(package "$name")" "$work/root"; done
 XDG_CACHE_HOME=$work/cache "$work/root/usr/bin/kassette" run "$source/tests/consumer/main.cpp" >/dev/null || complain "the installed tool does not run a script"
+for program in "$work"/root/usr/libexec/kassette/{info,repl}; do
+  [ ! -e "$program" ] || [[ $(readelf -d "$program") == *"\$ORIGIN/"*lib* ]] || complain "$program would look for the library in $(readelf -d "$program" | grep -i runpath)"
+done
 if [ -x "$work/root/usr/libexec/kassette/repl" ]; then
   got=$(echo '1 + 1' | "$work/root/usr/bin/kassette" repl) || true
   [ "$got" = 2 ] || complain "the installed prompt says $got"
