@@ -150,9 +150,11 @@ Editor::~Editor() {
 
 Editor::Got Editor::read(const std::string& prompt, std::string* line) {
   impl_->prompt = prompt;
-  if (shows_colours(STDOUT_FILENO)) {
+  if (shows_colours(STDOUT_FILENO) && !prompt.empty()) {
     const std::string mark(1, kEscape);
-    impl_->prompt = mark + "\033[32m" + mark + prompt + mark + "\033[0m" + mark;
+    // libedit leaves out what stands behind the last character.
+    impl_->prompt =
+        mark + "\033[32m" + mark + prompt.substr(0, prompt.size() - 1) + mark + "\033[0m" + mark + prompt.back();
   }
   impl_->cancelled = false;
   int count = 0;

@@ -116,7 +116,8 @@ std::string meant_in(const std::string& space, const std::string& name, const Ou
   for (std::size_t n = small.size(); n >= std::min<std::size_t>(small.size(), 3); --n)
     for (const std::string& other : ours.beginning(space + "::" + small.substr(0, n)))
       if (n == small.size() || other.size() == n) return space + "::" + other;  // more of it, or less: inverse, inv
-  return "";
+  const std::string near = nearest(name, ours.beginning(space + "::"));
+  return near.empty() ? "" : space + "::" + near;
 }
 
 /// A function of ours that takes several tensors as one argument, and was called with one after the other.

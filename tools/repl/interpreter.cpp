@@ -156,8 +156,8 @@ struct Interpreter::Impl {
   Messages::Shown refusal;
   void show(const Messages::Shown& r) {
     std::cout.flush();
-    const std::string said = hint(r.error);
-    errors() << r.text << (colour && !said.empty() ? "\033[1;36mhint:\033[0m" + said.substr(5) : said) << std::flush;
+    const std::string said = r.text + hint(r.error);
+    errors() << (colour ? Messages::coloured(said) : said) << std::flush;
   }
 
   // ---- in the checker, see Note [The checker] ----
@@ -207,8 +207,10 @@ struct Interpreter::Impl {
     std::error_code error;
     const std::string folder = std::filesystem::current_path(error).string();
     // `last` is how the input before ended, here, where it ran; `ahead` the names that the code declares again.
-    const Checker::Verdict verdict = checker.check(
-        {"check", {{"last", last_ok ? "ok" : "failed"}, {"folder", folder}, {"ahead", ahead}, {"code", code}}});
+    const Record request = {
+        "check", {{"last", last_ok ? "ok" : "failed"}, {"folder", folder}, {"ahead", ahead}, {"code", code}}};
+    Checker::Verdict verdict = checker.check(request);
+    if (verdict.end == Checker::Verdict::kRefused && names->load_for(verdict.text)) verdict = checker.check(request);
     static const char* const kUnchanged = "; nothing was run, and the session is as it was before\n";
     switch (verdict.end) {
       case Checker::Verdict::kPassed: {

@@ -44,6 +44,29 @@ class Messages : public clang::DiagnosticConsumer {
     stream_.flush();
     return text_;
   }
+  /// Messages as a terminal shows them: what they are and where they point to in colours.
+  static std::string coloured(const std::string& text) {
+    static const std::pair<const char*, const char*> kWords[] = {
+        {"error:", "\033[1;31m"}, {"warning:", "\033[1;35m"}, {"note:", "\033[1;30m"}, {"hint:", "\033[1;36m"}};
+    std::string out;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+      std::string line = text.substr(begin, end - begin);
+      begin = end;
+      if (line.find('^') != std::string::npos && line.find_first_not_of(" ~^\n") == std::string::npos) {
+        out += "\033[1;32m" + line.substr(0, line.size() - 1) + "\033[0m\n";
+        continue;
+      }
+      for (const auto& [word, colour] : kWords)
+        if (const std::size_t at = line.find(word);
+            at == 0 || (at != std::string::npos && at > 1 && line.compare(at - 2, 2, ": ") == 0)) {
+          line.replace(at, std::string(word).size(), colour + std::string(word) + "\033[0m");
+          break;
+        }
+      out += line;
+    }
+    return out;
+  }
   /// In Shown::error, if a name that is proposed is one of the C library's or the standard library's.
   static constexpr const char* kOfSystem = "note: declared in a system's header";
   /// What is shown of an input, and its first error alone.

@@ -276,6 +276,18 @@ bool Names::has_member(const std::string& space, const std::string& member) {
   return scope && !scope->getPrimaryContext()->lookup(named(member)).empty();
 }
 
+bool Names::load_for(const std::string& error) {
+  const bool unknown = error.find("no member named") != std::string::npos ||
+                       error.find("undeclared identifier") != std::string::npos ||
+                       error.find(" named '") != std::string::npos;
+  if (!unknown || error.find("did you mean") != std::string::npos) return false;
+  if (std::exchange(all_loaded_, true)) return false;
+  for (const char* space : {"std", "kassette", "kassette::Tensor", "kassette::Tensors", "kassette::Shape", "K", "nn",
+                            "np", "np::linalg", "np::random", "np::fft", "np::optimize", "np::integrate"})
+    complete(space + std::string("::"));
+  return true;
+}
+
 OurNames Names::ours(bool numpy) {
   OurNames ours;
   ours.whole = [this, numpy](const std::string& name) -> std::string {

@@ -41,6 +41,10 @@ class Names {
   void keep_all() { changes_.clear(); }
   /// Whether a namespace, "np::linalg", has a member.
   bool has_member(const std::string& space, const std::string& member);
+  /// Reads all names of ours and of the standard library from the precompiled header, where clang proposes only what
+  /// has been read, at the first error of a name that is unknown. Returns whether it did, and the input may be tried
+  /// again.
+  bool load_for(const std::string& error);
   /// What hints need to know; with `numpy`, of two functions of one name they propose np's.
   OurNames ours(bool numpy);
   std::string undo();
@@ -92,6 +96,7 @@ class Names {
 
   clang::CompilerInstance& compiler_;
   std::vector<Change> changes_;
+  bool all_loaded_ = false;
   std::vector<Hidden> ahead_;
   // Members of namespaces without a name: each input has its own such namespace, and their names would be ambiguous.
   std::map<std::string, std::vector<clang::NamedDecl*>> unnamed_;
