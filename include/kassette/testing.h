@@ -77,6 +77,9 @@ struct Tolerance {
   Named only_by_name{0};
   double rtol = -1, atol = -1;
   bool equal_nan = true;  // NaN equals NaN
+  // The columns of matrices, as those of eigenvectors and singular vectors: each may have the other sign, and they may
+  // come in another order. A vector is one column; with any_order, its elements may come in another order.
+  bool any_sign = false, any_order = false;
 };
 
 /// The result of a comparison. It converts to bool, and prints as its report.

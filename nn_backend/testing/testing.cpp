@@ -210,6 +210,7 @@ Comparison compare(const Array& actual, const Array& expected, const Tolerance& 
   bool spread = ArrayAccess::is_number(expected);
   if (!spread && got.shape() != wanted.shape())
     return failed(text("shape ", got.shape(), ", expected ", wanted.shape()));
+  if ((tolerance.any_sign || tolerance.any_order) && !spread) got = matched_columns(got, wanted, tolerance);
   return Difference(got, wanted, spread, tolerance).result();
 }
 

@@ -11,5 +11,7 @@ std::string number_text(double v);
 std::string place(const Shape& shape, std::int64_t at);
 /// A failed comparison; the seeds of the random tensors in use are added to its message.
 Comparison failed(std::string message, std::string more = "");
+/// `actual` with its columns as close to those of `expected`, which has its shape, as any_sign and any_order allow.
+Tensor matched_columns(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance);
 
 }  // namespace kassette::testing::detail

@@ -1,6 +1,7 @@
 // tests/nn_backend/testing/testing_test.cpp - <kassette/testing.h> as people use it on their own code.
 #include "tests/catch.h"
 
+#include <kassette/numpy.h>
 #include <kassette/testing.h>
 
 #include <array>
@@ -13,6 +14,7 @@
 #include "tests/io/folder.h"
 
 namespace K = kassette::backend;
+namespace np = kassette::numpy;
 using namespace kassette;
 using namespace kassette::test;
 using namespace kassette::testing;
@@ -385,4 +387,40 @@ TEST_CASE("an updated golden file leaves nothing behind of what came before", "[
     CHECK_FALSE(std::filesystem::exists(where + "/b.actual.npz"));
     CHECK(compare(load_npy(where + "/a.npy"), x + 1));
   }
+}
+
+TEST_CASE("columns are compared up to their signs and their order if that is asked for", "[testing]") {
+  const Tensor v = K::constant({{1, 2, 3}, {4, 5, 6}}, float64),
+               flipped = K::constant({{-1, 2, -3}, {-4, 5, -6}}, float64),
+               mixed = K::constant({{-3, 1, 2}, {-6, 4, 5}}, float64),
+               half = K::constant({{-1, 2, 3}, {4, 5, 6}}, float64);
+  CHECK(!compare(flipped, v));
+  CHECK(compare(flipped, v, {.any_sign = true}));
+  CHECK(!compare(flipped, v, {.any_order = true}));
+  CHECK(!compare(mixed, v, {.any_sign = true}));
+  CHECK(compare(mixed, v, {.any_sign = true, .any_order = true}));
+  CHECK(!compare(half, v, {.any_sign = true, .any_order = true}));  // a part of a column
+  CHECK(compare(half, v, {.any_sign = true}).count == 1);
+  CHECK(!compare(K::constant({{1, 1, 2}, {4, 4, 5}}, float64), v, {.any_order = true}));  // one of them twice
+  // Batches, vectors, nothing, NaN; exact where nothing is exchanged.
+  CHECK(compare(K::stack({flipped, v}), K::stack({v, v}), {.any_sign = true}));
+  CHECK(compare(K::constant({-1, -2}, float64), {1, 2}, {.any_sign = true}));
+  CHECK(!compare(K::constant({-1, 2}, float64), {1, 2}, {.any_sign = true}));
+  CHECK(compare(K::constant({2, 1}, float32), {1, 2}, {.rtol = 0, .atol = 0, .any_order = true}));
+  CHECK(compare(K::zeros({0, 3}), K::zeros({0, 3}), {.any_sign = true, .any_order = true}));
+  CHECK(compare(K::constant({double(NAN), 1.0}), K::constant({1.0, double(NAN)}), {.any_order = true}));
+  // A symmetric matrix by two methods.
+  testing::Random random(3);
+  const Tensor q = testing::random_orthogonal(6);
+  const Tensor a = np::matmul(q * K::constant({1, 2, 3, 4, 5, 6}, float64), np::transpose(q));
+  const auto [w, vectors] = np::linalg::eigh(a);
+  const auto [u, s, vh] = np::linalg::svd(a);
+  testing::assert_close(s, w, {.rtol = 1e-10, .any_order = true});
+  testing::assert_close(u, vectors, {.rtol = 1e-8, .atol = 1e-10, .any_sign = true, .any_order = true});
+  auto eigen = [](const Tensors& x) -> Tensors {
+    const auto found = np::linalg::eigh((x[0] + np::matrix_transpose(x[0])) / 2);
+    return {found.eigenvalues, found.eigenvectors};
+  };
+  CHECK(gradcheck(eigen, {a}));
+  CHECK(gradgradcheck(eigen, {a}));
 }
