@@ -88,6 +88,13 @@ class Cells(unittest.TestCase):
         self.assertEqual(self.shown(""), [])
         self.assertEqual(self.shown("// nothing"), [])
 
+    def test_what_is_there_from_the_start(self):
+        self.assertEqual(self.text("np::sort({3, 1, 2})"), "[1. 2. 3.] (3,) float32 cpu")
+        self.assertEqual(self.text("np::unique_counts({1, 1}).counts"), "[2] (1,) int64 cpu")
+        self.assertEqual(self.text("nn::relu({-1., 1.})"), "[0. 1.] (2,) float32 cpu")
+        self.assertEqual(self.shown('std::map<int, int> m{{1, 2}};\nstd::cout << m[1];'), [("stdout", "2")])
+        self.assertEqual(self.error("np::argsrt({1})")[1], "no member named 'argsrt' in namespace 'kassette::numpy'; did you mean 'argsort'?")
+
     def test_a_cell_is_read_as_a_whole(self):
         self.assertEqual(self.text("int twice(int i)\n{\n  return i\n    + i;\n}\ntwice(4)"), "8")
         self.assertEqual(self.text("float sum = 1\n    + 2;\nsum"), "3.0")
@@ -154,7 +161,7 @@ class Cells(unittest.TestCase):
 
     def test_completion_replaces_what_was_typed(self):
         self.shown("Tensor completed = K::ones({2});")
-        for code, match in (("K::softm", "softmax"), ("int a;\ncompleted.sha", "shape"), ("K::dot(complet", "completed")):
+        for code, match in (("K::softm", "softmax"), ("np::linalg::sv", "svdvals"), ("nn::gel", "gelu"), ("int a;\ncompleted.sha", "shape"), ("K::dot(complet", "completed")):
             got = self.answer(self.client.complete, code, len(code))
             self.assertIn(match, got["matches"])
             self.assertEqual((code + "|")[got["cursor_start"]:got["cursor_end"]], code[len(code) - len(re.split(r"\W", code)[-1]):])
@@ -162,6 +169,7 @@ class Cells(unittest.TestCase):
     def test_documentation_at_the_cursor(self):
         self.shown("Tensor documented = K::ones({2});")
         for code, at, part in (("K::softmax(x)", 4, "Tensor softmax("), ("K::softmax(x, ", 14, "Tensor softmax("),
+                               ("np::sort(x)", 5, "in ascending or descending order"), ("np::fft", 7, "rfft irfft"),
                                ("K::zeros({2, 3", 14, "zeros("), ("documented.item<int>()", 14, "item() const"),
                                ("documented", 3, "Tensor documented")):
             got = self.answer(self.client.inspect, code, at)
