@@ -3,8 +3,8 @@
 set -euo pipefail
 cd "$1"
 most=45
-# In a clone what git knows; an archive holds nothing else but a build folder.
-if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then git ls-files -co --exclude-standard; else find . -name 'build*' -prune -o -type f -printf '%P\n'; fi |
+# In a clone of ours what git knows; else all but build folders.
+if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then git ls-files -co --exclude-standard; else find . \( -name 'build*' -o -name .git \) -prune -o -type f -printf '%P\n'; fi |
   awk -v most=$most '
     { folder = sub("/[^/]*$", "") ? $0 : "."; ++files[folder] }
     END { for (folder in files) {
