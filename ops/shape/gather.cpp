@@ -10,6 +10,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/engine/refusals.h"
 #include "ops/shape/index.h"
+#include "ops/shape/index_range.h"
 #include "ops/shape/put.h"
 #include "ops/shape/shaping.h"
 #include "ops/shape/strided.h"
@@ -56,8 +57,8 @@ class Indices {
       : n_(call.spec(i).numel()), wide_(call.spec(i).dtype == int64), data_(call.in[i].data), size_(size) {
     const bool wraps = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;
     const std::int64_t low = wraps ? -size : 0;
-    const bool good = wide_ ? all_in(reinterpret_cast<const std::int64_t*>(data_), low)
-                            : all_in(reinterpret_cast<const std::int32_t*>(data_), low);
+    const bool good = wide_ ? all_in_range(reinterpret_cast<const std::int64_t*>(data_), n_, low, size)
+                            : all_in_range(reinterpret_cast<const std::int32_t*>(data_), n_, low, size);
     for (std::int64_t k = 0; !good && k < n_; ++k)
       if (const std::int64_t at = raw(k); at < low || at >= size)
         refuse_for(wraps ? Refusal::index : Refusal::gather_index, at, size);
@@ -69,13 +70,6 @@ class Indices {
   }
 
  private:
-  /// Without a branch for each, which compilers make vectors of.
-  template <class I>
-  bool all_in(const I* x, std::int64_t low) const {
-    bool bad = false;
-    for (std::int64_t k = 0; k < n_; ++k) bad |= (x[k] < low) | (x[k] >= size_);
-    return !bad;
-  }
   std::int64_t raw(std::int64_t k) const {
     return wide_ ? reinterpret_cast<const std::int64_t*>(data_)[k] : reinterpret_cast<const std::int32_t*>(data_)[k];
   }

@@ -11,6 +11,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/engine/expr.h"
 #include "ops/engine/refusals.h"
+#include "ops/shape/index_range.h"
 #include "ops/shape/position_terms.h"
 #include "ops/shape/shaping.h"
 
@@ -113,6 +114,7 @@ void positions_rule(const OpCall& call, TensorSpec* out) {
 /// Refuses indices out of range, and returns the elements of an index tensor.
 const std::int64_t* checked_indices(const OpCall& call, int k, const PositionTerms::Term& term) {
   const auto* at = call.in[k + 1].as<std::int64_t>();
+  if (all_in_range(at, term.count, -term.size, term.size)) return at;
   for (std::int64_t i = 0; i < term.count; ++i)
     if (at[i] < -term.size || at[i] >= term.size) refuse_for(Refusal::index_of_axis, at[i], term.axis, term.size);
   return at;
