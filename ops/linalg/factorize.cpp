@@ -23,8 +23,8 @@ void square_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(0));
 }
 void cholesky_kernel(const OpCall& call) {
+  if (without_elements(call)) return;
   const MatrixShape m(call.spec(0));
-  if (m.size() == 0) return;
   in_float_or_double(call.spec(0).dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const WideInput<T> a(call, 0);
@@ -87,8 +87,8 @@ Tensor counting_columns(const Tensor& x, const Tensor& dy) {
   return where(any_of(not_equal(dy, 0), -2, /*keepdims=*/true), x, number_like(0, x));
 }
 void triangular_kernel(const OpCall& call) {
+  if (without_elements(call)) return;
   const MatrixShape m(call.spec(0)), k(call.spec(1));
-  if (k.size() == 0) return;
   const auto& form = call.attrs.as<LinalgAttrs>();
   in_float_or_double(call.spec(0).dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
@@ -133,8 +133,8 @@ void triangular_vjp(const VjpContext& ctx) {
 }
 
 void solve_kernel(const OpCall& call) {
+  if (without_elements(call)) return;
   const MatrixShape m(call.spec(0)), k(call.spec(1));
-  if (k.size() == 0) return;
   const bool transposed = call.attrs.as<LinalgAttrs>().transposed;
   in_float_or_double(call.spec(0).dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
@@ -212,8 +212,8 @@ void slogdet_rule(const OpCall& call, TensorSpec* out) {
   }
 }
 void slogdet_kernel(const OpCall& call) {
+  if (without_elements(call)) return;
   const MatrixShape m(call.spec(0));
-  if (m.count == 0) return;
   in_float_or_double(call.spec(0).dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const WideOutput<T> sign(*call.out[0]), log_abs(*call.out[1]);
@@ -247,6 +247,7 @@ void lu_rule(const OpCall& call, TensorSpec* out) {
   out[1].dtype = int64;
 }
 void lu_kernel(const OpCall& call) {
+  if (without_elements(call)) return;
   const MatrixShape m(call.spec(0));
   in_float_or_double(call.spec(0).dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
@@ -277,6 +278,7 @@ void qr_rule(const OpCall& call, TensorSpec* out) {
   out[1].dims[x.rank - 2] = k;
 }
 void qr_kernel(const OpCall& call) {
+  if (without_elements(call)) return;
   const MatrixShape m(call.spec(0)), q_shape(*call.out[0]), r_shape(*call.out[1]);
   in_float_or_double(call.spec(0).dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;

@@ -72,6 +72,13 @@ inline std::string matrix_text(const TensorSpec& x, std::int64_t i) {
   return text(place, x.rank == 3 ? ",)" : ")", " of those of shape ", x);
 }
 
+/// True if no output has elements: then nothing is to be computed, however many matrices there are.
+inline bool without_elements(const OpCall& call) {
+  for (int i = 0; i < call.n_out; ++i)
+    if (call.out[i]->numel() != 0) return false;
+  return true;
+}
+
 /// Calls f(i) for each matrix, several at once where `work` multiplications each are worth it. f returns LAPACK's info;
 /// fail_with(i, info) is called for the first matrix of which it is not 0.
 template <class F, class Fail>

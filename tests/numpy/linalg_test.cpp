@@ -276,3 +276,17 @@ TEST_CASE("distances are as exact far from 0, and have no gradient where rows ar
     CHECK(values(K::gradients(np::linalg::vector_norm(zero, {.ord = p}), {zero})[0]) == std::vector<double>{0, 0, 0});
   }
 }
+
+TEST_CASE("many matrices without elements take no time", "[numpy]") {
+  const std::int64_t many = std::int64_t{1} << 40;
+  for (const Shape& shape : {Shape{many, 0, 0}, Shape{many, 4, 0, 0}, Shape{0, many, 3, 3}}) {
+    const Tensor x = np::zeros(shape);
+    for (const Tensor& y :
+         {np::linalg::inv(x), np::linalg::cholesky(x), np::linalg::lu_factor(x).lu, np::linalg::eigh(x).eigenvectors,
+          np::linalg::eigvalsh(x), np::linalg::eig(x).real, np::linalg::svd(x).vh, np::linalg::svdvals(x),
+          np::linalg::qr(x).q, np::linalg::solve(x, x), np::linalg::solve_triangular(x, x)})
+      CHECK(y.size() == 0);
+  }
+  const Tensor x = K::variable(np::zeros({many, 0, 1}));
+  CHECK(np::linalg::svdvals(x).shape() == Shape{many, 0});
+}
