@@ -110,6 +110,34 @@ Tensor picked(const Tensor& x, const std::vector<std::int64_t>& places, int axis
   return picked(x, ops::as_tensor(places, int64, "constant"), axis);
 }
 
+/// Elements of an axis in runs, each from one place up to another.
+class Runs {
+ public:
+  /// Appends what is not empty.
+  void add(std::int64_t begin, std::int64_t end) {
+    if (begin >= end) return;
+    if (!runs_.empty() && runs_.back().second == begin) runs_.back().second = end;
+    else runs_.emplace_back(begin, end);
+  }
+  /// A few slices, or a list of all places: that of an axis without elements beside it may be endless.
+  Tensor of(const Tensor& x, int axis) const {
+    constexpr std::size_t kSlices = 16;
+    if (runs_.empty()) return slice_along(x, axis, 0, 0);
+    if (runs_.size() <= kSlices) {
+      Tensors parts;
+      for (const auto& [begin, end] : runs_) parts.push_back(slice_along(x, axis, begin, end));
+      return parts.size() == 1 ? parts[0] : ops::concatenate(parts, axis);
+    }
+    std::vector<std::int64_t> places;
+    for (const auto& [begin, end] : runs_)
+      for (std::int64_t i = begin; i < end; ++i) places.push_back(i);
+    return picked(x, places, axis);
+  }
+
+ private:
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs_;
+};
+
 /// x moved on by `shift` places along an axis of known or unknown size.
 Tensor rolled(const Tensor& x, std::int64_t shift, int axis) {
   const std::int64_t n = Access::desc(x).dims[axis];
@@ -278,18 +306,20 @@ Tensor insert(const Operand& x, const Operand& index, const Operand& values, con
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
       return sorted[static_cast<std::size_t>(i)] < sorted[static_cast<std::size_t>(j)];
     });
-    std::vector<std::int64_t> from;
-    std::size_t next = 0;
-    for (std::int64_t i = 0; i <= n; ++i) {
-      for (; next < order.size() && sorted[static_cast<std::size_t>(order[next])] == i; ++next)
-        from.push_back(n + order[next]);
-      if (i < n) from.push_back(i);
+    Runs runs;
+    std::int64_t from = 0;
+    for (std::int64_t value : order) {
+      const std::int64_t before = sorted[static_cast<std::size_t>(value)];
+      runs.add(from, before);
+      runs.add(n + value, n + value + 1);
+      from = before;
     }
+    runs.add(from, n);
     SizesOf shape;
     for (int i = 0; i < rank; ++i)
       if (i == at) shape.push(count);
       else shape.push_size(t, i);
-    return picked(ops::concatenate({t, ops::broadcast_to(given, shape)}, at), from, at);
+    return runs.of(ops::concatenate({t, ops::broadcast_to(given, shape)}, at), at);
   });
 }
 Tensor delete_(const Operand& x, const Operand& index, const Axes& axis) {
@@ -299,13 +329,17 @@ Tensor delete_(const Operand& x, const Operand& index, const Axes& axis) {
     (void)rank_of("delete_", t);
     const int at = one_axis_of("delete_", t, axis);
     const std::int64_t n = known_size(t, at, {"delete_", "x"});
-    std::vector<bool> gone(static_cast<std::size_t>(n));
-    for (std::int64_t i : places_in(integers_of(index, {"delete_", "index"}), n, n - 1, {"delete_", "index"}))
-      gone[static_cast<std::size_t>(i)] = true;
-    std::vector<std::int64_t> kept;
-    for (std::int64_t i = 0; i < n; ++i)
-      if (!gone[static_cast<std::size_t>(i)]) kept.push_back(i);
-    return picked(t, kept, at);
+    std::vector<std::int64_t> gone =
+        places_in(integers_of(index, {"delete_", "index"}), n, n - 1, {"delete_", "index"});
+    std::sort(gone.begin(), gone.end());
+    Runs kept;
+    std::int64_t from = 0;
+    for (std::int64_t i : gone) {
+      kept.add(from, i);
+      from = i + 1;
+    }
+    kept.add(from, n);
+    return kept.of(t, at);
   });
 }
 

@@ -1,0 +1,29 @@
+// tests/numpy/shaping_test.cpp - np's functions on shapes where cases by NumPy do not lead: long axes without elements,
+// storage that is shared.
+#include <kassette/numpy.h>
+
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/results.h"
+
+using namespace kassette;
+using namespace kassette::test;
+namespace np = kassette::numpy;
+
+TEST_CASE("delete_ and insert take no time on long axes without elements, and keep the order on others", "[numpy]") {
+  const std::int64_t many = std::int64_t{1} << 40;
+  CHECK(np::delete_(np::zeros({0, many}), 1, 1).shape() == Shape{0, many - 1});
+  CHECK(np::insert(np::zeros({0, many}), {1, 2}, np::zeros({0, 2}), 1).shape() == Shape{0, many + 2});
+  // By lists of places and by slices: more gaps than slices are made for.
+  const Tensor x = np::arange(60);
+  std::vector<std::int64_t> even, odd;
+  for (std::int64_t i = 0; i < 60; i += 2) {
+    even.push_back(i);
+    odd.push_back(i + 1);
+  }
+  CHECK(values<std::int64_t>(np::delete_(x, even)) == odd);
+  CHECK(values<std::int64_t>(np::insert(np::array(odd), std::vector<std::int64_t>{0, 1, 1}, {7, 8, 9}))[3] == 9);
+  CHECK(values<std::int64_t>(np::delete_(x(slice(0, 6)), {4, 0, -2, 1})) == std::vector<std::int64_t>{2, 3, 5});
+  CHECK(np::delete_(x, even).dtype() == int64);
+}
