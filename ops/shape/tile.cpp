@@ -187,7 +187,16 @@ void broadcast_to_rule(const OpCall& call, TensorSpec* out) {
   if (!fits) fail<ValueError>({"broadcast_to"}, x, " does not broadcast to ", *out);
 }
 void broadcast_to_kernel(const OpCall& call) {
-  const TensorSpec &x = call.spec(0), &out = *call.out[0];
+  const TensorSpec& x = call.spec(0);
+  TensorDesc& out = *call.out[0];
+  if (out.same_shape(x)) {  // its storage
+    Value v = read_value(*call.in[0].desc);
+    out.storage = std::move(v.storage);
+    out.offset = v.offset;
+    return;
+  }
+  (void)out.checked_bytes("broadcast_to");
+  allocate_output(out, call.device);
   std::int64_t from[kMaxRank], to[kMaxRank];
   row_strides(x, from);
   row_strides(out, to);
@@ -234,6 +243,8 @@ constinit const OpDef broadcast_to_op{.name = "broadcast_to",
                                       .cpu = broadcast_to_kernel,
                                       .vjp = broadcast_to_gradient,
                                       .host = 2,
+                                      .traits = kView,
+                                      .pattern = Pattern::alias,
                                       .cuda = broadcast_to_kernel};
 
 Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis) {

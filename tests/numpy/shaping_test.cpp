@@ -27,3 +27,9 @@ TEST_CASE("delete_ and insert take no time on long axes without elements, and ke
   CHECK(values<std::int64_t>(np::delete_(x(slice(0, 6)), {4, 0, -2, 1})) == std::vector<std::int64_t>{2, 3, 5});
   CHECK(np::delete_(x, even).dtype() == int64);
 }
+
+TEST_CASE("broadcast_to the shape that a tensor has returns its storage", "[numpy]") {
+  const Tensor x = np::array({{1, 2, 3}, {4, 5, 6}}, float32);
+  CHECK(place<float>(np::broadcast_to(x, {2, 3})) == place<float>(x));
+  CHECK(place<float>(np::broadcast_to(x, {1, 2, 3})) != place<float>(x));
+}
