@@ -12,6 +12,7 @@
 #include "ops/engine/expr.h"
 #include "ops/engine/stop.h"
 #include "ops/order/order.h"
+#include "ops/shape/checked.h"
 
 namespace kassette::nn {
 
@@ -66,12 +67,14 @@ Tensor mish(const Operand& x) {
   });
 }
 Tensor glu(const Operand& x, int axis) {
-  return of_floats("glu", x, [&](const Tensor& t) {
+  return of_floats("glu", x, [&](const Tensor& given) {
+    const int rank = numpy::known_rank(given, {"glu", "x"}), along = place_axis("glu", axis, Access::desc(given));
+    const Tensor t = checked(given, [=](const TensorSpec& d) {
+      if (d.rank >= 0 && d.dims[along] >= 0 && d.dims[along] % 2)
+        fail<ValueError>({"glu", "x"}, "of shape ", d, " has ", d.dims[along], " elements along axis ", axis, kExpected,
+                         "it must have an even number");
+    });
     const TensorDesc& d = Access::desc(t);
-    const int rank = numpy::known_rank(t, {"glu", "x"}), along = place_axis("glu", axis, d);
-    if (d.dims[along] >= 0 && d.dims[along] % 2)
-      fail<ValueError>({"glu", "x"}, "of shape ", t.shape(), " has ", d.dims[along], " elements along axis ", axis,
-                       kExpected, "it must have an even number");
     std::vector<Dim> shape;
     std::vector<Tensor> unknown(static_cast<std::size_t>(rank));
     for (int i = 0; i < rank; ++i) {

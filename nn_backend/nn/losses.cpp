@@ -10,6 +10,7 @@
 #include "nn_backend/numpy/axes.h"
 #include "ops/engine/axes.h"
 #include "ops/engine/expr.h"
+#include "ops/shape/checked.h"
 
 namespace kassette::nn {
 
@@ -19,10 +20,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-void check_same_shape(const char* what, const char* name, const Tensor& x, const char* other, const Tensor& y) {
-  const TensorDesc &a = Access::desc(x), &b = Access::desc(y);
-  if (!a.compatible(b))
-    fail<ValueError>({what, name}, "has shape ", a, " and ", other, " ", b, kExpected, "both must have the same shape");
+/// x, which must have the shape of y.
+Tensor of_same_shape(const char* what, const char* name, const Tensor& x, const char* other, const Tensor& y) {
+  return checked(x, y, [=](const TensorSpec& a, const TensorSpec& b) {
+    if (!a.compatible(b))
+      fail<ValueError>({what, name}, "has shape ", a, " and ", other, " ", b, kExpected,
+                       "both must have the same shape");
+  });
 }
 
 /// f of what is compared, as the dtype of y_pred.
@@ -33,9 +37,8 @@ Tensor loss(const char* what, const Operand& y_true, const Operand& y_pred, F&& 
     const DType dtype = Access::desc(output.tensor()).dtype;
     check_floats(output, {what, "y_pred"});
     const ArrayArg target(y_true, {what, "y_true"}, dtype);
-    check_same_shape(what, "y_true", target, "y_pred", output);
-    const Tensor o = wide(output);
-    return cast(f(cast(target, Access::desc(o).dtype), o), dtype);
+    const Tensor t = of_same_shape(what, "y_true", target, "y_pred", output), o = wide(output);
+    return cast(f(cast(t, Access::desc(o).dtype), o), dtype);
   });
 }
 Tensor mean_of(const Tensor& x) { return ops::mean(x, -1); }
@@ -167,10 +170,10 @@ Tensor triplet_margin_loss(const Operand& anchor, const Operand& positive, const
     check_floats(b, {what, "positive"});
     check_floats(c, {what, "negative"});
     const DType both = numpy::promoted(numpy::promoted(dtype, b.tensor().dtype(), what), c.tensor().dtype(), what);
-    check_same_shape(what, "positive", b, "anchor", a);
-    check_same_shape(what, "negative", c, "anchor", a);
     auto as = [&](const Tensor& t) { return wide(cast(t, both)); };
-    return cast(ops::relu(distance(as(a), as(b), p) - distance(as(a), as(c), p) + margin), both);
+    const Tensor near = as(of_same_shape(what, "positive", b, "anchor", a)),
+                 far = as(of_same_shape(what, "negative", c, "anchor", a));
+    return cast(ops::relu(distance(as(a), near, p) - distance(as(a), far, p) + margin), both);
   });
 }
 

@@ -13,6 +13,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/reduce_arg.h"
 #include "ops/reduce/scan.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/index.h"
 #include "ops/shape/shaping.h"
 
@@ -85,10 +86,6 @@ Tensor uneven_slopes(const Tensor& f, int axis, const Tensor& d, int edge_order)
 /// The slopes along one axis. `spacing` is a number or the coordinates.
 Tensor slopes(Tensor f, int axis, const Operand& spacing, int edge_order) {
   const At at{"gradient", "spacing"};
-  const std::int64_t n = Access::desc(f).dims[axis];
-  if (n >= 0 && n <= edge_order)
-    fail<ValueError>({"gradient", "f"}, "of shape ", f.shape(), kExpected, "axis ", axis, " must have at least ",
-                     edge_order + 1, " elements");
   if (Access::kind(spacing) == Scalar::kInt || Access::kind(spacing) == Scalar::kFloat)
     return even_slopes(f, axis, spacing, edge_order);
   const ArrayArg given(spacing, at, f.dtype());
@@ -97,9 +94,11 @@ Tensor slopes(Tensor f, int axis, const Operand& spacing, int edge_order) {
   f = ops::cast(f, dtype), t = ops::cast(t, dtype);
   const int rank = known_rank(t, at);
   if (rank == 0) return even_slopes(f, axis, ops::is_tensor_operand(spacing) ? Operand(t) : spacing, edge_order);
-  if (const std::int64_t m = Access::desc(t).dims[0]; rank > 1 || (n >= 0 && m >= 0 && m != n))
-    fail<ValueError>(at, "of shape ", t.shape(), kExpected, "it must be a number or the ", n, " coordinates of axis ",
-                     axis);
+  t = ops::checked(t, f, [=](const TensorSpec& d, const TensorSpec& of_f) {
+    if (d.rank > 1 || (d.rank == 1 && of_f.rank >= 0 && differ(d.dims[0], of_f.dims[axis])))
+      fail<ValueError>(at, "of shape ", d, kExpected, "it must be a number or the ", of_f.dims[axis],
+                       " coordinates of axis ", axis);
+  });
   return uneven_slopes(f, axis, along(difference(t, 0), f, axis), edge_order);
 }
 
@@ -111,7 +110,9 @@ Tensors two_vectors(const char* what, const Operand& x, const Operand& y) {
     if (in[i].dtype().is_bool()) fail<TypeError>({what, names[i]}, "is bool", kRemedy, "cast it first (K::cast)");
     if (known_rank(in[i], {what, names[i]}) != 1)
       fail<ValueError>({what, names[i]}, "has shape ", in[i].shape(), kExpected, "it must be a vector");
-    if (Access::desc(in[i]).dims[0] == 0) fail<ValueError>({what, names[i]}, "is empty");
+    in[i] = ops::checked(in[i], [what, name = names[i]](const TensorSpec& d) {
+      if (d.rank == 1 && d.dims[0] == 0) fail<ValueError>({what, name}, "is empty");
+    });
   }
   return in;
 }
@@ -206,18 +207,19 @@ Tensor trapezoid(const Operand& y, const TrapezoidOptions& options) {
   return attribute_errors("trapezoid", [&] {
     Tensor f = as_float(ArrayArg(y, {"trapezoid", "y"}));
     const int axis = one_axis_of("trapezoid", f, options.axis);
-    const Tensor sums = part(f, axis, 1, None) + part(f, axis, None, -1);
-    if (options.x.is_none()) return ops::sum(sums, axis, false) * (options.dx / 2);
+    auto sums = [&] { return part(f, axis, 1, None) + part(f, axis, None, -1); };
+    if (options.x.is_none()) return ops::sum(sums(), axis, false) * (options.dx / 2);
     const ArrayArg given(options.x, {"trapezoid", "x"}, f.dtype());
-    const Tensor x = beside(f, options.x, as_float(given), {"trapezoid", "x"});
-    const int rank = known_rank(x, {"trapezoid", "x"}), along_x = rank == 1 ? 0 : axis - Access::desc(f).rank + rank;
-    const std::int64_t n = Access::desc(f).dims[axis], m = along_x < 0 ? 0 : Access::desc(x).dims[along_x];
-    if (along_x < 0 || differ(n, m))
-      fail<ValueError>({"trapezoid", "x"}, "of shape ", x.shape(), " does not fit y of shape ", f.shape(),
-                       " along axis ", axis);
+    const Tensor points = beside(f, options.x, as_float(given), {"trapezoid", "x"});
+    const int rank = known_rank(points, {"trapezoid", "x"}),
+              along_x = rank == 1 ? 0 : axis - Access::desc(f).rank + rank;
+    const Tensor x = ops::checked(points, f, [=](const TensorSpec& a, const TensorSpec& b) {
+      if (along_x < 0 || (a.rank >= 0 && b.rank >= 0 && differ(a.dims[along_x], b.dims[axis])))
+        fail<ValueError>({"trapezoid", "x"}, "of shape ", a, " does not fit y of shape ", b, " along axis ", axis);
+    });
     const Tensor d = rank == 1 ? along(difference(x, 0), f, axis) : difference(x, along_x);
     const DType dtype = promoted(f.dtype(), d.dtype(), "trapezoid", "y", "x");
-    return ops::sum(ops::cast(sums, dtype) * ops::cast(d, dtype) * 0.5, axis, false);
+    return ops::sum(ops::cast(sums(), dtype) * ops::cast(d, dtype) * 0.5, axis, false);
   });
 }
 template <int>
@@ -234,6 +236,12 @@ Tensors gradient(const Operand& f, const GradientOptions& options) {
     if (order != 1 && order != 2)
       fail<ValueError>({"gradient", "edge_order"}, "is ", order, kExpected, "it must be 1 or 2");
     const std::vector<int> axes = places_of({"gradient", "axis"}, options.axis, known_rank(t, {"gradient", "f"}));
+    t = ops::checked(t, [axes, order](const TensorSpec& d) {
+      for (int axis : axes)
+        if (d.rank >= 0 && d.dims[axis] >= 0 && d.dims[axis] <= order)
+          fail<ValueError>({"gradient", "f"}, "of shape ", d, kExpected, "axis ", axis, " must have at least ",
+                           order + 1, " elements");
+    });
     const Operand& spacing = options.spacing;
     const bool listed = axes.size() > 1 && Access::kind(spacing) == Scalar::kList;
     if (listed && Access::count(spacing) != axes.size())
@@ -270,10 +278,15 @@ Tensor interp(const Operand& x, const Operand& xp, const Operand& fp, const Inte
     for (int i = 1; i < 3; ++i)
       if (known_rank(in[i], {"interp", names[i]}) != 1)
         fail<ValueError>({"interp", names[i]}, "has shape ", in[i].shape(), kExpected, "it must be a vector");
-    const std::int64_t n = Access::desc(in[1]).dims[0], m = Access::desc(in[2]).dims[0];
-    if (n == 0) fail<ValueError>({"interp", "xp"}, "is empty");
-    if (n >= 0 && m >= 0 && n != m)
-      fail<ValueError>({"interp", "fp"}, "has ", m, " elements", kExpected, "there must be ", n, ", as in xp");
+    in[1] = ops::checked(in[1], [](const TensorSpec& d) {
+      if (d.rank == 1 && d.dims[0] == 0) fail<ValueError>({"interp", "xp"}, "is empty");
+    });
+    in[2] = ops::checked(in[2], in[1], [](const TensorSpec& of_f, const TensorSpec& of_x) {
+      if (of_f.rank == 1 && of_x.rank == 1 && differ(of_f.dims[0], of_x.dims[0]))
+        fail<ValueError>({"interp", "fp"}, "has ", of_f.dims[0], " elements", kExpected, "there must be ", of_x.dims[0],
+                         ", as in xp");
+    });
+    const std::int64_t n = Access::desc(in[1]).dims[0];
     const bool periodic = !options.period.is_none();
     if (periodic) {
       double period = 0;

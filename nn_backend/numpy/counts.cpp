@@ -7,6 +7,7 @@
 #include "nn_backend/numpy/segments.h"
 #include "ops/order/order.h"
 #include "ops/reduce/reduce.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/like.h"
 #include "ops/shape/shaping.h"
 
@@ -26,10 +27,10 @@ Tensor equal_edges(const char* what, const Tensor& x, std::int64_t n, const Oper
     low = ops::where(none, 0, least);
     high = ops::where(none, 1, most);
   } else {
-    const ArrayArg ends(range, {what, "range"}, x.dtype());
-    const TensorDesc& d = ends.desc();
-    if (differ(d.rank, 1) || (d.rank == 1 && differ(d.dims[0], 2)))
-      fail<ValueError>({what, "range"}, "has shape ", d, kExpected, "it must be two numbers");
+    const Tensor ends = ops::checked(ArrayArg(range, {what, "range"}, x.dtype()), [what](const TensorSpec& d) {
+      if (differ(d.rank, 1) || (d.rank == 1 && differ(d.dims[0], 2)))
+        fail<ValueError>({what, "range"}, "has shape ", d, kExpected, "it must be two numbers");
+    });
     const Tensor both = ops::cast(ends, x.dtype()).to(x.device());
     low = both[0];
     high = both[1];
@@ -45,10 +46,12 @@ Tensor equal_edges(const char* what, const Tensor& x, std::int64_t n, const Oper
 /// Weights in the shape of x; integers and bool as the widest integers.
 Tensor weights_of(const Tensor& x, const Operand& given, const char* what) {
   const ArrayArg weights(given, {what, "weights"});
-  const TensorDesc &w = weights.desc(), &d = Access::desc(x);
-  if (!w.compatible(d))
-    fail<ValueError>({what, "weights"}, "have shape ", w, " and x ", d, kExpected, "the shapes must be the same");
-  return ops::cast(beside(x, given, weights, {what, "weights"}), widest(w.dtype));
+  const Tensor fitting =
+      ops::checked(beside(x, given, weights, {what, "weights"}), x, [what](const TensorSpec& w, const TensorSpec& d) {
+        if (!w.compatible(d))
+          fail<ValueError>({what, "weights"}, "have shape ", w, " and x ", d, kExpected, "the shapes must be the same");
+      });
+  return ops::cast(fitting, widest(fitting.dtype()));
 }
 
 bool is_integer(const Operand& x) { return Access::kind(x) == Scalar::kInt || Access::kind(x) == Scalar::kUint; }
@@ -67,9 +70,10 @@ struct Binned {
     if (is_integer(bins)) {
       edges = equal_edges(what, flat, ops::scalar_tensor(bins, int64).item<std::int64_t>(), range);
     } else {
-      const ArrayArg given(bins, {what, "bins"}, flat.dtype());
-      if (differ(given.desc().rank, 1))
-        fail<ValueError>({what, "bins"}, "has shape ", given.desc(), kExpected, "it must be a number or a vector");
+      const Tensor given = ops::checked(ArrayArg(bins, {what, "bins"}, flat.dtype()), [what](const TensorSpec& d) {
+        if (differ(d.rank, 1))
+          fail<ValueError>({what, "bins"}, "has shape ", d, kExpected, "it must be a number or a vector");
+      });
       const Tensors both =
           promoted_tensors(what, {{"x", flat}, {"bins", beside(flat, bins, as_float(given), {what, "bins"})}});
       flat = both[0];
@@ -146,10 +150,11 @@ Tensor histogram_bin_edges(const Operand& x, const Operand& bins, const BinEdges
 Histogram2d histogram2d(const Operand& x, const Operand& y, const Operand& bins, const HistogramOptions& options) {
   constexpr const char* kWhat = "histogram2d";
   return attribute_errors(kWhat, [&] {
-    const Tensors points = float_tensors(kWhat, {{"x", x}, {"y", y}});
-    if (!Access::desc(points[0]).compatible(Access::desc(points[1])))
-      fail<ValueError>({kWhat, "y"}, "has shape ", points[1].shape(), " and x ", points[0].shape(), kExpected,
-                       "the shapes must be the same");
+    Tensors points = float_tensors(kWhat, {{"x", x}, {"y", y}});
+    points[1] = ops::checked(points[1], points[0], [=](const TensorSpec& of_y, const TensorSpec& of_x) {
+      if (!of_x.compatible(of_y))
+        fail<ValueError>({kWhat, "y"}, "has shape ", of_y, " and x ", of_x, kExpected, "the shapes must be the same");
+    });
     HistogramDd found = counted_points(kWhat, points, bins, options);
     return Histogram2d{found.counts, found.edges[0], found.edges[1]};
   });

@@ -8,6 +8,7 @@
 #include "ops/product/matmul.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/variance.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -27,10 +28,12 @@ Tensor as_rows(const Tensor& x, bool rowvar, const At& at) {
 /// One weight for each observation.
 Tensor weights_of(const Operand& given, const Tensor& rows, const At& at) {
   const ArrayArg array(given, at, rows.dtype());
-  const TensorDesc &w = array.desc(), &d = Access::desc(rows);
-  if (differ(w.rank, 1) || (w.rank == 1 && differ(w.dims[0], d.dims[1])))
-    fail<ValueError>(at, "have shape ", w, kExpected, "there must be one for each observation");
-  return ops::cast(beside(rows, given, array, at), rows.dtype());
+  const Tensor fitting =
+      ops::checked(beside(rows, given, array, at), rows, [at](const TensorSpec& w, const TensorSpec& d) {
+        if (differ(w.rank, 1) || (w.rank == 1 && differ(w.dims[0], d.dims[1])))
+          fail<ValueError>(at, "have shape ", w, kExpected, "there must be one for each observation");
+      });
+  return ops::cast(fitting, rows.dtype());
 }
 
 /// The covariances, and the dtype that they are to have: half types are computed in float32.

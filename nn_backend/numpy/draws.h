@@ -7,6 +7,7 @@
 #include "nn_backend/numpy/arguments.h"
 #include "ops/engine/dims.h"
 #include "ops/random/generator.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/like.h"
 #include "ops/shape/shaping.h"
 
@@ -82,13 +83,14 @@ struct Parameters {
   }
   ops::Draw draw(const Tensor& key, DType of) const { return {key, dims, of, at[0].device()}; }
   /// Throws ValueError if samples of the size do not have room for the parameters.
-  const Tensor& fitting(const Tensor& samples) const {
-    if (!samples.symbolic() && !dims.symbolic()) {
-      const TensorSpec size = ops::shape_from(dims, dtype, what, "size");
-      if (!size.same_shape(Access::desc(samples)))
-        fail<ValueError>({what, "size"}, "is ", size, kExpected, "the parameters have samples of shape ",
-                         samples.shape());
-    }
+  Tensor fitting(const Tensor& samples) const {
+    auto check = [name = what](const TensorSpec& of_samples, const TensorSpec& size) {
+      if (!size.compatible(of_samples))
+        fail<ValueError>({name, "size"}, "is ", size, kExpected, "the parameters have samples of shape ", of_samples);
+    };
+    if (samples.symbolic() || dims.symbolic())
+      return ops::checked(samples, ops::broadcast_to(ops::number_like(0, samples), dims), check);
+    check(Access::desc(samples), ops::shape_from(dims, dtype, what, "size"));
     return samples;
   }
 };

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "nn_backend/numpy/axes.h"
 #include "nn_backend/numpy/fft.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -106,8 +107,10 @@ Tensor cosine_transform(const char* what, const Operand& x, const DctOptions& op
     const ops::FftNorm norm = norm_named(what, options.norm, inverse);
     t = with_last(t, axis);
     if (!options.n.is_none()) t = fitted(t, length_given(what, options.n));
-    if (Access::desc(t).dims[Access::desc(t).rank - 1] == 0)
-      fail<ValueError>({what, "x"}, "of shape ", t.shape(), kExpected, "there must be one element along the axis");
+    t = ops::checked(t, [what](const TensorSpec& d) {
+      if (d.rank > 0 && d.dims[d.rank - 1] == 0)
+        fail<ValueError>({what, "x"}, "of shape ", d, kExpected, "there must be one element along the axis");
+    });
     const int type = inverse && options.type == 2 ? 3 : inverse && options.type == 3 ? 2 : options.type;
     const Cosines c(t);
     const bool orthogonal = norm == ops::FftNorm::sqrt_n;
@@ -140,8 +143,10 @@ Tensor window_of(const char* what, const Frames& f, const Name& window, const Op
   std::int64_t length = f.length;
   if (Access::kind(weights) != Scalar::kNone) {
     w = ops::cast(ArrayArg(weights, {what, "weights"}, x.dtype()), x.dtype());
-    if (Access::desc(w).rank != 1 || differ(Access::desc(w).dims[0], length))
-      fail<ValueError>({what, "weights"}, "of shape ", w.shape(), kExpected, "there must be sequence_length, ", length);
+    w = ops::checked(w, [what, length](const TensorSpec& d) {
+      if (differ(d.rank, 1) || (d.rank == 1 && differ(d.dims[0], length)))
+        fail<ValueError>({what, "weights"}, "of shape ", d, kExpected, "there must be sequence_length, ", length);
+    });
   } else {
     const std::string name(window.given() ? window.data() : "", window.given() ? window.size() : 0);
     if (window.given() && name != "hann" && name != "hamming")
@@ -191,11 +196,14 @@ ComplexPair stft(const Operand& x, std::int64_t sequence_length, std::int64_t se
   return attribute_errors("stft", [&] {
     const Frames f{sequence_length, sequence_stride, fft_length};
     check_frames("stft", f);
-    const Tensor t = as_float(ArrayArg(x, {"stft", "x"}));
+    Tensor t = as_float(ArrayArg(x, {"stft", "x"}));
     const int last = front_axis(t, -1, "stft");
-    const std::int64_t edge = options.center ? f.fft / 2 : 0, known = Access::desc(t).dims[last];
-    if (options.center && known == 0)
-      fail<ValueError>({"stft", "x"}, "of shape ", t.shape(), kExpected, "there must be one element to be reflected");
+    const std::int64_t edge = options.center ? f.fft / 2 : 0;
+    if (options.center)
+      t = ops::checked(t, [last](const TensorSpec& d) {
+        if (d.rank >= 0 && d.dims[last] == 0)
+          fail<ValueError>({"stft", "x"}, "of shape ", d, kExpected, "there must be one element to be reflected");
+      });
     // Element j of frame i is at i * stride + j - edge, reflected at both ends.
     const Tensor n = size_along(t, last), zero = ops::scalar_tensor(0, int64);
     const Tensor frames = floor_divide(n + (2 * edge - f.fft), f.stride) + 1;

@@ -9,10 +9,12 @@
 #include "core/rank.h"
 #include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
+#include "nn_backend/numpy/linalg.h"
 #include "nn_backend/numpy/numbers.h"
 #include "ops/linalg/linalg.h"
 #include "ops/product/matmul.h"
 #include "ops/reduce/reduce.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -64,14 +66,19 @@ System system_of(const char* what, const Operand& a_given, const Operand& b_give
 }
 Tensor finished(const System& s, const Tensor& x) { return s.vector ? ops::squeeze(x, -1) : x; }
 
-/// Throws unless x holds float matrices, square if that is wanted.
-void check_matrices(const char* what, const Tensor& x, bool square) {
+/// Throws unless x holds float matrices.
+void check_matrices(const char* what, const Tensor& x) {
   const int rank = known_rank(x, {what, "x"});
-  const TensorDesc& b = Access::desc(x);
   check_float(x, {what, "x"});
   if (rank < 2) fail<ValueError>({what, "x"}, "of shape ", x.shape(), kExpected, "it must have two axes or more");
-  if (square && differ(b.dims[rank - 2], b.dims[rank - 1]))
-    fail<ValueError>({what, "x"}, "of shape ", x.shape(), kExpected, "its matrices must be square");
+}
+/// x, which must hold square float matrices.
+Tensor square_matrices(const char* what, const Tensor& x) {
+  check_matrices(what, x);
+  return ops::checked(x, [what](const TensorSpec& d) {
+    if (d.rank >= 2 && differ(d.dims[d.rank - 2], d.dims[d.rank - 1]))
+      fail<ValueError>({what, "x"}, "of shape ", d, kExpected, "its matrices must be square");
+  });
 }
 /// The largest singular values of s (..., k) below which they count as 0.
 Tensor cutoff(const char* what, const Tensor& x, const Tensor& s, const Scalar& rtol) {
@@ -152,14 +159,14 @@ Tensor cholesky_solve(const Operand& l, const Operand& b) {
   });
 }
 Tensor inv(const Operand& x) {
-  return of_array("inv", x, [](const Tensor& t) {
-    check_matrices("inv", t, true);
+  return of_array("inv", x, [](const Tensor& given) {
+    const Tensor t = square_matrices("inv", given);
     return ops::solve(t, ops::identity_like(t));
   });
 }
 Tensor pinv(const Operand& x, Scalar rtol) {
   return of_array("pinv", x, [&](const Tensor& t) {
-    check_matrices("pinv", t, false);
+    check_matrices("pinv", t);
     const ops::Svd f = ops::svd(t);
     const Tensor counts = ops::greater(f.s, cutoff("pinv", t, f.s, rtol));
     const Tensor one = ops::number_like(1, f.s);
@@ -180,8 +187,8 @@ SlogdetResult slogdet(const Operand& x) {
   });
 }
 Tensor cholesky(const Operand& x, bool upper) {
-  return of_array("cholesky", x, [&](const Tensor& t) {
-    check_matrices("cholesky", t, true);
+  return of_array("cholesky", x, [&](const Tensor& given) {
+    const Tensor t = square_matrices("cholesky", given);
     return upper ? ops::transposed(ops::cholesky(ops::transposed(t))) : ops::cholesky(t);
   });
 }
@@ -224,29 +231,41 @@ EigResult eig(const Operand& x) {
     return EigResult{f.w_real, f.w_imaginary, f.v_real, f.v_imaginary};
   });
 }
+/// The solution in the least squares sense, where the singular values count that are above `least` of a and them.
+template <class F>
+static LstsqResult least_squares(const System& s, F&& least) {
+  const ops::Svd f = ops::svd(s.a);
+  const Tensor counts = ops::greater(f.s, least(s.a, f.s));
+  const Tensor one = ops::number_like(1, f.s);
+  const Tensor inverse = ops::where(counts, one / ops::where(counts, f.s, one), ops::number_like(0, f.s));
+  const Tensor x =
+      ops::matmul(ops::transposed(f.vh), ops::expand_dims(inverse, -1) * ops::matmul(f.u, s.b, true, false));
+  const Tensor residuals = ops::sum(ops::square(ops::matmul(s.a, x) - s.b), -2);
+  return LstsqResult{finished(s, x), finished(s, residuals), ops::sum(ops::cast(counts, int64), -1), f.s};
+}
 LstsqResult lstsq(const Operand& a, const Operand& b, Scalar rtol) {
   return attribute_errors("lstsq", [&] {
-    const System s = system_of("lstsq", a, b);
-    const ops::Svd f = ops::svd(s.a);
-    const Tensor counts = ops::greater(f.s, cutoff("lstsq", s.a, f.s, rtol));
-    const Tensor one = ops::number_like(1, f.s);
-    const Tensor inverse = ops::where(counts, one / ops::where(counts, f.s, one), ops::number_like(0, f.s));
-    const Tensor x =
-        ops::matmul(ops::transposed(f.vh), ops::expand_dims(inverse, -1) * ops::matmul(f.u, s.b, true, false));
-    const Tensor residuals = ops::sum(ops::square(ops::matmul(s.a, x) - s.b), -2);
-    return LstsqResult{finished(s, x), finished(s, residuals), ops::sum(ops::cast(counts, int64), -1), f.s};
+    return least_squares(system_of("lstsq", a, b),
+                         [&](const Tensor& x, const Tensor& s) { return cutoff("lstsq", x, s, rtol); });
+  });
+}
+LstsqResult lstsq_above(const Tensor& a, const Tensor& b, const Tensor& least) {
+  return attribute_errors("lstsq", [&] {
+    return least_squares(system_of("lstsq", a, b), [&](const Tensor&, const Tensor& s) {
+      return ops::max(s, -1, /*keepdims=*/true) * ops::cast(least, s.dtype()).to(s.device());
+    });
   });
 }
 Tensor matrix_rank(const Operand& x, Scalar rtol) {
   return of_array("matrix_rank", x, [&](const Tensor& t) {
-    check_matrices("matrix_rank", t, false);
+    check_matrices("matrix_rank", t);
     const Tensor s = ops::svdvals(t);
     return ops::sum(ops::cast(ops::greater(s, cutoff("matrix_rank", t, s, rtol)), int64), -1);
   });
 }
 Tensor matrix_power(const Operand& x, int n) {
   return of_array("matrix_power", x, [&](Tensor t) {
-    check_matrices("matrix_power", t, true);
+    t = square_matrices("matrix_power", t);
     if (n < 0) t = ops::solve(t, ops::identity_like(t));
     Tensor power;
     for (unsigned left = n < 0 ? 0u - static_cast<unsigned>(n) : static_cast<unsigned>(n); left; left >>= 1) {
@@ -298,14 +317,14 @@ Tensor vector_norm(const Operand& x, const NormOptions& options) {
 }
 Tensor matrix_norm(const Operand& x, const NormOptions& options) {
   return of_array("matrix_norm", x, [&](const Tensor& t) {
-    check_matrices("matrix_norm", t, false);
+    check_matrices("matrix_norm", t);
     const int rank = Access::desc(t).rank;
     return matrix_norm_of("matrix_norm", t, options.ord, rank - 2, rank - 1, options.keepdims);
   });
 }
 Tensor cond(const Operand& x) {
   return of_array("cond", x, [](const Tensor& t) {
-    check_matrices("cond", t, false);
+    check_matrices("cond", t);
     const Tensor s = ops::svdvals(t);
     return ops::max(s, -1) / ops::min(s, -1);
   });

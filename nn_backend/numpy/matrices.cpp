@@ -14,6 +14,7 @@
 #include "ops/linalg/linalg.h"
 #include "ops/product/matmul.h"
 #include "ops/reduce/reduce.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -66,33 +67,45 @@ Tensor exponential(const Tensor& x) {
   return ops::where(ops::greater(s, digits), ops::number_like(NAN, y), y);
 }
 
-/// Throws unless x holds square float matrices.
-void check_square(const char* what, const Tensor& x) {
-  const int rank = known_rank(x, {what, "x"});
-  const TensorDesc& b = Access::desc(x);
+/// x, which must hold square float matrices.
+Tensor square_matrices(const char* what, const Tensor& x) {
+  (void)known_rank(x, {what, "x"});
   check_float(x, {what, "x"});
-  if (rank < 2 || differ(b.dims[rank - 2], b.dims[rank - 1]))
-    fail<ValueError>({what, "x"}, "of shape ", x.shape(), kExpected, "it must have square matrices in its last axes");
+  return ops::checked(x, [what](const TensorSpec& d) {
+    if (d.rank >= 0 && (d.rank < 2 || differ(d.dims[d.rank - 2], d.dims[d.rank - 1])))
+      fail<ValueError>({what, "x"}, "of shape ", d, kExpected, "it must have square matrices in its last axes");
+  });
 }
 /// x as a matrix: the axes before `from` are one, and those from there on the other.
 Tensor as_matrix(const Tensor& x, int from) {
-  const Tensor flat = ops::flatten(x, from);
+  Tensor flat = ops::flatten(x, from);
+  if (from == 1) return flat;
+  // A -1 could not be inferred without elements.
+  Tensor rows = ops::scalar_tensor(1, int64);
+  std::int64_t known = 1;
+  for (int i = 0; i < from; ++i) {
+    const std::int64_t n = Access::desc(x).dims[i];
+    known = known < 0 || n < 0 ? -1 : known * n;
+  }
+  for (int i = 0; known < 0 && i < from; ++i) rows = rows * size_along(x, i);
   SizesOf shape;
-  shape.push(-1);
+  if (known < 0) shape.push(rows);
+  else shape.push(known);
   shape.push_size(flat, from);
   return ops::reshape(flat, shape);
 }
-/// Throws unless the axes of x before `from` have as many elements as the others, as far as that is known.
-void check_as_many(const char* what, const char* name, const Tensor& x, int from) {
-  const TensorDesc& b = Access::desc(x);
-  std::int64_t sizes[] = {1, 1};
-  for (int i = 0; i < b.rank; ++i) {
-    std::int64_t& size = sizes[i >= from];
-    size = size < 0 || b.dims[i] < 0 ? -1 : size * b.dims[i];
-  }
-  if (differ(sizes[0], sizes[1]))
-    fail<ValueError>({what, name}, "of shape ", x.shape(), kExpected, "its first ", from,
-                     " axes must have as many elements as the others");
+/// x, whose axes before `from` must have as many elements as the others.
+Tensor with_as_many(const char* what, const char* name, const Tensor& x, int from) {
+  return ops::checked(x, [=](const TensorSpec& d) {
+    std::int64_t sizes[] = {1, 1};
+    for (int i = 0; i < d.rank; ++i) {
+      std::int64_t& size = sizes[i >= from];
+      size = size < 0 || d.dims[i] < 0 ? -1 : size * d.dims[i];
+    }
+    if (differ(sizes[0], sizes[1]))
+      fail<ValueError>({what, name}, "of shape ", d, kExpected, "its first ", from,
+                       " axes must have as many elements as the others");
+  });
 }
 
 }  // namespace
@@ -104,14 +117,19 @@ Tensor logdet(const Operand& x) {
   });
 }
 LuMatrices lu(const Operand& x) {
-  return of_array("lu", x, [](const Tensor& t) {
+  return of_array("lu", x, [](const Tensor& given) {
     const At at{"lu", "x"};
-    check_float(t, at);
-    const int rank = known_rank(t, at), i = rank - 2, j = rank - 1;
-    if (rank < 2) fail<ValueError>(at, "of shape ", t.shape(), kExpected, "it must have matrices in its last axes");
-    // Sizes that are not known are taken to be equal, which ops::lu sees to.
+    check_float(given, at);
+    const int rank = known_rank(given, at), i = rank - 2, j = rank - 1;
+    if (rank < 2) fail<ValueError>(at, "of shape ", given.shape(), kExpected, "it must have matrices in its last axes");
+    const bool known = Access::desc(given).dims[i] >= 0 && Access::desc(given).dims[j] >= 0;
+    // Sizes that are not known are taken to be equal.
+    const Tensor t = known ? given : ops::checked(given, [at](const TensorSpec& s) {
+      if (s.rank >= 2 && differ(s.dims[s.rank - 2], s.dims[s.rank - 1]))
+        fail<ValueError>(at, "of shape ", s, kExpected,
+                         "the sizes of matrices must be known when a function is made, unless they are square");
+    });
     const TensorDesc& d = Access::desc(t);
-    const bool known = d.dims[i] >= 0 && d.dims[j] >= 0;
     const std::int64_t m = known ? d.dims[i] : 0, n = known ? d.dims[j] : 0;
     // As square matrices: zeros behind the others are not exchanged.
     ops::Pads zeros{.rank = rank};
@@ -135,8 +153,8 @@ EigvalsResult eigvals(const Operand& x) {
   });
 }
 Tensor matrix_exp(const Operand& x) {
-  return of_array("matrix_exp", x, [](const Tensor& t) {
-    check_square("matrix_exp", t);
+  return of_array("matrix_exp", x, [](const Tensor& given) {
+    const Tensor t = square_matrices("matrix_exp", given);
     if (t.dtype() == float64 || t.dtype() == float32) return exponential(t);
     return ops::cast(exponential(ops::cast(t, float32)), t.dtype());
   });
@@ -158,7 +176,7 @@ Tensor tensorsolve(const Operand& a, const Operand& b, const Axes& axes) {
     }
     if (rank < rows)
       fail<ValueError>({"tensorsolve", "a"}, "has fewer axes than b", kExpected, "its first are those of b");
-    check_as_many("tensorsolve", "a", left, rows);
+    left = with_as_many("tensorsolve", "a", left, rows);
     SizesOf shape;
     for (int i = rows; i < rank; ++i) shape.push_size(left, i);
     const Tensor right = ops::expand_dims(ops::flatten(in[1], 0), 1);
@@ -171,8 +189,7 @@ Tensor tensorinv(const Operand& x, int ind) {
     check_float(t, {"tensorinv", "x"});
     if (ind < 1 || ind > rank)
       fail<ValueError>({"tensorinv", "ind"}, "is ", ind, kExpected, "x has ", rank, " axes, of which it counts some");
-    check_as_many("tensorinv", "x", t, ind);
-    const Tensor matrix = as_matrix(t, ind);
+    const Tensor matrix = as_matrix(with_as_many("tensorinv", "x", t, ind), ind);
     SizesOf shape;
     for (int i = 0; i < rank; ++i) shape.push_size(t, (i + ind) % rank);
     return ops::reshape(ops::solve(matrix, ops::identity_like(matrix)), shape);

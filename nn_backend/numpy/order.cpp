@@ -6,6 +6,7 @@
 #include "nn_backend/numpy/axes.h"
 #include "ops/order/order.h"
 #include "ops/reduce/reduce_arg.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/like.h"
 #include "ops/shape/shaping.h"
 
@@ -25,15 +26,17 @@ Tensor along(const char* what, const Operand& x, const Axes& axis, F&& op) {
   });
 }
 
-/// Throws ValueError if a position is known to be beyond the axis.
-void check_places(const Tensor& x, int axis, const Axes& places, const char* what) {
+/// x, whose axis must have these positions.
+Tensor with_places(const Tensor& x, int axis, const Axes& places, const char* what) {
   if (places.size_ < 0) fail<ValueError>({what, "kth"}, "is None", kExpected, "it must be an integer or a list");
   check_length({what, "kth"}, places);
-  if (Access::desc(x).rank < 0) return;
-  const std::int64_t n = Access::desc(x).dim(front_axis(x, axis, what));
-  for (int i = 0; n >= 0 && i < places.size_; ++i)
-    if (places.axes_[i] < -n || places.axes_[i] >= n)
-      fail<ValueError>({what, "kth"}, "is ", places.axes_[i], ", the axis has ", n, " elements");
+  return ops::checked(x, [=](const TensorSpec& d) {
+    if (d.rank < 0) return;
+    const std::int64_t n = d.dims[place_axis(what, axis, d)];
+    for (int i = 0; n >= 0 && i < places.size_; ++i)
+      if (places.axes_[i] < -n || places.axes_[i] >= n)
+        fail<ValueError>({what, "kth"}, "is ", places.axes_[i], ", the axis has ", n, " elements");
+  });
 }
 
 ops::Side side_of(const Name& side) {
@@ -67,16 +70,12 @@ Tensor lexsort(const Tensors& keys, int axis) {
   });
 }
 Tensor partition(const Operand& x, const Axes& kth, const Axes& axis) {
-  return along("partition", x, axis, [&](const Tensor& t, int at) {
-    check_places(t, at, kth, "partition");
-    return ops::sort(t, at);
-  });
+  return along("partition", x, axis,
+               [&](const Tensor& t, int at) { return ops::sort(with_places(t, at, kth, "partition"), at); });
 }
 Tensor argpartition(const Operand& x, const Axes& kth, const Axes& axis) {
-  return along("argpartition", x, axis, [&](const Tensor& t, int at) {
-    check_places(t, at, kth, "argpartition");
-    return ops::argsort(t, at);
-  });
+  return along("argpartition", x, axis,
+               [&](const Tensor& t, int at) { return ops::argsort(with_places(t, at, kth, "argpartition"), at); });
 }
 TopK top_k(const Operand& x, std::int64_t k, int axis) {
   return attribute_errors("top_k", [&] {
@@ -97,9 +96,9 @@ Tensor searchsorted(const Operand& a, const Operand& v, const SearchOptions& opt
 Tensor digitize(const Operand& x, const Operand& bins, const DigitizeOptions& options) {
   return attribute_errors("digitize", [&] {
     const Tensors both = promoted_tensors("digitize", {{"x", x}, {"bins", bins}});
-    const Tensor& edges = both[1];
-    if (const int rank = Access::desc(edges).rank; rank >= 0 && rank != 1)
-      fail<ValueError>({"digitize", "bins"}, "has shape ", Access::desc(edges), kExpected, "the rank must be 1");
+    const Tensor edges = ops::checked(both[1], [](const TensorSpec& d) {
+      if (differ(d.rank, 1)) fail<ValueError>({"digitize", "bins"}, "has shape ", d, kExpected, "the rank must be 1");
+    });
     const Tensor order = ops::argsort(edges), ascending = ops::take_places(edges, order, 0);
     const Tensor falls = ops::any_of(ops::not_equal(order, places_along(edges, 0)));
     const Tensor below = ops::searchsorted(ascending, both[0], options.right ? ops::Side::left : ops::Side::right);

@@ -9,6 +9,7 @@
 #include "ops/engine/dims.h"
 #include "ops/order/order.h"
 #include "ops/reduce/reduce.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -66,9 +67,6 @@ class Numbers {
 /// The positions from `before` before the first to `after` behind the last element of an axis, folded into it.
 Tensor folded(const std::string& mode, const Tensor& x, int axis, const Width& w) {
   auto number = [](std::int64_t v) { return ops::scalar_tensor(v, int64); };
-  const std::int64_t known = Access::desc(x).dims[axis];
-  if (known == 0)
-    fail<ValueError>({"pad", "x"}, "of shape ", x.shape(), kExpected, "axis ", axis, " must not be empty");
   const Tensor n = size_along(x, axis);
   const Tensor i = ops::arange(number(-w.before), n + w.after, number(1), int64);
   if (mode == "edge") return ops::minimum(ops::maximum(i, 0), n - 1);
@@ -154,6 +152,10 @@ Tensor pad(const Operand& x, const Operand& width, Name mode_name, const PadOpti
       const Width& w = widths[static_cast<std::size_t>(axis)];
       if (w.before == 0 && w.after == 0) continue;
       if (folds) {
+        t = ops::checked(t, [axis](const TensorSpec& d) {
+          if (d.rank >= 0 && d.dims[axis] == 0)
+            fail<ValueError>({"pad", "x"}, "of shape ", d, kExpected, "axis ", axis, " must not be empty");
+        });
         t = ops::gather(t, folded(mode, t, axis, w).to(t.device()), axis);
         continue;
       }

@@ -6,6 +6,7 @@
 #include "nn_backend/numpy/axes.h"
 #include "ops/order/order.h"
 #include "ops/reduce/reduce_arg.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/like.h"
 #include "ops/shape/put.h"
 #include "ops/shape/shaping.h"
@@ -56,7 +57,14 @@ Tensor put_along_axis(const Operand& x, const Operand& indices, const Operand& v
     if (!same)  // zeros that have size 1 along the axis, and the sizes of x along the others
       places = places + ops::cast(ops::zeros_of(ops::any_of(y, along, /*keepdims=*/true)), int64);
     const Tensor flat = ops::flatten(y, 0), positions = ops::flat_places(places, y, along);
-    const Tensor fitting = Access::desc(v).rank == 0 ? v : ops::broadcast_like(v, positions);
+    // As many values in another shape are refused too.
+    auto fits = [=](const TensorSpec& d, const TensorSpec& places_of) {
+      if (!ops::broadcasts_to(d, places_of))
+        fail<ValueError>({kWhat, "values"}, "of shape ", d, " do not broadcast to ", places_of,
+                         ", the shape of the indices");
+    };
+    const Tensor fitting =
+        Access::desc(v).rank == 0 ? v : ops::broadcast_like(ops::checked(v, positions, fits), positions);
     const ops::GatherAttrs how{0, ops::Wrap::refuse};
     return ops::reshape_like(ops::apply1(ops::index_set_op, how, {flat, positions, fitting}), t);
   });
@@ -99,15 +107,16 @@ Tensor slice_update(const Operand& x, const Operand& start_indices, const Operan
     const ArrayArg starts(start_indices, {kWhat, "start_indices"}, int64),
         given(updates, {kWhat, "updates"}, t.dtype());
     Tensor v = beside(t, updates, given, {kWhat, "updates"});
-    const Tensor list = beside(t, start_indices, starts, {kWhat, "start_indices"}),
-                 from = ops::cast(as_indices(list, kWhat, "start_indices"), int64);
+    const Tensor list = beside(t, start_indices, starts, {kWhat, "start_indices"});
     const int rank = known_rank(t, {kWhat, "x"});
     if (known_rank(v, {kWhat, "updates"}) != rank)
       fail<ValueError>({kWhat, "updates"}, "have shape ", Access::desc(v), " and x ", Access::desc(t), kExpected,
                        "the ranks must be the same");
-    const TensorDesc& s = Access::desc(from);
-    if (differ(s.rank, 1) || (s.rank == 1 && differ(s.dims[0], rank)))
-      fail<ValueError>({kWhat, "start_indices"}, "have shape ", s, kExpected, "there must be one for each axis of x");
+    const Tensor each = ops::checked(list, [=](const TensorSpec& s) {
+      if (differ(s.rank, 1) || (s.rank == 1 && differ(s.dims[0], rank)))
+        fail<ValueError>({kWhat, "start_indices"}, "have shape ", s, kExpected, "there must be one for each axis of x");
+    });
+    const Tensor from = ops::cast(as_indices(each, kWhat, "start_indices"), int64);
     if (rank == 0) return v;
     const Tensors first = ops::unstack(from, rank, 0);
     Tensor at[kMaxRank];

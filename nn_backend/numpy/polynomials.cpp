@@ -9,7 +9,9 @@
 #include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
 #include "nn_backend/numpy/axes.h"
+#include "nn_backend/numpy/linalg.h"
 #include "ops/reduce/reduce.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -64,18 +66,26 @@ Tensor polyfit(const Operand& x, const Operand& y, std::int64_t deg, const Polyf
   constexpr const char* kWhat = "polyfit";
   return attribute_errors(kWhat, [&] {
     if (deg < 0) fail<ValueError>({kWhat, "deg"}, "is ", deg, kExpected, "it must not be negative");
-    const Tensors points = promoted_tensors(kWhat, {{"x", x}, {"y", y}});
+    Tensors points = promoted_tensors(kWhat, {{"x", x}, {"y", y}});
     check_float(points[0], {kWhat, "x"});
     const int rank = known_rank(points[1], {kWhat, "y"});
     if (known_rank(points[0], {kWhat, "x"}) != 1)
       fail<ValueError>({kWhat, "x"}, "has shape ", points[0].shape(), kExpected, "it must be a vector");
-    if ((rank != 1 && rank != 2) || differ(Access::desc(points[0]).dims[0], Access::desc(points[1]).dims[0]))
-      fail<ValueError>({kWhat, "y"}, "has shape ", points[1].shape(), " and x ", points[0].shape(), kExpected,
-                       "it must be (n) or (n, k) for an x of (n)");
+    points[1] = ops::checked(points[1], points[0], [=](const TensorSpec& of_y, const TensorSpec& of_x) {
+      if (of_y.rank < 0 || of_x.rank != 1) return;
+      if (of_y.rank == 0 || of_y.rank > 2 || differ(of_x.dims[0], of_y.dims[0]))
+        fail<ValueError>({kWhat, "y"}, "has shape ", of_y, " and x ", of_x, kExpected,
+                         "it must be (n) or (n, k) for an x of (n)");
+    });
     Tensor a = vander(points[0], deg + 1), b = points[1];
     if (!options.w.is_none()) {
       const ArrayArg given(options.w, {kWhat, "w"}, a.dtype());
-      const Tensor w = beside(a, options.w, given, {kWhat, "w"});
+      const Tensor w = ops::checked(beside(a, options.w, given, {kWhat, "w"}), points[0],
+                                    [=](const TensorSpec& of_w, const TensorSpec& of_x) {
+                                      if (!of_w.compatible(of_x))
+                                        fail<ValueError>({kWhat, "w"}, "has shape ", of_w, " and x ", of_x, kExpected,
+                                                         "there must be a weight for each point");
+                                    });
       a = a * ops::expand_dims(w, 1);
       b = b * (rank == 2 ? ops::expand_dims(w, 1) : w);
     }
@@ -85,7 +95,10 @@ Tensor polyfit(const Operand& x, const Operand& y, std::int64_t deg, const Polyf
     const std::int64_t n = Access::desc(a).dims[0];
     Scalar rcond = options.rcond;
     if (rcond.is_none() && n >= 0) rcond = static_cast<double>(n) * unit;
-    const Tensor c = linalg::lstsq(a / scale, b, rcond).solution;
+    const Tensor columns = a / scale;
+    const Tensor c = rcond.is_none()
+                         ? linalg::lstsq_above(columns, b, ops::cast(size_along(a, 0), float64) * unit).solution
+                         : linalg::lstsq(columns, b, rcond).solution;
     return c / (rank == 2 ? ops::expand_dims(scale, 1) : scale);
   });
 }

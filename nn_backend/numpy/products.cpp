@@ -14,6 +14,7 @@
 #include "ops/product/distance.h"
 #include "ops/product/matmul.h"
 #include "ops/reduce/reduce.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -50,17 +51,19 @@ LabelList counting(int from, int n) {
   std::iota(labels.begin(), labels.end(), from);
   return labels;
 }
-/// Throws ValueError unless sizes that are summed over together are equal, as far as they are known.
-void check_sizes(const char* what, const Tensor& x, int i, const Tensor& y, int j) {
-  if (differ(Access::desc(x).dims[i], Access::desc(y).dims[j]))
-    fail<ValueError>({what}, x.shape(), " x ", y.shape(), ": axis ", i, " of x and axis ", j, " of y differ in size");
+/// x, whose axis i must have the size of axis j of y: they are summed over together.
+Tensor fitting(const char* what, const Tensor& x, int i, const Tensor& y, int j) {
+  return ops::checked(x, y, [=](const TensorSpec& a, const TensorSpec& b) {
+    if (a.rank >= 0 && b.rank >= 0 && differ(a.dims[i], b.dims[j]))
+      fail<ValueError>({what}, a, " x ", b, ": axis ", i, " of x and axis ", j, " of y differ in size");
+  });
 }
 /// The product summed over these axes of x and of y; the result has the other axes of x, then those of y.
 Tensor summed(const char* what, const Tensor& x, const std::vector<int>& x_axes, const Tensor& y,
               const std::vector<int>& y_axes) {
   Labelled a{x, counting(0, Access::desc(x).rank)}, b{y, counting(100, Access::desc(y).rank)};
   for (std::size_t k = 0; k < x_axes.size(); ++k) {
-    check_sizes(what, x, x_axes[k], y, y_axes[k]);
+    a.tensor = fitting(what, a.tensor, x_axes[k], y, y_axes[k]);
     b.labels[static_cast<std::size_t>(y_axes[k])] = x_axes[k];
   }
   LabelList out;
@@ -120,8 +123,8 @@ Tensor matmul(const Operand& x, const Operand& y) {
       of.push_back(last);
       return of;
     };
-    check_sizes("matmul", two.x, rx - 1, two.y, std::max(0, ry - 2));
-    const Labelled a{two.x, labels(rx, kRow, kSum)}, b{two.y, ry == 1 ? LabelList{kSum} : labels(ry, kSum, kColumn)};
+    const Tensor left = fitting("matmul", two.x, rx - 1, two.y, std::max(0, ry - 2));
+    const Labelled a{left, labels(rx, kRow, kSum)}, b{two.y, ry == 1 ? LabelList{kSum} : labels(ry, kSum, kColumn)};
     LabelList out;
     for (const LabelList* of : {&a.labels, &b.labels})
       for (int label : *of)
@@ -141,9 +144,9 @@ Tensor vdot(const Operand& x, const Operand& y) {
 }
 Tensor vecdot(const Operand& x, const Operand& y, int axis) {
   return of_two("vecdot", x, y, [&](const Two& two) {
-    check_sizes("vecdot", two.x, place_axis("vecdot", axis, Access::desc(two.x)), two.y,
-                place_axis("vecdot", axis, Access::desc(two.y)));
-    return ops::sum(two.x * two.y, axis < 0 ? axis : axis - std::max(two.rank_x, two.rank_y));
+    const int i = place_axis("vecdot", axis, Access::desc(two.x)), j = place_axis("vecdot", axis, Access::desc(two.y));
+    return ops::sum(fitting("vecdot", two.x, i, two.y, j) * two.y,
+                    axis < 0 ? axis : axis - std::max(two.rank_x, two.rank_y));
   });
 }
 Tensor inner(const Operand& x, const Operand& y) {
@@ -193,15 +196,17 @@ Tensor kron(const Operand& x, const Operand& y) {
 Tensor cross(const Operand& x, const Operand& y, int axis) {
   return of_two("cross", x, y, [&](const Two& two) {
     const int i = place_axis("cross", axis, Access::desc(two.x)), j = place_axis("cross", axis, Access::desc(two.y));
-    for (std::int64_t n : {Access::desc(two.x).dims[i], Access::desc(two.y).dims[j]})
-      if (differ(n, 3))
-        fail<ValueError>({"cross"}, two.x.shape(), " x ", two.y.shape(), ": axis ", axis, " has size ", n, kExpected,
-                         "vectors must have three elements");
-    const Device device = two.x.device();
+    const Tensor left = ops::checked(two.x, two.y, [=](const TensorSpec& a, const TensorSpec& b) {
+      for (std::int64_t n : {a.rank < 0 ? 3 : a.dims[i], b.rank < 0 ? 3 : b.dims[j]})
+        if (differ(n, 3))
+          fail<ValueError>({"cross"}, a, " x ", b, ": axis ", axis, " has size ", n, kExpected,
+                           "vectors must have three elements");
+    });
+    const Device device = left.device();
     const Tensor next = ops::as_tensor({1, 2, 0}, int64, "cross").to(device),
                  after = ops::as_tensor({2, 0, 1}, int64, "cross").to(device);
-    return ops::gather(two.x, next, i) * ops::gather(two.y, after, j) -
-           ops::gather(two.x, after, i) * ops::gather(two.y, next, j);
+    return ops::gather(left, next, i) * ops::gather(two.y, after, j) -
+           ops::gather(left, after, i) * ops::gather(two.y, next, j);
   });
 }
 Tensor cdist(const Operand& x, const Operand& y, double p) {

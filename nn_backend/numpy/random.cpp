@@ -7,6 +7,7 @@
 #include "core/convert.h"
 #include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
+#include "nn_backend/numpy/axes.h"
 #include "nn_backend/numpy/draws.h"
 #include "ops/engine/dims.h"
 #include "ops/linalg/linalg.h"
@@ -17,6 +18,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/reduce_arg.h"
 #include "ops/reduce/scan.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/like.h"
 #include "ops/shape/shaping.h"
 
@@ -287,13 +289,15 @@ Tensor Generator::permutation(const Operand& x) const {
 }
 
 /// Probabilities as float64. Those whose values are known must add up to 1.
-static Tensor probabilities(const Operand& p, const Tensor& n) {
+static Tensor probabilities(const Operand& p, const Tensor& places) {
   const At at{"choice", "p"};
   Tensor t = ops::cast(ArrayArg(p, at), float64);
   if (known_rank(t, at) != 1) fail<ValueError>(at, "has shape ", t.shape(), kExpected, "it must be a vector");
-  if (t.symbolic() || n.symbolic()) return t;
-  if (t.shape()[0] != n.item<std::int64_t>())
-    fail<ValueError>(at, "has ", t.shape()[0], " elements", kExpected, "there must be ", n.item<std::int64_t>());
+  t = ops::checked(t, places, [at](const TensorSpec& d, const TensorSpec& n) {
+    if (d.rank == 1 && n.rank == 1 && differ(d.dims[0], n.dims[0]))
+      fail<ValueError>(at, "has ", d.dims[0], " elements", kExpected, "there must be ", n.dims[0]);
+  });
+  if (t.symbolic()) return t;
   double sum = 0;
   for (double v : t.to_vector<double>()) {
     if (!(v >= 0)) fail<ValueError>(at, "holds ", v, kExpected, "probabilities must be at least 0");
@@ -301,6 +305,10 @@ static Tensor probabilities(const Operand& p, const Tensor& n) {
   }
   if (std::fabs(sum - 1) > 1e-6) fail<ValueError>(at, "adds up to ", sum, kExpected, "probabilities add up to 1");
   return t;
+}
+static void check_enough(const char* what, std::int64_t wanted, std::int64_t n) {
+  if (wanted > n)
+    fail<ValueError>({what, "size"}, "asks for ", wanted, " of ", n, " elements", kRemedy, "give .replace = true");
 }
 Tensor Generator::choice(const Operand& x, const Dims& size, const ChoiceOptions& options) const {
   const char* what = "choice";
@@ -313,11 +321,10 @@ Tensor Generator::choice(const Operand& x, const Dims& size, const ChoiceOptions
     const Device device = numbers ? context().default_device : t.device();
     if (numbers && count == 0) fail<ValueError>({what, "x"}, "is 0", kExpected, "there must be an element");
     const bool weighted = !options.p.is_none();
-    const Tensor p = weighted ? probabilities(options.p, n) : Tensor();
+    const Tensor p = weighted ? probabilities(options.p, places_below(n, cpu)) : Tensor();
     const Tensor k = options.replace ? Tensor() : ops::prod(ops::cast(dims, int64), None, false);
-    if (k.defined() && !k.symbolic() && !n.symbolic() && k.item<std::int64_t>() > n.item<std::int64_t>())
-      fail<ValueError>({what, "size"}, "asks for ", k.item<std::int64_t>(), " of ", n.item<std::int64_t>(), " elements",
-                       kRemedy, "give .replace = true");
+    if (k.defined() && !k.symbolic() && !n.symbolic())
+      check_enough(what, k.item<std::int64_t>(), n.item<std::int64_t>());
     Tensor drawn;
     if (options.replace && !weighted) {
       drawn = ops::random_integers({key(what, {dims, t}), dims, int64, device}, ops::scalar_tensor(0, int64), n);
@@ -325,6 +332,11 @@ Tensor Generator::choice(const Operand& x, const Dims& size, const ChoiceOptions
       const Tensor shape = options.replace ? dims : ops::expand_dims(n, 0);
       drawn = ops::random_uniform({key(what, {shape, t}), shape, float64, device}, options.replace ? 0 : 0x1p-60, 1);
     }
+    if (k.defined() && (k.symbolic() || n.symbolic()))
+      drawn = ops::checked(drawn, ops::broadcast_to(ops::number_like(0, drawn), dims),
+                           [what](const TensorSpec& all, const TensorSpec& wanted) {
+                             if (all.known() && wanted.known()) check_enough(what, wanted.numel(), all.dims[0]);
+                           });
     const Tensors parameters = numbers ? Tensors() : Tensors(t);
     return from_draws({drawn}, parameters, [&](const Tensors& d) {
       Tensor at = d[0];

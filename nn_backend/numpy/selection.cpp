@@ -10,6 +10,7 @@
 #include "nn_backend/numpy/segments.h"
 #include "ops/order/order.h"
 #include "ops/reduce/reduce_arg.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -158,13 +159,16 @@ Tensor segment_sum(const Operand& x, const Operand& segment_ids, const Scalar& n
   constexpr const char* kWhat = "segment_sum";
   return attribute_errors(kWhat, [&] {
     const ArrayArg array(x, {kWhat, "x"}), ids(segment_ids, {kWhat, "segment_ids"}, int64);
-    const TensorDesc &a = Access::desc(array), &b = Access::desc(ids);
-    if (known_rank(ids, {kWhat, "segment_ids"}) != 1 || known_rank(array, {kWhat, "x"}) == 0 ||
-        differ(a.dims[0], b.dims[0]))
-      fail<ValueError>({kWhat, "segment_ids"}, "have shape ", b, " and x ", a, kExpected,
-                       "there must be one for each row");
-    const Tensor places = as_indices(beside(array, segment_ids, ids, {kWhat, "segment_ids"}), kWhat, "segment_ids");
-    const Tensor t = a.dtype.is_bool() ? ops::cast(array, int64) : array.tensor();
+    (void)known_rank(ids, {kWhat, "segment_ids"});
+    (void)known_rank(array, {kWhat, "x"});
+    const Tensor given = beside(array, segment_ids, ids, {kWhat, "segment_ids"});
+    const Tensor fitting = ops::checked(given, array, [=](const TensorSpec& b, const TensorSpec& a) {
+      if (b.rank != 1 || a.rank == 0 || differ(a.dims[0], b.dims[0]))
+        fail<ValueError>({kWhat, "segment_ids"}, "have shape ", b, " and x ", a, kExpected,
+                         "there must be one for each row");
+    });
+    const Tensor places = as_indices(fitting, kWhat, "segment_ids");
+    const Tensor t = array.tensor().dtype().is_bool() ? ops::cast(array, int64) : array.tensor();
     return add_at(t, places, number_of_places(places, num_segments, kWhat));
   });
 }

@@ -10,6 +10,7 @@
 #include "nn_backend/numpy/axes.h"
 #include "ops/engine/dims.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/like.h"
 #include "ops/shape/shaping.h"
 
@@ -498,11 +499,14 @@ Tensor sliding_window_view(const Operand& x, const Dims& window, const Axes& axi
     (void)checked_rank(what, rank + window.size_);
     for (int i = 0; i < window.size_; ++i) {
       const int at = axes[static_cast<std::size_t>(i)];
-      const std::int64_t size = window.dims_[i].value_, n = Access::desc(t).dims[at];
+      const std::int64_t size = window.dims_[i].value_;
       if (window.dims_[i].tensor_ || size < 1)
         fail<ValueError>({what, "window"}, "holds ", size, kExpected, "sizes must be at least 1");
-      if (n >= 0 && n < size)
-        fail<ValueError>({what, "window"}, "is ", size, " along an axis of ", n, kExpected, "it must not be longer");
+      t = ops::checked(t, [=](const TensorSpec& d) {
+        if (d.rank >= 0 && d.dims[at] >= 0 && d.dims[at] < size)
+          fail<ValueError>({what, "window"}, "is ", size, " along an axis of ", d.dims[at], kExpected,
+                           "it must not be longer");
+      });
       const Tensor starts = places_below(size_along(t, at) - (size - 1), cpu);
       const Tensor steps = places_below(ops::scalar_tensor(size, int64), cpu);
       t = picked(t, ops::expand_dims(starts, 1) + steps, at);

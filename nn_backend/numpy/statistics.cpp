@@ -10,6 +10,7 @@
 #include "nn_backend/numpy/quantile.h"
 #include "ops/order/order.h"
 #include "ops/reduce/reduce.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/like.h"
 #include "ops/shape/shaping.h"
 
@@ -23,18 +24,19 @@ using ops::attribute_errors;
 struct Ascending {
   std::vector<int> axes;
   Tensor sorted;
-  Ascending(const Tensor& x, const Axes& axis, const char* what) : axes(front_axes(x, axis, what)) {
+  Ascending(const Tensor& given, const Axes& axis, const char* what) : axes(front_axes(given, axis, what)) {
+    const Tensor x = ops::checked(given, [what, reduced = axes](const TensorSpec& d) {
+      for (int i : reduced)
+        if (d.rank >= 0 && d.dims[i] == 0)
+          fail<ValueError>({what, "x"}, "has shape ", d, kExpected, "there must be elements along axis ", i);
+    });
     const TensorDesc& d = Access::desc(x);
     Axes pattern(None);
     pattern.size_ = 0;
     for (int i = 0; i < d.rank; ++i)
       if (!std::binary_search(axes.begin(), axes.end(), i)) pattern.axes_[pattern.size_++] = i;
     const int kept = pattern.size_;
-    for (int i : axes) {
-      if (d.dims[i] == 0)
-        fail<ValueError>({what, "x"}, "has shape ", d, kExpected, "there must be elements along axis ", i);
-      pattern.axes_[pattern.size_++] = i;
-    }
+    for (int i : axes) pattern.axes_[pattern.size_++] = i;
     const Tensor moved = std::is_sorted(pattern.axes_, pattern.axes_ + d.rank) ? x : ops::permute(x, pattern);
     sorted = ops::sort(axes.empty() ? ops::expand_dims(moved, -1) : ops::flatten(moved, kept), -1);
   }
@@ -110,23 +112,27 @@ Tensor nan_quantiles(const char* what, const Operand& x, const Operand& q, doubl
 
 namespace {
 
-[[noreturn]] void fail_weights(const Tensor& x, const Tensor& weights, const char* what) {
-  fail<ValueError>({what, "weights"}, "have shape ", Access::desc(weights), " and x ", Access::desc(x), kExpected,
+[[noreturn]] void fail_weights(const TensorSpec& x, const TensorSpec& weights, const char* what) {
+  fail<ValueError>({what, "weights"}, "have shape ", weights, " and x ", x, kExpected,
                    "they must have the shape of x or that of the axes");
 }
 /// The average by weights for each place along some axes.
-WeightedAverage average_along(const Tensor& x, const Tensor& weights, const AverageOptions& options, const char* what) {
-  const TensorDesc &d = Access::desc(x), &w = Access::desc(weights);
+WeightedAverage average_along(const Tensor& x, const Tensor& given, const AverageOptions& options, const char* what) {
+  const TensorDesc& d = Access::desc(x);
   const std::vector<int> reduced = front_axes(x, options.axis, what);
-  if (w.rank != static_cast<int>(reduced.size())) fail_weights(x, weights, what);
+  if (Access::desc(given).rank != static_cast<int>(reduced.size())) fail_weights(d, Access::desc(given), what);
+  std::vector<int> own;  // the axis of x for each of the weights
+  for (std::size_t i = 0; i < reduced.size(); ++i) own.push_back(front_axis(x, options.axis.axes_[i], what));
+  const Tensor weights = ops::checked(given, x, [what, own](const TensorSpec& w, const TensorSpec& of_x) {
+    for (std::size_t i = 0; i < own.size(); ++i)
+      if (of_x.rank >= 0 && w.rank >= 0 && differ(of_x.dims[own[i]], w.dims[i])) fail_weights(of_x, w, what);
+  });
   Axes pattern(None), last(None);
   pattern.size_ = last.size_ = 0;
   for (int i = 0; i < d.rank; ++i)
     if (!std::binary_search(reduced.begin(), reduced.end(), i)) pattern.axes_[pattern.size_++] = i;
   // Behind the others the axes are in the order of the weights, which then broadcast.
-  for (int i = 0; i < w.rank; ++i) {
-    const int axis = front_axis(x, options.axis.axes_[i], what);
-    if (differ(d.dims[axis], w.dims[i])) fail_weights(x, weights, what);
+  for (int axis : own) {
     last.axes_[last.size_++] = pattern.size_;
     pattern.axes_[pattern.size_++] = axis;
   }
@@ -147,10 +153,12 @@ WeightedAverage averages(const char* what, const Operand& x, const AverageOption
   const ArrayArg weights(options.weights, {what, "weights"}, as_float(array).dtype());
   const DType of_weights = weights.tensor().dtype(), own = as_float(array).dtype();
   const DType dtype = of_weights.is_float() ? promoted(own, of_weights, what, "x", "weights") : own;
-  const Tensor t = ops::cast(array, dtype), w = ops::cast(weights, dtype);
-  if (options.axis.size_ >= 0 && known_rank(t, {what, "x"}) != known_rank(w, {what, "weights"}))
-    return average_along(t, w, options, what);
-  if (!Access::desc(t).compatible(Access::desc(w))) fail_weights(t, w, what);
+  const Tensor t = ops::cast(array, dtype), given = ops::cast(weights, dtype);
+  if (options.axis.size_ >= 0 && known_rank(t, {what, "x"}) != known_rank(given, {what, "weights"}))
+    return average_along(t, given, options, what);
+  const Tensor w = ops::checked(given, t, [what](const TensorSpec& own_shape, const TensorSpec& of_x) {
+    if (!of_x.compatible(own_shape)) fail_weights(of_x, own_shape, what);
+  });
   const Tensor total = ops::sum(w, options.axis, options.keepdims);
   return {ops::sum(t * w, options.axis, options.keepdims) / total, total};
 }

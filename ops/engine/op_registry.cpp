@@ -11,6 +11,7 @@
 #include "ops/engine/dims.h"
 #include "ops/fft/fft.h"
 #include "ops/linalg/linalg.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/like.h"
 #include "ops/product/distance.h"
 #include "ops/product/matmul.h"
@@ -44,7 +45,7 @@ std::vector<const OpDef*> all_ops() {
       &cast_op,
       &logical_not_op,
       &shape_op, &size_op, &pack_op,
-      &broadcast_like_op, &sum_to_like_op, &assert_shape_op,
+      &broadcast_like_op, &sum_to_like_op, &assert_shape_op, &check_shapes_op,
       &matmul_op, &unranked_product_op, &cdist_op,
       &cholesky_op, &triangular_solve_op, &solve_op, &slogdet_op, &lu_op, &qr_op, &eigh_op, &eigvalsh_op, &svd_op,
       &svdvals_op, &eig_op, &fft_op, &fft_like_op,

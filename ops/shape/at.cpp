@@ -5,6 +5,7 @@
 #include "ops/engine/error_attribution.h"
 #include "ops/engine/expr.h"
 #include "ops/engine/operand.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/expression.h"
 #include "ops/shape/like.h"
 #include "ops/shape/put.h"
@@ -14,6 +15,11 @@ namespace kassette {
 using namespace ops;
 namespace {
 
+void check_fits(const TensorSpec& v, const TensorSpec& selected) {
+  if (!broadcasts_to(v, selected))
+    fail<ValueError>({"at", "v"}, "of shape ", v, " does not broadcast to ", selected,
+                     ", the shape of the indexed elements");
+}
 /// v broadcast to the indexed elements of x.
 Tensor fitting(const Tensor& x, const Tensor& v, const Placed& at) {
   TensorSpec selected;
@@ -22,14 +28,11 @@ Tensor fitting(const Tensor& x, const Tensor& v, const Placed& at) {
   const TensorDesc& b = Access::desc(v);
   if (b.rank == 0 || (selected.known() && b.same_shape(selected))) return v;
   if (!selected.known() || !b.known())
-    return attribute_errors(
-        "at", [&] { return broadcast_like(v, gather(x, at.positions, at.axis, Wrap::refuse, at.joined)); });
-  bool fits = b.rank <= selected.rank;
-  for (int i = 1; fits && i <= b.rank; ++i)
-    fits = b.dims[b.rank - i] == 1 || b.dims[b.rank - i] == selected.dims[selected.rank - i];
-  if (!fits)
-    fail<ValueError>({"at", "v"}, "of shape ", static_cast<const TensorSpec&>(b), " does not broadcast to ", selected,
-                     ", the shape of the indexed elements");
+    return attribute_errors("at", [&] {
+      const Tensor old = gather(x, at.positions, at.axis, Wrap::refuse, at.joined);
+      return broadcast_like(checked(v, old, check_fits), old);
+    });
+  check_fits(b, selected);
   Dims shape = None;
   shape.size_ = selected.rank;
   for (int i = 0; i < selected.rank; ++i) shape.dims_[i] = Dim(selected.dims[i]);
