@@ -9,6 +9,7 @@
 #include "nn_backend/nn/arguments.h"
 #include "ops/attention/attention.h"
 #include "ops/engine/expr.h"
+#include "ops/shape/checked.h"
 
 namespace kassette::nn {
 
@@ -18,13 +19,19 @@ namespace {
 
 constexpr const char* kWhat = "dot_product_attention";
 
+bool shares_heads(const TensorSpec& x, const TensorSpec& query) {
+  return x.rank == 4 && query.rank == 4 && x.dims[2] > 0 && query.dims[2] >= 0 && x.dims[2] != query.dims[2] &&
+         query.dims[2] % x.dims[2] == 0;
+}
 /// x with as many heads as query has, each repeated for those in a row that share it.
-Tensor shared_heads(const Tensor& x, const Tensor& query) {
+Tensor shared_heads(const char* name, const Tensor& x, const Tensor& query) {
   const TensorDesc &d = Access::desc(x), &q = Access::desc(query);
-  if (d.rank != 4 || q.rank != 4 || d.dims[2] < 1 || q.dims[2] < 0 || d.dims[2] == q.dims[2] ||
-      q.dims[2] % d.dims[2] != 0)
-    return x;
-  return repeat_elements(x, q.dims[2] / d.dims[2], 2);
+  if (shares_heads(d, q)) return repeat_elements(x, q.dims[2] / d.dims[2], 2);
+  return d.known() && q.known() ? x : checked(x, query, [name](const TensorSpec& own, const TensorSpec& of_query) {
+    if (shares_heads(own, of_query))
+      fail<ValueError>({kWhat, name}, "has shape ", own, " and query ", of_query, kExpected,
+                       "the heads must be known when a function is made, unless they are as many");
+  });
 }
 /// Bias and mask as one: what is not seen is -inf.
 Tensor joined_mask(const AttentionOptions& options, DType dtype) {
@@ -55,7 +62,8 @@ Tensor dot_product_attention(const Operand& query, const Operand& key, const Ope
     const DType own = q.tensor().dtype();
     const ArrayArg k(key, {kWhat, "key"}, own), v(value, {kWhat, "value"}, own);
     const DType dtype = numpy::promoted(numpy::promoted(own, k.tensor().dtype(), kWhat), v.tensor().dtype(), kWhat);
-    const Tensor a = cast(q, dtype), b = shared_heads(cast(k, dtype), a), c = shared_heads(cast(v, dtype), a);
+    const Tensor a = cast(q, dtype), b = shared_heads("key", cast(k, dtype), a),
+                 c = shared_heads("value", cast(v, dtype), a);
     const Tensor mask = joined_mask(options, dtype);
     const double scale = scale_of(options, a);
     if (!(options.dropout >= 0 && options.dropout < 1))

@@ -9,6 +9,7 @@
 #include "nn_backend/windows.h"
 #include "ops/engine/expr.h"
 #include "ops/engine/operand.h"
+#include "ops/shape/checked.h"
 
 namespace kassette::nn {
 
@@ -106,6 +107,19 @@ Tensor adaptive(const char* what, const Operand& inputs, const Dims& output_size
   });
 }
 
+/// The size of an axis, as a number if it is known. A -1 in its place could not be inferred without elements.
+class SizeNow {
+ public:
+  SizeNow(const Tensor& x, int axis) : n_(Access::desc(x).dims[axis]) {
+    if (n_ < 0) now_ = numpy::size_along(x, axis);
+  }
+  operator Dim() const { return n_ < 0 ? Dim(now_) : Dim(n_); }
+
+ private:
+  std::int64_t n_;
+  Tensor now_;
+};
+
 /// The sizes of x, of which one is divided or multiplied: reshapes and transposes between depth and space.
 Tensor rearranged(const char* what, const Operand& operand, int block, Name data_format, bool to_space) {
   return attribute_errors(what, [&] {
@@ -123,7 +137,8 @@ Tensor rearranged(const char* what, const Operand& operand, int block, Name data
         fail<ValueError>({what, "x"}, "has shape ", x.shape(), kExpected, "axis ", axis, " must be a multiple of ", by);
       return size(axis) / by;
     };
-    const std::int64_t batch = Access::desc(x).dims[0];  // -1: unknown
+    const SizeNow now(x, 0);
+    const Dim batch = now;
     if (to_space) {
       const std::int64_t rest = part(c, b * b);
       if (first)
@@ -185,7 +200,17 @@ Tensor conv(const Operand& inputs, const Operand& kernel, const ConvOptions& opt
     const int channel = d.rank < 0 ? 0 : first ? 1 : d.rank - 1;
     const std::int64_t channels = d.rank == axes + 2 ? d.dims[channel] : -1, each = k.dims[axes],
                        out = k.dims[axes + 1];
-    if (channels < 0 || each < 1 || channels == each) return convolved(x, w, axes, options);
+    if (channels < 0 || each < 0) {  // no groups
+      const Tensor one = checked(x, w, [=](const TensorSpec& of_x, const TensorSpec& of_w) {
+        if (of_x.rank != axes + 2 || of_w.rank < 0) return;
+        const std::int64_t n = of_x.dims[first ? 1 : axes + 1], m = of_w.dims[axes];
+        if (n > 0 && m > 0 && n != m && n % m == 0)
+          fail<ValueError>({"conv", "kernel"}, "has shape ", of_w, " and inputs ", of_x, kExpected,
+                           "the channels must be known when a function is made, unless there is one group");
+      });
+      return convolved(one, w, axes, options);
+    }
+    if (channels == 0 || each == 0 || channels == each) return convolved(x, w, axes, options);
     const std::int64_t groups = channels / each;
     if (channels % each || out < 0 || out % groups)
       fail<ValueError>({"conv", "kernel"}, "has shape ", w.tensor().shape(), " and inputs ", x.tensor().shape(),
@@ -228,7 +253,8 @@ Tensor unfold(const Operand& x, const Dims& kernel_size, const Dims& dilation, i
                        "it must be (batch, channels, rows, columns)");
     auto size = [&](int axis) { return numpy::known_size(t, axis, {"unfold", "x"}); };
     const Patches p("unfold", {size(2), size(3)}, kernel_size, dilation, padding, stride);
-    const std::int64_t batch = Access::desc(t).dims[0];  // -1: unknown
+    const SizeNow now(t, 0);
+    const Dim batch = now;
     Pads around;
     around.rank = 4;
     for (int i = 2; i < 4; ++i) around.before[i] = around.after[i] = padding;
@@ -251,7 +277,8 @@ Tensor fold(const Operand& x, const Dims& output_size, const Dims& kernel_size, 
     if (n % patch || last != p.results[0] * p.results[1])
       fail<ValueError>({"fold", "x"}, "has shape ", t.shape(), kExpected, "axis 1 must be a multiple of ", patch,
                        ", and axis 2 have ", p.results[0] * p.results[1], " patches");
-    const std::int64_t batch = Access::desc(t).dims[0];  // -1: unknown
+    const SizeNow now(t, 0);
+    const Dim batch = now;
     const Tensor parts = permute(reshape(t, {batch, n / patch, p.kernel[0], p.kernel[1], p.results[0], p.results[1]}),
                                  {0, 1, 2, 4, 3, 5});
     // The adjoints of unfold's two gathers, into images of zeros.

@@ -12,6 +12,7 @@
 #include "nn_backend/nn/arguments.h"
 #include "ops/engine/axes.h"
 #include "ops/engine/expr.h"
+#include "ops/shape/checked.h"
 
 namespace kassette::nn {
 
@@ -54,7 +55,7 @@ Tensor centered(const char* what, const Tensor& x, const Axes& axis, double epsi
 /// Channels in `groups` groups, or each by itself if that is 0.
 Tensor normalized_groups(const char* what, const Operand& x, int groups, const Operand& gamma, const Operand& beta,
                          int axis, double epsilon) {
-  return of_floats(what, x, [&](const Tensor& t) {
+  return of_floats(what, x, [&](Tensor t) {
     const int rank = numpy::known_rank(t, {what, "x"}), along = place_axis(what, axis, Access::desc(t));
     if (rank < 2 || along == 0)
       fail<ValueError>({what, "x"}, "has shape ", t.shape(), " and its channels axis ", axis, kExpected,
@@ -65,14 +66,19 @@ Tensor normalized_groups(const char* what, const Operand& x, int groups, const O
     for (int i = 1; i < rank; ++i)
       if (i != along) axes.axes_[axes.size_++] = groups && i > along ? i + 1 : i;
     if (!groups) return scaled(centered(what, t, axes, epsilon), by, plus);
+    t = checked(t, [=](const TensorSpec& d) {
+      const std::int64_t channels = d.rank < 0 ? -1 : d.dims[along];
+      if (groups < 1 || (channels >= 0 && channels % groups))
+        fail<ValueError>({what, "groups"}, "is ", groups, " and there are ", channels, " channels", kExpected,
+                         "it must divide their number");
+    });
     const std::int64_t channels = Access::desc(t).dims[along];
-    if (groups < 1 || (channels >= 0 && channels % groups))
-      fail<ValueError>({what, "groups"}, "is ", groups, " and there are ", channels, " channels", kExpected,
-                       "it must divide their number");
+    const Tensor each = channels < 0 ? kassette::floor_divide(numpy::size_along(t, along), groups) : Tensor();
     numpy::SizesOf shape;
     for (int i = 0; i < rank; ++i) {
       if (i == along) shape.push(groups);
-      if (i == along) shape.push(channels < 0 ? -1 : channels / groups);
+      if (i == along && each.defined()) shape.push(each);
+      else if (i == along) shape.push(channels / groups);
       else shape.push_size(t, i);
     }
     axes.axes_[axes.size_++] = along + 1;

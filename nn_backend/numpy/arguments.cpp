@@ -155,8 +155,11 @@ Tensor size_along(const Tensor& x, int axis) {
 
 void SizesOf::push_size(const Tensor& x, int axis) {
   const std::int64_t n = Access::desc(x).dims[axis];
-  if (n >= 0) return push(n);
-  kept_.push_back(std::make_unique<Tensor>(size_along(x, axis)));
+  if (n >= 0) push(n);
+  else push(size_along(x, axis));
+}
+void SizesOf::push(const Tensor& n) {
+  kept_.push_back(std::make_unique<Tensor>(n));
   dims_.push_back(*kept_.back());
 }
 

@@ -85,6 +85,8 @@ class SizesOf {
   /// Appends the size of an axis of x that is not negative.
   void push_size(const Tensor& x, int axis);
   void push(std::int64_t n) { dims_.push_back(n); }
+  /// Appends a size that is a scalar int64 tensor on the host.
+  void push(const Tensor& n);
   operator Dims() const { return dims_; }
 
  private:

@@ -299,10 +299,17 @@ Tensor interp(const Operand& x, const Operand& xp, const Operand& fp, const Inte
     Tensor y = ops::where(ops::equal(v, v), first, v);
     if (n != 1 || periodic) {  // the inner points divide the line into one interval for each pair of neighbours
       const Tensor i = ops::searchsorted(part(at, 0, 1, -1), v, ops::Side::right);
-      const Tensor x0 = ops::gather(part(at, 0, None, -1), i), x1 = ops::gather(part(at, 0, 1, None), i);
-      const Tensor y0 = ops::gather(part(f, 0, None, -1), i), y1 = ops::gather(part(f, 0, 1, None), i);
-      y = (y1 - y0) / (x1 - x0) * (v - x0) + y0;
-      y = ops::where(ops::equal(v, high), last, y);
+      const bool pair = n > 1 || periodic;  // otherwise there may be one point, which is then both ends of an interval
+      auto ends = [&](const Tensor& t) {
+        if (pair) return Tensors{ops::gather(part(t, 0, None, -1), i), ops::gather(part(t, 0, 1, None), i)};
+        return Tensors{ops::gather(t, i), ops::gather(t, ops::minimum(i + 1, (size_along(t, 0) - 1).to(t.device())))};
+      };
+      const Tensors xs = ends(at), ys = ends(f);
+      const Tensor &x0 = xs[0], &y0 = ys[0];
+      const Tensor one = pair ? Tensor() : ops::equal(size_along(at, 0), 1).to(at.device()), width = xs[1] - x0;
+      Tensor inner = (ys[1] - y0) / (pair ? width : ops::where(one, 1, width)) * (v - x0) + y0;
+      inner = ops::where(ops::equal(v, high), last, inner);
+      y = pair ? inner : ops::where(one, y, inner);
     }
     auto outside = [](const Operand& given, const Tensor& instead) {
       return !given.is_none() ? given : Operand(instead);

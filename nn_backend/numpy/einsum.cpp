@@ -11,6 +11,7 @@
 #include "nn_backend/numpy/axes.h"
 #include "nn_backend/numpy/labels.h"
 #include "ops/reduce/reduce.h"
+#include "ops/shape/checked.h"
 #include "ops/shape/shaping.h"
 
 namespace kassette {
@@ -77,17 +78,23 @@ void merge_repeated(Labelled& x) {
   for (std::size_t i = 0; i < x.labels.size(); ++i)
     for (std::size_t j = x.labels.size(); j-- > i + 1;) {
       if (x.labels[j] != x.labels[i]) continue;
-      const TensorDesc& b = Access::desc(x.tensor);
-      if (differ(b.dims[i], b.dims[j]))
-        fail<ValueError>({"einsum", "operands"}, "hold shape ", x.tensor.shape(), ", which has two sizes for label '",
-                         static_cast<char>(x.labels[i]), "'");
       const int label = x.labels[i];
-      x.tensor = diagonal_of(x.tensor, static_cast<int>(i), static_cast<int>(j), 0);
+      const Tensor square = ops::checked(x.tensor, [=](const TensorSpec& d) {
+        if (d.rank >= 0 && differ(d.dims[i], d.dims[j]))
+          fail<ValueError>({"einsum", "operands"}, "hold shape ", d, ", which has two sizes for label '",
+                           static_cast<char>(label), "'");
+      });
+      x.tensor = diagonal_of(square, static_cast<int>(i), static_cast<int>(j), 0);
       x.labels.erase(x.labels.begin() + static_cast<std::ptrdiff_t>(j));
       x.labels.erase(x.labels.begin() + static_cast<std::ptrdiff_t>(i));
       x.labels.push_back(label);
       return merge_repeated(x);
     }
+}
+[[noreturn]] void fail_sizes(int label, std::int64_t n, std::int64_t m) {
+  fail<ValueError>(
+      {"einsum", "operands"}, "have sizes ", n, " and ", m, " for ",
+      label < kEllipsis ? "label '" + std::string(1, static_cast<char>(label)) + "'" : std::string("an axis of '...'"));
 }
 LabelSizes sizes_of(const std::vector<Labelled>& terms) {
   LabelSizes sizes;
@@ -97,12 +104,54 @@ LabelSizes sizes_of(const std::vector<Labelled>& terms) {
       std::int64_t& have = sizes.emplace(x.labels[i], n).first->second;
       if (have == n || n == 1) continue;
       if (have == 1 || have < 0) have = n;
-      else if (n >= 0)
-        fail<ValueError>({"einsum", "operands"}, "have sizes ", have, " and ", n, " for ",
-                         x.labels[i] < kEllipsis ? "label '" + std::string(1, static_cast<char>(x.labels[i])) + "'"
-                                                 : std::string("an axis of '...'"));
+      else if (n >= 0) fail_sizes(x.labels[i], have, n);
     }
   return sizes;
+}
+int place_of(const Labelled& x, int label) {
+  const auto at = std::find(x.labels.begin(), x.labels.end(), label);
+  return at == x.labels.end() ? -1 : static_cast<int>(at - x.labels.begin());
+}
+/// Axes of unknown sizes with the size that their label has elsewhere if theirs is 1.
+void spread_unknown(std::vector<Labelled>& terms, const LabelSizes& sizes) {
+  const std::vector<Labelled> given = terms;
+  for (const auto& [label, known] : sizes) {
+    std::vector<std::size_t> having;  // terms whose axis is not known to be 1
+    bool unknown = false;
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      const int i = place_of(given[k], label);
+      const std::int64_t n = i < 0 ? 1 : Access::desc(given[k].tensor).dims[i];
+      if (n != 1) having.push_back(k);
+      unknown = unknown || n < 0;
+    }
+    if (!unknown || having.size() < 2) continue;
+    Tensor size;
+    for (std::size_t k : having) {
+      const Tensor own = size_along(given[k].tensor, place_of(given[k], label));
+      size = size.defined() ? ops::where(ops::equal(size, 1), own, size) : own;
+    }
+    for (std::size_t k : having) {
+      Labelled& x = terms[k];
+      const int i = place_of(x, label);
+      for (std::size_t other : having) {
+        const int j = place_of(given[other], label);
+        if (other >= k) break;
+        x.tensor =
+            ops::checked(x.tensor, given[other].tensor, [=, l = label](const TensorSpec& a, const TensorSpec& b) {
+              if (a.rank < 0 || b.rank < 0) return;
+              const std::int64_t n = a.dims[i], m = b.dims[j];
+              if (n != 1 && m != 1 && differ(n, m)) fail_sizes(l, m, n);
+            });
+      }
+      if (Access::desc(x.tensor).dims[i] >= 0) continue;
+      SizesOf shape;
+      for (int axis = 0; axis < Access::desc(x.tensor).rank; ++axis)
+        if (axis == i && known >= 0) shape.push(known);
+        else if (axis == i) shape.push(size);
+        else shape.push_size(x.tensor, axis);
+      x.tensor = ops::broadcast_to(x.tensor, shape);
+    }
+  }
 }
 /// Axes of size 1 whose label has another size elsewhere broadcast: without the axis they do.
 void drop_ones(Labelled& x, const LabelSizes& sizes) {
@@ -279,6 +328,7 @@ Tensor einsum(Name subscripts, const Tensors& operands) {
     const LabelList output = output_of(text, s, terms);
     for (Labelled& x : terms) merge_repeated(x);
     const LabelSizes sizes = sizes_of(terms);
+    spread_unknown(terms, sizes);
     for (Labelled& x : terms) drop_ones(x, sizes);
     for (std::size_t i = 0; i < terms.size(); ++i) sum_alone(terms[i], wanted_beside(terms, output, i, i));
     Labelled y = product_of(terms, output, sizes);

@@ -42,6 +42,17 @@ System system_of(const char* what, const Operand& a_given, const Operand& b_give
   const int rb = Access::desc(s.b).rank;
   if (ra < 2 || rb < 2 || (ra == 2 && rb == 2)) return s;
   // The leading axes broadcast.
+  s.b = ops::checked(s.b, s.a, [what](const TensorSpec& b, const TensorSpec& m) {
+    if (m.rank < 2 || b.rank < 2) return;
+    bool fits = !differ(m.dims[m.rank - 2], b.dims[b.rank - 2]);
+    for (int i = 3; fits && i <= std::min(m.rank, b.rank); ++i) {
+      const std::int64_t n = m.dims[m.rank - i], k = b.dims[b.rank - i];
+      fits = n == 1 || k == 1 || !differ(n, k);
+    }
+    if (!fits)
+      fail<ValueError>({what, "b"}, "of shape ", b, " does not fit a of shape ", m, kExpected,
+                       "it must have as many rows, and the same leading axes");
+  });
   const int rank = std::max(ra, rb);
   auto with_batch = [&](const Tensor& x, const Tensor& other) {
     const TensorDesc &mine = Access::desc(x), &others = Access::desc(other);
@@ -49,10 +60,17 @@ System system_of(const char* what, const Operand& a_given, const Operand& b_give
     bool same = mine.rank == rank;
     for (int i = 0; i < rank - 2; ++i) {
       const int at = i - (rank - mine.rank), there = i - (rank - others.rank);
+      const bool either = at >= 0 && there >= 0 && mine.dims[at] < 0 && others.dims[there] != 1;
       const bool takes = there >= 0 && (at < 0 || (mine.dims[at] == 1 && others.dims[there] != 1));
-      same = same && !takes;
-      if (takes) shape.push_size(other, there);
-      else shape.push_size(x, at);
+      same = same && !takes && !either;
+      if (either) {
+        const Tensor own = size_along(x, at);
+        shape.push(ops::where(ops::equal(own, 1), size_along(other, there), own));
+      } else if (takes) {
+        shape.push_size(other, there);
+      } else {
+        shape.push_size(x, at);
+      }
     }
     if (same) return x;
     shape.push_size(x, mine.rank - 2);

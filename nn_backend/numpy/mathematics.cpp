@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
+#include "nn_backend/numpy/axes.h"
 #include "ops/reduce/reduce_arg.h"
 #include "ops/shape/shaping.h"
 
@@ -324,27 +325,48 @@ Tensor allclose(const Operand& x, const Operand& y, double rtol, double atol) {
   return allclose(x, y, CloseOptions{.rtol = rtol, .atol = atol});
 }
 template Tensor allclose<0>(const Operand&, const Operand&, double, double);
+/// Whether all elements are equal.
+static Tensor all_equal(const Tensor& x, const Tensor& y, bool equal_nan = false) {
+  const Tensor equal = ops::equal(x, y);
+  return ops::all_of(equal_nan ? ops::logical_or(equal, both_nan(x, y)) : equal, None, false);
+}
+/// Whether vectors of any lengths are equal.
+static Tensor equal_vectors(const Tensor& x, const Tensor& y, bool equal_nan = false) {
+  const Tensor n = size_along(x, 0), m = size_along(y, 0), both = places_below(ops::minimum(n, m), x.device());
+  return ops::logical_and(ops::equal(n, m).to(x.device()),
+                          all_equal(ops::gather(x, both), ops::gather(y, both), equal_nan));
+}
 Tensor array_equal(const Operand& x, const Operand& y, bool equal_nan) {
   return attribute_errors("array_equal", [&] {
-    Tensors in = promoted_tensors("array_equal", {{"x", x}, {"y", y}});
+    const Tensors in = promoted_tensors("array_equal", {{"x", x}, {"y", y}});
     const TensorDesc &a = Access::desc(in[0]), &b = Access::desc(in[1]);
     if (!a.compatible(b)) return ops::scalar_tensor(0, bool_).to(in[0].device());
-    // A stack wants tensors of one shape.
-    if (!a.known() || !b.known()) in = ops::unstack(ops::stack(in, 0), 2, 0);
-    Tensor equal = ops::equal(in[0], in[1]);
-    if (equal_nan) equal = ops::logical_or(equal, both_nan(in[0], in[1]));
-    return ops::all_of(equal, None, false);
+    if (a.known() && b.known()) return all_equal(in[0], in[1], equal_nan);
+    const Tensor shapes = equal_vectors(ops::shape_of(in[0], int64), ops::shape_of(in[1], int64));
+    return ops::logical_and(shapes.to(in[0].device()),
+                            equal_vectors(ops::flatten(in[0], 0), ops::flatten(in[1], 0), equal_nan));
   });
 }
 Tensor array_equiv(const Operand& x, const Operand& y) {
   return attribute_errors("array_equiv", [&] {
     const Tensors in = promoted_tensors("array_equiv", {{"x", x}, {"y", y}});
-    const TensorDesc &a = Access::desc(in[0]), &b = Access::desc(in[1]);
-    for (int i = 1; i <= std::min<int>(a.rank, b.rank); ++i) {
-      const std::int64_t n = a.dims[a.rank - i], m = b.dims[b.rank - i];
-      if (n != 1 && m != 1 && differ(n, m)) return ops::scalar_tensor(0, bool_).to(in[0].device());
+    Tensor u = in[0], v = in[1], fit;
+    const int rank_u = known_rank(u, {"array_equiv", "x"}), rank_v = known_rank(v, {"array_equiv", "y"});
+    for (int i = 1; i <= std::min(rank_u, rank_v); ++i) {
+      const std::int64_t n = Access::desc(u).dims[rank_u - i], m = Access::desc(v).dims[rank_v - i];
+      if (n == 1 || m == 1 || (n >= 0 && n == m)) continue;
+      if (differ(n, m)) return ops::scalar_tensor(0, bool_).to(u.device());
+      // Sizes that do not fit are cut to the smaller one.
+      const Tensor a = size_along(u, -i), b = size_along(v, -i), one_a = ops::equal(a, 1), one_b = ops::equal(b, 1);
+      const Tensor size = ops::where(one_a, b, ops::where(one_b, a, ops::minimum(a, b)));
+      const Tensor places = places_below(size, cpu),
+                   ok = ops::logical_or(ops::equal(a, b), ops::logical_or(one_a, one_b));
+      u = ops::gather(u, ops::minimum(places, a - 1).to(u.device()), rank_u - i);
+      v = ops::gather(v, ops::minimum(places, b - 1).to(v.device()), rank_v - i);
+      fit = fit.defined() ? ops::logical_and(fit, ok) : ok;
     }
-    return ops::all_of(ops::equal(in[0], in[1]), None, false);
+    const Tensor equal = all_equal(u, v);
+    return fit.defined() ? ops::logical_and(fit.to(equal.device()), equal) : equal;
   });
 }
 Tensor signbit(const Operand& x) {

@@ -408,35 +408,46 @@ Shape broadcast_shapes(std::initializer_list<Shape> shapes) {
   }
   return Shape(all.dims, all.rank);
 }
+/// x, which must broadcast with `other`.
+static Tensor broadcasting(const Tensor& x, const Tensor& other) {
+  return ops::checked(x, other, [](const TensorSpec& a, const TensorSpec& b) {
+    for (int i = 1; i <= std::min<int>(a.rank, b.rank); ++i) {
+      const std::int64_t n = a.dims[a.rank - i], m = b.dims[b.rank - i];
+      if (n != 1 && m != 1 && differ(n, m))
+        fail<ValueError>({"broadcast_arrays", "x"}, "holds shapes ", b, " and ", a, kExpected, "they must broadcast");
+    }
+  });
+}
 Tensors broadcast_arrays(const Tensors& x) {
   return attribute_errors("broadcast_arrays", [&] {
-    int rank = 0;
-    for (const Tensor& t : x) {
-      if (!t.defined()) fail_empty({"broadcast_arrays", "x"});
-      rank = std::max(rank, rank_of("broadcast_arrays", t));
-    }
-    // Of sizes that are not known, the first that is not known to be 1 is taken; the op checks them when it runs.
-    SizesOf shape;
-    for (int i = 0; i < rank; ++i) {
-      const Tensor* from = nullptr;
-      int axis = 0;
-      for (const Tensor& t : x) {
-        const TensorDesc& b = Access::desc(t);
-        const int at = i - (rank - b.rank);
-        if (at < 0 || b.dims[at] == 1) continue;
-        if (!from || (Access::desc(*from).dims[axis] < 0 && b.dims[at] >= 0)) {
-          from = &t;
-          axis = at;
-        } else if (b.dims[at] >= 0 && Access::desc(*from).dims[axis] != b.dims[at]) {
-          fail<ValueError>({"broadcast_arrays", "x"}, "holds shapes ", from->shape(), " and ", t.shape(), kExpected,
-                           "they must broadcast");
-        }
-      }
-      if (from) shape.push_size(*from, axis);
-      else shape.push(1);
-    }
     Tensors all;
-    for (const Tensor& t : x) all.push_back(ops::broadcast_to(t, shape));
+    TensorSpec common(bool_, {});
+    for (const Tensor& given : x) {
+      if (!given.defined()) fail_empty({"broadcast_arrays", "x"});
+      (void)rank_of("broadcast_arrays", given);
+      Tensor t = given;
+      for (const Tensor& other : x) {
+        if (Access::impl(other) == Access::impl(given)) break;
+        t = broadcasting(t, other);
+      }
+      TensorSpec both;
+      ops::broadcast_spec("broadcast_arrays", common, Access::desc(t), &both);
+      common.set(both);
+      all.push_back(t);
+    }
+    if (common.known()) {
+      Dims shape(None);
+      shape.size_ = common.rank;
+      for (int i = 0; i < common.rank; ++i) shape.dims_[i] = Dim(common.dims[i]);
+      for (Tensor& t : all) t = ops::broadcast_to(t, shape);
+      return all;
+    }
+    Tensor zeros;  // of the shape that all broadcast to
+    for (const Tensor& t : all) {
+      const Tensor own = ops::cast(ops::zeros_of(t), bool_).to(x[0].device());
+      zeros = zeros.defined() ? ops::logical_or(zeros, own) : own;
+    }
+    for (Tensor& t : all) t = ops::broadcast_like(t, zeros);
     return all;
   });
 }

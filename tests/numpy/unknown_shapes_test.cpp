@@ -51,6 +51,29 @@ void check_refused(const std::vector<Refused>& rows) {
   }
 }
 
+struct Computed {
+  const char* name;
+  Tensors in;
+  Call call;
+  bool unranked = false;
+};
+
+void check_computed(const std::vector<Computed>& rows) {
+  for (const Computed& row : rows) {
+    INFO(row.name);
+    const Tensors eager = row.call(row.in);
+    for (bool ranks : {true, false}) {
+      if (!ranks && !row.unranked) continue;
+      const Tensors later = played(row.call, row.in, ranks);
+      REQUIRE(later.size() == eager.size());
+      for (std::int64_t i = 0; i < eager.size(); ++i) {
+        CHECK(later[i].dtype() == eager[i].dtype());
+        CHECK(testing::compare(later[i], eager[i]).message.empty());
+      }
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("losses of unknown shapes refuse predictions of another shape", "[nn][numpy]") {
@@ -73,9 +96,9 @@ TEST_CASE("losses of unknown shapes refuse predictions of another shape", "[nn][
   for (const auto& loss : losses) {
     const std::string one = std::string(loss.name) + ": y_true has shape (2, 1) and y_pred (2, 3)",
                       other = "; both must have the same shape";
-    check_refused({{(one + other).c_str(), {ones({2, 1}), ones({2, 3})}, [&](const Tensors& x) {
-                      return Tensors{loss.f(x[0], x[1])};
-                    },
+    check_refused({{(one + other).c_str(),
+                    {ones({2, 1}), ones({2, 3})},
+                    [&](const Tensors& x) { return Tensors{loss.f(x[0], x[1])}; },
                     loss.f != losses[6].f}});
     const Tensors fitting{ones({2, 3}), ones({2, 3}) * 0.5};
     const Tensor y = loss.f(fitting[0], fitting[1]);
@@ -150,9 +173,7 @@ TEST_CASE("np functions of unknown shapes refuse arguments that do not fit toget
       {"interp: xp is empty",
        {one, zeros({0}), zeros({0})},
        [](const Tensors& x) { return Tensors{np::interp(x[0], x[1], x[2])}; }},
-      {"convolve: y is empty",
-       {row, zeros({0})},
-       [](const Tensors& x) { return Tensors{np::convolve(x[0], x[1])}; }},
+      {"convolve: y is empty", {row, zeros({0})}, [](const Tensors& x) { return Tensors{np::convolve(x[0], x[1])}; }},
       {"correlate: x is empty",
        {zeros({0}), row},
        [](const Tensors& x) { return Tensors{np::correlate(x[0], x[1], "full")}; }},
@@ -170,10 +191,9 @@ TEST_CASE("np functions of unknown shapes refuse arguments that do not fit toget
 
 TEST_CASE("np functions of unknown ranks refuse bins that are no vector", "[numpy]") {
   const Tensors in{ones({4}), ones({1, 2})};
-  const Call digitize = [](const Tensors& x) { return Tensors{np::digitize(x[0], x[1])}; },
-             histogram = [](const Tensors& x) { return Tensors{np::histogram(x[0], x[1]).counts}; };
-  CHECK(error_of([&] { (void)played(digitize, in, false); }) ==
-        "digitize: bins has shape (1, 2); the rank must be 1");
+  const Call digitize = [](const Tensors&x) { return Tensors{np::digitize(x[0], x[1])}; },
+             histogram = [](const Tensors&x) { return Tensors{np::histogram(x[0], x[1]).counts}; };
+  CHECK(error_of([&] { (void)played(digitize, in, false); }) == "digitize: bins has shape (1, 2); the rank must be 1");
   CHECK(error_of([&] { (void)played(histogram, in, false); }) ==
         "histogram: bins has shape (1, 2); it must be a number or a vector");
 }
@@ -216,6 +236,14 @@ TEST_CASE("np functions of unknown shapes refuse axes that are too short", "[num
       {"matrix_power: x of shape (2, 3); its matrices must be square",
        {ones({2, 3})},
        [](const Tensors& x) { return Tensors{np::linalg::matrix_power(x[0], 0)}; }},
+      {"einsum: operands hold shape (2, 3), which has two sizes for label 'i'",
+       {ones({2, 3})},
+       [](const Tensors& x) { return Tensors{np::einsum("ii", {x[0]})}; }},
+      {"einsum: operands have sizes 2 and 3 for label 'i'",
+       {ones({2}), row},
+       [](const Tensors& x) {
+         return Tensors{np::einsum("i,i", {x[0], x[1]})};
+       }},
   });
 }
 
@@ -255,4 +283,137 @@ TEST_CASE("the size of a draw whose parameters have unknown shapes must have roo
        {ones({3})},
        [](const Tensors& x) { return Tensors{np::random::default_rng(7).choice(x[0], {4}, {.replace = false})}; }},
   });
+}
+
+TEST_CASE("array_equal and array_equiv of unknown shapes are false where the shapes differ", "[numpy]") {
+  auto equal = [](const Tensors& x) { return Tensors{np::array_equal(x[0], x[1])}; };
+  auto equal_nan = [](const Tensors& x) { return Tensors{np::array_equal(x[0], x[1], true)}; };
+  auto equiv = [](const Tensors& x) { return Tensors{np::array_equiv(x[0], x[1])}; };
+  // From NumPy.
+  struct {
+    Shape a, b;
+    bool equal, equiv;
+  } const rows[] = {
+      {{2, 3}, {2, 3}, true, true},   {{2, 3}, {3, 2}, false, false}, {{2, 3}, {6}, false, false},
+      {{2, 3}, {1, 3}, false, true},  {{2, 3}, {3}, false, true},     {{0, 3}, {0, 3}, true, true},
+      {{0, 3}, {3, 0}, false, false}, {{0, 2}, {1, 3}, false, false}, {{0, 3}, {1, 3}, false, true},
+      {{}, {3}, false, true},         {{}, {}, true, true},           {{1, 0}, {4, 1}, false, true},
+  };
+  for (const auto& row : rows) {
+    const Tensors in{ones(row.a), ones(row.b)};
+    for (bool ranks : {true, false}) {
+      CHECK(played(equal, in, ranks)[0].item<bool>() == row.equal);
+      CHECK(played(equal_nan, in, ranks)[0].item<bool>() == row.equal);
+    }
+    CHECK(played(equiv, in, true)[0].item<bool>() == row.equiv);
+    CHECK(equal(in)[0].item<bool>() == row.equal);
+    CHECK(equiv(in)[0].item<bool>() == row.equiv);
+    const Tensors other{ones(row.a), ones(row.b) * 2.0};
+    CHECK(played(equal, other, true)[0].item<bool>() == (row.equal && other[0].size() == 0));
+  }
+  const Tensors nans{K::constant({1, double(NAN)}), K::constant({1, double(NAN)})};
+  CHECK(!played(equal, nans, true)[0].item<bool>());
+  CHECK(played(equal_nan, nans, true)[0].item<bool>());
+}
+
+TEST_CASE("axes of unknown sizes broadcast where those of known ones do", "[numpy][nn]") {
+  const Tensor a = K::constant({{1, 2}, {3, 5}}), stack = K::constant({{{2, 1}, {1, 4}}}),
+               many = K::constant({{{1}, {2}}, {{3}, {4}}, {{5}, {6}}});
+  auto solve = [](const Tensors& x) { return Tensors{np::linalg::solve(x[0], x[1])}; };
+  auto triangle = [](const Tensors& x) { return Tensors{np::linalg::solve_triangular(x[0], x[1])}; };
+  check_computed({
+      {"broadcast_arrays",
+       {K::constant({{1}, {2}}), K::constant({3, 4, 5})},
+       [](const Tensors& x) {
+         return np::broadcast_arrays({x[0], x[1]});
+       }},
+      {"broadcast_arrays of three",
+       {zeros({0, 1}), K::constant({{1, 2}}), ones({1, 1})},
+       [](const Tensors& x) { return np::broadcast_arrays(x); }},
+      {"solve", {stack, many}, solve},
+      {"solve", {np::broadcast_to(stack, {3, 2, 2}), np::broadcast_to(many[0], {1, 2, 1})}, solve},
+      {"solve of one more axis", {a, many}, solve},
+      {"solve_triangular", {stack, many}, triangle},
+      {"einsum",
+       {K::constant({{1, 2}, {3, 4}}), K::constant({{5, 6, 7}})},
+       [](const Tensors& x) {
+         return Tensors{np::einsum("ij,jk->ik", {x[0], x[1]})};
+       }},
+      {"einsum",
+       {ones({1, 3, 2}), ones({4, 1, 5})},
+       [](const Tensors& x) {
+         return Tensors{np::einsum("...ij,...jk->...ik", {x[0], x[1]})};
+       }},
+      {"einsum without elements",
+       {ones({2, 0}), ones({1, 3})},
+       [](const Tensors& x) {
+         return Tensors{np::einsum("ij,jk->ik", {x[0], x[1]})};
+       }},
+      {"interp of one point",
+       {K::constant({0, 2, 4, double(NAN)}), K::constant({2}), K::constant({7})},
+       [](const Tensors& x) { return Tensors{np::interp(x[0], x[1], x[2])}; }},
+      {"interp",
+       {K::constant({0, 2, 4, 9, double(NAN)}), K::constant({1, 4, 5}), K::constant({7, 3, 8})},
+       [](const Tensors& x) { return Tensors{np::interp(x[0], x[1], x[2])}; }},
+      {"polyfit of a half type",
+       {K::constant({0, 1, 2, 3}, bfloat16), K::constant({1, 2, 5, 10}, bfloat16)},
+       [](const Tensors& x) { return Tensors{np::polyfit(x[0], x[1], 2)}; }},
+  });
+  check_refused({{"solve: b of shape (2, 2, 1) does not fit a of shape (3, 2, 2); it must have as many rows, and the "
+                  "same leading axes",
+                  {np::broadcast_to(stack, {3, 2, 2}), ones({2, 2, 1})},
+                  solve},
+                 {"broadcast_arrays: x holds shapes (2,) and (3,); they must broadcast",
+                  {ones({2}), ones({3})},
+                  [](const Tensors& x) { return np::broadcast_arrays(x); }}});
+}
+
+TEST_CASE("the gradient of interp of one point of an unknown number is 0 for x, not NaN", "[numpy]") {
+  const Tensor x = K::placeholder(None, 1), xp = K::placeholder(None, 1), fp = K::placeholder(None, 1);
+  const Function f = K::function({x, xp, fp}, K::gradients(K::sum(np::interp(x, xp, fp)), {x, fp}));
+  const Tensors g = f({K::constant({0, 2, 4}), K::constant({2}), K::constant({7})});
+  CHECK(values(g[0]) == std::vector<double>{0, 0, 0});
+  CHECK(values(g[1]) == std::vector<double>{3});
+}
+
+TEST_CASE("tensors of unknown sizes without elements are normalized and rearranged", "[nn]") {
+  const Tensor none = zeros({0, 4, 4, 4}), no_rows = zeros({2, 0, 4});
+  check_computed({
+      {"group_normalization", {no_rows}, [](const Tensors& x) { return Tensors{nn::group_normalization(x[0], 2)}; }},
+      {"group_normalization",
+       {K::constant({{1, 2, 3, 4}, {5, 7, 9, 12}})},
+       [](const Tensors& x) { return Tensors{nn::group_normalization(x[0], 2)}; }},
+  });
+  check_refused({{"group_normalization: groups is 3 and there are 4 channels; it must divide their number",
+                  {ones({2, 4})},
+                  [](const Tensors& x) { return Tensors{nn::group_normalization(x[0], 3)}; }}});
+  const Tensor x = K::placeholder({None, 4, 4, 4});
+  for (const Tensor& y : {nn::depth_to_space(x, 2), nn::space_to_depth(x, 2), nn::unfold(x, 2),
+                          nn::depth_to_space(x, 2, "channels_first"), nn::space_to_depth(x, 2, "channels_first")}) {
+    const Function f = K::function({x}, {y});
+    CHECK(f({none})[0].shape()[0] == 0);
+    CHECK(f({ones({3, 4, 4, 4})})[0].shape()[0] == 3);
+  }
+}
+
+TEST_CASE("sizes that decide what is computed must be known when a function is made", "[nn][numpy]") {
+  auto message = [](const Call& call, const Tensors& in) {
+    (void)call(in);  // fine
+    return error_of([&] { (void)played(call, in, true); });
+  };
+  CHECK(message([](const Tensors& x) { return Tensors{nn::conv(x[0], x[1])}; }, {ones({1, 5, 4}), ones({2, 2, 6})}) ==
+        "conv: kernel has shape (2, 2, 6) and inputs (1, 5, 4); the channels must be known when a function is made, "
+        "unless there is one group");
+  CHECK(message([](const Tensors& x) { return Tensors{np::linalg::lu(x[0]).l}; }, {ones({2, 3})}) ==
+        "lu: x of shape (2, 3); the sizes of matrices must be known when a function is made, unless they are square");
+  auto attention = [](const Tensors& x) { return Tensors{nn::dot_product_attention(x[0], x[1], x[1], {.scale = 1})}; };
+  CHECK(message(attention, {ones({1, 3, 4, 2}), ones({1, 5, 2, 2})}) ==
+        "dot_product_attention: key has shape (1, 5, 2, 2) and query (1, 3, 4, 2); the heads must be known when a "
+        "function is made, unless they are as many");
+}
+
+TEST_CASE("a convolution of images without channels is refused", "[nn]") {
+  CHECK(error_of([] {
+          (void)nn::conv(zeros({1, 4, 0}), ones({3, 1, 2}));
+        }) == "conv: x has shape (1, 4, 0), which has no channels");
 }
