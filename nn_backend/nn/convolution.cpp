@@ -2,10 +2,10 @@
 #include <kassette/nn/convolution.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "core/rank.h"
 #include "nn_backend/nn/arguments.h"
+#include "nn_backend/numpy/axes.h"
 #include "nn_backend/windows.h"
 #include "ops/engine/expr.h"
 #include "ops/engine/operand.h"
@@ -55,46 +55,36 @@ Tensor pooled(const char* what, const char* mode, const Operand& inputs, const D
 }
 
 /// The windows of an axis of n elements for m results: the places of the elements, row by row, of which the last is
-/// repeated in shorter windows; and their lengths.
+/// repeated in shorter windows; and their lengths. All are int64 on the host.
 struct Windows {
-  std::vector<std::int64_t> places, lengths;
   std::int64_t longest = 0;
+  Tensor lengths, places, inside;  // inside: the places that are not repeated
   Windows(std::int64_t n, std::int64_t m) {
-    for (std::int64_t i = 0; i < m; ++i) lengths.push_back(((i + 1) * n + m - 1) / m - i * n / m);
-    longest = *std::max_element(lengths.begin(), lengths.end());
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t j = 0; j < longest; ++j)
-        places.push_back(i * n / m + std::min(j, lengths[static_cast<std::size_t>(i)] - 1));
+    for (std::int64_t i = 0; i < m; ++i) longest = std::max(longest, ((i + 1) * n + m - 1) / m - i * n / m);
+    const Tensor i = numpy::places_below(scalar_tensor(m, int64), cpu),
+                 j = numpy::places_below(scalar_tensor(longest, int64), cpu);
+    const Tensor first = kassette::floor_divide(i * n, m);
+    lengths = kassette::floor_divide((i + 1) * n + (m - 1), m) - first;
+    const Tensor length = expand_dims(lengths, 1);
+    places = expand_dims(first, 1) + ops::minimum(j, length - 1);
+    inside = less(j, length);
   }
 };
-Tensor list_of(const std::vector<std::int64_t>& values, const Tensor& like) {
-  return as_tensor(values, int64, "constant").to(like.device());
-}
 
 /// x with the windows of one axis reduced, to their largest elements or to their means.
 Tensor adapted(const char* what, const Tensor& x, int axis, std::int64_t m, bool largest) {
   const std::int64_t n = numpy::known_size(x, axis, {what, "inputs"});
   if (n == 0) fail<ValueError>({what, "inputs"}, "has shape ", x.shape(), kExpected, "there must be elements");
   const Windows windows(n, m);
-  const Tensor places = reshape(list_of(windows.places, x), {m, windows.longest});
-  const Tensor all = gather(x, places, axis);
+  const Tensor all = gather(x, windows.places.to(x.device()), axis);
   if (largest) return ops::max(all, axis + 1);
   // The mean is of the elements that are not repeated.
-  std::vector<double> counts;
-  std::vector<std::int64_t> own;
-  for (std::int64_t length : windows.lengths) {
-    counts.push_back(static_cast<double>(length));
-    for (std::int64_t j = 0; j < windows.longest; ++j) own.push_back(j < length);
-  }
   const int behind = Access::desc(x).rank - axis - 1;
-  Dims shape(None);
-  shape.size_ = behind + 1;
-  for (int i = 0; i <= behind; ++i) shape.dims_[i] = Dim(i == 0 ? m : 1);
-  const Tensor by = reshape(as_tensor(counts, Access::desc(x).dtype, "constant").to(x.device()), shape);
-  shape.size_ = behind + 2;
-  for (int i = 1; i < shape.size_; ++i) shape.dims_[i] = Dim(i == 1 ? windows.longest : 1);
-  const Tensor counted = reshape(cast(list_of(own, x), bool_), shape);
-  return ops::sum(where(counted, all, 0.0), axis + 1) / by;
+  auto spread = [&](Tensor t) {
+    for (int i = 0; i < behind; ++i) t = expand_dims(t, -1);
+    return t.to(x.device());
+  };
+  return ops::sum(where(spread(windows.inside), all, 0.0), axis + 1) / spread(cast(windows.lengths, x.dtype()));
 }
 Tensor adaptive(const char* what, const Operand& inputs, const Dims& output_size, Name data_format, bool largest) {
   return of_wide_floats(what, inputs, [&](Tensor x) {
@@ -156,16 +146,14 @@ Tensor rearranged(const char* what, const Operand& operand, int block, Name data
   });
 }
 
-/// The patches along two axes: `places` of each are (kernel, results).
+/// The patches along two axes.
 struct Patches {
-  std::int64_t kernel[2], results[2];
-  std::vector<std::int64_t> places[2];
+  std::int64_t kernel[2], results[2], dilations[2], strides[2];
   std::int64_t padding;
 
   Patches(const char* what, const std::int64_t (&size)[2], const Dims& kernel_size, const Dims& dilation, int pad,
           const Dims& stride)
       : padding(pad) {
-    std::int64_t dilations[2], strides[2];
     numbers_for(what, "kernel_size", kernel_size, 2, kernel);
     numbers_for(what, "dilation", dilation, 2, dilations);
     numbers_for(what, "stride", stride, 2, strides);
@@ -176,11 +164,14 @@ struct Patches {
         fail<ValueError>({what, "kernel_size"}, "reaches over ", extent, " of ", n, " elements", kExpected,
                          "it must fit into the padded image");
       results[i] = (n - extent) / strides[i] + 1;
-      for (std::int64_t k = 0; k < kernel[i]; ++k)
-        for (std::int64_t o = 0; o < results[i]; ++o) places[i].push_back(o * strides[i] + k * dilations[i]);
     }
   }
-  Tensor of_axis(int i, const Tensor& like) const { return reshape(list_of(places[i], like), {kernel[i], results[i]}); }
+  /// The places of the elements of an axis, (kernel, results).
+  Tensor of_axis(int i, const Tensor& like) const {
+    auto below = [](std::int64_t n) { return numpy::places_below(scalar_tensor(n, int64), cpu); };
+    const Tensor places = expand_dims(below(kernel[i]) * dilations[i], 1) + below(results[i]) * strides[i];
+    return places.to(like.device());
+  }
 };
 Attrs gather_along(int axis) { return GatherAttrs{axis, Wrap::refuse}; }
 

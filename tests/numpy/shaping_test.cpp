@@ -1,14 +1,18 @@
 // tests/numpy/shaping_test.cpp - np's functions on shapes where cases by NumPy do not lead: long axes without elements,
 // storage that is shared.
+#include <kassette/error.h>
+#include <kassette/nn.h>
 #include <kassette/numpy.h>
 
 #include <vector>
 
 #include "tests/catch.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 
 using namespace kassette;
 using namespace kassette::test;
+namespace nn = kassette::nn;
 namespace np = kassette::numpy;
 
 TEST_CASE("delete_ and insert take no time on long axes without elements, and keep the order on others", "[numpy]") {
@@ -32,4 +36,11 @@ TEST_CASE("broadcast_to the shape that a tensor has returns its storage", "[nump
   const Tensor x = np::array({{1, 2, 3}, {4, 5, 6}}, float32);
   CHECK(place<float>(np::broadcast_to(x, {2, 3})) == place<float>(x));
   CHECK(place<float>(np::broadcast_to(x, {1, 2, 3})) != place<float>(x));
+}
+
+TEST_CASE("windows along axes that are too long are a MemoryError", "[nn]") {
+  const std::int64_t many = std::int64_t{1} << 40;
+  const MemoryLimit limit(64 << 20);
+  CHECK_THROWS_AS(nn::adaptive_average_pool(np::zeros({5, many, 0}), 3), MemoryError);
+  CHECK_THROWS_AS(nn::unfold(np::zeros({0, 1, many, 1}), {2, 1}), MemoryError);
 }
