@@ -70,10 +70,21 @@ Tensor Arguments::filled(const Shape& shape, DType dtype) {
 
 int Arguments::with(const Shape& asked, DType dtype) {
   const Shape shape = elements(asked) > kMaxElements ? Shape{} : asked;
-  call_.in.push_back(filled(shape, dtype));
-  shapes_.push_back(shape);
+  return add(filled(shape, dtype));
+}
+int Arguments::between(const Shape& asked, DType dtype, double low, double high) {
+  const Shape shape = elements(asked) > kMaxElements ? Shape{} : asked;
+  std::vector<double> values(static_cast<std::size_t>(elements(shape)));
+  for (double& v : values)
+    v = dtype.is_float() ? low + random.unit() * (high - low) : low + random.below(std::max(1, int(high - low) + 1));
+  if (values.empty()) return add(K::zeros(shape, dtype));
+  return add(K::reshape(K::cast(K::constant(values, "float64"), dtype), shape));
+}
+int Arguments::add(const Tensor& x) {
+  call_.in.push_back(x);
+  shapes_.push_back(x.shape());
   const int place = static_cast<int>(call_.in.size()) - 1;
-  call_.text += (place ? ", " : "") + words(dtype) + words(shape);
+  call_.text += (place ? ", " : "") + words(x.dtype()) + words(x.shape());
   return place;
 }
 int Arguments::any() {

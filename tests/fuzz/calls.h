@@ -59,6 +59,7 @@ class Arguments {
   int condition();
   int matrix_beside(int other);  // for a product
   int with(const Shape& asked, DType dtype);
+  int between(const Shape& asked, DType dtype, double low, double high);
 
   int axis();
   std::vector<int> axes();
@@ -76,6 +77,7 @@ class Arguments {
 
  private:
   Tensor filled(const Shape& shape, DType dtype);
+  int add(const Tensor& x);
   Call& call_;
   std::vector<Shape> shapes_;
 };
@@ -105,12 +107,13 @@ inline void burn() {
 #define RUN call.run = [=](const Tensors& in) -> Tensors
 
 struct Kind {
-  const char* name;  // of the K function
-  void (*make)(Arguments& a, Call& call);
+  const char* name;  // of the function
+  std::function<void(Arguments& a, Call& call)> make;
 };
-/// Every K function that takes or makes tensors.
+/// Every K function that takes or makes tensors, and every row of the samples of np and nn.
 const std::vector<Kind>& kinds();
 void add_convolutions(std::vector<Kind>& kinds);
+void add_samples(std::vector<Kind>& kinds);
 
 Call random_call(std::uint64_t seed);
 

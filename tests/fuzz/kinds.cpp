@@ -615,6 +615,7 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = [] {
     std::vector<Kind> list = make_kinds();
     add_convolutions(list);
+    add_samples(list);
     return list;
   }();
   return all;

@@ -1,4 +1,4 @@
-// tests/fuzz/random_calls.cpp - calls K functions at random for some seconds:
+// tests/fuzz/random_calls.cpp - calls functions of K, np and nn at random for some seconds:
 // `kassette_random_calls [seconds [seed [how many]]]`. They may throw only an Error, or what a callable throws;
 // replayed by a function they give the same results as eagerly. A finding is printed with the seed of its call:
 // `kassette_random_calls 0 SEED 1` repeats only that call.
@@ -96,8 +96,9 @@ Tensor placeholder_for(const Tensor& x, Knows knows, Random& r) {
   return K::placeholder(Shape(dims, rank), None, x.dtype());
 }
 
-bool same(const Tensor& a, const Tensor& b) {
+bool same(const Tensor& a, const Tensor& b, bool values) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  if (!values) return a.dtype() == b.dtype() && a.shape() == b.shape();
   return testing::compare(a, b, {.rtol = 0, .atol = 0}).message.empty() && a.dtype() == b.dtype() &&
          a.shape() == b.shape();
 }
@@ -111,16 +112,25 @@ bool has_one_of(const std::string& said, std::initializer_list<const char*> word
 }
 /// Whether a function cannot report an error as the eager call does: a fold of one element and an rnn of no steps run
 /// no step, which eagerly tells the shape; indices of unknown rank are not a vector; sizes beyond int32 do not fit the
-/// tensor to which a shape is folded.
+/// tensor to which a shape is folded; quantiles are tested where they have values, which a device need not wait for.
 bool differs_by_nature(const Call& call, const std::string& said) {
   const Shape shape = call.in[0].shape();
   const bool no_step = (call.text.compare(0, 4, "fold") == 0 && shape.rank() > 0 && shape[0] <= 1) ||
                        (call.text.compare(0, 3, "rnn") == 0 && shape.rank() > 1 &&
                         shape[call.text.find("time_major") == std::string::npos ? 1 : 0] == 0);
-  return no_step || has_one_of(said, {"the rank must be 2: (entries, axes)", "does not fit int32"});
+  return no_step || has_one_of(said, {"the rank must be 2: (entries, axes)", "does not fit int32", "quantile: q has "});
 }
 bool asks_for_more(const std::string& said) {
   return has_one_of(said, {"known", "declare", "None", "(...)", "placeholder"});
+}
+
+/// Whether the order of operations follows from sizes, as far as they are known: which product of several comes first,
+/// and which side of a matrix is longer in a gradient. Then results differ by rounding, which a matrix that is nearly
+/// singular enlarges without limit.
+bool rounds_by_size(const Call& call) {
+  for (const char* name : {"einsum", "multi_dot", "pinv", "svd", "polyfit", "lstsq"})
+    if (call.text.compare(0, std::strlen(name), name) == 0 && call.text[std::strlen(name)] == '(') return true;
+  return false;
 }
 
 /// The same tensor may be passed twice, and then so is its placeholder.
@@ -165,6 +175,9 @@ std::string replayed(const Call& call, const Outcome& eager, Knows knows, Random
   if (played.wrong) return "played: " + played.thrown;
   if (played.no_memory || eager.no_memory || eager.thrown_by_callable || played.thrown_by_callable) return "";
   if (played.failed != eager.failed && differs_by_nature(call, played.thrown + eager.thrown)) return "";
+  // Sizes that decide on the ops, and turn out to be others than were assumed.
+  if (played.failed && !eager.failed && knows != Knows::sizes && has_one_of(played.thrown, {"must be known when"}))
+    return "";
   if (played.failed != eager.failed)
     return played.failed ? "played: " + played.thrown + ", and eagerly there is a value"
                          : "played there is a value, and eagerly " + eager.thrown;
@@ -175,7 +188,7 @@ std::string replayed(const Call& call, const Outcome& eager, Knows knows, Random
     for (std::int64_t i = 0; i < eager.values.size() && i < ys.size() && wrong.empty(); ++i) {
       if (!ys[i].defined()) continue;
       const Tensor& got = played.values[k++];
-      if (eager.values[i].defined() && !same(got, eager.values[i]))
+      if (eager.values[i].defined() && !same(got, eager.values[i], !rounds_by_size(call)))
         wrong = "result " + std::to_string(i) + ": " +
                 testing::compare(got, eager.values[i], {.rtol = 0, .atol = 0}).message + " played against eager";
     }

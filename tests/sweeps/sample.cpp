@@ -7,11 +7,11 @@
 #include <cstring>
 #include <numeric>
 #include <set>
+#include <sstream>
 
 #include "tests/nn_samples.h"
 #include "tests/np_samples.h"
 #include "tests/op_samples.h"
-#include "tests/results.h"
 
 namespace kassette::test {
 
@@ -140,7 +140,11 @@ std::vector<DType> dtypes_of(Takes takes) {
   return out;
 }
 
-std::string text(const Shape& shape) { return printed(shape); }
+std::string text(const Shape& shape) {
+  std::ostringstream out;
+  out << shape;
+  return out.str();
+}
 
 std::string title(const Sample& s, const Shapes& shapes, DType dtype) {
   std::string t = std::string(s.traits.np   ? "np::"
