@@ -288,15 +288,20 @@ Tensor Generator::permutation(const Operand& x) const {
   });
 }
 
-/// Probabilities as float64. Those whose values are known must add up to 1.
-static Tensor probabilities(const Operand& p, const Tensor& places) {
+/// Probabilities as float64, one for each of n elements. Those whose values are known must add up to 1.
+static Tensor probabilities(const Operand& p, const Tensor& n) {
   const At at{"choice", "p"};
   Tensor t = ops::cast(ArrayArg(p, at), float64);
   if (known_rank(t, at) != 1) fail<ValueError>(at, "has shape ", t.shape(), kExpected, "it must be a vector");
-  t = ops::checked(t, places, [at](const TensorSpec& d, const TensorSpec& n) {
-    if (d.rank == 1 && n.rank == 1 && differ(d.dims[0], n.dims[0]))
-      fail<ValueError>(at, "has ", d.dims[0], " elements", kExpected, "there must be ", n.dims[0]);
-  });
+  auto check = [at](const TensorSpec& d, std::int64_t count) {
+    if (d.rank == 1 && differ(d.dims[0], count))
+      fail<ValueError>(at, "has ", d.dims[0], " elements", kExpected, "there must be ", count);
+  };
+  if (n.symbolic())
+    t = ops::checked(t, places_below(n, t.device()), [check](const TensorSpec& d, const TensorSpec& places) {
+      if (places.rank == 1) check(d, places.dims[0]);
+    });
+  else t = ops::checked(t, [check, count = n.item<std::int64_t>()](const TensorSpec& d) { check(d, count); });
   if (t.symbolic()) return t;
   double sum = 0;
   for (double v : t.to_vector<double>()) {
@@ -321,7 +326,7 @@ Tensor Generator::choice(const Operand& x, const Dims& size, const ChoiceOptions
     const Device device = numbers ? context().default_device : t.device();
     if (numbers && count == 0) fail<ValueError>({what, "x"}, "is 0", kExpected, "there must be an element");
     const bool weighted = !options.p.is_none();
-    const Tensor p = weighted ? probabilities(options.p, places_below(n, cpu)) : Tensor();
+    const Tensor p = weighted ? probabilities(options.p, n) : Tensor();
     const Tensor k = options.replace ? Tensor() : ops::prod(ops::cast(dims, int64), None, false);
     if (k.defined() && !k.symbolic() && !n.symbolic())
       check_enough(what, k.item<std::int64_t>(), n.item<std::int64_t>());
