@@ -112,12 +112,14 @@ Tensor slice_update(const Operand& x, const Operand& start_indices, const Operan
     if (known_rank(v, {kWhat, "updates"}) != rank)
       fail<ValueError>({kWhat, "updates"}, "have shape ", Access::desc(v), " and x ", Access::desc(t), kExpected,
                        "the ranks must be the same");
-    const Tensor each = ops::checked(list, [=](const TensorSpec& s) {
+    auto fits = [=](const TensorSpec& s) {
       if (differ(s.rank, 1) || (s.rank == 1 && differ(s.dims[0], rank)))
         fail<ValueError>({kWhat, "start_indices"}, "have shape ", s, kExpected, "there must be one for each axis of x");
-    });
+    };
+    if (rank == 0)  // the indices are not read
+      return ops::checked(v, list, [fits](const TensorSpec&, const TensorSpec& s) { fits(s); });
+    const Tensor each = ops::checked(list, fits);
     const Tensor from = ops::cast(as_indices(each, kWhat, "start_indices"), int64);
-    if (rank == 0) return v;
     const Tensors first = ops::unstack(from, rank, 0);
     Tensor at[kMaxRank];
     Index i[kMaxRank];

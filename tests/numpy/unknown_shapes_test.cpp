@@ -261,6 +261,9 @@ TEST_CASE("values for places of unknown shapes must broadcast to them", "[numpy]
        {zeros({2, 4}), at, ones({6})},
        [](const Tensors& t) { return Tensors{np::put_along_axis(t[0], t[1], t[2], 1)}; }},
       {"slice_update: start_indices have shape (2,); there must be one for each axis of x",
+       {zeros({}), zeros({2}, int64), ones({})},
+       [](const Tensors& t) { return Tensors{np::slice_update(t[0], t[1], t[2])}; }},
+      {"slice_update: start_indices have shape (2,); there must be one for each axis of x",
        {x, zeros({2}, int64), ones({1})},
        [](const Tensors& t) { return Tensors{np::slice_update(t[0], t[1], t[2])}; }},
   });
