@@ -128,9 +128,10 @@ bool asks_for_more(const std::string& said) {
 /// and which side of a matrix is longer in a gradient. Then results differ by rounding, which a matrix that is nearly
 /// singular enlarges without limit.
 bool rounds_by_size(const Call& call) {
-  for (const char* name : {"einsum", "multi_dot", "pinv", "svd", "polyfit", "lstsq"})
-    if (call.text.compare(0, std::strlen(name), name) == 0 && call.text[std::strlen(name)] == '(') return true;
-  return false;
+  const std::string function = call.text.substr(0, call.text.find('('));
+  if (function == "einsum" || function == "multi_dot") return true;
+  if (!has_one_of(call.text, {", with gradients"})) return false;
+  return function == "pinv" || function == "svd" || function == "polyfit" || function == "lstsq";
 }
 
 /// The same tensor may be passed twice, and then so is its placeholder.
