@@ -296,26 +296,28 @@ Tensor insert(const Operand& x, const Operand& index, const Operand& values, con
       given = ops::expand_dims(given, where.shape.rank() == 0 && i == 0 && lacking == 1 ? at : 0);
     std::int64_t count = static_cast<std::int64_t>(places.size());
     const std::int64_t several = known_size(given, at, {"insert", "values"});
-    std::vector<std::int64_t> sorted = places;
+    // The order of the result: element i of x is i, value j is n + j.
+    Runs runs;
     if (where.shape.rank() == 0 && several != 1) {
       count = several;
-      sorted.assign(static_cast<std::size_t>(several), places[0]);
+      runs.add(0, places[0]);
+      runs.add(n, n + several);
+      runs.add(places[0], n);
+    } else {
+      std::vector<std::int64_t> order(places.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
+        return places[static_cast<std::size_t>(i)] < places[static_cast<std::size_t>(j)];
+      });
+      std::int64_t from = 0;
+      for (std::int64_t value : order) {
+        const std::int64_t before = places[static_cast<std::size_t>(value)];
+        runs.add(from, before);
+        runs.add(n + value, n + value + 1);
+        from = before;
+      }
+      runs.add(from, n);
     }
-    // The order of the result: element i of x is i, value j is n + j.
-    std::vector<std::int64_t> order(sorted.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
-      return sorted[static_cast<std::size_t>(i)] < sorted[static_cast<std::size_t>(j)];
-    });
-    Runs runs;
-    std::int64_t from = 0;
-    for (std::int64_t value : order) {
-      const std::int64_t before = sorted[static_cast<std::size_t>(value)];
-      runs.add(from, before);
-      runs.add(n + value, n + value + 1);
-      from = before;
-    }
-    runs.add(from, n);
     SizesOf shape;
     for (int i = 0; i < rank; ++i)
       if (i == at) shape.push(count);

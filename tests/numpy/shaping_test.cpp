@@ -19,6 +19,7 @@ TEST_CASE("delete_ and insert take no time on long axes without elements, and ke
   const std::int64_t many = std::int64_t{1} << 40;
   CHECK(np::delete_(np::zeros({0, many}), 1, 1).shape() == Shape{0, many - 1});
   CHECK(np::insert(np::zeros({0, many}), {1, 2}, np::zeros({0, 2}), 1).shape() == Shape{0, many + 2});
+  CHECK(np::insert(np::zeros({0, 3}), 1, np::zeros({0, many}), 1).shape() == Shape{0, many + 3});
   // By lists of places and by slices: more gaps than slices are made for.
   const Tensor x = np::arange(60);
   std::vector<std::int64_t> even, odd;
