@@ -8,6 +8,7 @@
 #include <kassette/testing.h>
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -18,8 +19,10 @@
 #include <filesystem>
 #include <map>
 #include <new>
+#include <thread>
 
 #include "core/impl.h"
+#include "core/sanitizers.h"
 #include "tests/fuzz/calls.h"
 
 namespace K = kassette::backend;
@@ -28,9 +31,10 @@ using namespace kassette::test;
 
 namespace {
 
-constexpr std::int64_t kMemory = 64 << 20;  // bytes of all tensors
-constexpr int kLongest = 30;                // seconds of one call, of the processor's: a machine may be busy
-constexpr unsigned kPatience = 600;         // and of the clock
+constexpr std::int64_t kMemory = 64 << 20;      // bytes of all tensors
+constexpr rlim_t kAddresses = rlim_t{4} << 30;  // bytes of everything
+constexpr int kLongest = 30;                    // seconds of one call, of the processor's: a machine may be busy
+constexpr unsigned kPatience = 600;             // and of the clock
 
 /// The message that the alarm or a fatal signal writes before the process ends.
 char now[4096];
@@ -69,8 +73,8 @@ Outcome outcome_of(F f) {
     o.thrown = e.what();
     o.wrong = o.thrown.empty() || o.thrown.find('\n') != std::string::npos;
   } catch (const std::bad_alloc&) {
-    o.thrown = "bad_alloc";
-    o.no_memory = true;
+    o.thrown = "bad_alloc: more than what tensors may take";
+    o.wrong = true;
   } catch (const std::exception& e) {
     o.thrown = std::string("no kassette::Error: ") + e.what();
     o.wrong = true;
@@ -230,6 +234,11 @@ int main(int argc, char** argv) {
   const std::int64_t most = argc > 3 ? std::atoll(argv[3]) : INT64_MAX;
   set_print_sink([](const char*) {});
   set_memory_limit(kMemory);
+  if (!kAddressSanitizer && !kThreadSanitizer) {                                        // which reserve more
+    const rlim_t of_threads = rlim_t{256 << 20} * std::thread::hardware_concurrency();  // stacks and heaps
+    const rlimit addresses{kAddresses + of_threads, kAddresses + of_threads};
+    setrlimit(RLIMIT_AS, &addresses);
+  }
   for (int signal : {SIGALRM, SIGPROF, SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) ::signal(signal, say_where);
   std::printf("random_calls: %g s from seed %llu\n", seconds, static_cast<unsigned long long>(seed));
   std::map<std::string, int> findings;  // by function
