@@ -1,5 +1,6 @@
 // tests/numpy/shaping_test.cpp - np's functions on shapes where cases by NumPy do not lead: long axes without elements,
 // storage that is shared.
+#include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/nn.h>
 #include <kassette/numpy.h>
@@ -44,4 +45,11 @@ TEST_CASE("windows along axes that are too long are a MemoryError", "[nn]") {
   const MemoryLimit limit(64 << 20);
   CHECK_THROWS_AS(nn::adaptive_average_pool(np::zeros({5, many, 0}), 3), MemoryError);
   CHECK_THROWS_AS(nn::unfold(np::zeros({0, 1, many, 1}), {2, 1}), MemoryError);
+}
+
+TEST_CASE("values for places of a long axis without elements have a gradient", "[numpy]") {
+  const std::int64_t many = std::int64_t{1} << 40;
+  const Tensor x = backend::variable(np::zeros({many, 0})), v = backend::variable(np::zeros({2, 0}));
+  const Tensor y = np::scatter_update(x, {{1}, {1}}, v);
+  CHECK(backend::gradients(backend::sum(y), {v})[0].shape() == Shape{2, 0});
 }
