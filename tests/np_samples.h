@@ -452,9 +452,9 @@ inline constexpr Sample kNumpySamples[] = {
     {"cross", "(2,3) (2,3) | (4,3) (1,3) | (3) (2,3)", CALL(np::cross(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,2) (2,3)", {.grows = false}},
     {"cdist", "(2,3) (4,3) | (4,1) (3,1) | (3,2) (0,2) | (2,3) (2,3)", CALL(np::cdist(x, y)), {kReal, {0.1, 3}}, kFloats, kSecond, 64, "(2,3) (4,2) | (3) (2,3)", {.grows = false}},
     {"cdist", "(2,2,3) (2,4,3) | (3,4,1) (3,3,1)", CALL(np::cdist(x, y)), {kReal, {0.1, 3}}, kFloats, kSecond, 64, "(2,2,3) (3,4,3)", {.grows = false}},
-    {"cdist", "(2,3) (4,3) | (4,1) (3,1)", CALL(np::cdist(x, y, 1)), {kReal, {2.1, 3}}, kFloats, kSecond, 64, "", {.grows = false}},
-    {"cdist", "(2,3) (4,3) | (4,1) (3,1)", CALL(np::cdist(x, y, INFINITY)), {kReal, {2.1, 9}}, kFloats, kSecond, 64, "", {.grows = false}},
-    {"cdist", "(2,3) (4,3) | (4,1) (3,1)", CALL(np::cdist(x, y, 3)), {kReal, {2.1, 3}}, kFloats, kSecond, 64, "", {.grows = false}},
+    {"cdist", "(2,3) (4,3) | (4,1) (3,1)", CALL(np::cdist(x, y, 1)), {kReal, {2.1, 3}}, kFloats, kSecond, 64, "(2,3) (4,1) | (2,3) (3) | (2,2,3) (1,4,3)", {.grows = false}},
+    {"cdist", "(2,3) (4,3) | (4,1) (3,1)", CALL(np::cdist(x, y, INFINITY)), {kReal, {2.1, 9}}, kFloats, kSecond, 64, "(2,3) (4,1) | (2,3) (3) | (2,2,3) (1,4,3)", {.grows = false}},
+    {"cdist", "(2,3) (4,3) | (4,1) (3,1)", CALL(np::cdist(x, y, 3)), {kReal, {2.1, 3}}, kFloats, kSecond, 64, "(2,3) (4,1) | (2,3) (3) | (2,2,3) (1,4,3)", {.grows = false}},
     {"trace", "(3,3) | (2,4) | (4,2)", CALL(np::trace(x, 1)), {kReal}, kAnything, kSecond, 16, "(3)"},
     {"trace", "(3,2,3) | (2,4,2)", CALL(np::trace(x, 0, -1, 0)), {kReal}, kAnything, kSecond, 16, "(3)"},
     // ---- running.h

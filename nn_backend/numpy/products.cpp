@@ -212,12 +212,9 @@ Tensor cross(const Operand& x, const Operand& y, int axis) {
 Tensor cdist(const Operand& x, const Operand& y, double p) {
   return of_two("cdist", x, y, [&](const Two& two) {
     if (!(p > 0)) fail<ValueError>({"cdist", "p"}, "is ", p, kExpected, "it must be above 0");
-    for (const Tensor* t : {&two.x, &two.y})
-      if (Access::desc(*t).rank < 2)
-        fail<ValueError>({"cdist", t == &two.x ? "x" : "y"}, "of shape ", t->shape(), kExpected,
-                         "it must have two axes or more");
     if (p == 2) return ops::cdist(two.x, two.y);
-    return linalg::vector_norm(ops::expand_dims(two.x, -2) - ops::expand_dims(two.y, -3), {.ord = p, .axis = -1});
+    const Tensor rows = ops::checked(two.x, two.y, ops::check_rows);  // which would broadcast
+    return linalg::vector_norm(ops::expand_dims(rows, -2) - ops::expand_dims(two.y, -3), {.ord = p, .axis = -1});
   });
 }
 Tensor trace(const Operand& x, int offset, int axis1, int axis2) {

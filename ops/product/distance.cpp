@@ -18,12 +18,7 @@ void cdist_rule(const OpCall& call, TensorSpec* out) {
   if (!x.dtype.is_float()) fail_not_float({"cdist", "x"}, x.dtype);
   if (y.dtype != x.dtype)
     fail<TypeError>({"cdist", "y"}, "is ", y.dtype, " and x is ", x.dtype, kRemedy, "cast one of them (K::cast)");
-  bool fits =
-      x.rank < 0 || y.rank < 0 || (x.rank == y.rank && x.rank >= 2 && !differ(x.dims[x.rank - 1], y.dims[y.rank - 1]));
-  for (int i = 0; fits && i < std::min(x.rank, y.rank) - 2; ++i) fits = !differ(x.dims[i], y.dims[i]);
-  if (!fits)
-    fail<ValueError>({"cdist"}, "x of shape ", x, " and y of shape ", y, kExpected,
-                     "they must be (..., m, width) and (..., n, width), with the same leading axes");
+  check_rows(x, y);
   out->dtype = x.dtype;
   out->rank = x.rank < 0 ? y.rank : x.rank;
   for (int i = 0; i < out->rank - 2; ++i)
@@ -88,6 +83,18 @@ void cdist_vjp(const VjpContext& ctx) {
 
 constinit const OpDef cdist_op{
     .name = "cdist", .rule = cdist_rule, .cpu = cdist_kernel, .vjp = cdist_vjp, .saves_in = 3, .saves_out = 1};
+
+void check_rows(const TensorSpec& x, const TensorSpec& y) {
+  auto has_rows = [](const TensorSpec& s) { return s.rank < 0 || s.rank >= 2; };
+  bool fits = has_rows(x) && has_rows(y) && !differ(x.rank, y.rank);
+  if (fits && x.rank >= 0 && y.rank >= 0) {
+    fits = !differ(x.dims[x.rank - 1], y.dims[y.rank - 1]);
+    for (int i = 0; fits && i < x.rank - 2; ++i) fits = !differ(x.dims[i], y.dims[i]);
+  }
+  if (!fits)
+    fail<ValueError>({"cdist"}, "x of shape ", x, " and y of shape ", y, kExpected,
+                     "they must be (..., m, width) and (..., n, width), with the same leading axes");
+}
 
 Tensor cdist(const Tensor& x, const Tensor& y) { return apply1(cdist_op, {x, y}); }
 

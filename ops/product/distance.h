@@ -8,6 +8,8 @@ namespace kassette::ops {
 /// The Euclidean distance of each row of x (..., m, width) to each row of y (..., n, width): (..., m, n). Computed from
 /// differences, so that rows that lie close together are as exact as others. Where rows are equal the gradient is 0.
 Tensor cdist(const Tensor& x, const Tensor& y);
+/// Throws ValueError unless cdist takes these shapes, as far as they are known.
+void check_rows(const TensorSpec& x, const TensorSpec& y);
 
 extern const OpDef cdist_op;
 

@@ -212,6 +212,14 @@ TEST_CASE("np functions of unknown shapes refuse axes that are too short", "[num
       {"sliding_window_view: window is 4 along an axis of 3; it must not be longer",
        {row},
        [](const Tensors& x) { return Tensors{np::sliding_window_view(x[0], 4)}; }},
+      {"cdist: x of shape (2, 3) and y of shape (4, 1); they must be (..., m, width) and (..., n, width), with the same "
+       "leading axes",
+       {ones({2, 3}), ones({4, 1})},
+       [](const Tensors& x) { return Tensors{np::cdist(x[0], x[1], 1)}; }},
+      {"cdist: x of shape (2, 3) and y of shape (4, 1); they must be (..., m, width) and (..., n, width), with the same "
+       "leading axes",
+       {ones({2, 3}), ones({4, 1})},
+       [](const Tensors& x) { return Tensors{np::cdist(x[0], x[1])}; }},
       {"glu: x of shape (3,) has 3 elements along axis -1; it must have an even number",
        {row},
        [](const Tensors& x) { return Tensors{nn::glu(x[0])}; }},
