@@ -5,6 +5,7 @@
 
 #include "core/convert.h"
 #include "core/rank.h"
+#include "core/whole.h"
 #include "nn_backend/configuration/settings.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/engine/dispatch.h"
@@ -199,8 +200,7 @@ Tensor range_number(const Operand& x, const char* which) {
     const bool is_float = Access::kind(x) == Scalar::kFloat;
     if (is_float && !std::isfinite(Access::float_value(x)))
       fail<ValueError>(at, "is ", Access::float_value(x), kExpected, "it must be finite");
-    const bool beyond = Access::kind(x) == Scalar::kUint && Access::int_value(x) < 0;  // int64
-    return as_tensor(x, is_float ? float64 : beyond ? uint64 : int64, at);
+    return as_tensor(x, is_float ? float64 : integer_dtype(x), at);
   }
   const Tensor& t = tensor_of(x);
   if (!t.defined()) fail_empty(at);

@@ -11,6 +11,7 @@
 #include "core/convert.h"
 #include "core/sparse.h"
 #include "core/text.h"
+#include "core/whole.h"
 #include "ops/engine/dims.h"
 #include "ops/engine/dispatch.h"
 #include "ops/engine/expr.h"
@@ -121,52 +122,47 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
   fail<TypeError>({s.what, name}, "is ", scalar_text(x), " and the samples are ", s.dtype, kExpected,
                   "bounds must be integers, as in random_uniform(shape, 0, 10, \"", s.dtype, "\")");
 }
-using Bound = __int128;  // holds every int64 and uint64
-
-std::string bound_text(Bound v) {
-  return v < 0 ? text(static_cast<std::int64_t>(v)) : text(static_cast<std::uint64_t>(v));
-}
 /// The dtype of the bounds of integers.
 DType bound_dtype(const Sample& s) { return s.dtype == uint64 ? uint64 : int64; }
 /// An integer bound, which must be an integer number.
-Bound integer_bound(const Sample& s, const Operand& x, const char* name) {
+Whole integer_bound(const Sample& s, const Operand& x, const char* name) {
   bool integral = Access::kind(x) == Scalar::kInt || Access::kind(x) == Scalar::kUint;
   bool zero = Access::kind(x) == Scalar::kFloat && Access::float_value(x) == 0;  // the default of minval
   if (!integral && !zero) fail_fraction(s, x, name);
-  const std::int64_t v = integral ? Access::int_value(x) : 0;
-  if (Access::kind(x) != Scalar::kUint) return v;
-  if (v < 0 && s.dtype != uint64) fail<ValueError>({s.what, name}, "is ", scalar_text(x), ", which does not fit int64");
-  return static_cast<std::uint64_t>(v);
+  const Whole v = integral ? whole_value(x) : 0;
+  if (v > INT64_MAX && s.dtype != uint64)
+    fail<ValueError>({s.what, name}, "is ", scalar_text(x), ", which does not fit int64");
+  return v;
 }
-Bound checked_low(const Sample& s, const Operand& x) {
-  const Bound low = integer_bound(s, x, s.low);
+Whole checked_low(const Sample& s, const Operand& x) {
+  const Whole low = integer_bound(s, x, s.low);
   scalar_tensor(x, s.dtype, {s.what, s.low});  // throws if it does not fit
   return low;
 }
-Bound checked_high(const Sample& s, const Operand& x) {
+Whole checked_high(const Sample& s, const Operand& x) {
   if (Access::kind(x) == Scalar::kFloat) fail_fraction(s, x, s.high);
-  const Bound high = integer_bound(s, x, s.high);
+  const Whole high = integer_bound(s, x, s.high);
   dispatch(s.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     if constexpr (std::is_integral_v<T>) {
-      constexpr Bound lowest = std::numeric_limits<T>::min(), highest = std::numeric_limits<T>::max();
+      constexpr Whole lowest = std::numeric_limits<T>::min(), highest = std::numeric_limits<T>::max();
       if (high - 1 < lowest || high - 1 > highest)
-        fail<ValueError>({s.what, s.high}, "is ", bound_text(high), kExpected, s.dtype, " holds ", bound_text(lowest),
-                         " to ", bound_text(highest), ", and samples are below ", s.high);
+        fail<ValueError>({s.what, s.high}, "is ", whole_text(high), kExpected, s.dtype, " holds ", whole_text(lowest),
+                         " to ", whole_text(highest), ", and samples are below ", s.high);
     }
   });
   return high;
 }
-void check_order(const Sample& s, Bound low, Bound high) {
+void check_order(const Sample& s, Whole low, Whole high) {
   if (low >= high)
-    fail<ValueError>({s.what}, s.low, ' ', bound_text(low), " is not below ", s.high, ' ', bound_text(high));
+    fail<ValueError>({s.what}, s.low, ' ', whole_text(low), " is not below ", s.high, ' ', whole_text(high));
 }
-Tensor bound_tensor(const Sample& s, Bound v) {
+Tensor bound_tensor(const Sample& s, Whole v) {
   return scalar_tensor(v < 0 ? Scalar(static_cast<std::int64_t>(v)) : Scalar(static_cast<std::uint64_t>(v)),
                        bound_dtype(s));
 }
-Bound bound_value(const Tensor& t) {
-  return t.dtype() == uint64 ? Bound(t.item<std::uint64_t>()) : Bound(t.item<std::int64_t>());
+Whole bound_value(const Tensor& t) {
+  return t.dtype() == uint64 ? Whole(t.item<std::uint64_t>()) : Whole(t.item<std::int64_t>());
 }
 Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval, const Scalar& seed) {
   if (is_tensor_operand(minval) || is_tensor_operand(maxval)) {
@@ -179,7 +175,7 @@ Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval,
       return random_integers(s.draw(seed), low, high);
     });
   }
-  const Bound low = checked_low(s, minval), high = checked_high(s, maxval);
+  const Whole low = checked_low(s, minval), high = checked_high(s, maxval);
   check_order(s, low, high);
   return attribute_errors(s.what, [&] {
     return random_integers(s.draw(seed), static_cast<std::int64_t>(low), static_cast<std::int64_t>(high));

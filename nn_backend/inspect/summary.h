@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "core/impl.h"
+#include "core/whole.h"
 
 namespace kassette::inspect {
 
@@ -11,7 +11,7 @@ struct Summary {
   std::int64_t finite = 0, nan = 0, inf = 0, zeros = 0;
   double min = 0, max = 0;            // of the finite elements, as are the following
   long double mean = 0, squares = 0;  // squares: the sum of the squared distances from the mean
-  __int128 int_min = 0, int_max = 0;
+  Whole int_min = 0, int_max = 0;
 };
 Summary summarize(const TensorSpec& spec, const std::byte* data);
 

@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "core/rank.h"
+#include "core/whole.h"
 #include "nn_backend/numpy/arguments.h"
 #include "ops/engine/dims.h"
 #include "ops/shape/like.h"
@@ -177,8 +178,7 @@ Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DT
       const bool is_float = Access::kind(x) == Scalar::kFloat;
       if (is_float && !std::isfinite(Access::float_value(x)))
         fail<ValueError>(at, "is ", Access::float_value(x), kExpected, "it must be finite");
-      const bool beyond = Access::kind(x) == Scalar::kUint && Access::int_value(x) < 0;  // int64
-      return ops::as_tensor(x, is_float ? float64 : beyond ? uint64 : int64, at);
+      return ops::as_tensor(x, is_float ? float64 : integer_dtype(x), at);
     };
     Tensor from = number(start, "start"), by = number(step, "step"), to;
     if (stop.is_none()) {

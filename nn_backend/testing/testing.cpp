@@ -16,6 +16,7 @@
 #include "core/convert.h"
 #include "core/print/decimal.h"
 #include "core/rank.h"
+#include "core/whole.h"
 #include "nn_backend/testing/testing_report.h"
 #include "ops/engine/operand.h"
 
@@ -187,7 +188,7 @@ Array::Array(const Operand& number, int)
     : tensor_(as_tensor(number,
                         Access::kind(number) == Scalar::kFloat  ? float64
                         : Access::kind(number) == Scalar::kBool ? bool_
-                                                                : int64,
+                                                                : integer_dtype(number),
                         "Array")),
       kind_(kNumber) {}
 

@@ -7,6 +7,7 @@
 
 #include "core/convert.h"
 #include "core/text.h"
+#include "core/whole.h"
 #include "devices/cpu/threads.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/shape/like.h"
@@ -56,13 +57,8 @@ std::int64_t count_floats(const OpCall& call) {
   if (n > 0x1p56) fail_long(n);
   return n > 0 ? static_cast<std::int64_t>(n) : 0;
 }
-using Whole = __int128;  // holds every int64 and uint64
-
 Whole whole(const InputView& a) {
   return a.desc->dtype == uint64 ? Whole(number<std::uint64_t>(a)) : Whole(number<std::int64_t>(a));
-}
-std::string whole_text(Whole v) {
-  return v < 0 ? text(static_cast<std::int64_t>(v)) : text(static_cast<std::uint64_t>(v));
 }
 std::int64_t count_integers(Whole start, Whole stop, Whole step) {
   Whole span = stop - start, by = step;
