@@ -1,5 +1,6 @@
 // nn_backend/testing/columns.cpp - the columns of matrices that are determined up to their signs or their order, as
 // eigenvectors are, brought to those that are expected.
+#include <kassette/numpy.h>
 #include <kassette/testing.h>
 
 #include <cmath>
@@ -27,8 +28,10 @@ struct Columns {
     }
     return std::isnan(sum) ? std::numeric_limits<double>::infinity() : sum;
   }
-  /// For each column of `e` the closest one of `a` that is left, with the sign that brings it closer.
-  void match(const double* a, const double* e, bool any_sign, bool any_order, double* out) const {
+  /// For each column of `e` the place of the closest one of `a` that is left, and the sign that brings it closer; both
+  /// are written for each element of the column.
+  void match(const double* a, const double* e, bool any_sign, bool any_order, std::int64_t* places,
+             double* signs) const {
     std::vector<bool> taken(static_cast<std::size_t>(columns));
     for (std::int64_t j = 0; j < columns; ++j) {
       std::int64_t best = -1;
@@ -43,7 +46,7 @@ struct Columns {
         }
       }
       taken[static_cast<std::size_t>(best)] = true;
-      for (std::int64_t r = 0; r < rows; ++r) out[r * columns + j] = best_sign * a[r * columns + best];
+      for (std::int64_t r = 0; r < rows; ++r) places[r * columns + j] = best, signs[r * columns + j] = best_sign;
     }
   }
 };
@@ -51,16 +54,22 @@ struct Columns {
 }  // namespace
 
 Tensor detail::matched_columns(const Tensor& actual, const Tensor& expected, const Tolerance& t) {
-  if (!actual.dtype().is_float() || actual.ndim() == 0) return actual;
+  if (actual.ndim() == 0 || actual.size() == 0) return actual;
   const Shape shape = actual.shape();
   const std::int64_t last = shape[-1];
   const Columns each = shape.size() > 1 ? Columns{shape[-2], last} : t.any_order ? Columns{1, last} : Columns{last, 1};
   const Doubles a = actual.to_vector<double>(), e = expected.to_vector<double>();
-  Doubles out(a.size());
+  std::vector<std::int64_t> places(a.size());
+  Doubles signs(a.size());
   const std::int64_t size = each.rows * each.columns;
-  for (std::int64_t at = 0; size > 0 && at < actual.size(); at += size)
-    each.match(a.data() + at, e.data() + at, t.any_sign, t.any_order, out.data() + at);
-  return out.empty() ? actual : backend::constant(out, actual.dtype(), shape);
+  for (std::int64_t at = 0; at < actual.size(); at += size)
+    each.match(a.data() + at, e.data() + at, t.any_sign, t.any_order, places.data() + at, signs.data() + at);
+  const Shape matrices{actual.size() / size, each.rows, each.columns};
+  const Tensor exchanged =
+      numpy::take_along_axis(backend::reshape(actual, matrices), backend::constant(places, int64, matrices), -1);
+  const Tensor in_order = backend::reshape(exchanged, shape);
+  return t.any_sign && !actual.dtype().is_bool() ? in_order * backend::constant(signs, actual.dtype(), shape)
+                                                 : in_order;
 }
 
 }  // namespace kassette::testing

@@ -100,6 +100,7 @@ TEST_CASE("integers are compared exactly, also where float64 cannot tell them ap
   Tensor low = K::constant(std::vector<std::int64_t>{INT64_MIN}, int64),
          high = K::constant(std::vector<std::int64_t>{INT64_MAX}, int64);
   CHECK(compare(low, high).worst == 18446744073709551615.0);
+  CHECK(compare(K::constant(std::vector<std::uint64_t>{UINT64_MAX}, uint64), UINT64_MAX));  // a number by itself
 }
 
 TEST_CASE("nan equals nan unless told otherwise, and infinities only themselves", "[testing]") {
@@ -408,6 +409,14 @@ TEST_CASE("columns are compared up to their signs and their order if that is ask
   CHECK(!compare(K::constant({-1, 2}, float64), {1, 2}, {.any_sign = true}));
   CHECK(compare(K::constant({2, 1}, float32), {1, 2}, {.rtol = 0, .atol = 0, .any_order = true}));
   CHECK(compare(K::zeros({0, 3}), K::zeros({0, 3}), {.any_sign = true, .any_order = true}));
+  // Integers, those beside others that float64 does not tell apart too.
+  CHECK(compare(K::constant({3, 1, 2}, int32), K::constant({1, 2, 3}, int32), {.any_order = true}));
+  CHECK(compare(K::constant({-1, 2}, int64), K::constant({1, -2}, int64), {.any_sign = true}));
+  CHECK(!compare(K::constant({-1, 2}, int64), K::constant({1, 2}, int64), {.any_sign = true}));
+  CHECK(!compare(K::constant({true, true}, bool_), K::constant({true, false}, bool_), {.any_order = true}));
+  const Tensor large = K::constant(std::vector<std::int64_t>{9007199254740993, 5}, int64),
+               other = K::constant(std::vector<std::int64_t>{5, 9007199254740992}, int64);
+  CHECK(compare(large, other, {.any_order = true}).count == 1);
   CHECK(compare(K::constant({double(NAN), 1.0}), K::constant({1.0, double(NAN)}), {.any_order = true}));
   // A symmetric matrix by two methods.
   testing::Random random(3);
