@@ -44,12 +44,7 @@ System system_of(const char* what, const Operand& a_given, const Operand& b_give
   // The leading axes broadcast.
   s.b = ops::checked(s.b, s.a, [what](const TensorSpec& b, const TensorSpec& m) {
     if (m.rank < 2 || b.rank < 2) return;
-    bool fits = !differ(m.dims[m.rank - 2], b.dims[b.rank - 2]);
-    for (int i = 3; fits && i <= std::min(m.rank, b.rank); ++i) {
-      const std::int64_t n = m.dims[m.rank - i], k = b.dims[b.rank - i];
-      fits = n == 1 || k == 1 || !differ(n, k);
-    }
-    if (!fits)
+    if (differ(m.dims[m.rank - 2], b.dims[b.rank - 2]) || !ops::broadcast_together(m, b, 2))
       fail<ValueError>({what, "b"}, "of shape ", b, " does not fit a of shape ", m, kExpected,
                        "it must have as many rows, and the same leading axes");
   });
@@ -89,14 +84,6 @@ void check_matrices(const char* what, const Tensor& x) {
   const int rank = known_rank(x, {what, "x"});
   check_float(x, {what, "x"});
   if (rank < 2) fail<ValueError>({what, "x"}, "of shape ", x.shape(), kExpected, "it must have two axes or more");
-}
-/// x, which must hold square float matrices.
-Tensor square_matrices(const char* what, const Tensor& x) {
-  check_matrices(what, x);
-  return ops::checked(x, [what](const TensorSpec& d) {
-    if (d.rank >= 2 && differ(d.dims[d.rank - 2], d.dims[d.rank - 1]))
-      fail<ValueError>({what, "x"}, "of shape ", d, kExpected, "its matrices must be square");
-  });
 }
 /// The largest singular values of s (..., k) below which they count as 0.
 Tensor cutoff(const char* what, const Tensor& x, const Tensor& s, const Scalar& rtol) {
@@ -154,6 +141,14 @@ Tensor matrix_norm_of(const char* what, const Tensor& x, const Scalar& ord, int 
 }
 
 }  // namespace
+
+Tensor square_matrices(const char* what, const Tensor& x) {
+  check_matrices(what, x);
+  return ops::checked(x, [what](const TensorSpec& d) {
+    if (d.rank >= 2 && differ(d.dims[d.rank - 2], d.dims[d.rank - 1]))
+      fail<ValueError>({what, "x"}, "of shape ", d, kExpected, "its matrices must be square");
+  });
+}
 
 Tensor solve(const Operand& a, const Operand& b) {
   return attribute_errors("solve", [&] {

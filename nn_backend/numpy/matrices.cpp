@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "nn_backend/numpy/arguments.h"
 #include "nn_backend/numpy/axes.h"
+#include "nn_backend/numpy/linalg.h"
 #include "nn_backend/numpy/numbers.h"
 #include "ops/engine/stop.h"
 #include "ops/linalg/linalg.h"
@@ -67,15 +68,6 @@ Tensor exponential(const Tensor& x) {
   return ops::where(ops::greater(s, digits), ops::number_like(NAN, y), y);
 }
 
-/// x, which must hold square float matrices.
-Tensor square_matrices(const char* what, const Tensor& x) {
-  (void)known_rank(x, {what, "x"});
-  check_float(x, {what, "x"});
-  return ops::checked(x, [what](const TensorSpec& d) {
-    if (d.rank >= 0 && (d.rank < 2 || differ(d.dims[d.rank - 2], d.dims[d.rank - 1])))
-      fail<ValueError>({what, "x"}, "of shape ", d, kExpected, "it must have square matrices in its last axes");
-  });
-}
 /// x as a matrix: the axes before `from` are one, and those from there on the other.
 Tensor as_matrix(const Tensor& x, int from) {
   Tensor flat = ops::flatten(x, from);

@@ -413,11 +413,8 @@ Shape broadcast_shapes(std::initializer_list<Shape> shapes) {
 /// x, which must broadcast with `other`.
 static Tensor broadcasting(const Tensor& x, const Tensor& other) {
   return ops::checked(x, other, [](const TensorSpec& a, const TensorSpec& b) {
-    for (int i = 1; i <= std::min<int>(a.rank, b.rank); ++i) {
-      const std::int64_t n = a.dims[a.rank - i], m = b.dims[b.rank - i];
-      if (n != 1 && m != 1 && differ(n, m))
-        fail<ValueError>({"broadcast_arrays", "x"}, "holds shapes ", b, " and ", a, kExpected, "they must broadcast");
-    }
+    if (!ops::broadcast_together(a, b))
+      fail<ValueError>({"broadcast_arrays", "x"}, "holds shapes ", b, " and ", a, kExpected, "they must broadcast");
   });
 }
 Tensors broadcast_arrays(const Tensors& x) {

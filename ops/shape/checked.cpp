@@ -1,6 +1,8 @@
 // ops/shape/checked.cpp - the op that checks shapes which are not known before a function runs.
 #include "ops/shape/checked.h"
 
+#include <algorithm>
+
 namespace kassette::ops {
 namespace {
 
@@ -42,6 +44,13 @@ bool broadcasts_to(const TensorSpec& x, const TensorSpec& shape) {
   for (int i = 1; fits && i <= x.rank; ++i)
     fits = x.dims[x.rank - i] == 1 || !differ(x.dims[x.rank - i], shape.dims[shape.rank - i]);
   return fits;
+}
+bool broadcast_together(const TensorSpec& x, const TensorSpec& y, int behind) {
+  for (int i = 1 + behind; i <= std::min(x.rank, y.rank); ++i) {
+    const std::int64_t n = x.dims[x.rank - i], m = y.dims[y.rank - i];
+    if (n != 1 && m != 1 && differ(n, m)) return false;
+  }
+  return true;
 }
 
 }  // namespace kassette::ops

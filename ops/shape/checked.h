@@ -32,6 +32,9 @@ Tensor checked(const Tensor& x, F condition) {
 /// Whether x broadcasts to that shape, as far as sizes are known: a condition that several functions have.
 bool broadcasts_to(const TensorSpec& x, const TensorSpec& shape);
 
+/// Whether two shapes broadcast against each other but for their last `behind` axes, as far as sizes are known.
+bool broadcast_together(const TensorSpec& x, const TensorSpec& y, int behind = 0);
+
 extern const OpDef check_shapes_op;
 
 }  // namespace kassette::ops

@@ -106,11 +106,15 @@ TEST_CASE("np::linalg refuses what it cannot do in one line, with the matrix of 
   CHECK(error_of<ValueError>([&] {
           np::linalg::solve(singular, np::ones({2, 2, 1}, float64));
         }) == "solve: matrix (1,) of those of shape (2, 2, 2) is singular");
-  CHECK(error_of<ValueError>([&] {
-          np::linalg::inv(np::zeros({2, 2}));
-        }) == "inv: the matrix of shape (2, 2) is singular");
-  CHECK(error_of<ValueError>([&] { np::linalg::cholesky(-1 * identity(2)); }) ==
-        "cholesky: the matrix of shape (2, 2) is not positive definite");
+  for (const int n : {2, 16, 17, 20}) {  // by loops of our own, and by LAPACK
+    const std::string matrix = "the matrix of shape (" + std::to_string(n) + ", " + std::to_string(n) + ")";
+    const Tensor row = np::reshape(np::arange(0, n, 1, float64), {1, n}), rank_one = np::matmul(t(row), row);
+    CHECK(error_of<ValueError>([&] { np::linalg::inv(np::zeros({n, n})); }) == "inv: " + matrix + " is singular");
+    CHECK(error_of<ValueError>([&] { np::linalg::inv(rank_one); }) == "inv: " + matrix + " is singular");
+    CHECK(error_of<ValueError>([&] { np::linalg::cholesky(-1 * identity(n)); }) ==
+          "cholesky: " + matrix + " is not positive definite");
+    CHECK(number(np::linalg::det(rank_one)) == 0);
+  }
   CHECK(error_of<ValueError>([&] {
           np::linalg::solve_triangular(np::zeros({2, 2}), np::ones(2));
         }) == "solve_triangular: the matrix of shape (2, 2) is singular");
@@ -225,7 +229,7 @@ TEST_CASE("lu, tensors of equations and made matrices refuse in one line", "[num
   CHECK(error_of<ValueError>([] { np::linalg::lu(np::zeros(3)); }) ==
         "lu: x of shape (3,); it must have matrices in its last axes");
   CHECK(error_of<ValueError>([] { np::linalg::matrix_exp(np::zeros(3)); }) ==
-        "matrix_exp: x of shape (3,); it must have square matrices in its last axes");
+        "matrix_exp: x of shape (3,); it must have two axes or more");
   CHECK(error_of<TypeError>([] { np::linalg::matrix_exp(np::zeros({2, 2}, int32)); }) != "no error");
   CHECK(error_of<ValueError>([] {
           np::linalg::tensorsolve(np::zeros({2, 3, 5}), np::zeros({2, 3}));
