@@ -190,6 +190,13 @@ bool in_columns(const OpCall& call, unsigned mask, F run) {
   return true;
 }
 
+/// Calls f(null pointer to float or double): what a dtype is computed in.
+template <class F>
+void in_float_or_double(DType dtype, F&& f) {
+  if (dtype == float64) f(static_cast<double*>(nullptr));
+  else f(static_cast<float*>(nullptr));
+}
+
 /// Calls f(x, out) on n_in and n_out elements of `dtype`, or on float32 elements if that is float16 or bfloat16.
 template <class F>
 void with_wide(const std::byte* x, std::byte* out, DType dtype, std::int64_t n_in, std::int64_t n_out, F&& f) {

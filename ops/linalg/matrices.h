@@ -97,12 +97,6 @@ void each_matrix(std::int64_t count, double work, F&& f, Fail&& fail_with) {
   if (const std::int64_t i = failed.load(); i != INT64_MAX) fail_with(i);
 }
 
-/// Calls f(null pointer to float or double): what a dtype is computed in.
-template <class F>
-void in_float_or_double(DType dtype, F&& f) {
-  if (dtype == float64) f(static_cast<double*>(nullptr));
-  else f(static_cast<float*>(nullptr));
-}
 /// The cotangent d of matrices, or 0 for those of which the results have only zero cotangents: these give zeros,
 /// whatever the values. The results of a matrix are its last axes, those that d has but for its batch.
 inline Tensor unless_zero(const Tensor& d, std::initializer_list<Tensor> results) {

@@ -165,8 +165,8 @@ void top_kernel(const OpCall& call) {
   std::int64_t rows = call.spec(0).dims[0], n = call.spec(0).dims[1], k = call.attrs.as<InTopKAttrs>().k;
   const std::int64_t* ids = call.in[1].as<std::int64_t>();
   bool* out = call.out_as<bool>();
-  auto find = [&](auto zero) {
-    using T = decltype(zero);
+  in_float_or_double(call.spec(0).dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
     const ReduceInput<T> predictions(call.in[0].data, call.spec(0).dtype);
     OwnScratch<T> converted;
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -179,9 +179,7 @@ void top_kernel(const OpCall& call) {
       for (std::int64_t c = 0; c < n; ++c) larger += p[c] > p[id];
       out[r] = larger < k;
     }
-  };
-  if (call.spec(0).dtype == float64) find(0.);
-  else find(0.f);
+  });
 }
 
 Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims) {

@@ -137,16 +137,14 @@ void center_kernel(const OpCall& call) {
   const std::int64_t n = x.numel();
   if (n == 0) return;
   const CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
-  auto run = [&](auto zero) {
-    using T = decltype(zero);
+  in_float_or_double(x.dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
     const ReduceInput<T> in(call.in[0].data, x.dtype);
     const Means<T> means(in, runs, n / runs.marked_product());
     const GroupLines lines(runs);
     const PerLine<T> mean(means.mean.get(), lines), rest(means.rest.get(), lines);
     subtract_means(in, lines, mean.get(), rest.get(), call.out[0]->data());
-  };
-  if (x.dtype == float64) run(0.);
-  else run(0.f);
+  });
 }
 
 void float_rule(const OpCall& call, TensorSpec* out) {
