@@ -85,7 +85,7 @@ int with_workspace(F&& f) {
 
 template <class T>
 int cholesky(std::int64_t rows, T* a) {
-  if (rows <= small::kMostRows) return small::cholesky(rows, a);
+  if (rows <= small::kFewRows) return small::cholesky(rows, a);
   const OpenBlasCall call;
   const int n = static_cast<int>(rows);
   int info = 0;
@@ -96,7 +96,7 @@ int cholesky(std::int64_t rows, T* a) {
 
 template <class T>
 int lu(std::int64_t rows, T* a, int* pivots) {
-  if (rows <= small::kMostRows) return small::lu(rows, a, pivots);
+  if (rows <= small::kFewRows) return small::lu(rows, a, pivots);
   const OpenBlasCall call;
   const int n = static_cast<int>(rows);
   int info = 0;
@@ -118,7 +118,7 @@ void lu_solve(std::int64_t n, std::int64_t k, const T* lu, const int* pivots, T*
 template <class T>
 void triangular_solve(std::int64_t n, std::int64_t k, const T* a, bool lower, bool transposed, bool unit, T* x) {
   if (n == 0 || k == 0) return;
-  if (std::max(n, k) <= small::kMostRows) return small::triangular_solve(n, k, a, lower, transposed, unit, x);
+  if (std::max(n, k) <= small::kFewRows) return small::triangular_solve(n, k, a, lower, transposed, unit, x);
   const OpenBlasCall call;
   Lapack<T>::trsm(CblasRowMajor, CblasLeft, lower ? CblasLower : CblasUpper, transposed ? CblasTrans : CblasNoTrans,
                   unit ? CblasUnit : CblasNonUnit, static_cast<int>(n), static_cast<int>(k), T(1), a,

@@ -8,7 +8,7 @@
 namespace kassette::devices::small {
 
 /// The most rows. Above, LAPACK is faster.
-inline constexpr std::int64_t kMostRows = 16;
+inline constexpr std::int64_t kFewRows = 16;
 
 template <class T>
 T dot(const T* x, const T* y, std::int64_t n) {
