@@ -34,12 +34,11 @@ const char* const kHeaders = R"(
 #include <array>
 #include <atomic>
 #include <bitset>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <complex>
 #include <cstdint>
-#include <cstdio>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -101,7 +101,7 @@ bool write_enumerator(const clang::EnumType& type, const clang::ASTContext& cont
   return false;
 }
 
-/// Writes the members of a class and of its bases, each behind `separator`, as "name=value".
+/// Appends the members of a class and of its bases as texts, "name=value".
 void write_members(clang::ASTContext& context, const clang::CXXRecordDecl& record, const char* value,
                    std::vector<std::string>* members) {
   const clang::ASTRecordLayout& layout = context.getASTRecordLayout(&record);
