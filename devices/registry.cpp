@@ -70,7 +70,7 @@ void load_plugin(Cuda& c) {
   auto entry = reinterpret_cast<Entry>(dlsym(library, "kassette_cuda_plugin"));
   const DevicePlugin* plugin = entry ? entry() : nullptr;
   if (!plugin || plugin->abi != kPluginAbi || !ops::connect_plugin(*plugin, &c.services)) {
-    c.absent = std::string(kPluginFile) + " is of another version of kassette; build or install both together";
+    c.absent = text(kPluginFile, " is of another version of kassette; build or install both together");
     return;
   }
   c.plugin = plugin;

@@ -109,7 +109,7 @@ std::string table_text(const char* head, const Rows& rows) {
                     "     calls       self     total   share       bytes\n";
   for (std::size_t i = 0; i < sorted.size() && i < kMost; ++i) {
     auto [name, row] = sorted[i];
-    if (name.size() > kWidest) name = name.substr(0, kWidest - 3) + "...";
+    if (name.size() > kWidest) name = text(name.substr(0, kWidest - 3), "...");
     const double share = all ? 100.0 * static_cast<double>(row.self) / static_cast<double>(all) : 0;
     out += name + std::string(width - name.size(), ' ') + padded(std::to_string(row.calls), 10) +
            padded(time_text(static_cast<double>(row.self) * 1e-9), 11) +
