@@ -1,9 +1,5 @@
-// ops/fft/fft_butterflies.h - transforms of a few numbers, and transposition of as many vectors as they have lanes.
-// Only
-// *_simd.cpp files include it.
+// ops/fft/fft_butterflies.h - transforms of a few numbers. Only *_simd.cpp files include it.
 #pragma once
-#include <utility>
-
 #include "ops/elementwise/simd.h"
 
 namespace kassette::ops {
@@ -104,37 +100,6 @@ KASSETTE_FN void transform(Complex<V> (&a)[8]) {
     a[k] = even[k] + odd[k];
     a[k + 4] = even[k] - odd[k];
   }
-}
-
-// --- transposition
-// -----------------------------------------------------------------------------------------------------
-/// Exchanges the blocks of `step` lanes that are off the diagonal, of two vectors.
-template <int step, class R, std::size_t... k>
-KASSETTE_FN void exchange(R& a, R& b, std::index_sequence<k...>) {
-  constexpr int n = sizeof...(k);
-  const R low = __builtin_shufflevector(
-      a, b, (static_cast<int>(k) & step ? n + static_cast<int>(k) - step : static_cast<int>(k))...);
-  b = __builtin_shufflevector(a, b,
-                              (static_cast<int>(k) & step ? n + static_cast<int>(k) : static_cast<int>(k) + step)...);
-  a = low;
-}
-template <int step, class R, int n>
-KASSETTE_FN void exchange_all(R (&v)[n]) {
-  if constexpr (step < n) {
-    for (int i = 0; i < n; ++i)
-      if (!(i & step)) exchange<step>(v[i], v[i + step], std::make_index_sequence<n>());
-    exchange_all<2 * step>(v);
-  }
-}
-/// Lane i of vector k becomes lane k of vector i.
-template <class V, int n>
-KASSETTE_FN void transpose(V (&v)[n]) {
-  using R = typename V::register_type;
-  static_assert(n == static_cast<int>(V::size));
-  R r[n];
-  for (int i = 0; i < n; ++i) r[i] = v[i];
-  exchange_all<1>(r);
-  for (int i = 0; i < n; ++i) v[i] = V(r[i]);
 }
 
 }  // namespace KASSETTE_LEVEL

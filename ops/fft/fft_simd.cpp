@@ -1,5 +1,6 @@
 // ops/fft/fft_simd.cpp - Fourier transforms in lanes: lane i of every vector belongs to row i of a group of rows.
 // Compiled once per CPU level.
+#include "devices/cpu/simd_transpose.h"
 #include "ops/fft/fft_butterflies.h"
 #include "ops/fft/fft_loops.h"
 
@@ -165,7 +166,7 @@ struct Rows {
       for (; k + w <= n; k += w) {
         V block[w];
         for (std::int64_t l = 0; l < w; ++l) block[l] = V::load_unaligned(from + offset[l] + k);
-        transpose(block);
+        devices::transpose(block);
         for (std::int64_t l = 0; l < w; ++l) put(k + l, block[l]);
       }
     }
@@ -182,7 +183,7 @@ struct Rows {
       for (; k + w <= n; k += w) {
         V block[w];
         for (std::int64_t l = 0; l < w; ++l) block[l] = get(k + l);
-        transpose(block);
+        devices::transpose(block);
         for (std::int64_t l = 0; l < count; ++l) block[l].store_unaligned(to + offset[l] + k);
       }
     }

@@ -15,6 +15,7 @@
 
 #include <xsimd/xsimd.hpp>
 
+#include "devices/cpu/simd_fma.h"
 #include "ops/math/math.h"
 #include "ops/math/tanh_table.h"
 
@@ -98,19 +99,10 @@ template <class V>
 KASSETTE_FN BitsOf<V> bits(const V& x) {
   return same_bits<BitsOf<V>>(x);
 }
-/// a * b + c, rounded once if the level has FMA. Intrinsics, since xsimd 8.1 rounds twice at avx2 and avx512.
+/// a * b + c, rounded once if the level has FMA.
 template <class V>
 KASSETTE_FN V fma(const V& a, const V& b, const V& c) {
-  [[maybe_unused]] constexpr bool single = sizeof(typename V::value_type) == 4;
-#if defined(__AVX512F__)
-  if constexpr (single) return V(_mm512_fmadd_ps(a, b, c));
-  else return V(_mm512_fmadd_pd(a, b, c));
-#elif defined(__FMA__)
-  if constexpr (single) return V(_mm256_fmadd_ps(a, b, c));
-  else return V(_mm256_fmadd_pd(a, b, c));
-#else
-  return xsimd::fma(a, b, c);
-#endif
+  return devices::multiply_add(a, b, c);
 }
 /// c[0] + c[1] x + c[2] x^2 + ..., by Horner's rule.
 template <int N, class V>

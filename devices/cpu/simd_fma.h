@@ -1,0 +1,36 @@
+// devices/cpu/simd_fma.h - a * b + c, rounded once where the level has FMA. Only *_simd.cpp files include it.
+#pragma once
+#include <cmath>
+
+#include <xsimd/xsimd.hpp>
+
+namespace kassette::devices {
+inline namespace KASSETTE_LEVEL {
+
+/// Intrinsics, since xsimd 8.1 rounds twice at avx2 and avx512.
+template <class V>
+inline __attribute__((always_inline)) V multiply_add(const V& a, const V& b, const V& c) {
+  [[maybe_unused]] constexpr bool single = sizeof(typename V::value_type) == 4;
+#if defined(__AVX512F__)
+  if constexpr (single) return V(_mm512_fmadd_ps(a, b, c));
+  else return V(_mm512_fmadd_pd(a, b, c));
+#elif defined(__FMA__)
+  if constexpr (single) return V(_mm256_fmadd_ps(a, b, c));
+  else return V(_mm256_fmadd_pd(a, b, c));
+#else
+  return xsimd::fma(a, b, c);
+#endif
+}
+
+/// The same of single numbers, with the bits of a lane.
+template <class T>
+inline T multiply_add_one(T a, T b, T c) {
+#if defined(__FMA__) || !defined(__x86_64__)
+  return std::fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+}  // namespace KASSETTE_LEVEL
+}  // namespace kassette::devices
