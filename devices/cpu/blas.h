@@ -1,5 +1,4 @@
-// devices/cpu/blas.h - matrix products on the CPU: single-threaded calls of OpenBLAS, distributed over our own thread
-// pool.
+// devices/cpu/blas.h - matrix products on the CPU.
 #pragma once
 #include <cstdint>
 
@@ -41,8 +40,8 @@ struct BatchStrides {
   Offsets offsets(std::int64_t i) const { return offsets(i, rank); }
 };
 
-/// A product is divided into tiles, each computed by one thread. The division depends on the shape alone, except where
-/// it does not change bits: results are the same for any number of threads. With k = 0 the result is zeros.
+/// A product is divided into tiles, each computed by one thread. No division changes bits: results are the same for any
+/// number of threads. With k = 0 the result is zeros.
 void multiply(const GemmShape& p, const BatchStrides& batch, const float* a, const float* b, float* out);
 void multiply(const GemmShape& p, const BatchStrides& batch, const double* a, const double* b, double* out);
 
@@ -50,15 +49,5 @@ void multiply(const GemmShape& p, const BatchStrides& batch, const double* a, co
 /// `out` unchanged, if that is not possible for this shape.
 bool add_product(const GemmShape& p, const float* a, const float* b, float* out);
 bool add_product(const GemmShape& p, const double* a, const double* b, double* out);
-
-/// Surrounds calls of OpenBLAS by other files: sets it to one thread, ensures that there is a buffer for this thread
-/// and that it stays (Note [OpenBLAS' buffers], Note [Products while the process ends]).
-class OpenBlasCall {
- public:
-  OpenBlasCall();
-  ~OpenBlasCall();
-  OpenBlasCall(const OpenBlasCall&) = delete;
-  OpenBlasCall& operator=(const OpenBlasCall&) = delete;
-};
 
 }  // namespace kassette::devices

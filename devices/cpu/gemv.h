@@ -1,4 +1,4 @@
-// devices/cpu/gemv.h - the product of a large matrix and a vector, row by row.
+// devices/cpu/gemv.h - the product of a matrix and a vector on one thread.
 #pragma once
 #include <cstdint>
 
@@ -6,15 +6,21 @@
 
 namespace kassette::devices {
 
-/// y[i * incy] = sum over j of a[i * lda + j] * x[j], for `rows` rows of `cols` elements.
+/// The bits of an element depend on the length of its sum and on the level alone.
 template <class T>
-using RowsByVector = void (*)(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y,
-                              std::int64_t incy);
+struct GemvLoops {
+  /// y[i * incy] = sum over j of a[i * lda + j] * x[j], for `rows` rows of `cols` elements.
+  void (*rows_by_vector)(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y,
+                         std::int64_t incy);
+  /// y[j] = sum over i of x[i * incx] * a[i * lda + j], for the same.
+  void (*vector_by_rows)(std::int64_t rows, std::int64_t cols, const T* x, std::int64_t incx, const T* a,
+                         std::int64_t lda, T* y);
+};
 
 /// The loops of one CPU level.
 struct GemvTable {
-  RowsByVector<float> f32;
-  RowsByVector<double> f64;
+  GemvLoops<float> f32;
+  GemvLoops<double> f64;
 };
 KASSETTE_LEVEL_TABLES(GemvTable, gemv_table)
 

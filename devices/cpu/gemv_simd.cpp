@@ -1,7 +1,11 @@
-// devices/cpu/gemv_simd.cpp - the product of a large matrix and a vector, row by row; compiled once per CPU level.
+// devices/cpu/gemv_simd.cpp - the product of a matrix and a vector on one thread; compiled once per CPU level.
 #include "devices/cpu/gemv.h"
 
+#include <algorithm>
+
 #include <xsimd/xsimd.hpp>
+
+#include "devices/cpu/simd_fma.h"
 
 namespace kassette::devices {
 namespace {
@@ -24,7 +28,7 @@ inline __attribute__((always_inline)) void rows_at_once(std::int64_t cols, const
     for (Batch& sum : sums) sum = Batch(T(0));
     for (; j < end; j += kWidth) {
       const Batch v = Batch::load_unaligned(x + j);
-      for (int r = 0; r < kRows; ++r) sums[r] = sums[r] + Batch::load_unaligned(a + r * lda + j) * v;
+      for (int r = 0; r < kRows; ++r) sums[r] = multiply_add(Batch::load_unaligned(a + r * lda + j), v, sums[r]);
     }
     for (int r = 0; r < kRows; ++r) totals[r] = totals[r] + sums[r];
   }
@@ -38,15 +42,49 @@ inline __attribute__((always_inline)) void rows_at_once(std::int64_t cols, const
 }
 
 template <class T>
-void by_vector(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y,
-               std::int64_t incy) {
+void rows_by_vector(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y,
+                    std::int64_t incy) {
   std::int64_t i = 0;
   for (; i + 4 <= rows; i += 4) rows_at_once<4>(cols, a + i * lda, lda, x, y + i * incy, incy);
   for (; i < rows; ++i) rows_at_once<1>(cols, a + i * lda, lda, x, y + i * incy, incy);
 }
 
+/// kRows rows at once, so that y is read and written once for all of them. Each element is a chain of multiply-adds.
+template <int kRows, class T>
+inline __attribute__((always_inline)) void add_rows(std::int64_t cols, const T* x, std::int64_t incx, const T* a,
+                                                    std::int64_t lda, bool first, T* y) {
+  using Batch = xsimd::batch<T>;
+  constexpr auto kWidth = static_cast<std::int64_t>(Batch::size);
+  T factor[kRows];
+  for (int r = 0; r < kRows; ++r) factor[r] = x[r * incx];
+  std::int64_t j = 0;
+  for (; j + kWidth <= cols; j += kWidth) {
+    Batch sum = first ? Batch(T(0)) : Batch::load_unaligned(y + j);
+    for (int r = 0; r < kRows; ++r) sum = multiply_add(Batch(factor[r]), Batch::load_unaligned(a + r * lda + j), sum);
+    sum.store_unaligned(y + j);
+  }
+  for (; j < cols; ++j) {
+    T sum = first ? T(0) : y[j];
+    for (int r = 0; r < kRows; ++r) sum = multiply_add_one(factor[r], a[r * lda + j], sum);
+    y[j] = sum;
+  }
+}
+
+template <class T>
+void vector_by_rows(std::int64_t rows, std::int64_t cols, const T* x, std::int64_t incx, const T* a, std::int64_t lda,
+                    T* y) {
+  constexpr std::int64_t kBlock = 4096;  // columns at a time, whose sums stay in the first cache
+  for (std::int64_t j = 0; j < cols; j += kBlock) {
+    const std::int64_t n = std::min(kBlock, cols - j);
+    std::int64_t i = 0;
+    for (; i + 8 <= rows; i += 8) add_rows<8>(n, x + i * incx, incx, a + i * lda + j, lda, i == 0, y + j);
+    for (; i < rows; ++i) add_rows<1>(n, x + i * incx, incx, a + i * lda + j, lda, i == 0, y + j);
+  }
+}
+
 }  // namespace
 
-constinit const GemvTable KASSETTE_LEVEL_NAME(gemv_table) = {by_vector<float>, by_vector<double>};
+constinit const GemvTable KASSETTE_LEVEL_NAME(gemv_table) = {{rows_by_vector<float>, vector_by_rows<float>},
+                                                             {rows_by_vector<double>, vector_by_rows<double>}};
 
 }  // namespace kassette::devices

@@ -7,7 +7,7 @@
 #include <cblas.h>
 
 #include "core/storage.h"
-#include "devices/cpu/blas.h"
+#include "devices/cpu/openblas.h"
 #include "devices/cpu/small_matrices.h"
 
 // Fortran takes all arguments by address, and behind them the lengths of the texts.

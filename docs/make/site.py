@@ -18,7 +18,7 @@ import markdown
 GUIDE = ["first_steps", "installation", "examples", "features", "from_keras", "from_numpy", "from_pytorch", "python", "gradients", "memory", "distributed", "repl", "notebook", "debugging", "testing",
          "files", "errors", "pitfalls", "performance", "threads", "sparse", "backends", "environment", "security", "parity"]
 CONTRIBUTORS = ["architecture", "architecture/extending", "architecture/debugging", "architecture/testing",
-                "architecture/cuda_traffic", "architecture/notes"]
+                "architecture/products", "architecture/cuda_traffic", "architecture/notes"]
 # Pages at the root of the repository, which the others link to.
 ROOT = ["CONTRIBUTING", "CHANGELOG", "SECURITY"]
 # The order in which a reader meets them.

@@ -1,0 +1,243 @@
+// devices/cpu/gemm_simd.cpp - the product of two matrices on one thread; compiled once per CPU level.
+//
+// Note [How a product runs]
+// A block of the output, of kRows rows and kVectors vectors, is summed in registers: for each k, a row of B is loaded,
+// and each element of a column of A is multiplied by all of it. The operands are copied first, into the order in which
+// this reads them: B into panels of as many columns as a block has, A into strips of as many rows. k is divided into
+// parts of at most kOneChain, so that a panel of B stays in the first cache while the strips of A pass by, and
+// kStripRows rows of A stay in the second. What is small, or read only once or twice, is not copied but read where it
+// lies.
+//
+//              n                          k
+//        +-----------+              +-----------+                one panel
+//        |  |  |  |  |              |___________| one strip      |  |  |  |
+//      m |  |##|  |  |  =         m |###########|            x k |  |##|  |
+//        |  |  |  |  |              |___________|                |  |##|  |
+//        +-----------+              +-----------+                |  |  |  |
+//
+// An element of the output is the sum, in order, of those over the parts of k, each of them a chain of multiply-adds.
+// So its bits depend on k and on the level alone: not on the other sizes, nor on strides, on where it lies in the
+// output or on the number of threads.
+#include "devices/cpu/gemm.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include <xsimd/xsimd.hpp>
+
+#include "core/ceil_div.h"
+#include "devices/cpu/simd_fma.h"
+#include "devices/cpu/simd_transpose.h"
+
+namespace kassette::devices {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kRows = 14;  // 28 of 32 registers hold sums
+#elif defined(__AVX2__)
+constexpr int kRows = 6;  // 12 of 16
+#else
+constexpr int kRows = 4;
+#endif
+constexpr int kVectors = 2;
+constexpr std::int64_t kStripStride = kOneChain + 16;     // from row to row of a strip: not all in one set of a cache
+constexpr std::int64_t kStripRows = 280 / kRows * kRows;  // rows of A that are copied at a time
+constexpr std::int64_t kPanelColumns = 2048;              // columns of B that are copied at a time
+constexpr std::int64_t kSmall = std::int64_t(1) << 14;    // elements of an operand that the caches hold as it lies
+constexpr int kAhead = 12;                                // rows of a panel that are fetched ahead
+
+/// An operand: element (i, j) is data[i * down + j * across].
+template <class T>
+struct View {
+  const T* data;
+  std::int64_t down, across;
+  const T* at(std::int64_t i, std::int64_t j) const { return data + i * down + j * across; }
+};
+
+/// How A lies: its rows kStripStride apart, its rows any distance apart, or its columns.
+enum Order { strip, rows, columns };
+
+/// c (R rows of V vectors) = or += a (R x k) b (k rows of V vectors); a's rows, or columns, are a_step apart.
+template <class T, int R, int V, Order order>
+void block(std::int64_t k_end, const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* c,
+           std::int64_t c_step, Into into) {
+  using Batch = xsimd::batch<T>;
+  constexpr auto kWidth = static_cast<std::int64_t>(Batch::size);
+  Batch sum[R][V];
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      sum[i][v] = Batch(T(0));
+      __builtin_prefetch(c + i * c_step + v * kWidth, 1);
+    }
+  for (std::int64_t k = 0; k < k_end; ++k) {
+    Batch row[V];
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      row[v] = Batch::load_unaligned(b + v * kWidth);
+      __builtin_prefetch(b + (kAhead * V + v) * kWidth);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+      const Batch x(a[order == columns ? i : order == strip ? i * kStripStride : i * a_step]);
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) sum[i][v] = multiply_add(x, row[v], sum[i][v]);
+    }
+    a += order == columns ? a_step : 1;
+    b += b_step;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      T* to = c + i * c_step + v * kWidth;
+      if (into == Into::sum) sum[i][v] = Batch::load_unaligned(to) + sum[i][v];
+      sum[i][v].store_unaligned(to);
+    }
+}
+template <class T>
+using Block = void (*)(std::int64_t, const T*, std::int64_t, const T*, std::int64_t, T*, std::int64_t, Into);
+
+/// block() for 1 to kRows rows.
+template <class T, int V, Order order, int... r>
+constexpr std::array<Block<T>, kRows> blocks_of(std::integer_sequence<int, r...>) {
+  return {block<T, r + 1, V, order>...};
+}
+template <class T, int V, Order order>
+constexpr std::array<Block<T>, kRows> kBlocks = blocks_of<T, V, order>(std::make_integer_sequence<int, kRows>());
+template <class T, int V>
+Block<T> block_of(Order order, std::int64_t height) {
+  const auto i = static_cast<std::size_t>(height - 1);
+  return order == strip ? kBlocks<T, V, strip>[i] : order == rows ? kBlocks<T, V, rows>[i] : kBlocks<T, V, columns>[i];
+}
+
+template <class T>
+struct Product {
+  using Batch = xsimd::batch<T>;
+  static constexpr std::int64_t kWidth = Batch::size, kColumns = kVectors * kWidth;
+
+  /// The columns of a panel for n columns of B: whole vectors.
+  static std::int64_t panel_width(std::int64_t n) { return n > kWidth ? kColumns : kWidth; }
+
+  /// Copies k_end rows of n columns of B into a panel, with zeros beside them.
+  static void pack_panel(const View<T>& b, std::int64_t k_end, std::int64_t n, T* panel) {
+    const std::int64_t width = panel_width(n), whole = n / kWidth * kWidth;
+    std::int64_t first = 0;  // row that is not copied yet
+    if (b.across == 1) {
+      for (; first < k_end; ++first) {
+        const T* from = b.data + first * b.down;
+        T* to = panel + first * width;
+        for (std::int64_t j = 0; j < whole; j += kWidth) Batch::load_unaligned(from + j).store_unaligned(to + j);
+        if (whole == width) continue;
+        Batch(T(0)).store_unaligned(to + whole);
+        for (std::int64_t j = whole; j < n; ++j) to[j] = from[j];
+      }
+      return;
+    }
+    if (b.down == 1)
+      for (; first + kWidth <= k_end; first += kWidth)
+        for (std::int64_t j = 0; j < width; j += kWidth) {
+          Batch square[kWidth];
+          for (std::int64_t q = 0; q < kWidth; ++q)
+            square[q] = j + q < n ? Batch::load_unaligned(b.at(first, j + q)) : Batch(T(0));
+          transpose(square);
+          for (std::int64_t q = 0; q < kWidth; ++q) square[q].store_unaligned(panel + (first + q) * width + j);
+        }
+    for (; first < k_end; ++first)
+      for (std::int64_t j = 0; j < width; ++j) panel[first * width + j] = j < n ? *b.at(first, j) : T(0);
+  }
+
+  /// Elements of the panels of B that are copied at a time: if it is read where it lies, the last one at most.
+  static std::int64_t panels_size(const GemmShape& p) {
+    const std::int64_t columns = reads_b_directly(p) ? kColumns : std::min(p.n, kPanelColumns);
+    return std::min(p.k, kOneChain) * ceil_div(columns, kColumns) * kColumns;
+  }
+  static bool reads_a_directly(const GemmShape& p) { return p.m * p.k <= kSmall || p.n <= 2 * kColumns; }
+  static bool reads_b_directly(const GemmShape& p) { return !p.tb && (p.k * p.n <= kSmall || p.m <= 2 * kRows); }
+
+  /// Not less than for a part of the product.
+  static std::int64_t workspace(const GemmShape& p) {
+    const std::int64_t strips = reads_a_directly(p) ? 0 : std::min(p.m, kStripRows) * kStripStride;
+    return static_cast<std::int64_t>(sizeof(T)) * (panels_size(p) + strips);
+  }
+
+  /// Copies rows of A, and says where they are then.
+  static View<T> pack_rows(const View<T>& a, bool by_columns, std::int64_t height, std::int64_t k_end, T* to) {
+    const auto bytes = static_cast<std::size_t>(by_columns ? height : k_end) * sizeof(T);
+    if (by_columns) {
+      for (std::int64_t k = 0; k < k_end; ++k) std::memcpy(to + k * height, a.at(0, k), bytes);
+      return {to, 1, height};
+    }
+    for (std::int64_t i = 0; i < height; ++i) std::memcpy(to + i * kStripStride, a.at(i, 0), bytes);
+    return {to, kStripStride, 1};
+  }
+
+  /// Multiplies `height` rows of A by a panel of n columns.
+  static void multiply_panel(const View<T>& a, Order order, std::int64_t height, std::int64_t k_end, const T* panel,
+                             std::int64_t panel_step, std::int64_t n, T* out, std::int64_t ldo, Into into) {
+    alignas(64) T corner[kRows * kColumns];
+    const std::int64_t count = ceil_div(height, kRows), a_step = order == columns ? a.across : a.down;
+    const bool whole = n == kWidth || n == kColumns;
+    for (std::int64_t s = 0; s < count; ++s) {
+      const std::int64_t first = height * s / count, m = height * (s + 1) / count - first;
+      const Block<T> run = n > kWidth ? block_of<T, 2>(order, m) : block_of<T, 1>(order, m);
+      T* c = out + first * ldo;
+      if (whole) {
+        run(k_end, a.at(first, 0), a_step, panel, panel_step, c, ldo, into);
+        continue;
+      }
+      run(k_end, a.at(first, 0), a_step, panel, panel_step, corner, kColumns, Into::fresh);
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          const T x = corner[i * kColumns + j];
+          c[i * ldo + j] = into == Into::sum ? c[i * ldo + j] + x : x;
+        }
+    }
+  }
+
+  static void multiply(const GemmShape& p, const T* a_data, const T* b_data, T* out, Into into, std::byte* work) {
+    const View<T> a{a_data, p.ta ? 1 : p.lda, p.ta ? p.lda : 1}, b{b_data, p.tb ? 1 : p.ldb, p.tb ? p.ldb : 1};
+    const bool direct_a = reads_a_directly(p), direct_b = reads_b_directly(p);
+    const std::int64_t parts = ceil_div(p.k, kOneChain);
+    T* const panels = reinterpret_cast<T*>(work);
+    T* const strips = panels + panels_size(p);
+    for (std::int64_t j0 = 0; j0 < p.n; j0 += kPanelColumns) {
+      const std::int64_t width = std::min(kPanelColumns, p.n - j0);
+      for (std::int64_t part = 0; part < parts; ++part) {
+        const std::int64_t k0 = p.k * part / parts, k_end = p.k * (part + 1) / parts - k0;
+        const Into to = part > 0 ? Into::sum : into;
+        // Where the panel of column j is; of those that are read directly, the last may have to be copied.
+        auto is_packed = [&](std::int64_t j) { return !direct_b || width - j < kColumns; };
+        auto panel = [&](std::int64_t j) { return direct_b ? panels : panels + j * k_end; };
+        for (std::int64_t j = 0; j < width; j += kColumns)
+          if (is_packed(j))
+            pack_panel({b.at(k0, j0 + j), b.down, b.across}, k_end, std::min(kColumns, width - j), panel(j));
+        for (std::int64_t i0 = 0; i0 < p.m; i0 += kStripRows) {
+          const std::int64_t height = std::min(kStripRows, p.m - i0);
+          View<T> left{a.at(i0, k0), a.down, a.across};
+          Order order = p.ta ? columns : rows;
+          if (!direct_a) {
+            left = pack_rows(left, p.ta, height, k_end, strips);
+            if (!p.ta) order = strip;
+          }
+          for (std::int64_t j = 0; j < width; j += kColumns) {
+            const std::int64_t n = std::min(kColumns, width - j);
+            multiply_panel(left, order, height, k_end, is_packed(j) ? panel(j) : b.at(k0, j0 + j),
+                           is_packed(j) ? panel_width(n) : b.down, n, out + i0 * p.ldo + j0 + j, p.ldo, to);
+          }
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+
+constinit const GemmTable KASSETTE_LEVEL_NAME(gemm_table) = {
+    {Product<float>::kColumns, Product<float>::workspace, Product<float>::multiply},
+    {Product<double>::kColumns, Product<double>::workspace, Product<double>::multiply}};
+
+}  // namespace kassette::devices
