@@ -22,10 +22,11 @@ inline __attribute__((always_inline)) V multiply_add(const V& a, const V& b, con
 #endif
 }
 
-/// The same of single numbers, with the bits of a lane.
+/// The same of single numbers, with the bits of a lane: so that those of an element do not depend on whether it is in a
+/// vector or behind the last one.
 template <class T>
 inline T multiply_add_one(T a, T b, T c) {
-#if defined(__FMA__) || !defined(__x86_64__)
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   return std::fma(a, b, c);
 #else
   return a * b + c;

@@ -1,21 +1,11 @@
 // ops/sparse/sparse_simd.cpp - the loops of sparse products; compiled once per CPU level.
 #include "ops/sparse/sparse_loops.h"
 
+#include "devices/cpu/simd_fma.h"
 #include "ops/elementwise/simd.h"
 
 namespace kassette::ops {
 namespace {
-
-/// a * b + c, rounded as vectors of this level round it, so that the bits of a column do not depend on its position.
-template <class T>
-KASSETTE_FN T fma_one(T a, T b, T c) {
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-  if constexpr (sizeof(T) == 4) return __builtin_fmaf(a, b, c);
-  else return __builtin_fma(a, b, c);
-#else
-  return a * b + c;
-#endif
-}
 
 /// The entries of one line of a matrix.
 template <class T>
@@ -36,7 +26,7 @@ KASSETTE_FN void dot_columns(const Line<T>& line, const T* x, T* out, std::int64
   for (std::int64_t k = line.begin; k < line.end; ++k) {
     const V v(line.value(k));
     const T* row = x + line.m.others[k] * width;
-    for (int i = 0; i < N; ++i) sum[i] = xsimd::fma(v, X::load(row + i * X::kWidth), sum[i]);
+    for (int i = 0; i < N; ++i) sum[i] = devices::multiply_add(v, X::load(row + i * X::kWidth), sum[i]);
   }
   for (int i = 0; i < N; ++i) X::store(out + i * X::kWidth, add ? X::load(out + i * X::kWidth) + sum[i] : sum[i]);
 }
@@ -53,7 +43,7 @@ KASSETTE_FN void dot_line(const Line<T>& line, const T* x, T* to, std::int64_t w
   for (; j < width; ++j) {
     T sum = 0;
     for (std::int64_t k = line.begin; k < line.end; ++k)
-      sum = fma_one(line.value(k), x[line.m.others[k] * width + j], sum);
+      sum = devices::multiply_add_one(line.value(k), x[line.m.others[k] * width + j], sum);
     to[j] = add ? to[j] + sum : sum;
   }
 }
@@ -85,8 +75,9 @@ void products(const std::int64_t* at, const T* a, const T* b, T* out, std::int64
     std::int64_t j = 0;
     for (; j + kStep <= width; j += kStep)
       for (int i = 0; i < kSums; ++i)
-        sum[i] = xsimd::fma(X::load(x + j + i * X::kWidth), X::load(y + j + i * X::kWidth), sum[i]);
-    for (; j + X::kWidth <= width; j += X::kWidth) sum[0] = xsimd::fma(X::load(x + j), X::load(y + j), sum[0]);
+        sum[i] = devices::multiply_add(X::load(x + j + i * X::kWidth), X::load(y + j + i * X::kWidth), sum[i]);
+    for (; j + X::kWidth <= width; j += X::kWidth)
+      sum[0] = devices::multiply_add(X::load(x + j), X::load(y + j), sum[0]);
     T total = 0;
     if (j > 0) {
       alignas(64) T lanes[X::kWidth];
@@ -95,7 +86,7 @@ void products(const std::int64_t* at, const T* a, const T* b, T* out, std::int64
         for (std::int64_t i = 0; i < n; ++i) lanes[i] += lanes[i + n];
       total = lanes[0];
     }
-    for (; j < width; ++j) total = fma_one(x[j], y[j], total);
+    for (; j < width; ++j) total = devices::multiply_add_one(x[j], y[j], total);
     out[k] = total;
   }
 }

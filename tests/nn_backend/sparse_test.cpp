@@ -278,6 +278,20 @@ TEST_CASE("products of random matrices are those of dense algebra, at every leve
   close(K::dot(a, x), product(large.dense, values(x), 900, 1100, 40), 1e-11);
 }
 
+TEST_CASE("the bits of a column of a sparse product do not depend on where it lies", "[sparse]") {
+  const Entries m(20, 30, 200, 5);
+  at_every_level([&](Level) {
+    for (DType dtype : {float32, float64}) {
+      const Tensor x = K::random_uniform({30, 45}, -1, 1, dtype, 3), a = m.sparse(dtype), all_columns = K::dot(a, x);
+      for (int j = 0; j < 45; ++j) {
+        const Tensor one = K::dot(a, x(all, slice(j, j + 1))), beside = all_columns(all, slice(j, j + 1));
+        INFO("column " << j << " of " << dtype);
+        CHECK(testing::compare(one, beside, {.rtol = 0, .atol = 0}));
+      }
+    }
+  });
+}
+
 TEST_CASE("gradients of a sparse product flow to the dense operand and to the values", "[sparse]") {
   Entries e(4, 5, 9, 2);
   Tensor x = K::variable(numbers(5, 3, 1), "float64"), v = K::variable(K::constant(e.values, "float64"), "float64"),
