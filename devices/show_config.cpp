@@ -49,7 +49,7 @@ void warn_of_blas_core(std::ostream& out, const std::string& core) {
 #if defined(__x86_64__)
   if (level_of_core(core) >= cpu_level()) return;
   out << "warning: this CPU has " << level_name(cpu_level()) << ", and OpenBLAS runs its " << core
-      << " kernels: np::linalg takes up to five times as long";
+      << " kernels: np::linalg takes up to three times as long";
   if (const char* forced = std::getenv("OPENBLAS_CORETYPE")) {
     out << ": OPENBLAS_CORETYPE=" << forced << " is exported; unset it";
   }
