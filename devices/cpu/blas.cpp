@@ -49,8 +49,9 @@ void tiny(const GemmShape& p, const T* a, const T* b, T* out) {
     }
 }
 
-/// Memory for the tiles of a product, one part for each thread. It is taken by the thread that begins the product:
-/// others may find none where address space is limited.
+/// Memory for the tiles of a product, one part for each thread: cached memory of the device, which a ThreadScratch
+/// would keep for itself. The thread that begins the product takes it, as others may find none where address space is
+/// limited.
 class Workspace {
  public:
   Workspace(std::int64_t bytes, int threads) : each_(bytes <= kOnStack ? 0 : ceil_div(bytes, 64) * 64) {
@@ -67,49 +68,46 @@ class Workspace {
   Ref<Storage> memory_;
 };
 
-/// How an element is summed. That depends on the whole product and is the same for all of its tiles.
-enum class Way { tiny, rows_by_vector, vector_by_rows, blocks };
+/// How an element is summed. That depends on the whole product and is the same for all of its tiles. If A or B is a
+/// vector, the other matrix is read once: row by row as it is stored, each a sum by itself or added to all sums.
+enum class Way { tiny, sum_rows_of_a, add_rows_of_a, sum_rows_of_b, add_rows_of_b, blocks };
 
 Way way_of(const GemmShape& p) {
   if (p.m * p.n * p.k <= kTiny) return Way::tiny;
   if (p.n == 1 && (p.tb || p.ldb == 1)) {  // the vector's elements lie side by side
-    if (!p.ta) return Way::rows_by_vector;
-    if (p.ldo == 1) return Way::vector_by_rows;
+    if (!p.ta) return Way::sum_rows_of_a;
+    if (p.ldo == 1) return Way::add_rows_of_a;
   }
   if (p.m == 1) {
-    if (p.tb && (!p.ta || p.lda == 1)) return Way::rows_by_vector;
-    if (!p.tb) return Way::vector_by_rows;
+    if (!p.tb) return Way::add_rows_of_b;
+    if (!p.ta || p.lda == 1) return Way::sum_rows_of_b;
   }
   return Way::blocks;
 }
 
 template <class T>
 void one_tile(Way way, const GemmShape& p, const T* a, const T* b, T* out, Into into, std::byte* work) {
+  const GemvLoops<T>& vector = gemv_loops(T());
   switch (way) {
     case Way::tiny: return tiny(p, a, b, out);
-    case Way::rows_by_vector:
-      if (p.n == 1) return gemv_loops(T()).rows_by_vector(p.m, p.k, a, p.lda, b, out, p.ldo);
-      return gemv_loops(T()).rows_by_vector(p.n, p.k, b, p.ldb, a, out, 1);
-    case Way::vector_by_rows:
-      if (p.m == 1 && !p.tb) return gemv_loops(T()).vector_by_rows(p.k, p.n, a, p.ta ? p.lda : 1, b, p.ldb, out);
-      return gemv_loops(T()).vector_by_rows(p.k, p.m, b, 1, a, p.lda, out);
+    case Way::sum_rows_of_a: return vector.sum_rows(p.m, p.k, a, p.lda, b, out, p.ldo);
+    case Way::add_rows_of_a: return vector.add_rows(p.k, p.m, a, p.lda, b, 1, out);
+    case Way::sum_rows_of_b: return vector.sum_rows(p.n, p.k, b, p.ldb, a, out, 1);
+    case Way::add_rows_of_b: return vector.add_rows(p.k, p.n, b, p.ldb, a, p.ta ? p.lda : 1, out);
     case Way::blocks: break;
   }
   if (multiply_by_openblas(p, a, b, out, into)) return;
   gemm_loops(T()).multiply(p, a, b, out, into, work);
 }
 
-/// Runs f(i, memory) for 0 <= i < n on several threads. No tile is larger than `tile`.
-template <class T, class F>
-void for_tiles(Way way, const GemmShape& tile, std::int64_t n, std::int64_t grain, F f) {
+/// Runs f(i, memory) for 0 <= i < n on several threads, with `bytes` of memory.
+template <class F>
+void for_tiles(std::int64_t bytes, std::int64_t n, std::int64_t grain, F f) {
   const int threads = threads_for(n, grain);
-  const Workspace work(way == Way::blocks ? gemm_loops(T()).workspace(tile) : 0, threads);
+  const Workspace work(bytes, threads);
   numbered_for(n, grain, threads, [&](std::int64_t begin, std::int64_t end, int thread) {
     alignas(64) std::byte here[Workspace::kOnStack];
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (i > begin && tile.m * tile.n * tile.k > kLeastTile) check_interrupt();
-      f(i, work.of(thread, here));
-    }
+    for (std::int64_t i = begin; i < end; ++i) f(i, work.of(thread, here));
   });
 }
 
@@ -158,19 +156,20 @@ void run_tiles(const GemmShape& p, const BatchStrides& batch, const T* a, const 
   largest.n = std::min(p.n, ceil_div(p.n, t.across) + t.unit);
   const std::int64_t per_product = t.down * t.across, work = largest.m * largest.n * p.k,
                      call = 1024;  // what beginning a tile costs
-  for_tiles<T>(way, largest, batch.count * per_product, (kWorthAThread + work) / (work + call),
-               [&](std::int64_t i, std::byte* memory) {
-                 const BatchStrides::Offsets first = batch.offsets(i / per_product);
-                 const std::int64_t down = i % per_product / t.across, across = i % t.across, row = t.row(down),
-                                    column = t.column(across);
-                 GemmShape part = p;
-                 part.m = t.row(down + 1) - row;
-                 part.n = t.column(across + 1) - column;
-                 if (part.m == 0 || part.n == 0) return;
-                 one_tile(way, part, a + first.a + (p.ta ? row : row * p.lda),
-                          b + first.b + (p.tb ? column * p.ldb : column), out + first.out + row * p.ldo + column, into,
-                          memory);
-               });
+  for_tiles(way == Way::blocks ? gemm_loops(T()).workspace(largest) : 0, batch.count * per_product,
+            (kWorthAThread + work) / (work + call), [&](std::int64_t i, std::byte* memory) {
+              if (work > kLeastTile) check_interrupt();
+              const BatchStrides::Offsets first = batch.offsets(i / per_product);
+              const std::int64_t down = i % per_product / t.across, across = i % t.across, row = t.row(down),
+                                 column = t.column(across);
+              GemmShape part = p;
+              part.m = t.row(down + 1) - row;
+              part.n = t.column(across + 1) - column;
+              if (part.m == 0 || part.n == 0) return;
+              one_tile(way, part, a + first.a + (p.ta ? row : row * p.lda),
+                       b + first.b + (p.tb ? column * p.ldb : column), out + first.out + row * p.ldo + column, into,
+                       memory);
+            });
 }
 
 bool in_inner_parts(const GemmShape& p) {
@@ -185,13 +184,13 @@ template <class T>
 bool run_inner_parts(const GemmShape& p, const T* a, const T* b, T* out) {
   if (!in_inner_parts(p)) return false;
   const std::int64_t parts = std::max(std::min<std::int64_t>(16, p.k / kInnerBlock), ceil_div(p.k, kLongestInner));
-  const std::int64_t length = part_of(p.k, parts), n_parts = (p.k + length - 1) / length;
+  const std::int64_t length = part_of(p.k, parts), n_parts = ceil_div(p.k, length);
   Ref<Storage> partial = Storage::allocate(n_parts * p.m * p.n * static_cast<std::int64_t>(sizeof(T)), cpu);
   T* sums = static_cast<T*>(partial->data);
   GemmShape longest = p;
   longest.k = length;
   longest.ldo = p.n;
-  for_tiles<T>(Way::blocks, longest, n_parts, 1, [&](std::int64_t i, std::byte* memory) {
+  for_tiles(gemm_loops(T()).workspace(longest), n_parts, 1, [&](std::int64_t i, std::byte* memory) {
     const std::int64_t at = i * length;
     GemmShape part = longest;
     part.k = std::min(length, p.k - at);
@@ -256,7 +255,7 @@ void multiply_any(const GemmShape& p, const BatchStrides& batch, const T* a, con
 
 /// Whether each tile can be added to the output with the bits of a separate addition.
 bool adds_up(const GemmShape& p) {
-  return p.m > 0 && p.n > 0 && p.k > 0 && p.k <= kOneChain && way_of(p) == Way::blocks && !in_inner_parts(p);
+  return p.m > 0 && p.n > 0 && p.k > 0 && p.k <= kOneChain && way_of(p) == Way::blocks;
 }
 
 template <class T>

@@ -8,13 +8,6 @@
 // kStripRows rows of A stay in the second. What is small, or read only once or twice, is not copied but read where it
 // lies.
 //
-//              n                          k
-//        +-----------+              +-----------+                one panel
-//        |  |  |  |  |              |___________| one strip      |  |  |  |
-//      m |  |##|  |  |  =         m |###########|            x k |  |##|  |
-//        |  |  |  |  |              |___________|                |  |##|  |
-//        +-----------+              +-----------+                |  |  |  |
-//
 // An element of the output is the sum, in order, of those over the parts of k, each of them a chain of multiply-adds.
 // So its bits depend on k and on the level alone: not on the other sizes, nor on strides, on where it lies in the
 // output or on the number of threads.

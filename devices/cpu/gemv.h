@@ -10,11 +10,11 @@ namespace kassette::devices {
 template <class T>
 struct GemvLoops {
   /// y[i * incy] = sum over j of a[i * lda + j] * x[j], for `rows` rows of `cols` elements.
-  void (*rows_by_vector)(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y,
-                         std::int64_t incy);
+  void (*sum_rows)(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y,
+                   std::int64_t incy);
   /// y[j] = sum over i of x[i * incx] * a[i * lda + j], for the same.
-  void (*vector_by_rows)(std::int64_t rows, std::int64_t cols, const T* x, std::int64_t incx, const T* a,
-                         std::int64_t lda, T* y);
+  void (*add_rows)(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, std::int64_t incx,
+                   T* y);
 };
 
 /// The loops of one CPU level.

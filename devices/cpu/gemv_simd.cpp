@@ -13,8 +13,8 @@ namespace {
 /// kRows rows at once, for as many independent sums and memory streams, and x is read once for all of them. A row's sum
 /// does not depend on the number of rows computed with it.
 template <int kRows, class T>
-inline __attribute__((always_inline)) void rows_at_once(std::int64_t cols, const T* a, std::int64_t lda, const T* x,
-                                                        T* y, std::int64_t incy) {
+inline __attribute__((always_inline)) void sum_at_once(std::int64_t cols, const T* a, std::int64_t lda, const T* x,
+                                                       T* y, std::int64_t incy) {
   using Batch = xsimd::batch<T>;
   constexpr auto kWidth = static_cast<std::int64_t>(Batch::size);
   // Sums of blocks are added up, so that rounding errors do not grow with the length of the row.
@@ -42,17 +42,16 @@ inline __attribute__((always_inline)) void rows_at_once(std::int64_t cols, const
 }
 
 template <class T>
-void rows_by_vector(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y,
-                    std::int64_t incy) {
+void sum_rows(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y, std::int64_t incy) {
   std::int64_t i = 0;
-  for (; i + 4 <= rows; i += 4) rows_at_once<4>(cols, a + i * lda, lda, x, y + i * incy, incy);
-  for (; i < rows; ++i) rows_at_once<1>(cols, a + i * lda, lda, x, y + i * incy, incy);
+  for (; i + 4 <= rows; i += 4) sum_at_once<4>(cols, a + i * lda, lda, x, y + i * incy, incy);
+  for (; i < rows; ++i) sum_at_once<1>(cols, a + i * lda, lda, x, y + i * incy, incy);
 }
 
 /// kRows rows at once, so that y is read and written once for all of them. Each element is a chain of multiply-adds.
 template <int kRows, class T>
-inline __attribute__((always_inline)) void add_rows(std::int64_t cols, const T* x, std::int64_t incx, const T* a,
-                                                    std::int64_t lda, bool first, T* y) {
+inline __attribute__((always_inline)) void add_at_once(std::int64_t cols, const T* a, std::int64_t lda, const T* x,
+                                                       std::int64_t incx, bool first, T* y) {
   using Batch = xsimd::batch<T>;
   constexpr auto kWidth = static_cast<std::int64_t>(Batch::size);
   T factor[kRows];
@@ -71,20 +70,19 @@ inline __attribute__((always_inline)) void add_rows(std::int64_t cols, const T* 
 }
 
 template <class T>
-void vector_by_rows(std::int64_t rows, std::int64_t cols, const T* x, std::int64_t incx, const T* a, std::int64_t lda,
-                    T* y) {
+void add_rows(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, std::int64_t incx, T* y) {
   constexpr std::int64_t kBlock = 4096;  // columns at a time, whose sums stay in the first cache
   for (std::int64_t j = 0; j < cols; j += kBlock) {
     const std::int64_t n = std::min(kBlock, cols - j);
     std::int64_t i = 0;
-    for (; i + 8 <= rows; i += 8) add_rows<8>(n, x + i * incx, incx, a + i * lda + j, lda, i == 0, y + j);
-    for (; i < rows; ++i) add_rows<1>(n, x + i * incx, incx, a + i * lda + j, lda, i == 0, y + j);
+    for (; i + 8 <= rows; i += 8) add_at_once<8>(n, a + i * lda + j, lda, x + i * incx, incx, i == 0, y + j);
+    for (; i < rows; ++i) add_at_once<1>(n, a + i * lda + j, lda, x + i * incx, incx, i == 0, y + j);
   }
 }
 
 }  // namespace
 
-constinit const GemvTable KASSETTE_LEVEL_NAME(gemv_table) = {{rows_by_vector<float>, vector_by_rows<float>},
-                                                             {rows_by_vector<double>, vector_by_rows<double>}};
+constinit const GemvTable KASSETTE_LEVEL_NAME(gemv_table) = {{sum_rows<float>, add_rows<float>},
+                                                             {sum_rows<double>, add_rows<double>}};
 
 }  // namespace kassette::devices
