@@ -76,7 +76,8 @@ def parameter_of(text):
     match = re.fullmatch(r"(?:const )?([\w:]+)(?: ?&)? ?(\w+)(?:\{.*\})?", declaration)
     if not match:
         raise NotMapped(f"'{declaration}'")
-    return Parameter(match[1], match[2], default[0] if default else None)
+    type_name = "Operand" if match[1] == "KeptOperand" else match[1]
+    return Parameter(type_name, match[2], default[0] if default else None)
 
 
 def fields_of(entry):

@@ -27,7 +27,7 @@ FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "
 NUMPY = ["numpy", "numpy_creation", "numpy_mathematics", "numpy_reductions", "numpy_nan_reductions", "numpy_running", "numpy_shaping", "numpy_selection", "numpy_placement", "numpy_indices", "numpy_calculus", "numpy_order", "numpy_sets", "numpy_statistics", "numpy_products", "numpy_polynomials", "numpy_dtypes", "numpy_linalg", "numpy_fft", "numpy_random"]
 NN = ["nn", "nn_activations", "nn_losses", "nn_normalization", "nn_attention", "nn_convolution"]
 LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "stream", "print", "error", "runtime", "distributed", "interrupt", "transforms", "optimize", "integrate", "inspect", "profile", "testing", "io", "borrow", "dlpack", "xtensor",
-           "external_backend", "api", "kept", "repl", "display", "show_config", "version"]
+           "external_backend", "api", "kept", "kept_operand", "repl", "display", "show_config", "version"]
 
 
 def prose(comment):
@@ -84,7 +84,7 @@ def reached(source):
 
 
 # What a parameter of a type takes.
-TAKES = {"Operand": "a tensor, a number, a nested list or a `std::vector`", "Tensor": "a tensor", "Tensors": "a list of tensors",
+TAKES = {"Operand": "a tensor, a number, a nested list or a `std::vector`", "KeptOperand": "a tensor, a number, a nested list or a `std::vector`", "Tensor": "a tensor", "Tensors": "a list of tensors",
          "Axes": "an axis, a list of axes, or `None`", "Name": "a text", "DType": "a dtype such as `\"float32\"`, or `None` where that is the default",
          "Dims": "an integer or a list of integers", "Array": "a tensor, a nested list, a `std::vector` or an array of another library",
          "bool": "`true` or `false`", "int": "an integer", "std::int64_t": "an integer", "double": "a number", "Scalar": "a number",

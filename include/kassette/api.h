@@ -3,6 +3,7 @@
 #define KASSETTE_API_H
 #include <type_traits>
 
+#include <kassette/kept_operand.h>
 #include <kassette/none.h>
 #include <kassette/tensor.h>
 

@@ -30,12 +30,11 @@ KASSETTE_API Tensor get_value(const Operand& x);
 KASSETTE_API Tensors batch_get_value(const Tensors& ops);
 /// x <- value, at once in every scope: converted to the dtype of x; throws ValueError unless the shapes are equal.
 KASSETTE_API void set_value(const Tensor& x, const Operand& value);
-/// One assignment of batch_set_value. It refers to the value: a pair that is kept must not be made of a list in braces,
-/// which lives only until the end of its statement.
+/// One assignment of batch_set_value.
 struct ValuePair {
   ValuePair(const Tensor& v, const Operand& x) : variable(v), value(x) {}
   Tensor variable;
-  Operand value;
+  KeptOperand value;
 };
 /// Sets several variables; checks all values before it writes any.
 KASSETTE_API void batch_set_value(std::initializer_list<ValuePair> tuples);

@@ -13,12 +13,12 @@ namespace numpy {
 struct DiffOptions {
   Named only_by_name{0};
   int n = 1, axis = -1;
-  Operand prepend = None, append = None;
+  KeptOperand prepend = None, append = None;
 };
 /// Those of trapezoid: where the values are taken, or at what distance.
 struct TrapezoidOptions {
   Named only_by_name{0};
-  Operand x = None;
+  KeptOperand x = None;
   double dx = 1;
   int axis = -1;
 };
@@ -26,21 +26,21 @@ struct TrapezoidOptions {
 /// may be a list with one such entry for each. At the ends differences are of first or second order.
 struct GradientOptions {
   Named only_by_name{0};
-  Operand spacing = 1;
+  KeptOperand spacing = 1;
   Axes axis = None;
   int edge_order = 1;
 };
 /// Those of interp: values below the first and above the last coordinate, None for those at the ends; or the period.
 struct InterpOptions {
   Named only_by_name{0};
-  Operand left = None, right = None;
+  KeptOperand left = None, right = None;
   Scalar period = None;
 };
 
 /// Those of ediff1d: what is put behind and before the differences.
 struct Ediff1dOptions {
   Named only_by_name{0};
-  Operand to_end = None, to_begin = None;
+  KeptOperand to_end = None, to_begin = None;
 };
 /// Those of unwrap: the distance above which neighbours are brought together, at least half of the period.
 struct UnwrapOptions {

@@ -102,7 +102,7 @@ KASSETTE_API Tensor idct(const Operand& x, const DctOptions& options = {});
 struct StftOptions {
   Named only_by_name{0};
   Name window = "hann";
-  Operand weights = None;
+  KeptOperand weights = None;
   bool center = true;
 };
 /// Those of istft: `length` is how many numbers the result has.
@@ -110,7 +110,7 @@ struct IstftOptions {
   Named only_by_name{0};
   Scalar length = None;
   Name window = "hann";
-  Operand weights = None;
+  KeptOperand weights = None;
   bool center = true;
 };
 /// The spectra of frames of the last axis, sequence_stride apart: (..., frames, fft_length / 2 + 1). Frames of

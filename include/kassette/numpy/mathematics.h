@@ -13,12 +13,12 @@ namespace numpy {
 /// The arguments of clip by name: `np::clip(x, {.max = 1})`.
 struct ClipOptions {
   Named only_by_name{0};
-  Operand min = None, max = None;
+  KeptOperand min = None, max = None;
 };
 /// What nan_to_num puts in place of infinities; None is the largest or the lowest number of the dtype.
 struct NanToNumOptions {
   Named only_by_name{0};
-  Operand nan = 0.0, posinf = None, neginf = None;
+  KeptOperand nan = 0.0, posinf = None, neginf = None;
 };
 /// How far apart numbers may be that count as close: by atol + rtol * |y|.
 struct CloseOptions {

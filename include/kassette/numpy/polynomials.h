@@ -12,7 +12,7 @@ namespace numpy {
 /// rcond times the largest count as 0, the number of points times the unit of the dtype unless given.
 struct PolyfitOptions {
   Named only_by_name{0};
-  Operand w = None;
+  KeptOperand w = None;
   Scalar rcond = None;
 };
 /// The roots of a polynomial.

@@ -27,7 +27,7 @@ struct IntegersOptions {
 struct ChoiceOptions {
   Named only_by_name{0};
   bool replace = true;
-  Operand p = None;
+  KeptOperand p = None;
   int axis = 0;
 };
 

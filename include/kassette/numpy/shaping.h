@@ -90,8 +90,8 @@ KASSETTE_API Tensor rot90(const Operand& x, int k = 1, const Axes& axes = {0, 1}
 /// elements at the edge the mean and the like are taken of; None: all.
 struct PadOptions {
   Named only_by_name{0};
-  Operand constant_values = 0;
-  Operand end_values = 0;
+  KeptOperand constant_values = 0;
+  KeptOperand end_values = 0;
   Scalar stat_length = None;
 };
 /// x with elements added before and behind along each axis: `width` is one number, {before, behind}, or such a pair for

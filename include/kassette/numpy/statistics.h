@@ -21,7 +21,7 @@ struct QuantileOptions {
 struct AverageOptions {
   Named only_by_name{0};
   Axes axis = None;
-  Operand weights = None;
+  KeptOperand weights = None;
   bool keepdims = false;
 };
 /// The result of average_with_weights.
@@ -33,25 +33,25 @@ struct WeightedAverage {
 /// n - 1, or by n - ddof; how often each observation occurs, and its weight.
 struct CovarianceOptions {
   Named only_by_name{0};
-  Operand y = None;
+  KeptOperand y = None;
   bool rowvar = true;
   bool bias = false;
   Scalar ddof = None;
-  Operand fweights = None, aweights = None;
+  KeptOperand fweights = None, aweights = None;
 };
 /// The arguments of corrcoef.
 struct CorrelationOptions {
   Named only_by_name{0};
-  Operand y = None;
+  KeptOperand y = None;
   bool rowvar = true;
 };
 /// The arguments of histogram: the first and the last edge, those of x by default; whether the results add up to 1 over
 /// the range; weights in the shape of x.
 struct HistogramOptions {
   Named only_by_name{0};
-  Operand range = None;
+  KeptOperand range = None;
   bool density = false;
-  Operand weights = None;
+  KeptOperand weights = None;
 };
 /// The result of histogram.
 struct Histogram {
@@ -69,12 +69,12 @@ struct HistogramDd {
 /// The arguments of histogram_bin_edges: the first and the last edge, those of x by default.
 struct BinEdgesOptions {
   Named only_by_name{0};
-  Operand range = None;
+  KeptOperand range = None;
 };
 /// The arguments of bincount: weights in the shape of x, and the least number of results.
 struct BincountOptions {
   Named only_by_name{0};
-  Operand weights = None;
+  KeptOperand weights = None;
   std::int64_t minlength = 0;
 };
 
