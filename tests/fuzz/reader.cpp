@@ -8,14 +8,16 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "devices/cpu/gemm.h"
 #include "devices/cpu/gemv.h"
 #include "devices/plugin.h"
 
 // Of the ops, which are not linked: no device library is loaded here, and nothing is multiplied.
 bool kassette::ops::connect_plugin(const devices::DevicePlugin&, devices::HostServices*) { return false; }
 namespace kassette::devices {
+const GemmTable gemm_table_sse2 = {}, gemm_table_avx2 = {}, gemm_table_avx512 = {};
 const GemvTable gemv_table_sse2 = {}, gemv_table_avx2 = {}, gemv_table_avx512 = {};
-}
+}  // namespace kassette::devices
 
 namespace {
 
