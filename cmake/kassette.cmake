@@ -28,13 +28,17 @@ endif()
 # Levels a *_simd.cpp is compiled for; the library picks one at run time.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(KASSETTE_LEVELS sse2 avx2 avx512)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(KASSETTE_LEVELS neon64)
 else()
+  message(WARNING "kassette is tested on x86-64 and ARM64; on ${CMAKE_SYSTEM_PROCESSOR} it compiles plain C++ and is untested")
   set(KASSETTE_LEVELS generic)
 endif()
 set(KASSETTE_LEVEL_FLAGS_sse2 -msse2)
 set(KASSETTE_LEVEL_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(KASSETTE_LEVEL_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mfma -mf16c
     -mprefer-vector-width=512)
+set(KASSETTE_LEVEL_FLAGS_neon64)
 set(KASSETTE_LEVEL_FLAGS_generic)
 
 # Where <kassette/...> is found, and where the one header lies that is made, <kassette/cling.h>.

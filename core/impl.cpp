@@ -8,6 +8,7 @@
 
 #include <kassette/api.h>
 
+#include "core/cpu_pause.h"
 #include "core/text.h"
 
 namespace kassette {

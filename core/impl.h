@@ -106,13 +106,6 @@ struct TensorSpec {
   Shape shape() const { return Shape(dims, rank); }
 };
 
-/// Tells the CPU core that this thread is spinning.
-inline void cpu_pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#endif
-}
-
 /// What a descriptor's flags say.
 enum TensorFlags : std::uint8_t {
   kSymbolic = 1,  // has no value: depends on a placeholder, or was made in a symbolic scope

@@ -26,7 +26,7 @@ Level level_of_core(const std::string& core) {
   for (const char* half : {"Haswell", "Zen", "Excavator"}) {
     if (core == half) return Level::avx2;
   }
-  return Level::sse2;
+  return kLevels[0];
 }
 
 // "OpenBLAS 0.3.21" of "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...".
@@ -46,7 +46,6 @@ void show_cuda(std::ostream& out) {
 }
 
 void warn_of_blas_core(std::ostream& out, const std::string& core) {
-#if defined(__x86_64__)
   if (level_of_core(core) >= cpu_level()) return;
   out << "warning: this CPU has " << level_name(cpu_level()) << ", and OpenBLAS runs its " << core
       << " kernels: np::linalg takes up to three times as long";
@@ -54,9 +53,6 @@ void warn_of_blas_core(std::ostream& out, const std::string& core) {
     out << ": OPENBLAS_CORETYPE=" << forced << " is exported; unset it";
   }
   out << '\n';
-#else
-  (void)out, (void)core;
-#endif
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 #include <cstring>
 #include <utility>
 
-#include <xsimd/xsimd.hpp>
+#include "devices/cpu/xsimd.h"
 
 #include "core/ceil_div.h"
 #include "devices/cpu/simd_fma.h"
@@ -31,6 +31,8 @@ namespace {
 constexpr int kRows = 14;  // 28 of 32 registers hold sums
 #elif defined(__AVX2__)
 constexpr int kRows = 6;  // 12 of 16
+#elif defined(__aarch64__)
+constexpr int kRows = 12;  // 24 of 32
 #else
 constexpr int kRows = 4;
 #endif

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <xsimd/xsimd.hpp>
+#include "devices/cpu/xsimd.h"
 
 #include "devices/cpu/simd_fma.h"
 

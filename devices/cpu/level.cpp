@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -29,23 +30,37 @@ bool has(Level level) {
            __builtin_cpu_supports("avx512cd") && has(Level::avx2);
   if (level == Level::avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 #endif
-  return level == Level::sse2;
+  return level == kLevels[0];
 }
 
-Level best() { return has(Level::avx512) ? Level::avx512 : has(Level::avx2) ? Level::avx2 : Level::sse2; }
+Level best() {
+  Level best = kLevels[0];
+  for (Level level : kLevels)
+    if (has(level)) best = level;
+  return best;
+}
+
+/// "sse2, avx2 or avx512".
+std::string names() {
+  std::string text;
+  const std::size_t count = std::size(kLevels);
+  for (std::size_t i = 0; i < count; ++i)
+    text += std::string(i == 0 ? "" : i + 1 == count ? " or " : ", ") + level_name(kLevels[i]);
+  return text;
+}
 
 /// The level that KASSETTE_SIMD names if this CPU supports it, else the best one.
 Level choose() {
   const char* name = std::getenv("KASSETTE_SIMD");
   if (!name || !*name) return best();
-  for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
+  for (Level level : kLevels) {
     if (std::strcmp(name, level_name(level)) != 0) continue;
     if (has(level)) return level;
     log_warning(std::string("KASSETTE_SIMD is ") + name + ", which this CPU does not have; using " +
                 level_name(best()));
     return best();
   }
-  log_warning(std::string("KASSETTE_SIMD is \"") + name + "\"; it must be sse2, avx2 or avx512; using " +
+  log_warning(std::string("KASSETTE_SIMD is \"") + name + "\"; it must be " + names() + "; using " +
               level_name(best()));
   return best();
 }
@@ -60,7 +75,8 @@ Level choose_cpu_level() {
   return level;
 }
 const char* level_name(Level level) {
-  return level == Level::avx512 ? "avx512" : level == Level::avx2 ? "avx2" : "sse2";
+  constexpr const char* kNames[] = {"generic", "neon64", "sse2", "avx2", "avx512"};
+  return kNames[static_cast<int>(level)];
 }
 bool set_cpu_level(Level level) {
   if (!has(level)) return false;

@@ -4,8 +4,18 @@
 
 namespace kassette::devices {
 
-/// A vector instruction set of x86-64 that kernels are compiled for. On other machines there is one level, sse2.
-enum class Level : int { sse2, avx2, avx512 };
+/// An instruction set that the kernels are compiled for; `generic` is what the compiler makes of them where none is
+/// known.
+enum class Level : int { generic, neon64, sse2, avx2, avx512 };
+
+/// The levels of this machine, the lowest first.
+#if defined(__x86_64__)
+inline constexpr Level kLevels[] = {Level::sse2, Level::avx2, Level::avx512};
+#elif defined(__aarch64__)
+inline constexpr Level kLevels[] = {Level::neon64};
+#else
+inline constexpr Level kLevels[] = {Level::generic};
+#endif
 
 /// Picks the level: that of KASSETTE_SIMD, else the best that CPU and operating system support. Called at first use.
 Level choose_cpu_level();
@@ -26,6 +36,9 @@ bool set_cpu_level(Level level);
   (::kassette::devices::cpu_level() == ::kassette::devices::Level::avx512 ? name##_avx512 \
    : ::kassette::devices::cpu_level() == ::kassette::devices::Level::avx2 ? name##_avx2 \
                                                                           : name##_sse2)
+#elif defined(__aarch64__)
+#define KASSETTE_LEVEL_TABLES(Table, name) extern const Table name##_neon64;
+#define KASSETTE_PICK(name) name##_neon64
 #else
 #define KASSETTE_LEVEL_TABLES(Table, name) extern const Table name##_generic;
 #define KASSETTE_PICK(name) name##_generic

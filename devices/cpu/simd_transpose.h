@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <utility>
 
-#include <xsimd/xsimd.hpp>
+#include "devices/cpu/xsimd.h"
 
 namespace kassette::devices {
 inline namespace KASSETTE_LEVEL {

@@ -18,6 +18,7 @@
 
 #include "core/ceil_div.h"
 #include "core/check_interrupt.h"
+#include "core/cpu_pause.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "devices/cpu/cpus.h"

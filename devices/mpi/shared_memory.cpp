@@ -26,6 +26,8 @@
 #include <memory>
 #include <new>
 
+#include "core/cpu_pause.h"
+
 namespace kassette::mpi {
 using devices::Reduction;
 namespace {
@@ -35,12 +37,6 @@ constexpr std::int64_t kBlock = std::int64_t(256)
 
 constexpr auto kSpin = std::chrono::microseconds(3), kYield = std::chrono::microseconds(50);
 constexpr long kNap = 1000000;  // nanoseconds
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 bool is_turned_off() {
   const char* set = std::getenv("KASSETTE_MPI_SHARED_MEMORY");
@@ -126,12 +122,12 @@ void SharedMemory::wait_for(int rank, const std::function<bool()>& progress) {
   constexpr int kChecks = 64;
   for (int i = 0; i < kChecks; ++i) {
     if (raised()) return;
-    relax();
+    cpu_pause();
   }
   const auto begin = Clock::now();
   for (auto waited = Clock::duration(0); waited < kYield; waited = Clock::now() - begin) {
     if (raised()) return;
-    if (waited < kSpin) relax();
+    if (waited < kSpin) cpu_pause();
     else ::sched_yield();
   }
   while (!raised()) {

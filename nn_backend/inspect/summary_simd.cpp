@@ -31,6 +31,8 @@ KASSETTE_FN V read(const float* p) {
   return _mm256_cvtps_pd(_mm_loadu_ps(p));
 #elif defined(__SSE2__)
   return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#elif defined(__aarch64__)
+  return vcvt_f64_f32(vld1_f32(p));
 #else
   double wide[kWidth];
   for (int j = 0; j < kWidth; ++j) wide[j] = static_cast<double>(p[j]);
@@ -45,6 +47,8 @@ KASSETTE_FN void store(std::int32_t* to, const V& v) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvttpd_epi32(v));
 #elif defined(__SSE2__)
   _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_cvttpd_epi32(v));
+#elif defined(__aarch64__)
+  vst1_s32(to, vmovn_s64(vcvtq_s64_f64(v)));
 #else
   double wide[kWidth];
   v.store_unaligned(wide);

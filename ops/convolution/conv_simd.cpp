@@ -13,7 +13,7 @@ namespace {
 
 // A tile has two vectors of columns, and as many rows as leave registers for these two and for the number that they are
 // multiplied by.
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(__aarch64__)  // 32 registers
 constexpr int kRows = 12;
 #else
 constexpr int kRows = 6;

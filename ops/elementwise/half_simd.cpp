@@ -3,6 +3,8 @@
 
 #if defined(__F16C__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "core/half.h"
@@ -27,6 +29,19 @@ void to_half(const float* from, void* to, std::int64_t n) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
                      _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
   for (; i < n; ++i) out[i] = _cvtss_sh(from[i], _MM_FROUND_TO_NEAREST_INT);
+}
+#elif defined(__aarch64__)
+void from_half(const void* from, float* to, std::int64_t n) {
+  auto* in = static_cast<const __fp16*>(from);
+  std::int64_t i = 0;
+  for (; i + 4 <= n; i += 4) vst1q_f32(to + i, vcvt_f32_f16(vld1_f16(in + i)));
+  for (; i < n; ++i) to[i] = static_cast<float>(in[i]);
+}
+void to_half(const float* from, void* to, std::int64_t n) {
+  auto* out = static_cast<__fp16*>(to);
+  std::int64_t i = 0;
+  for (; i + 4 <= n; i += 4) vst1_f16(out + i, vcvt_f16_f32(vld1q_f32(from + i)));
+  for (; i < n; ++i) out[i] = static_cast<__fp16>(from[i]);
 }
 #else
 void from_half(const void* from, float* to, std::int64_t n) {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include <xsimd/xsimd.hpp>
+#include "devices/cpu/xsimd.h"
 
 #include "devices/cpu/level.h"
 #include "ops/elementwise/elementwise.h"
@@ -30,8 +30,15 @@ KASSETTE_FN xsimd::batch_bool<T, A> is_nan(const xsimd::batch<T, A>& x) {
     return xsimd::function(x); \
   }
 KASSETTE_BATCH_FN(abs, abs)
+#if defined(__aarch64__)  // Note [Division on ARM64]; and xsimd 8.1 rounds without the instruction
+KASSETTE_FN xsimd::batch<float> sqrt(const xsimd::batch<float>& x) { return vsqrtq_f32(x); }
+KASSETTE_FN xsimd::batch<double> sqrt(const xsimd::batch<double>& x) { return vsqrtq_f64(x); }
+KASSETTE_FN xsimd::batch<float> round_even(const xsimd::batch<float>& x) { return vrndnq_f32(x); }
+KASSETTE_FN xsimd::batch<double> round_even(const xsimd::batch<double>& x) { return vrndnq_f64(x); }
+#else
 KASSETTE_BATCH_FN(sqrt, sqrt)
 KASSETTE_BATCH_FN(round_even, nearbyint)
+#endif
 #undef KASSETTE_BATCH_FN
 }  // namespace m
 }  // namespace kassette::ops
@@ -66,7 +73,7 @@ struct Vec {
   static void store(T* p, const V& v) { v.store_unaligned(p); }
   /// Stores past the caches; p is aligned to the vector.
   static void stream(T* p, const V& v) {
-    constexpr bool single = sizeof(T) == 4;
+    [[maybe_unused]] constexpr bool single = sizeof(T) == 4;
 #if defined(__AVX512F__)
     if constexpr (single) _mm512_stream_ps(p, v);
     else _mm512_stream_pd(p, v);

@@ -353,7 +353,7 @@ KASSETTE_FN xsimd::batch<T, A> log_of_base(const xsimd::batch<T, A>& x) {
     using D = xsimd::batch<double, A>;
     y = Doubles<A>{m::log_of_float(wide.low) * D(Base::kHigh), m::log_of_float(wide.high) * D(Base::kHigh)}.floats();
   } else {
-#if defined(__FMA__)
+#ifdef KASSETTE_HAS_FMA
     const Pair<V> log = m::product(m::long_log(x), Pair<V>{V(Base::kHigh), V(Base::kLow)});
     y = log.high + log.low;
 #else
@@ -393,7 +393,7 @@ KASSETTE_FN xsimd::batch<T, A> cbrt(const xsimd::batch<T, A>& x) {
   // One step of Halley's iteration, with the remainder g - first^3 to more than the precision of T.
   const V square = first * first, cube = square * first;
   V remainder = m::fma(-first, square, g);
-#if defined(__FMA__)
+#ifdef KASSETTE_HAS_FMA
   remainder = m::fma(-first, m::fma(first, first, -square), remainder);
 #endif
   const V y = m::fma(first, remainder / (cube + cube + g), first) * m::power_of_two(shifted);

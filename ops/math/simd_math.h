@@ -2,10 +2,11 @@
 // level.
 //
 // Each function is the same branch-free code for float and double, with constants from Constants<T>. Polynomials are
-// minimax in relative error (Remez exchange at 60 digits), rounded to T. Results have the same bits at avx2 and avx512;
-// sse2 has no fused multiply-add and may differ in the last place. Errors found by tests/ops/elementwise/math_test.cpp
-// are below 1 ULP for exp, log and log1p, 1.5 for sin and cos, 1.7 for expm1, 2.3 for sigmoid, 2.5 for tanh (in
-// float32 2.1 for sigmoid; tanh 1.3, at sse2 2.1); powers (simd_power.h) 1.1, in float32 0.51.
+// minimax in relative error (Remez exchange at 60 digits), rounded to T. Results have the same bits at avx2, avx512
+// and neon64; sse2 has no fused multiply-add and may differ in the last place. Errors found by
+// tests/ops/elementwise/math_test.cpp are below 1 ULP for exp, log and log1p, 1.5 for sin and cos, 1.7 for expm1, 2.3
+// for sigmoid, 2.5 for tanh (in float32 2.1 for sigmoid; tanh 1.3, at sse2 2.1); powers (simd_power.h) 1.1, in float32
+// 0.51.
 //
 // Rare arguments (overflow, subnormal, NaN, large angles) take a branch: the functions named *_far. The bits of a lane
 // do not depend on whether other lanes of the vector need that branch.
@@ -13,7 +14,7 @@
 #include <cstdint>
 #include <limits>
 
-#include <xsimd/xsimd.hpp>
+#include "devices/cpu/xsimd.h"
 
 #include "devices/cpu/simd_fma.h"
 #include "ops/math/math.h"
@@ -237,7 +238,7 @@ template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> tanh(const xsimd::batch<T, A>& x) {
   using V = xsimd::batch<T, A>;
   using B = BitsOf<V>;
-#if defined(__AVX2__) && defined(__FMA__)
+#ifdef KASSETTE_HAS_FMA
   if constexpr (sizeof(T) == 4) return V(m::tanh_pieces(x));
 #endif
   const V size = xsimd::abs(x), flat(Constants<T>::kTanhFlat);

@@ -34,6 +34,8 @@ struct Doubles {
     return {D(_mm256_cvtps_pd(_mm256_castps256_ps128(x))), D(_mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)))};
 #elif defined(__SSE2__)
     return {D(_mm_cvtps_pd(x)), D(_mm_cvtps_pd(_mm_movehl_ps(x, x)))};
+#elif defined(__aarch64__)
+    return {D(vcvt_f64_f32(vget_low_f32(x))), D(vcvt_high_f64_f32(x))};
 #else
     alignas(64) float f[V::size];
     alignas(64) double d[V::size];
@@ -50,6 +52,8 @@ struct Doubles {
     return V(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(low)), _mm256_cvtpd_ps(high), 1));
 #elif defined(__SSE2__)
     return V(_mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high)));
+#elif defined(__aarch64__)
+    return V(vcvt_high_f32_f64(vcvt_f32_f64(low), high));
 #else
     alignas(64) float f[V::size];
     alignas(64) double d[V::size];
@@ -121,7 +125,7 @@ __attribute__((noinline)) V power_far(const V& a, const V& b) {
     if (!(from[i] - from[i] == 0 && to[i] - to[i] == 0)) out[i] = m::pow(from[i], to[i]);
   return V::load_aligned(out);
 }
-#if defined(__FMA__)
+#ifdef KASSETTE_HAS_FMA
 /// A number in twice the precision: high, rounded, plus the remainder low.
 template <class V>
 struct Pair {
@@ -196,7 +200,7 @@ template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> pow(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
   using V = xsimd::batch<T, A>;
   if constexpr (sizeof(T) == 8) {
-#if defined(__FMA__)
+#ifdef KASSETTE_HAS_FMA
     xsimd::batch_bool<T, A> plain;
     const V y = m::long_power(a, b, &plain);
     return __builtin_expect(xsimd::all(plain), 1) ? y : m::long_power_far(a, b, y, plain);
@@ -213,7 +217,7 @@ KASSETTE_FN xsimd::batch<T, A> pow(const xsimd::batch<T, A>& a, const xsimd::bat
 }
 
 // --- remainders ------------------------------------------------------------------------------------------------------
-#if defined(__FMA__)
+#ifdef KASSETTE_HAS_FMA
 /// x rounded towards zero.
 template <class V>
 KASSETTE_FN V truncated(const V& x) {
@@ -221,6 +225,9 @@ KASSETTE_FN V truncated(const V& x) {
 #if defined(__AVX512F__)
   if constexpr (single) return V(_mm512_roundscale_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
   else return V(_mm512_roundscale_pd(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
+#elif defined(__aarch64__)
+  if constexpr (single) return V(vrndq_f32(x));
+  else return V(vrndq_f64(x));
 #else
   if constexpr (single) return V(_mm256_round_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
   else return V(_mm256_round_pd(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
@@ -248,7 +255,7 @@ KASSETTE_FN V remainder_near(const V& a, const V& b) {
 #endif
 template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> remainder(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
-#if defined(__FMA__)
+#ifdef KASSETTE_HAS_FMA
   if (__builtin_expect(m::divides_plainly(a, b), 1)) return m::remainder_near(a, b);
 #endif
   return m::lanes(
@@ -256,7 +263,7 @@ KASSETTE_FN xsimd::batch<T, A> remainder(const xsimd::batch<T, A>& a, const xsim
 }
 template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> fmod(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
-#if defined(__FMA__)
+#ifdef KASSETTE_HAS_FMA
   using V = xsimd::batch<T, A>;
   if (__builtin_expect(m::divides_plainly(a, b), 1)) {
     const V r = m::fmod_near(a, b);
@@ -268,7 +275,7 @@ KASSETTE_FN xsimd::batch<T, A> fmod(const xsimd::batch<T, A>& a, const xsimd::ba
 }
 template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> floor_divide(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
-#if defined(__FMA__)
+#ifdef KASSETTE_HAS_FMA
   using V = xsimd::batch<T, A>;
   if (__builtin_expect(m::divides_plainly(a, b), 1)) {
     const V q = (a - m::remainder_near(a, b)) / b;  // an integer, up to rounding

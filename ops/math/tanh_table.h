@@ -1,10 +1,10 @@
 // ops/math/tanh_table.h - tanh of floats by sixteen polynomials; part of simd_math.h, compiled once per CPU
 // level.
 #pragma once
-#if defined(__AVX2__) && defined(__FMA__)
-#include <immintrin.h>
-
+#include "devices/cpu/simd_fma.h"
 #include "ops/math/math.h"
+
+#ifdef KASSETTE_HAS_FMA
 
 namespace kassette::ops {
 namespace m {
@@ -59,6 +59,23 @@ inline __attribute__((always_inline)) __m512 tanh_pieces(__m512 x) {
   __m512 y = row(7);
   for (int k = 6; k >= 1; --k) y = _mm512_fmadd_ps(y, d, row(k));
   return _mm512_or_ps(y, _mm512_and_ps(x, sign));
+}
+#elif defined(__aarch64__)
+inline __attribute__((always_inline)) float32x4_t tanh_pieces(float32x4_t x) {
+  const float32x4_t size = vminq_f32(vdupq_n_f32(TanhPieces::kFlat), vabsq_f32(x));  // NaN stays
+  const uint32x4_t at = vreinterpretq_u32_f32(vmaxq_f32(size, vdupq_n_f32(TanhPieces::kFirst)));
+  const uint32x4_t piece = vandq_u32(vshrq_n_u32(at, 22), vdupq_n_u32(15));
+  // The four bytes of a row's element: a row is a table of 64 bytes.
+  const uint8x16_t bytes = vreinterpretq_u8_u32(vmlaq_u32(vdupq_n_u32(0x03020100), piece, vdupq_n_u32(0x04040404)));
+  auto row = [&](int k) __attribute__((always_inline)) {
+    const auto* p = reinterpret_cast<const std::uint8_t*>(TanhPieces::kRow[k]);
+    const uint8x16x4_t table{{vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}};
+    return vreinterpretq_f32_u8(vqtbl4q_u8(table, bytes));
+  };
+  const float32x4_t d = vsubq_f32(size, row(0));
+  float32x4_t y = row(7);
+  for (int k = 6; k >= 1; --k) y = vfmaq_f32(row(k), y, d);
+  return vbslq_f32(vdupq_n_u32(0x80000000), x, y);
 }
 #else
 inline __attribute__((always_inline)) __m256 tanh_pieces(__m256 x) {

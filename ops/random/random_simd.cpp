@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #else
 #include <cmath>
 #endif
@@ -57,6 +59,8 @@ KASSETTE_INLINE U64 multiply_even(U64 a, U64 b) {
   return bits<U64>(_mm256_mul_epu32(bits<__m256i>(a), bits<__m256i>(b)));
 #elif defined(__x86_64__)
   return bits<U64>(_mm_mul_epu32(bits<__m128i>(a), bits<__m128i>(b)));
+#elif defined(__aarch64__)
+  return bits<U64>(vmull_u32(vmovn_u64(bits<uint64x2_t>(a)), vmovn_u64(bits<uint64x2_t>(b))));
 #else
   return (a & 0xffffffffu) * (b & 0xffffffffu);
 #endif
@@ -78,6 +82,8 @@ KASSETTE_INLINE F32 square_root(F32 x) {
   return bits<F32>(_mm256_sqrt_ps(bits<__m256>(x)));
 #elif defined(__x86_64__)
   return bits<F32>(_mm_sqrt_ps(bits<__m128>(x)));
+#elif defined(__aarch64__)
+  return bits<F32>(vsqrtq_f32(bits<float32x4_t>(x)));
 #else
   for (int i = 0; i < kBytes / 4; ++i) x[i] = std::sqrt(x[i]);
   return x;
@@ -90,6 +96,8 @@ KASSETTE_INLINE F64 square_root(F64 x) {
   return bits<F64>(_mm256_sqrt_pd(bits<__m256d>(x)));
 #elif defined(__x86_64__)
   return bits<F64>(_mm_sqrt_pd(bits<__m128d>(x)));
+#elif defined(__aarch64__)
+  return bits<F64>(vsqrtq_f64(bits<float64x2_t>(x)));
 #else
   for (int i = 0; i < kBytes / 8; ++i) x[i] = std::sqrt(x[i]);
   return x;

@@ -221,7 +221,7 @@ TEST_CASE("batch normalisation has the same bits on every level and number of th
     Tensor x = K::variable(floats(noise(product(c.shape), 2), c.shape, float32));
     Tensor gamma = K::variable(floats(noise(static_cast<std::int64_t>(channels.n), 1), channels.sizes, float32));
     Tensors first;
-    for (Level level : {Level::sse2, Level::avx2, Level::avx512})
+    for (Level level : kLevels)
       for (int threads : {1, 2, 8}) {  // of 8 threads each has no channel of its own
         if (!set_cpu_level(level)) continue;
         set_num_threads(threads);
@@ -255,7 +255,7 @@ TEST_CASE(
     Tensor gamma = K::variable(floats(noise(c.shape[1], 1, 0.5), channels.sizes, c.dtype), c.dtype),
            beta = K::variable(floats(noise(c.shape[1], 0, 0.4), channels.sizes, c.dtype), c.dtype);
     Tensors first;
-    for (Level level : {Level::sse2, Level::avx2, Level::avx512})
+    for (Level level : kLevels)
       for (int threads : {1, 2, 3}) {
         if (!set_cpu_level(level)) continue;
         set_num_threads(threads);

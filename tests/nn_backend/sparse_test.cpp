@@ -247,7 +247,7 @@ TEST_CASE("products of random matrices are those of dense algebra, at every leve
           "[sparse]") {
   SettingsScope restore;
   Entries e(37, 53, 600, 5);
-  for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
+  for (Level level : kLevels) {
     if (!set_cpu_level(level)) continue;
     for (DType dtype : {float64, float32, float16, bfloat16})
       for (int width : {1, 2, 7, 16, 33, 130}) {

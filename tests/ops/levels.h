@@ -24,7 +24,7 @@ Tensor tensor_of(const std::vector<T>& v) {
 template <class F>
 void at_every_level(F f) {
   SettingsScope restore;
-  for (devices::Level level : {devices::Level::sse2, devices::Level::avx2, devices::Level::avx512})
+  for (devices::Level level : devices::kLevels)
     if (devices::set_cpu_level(level)) {
       INFO(devices::level_name(level));
       f(level);

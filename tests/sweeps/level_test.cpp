@@ -2,6 +2,9 @@
 #include <kassette/testing.h>
 
 #include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
 #include <span>
 
 #include <kassette/runtime.h>
@@ -70,7 +73,33 @@ void for_each_large_case(std::int64_t size, F&& f) {
   }
 }
 
+/// A checksum (FNV-1a) of the elements, among which every NaN counts as the same: its sign is the CPU's choice.
+std::uint64_t checksum(const Tensor& t) {
+  std::uint64_t sum = 0xcbf29ce484222325;
+  auto add = [&](const auto& values) {
+    for (auto value : values) {
+      if (value != value) value = std::numeric_limits<decltype(value)>::quiet_NaN();
+      unsigned char bytes[sizeof value];
+      std::memcpy(bytes, &value, sizeof value);
+      for (unsigned char byte : bytes) sum = (sum ^ byte) * 0x100000001b3;
+    }
+  };
+  if (t.dtype() == float64) add(K::flatten(t).to_vector<double>());
+  else if (t.dtype().is_float()) add(K::flatten(K::cast(t, float32)).to_vector<float>());
+  else add(K::flatten(K::cast(t, int64)).to_vector<std::int64_t>());
+  return sum;
+}
+
 }  // namespace
+
+TEST_CASE("prints a checksum of every sample, to compare machines", "[.bits]") {
+  for_each_large_case(kShared, [](const Sample& s, const Shapes& shapes, DType dtype, const Tensors& in) {
+    const Tensors results = run(s, in);
+    for (std::int64_t i = 0; i < results.size(); ++i)
+      std::printf("bits of %s: result %lld is %016llx\n", title(s, shapes, dtype).c_str(), static_cast<long long>(i),
+                  static_cast<unsigned long long>(checksum(results[i])));
+  });
+}
 
 TEST_CASE("every sample has the same bits on one thread and on two, gradients too", "[sweep]") {
   SettingsScope restore;
@@ -90,7 +119,7 @@ TEST_CASE("every sample agrees over the CPU levels to 8 units in the last place 
   SettingsScope restore;
   for_each_large_case(kShared, [](const Sample& s, const Shapes& shapes, DType dtype, const Tensors& in) {
     Tensors first;
-    for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
+    for (Level level : kLevels) {
       if (!set_cpu_level(level)) continue;
       Tensors now = run(s, in), sizes = now;
       for (const Tensor& x : in) sizes.push_back(x);
@@ -99,7 +128,7 @@ TEST_CASE("every sample agrees over the CPU levels to 8 units in the last place 
         double apart = units_apart(first[i], now[i], folded(sizes, now[i]));
         if (apart > 8 * s.loose)
           FAIL_CHECK(title(s, shapes, dtype) << ": result " << i << " on " << level_name(level) << " is " << apart
-                                             << " units away from that on sse2");
+                                             << " units away from that on " << level_name(kLevels[0]));
       }
     }
   });

@@ -132,7 +132,7 @@ TEST_CASE("half types compute in float32 and round once, at every CPU level", "[
     std::vector<float> a = values<float>(x), b = values<float>(y), sum(a.size());
     for (std::size_t i = 0; i < a.size(); ++i) sum[i] = a[i] + b[i];
     std::vector<float> expected = values<float>(cast(tensor(sum), dtype));
-    for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
+    for (Level level : kLevels) {
       if (!set_cpu_level(level)) continue;
       std::vector<float> got = values<float>(x + y);
       int wrong = 0;
