@@ -20,7 +20,7 @@ KASSETTE_FN Complex<V> operator-(const Complex<V>& a, const Complex<V>& b) {
 }
 template <class V>
 KASSETTE_FN Complex<V> operator*(const Complex<V>& a, const Complex<V>& b) {
-  return {xsimd::fms(a.re, b.re, a.im * b.im), xsimd::fma(a.re, b.im, a.im * b.re)};
+  return {devices::multiply_subtract(a.re, b.re, a.im * b.im), m::fma(a.re, b.im, a.im * b.re)};
 }
 /// -i a
 template <class V>
@@ -63,10 +63,9 @@ KASSETTE_FN void transform(Complex<V> (&a)[p]) {
     for (int j = 1; j <= h; ++j) {
       const int at = j * k % p, place = (at <= h ? at : p - at) - 1;
       const V c(static_cast<T>(kCosines<p>[place])), s(static_cast<T>(at <= h ? kSines<p>[place] : -kSines<p>[place]));
-      even = {xsimd::fma(sum[j - 1].re, c, even.re), xsimd::fma(sum[j - 1].im, c, even.im)};
-      odd = j == 1
-                ? Complex<V>{difference[0].re * s, difference[0].im * s}
-                : Complex<V>{xsimd::fma(difference[j - 1].re, s, odd.re), xsimd::fma(difference[j - 1].im, s, odd.im)};
+      even = {m::fma(sum[j - 1].re, c, even.re), m::fma(sum[j - 1].im, c, even.im)};
+      odd = j == 1 ? Complex<V>{difference[0].re * s, difference[0].im * s}
+                   : Complex<V>{m::fma(difference[j - 1].re, s, odd.re), m::fma(difference[j - 1].im, s, odd.im)};
     }
     a[k] = even + turned(odd);
     a[p - k] = even - turned(odd);

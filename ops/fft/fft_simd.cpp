@@ -75,10 +75,9 @@ void pass_of(int p, const Parts<T>& x, const Parts<T>& y, std::int64_t m, std::i
       for (int k = 1; k <= h; ++k) {
         Complex<V> even = first, odd{V(T(0)), V(T(0))};
         for (int i = 1, at = k; i <= h; ++i, at = at + k < p ? at + k : at + k - p) {
-          const V c(circle[2 * at]), minus_s(circle[2 * at + 1]);
-          even = {xsimd::fma(sum[i - 1].re, c, even.re), xsimd::fma(sum[i - 1].im, c, even.im)};
-          odd = {xsimd::fnma(difference[i - 1].re, minus_s, odd.re),
-                 xsimd::fnma(difference[i - 1].im, minus_s, odd.im)};
+          const V c(circle[2 * at]), sine(-circle[2 * at + 1]);
+          even = {m::fma(sum[i - 1].re, c, even.re), m::fma(sum[i - 1].im, c, even.im)};
+          odd = {m::fma(difference[i - 1].re, sine, odd.re), m::fma(difference[i - 1].im, sine, odd.im)};
         }
         y.store(q + s * (p * j + k), (even + turned(odd)) * everywhere(roots + 2 * (k - 1)));
         y.store(q + s * (p * j + p - k), (even - turned(odd)) * everywhere(roots + 2 * (p - k - 1)));
