@@ -18,11 +18,10 @@
 #include <cstring>
 #include <utility>
 
-#include "devices/cpu/xsimd.h"
-
 #include "core/ceil_div.h"
 #include "devices/cpu/simd_fma.h"
 #include "devices/cpu/simd_transpose.h"
+#include "devices/cpu/xsimd.h"
 
 namespace kassette::devices {
 namespace {

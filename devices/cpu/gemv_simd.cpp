@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "devices/cpu/xsimd.h"
-
 #include "devices/cpu/simd_fma.h"
+#include "devices/cpu/xsimd.h"
 
 namespace kassette::devices {
 namespace {

@@ -5,9 +5,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "devices/cpu/xsimd.h"
-
 #include "devices/cpu/level.h"
+#include "devices/cpu/xsimd.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/math/math.h"
 #include "ops/elementwise/unary_function.h"

@@ -14,9 +14,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "devices/cpu/xsimd.h"
-
 #include "devices/cpu/simd_fma.h"
+#include "devices/cpu/xsimd.h"
 #include "ops/math/math.h"
 #include "ops/math/tanh_table.h"
 
