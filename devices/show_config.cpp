@@ -12,22 +12,12 @@
 #include "core/storage.h"
 #include <kassette/version.h>
 #include "devices/cpu/level.h"
+#include "devices/cpu/openblas_core.h"
 #include "devices/cpu/threads.h"
 
 namespace kassette {
 using namespace devices;
 namespace {
-
-// The CPU level that has the instructions of an OpenBLAS core.
-Level level_of_core(const std::string& core) {
-  for (const char* wide : {"SkylakeX", "Cooperlake", "SapphireRapids", "Sapphirerapids"}) {
-    if (core == wide) return Level::avx512;
-  }
-  for (const char* half : {"Haswell", "Zen", "Excavator"}) {
-    if (core == half) return Level::avx2;
-  }
-  return kLevels[0];
-}
 
 // "OpenBLAS 0.3.21" of "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...".
 std::string blas_name() {
@@ -48,7 +38,7 @@ void show_cuda(std::ostream& out) {
 void warn_of_blas_core(std::ostream& out, const std::string& core) {
   if (level_of_core(core) >= cpu_level()) return;
   out << "warning: this CPU has " << level_name(cpu_level()) << ", and OpenBLAS runs its " << core
-      << " kernels: np::linalg takes up to three times as long";
+      << " kernels: np::linalg takes up to six times as long";
   if (const char* forced = std::getenv("OPENBLAS_CORETYPE")) {
     out << ": OPENBLAS_CORETYPE=" << forced << " is exported; unset it";
   }
@@ -58,7 +48,7 @@ void warn_of_blas_core(std::ostream& out, const std::string& core) {
 }  // namespace
 
 void show_config(std::ostream& out) {
-  const std::string core = openblas_get_corename();
+  const std::string core = openblas_core();
   out << "kassette   " << version() << '\n'
       << "cpu level  " << level_name(cpu_level()) << '\n'
       << "blas       " << blas_name() << ", core " << core << '\n'

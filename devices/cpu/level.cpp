@@ -33,13 +33,6 @@ bool has(Level level) {
   return level == kLevels[0];
 }
 
-Level best() {
-  Level best = kLevels[0];
-  for (Level level : kLevels)
-    if (has(level)) best = level;
-  return best;
-}
-
 /// "sse2, avx2 or avx512".
 std::string names() {
   std::string text;
@@ -52,20 +45,27 @@ std::string names() {
 /// The level that KASSETTE_SIMD names if this CPU supports it, else the best one.
 Level choose() {
   const char* name = std::getenv("KASSETTE_SIMD");
-  if (!name || !*name) return best();
+  if (!name || !*name) return best_cpu_level();
   for (Level level : kLevels) {
     if (std::strcmp(name, level_name(level)) != 0) continue;
     if (has(level)) return level;
     log_warning(std::string("KASSETTE_SIMD is ") + name + ", which this CPU does not have; using " +
-                level_name(best()));
-    return best();
+                level_name(best_cpu_level()));
+    return best_cpu_level();
   }
   log_warning(std::string("KASSETTE_SIMD is \"") + name + "\"; it must be " + names() + "; using " +
-              level_name(best()));
-  return best();
+              level_name(best_cpu_level()));
+  return best_cpu_level();
 }
 
 }  // namespace
+
+Level best_cpu_level() {
+  Level best = kLevels[0];
+  for (Level level : kLevels)
+    if (has(level)) best = level;
+  return best;
+}
 
 std::atomic<int> cpu_level_in_use{-1};
 

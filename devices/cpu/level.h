@@ -24,6 +24,8 @@ inline Level cpu_level() {
   int level = cpu_level_in_use.load(std::memory_order_relaxed);
   return __builtin_expect(level >= 0, 1) ? static_cast<Level>(level) : choose_cpu_level();
 }
+/// The best level that CPU and operating system support.
+Level best_cpu_level();
 const char* level_name(Level level);
 /// For tests: switches to another level. Returns false if the CPU does not support it.
 bool set_cpu_level(Level level);
