@@ -29,7 +29,7 @@ void cdist_rule(const OpCall& call, TensorSpec* out) {
 }
 
 template <class T>
-void distances(const OpCall& call, DistancesOfRow<T> of_row) {
+void distances(const OpCall& call, DistancesOfRows<T> of_rows) {
   constexpr std::int64_t kGrain = 1 << 15;  // differences that are worth a thread
   const TensorSpec &x = call.spec(0), &y = call.spec(1);
   const std::int64_t m = x.dims[x.rank - 2], n = y.dims[y.rank - 2], width = x.dims[x.rank - 1];
@@ -50,8 +50,11 @@ void distances(const OpCall& call, DistancesOfRow<T> of_row) {
                         });
   devices::parallel_for(rows, std::max<std::int64_t>(1, kGrain / (n * std::max<std::int64_t>(1, width))),
                         [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t i = begin; i < end; ++i)
-                            of_row(a.get() + i * width, columns + i / m * n * width, width, n, out.get() + i * n);
+                          for (std::int64_t i = begin, next; i < end; i = next) {
+                            next = std::min(end, (i / m + 1) * m);  // rows of one matrix
+                            of_rows(a.get() + i * width, next - i, columns + i / m * n * width, width, n,
+                                    out.get() + i * n);
+                          }
                         });
   out.store();
 }

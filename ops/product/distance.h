@@ -13,13 +13,13 @@ void check_rows(const TensorSpec& x, const TensorSpec& y);
 
 extern const OpDef cdist_op;
 
-/// out[j] = the distance of the row x to column j of y, which is (width, n), for j in [0, n).
+/// out[i, j] = the distance of row i of x, which is (rows, width), to column j of y, which is (width, n).
 template <class T>
-using DistancesOfRow = void (*)(const T* x, const T* y, std::int64_t width, std::int64_t n, T* out);
+using DistancesOfRows = void (*)(const T* x, std::int64_t rows, const T* y, std::int64_t width, std::int64_t n, T* out);
 /// The loops of one CPU level.
 struct DistanceTable {
-  DistancesOfRow<float> f32;
-  DistancesOfRow<double> f64;
+  DistancesOfRows<float> f32;
+  DistancesOfRows<double> f64;
 };
 KASSETTE_LEVEL_TABLES(DistanceTable, distance_table)
 
