@@ -6,14 +6,18 @@
 
 #include <cblas.h>
 
+#include "core/ceil_div.h"
 #include "core/storage.h"
+#include "devices/cpu/blas.h"
 #include "devices/cpu/openblas.h"
 #include "devices/cpu/small_matrices.h"
+#include "devices/cpu/threads.h"
 
 // Fortran takes all arguments by address, and behind them the lengths of the texts.
 #define KASSETTE_LAPACK(T, p) \
   void p##potrf_(const char* uplo, const int* n, T* a, const int* lda, int* info, std::size_t); \
   void p##getrf_(const int* m, const int* n, T* a, const int* lda, int* ipiv, int* info); \
+  void p##laswp_(const int* n, T* a, const int* lda, const int* k1, const int* k2, const int* ipiv, const int* incx); \
   void p##gelqf_(const int* m, const int* n, T* a, const int* lda, T* tau, T* work, const int* lwork, int* info); \
   void p##orglq_(const int* m, const int* n, const int* k, T* a, const int* lda, const T* tau, T* work, \
                  const int* lwork, int* info); \
@@ -41,6 +45,7 @@ struct Lapack;
   struct Lapack<T> { \
     static constexpr auto potrf = p##potrf_; \
     static constexpr auto getrf = p##getrf_; \
+    static constexpr auto laswp = p##laswp_; \
     static constexpr auto gelqf = p##gelqf_; \
     static constexpr auto orglq = p##orglq_; \
     static constexpr auto gesdd = p##gesdd_; \
@@ -94,9 +99,79 @@ int cholesky(std::int64_t rows, T* a) {
   return info;
 }
 
+namespace {
+
+/// The columns of a step of lu(), and the right-hand sides of triangular_solve() that a thread takes at a time: fixed,
+/// so that the bits do not depend on the number of threads.
+constexpr std::int64_t kColumns = 128;
+
+/// Runs f(first, count) for the columns [begin, end) on several threads.
+template <class F>
+void for_columns(std::int64_t begin, std::int64_t end, F f) {
+  parallel_for(ceil_div(end - begin, kColumns), 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::int64_t at = begin + i * kColumns;
+      const OpenBlasCall call;
+      f(at, std::min(kColumns, end - at));
+    }
+  });
+}
+
+/// out += a b.
+template <class T>
+void add_to(const GemmShape& p, const T* a, const T* b, T* out) {
+  if (add_product(p, a, b, out)) return;
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j < p.n; ++j)
+      for (std::int64_t k = 0; k < p.k; ++k) out[i * p.ldo + j] += a[i * p.lda + k] * b[k * p.ldb + j];
+}
+
+/// lu() of a large matrix, counted by columns, some columns at a time: LAPACK factorises these, and what is to their
+/// right is a product, on several threads.
+template <class T>
+int lu_by_columns(std::int64_t n, T* a, int* pivots) {
+  const int lda = static_cast<int>(n), one = 1;
+  const Workspace<T> upper(kColumns * n);
+  int failed = 0;
+  for (std::int64_t j = 0; j < n; j += kColumns) {
+    const std::int64_t width = std::min(kColumns, n - j), right = j + width, rest = n - right;
+    T* const diagonal = a + j * n + j;
+    {
+      const OpenBlasCall call;
+      const int rows = static_cast<int>(n - j), columns = static_cast<int>(width);
+      int info = 0;
+      Lapack<T>::getrf(&rows, &columns, diagonal, &lda, pivots + j, &info);
+      if (info > 0 && failed == 0) failed = static_cast<int>(j) + info;
+    }
+    for (std::int64_t i = j; i < right; ++i) pivots[i] += static_cast<int>(j);
+    const int first = static_cast<int>(j) + 1, last = static_cast<int>(right);
+    auto exchange_rows = [&](std::int64_t at, std::int64_t count) {
+      const int columns = static_cast<int>(count);
+      Lapack<T>::laswp(&columns, a + at * n, &lda, &first, &last, pivots, &one);
+    };
+    if (j > 0) for_columns(0, j, exchange_rows);
+    for_columns(right, n, [&](std::int64_t at, std::int64_t count) {
+      exchange_rows(at, count);
+      T* const top = a + at * n + j;
+      Lapack<T>::trsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasUnit, static_cast<int>(width),
+                      static_cast<int>(count), T(1), diagonal, lda, top, lda);
+      for (std::int64_t i = 0; i < count; ++i)
+        for (std::int64_t k = 0; k < width; ++k) upper.get()[(at - right + i) * width + k] = -top[i * n + k];
+    });
+    // In rows: the rest (rest, rest) += -U' (rest, width) L' (width, rest).
+    if (rest > 0)
+      add_to(GemmShape{rest, rest, width, false, false, width, n, n}, upper.get(), diagonal + width,
+             a + right * n + right);
+  }
+  return failed;
+}
+
+}  // namespace
+
 template <class T>
 int lu(std::int64_t rows, T* a, int* pivots) {
   if (rows <= small::kFewRows) return small::lu(rows, a, pivots);
+  if (rows > 2 * kColumns) return lu_by_columns(rows, a, pivots);
   const OpenBlasCall call;
   const int n = static_cast<int>(rows);
   int info = 0;
@@ -119,10 +194,11 @@ template <class T>
 void triangular_solve(std::int64_t n, std::int64_t k, const T* a, bool lower, bool transposed, bool unit, T* x) {
   if (n == 0 || k == 0) return;
   if (std::max(n, k) <= small::kFewRows) return small::triangular_solve(n, k, a, lower, transposed, unit, x);
-  const OpenBlasCall call;
-  Lapack<T>::trsm(CblasRowMajor, CblasLeft, lower ? CblasLower : CblasUpper, transposed ? CblasTrans : CblasNoTrans,
-                  unit ? CblasUnit : CblasNonUnit, static_cast<int>(n), static_cast<int>(k), T(1), a,
-                  static_cast<int>(n), x, static_cast<int>(k));
+  for_columns(0, k, [&](std::int64_t at, std::int64_t count) {
+    Lapack<T>::trsm(CblasRowMajor, CblasLeft, lower ? CblasLower : CblasUpper, transposed ? CblasTrans : CblasNoTrans,
+                    unit ? CblasUnit : CblasNonUnit, static_cast<int>(n), static_cast<int>(count), T(1), a,
+                    static_cast<int>(n), x + at, static_cast<int>(k));
+  });
 }
 
 template <class T>

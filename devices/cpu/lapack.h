@@ -1,6 +1,6 @@
 // devices/cpu/lapack.h - the factorisations of LAPACK, which OpenBLAS has, for one row-major matrix each. A row-major
-// matrix is to LAPACK, which counts by columns, its transpose: each function says what it makes of that. One thread
-// computes, whatever the number of threads.
+// matrix is to LAPACK, which counts by columns, its transpose: each function says what it makes of that. lu and
+// triangular_solve divide large matrices among threads, with the same bits for any number; all else is one thread's.
 #pragma once
 #include <cstdint>
 
