@@ -5,7 +5,7 @@
 // and each element of a column of A is multiplied by all of it. The operands are copied first, into the order in which
 // this reads them: B into panels of as many columns as a block has, A into strips of as many rows. k is divided into
 // parts of at most kOneChain, so that a panel of B stays in the first cache while the strips of A pass by, and
-// kStripRows rows of A stay in the second. What is small, or read only once or twice, is not copied but read where it
+// kStripRows rows of A stay in the second. What is small, or read only a few times, is not copied but read where it
 // lies.
 //
 // An element of the output is the sum, in order, of those over the parts of k, each of them a chain of multiply-adds.
@@ -40,6 +40,7 @@ constexpr std::int64_t kStripStride = kOneChain + 16;     // from row to row of 
 constexpr std::int64_t kStripRows = 280 / kRows * kRows;  // rows of A that are copied at a time
 constexpr std::int64_t kPanelColumns = 2048;              // columns of B that are copied at a time
 constexpr std::int64_t kSmall = std::int64_t(1) << 14;    // elements of an operand that the caches hold as it lies
+constexpr std::int64_t kMedium = std::int64_t(1) << 18;   // elements of B that the second cache holds
 constexpr int kAhead = 12;                                // rows of a panel that are fetched ahead
 
 /// An operand: element (i, j) is data[i * down + j * across].
@@ -72,7 +73,7 @@ void block(std::int64_t k_end, const T* a, std::int64_t a_step, const T* b, std:
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       row[v] = Batch::load_unaligned(b + v * kWidth);
-      __builtin_prefetch(b + (kAhead * V + v) * kWidth);
+      __builtin_prefetch(b + kAhead * b_step + v * kWidth);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
@@ -150,7 +151,10 @@ struct Product {
     return std::min(p.k, kOneChain) * ceil_div(columns, kColumns) * kColumns;
   }
   static bool reads_a_directly(const GemmShape& p) { return p.m * p.k <= kSmall || p.n <= 2 * kColumns; }
-  static bool reads_b_directly(const GemmShape& p) { return !p.tb && (p.k * p.n <= kSmall || p.m <= 2 * kRows); }
+  static bool reads_b_directly(const GemmShape& p) {
+    const std::int64_t size = p.k * p.n, often = size <= kSmall ? p.m : size <= kMedium ? 6 * kRows : 2 * kRows;
+    return !p.tb && p.m <= often;
+  }
 
   /// Not less than for a part of the product.
   static std::int64_t workspace(const GemmShape& p) {
