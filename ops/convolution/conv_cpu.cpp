@@ -2,6 +2,7 @@
 #include "ops/convolution/conv_tiles.h"
 
 #include "core/text.h"
+#include "devices/cpu/blas.h"
 #include "devices/cpu/threads.h"
 #include "ops/elementwise/cast.h"
 #include "ops/convolution/conv_zeros.h"
@@ -296,10 +297,33 @@ Weights weights_of(const ConvShape& s, const std::byte* data, DType dtype, std::
           s.depthwise ? 1 : out};
 }
 
+/// True if every image of the result is a product of the kernel, or of its transpose, and an image: of channels by
+/// pixels.
+template <class T>
+bool is_product(const ConvShape& s, DType dtype) {
+  bool single = s.channels_first && !s.depthwise && dtype.size() == static_cast<int>(sizeof(T));
+  for (int d = 0; d < 3; ++d)
+    single = single && s.window[d].size == 1 && s.window[d].stride == 1 && s.in[d] == s.out[d];
+  return single;
+}
+/// Multiplies each image of n_in channels by the kernel, which has rows of c_out.
+template <class T>
+void multiply_images(const ConvShape& s, const T* w, bool transposed, std::int64_t n_in, const T* images,
+                     std::int64_t n_out, T* out) {
+  const std::int64_t pixels = s.in_size();
+  const devices::GemmShape shape{n_out, pixels, n_in, transposed, false, s.c_out, pixels, pixels};
+  const devices::BatchStrides batch{
+      .rank = 1, .count = s.batch, .dims = {s.batch}, .a = {0}, .b = {n_in * pixels}, .out = {n_out * pixels}};
+  devices::multiply(shape, batch, w, images, out);
+}
+
 template <class T>
 void forward(const OpCall& call, const Finish<T>& finish = {}) {
   const TensorDesc& y = *call.out[0];
   const ConvShape s(call.attrs, call.spec(0), call.spec(1), y);
+  if (is_product<T>(s, y.dtype))
+    return multiply_images(s, call.in[1].as<T>(), /*transposed=*/true, s.c_in, call.in[0].as<T>(), s.c_out,
+                           call.out_as<T>());
   const Images x = images_of(s, call.in[0].data, y.dtype, /*input=*/true),
                to = images_of(s, y.data(), y.dtype, /*input=*/false);
   CorrelationAxis axis[3];
@@ -313,6 +337,9 @@ template <class T>
 void input_gradient(const OpCall& call) {
   const TensorDesc& dx = *call.out[0];
   const ConvShape s(call.attrs, dx, call.spec(1), call.spec(0));
+  if (is_product<T>(s, dx.dtype))
+    return multiply_images(s, call.in[1].as<T>(), /*transposed=*/false, s.c_out, call.in[0].as<T>(), s.c_in,
+                           call.out_as<T>());
   const Images dy = images_of(s, call.in[0].data, dx.dtype, /*input=*/false),
                to = images_of(s, dx.data(), dx.dtype, /*input=*/true);
   const Weights w = weights_of(s, call.in[1].data, dx.dtype, 1, s.c_out);
