@@ -93,7 +93,7 @@ bool write_enumerator(const clang::EnumType& type, const clang::ASTContext& cont
   std::memcpy(&bits, value, size);
   const auto width = static_cast<unsigned>(8 * size);
   for (const clang::EnumConstantDecl* e : type.getDecl()->enumerators())
-    if (e->getInitVal().extOrTrunc(width) == llvm::APInt(width, bits)) {
+    if (llvm::APInt(width, bits) == e->getInitVal().extOrTrunc(width)) {
       const std::string name = type.getDecl()->getNameAsString();
       out << (name.empty() ? "" : name + "::") << e->getNameAsString();
       return true;
