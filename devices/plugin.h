@@ -118,6 +118,10 @@ struct HostServices {
   /// Throws the error that a kernel has reported: a Refusal (ops/engine/refusals.h) and its numbers. `asynchronous`:
   /// the op was called earlier, and is not the one that throws.
   void (*refuse)(int refusal, const std::int64_t* numbers, bool asynchronous);
+  /// Whether cuDNN may compute where it is installed.
+  const std::atomic<bool>* allow_cudnn;
+  /// Logs a warning of one line.
+  void (*warn)(const char* text);
 };
 
 /// The device's part of kernels that are otherwise the same on every device (ops/shape/strided.h, ops/shape/tile.cpp),
@@ -149,6 +153,8 @@ struct DevicePlugin {
   bool (*describe)(int index, DeviceFacts* facts);
   DeviceMoves moves;
   std::uint64_t chain_abi;  // kChainAbi (ops/elementwise/device_chain.h)
+  /// Writes the version of cuDNN, or "none: " and why. A device has to be open.
+  void (*describe_cudnn)(char* words, int room);
 };
 
 /// Changes with the size of the structs that both sides use. Increment the first number if a meaning changes and no

@@ -14,6 +14,7 @@
 #include "devices/cpu/level.h"
 #include "devices/cpu/openblas_core.h"
 #include "devices/cpu/threads.h"
+#include "devices/plugin.h"
 
 namespace kassette {
 using namespace devices;
@@ -28,7 +29,10 @@ std::string blas_name() {
 void show_cuda(std::ostream& out) {
   try {
     device_api(Device(Device::kCuda, 0));
-    out << "devices    cpu, cuda\n";
+    char cudnn[256] = "none";
+    device_library()->describe_cudnn(cudnn, sizeof cudnn);
+    out << "devices    cpu, cuda\n"
+        << "cudnn      " << cudnn << '\n';
   } catch (const Error& error) {
     out << "devices    cpu\n"
         << "cuda       none: " << error.what() << '\n';

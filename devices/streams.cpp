@@ -60,6 +60,16 @@ std::atomic<bool>& devices::tf32_flag() {
 bool allow_tf32() { return tf32_flag().load(std::memory_order_relaxed); }
 void set_allow_tf32(bool allow) { tf32_flag().store(allow, std::memory_order_relaxed); }
 
+std::atomic<bool>& devices::cudnn_flag() {
+  static std::atomic<bool> allowed{[] {
+    const char* set = std::getenv("KASSETTE_CUDNN");
+    return !set || std::string(set) != "0";
+  }()};
+  return allowed;
+}
+bool allow_cudnn() { return cudnn_flag().load(std::memory_order_relaxed); }
+void set_allow_cudnn(bool allow) { cudnn_flag().store(allow, std::memory_order_relaxed); }
+
 // ---- streams --------------------------------------------------------------------------------------------------------
 
 Stream::Stream(Device device) : device_(device) {

@@ -64,6 +64,7 @@ Settings Settings::now() {
   s.level = devices::cpu_level();
   s.log = log_level();
   s.allow_tf32 = kassette::allow_tf32();
+  s.allow_cudnn = kassette::allow_cudnn();
   s.memory_limit = memory_stats().limit;
   s.checkpoint_steps = kassette::autograd::checkpoint_steps();
   s.print = print_options();
@@ -92,6 +93,7 @@ void Settings::restore() const {
   devices::set_cpu_level(level);
   set_log_level(log);
   set_allow_tf32(allow_tf32);
+  set_allow_cudnn(allow_cudnn);
   if (memory_stats().limit != memory_limit) set_memory_limit(memory_limit);
   autograd::set_checkpoint_steps(checkpoint_steps);
   set_print_options(print);
@@ -120,6 +122,7 @@ std::string Settings::change() const {
   compare("CPU level", devices::level_name(then.level), devices::level_name(level));
   compare("log_level", static_cast<int>(then.log), static_cast<int>(log));
   compare("allow_tf32", then.allow_tf32, allow_tf32);
+  compare("allow_cudnn", then.allow_cudnn, allow_cudnn);
   compare("memory_limit", then.memory_limit, memory_limit);
   compare("checkpoint_steps", then.checkpoint_steps, checkpoint_steps);
   compare("print_options", then.print, print);

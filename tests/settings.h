@@ -25,7 +25,7 @@ struct Settings {
   std::int64_t grain_divisor = 1;
   devices::Level level = {};
   LogLevel log = {};
-  bool allow_tf32 = false;
+  bool allow_tf32 = false, allow_cudnn = false;
   std::int64_t memory_limit = 0;  // of the CPU
   std::int64_t checkpoint_steps = 0;
   PrintOptions print;

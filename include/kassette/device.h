@@ -48,6 +48,10 @@ KASSETTE_API void synchronize(Device device);
 /// cores, with 10 of the 23 mantissa bits of each factor. Initially false unless KASSETTE_ALLOW_TF32 is 1.
 KASSETTE_API bool allow_tf32();
 KASSETTE_API void set_allow_tf32(bool allow);
+/// Whether cuDNN, where it is installed, computes convolution and pooling on CUDA devices, by deterministic algorithms.
+/// Initially true unless KASSETTE_CUDNN is 0.
+KASSETTE_API bool allow_cudnn();
+KASSETTE_API void set_allow_cudnn(bool allow);
 
 }  // namespace kassette
 

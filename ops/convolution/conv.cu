@@ -1,6 +1,6 @@
-// ops/convolution/conv.cu - convolution on CUDA. If results have many channels and sum many products, it is computed as
-// matrix products (conv_panels.cu). For depthwise kernels and few channels one thread computes each result, in the
-// order of the taps.
+// ops/convolution/conv.cu - convolution on CUDA. cuDNN computes what it takes, where it is installed. Else, if results
+// have many channels and sum many products, it is computed as matrix products (conv_panels.cu). For depthwise kernels
+// and few channels one thread computes each result, in the order of the taps.
 #include <algorithm>
 #include <iterator>
 
@@ -204,6 +204,43 @@ void if_cotangent(const OpCall& call, F f) {
   });
 }
 
+/// Copies a kernel from our order, (taps, input channels, output channels), to that of CudnnCall::run(), or back.
+void turn_kernel(const OpCall& call, const ConvShape& s, const void* from, void* to, bool back) {
+  const std::int64_t taps = s.taps(), c_in = s.depthwise ? 1 : s.c_in;
+  struct Axis {
+    std::int64_t size, ours, theirs;
+  } tap{taps, c_in * s.c_out, s.channels_first ? 1 : c_in}, in{c_in, s.c_out, s.channels_first ? taps : 1},
+      out{s.c_out, 1, taps * c_in};
+  Strided layout;
+  // By descending strides of the target.
+  const Axis* axes[] = {back ? &tap : &out, back || s.channels_first ? &in : &tap,
+                        back               ? &out
+                        : s.channels_first ? &tap
+                                           : &in};
+  for (const Axis* a : axes)
+    if (a->size > 1) layout.push(a->size, back ? a->theirs : a->ours, back ? a->ours : a->theirs);
+  copy_strided(call.op.name, device_of(call.device), layout, from, to, call.out[0]->dtype.size());
+}
+/// Computes a convolution or one of its gradients by cuDNN. Returns false if that does not take it. Depthwise kernels
+/// are left to ours unless they are of a half type, as PyTorch does: grouped convolution is made for larger groups.
+bool by_cudnn(const OpCall& call, const ConvShape& s, CudnnOp op) {
+  const DeviceConvLimits& limits = *host_services().convolution;
+  const DType dtype = call.out[0]->dtype;
+  if (limits.way != DeviceConvLimits::automatic || (s.depthwise && dtype.size() != 2)) return false;
+  CudaDevice& device = device_of(call.device);
+  CudnnCall cudnn(call.op.name, device, op, cudnn_windows(s, dtype), limits.workspace);
+  if (!cudnn) return false;
+  const std::int64_t weights = s.taps() * (s.depthwise ? 1 : s.c_in) * s.c_out;
+  const DeviceScratch kernel(device, weights * dtype.size());
+  if (op != CudnnOp::kernel_gradient) {
+    turn_kernel(call, s, call.in[1].data, kernel.get(), /*back=*/false);
+    return cudnn.run(call.in[0].data, kernel.get(), call.out[0]->data());
+  }
+  if (!cudnn.run(call.in[0].data, call.in[1].data, kernel.get())) return false;
+  turn_kernel(call, s, kernel.get(), call.out[0]->data(), /*back=*/true);
+  return true;
+}
+
 /// True if there is nothing to sum, so that the result is empty or, set here, zeros.
 bool nothing(const OpCall& call) {
   const TensorDesc& out = *call.out[0];
@@ -220,8 +257,10 @@ void run_convolution(const OpCall& call) {
     launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), kernel, Geometry(s),
            call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>());
   };
-  if (by_panels(s, s.taps() * s.c_in, s.c_out)) convolve_by_panels(call, s);
-  else with_floats(call, [&](auto* p) { launch_each(p, convolve_each<std::remove_pointer_t<decltype(p)>>); });
+  const bool done = by_cudnn(call, s, CudnnOp::convolution);
+  if (!done && by_panels(s, s.taps() * s.c_in, s.c_out)) convolve_by_panels(call, s);
+  else if (!done)
+    with_floats(call, [&](auto* p) { launch_each(p, convolve_each<std::remove_pointer_t<decltype(p)>>); });
   if_cotangent(call, [&](auto a, auto* p) {
     launch_each(p, convolve_again<decltype(a)::value, std::remove_pointer_t<decltype(p)>>);
   });
@@ -234,8 +273,10 @@ void run_input_gradient(const OpCall& call) {
     launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), kernel, Geometry(s),
            call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>());
   };
-  if (by_panels(s, s.taps() * s.c_out, s.c_in)) input_gradient_by_panels(call, s);
-  else with_floats(call, [&](auto* p) { launch_each(p, input_gradient_each<std::remove_pointer_t<decltype(p)>>); });
+  const bool done = by_cudnn(call, s, CudnnOp::input_gradient);
+  if (!done && by_panels(s, s.taps() * s.c_out, s.c_in)) input_gradient_by_panels(call, s);
+  else if (!done)
+    with_floats(call, [&](auto* p) { launch_each(p, input_gradient_each<std::remove_pointer_t<decltype(p)>>); });
   if_cotangent(call, [&](auto a, auto* p) {
     launch_each(p, input_gradient_again<decltype(a)::value, std::remove_pointer_t<decltype(p)>>);
   });
@@ -243,9 +284,10 @@ void run_input_gradient(const OpCall& call) {
 void run_kernel_gradient(const OpCall& call) {
   if (nothing(call)) return;
   const ConvShape s(call.attrs, call.spec(0), *call.out[0], call.spec(1));
-  if (by_panels(s, s.taps() * s.c_in, s.c_out)) {
+  const bool done = by_cudnn(call, s, CudnnOp::kernel_gradient);
+  if (!done && by_panels(s, s.taps() * s.c_in, s.c_out)) {
     kernel_gradient_by_panels(call, s);
-  } else {
+  } else if (!done) {
     with_floats(call, [&](auto* p) {
       using T = std::remove_pointer_t<decltype(p)>;
       if (s.channels_first) kernel_gradient<Warp, T>(call, s);

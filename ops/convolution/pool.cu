@@ -1,5 +1,6 @@
-// ops/convolution/pool.cu - pooling on CUDA. Each thread computes one element of the output; gradients sum over the
-// windows that cover it, in order and without atomics.
+// ops/convolution/pool.cu - pooling on CUDA. Where cuDNN is installed it computes maxima, means and the gradient of
+// means; that of maxima goes to the first of equal ones, which cuDNN does not promise. In our kernels each thread
+// computes one element of the output; gradients sum over the windows that cover it, in order and without atomics.
 #include <iterator>
 
 #include "ops/engine/teams.cuh"
@@ -86,10 +87,28 @@ void fill_output(const OpCall& call, const TensorSpec& windows, const TensorSpec
   });
 }
 
-void run_max(const OpCall& call) { fill_output<Max>(call, call.spec(0), *call.out[0], 0, call.n_in - 1); }
+/// Pools input 0 by cuDNN. Returns false if that does not take it.
+bool by_cudnn(const OpCall& call, CudnnOp op, const TensorSpec& windows, const TensorSpec& results) {
+  if (call.n_in > 1 && op == CudnnOp::max_pool) return false;  // max_pool_take
+  if (call.out[0]->numel() == 0) return true;
+  const ConvShape s(call.attrs, windows, results);
+  CudnnCall cudnn(call.op.name, device_of(call.device), op, cudnn_windows(s, call.out[0]->dtype));
+  return cudnn && cudnn.run(call.in[0].data, nullptr, call.out[0]->data());
+}
+
+void run_max(const OpCall& call) {
+  if (!by_cudnn(call, CudnnOp::max_pool, call.spec(0), *call.out[0]))
+    fill_output<Max>(call, call.spec(0), *call.out[0], 0, call.n_in - 1);
+}
 void run_max_grad(const OpCall& call) { fill_output<MaxGrad>(call, call.spec(0), call.spec(1), 0, 1); }
-void run_mean(const OpCall& call) { fill_output<Mean>(call, call.spec(0), *call.out[0], 0); }
-void run_mean_grad(const OpCall& call) { fill_output<MeanGrad>(call, *call.out[0], call.spec(0), 0); }
+void run_mean(const OpCall& call) {
+  if (!by_cudnn(call, CudnnOp::mean_pool, call.spec(0), *call.out[0]))
+    fill_output<Mean>(call, call.spec(0), *call.out[0], 0);
+}
+void run_mean_grad(const OpCall& call) {
+  if (!by_cudnn(call, CudnnOp::mean_pool_gradient, *call.out[0], call.spec(0)))
+    fill_output<MeanGrad>(call, *call.out[0], call.spec(0), 0);
+}
 
 const PluginKernel kernels[] = {{"max_pool", run_max},
                                 {"max_pool_grad", run_max_grad},

@@ -1,6 +1,7 @@
 // ops/convolution/windows.cuh - windows over images on a CUDA device: the elements that a window covers, and the
 // windows that cover an element.
 #pragma once
+#include "devices/cuda/cudnn.h"
 #include "ops/convolution/conv.h"
 #include "ops/elementwise/elementwise.cuh"
 
@@ -118,6 +119,25 @@ struct Geometry {
     return p * window[d].stride.by == distance && p < out[d] ? p : -1;
   }
 };
+
+/// A ConvShape in the form that cuDNN takes.
+inline CudnnWindows cudnn_windows(const ConvShape& s, DType dtype) {
+  CudnnWindows w{.dtype = dtype,
+                 .channels_first = s.channels_first,
+                 .batch = s.batch,
+                 .c_in = s.c_in,
+                 .c_out = s.c_out,
+                 .groups = s.depthwise ? s.c_in : 1};
+  for (int d = 0; d < 3; ++d) {
+    w.in[d] = s.in[d];
+    w.out[d] = s.out[d];
+    w.size[d] = s.window[d].size;
+    w.stride[d] = s.window[d].stride;
+    w.dilation[d] = s.window[d].dilation;
+    w.before[d] = s.window[d].before(s.in[d]);
+  }
+  return w;
+}
 
 /// The image, point and channel of element t of a tensor of images.
 struct PixelIndex {

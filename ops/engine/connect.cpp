@@ -45,7 +45,9 @@ bool connect_plugin(const devices::DevicePlugin& plugin, devices::HostServices* 
                &devices::tf32_flag(),
                [](int refusal, const std::int64_t* numbers, bool asynchronous) {
                  refuse(static_cast<Refusal>(refusal), numbers, asynchronous ? Thrown::by_later_wait : Thrown::by_call);
-               }};
+               },
+               &devices::cudnn_flag(),
+               [](const char* text) { log_warning(text); }};
   device_moves() = plugin.moves;
   const std::vector<const OpDef*> list = all_ops();
   for (int i = 0; i < plugin.n_kernels; ++i) {

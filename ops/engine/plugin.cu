@@ -1,6 +1,7 @@
 // ops/engine/plugin.cu - the exports of libkassette_cuda.so: its device and its kernels.
 #include <vector>
 
+#include "devices/cuda/cudnn.h"
 #include "ops/elementwise/elementwise.cuh"
 #include "ops/elementwise/device_chain.h"
 #include "ops/shape/moving.cuh"
@@ -45,6 +46,7 @@ extern "C" KASSETTE_API const kassette::devices::DevicePlugin* kassette_cuda_plu
          cuda::fill(cuda::device_of(device), to, count, bits, size);
        },
        cuda::sum_copies, cuda::run_chain, cuda::allocate_pinned, cuda::release_pinned},
-      ops::kChainAbi};
+      ops::kChainAbi,
+      cuda::describe_cudnn};
   return &plugin;
 }

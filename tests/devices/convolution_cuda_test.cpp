@@ -1,5 +1,5 @@
-// tests/devices/convolution_cuda_test.cpp - convolution on a CUDA device: which algorithm it chooses, how much memory
-// it needs, its bits, and cases that the sweeps do not cover.
+// tests/devices/convolution_cuda_test.cpp - convolution by our own kernels on a CUDA device: which algorithm it
+// chooses, how much memory it needs, its bits, and cases that the sweeps do not cover.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 #include <kassette/testing.h>
@@ -11,6 +11,7 @@
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 #include "tests/sources.h"
 #include "tests/sweeps/sample.h"
 
@@ -50,6 +51,8 @@ TEST_CASE(
     "on CUDA devices many channels are convolved by products of matrices, and few channels or depthwise kernels by direct kernels",
     "[device][conv]") {
   if (!has_device("cuda:0") || products() < 0) return;
+  SettingsScope restore;
+  set_allow_cudnn(false);
   auto count = [](auto run) {
     const std::int64_t before = products();
     run();
@@ -70,6 +73,8 @@ TEST_CASE(
 
 TEST_CASE("a window of one element that moves by one is a product without a panel", "[device][conv]") {
   if (!has_device("cuda:0")) return;
+  SettingsScope restore;
+  set_allow_cudnn(false);
   for (const char* format : {"channels_last", "channels_first"}) {
     Tensor x = on_device({2, 32, 32, 32}, float32), w = on_device({1, 1, 32, 8}, float32);
     K::eval(K::conv2d(x, w, 1, "valid", format));  // cuBLAS has its workspace
