@@ -1,4 +1,6 @@
 // ops/elementwise/chain.cu - the kernel that interprets the code of a chain of elementwise ops. See Note [Chains].
+#include <tuple>
+
 #include "ops/elementwise/device_chain.h"
 #include "ops/elementwise/elementwise.cuh"
 #include "ops/shape/moving.cuh"
@@ -7,76 +9,112 @@
 namespace kassette::cuda {
 namespace {
 
-// Values stay in registers from one opcode to the next, and each opcode is decoded once for all kEach elements of a
-// thread. By estimate, not by measurement, decoding ten opcodes takes about a tenth of the time that memory takes to
-// deliver their operands, so code compiled at run time would gain little. The bits are those of the separate ops, since
-// both are compiled from one source.
-constexpr int kEach = 4;
+// Values stay in registers from one opcode to the next, and each opcode is decoded once for all elements of a thread,
+// one or two packs. The bits are those of the separate ops, since both are compiled from one source.
 static_assert(sizeof(DeviceChain) + sizeof(Divider) + sizeof(std::int64_t) <= 4096);  // arguments of a kernel
 
-/// acc = op(acc, operand), for the op with that code.
-template <class T, class... Ops>
-__device__ inline void unary(OpList<Ops...>, int code, T (&acc)[kEach], const ChainAttrs& attrs) {
-  auto run = [&](auto* op) {
-    using Op = std::remove_pointer_t<decltype(op)>;
-    if constexpr (!has_type<T>(Op::takes)) return false;
-    else {
-      if (code != DeviceChain::kUnary + IndexOf<Op, UnaryOps>::value) return false;
-      const UnaryFunction<Op> f(attrs);
-      for (T& v : acc) v = f(v);
-      return true;
-    }
-  };
-  static_cast<void>((run(static_cast<Ops*>(nullptr)) || ...));
+template <int k, class... Ops>
+std::tuple_element_t<k, std::tuple<Ops...>>* op_at(OpList<Ops...>);
+/// Calls f with a null pointer to op `at` of the `kCount` ops of the list from kFirst on. It is found by halving, since
+/// one comparison for each op before it would take longer than most ops.
+template <class List, int kFirst = 0, int kCount = List::size, class F>
+__device__ inline void with_op(int at, F f) {
+  if constexpr (kCount == 1) {
+    f(decltype(op_at<kFirst>(List{}))());
+  } else {
+    constexpr int kHalf = kCount / 2;
+    if (at < kFirst + kHalf) with_op<List, kFirst, kHalf>(at, f);
+    else with_op<List, kFirst + kHalf, kCount - kHalf>(at, f);
+  }
 }
-template <class T, class... Ops>
-__device__ inline void binary(OpList<Ops...>, int code, T (&acc)[kEach], const T (&other)[kEach], bool reversed) {
-  auto run = [&](auto* op) {
-    using Op = std::remove_pointer_t<decltype(op)>;
-    if constexpr (!has_type<T>(Op::takes)) return false;
-    else {
-      if (code != DeviceChain::kBinary + IndexOf<Op, BinaryOps>::value) return false;
-      for (int j = 0; j < kEach; ++j) {
-        const T a = reversed ? other[j] : acc[j], b = reversed ? acc[j] : other[j];
-        acc[j] = Op::value(a, b);
-      }
-      return true;
+
+/// The first pack becomes the last.
+template <class T, int n>
+__device__ inline void rotate(T (&v)[n]) {
+  T first[kPack<T>];
+#pragma unroll
+  for (int k = 0; k < kPack<T>; ++k) first[k] = v[k];
+#pragma unroll
+  for (int k = 0; k < n; ++k) v[k] = k + kPack<T> < n ? v[k + kPack<T>] : first[k + kPack<T> - n];
+}
+/// acc = f(acc, other) for each element, or f(acc). Op says whether f is cheap; if not, its code is there for one pack
+/// only, and the packs take turns: an array that is indexed in a loop would be in local memory.
+template <class Op, class T, int n, class F, class... Other>
+__device__ inline void each_pack(T (&acc)[n], F f, Other&... other) {
+  constexpr int kUnrolled = requires { Op::cheap; }
+  ? n : kPack<T>;
+#pragma unroll 1
+  for (int u = 0; u < n; u += kUnrolled) {
+#pragma unroll
+    for (int k = 0; k < kUnrolled; ++k) acc[k] = f(acc[k], other[k]...);
+    if constexpr (kUnrolled < n) {
+      rotate(acc);
+      (rotate(other), ...);
     }
-  };
-  static_cast<void>((run(static_cast<Ops*>(nullptr)) || ...));
+  }
+}
+template <class T, int n>
+__device__ inline void unary(int at, T (&acc)[n], const ChainAttrs& attrs) {
+  with_op<UnaryOps>(at, [&](auto* op) {
+    using Op = std::remove_pointer_t<decltype(op)>;
+    if constexpr (has_type<T>(Op::takes)) each_pack<Op>(acc, UnaryFunction<Op>(attrs));
+  });
+}
+template <class T, int n>
+__device__ inline void binary(int at, T (&acc)[n], T (&other)[n], bool reversed) {
+  if (reversed) {
+#pragma unroll
+    for (int k = 0; k < n; ++k) {
+      const T second = acc[k];
+      acc[k] = other[k];
+      other[k] = second;
+    }
+  }
+  with_op<BinaryOps>(at, [&](auto* op) {
+    using Op = std::remove_pointer_t<decltype(op)>;
+    if constexpr (has_type<T>(Op::takes))
+      each_pack<Op>(
+          acc, [](T a, T b) { return Op::value(a, b); }, other);
+  });
 }
 
 /// Up to `kKept` intermediate values of each element are kept in local memory: they are indexed at run time, which
-/// registers cannot be. If `packed`, the elements of a thread are neighbours, otherwise those of neighbouring threads
-/// are. The launch bounds limit a thread to 48 (float) and 80 (double) registers.
-template <class T, int kKept>
-__global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
+/// registers cannot be. If `packed`, a thread has kPacks packs, else as many elements; those of neighbouring threads
+/// are neighbours. The launch bounds limit a thread to 64 (float) and 128 (double) registers.
+template <class T, int kKept, int kPacks>
+__global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 4 : 2)
     interpret(DeviceChain c, Divider by_width, bool packed) {
-  const std::int64_t each = packed ? 1 : kThreads;  // from one element of a thread to the next
+  constexpr int kSize = kPack<T>, kEach = kPacks * kSize;
+  const int width = packed ? kSize : 1;  // neighbours among the elements of a thread
   const std::int64_t step = std::int64_t(gridDim.x) * kThreads * kEach;
-  for (std::int64_t first = std::int64_t(blockIdx.x) * kThreads * kEach + threadIdx.x * (packed ? kEach : 1);
-       first < c.n; first += step) {
+  for (std::int64_t first = std::int64_t(blockIdx.x) * kThreads * kEach + threadIdx.x * width; first < c.n;
+       first += step) {
     T acc[kEach], kept[kKept][kEach];
-    const bool whole = packed && first + kEach <= c.n;
-    auto inside = [&](int j) { return first + j * each < c.n; };
+    auto nth = [&](int j) { return first + (packed ? j / kSize * kThreads * kSize + j % kSize : j * kThreads); };
+    const bool whole = packed && nth(kEach - 1) < c.n;
     auto place = [&](const DeviceChain::Operand& o, std::int64_t i) {
       return reinterpret_cast<T*>(o.base + (o.row_gap ? by_width(i) * o.row_gap : 0)) + i;
     };
     auto bring = [&](const DeviceChain::Code& code, T(&to)[kEach]) {
       if (code.where == DeviceChain::kKept) {
+#pragma unroll
         for (int j = 0; j < kEach; ++j) to[j] = kept[code.index][j];
       } else if (code.where == DeviceChain::kOne) {
         const auto* one = reinterpret_cast<const T*>(c.operands[code.index].base);
-        for (T& v : to) v = one ? *one : T(0);
+        const T v = one ? *one : T(0);
+#pragma unroll
+        for (int j = 0; j < kEach; ++j) to[j] = v;
       } else if (whole) {
-        const auto* from = reinterpret_cast<const Packed<T>*>(place(c.operands[code.index], first));
-        for (int u = 0; u < kEach / kPack<T>; ++u) {
-          const Packed<T> pack = from[u];
-          for (int k = 0; k < kPack<T>; ++k) to[u * kPack<T> + k] = pack.v[k];
-        }
+        Packed<T> packs[kPacks];
+#pragma unroll
+        for (int u = 0; u < kPacks; ++u)
+          packs[u] = *reinterpret_cast<const Packed<T>*>(place(c.operands[code.index], nth(u * kSize)));
+#pragma unroll
+        for (int j = 0; j < kEach; ++j) to[j] = packs[j / kSize].v[j % kSize];
       } else {
         // For elements past the end a thread reads its first element again; they are not stored.
-        for (int j = 0; j < kEach; ++j) to[j] = *place(c.operands[code.index], inside(j) ? first + j * each : first);
+#pragma unroll
+        for (int j = 0; j < kEach; ++j) to[j] = *place(c.operands[code.index], nth(j) < c.n ? nth(j) : first);
       }
     };
     for (int k = 0; k < c.n_code; ++k) {
@@ -85,37 +123,40 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
         bring(code, acc);
       } else if (code.opcode == DeviceChain::kStore) {
         if (code.where == DeviceChain::kKept) {
+#pragma unroll
           for (int j = 0; j < kEach; ++j) kept[code.index][j] = acc[j];
         } else if (whole) {
-          auto* to = reinterpret_cast<Packed<T>*>(place(c.operands[code.index], first));
-          for (int u = 0; u < kEach / kPack<T>; ++u) {
+#pragma unroll
+          for (int u = 0; u < kPacks; ++u) {
             Packed<T> pack;
-            for (int e = 0; e < kPack<T>; ++e) pack.v[e] = acc[u * kPack<T> + e];
-            to[u] = pack;
+#pragma unroll
+            for (int e = 0; e < kSize; ++e) pack.v[e] = acc[u * kSize + e];
+            *reinterpret_cast<Packed<T>*>(place(c.operands[code.index], nth(u * kSize))) = pack;
           }
         } else {
+#pragma unroll
           for (int j = 0; j < kEach; ++j)
-            if (inside(j)) *place(c.operands[code.index], first + j * each) = acc[j];
+            if (nth(j) < c.n) *place(c.operands[code.index], nth(j)) = acc[j];
         }
       } else if (code.opcode < DeviceChain::kBinary) {
-        unary(UnaryOps{}, code.opcode, acc, c.attrs[code.index]);
+        unary(code.opcode - DeviceChain::kUnary, acc, c.attrs[code.index]);
       } else {
         T other[kEach];
         bring(code, other);
-        binary(BinaryOps{}, code.opcode, acc, other, code.reversed);
+        binary(code.opcode - DeviceChain::kBinary, acc, other, code.reversed);
       }
     }
   }
 }
 
-/// True if packs of every operand are aligned.
+/// True if packs of every operand are aligned, and none is in two rows.
 template <class T>
 bool packs_of(const DeviceChain& c) {
   constexpr std::int64_t kBytes = sizeof(Packed<T>);
   for (int k = 0; k < c.n_code; ++k) {
     if (c.code[k].where != DeviceChain::kMemory) continue;
     const DeviceChain::Operand& o = c.operands[c.code[k].index];
-    if (!packs_at(reinterpret_cast<const T*>(o.base)) || (o.row_gap && (c.width % kEach || o.row_gap % kBytes)))
+    if (!packs_at(reinterpret_cast<const T*>(o.base)) || (o.row_gap && (c.width % kPack<T> || o.row_gap % kBytes)))
       return false;
   }
   return true;
@@ -123,9 +164,11 @@ bool packs_of(const DeviceChain& c) {
 
 template <class T>
 void run(CudaDevice& device, const DeviceChain& chain) {
+  // A thread that keeps many values has one pack: the driver reserves local memory for all threads that a device holds.
   constexpr int kFew = 4;
-  launch("function", device, blocks_for((chain.n + kEach - 1) / kEach),
-         chain.n_kept <= kFew ? interpret<T, kFew> : interpret<T, DeviceChain::kMaxKept>, chain, Divider(chain.width),
+  const bool few = chain.n_kept <= kFew;
+  launch("function", device, blocks_for(ceil_div(chain.n, (few ? 2 : 1) * kPack<T>)),
+         few ? interpret<T, kFew, 2> : interpret<T, DeviceChain::kMaxKept, 1>, chain, Divider(chain.width),
          packs_of<T>(chain));
 }
 
