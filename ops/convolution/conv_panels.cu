@@ -9,8 +9,11 @@
 // if channels are first. In both formats the product is written in place; only the results of an input gradient with
 // strides, which are not contiguous, go through a buffer.
 //
-// The kernel gradient is the transpose of the panels times the cotangent, accumulated panel after panel. No sum depends
-// on the order of threads.
+// The kernel gradient is the transpose of the panels times the cotangent, accumulated panel after panel. If channels
+// are first, its panels are (tap, channel, image, point), and those of the cotangent (channel, image, point), so that a
+// panel is one product rather than one for each image. Its result is small and its sums are long: too
+// little for a device at once. So the sums are cut into slices, whose products are one batch, and the results of the
+// slices are added in order. No sum depends on the order of threads.
 #include <algorithm>
 #include <optional>
 
@@ -66,7 +69,7 @@ struct CorrelationAxes {
 /// A range of points of a range of images: all points if there are several images.
 struct Part {
   std::int64_t image, images, point, points;
-  std::int64_t rows() const { return images * points; }
+  KASSETTE_FN std::int64_t rows() const { return images * points; }
 };
 template <class F>
 void each_part(std::int64_t batch, std::int64_t points, std::int64_t most_rows, F f) {
@@ -92,19 +95,20 @@ void with_width(const Images& x, const void* other, int item, F f) {
   for_size(item, [&](auto* p) { f(p, 1); });
 }
 
-/// Gathers a panel. A thread gathers one channel of one point, so that neighbouring threads read and write neighbouring
-/// elements.
+/// Gathers a panel; `joined`: with channels before images, if they are before points. A thread gathers one channel of
+/// one point, so that neighbouring threads read and write neighbouring elements.
 template <class E>
 __global__ void gather_panel(CorrelationAxes axes, Images x, Part part, Divider by_points, Divider by_channels,
-                             E* panel) {
+                             bool joined, E* panel) {
   const CorrelationAxis* axis = axes.of;
   const std::int64_t n = part.images * part.points * x.channels, taps = axes.taps(),
-                     step = x.channels_first ? 1 : x.channels,
-                     tap_step = x.channels_first ? x.channels * part.points : x.channels;
+                     step = x.channels_first ? 1 : x.channels, row = joined ? part.rows() : part.points,
+                     image_step = joined ? part.points : taps * x.channels * row,
+                     tap_step = x.channels_first ? x.channels * row : x.channels;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
     const PixelIndex p(t, by_points, by_channels, x.channels_first);
     const E* from = reinterpret_cast<const E*>(x.data) + x.at(part.image + p.image, 0, p.channel);
-    E* to = panel + (x.channels_first ? (p.image * taps * x.channels + p.channel) * part.points + p.point
+    E* to = panel + (x.channels_first ? p.image * image_step + p.channel * row + p.point
                                       : (p.image * part.points + p.point) * taps * x.channels + p.channel);
     std::int64_t low[3], point = part.point + p.point;
     for (int d = 2; d >= 0; --d) {
@@ -115,9 +119,9 @@ __global__ void gather_panel(CorrelationAxes axes, Images x, Part part, Divider 
     for (std::int64_t a = 0, i = low[0]; a < axis[0].taps; ++a, i += axis[0].tap_step)
       for (std::int64_t b = 0, j = low[1]; b < axis[1].taps; ++b, j += axis[1].tap_step) {
         const bool inside = i >= 0 && i < x.size[0] && j >= 0 && j < x.size[1];
-        const std::int64_t row = (i * x.size[1] + j) * x.size[2];
+        const std::int64_t line = (i * x.size[1] + j) * x.size[2];
         for (std::int64_t c = 0, k = low[2]; c < axis[2].taps; ++c, k += axis[2].tap_step, to += tap_step)
-          *to = inside && k >= 0 && k < x.size[2] ? from[(row + k) * step] : E{};
+          *to = inside && k >= 0 && k < x.size[2] ? from[(line + k) * step] : E{};
       }
   }
 }
@@ -163,16 +167,31 @@ __global__ void narrow_sums(std::int64_t rows, std::int64_t columns, const float
     store(to + t / columns * step + t % columns, sums[t]);
 }
 
+/// Sums the results of slices in their order.
+template <class T>
+__global__ void add_slices(std::int64_t n, Divider by_columns, std::int64_t step, std::int64_t slices, bool add,
+                           const T* partial, T* to) {
+  for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
+    const std::int64_t row = by_columns(t), at = row * step + (t - row * by_columns.by);
+    T sum = add ? to[at] : T(0);
+#pragma unroll 4
+    for (std::int64_t i = 0; i < slices; ++i) sum += partial[i * n + t];
+    to[at] = sum;
+  }
+}
+
 // ---- products -------------------------------------------------------------------------------------------------------
 
+/// How panels are laid out whose images have channels first.
+enum class Layout { each_image, joined };
 /// The left matrix of a correlation, part by part.
 class Panels {
  public:
   /// most_rows: a limit on the rows of a part; rows() may be less, as a panel has to fit the workspace.
   Panels(const OpCall& call, CudaDevice& device, const CorrelationAxes& axes, const Images& x, int item,
-         std::int64_t most_rows)
+         std::int64_t most_rows, Layout layout = Layout::each_image)
       : name_(call.op.name), device_(device), axes_(axes), x_(x), item_(item), columns_(axes.taps() * x.channels),
-        direct_(axes.one_to_one(x)) {
+        joined_(layout == Layout::joined && x.channels_first && x.batch > 1), direct_(axes.one_to_one(x) && !joined_) {
     if (!direct_) most_rows = std::min(most_rows, panel_bytes() / (columns_ * item));
     rows_ = std::min(most_rows, x.batch * axes.results());
     if (!direct_) memory_.emplace(device, rows_ * columns_ * item);
@@ -187,14 +206,14 @@ class Panels {
       Images x = x_;
       x.channels /= lanes;
       launch(name_, device_, blocks_for(part.rows() * x.channels), gather_panel<E>, axes_, x, part,
-             Divider(part.points), Divider(x.channels), static_cast<E*>(memory_->get()));
+             Divider(part.points), Divider(x.channels), joined_, static_cast<E*>(memory_->get()));
     });
     return static_cast<const std::byte*>(memory_->get());
   }
   /// The leading dimension of the matrix that of() returns: elements from row to row or, if channels are first, from
   /// column to column.
   std::int64_t step(const Part& part) const {
-    return !x_.channels_first ? columns_ : direct_ ? axes_.results() : part.points;
+    return !x_.channels_first ? columns_ : joined_ ? part.rows() : direct_ ? axes_.results() : part.points;
   }
 
  private:
@@ -204,7 +223,7 @@ class Panels {
   Images x_;
   int item_;
   std::int64_t columns_, rows_;
-  bool direct_;
+  bool joined_, direct_;
   std::optional<DeviceScratch> memory_;
 };
 
@@ -271,6 +290,53 @@ CorrelationAxes forward_axes(const ConvShape& s) {
   return CorrelationAxes(axis(0), axis(1), axis(2));
 }
 
+/// The axes with which the points of an image are the rows of a panel.
+CorrelationAxes points_of(const Images& x) {
+  auto axis = [&](int d) { return forward_axis(WindowAxis(), x.size[d], x.size[d]); };
+  return CorrelationAxes(axis(0), axis(1), axis(2));
+}
+
+/// The number of slices for sums over `rows` products of m * n results. `room`: for how many results of slices there is
+/// memory. cuBLAS computes about 128 x 64 results in a block, and a device has about a hundred multiprocessors.
+std::int64_t slices_of(std::int64_t m, std::int64_t n, std::int64_t rows, std::int64_t room) {
+  constexpr std::int64_t kBlocks = 256, kLeast = 512;
+  return std::max<std::int64_t>(
+      std::min({kBlocks / (ceil_div(m, 128) * ceil_div(n, 64)), rows / kLeast, room / (m * n) - 1}), 1);
+}
+/// A product of contiguous matrices with long sums. `partial` has room for the results of slices + 1 slices.
+void multiply_slices(const char* what, CudaDevice& device, const BlasProduct& product, std::int64_t slices,
+                     std::byte* partial) {
+  const devices::GemmShape& of = product.of;
+  constexpr std::int64_t kAligned = 8;
+  const std::int64_t length = of.k / slices / kAligned * kAligned, rest = of.k - slices * length;
+  if (slices == 1 || length == 0) return multiply(what, device, product);
+  BlasProduct part = product;
+  part.of.k = length;
+  part.of.ldo = of.n;
+  part.batch = slices;
+  part.next_a = of.ta ? length * of.lda : length;
+  part.next_b = of.tb ? length : length * of.ldb;
+  part.next_out = of.m * of.n;
+  part.out = partial;
+  part.add = false;
+  multiply(what, device, part);
+  if (rest > 0) {
+    part.of.k = rest;
+    part.batch = 1;
+    part.a += slices * part.next_a * part.dtype.size();
+    part.b += slices * part.next_b * part.dtype.size();
+    part.out += slices * part.next_out * part.out_dtype.size();
+    multiply(what, device, part);
+  }
+  auto add = [&](auto* sums) {
+    using T = std::remove_pointer_t<decltype(sums)>;
+    launch(what, device, blocks_for(of.m * of.n), add_slices<T>, of.m * of.n, Divider(of.n), of.ldo,
+           slices + (rest > 0), product.add, reinterpret_cast<const T*>(partial), reinterpret_cast<T*>(product.out));
+  };
+  if (product.out_dtype == float64) add(static_cast<double*>(nullptr));
+  else add(static_cast<float*>(nullptr));
+}
+
 /// Computes the results of the input gradient with one remainder modulo the strides.
 void correlate_back(const OpCall& call, CudaDevice& device, const ConvShape& s, const CorrelationAxes& axes) {
   const int item = call.out[0]->dtype.size();
@@ -333,46 +399,43 @@ void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   const int item = dw.dtype.size();
   CudaDevice& device = device_of(call.device);
   const Images x(s, call.in[0].data, /*input=*/true), dy(s, call.in[1].data, /*input=*/false);
-  const CorrelationAxes axes = forward_axes(s);
-  const Panels panels(call, device, axes, x, item, s.batch * s.out_size());
+  // Half of a quarter of the workspace is for panels of dy, if channels are first, half for the results of slices.
+  const std::int64_t room = other_bytes() / 2;
+  const Panels panels(call, device, forward_axes(s), x, item,
+                      s.channels_first ? std::max<std::int64_t>(room / (s.c_out * item), 1) : s.batch * s.out_size(),
+                      Layout::joined);
+  const Panels slopes(call, device, points_of(dy), dy, item, panels.rows(), Layout::joined);
   // Sums over panels are kept in float32 if the dtype is a half type.
   const bool wide = item == 2;
   const DType sums_dtype = wide ? float32 : dw.dtype;
-  const std::int64_t sums = panels.columns(),
-                     block = wide ? std::min(s.c_out, other_bytes() / (sums * sums_dtype.size())) : s.c_out;
-  const DeviceScratch wide_sums(device, wide ? sums * block * sums_dtype.size() : 0);
+  const std::int64_t sums = panels.columns(), wide_item = sums_dtype.size(),
+                     block = wide ? std::min(s.c_out, other_bytes() / (sums * wide_item)) : s.c_out,
+                     slices = slices_of(sums, block, panels.rows(), room / wide_item);
+  const DeviceScratch wide_sums(device, wide ? sums * block * wide_item : 0),
+      partial(device, slices > 1 ? (slices + 1) * sums * block * wide_item : 0);
   for (std::int64_t first = 0; first < s.c_out; first += block) {
     const std::int64_t count = std::min(block, s.c_out - first), step = wide ? count : s.c_out;
     std::byte* out = wide ? static_cast<std::byte*>(wide_sums.get()) : dw.data() + first * item;
     bool add = false;
     each_part(s.batch, s.out_size(), panels.rows(), [&](const Part& part) {
-      BlasProduct p{.of = {.m = sums,
-                           .n = count,
-                           .k = 0,
-                           .ta = true,
-                           .tb = false,
-                           .lda = panels.step(part),
-                           .ldb = s.c_out,
-                           .ldo = step},
-                    .dtype = dw.dtype,
-                    .out_dtype = sums_dtype,
-                    .a = panels.of(part),
-                    .b = dy.data + dy.at(part.image, part.point, first) * item,
-                    .out = out};
-      // If channels are first, each image is a matrix by itself.
-      const std::int64_t products = s.channels_first ? part.images : 1;
-      p.of.k = part.rows() / products;
-      if (s.channels_first) {
-        std::swap(p.of.ta, p.of.tb);
-        p.of.ldb = dy.points();
-      }
-      for (std::int64_t i = 0; i < products; ++i) {
-        p.add = add;
-        multiply(call.op.name, device, p);
-        add = true;
-        p.a += sums * p.of.lda * item;
-        p.b += s.c_out * p.of.ldb * item;
-      }
+      const std::int64_t ldb = slopes.step(part);
+      multiply_slices(call.op.name, device,
+                      {.of = {.m = sums,
+                              .n = count,
+                              .k = part.rows(),
+                              .ta = !s.channels_first,
+                              .tb = s.channels_first,
+                              .lda = panels.step(part),
+                              .ldb = ldb,
+                              .ldo = step},
+                       .dtype = dw.dtype,
+                       .out_dtype = sums_dtype,
+                       .a = panels.of(part),
+                       .b = slopes.of(part) + first * (s.channels_first ? ldb : 1) * item,
+                       .out = out,
+                       .add = add},
+                      slices, static_cast<std::byte*>(partial.get()));
+      add = true;
     });
     if (!wide) continue;
     with_floats(call, [&](auto* null) {

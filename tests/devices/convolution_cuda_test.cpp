@@ -69,6 +69,7 @@ TEST_CASE(
   CHECK(count([&] { K::depthwise_conv2d(x, on_device({3, 3, 8, 2}, float32)); }) == 0);
   Tensor turned = K::variable(K::permute_dimensions(x, {0, 3, 1, 2}));
   CHECK(count([&] { K::conv2d(turned, w, 1, "same", "channels_first"); }) == 3);  // one for each image, in one call
+  CHECK(count([&] { convolved(turned, w, "channels_first"); }) == 3 + 3 + 1);     // the kernel's gradient is one
 }
 
 TEST_CASE("a window of one element that moves by one is a product without a panel", "[device][conv]") {
@@ -126,6 +127,30 @@ TEST_CASE(
           CHECK(apart <= (dtype == float64 ? 1e-14 : dtype == float32 ? 1e-6 : dtype == float16 ? 1e-3 : 8e-3));
         }
       }
+}
+
+TEST_CASE("the kernel's gradient over many points is cut into slices that are added up exactly", "[device][conv]") {
+  if (!has_device("cuda:0")) return;
+  Limits limits;
+  device_conv_limits.way = DeviceConvLimits::panels;
+  for (const char* format : {"channels_last", "channels_first"})
+    for (DType dtype : {float32, float64, bfloat16})
+      for (std::int64_t kernel : {1, 3})
+        for (std::int64_t workspace : {64 << 20, 256 << 10}) {
+          const bool first = std::string(format) == "channels_first";
+          // Whole numbers, whose sums are exact in every order.
+          const Shape shape = first ? Shape{3, 4, 31, 29} : Shape{3, 31, 29, 4};
+          const Tensor x = K::cast(K::round(K::random_uniform(shape, -2.0, 2.0, "float32", 3)), dtype),
+                       w = K::zeros({kernel, kernel, 4, 9}, dtype);
+          auto gradient = [&](const char* device) {
+            const Tensor v = K::variable(w.to(device), dtype), y = K::conv2d(x.to(device), v, 1, "same", format);
+            const Tensor dy = K::cast(K::reshape(K::arange(y.size()) % 3 - 1, y.shape()), dtype).to(device);
+            return K::gradients(K::sum(y * dy), v)[0].to("cpu");
+          };
+          device_conv_limits.workspace = workspace;
+          INFO(dtype << " " << format << ", kernel " << kernel << ", workspace " << workspace);
+          CHECK(same_bits(gradient("cuda:0"), gradient("cpu")));
+        }
 }
 
 TEST_CASE("the kernel's gradient in half types adds up in float32 over panels", "[device][conv]") {
