@@ -23,9 +23,9 @@ __device__ R shuffle_up(R v, int by) {
 // parts, depending on the shape alone. One launch composes the steps of each part; a second one scans the parts, each
 // starting from the composed steps of the parts before it. That is two reads and a write. A scan with look-back between
 // blocks needs one read, but the order of its sums, and so the bits, would depend on the order in which blocks finish.
-// An op has start(), the value before the first element; step(here, before), the step of an element (before < 0 for the
-// first one); none(), the identity; after(p, q), the step that applies p, then q; apply(step, value); write(here, value
-// before, value).
+// An op has start(), the value before the first element; the step of an element, of(x, here) where that depends on one
+// element of its input x, else step(here, before) (before < 0 for the first one); none(), the identity; after(p, q),
+// the step that applies p, then q; apply(step, value); out(value before, value), the element of its result y.
 
 /// Returns the composed steps of the block's threads before this one; sets `all` to those of the whole block.
 template <class Op, class S>
@@ -51,17 +51,30 @@ __device__ S scan_block(S v, S& all) {
   return before;
 }
 
+constexpr int kItems = 4;  // adjacent elements that a thread of a block processes at a time
+
 /// Members [begin, end) of a group, in the order of the scan.
 struct Stretch {
   std::int64_t at, begin, end;
   bool reverse;
+  bool packed;  // every kItems of them are a pack
   __device__ std::int64_t place(const AxesLayout& along, std::int64_t i) const {
     return at + along[reverse ? along.n - 1 - i : i];
   }
+  /// Where the pack of members [i, i + kItems) is.
+  __device__ std::int64_t pack(const AxesLayout& along, std::int64_t i) const {
+    return at + (reverse ? along.n - kItems - i : i);
+  }
+};
+template <class Op>
+constexpr bool kOneInput = requires(Op op) {
+  op.x;
 };
 template <class Op>
 __device__ auto step_of(const Op& op, const Stretch& m, const AxesLayout& along, std::int64_t i) {
-  return op.step(m.place(along, i), i == 0 ? -1 : m.place(along, i - 1));
+  const std::int64_t here = m.place(along, i);
+  if constexpr (kOneInput<Op>) return op.of(op.x[here], here);
+  else return op.step(here, i == 0 ? -1 : m.place(along, i - 1));
 }
 
 /// For a single thread: compose() returns the composed steps, write_values() writes the values that start from s.
@@ -74,20 +87,41 @@ __device__ S compose(Thread, const Op& op, const Stretch& m, const AxesLayout& a
 }
 template <class Op, class R>
 __device__ void write_values(Thread, const Op& op, const Stretch& m, const AxesLayout& along, R s) {
-#pragma unroll 4
-  for (std::int64_t i = m.begin; i < m.end; ++i) {
-    const R next = Op::apply(step_of(op, m, along, i), s);
-    op.write(m.place(along, i), s, next);
-    s = next;
+  constexpr int kAhead = 8;  // elements that are read before the first is stored, past which a load is not moved
+  for (std::int64_t first = m.begin; first < m.end; first += kAhead) {
+    decltype(Op::none()) steps[kAhead];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) steps[k] = first + k < m.end ? step_of(op, m, along, first + k) : Op::none();
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      if (first + k >= m.end) continue;
+      const R next = Op::apply(steps[k], s);
+      store(op.y + m.place(along, first + k), op.out(s, next));
+      s = next;
+    }
   }
 }
-/// For a block: each thread processes kItems adjacent elements at a time.
-constexpr int kItems = 4;
+/// The same for a block.
 template <class Op, class S>
 __device__ S items_of(const Op& op, const Stretch& m, const AxesLayout& along, std::int64_t first, S (&steps)[kItems]) {
   S mine = Op::none();
+  auto one_by_one = [&] {
 #pragma unroll
-  for (int k = 0; k < kItems; ++k) steps[k] = first + k < m.end ? step_of(op, m, along, first + k) : Op::none();
+    for (int k = 0; k < kItems; ++k) steps[k] = first + k < m.end ? step_of(op, m, along, first + k) : Op::none();
+  };
+  if constexpr (kOneInput<Op>) {
+    if (m.packed && first + kItems <= m.end) {
+      const std::int64_t at = m.pack(along, first);
+      const auto pack = *reinterpret_cast<const Packed<typename Op::T, kItems>*>(op.x + at);
+#pragma unroll
+      for (int k = 0; k < kItems; ++k)
+        steps[k] = m.reverse ? op.of(pack.v[kItems - 1 - k], at + kItems - 1 - k) : op.of(pack.v[k], at + k);
+    } else {
+      one_by_one();
+    }
+  } else {
+    one_by_one();
+  }
 #pragma unroll
   for (int k = 0; k < kItems; ++k) mine = Op::after(mine, steps[k]);
   return mine;
@@ -109,12 +143,22 @@ __device__ void write_values(Block, const Op& op, const Stretch& m, const AxesLa
     S steps[kItems], all;
     const std::int64_t mine = first + threadIdx.x * kItems;
     R value = Op::apply(scan_block<Op>(items_of(op, m, along, mine, steps), all), s);
+    Packed<std::remove_pointer_t<decltype(op.y)>, kItems> out;
 #pragma unroll
     for (int k = 0; k < kItems; ++k) {
-      if (mine + k >= m.end) continue;
       const R next = Op::apply(steps[k], value);
-      op.write(m.place(along, mine + k), value, next);
+      store(&out.v[k], op.out(value, next));
       value = next;
+    }
+    if (m.packed && mine + kItems <= m.end) {
+      auto in_order = out;
+#pragma unroll
+      for (int k = 0; k < kItems; ++k) in_order.v[k] = m.reverse ? out.v[kItems - 1 - k] : out.v[k];
+      *reinterpret_cast<decltype(out)*>(op.y + m.pack(along, mine)) = in_order;
+    } else {
+#pragma unroll
+      for (int k = 0; k < kItems; ++k)
+        if (mine + k < m.end) op.y[m.place(along, mine + k)] = out.v[k];
     }
     s = Op::apply(all, s);
   }
@@ -138,10 +182,11 @@ __device__ auto carry(Block, const Op& op, const S* steps, std::int64_t next) {
 
 /// Each team composes or scans part blockIdx.y of a group.
 template <class Team, bool kWrites, class Op, class S>
-__global__ void __launch_bounds__(kThreads) scan_parts(Groups g, Op op, bool reverse, S* steps, std::int64_t length) {
+__global__ void __launch_bounds__(kThreads)
+    scan_parts(Groups g, Op op, bool reverse, bool packed, S* steps, std::int64_t length) {
   const std::int64_t begin = blockIdx.y * length, end = begin + length < g.along.n ? begin + length : g.along.n;
   for (std::int64_t o = Team::first(); o < g.kept.n; o += Team::step()) {
-    const Stretch m{g.kept[o], begin, end, reverse};
+    const Stretch m{g.kept[o], begin, end, reverse, packed};
     if constexpr (kWrites) {
       write_values(Team(), op, m, g.along, carry(Team(), op, steps + o, g.kept.n));
     } else {
@@ -151,8 +196,9 @@ __global__ void __launch_bounds__(kThreads) scan_parts(Groups g, Op op, bool rev
   }
 }
 
-template <class T>
+template <class E>
 struct CumSum {
+  using T = E;
   using R = Running<T>;
   const T* x;
   T* y;
@@ -161,11 +207,12 @@ struct CumSum {
   __device__ static R after(R p, R q) { return p + q; }
   __device__ static R apply(R step, R s) { return s + step; }
   __device__ R start() const { return R(0); }
-  __device__ R step(std::int64_t here, std::int64_t) const { return static_cast<R>(load(x + here)); }
-  __device__ void write(std::int64_t here, R, R s) const { store(y + here, s); }
+  __device__ R of(const T& v, std::int64_t) const { return static_cast<R>(load(&v)); }
+  __device__ R out(R, R s) const { return s; }
 };
-template <class T>
+template <class E>
 struct CumProd {
+  using T = E;
   using R = Running<T>;
   const T* x;
   T* y;
@@ -174,8 +221,8 @@ struct CumProd {
   __device__ static R after(R p, R q) { return p * q; }
   __device__ static R apply(R step, R s) { return s * step; }
   __device__ R start() const { return R(1); }
-  __device__ R step(std::int64_t here, std::int64_t) const { return static_cast<R>(load(x + here)); }
-  __device__ void write(std::int64_t here, R before, R s) const { store(y + here, shifted ? before : s); }
+  __device__ R of(const T& v, std::int64_t) const { return static_cast<R>(load(&v)); }
+  __device__ R out(R before, R s) const { return shifted ? before : s; }
 };
 
 /// The step s -> a * s + b. If a is 0 the result is b even if s is not finite: so the first element of a group starts
@@ -205,7 +252,7 @@ struct Recurrence {
   __device__ S step(std::int64_t here, std::int64_t before) const {
     return {before < 0 ? R(0) : static_cast<R>(load(a + (shifted ? before : here))), static_cast<R>(load(b + here))};
   }
-  __device__ void write(std::int64_t here, R, R s) const { store(y + here, s); }
+  __device__ R out(R, R s) const { return s; }
 };
 
 /// The extreme of some elements and the first place of it; at < 0: of none.
@@ -218,8 +265,9 @@ template <class V>
 __device__ ExtremeAt<V> shuffle_up(ExtremeAt<V> v, int by) {
   return {shuffle_up(v.value, by), shuffle_up(v.at, by)};
 }
-template <class T, bool kMax>
+template <class E, bool kMax>
 struct Extremes {
+  using T = E;
   using V = Wide<T>;
   using S = ExtremeAt<V>;
   using R = S;
@@ -233,9 +281,19 @@ struct Extremes {
   }
   __device__ static S apply(S step, S s) { return after(s, step); }
   __device__ S start() const { return none(); }
-  __device__ S step(std::int64_t here, std::int64_t) const { return {load(x + here), here}; }
-  __device__ void write(std::int64_t here, S, S s) const { y[here] = s.at; }
+  __device__ S of(const T& v, std::int64_t here) const { return {load(&v), here}; }
+  __device__ std::int64_t out(S, S s) const { return s.at; }
 };
+
+/// True if packs of kItems are aligned in the arrays of an op.
+template <class Op>
+bool packs_for(const Op& op) {
+  auto aligned = [](auto* p) {
+    return reinterpret_cast<std::uintptr_t>(p) % alignof(Packed<std::remove_pointer_t<decltype(p)>, kItems>) == 0;
+  };
+  if constexpr (kOneInput<Op>) return aligned(op.x) && aligned(op.y);
+  else return aligned(op.y);
+}
 
 template <class Op>
 void launch_scan(const OpCall& call, Op op) {
@@ -247,17 +305,20 @@ void launch_scan(const OpCall& call, Op op) {
   CudaDevice& device = device_of(call.device);
   with_team(g, [&](auto team) {
     using Team = decltype(team);
-    constexpr std::int64_t kBusy = 2048, kMost = 1024, kLeast = Team::kSize == 1 ? 256 : 4 * kThreads * kItems;
+    constexpr bool kAlone = Team::kSize == 1;
+    constexpr std::int64_t kBusy = kAlone ? 512 : 2048, kMost = 1024, kLeast = kAlone ? 64 : 4 * kThreads * kItems;
     const std::int64_t blocks = ceil_div(g.kept.n * Team::kSize, kThreads);
-    const auto parts = std::clamp<std::int64_t>(std::min(kBusy / blocks, g.along.n / kLeast), 1, kMost),
-               length = ceil_div(g.along.n, parts);
+    const auto most = std::clamp<std::int64_t>(std::min(kBusy / blocks, g.along.n / kLeast), 1, kMost),
+               length = ceil_div(ceil_div(g.along.n, most), kItems) * kItems, parts = ceil_div(g.along.n, length);
+    const bool packed = g.along.rank == 1 && g.along.dense() &&
+                        (g.along.n % kItems == 0 || (g.kept.n == 1 && !reverse)) && packs_for(op);
     DeviceScratch held(device, (parts - 1) * g.kept.n * static_cast<std::int64_t>(sizeof(S)));
     S* steps = static_cast<S*>(held.get());
     if (parts > 1)
       launch(call.op.name, device, dim3(blocks_of<Team>(g), static_cast<unsigned>(parts - 1)),
-             scan_parts<Team, false, Op, S>, g, op, reverse, steps, length);
+             scan_parts<Team, false, Op, S>, g, op, reverse, packed, steps, length);
     launch(call.op.name, device, dim3(blocks_of<Team>(g), static_cast<unsigned>(parts)), scan_parts<Team, true, Op, S>,
-           g, op, reverse, steps, length);
+           g, op, reverse, packed, steps, length);
   });
 }
 template <template <class> class Op>

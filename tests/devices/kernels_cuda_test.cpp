@@ -3,6 +3,7 @@
 // the emulated device.
 #include <kassette/backend.h>
 #include <kassette/error.h>
+#include <kassette/numpy.h>
 #include <kassette/testing.h>
 
 #include <cmath>
@@ -289,6 +290,16 @@ TEST_CASE("running sums are the CPU's on a device along every axis", "[scan][dev
         const int axis = l.shape.rank() == 2 && l.shape[0] == 2 ? 1 : 0;
         same_on_device(
             "cumsum", x, [&](const Tensor& t) { return K::cumsum(t, axis); }, true);
+        same_on_device(
+            "cummax", x, [&](const Tensor& t) { return kassette::numpy::cummax(t, axis).indices; }, true);
+        if (dtype.is_float())
+          same_on_device(
+              "a running sum from the end", x,
+              [&](const Tensor& t) {
+                const Tensor v = K::variable(K::zeros_like(t), dtype);
+                return K::gradients(K::sum(K::cumsum(v, axis) * t), {v})[0];
+              },
+              true);
         // Of 1 and -1, which are exact.
         same_on_device(
             "cumprod", K::cast(K::cast(x > K::cast(K::constant(0), dtype), int32) * 2 - 1, dtype),
