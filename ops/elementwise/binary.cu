@@ -20,11 +20,11 @@ struct Each {
 template <class Op, class T>
 struct Checked {
   Faults faults;
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
+  __device__ T operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
     const T b = o.operand<T>(1)[at[1]];
     const bool refused = Op::refuses(b);
     if (refused) report(faults, Op::refusal, i);
-    o.result<T>()[i] = refused ? T(0) : static_cast<T>(Op::value(o.operand<T>(0)[at[0]], b));
+    return refused ? T(0) : static_cast<T>(Op::value(o.operand<T>(0)[at[0]], b));
   }
 };
 
@@ -33,7 +33,7 @@ void run(const OpCall& call) {
   for_dtype<Op::takes>(call.spec(1).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     if constexpr (std::is_integral_v<T> && requires(T t) { Op::refuses(t); })
-      launch_each<2>(call, Checked<Op, T>{device_of(call.device).faults()});
+      launch_store<2, T>(call, Checked<Op, T>{device_of(call.device).faults()});
     else launch_values<T, 2>(call, Each<Op>{});
   });
 }

@@ -162,9 +162,42 @@ void launch_each(const OpCall& call, F f) {
   launch_each<kArity>(call, f, operands_of<kArity>(call));
 }
 
+inline constexpr int kAtOnce = 4;  // elements that a thread reads before it stores the first
+
+/// Stores f(operands, offset of each operand's element, index of the output's element) in every element of the output.
+/// A load is not moved before a store, since the two may overlap; so all loads of kAtOnce elements come first.
+template <int kArity, class R, class F>
+__global__ void store_each(F f, Operands o) {
+  const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x;
+  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < o.n; i += kAtOnce * step) {
+    // Instead of an element past the end a thread reads its first one again, which nobody else writes.
+    auto place = [&](int u) { return i + u * step < o.n ? i + u * step : i; };
+    std::int64_t at[kAtOnce][kArity];
+    decltype(f(o, at[0], i)) v[kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) locate<kArity>(o, place(u), at[u]);
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) v[u] = f(o, at[u], place(u));
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u)
+      if (i + u * step < o.n) store(o.result<R>() + i + u * step, v[u]);
+  }
+}
+
+/// The output has elements of R.
+template <int kArity, class R, class F>
+void launch_store(const OpCall& call, F f, const Operands& o) {
+  if (o.n == 0) return;
+  launch(call.op.name, device_of(call.device), blocks_for(ceil_div(o.n, kAtOnce)), store_each<kArity, R, F>, f, o);
+}
+template <int kArity, class R, class F>
+void launch_store(const OpCall& call, F f) {
+  launch_store<kArity, R>(call, f, operands_of<kArity>(call));
+}
+
 // ---- operands of one dtype ------------------------------------------------------------------------------------------
-/// Stores f(an element of each operand). Operands have elements of T, which f takes as Wide<T>; the result has elements
-/// of R.
+/// The value of f(an element of each operand). Operands have elements of T, which f takes as Wide<T>; the result has
+/// elements of R.
 template <class T, int kArity, class F, class R>
 struct Valued {
   F f;
@@ -172,11 +205,11 @@ struct Valued {
     if constexpr (kArity == 1) return static_cast<Wide<R>>(f(x[0]));
     else return static_cast<Wide<R>>(f(x[0], x[1]));
   }
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[kArity], std::int64_t i) const {
+  __device__ Wide<R> operator()(const Operands& o, const std::int64_t (&at)[kArity], std::int64_t) const {
     Wide<T> x[kArity];
 #pragma unroll
     for (int k = 0; k < kArity; ++k) x[k] = load(o.operand<T>(k) + at[k]);
-    store(o.result<R>() + i, value(x));
+    return value(x);
   }
 };
 
@@ -201,7 +234,7 @@ bool count_in_packs(Operands& o, std::int64_t& rest) {
   o.n = (o.n - rest) / kPack<T>;
   return fits;
 }
-/// Runs Valued a pack at a time: element by element, each thread would have transactions of two bytes.
+/// Runs Valued a pack at a time: element by element, too little would be on its way from memory.
 template <class T, int kArity, class F, class R>
 __global__ void run_packs(Valued<T, kArity, F, R> f, Operands o, std::int64_t rest) {
   const std::int64_t first = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x,
@@ -234,7 +267,7 @@ __global__ void run_packs(Valued<T, kArity, F, R> f, Operands o, std::int64_t re
     std::int64_t at[kArity];
 #pragma unroll
     for (int k = 0; k < kArity; ++k) at[k] = o.strides[k][0] ? i : 0;
-    f(o, at, i);
+    store(o.result<R>() + i, f(o, at, i));
   }
 }
 
@@ -244,14 +277,14 @@ template <class T, int kArity, class R = T, class F>
 void launch_values(const OpCall& call, F f) {
   const Operands o = operands_of<kArity>(call);
   const Valued<T, kArity, F, R> valued{f};
-  if constexpr (!std::is_same_v<T, Wide<T>> || !std::is_same_v<R, Wide<R>>) {
+  if constexpr (!std::is_integral_v<T> || !std::is_same_v<T, R>) {  // not for integers: twice the kernels to compile
     Operands packs = o;
     std::int64_t rest;
     if (count_in_packs<T, R, kArity>(packs, rest))
       return launch(call.op.name, device_of(call.device), blocks_for(packs.n), run_packs<T, kArity, F, R>, valued,
                     packs, rest);
   }
-  launch_each<kArity>(call, valued, o);
+  launch_store<kArity, R>(call, valued, o);
 }
 
 /// The kernels of a family of ops, with the ops' names. NAME.cu returns its family's from NAME_kernels(), which

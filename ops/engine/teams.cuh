@@ -132,9 +132,11 @@ unsigned blocks_of(const Groups& g) {
   return blocks_for(g.kept.n * Team::kSize);
 }
 
-/// Operands for a launch over the elements of x: operand 0 is the element, operand 1 the number of its group.
-inline Operands operands_by_group(const TensorSpec& x, unsigned mask) {
+/// Operands for a launch over the elements of x, which output 0 has as well: operand 0 is the element, operand 1 the
+/// number of its group.
+inline Operands operands_by_group(const OpCall& call, const TensorSpec& x, unsigned mask) {
   Operands o{};
+  o.out = call.out[0]->data();
   o.n = x.numel();
   std::int64_t stride[2][kMaxRank], step = 1, group = 1;
   for (int i = x.rank - 1; i >= 0; --i) {

@@ -39,9 +39,8 @@ template <class T>
 struct Normalize {
   const T* x;
   const Wide<T>*mean, *factor, *shift;
-  T* y;
-  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
-    store(y + i, (load(x + at[0]) - mean[at[1]]) * factor[at[1]] + shift[at[1]]);
+  __device__ Wide<T> operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t) const {
+    return (load(x + at[0]) - mean[at[1]]) * factor[at[1]] + shift[at[1]];
   }
 };
 
@@ -62,7 +61,7 @@ void run_normalize(const OpCall& call) {
     if (gamma > 0) o.in[0] = call.in[gamma].data;
     if (beta > 0) o.in[1] = call.in[beta].data;
     launch_each<2>(call, Factors<T>{variance, rest, call.attrs.as<NormalizeAttrs>().epsilon, factor, shift}, o);
-    launch_each<2>(call, Normalize<T>{in, mean, factor, shift, call.out_as<T>()}, operands_by_group(x, mask));
+    launch_store<2, T>(call, Normalize<T>{in, mean, factor, shift}, operands_by_group(call, x, mask));
   });
 }
 
@@ -110,11 +109,9 @@ template <class T>
 struct NormalizeGrad {
   const T *dy, *x;
   const Wide<T>*mean, *rest, *a, *b, *c;
-  T* dx;
-  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
+  __device__ Wide<T> operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t) const {
     const std::int64_t o = at[1];
-    store(dx + i,
-          m::mul_no_nan(load(dy + at[0]), a[o]) + m::mul_no_nan(b[o], (load(x + at[0]) - mean[o]) - rest[o]) + c[o]);
+    return m::mul_no_nan(load(dy + at[0]), a[o]) + m::mul_no_nan(b[o], (load(x + at[0]) - mean[o]) - rest[o]) + c[o];
   }
 };
 template <class T>
@@ -153,25 +150,25 @@ void run_normalize_grad(const OpCall& call) {
     reduce_groups<Two>(call, g, SumTwo(), Products<T>{{dy, in}, mean, rest},
                        Slopes<T>{gamma, variance, call.attrs.as<NormalizeAttrs>().epsilon,
                                  static_cast<double>(g.along.n), call.out_as<T>(1), call.out_as<T>(2), a, b, c});
-    launch_each<2>(call, NormalizeGrad<T>{dy, in, mean, rest, a, b, c, call.out_as<T>()}, operands_by_group(x, mask));
+    launch_store<2, T>(call, NormalizeGrad<T>{dy, in, mean, rest, a, b, c}, operands_by_group(call, x, mask));
   });
 }
 
 // ---- (x - mean) * scale + shift -------------------------------------------------------------------------------------
 template <class T, int kArity>
 struct CenterScale {
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[kArity], std::int64_t i) const {
+  __device__ Wide<T> operator()(const Operands& o, const std::int64_t (&at)[kArity], std::int64_t) const {
     using C = Wide<T>;
     C v = (load(o.operand<T>(0) + at[0]) - o.operand<C>(1)[at[1]]) * o.operand<C>(2)[at[2]];
     if constexpr (kArity > 3) v = v + o.operand<C>(3)[at[3]];
-    store(o.result<T>() + i, v);
+    return v;
   }
 };
 void run_center_scale(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    if (call.n_in > 3) launch_each<4>(call, CenterScale<T, 4>());
-    else launch_each<3>(call, CenterScale<T, 3>());
+    if (call.n_in > 3) launch_store<4, T>(call, CenterScale<T, 4>());
+    else launch_store<3, T>(call, CenterScale<T, 3>());
   });
 }
 

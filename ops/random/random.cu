@@ -239,10 +239,7 @@ template <class T>
 struct KeepOrZero {
   double scale;
   std::uint64_t below;
-  __device__ void operator()(T* to, const T* from, bool kept) const {
-    if (kept) store(to, static_cast<Wide<T>>(load(from) * static_cast<Wide<T>>(scale)));
-    else *to = T{};
-  }
+  __device__ Wide<T> operator()(Wide<T> x, bool kept) const { return kept ? x * static_cast<Wide<T>>(scale) : 0; }
 };
 /// One random word per element: a Philox block of four words serves four elements.
 template <class T>
@@ -252,19 +249,21 @@ struct DropEach {
   T* out;
   KeepOrZero<T> put;
   __device__ void operator()(const PhiloxWords& b, std::int64_t first, std::int64_t n) const {
+    auto place = [&](int k) { return first + k * kGroupBlocks; };
+    Wide<T> v[kEach];
 #pragma unroll
-    for (int k = 0; k < kEach; ++k) {
-      const std::int64_t i = first + k * kGroupBlocks;
-      if (i < n) put(out + i, x + i, b.w[k] < put.below);
-    }
+    for (int k = 0; k < kEach; ++k) v[k] = load(x + (place(k) < n ? place(k) : first));
+#pragma unroll
+    for (int k = 0; k < kEach; ++k)
+      if (place(k) < n) store(out + place(k), put(v[k], b.w[k] < put.below));
   }
 };
 /// Operand 1 is a mask that broadcasts; it was computed beforehand.
 template <class T>
 struct Drop {
   KeepOrZero<T> put;
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
-    put(o.result<T>() + i, o.operand<T>(0) + at[0], o.operand<bool>(1)[at[1]]);
+  __device__ Wide<T> operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t) const {
+    return put(load(o.operand<T>(0) + at[0]), o.operand<bool>(1)[at[1]]);
   }
 };
 /// The shape of the mask: the third input, on the host, in which -1 stands for x's size. Without it x's shape.
@@ -294,7 +293,7 @@ void run_dropout(const OpCall& call) {
     o.in[0] = call.in[0].data;
     o.in[1] = words.get();
     o.out = call.out[0]->data();
-    launch_each<2>(call, Drop<T>{put}, o);
+    launch_store<2, T>(call, Drop<T>{put}, o);
   });
 }
 

@@ -66,10 +66,9 @@ template <class T>
 struct Share {
   const T *x, *y;
   const std::int64_t* count;
-  T* out;
-  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
+  __device__ double operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t) const {
     const double same = load(x + at[0]) == load(y + at[1]);
-    store(out + i, same / static_cast<double>(count[at[1]]));
+    return same / static_cast<double>(count[at[1]]);
   }
 };
 void run_extremum_mask(const OpCall& call) {
@@ -83,7 +82,7 @@ void run_extremum_mask(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     const T *in = call.in[0].as<T>(), *y = call.in[1].as<T>();
     reduce_groups<std::int64_t>(call, g, Sum<std::int64_t>(), Same<T>{{in}, y}, Counted{count});
-    launch_each<2>(call, Share<T>{in, y, count, call.out_as<T>()}, operands_by_group(x, mask));
+    launch_store<2, T>(call, Share<T>{in, y, count}, operands_by_group(call, x, mask));
   });
 }
 

@@ -40,9 +40,8 @@ template <class T>
 struct Centered {
   const T* x;
   const Wide<T>*mean, *rest;
-  T* out;
-  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
-    store(out + i, (load(x + at[0]) - mean[at[1]]) - rest[at[1]]);
+  __device__ Wide<T> operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t) const {
+    return (load(x + at[0]) - mean[at[1]]) - rest[at[1]];
   }
 };
 void run_center(const OpCall& call) {
@@ -57,7 +56,7 @@ void run_center(const OpCall& call) {
     DeviceScratch held(device_of(call.device), 2 * g.kept.n * static_cast<std::int64_t>(sizeof(C)));
     C *mean = static_cast<C*>(held.get()), *rest = mean + g.kept.n;
     reduce_groups<Moments<C>>(call, g, Spread<C>(), Plain<T>{{in}}, KeepMean<C>{mean, rest});
-    launch_each<2>(call, Centered<T>{in, mean, rest, call.out_as<T>()}, operands_by_group(x, mask));
+    launch_store<2, T>(call, Centered<T>{in, mean, rest}, operands_by_group(call, x, mask));
   });
 }
 

@@ -43,8 +43,10 @@ struct Indices {
       : ids(call.in[1].as<I>()), size(size_), wraps(call.attrs.as<GatherAttrs>().wrap == Wrap::negative),
         faults(device_of(call.device).faults()) {}
   /// Returns index k counted from the front, or -1 if it is out of range.
-  __device__ std::int64_t operator[](std::int64_t k) const {
-    const auto at = static_cast<std::int64_t>(ids[k]);
+  __device__ std::int64_t operator[](std::int64_t k) const { return checked(k, ids[k]); }
+  /// The same for ids[k] that was read before.
+  __device__ std::int64_t checked(std::int64_t k, I id) const {
+    const auto at = static_cast<std::int64_t>(id);
     if (at >= 0 && at < size) return at;
     if (wraps && at < 0 && at >= -size) return at + size;
     report(faults, wraps ? Refusal::index : Refusal::gather_index, k, at, size);
@@ -74,11 +76,28 @@ __global__ void check_indices(Indices<I> indices, std::int64_t n) {
 
 template <class T, class I>
 __global__ void gather_each(Parts p, Divider by_n, const T* x, Indices<I> indices, T* out) {
-  const std::int64_t total = p.outer * by_n.by * p.inner;
-  for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
-    const Spot s(p, by_n, t);
-    const std::int64_t at = indices[s.k];
-    out[t] = at < 0 ? T(0) : x[(s.o * p.n + at) * p.inner + s.i];
+  const std::int64_t total = p.outer * by_n.by * p.inner, step = Thread::step();
+  for (std::int64_t t = Thread::first(); t < total; t += kAtOnce * step) {
+    std::int64_t k[kAtOnce], from[kAtOnce];
+    I id[kAtOnce];
+    T v[kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const Spot s(p, by_n, t + u * step < total ? t + u * step : t);
+      k[u] = s.k;
+      from[u] = s.o * p.n * p.inner + s.i;
+      id[u] = indices.ids[s.k];
+    }
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const std::int64_t at = indices.checked(k[u], id[u]);
+      from[u] = at < 0 ? -1 : from[u] + at * p.inner;
+    }
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) v[u] = from[u] < 0 ? T(0) : x[from[u]];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u)
+      if (t + u * step < total) out[t + u * step] = v[u];
   }
 }
 void run_gather(const OpCall& call) {
@@ -91,8 +110,8 @@ void run_gather(const OpCall& call) {
     if (total == 0) return launch(call.op.name, device, blocks_for(n), check_indices<I>, indices, n);
     for_size(call.out[0]->dtype.size(), [&](auto* t) {
       using T = std::remove_pointer_t<decltype(t)>;
-      launch(call.op.name, device, blocks_for(total), gather_each<T, I>, p, Divider(n), call.in[0].as<T>(), indices,
-             call.out_as<T>());
+      launch(call.op.name, device, blocks_for(ceil_div(total, kAtOnce)), gather_each<T, I>, p, Divider(n),
+             call.in[0].as<T>(), indices, call.out_as<T>());
     });
   });
 }

@@ -13,24 +13,28 @@ namespace {
 
 template <class T>
 struct Choose {
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t i) const {
-    o.result<T>()[i] = o.operand<bool>(0)[at[0]] ? o.operand<T>(1)[at[1]] : o.operand<T>(2)[at[2]];
+  __device__ T operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t) const {
+    return o.operand<bool>(0)[at[0]] ? o.operand<T>(1)[at[1]] : o.operand<T>(2)[at[2]];
   }
 };
 void run_where(const OpCall& call) {
-  for_size(call.out[0]->dtype.size(),
-           [&](auto* p) { launch_each<3>(call, Choose<std::remove_pointer_t<decltype(p)>>{}); });
+  for_size(call.out[0]->dtype.size(), [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_store<3, T>(call, Choose<T>{});
+  });
 }
 
 template <class T>
 struct Copy {
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
-    o.result<T>()[i] = o.operand<T>(0)[at[0]];
+  __device__ T operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t) const {
+    return o.operand<T>(0)[at[0]];
   }
 };
 void copy_elements(const OpCall& call, const Operands& o) {
-  for_size(call.out[0]->dtype.size(),
-           [&](auto* p) { launch_each<1>(call, Copy<std::remove_pointer_t<decltype(p)>>{}, o); });
+  for_size(call.out[0]->dtype.size(), [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_store<1, T>(call, Copy<T>{}, o);
+  });
 }
 void run_broadcast_like(const OpCall& call) {
   const TensorSpec &x = call.spec(0), &like = call.spec(1);
@@ -46,8 +50,8 @@ void run_broadcast_like(const OpCall& call) {
 template <class T>
 struct Unreduce {
   Wide<T> count;
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
-    store(o.result<T>() + i, static_cast<Wide<T>>(load(o.operand<T>(0) + at[0]) / count));
+  __device__ Wide<T> operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t) const {
+    return static_cast<Wide<T>>(load(o.operand<T>(0) + at[0]) / count);
   }
 };
 void run_unreduce(const OpCall& call) {
@@ -73,7 +77,7 @@ void run_unreduce(const OpCall& call) {
   if (!call.attrs.as<ReduceAttrs>().divide) return copy_elements(call, o);
   for_dtype<Domain::numbers>(y.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<1>(call, Unreduce<T>{static_cast<Wide<T>>(o.n / y.numel())}, o);
+    launch_store<1, T>(call, Unreduce<T>{static_cast<Wide<T>>(o.n / y.numel())}, o);
   });
 }
 
@@ -106,19 +110,18 @@ __device__ void store_as(DType::Code to, void* out, std::int64_t i, V v) {
   }
 #undef KASSETTE_CASE
 }
-struct Convert {
-  DType::Code from, to;
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
-    const std::int64_t k = at[0];
-#define KASSETTE_CASE(constant, code, T, name) \
-  case DType::code: return store_as(to, o.out, i, static_cast<Exact<T>>(load(o.operand<T>(0) + k)));
-    switch (from) {
-      KASSETTE_DTYPES(KASSETTE_CASE)
-      default: return;
-    }
-#undef KASSETTE_CASE
+template <class T>
+__global__ void convert_each(std::int64_t n, const T* x, DType::Code to, void* out) {
+  const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x;
+  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += kAtOnce * step) {
+    Exact<T> v[kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) v[u] = static_cast<Exact<T>>(load(x + (i + u * step < n ? i + u * step : i)));
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u)
+      if (i + u * step < n) store_as(to, out, i + u * step, v[u]);
   }
-};
+}
 
 struct Same {
   __device__ float operator()(float v) const { return v; }
@@ -141,7 +144,13 @@ void run_cast(const OpCall& call) {
       launch_values<std::remove_pointer_t<decltype(p)>, 1, std::remove_pointer_t<decltype(q)>>(call, Same{});
     });
   });
-  if (!done) launch_each<1>(call, Convert{from.code(), to.code()});
+  if (done || call.out[0]->numel() == 0) return;
+  for_dtype<Domain::anything>(from, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    const std::int64_t n = call.out[0]->numel();
+    launch(call.op.name, device_of(call.device), blocks_for(ceil_div(n, kAtOnce)), convert_each<T>, n,
+           call.in[0].as<T>(), to.code(), static_cast<void*>(call.out[0]->data()));
+  });
 }
 
 // ---- ranges and identity matrices -----------------------------------------------------------------------------------

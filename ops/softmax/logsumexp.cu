@@ -34,12 +34,11 @@ template <class T>
 struct LogSumGrad {
   const T *dy, *x;
   const Exponentials<Wide<T>>* of;
-  T* out;
-  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
+  __device__ Wide<T> operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t) const {
     using C = Wide<T>;
     const Exponentials<C>& e = of[at[1]];
     const C d = load(dy + at[1]), factor = e.sum == C(0) || d == C(0) ? C(0) : d / e.sum;
-    store(out + i, factor == C(0) ? C(0) : m::exp(load(x + at[0]) - e.shift()) * factor);
+    return factor == C(0) ? C(0) : m::exp(load(x + at[0]) - e.shift()) * factor;
   }
 };
 void run_logsumexp_grad(const OpCall& call) {
@@ -54,7 +53,7 @@ void run_logsumexp_grad(const OpCall& call) {
     DeviceScratch held(device_of(call.device), g.kept.n * static_cast<std::int64_t>(sizeof(Exponentials<C>)));
     auto* of = static_cast<Exponentials<C>*>(held.get());
     reduce_groups<Exponentials<C>>(call, g, SumExp<C>(), Plain<T>{{in}}, Keep<C>{of});
-    launch_each<2>(call, LogSumGrad<T>{call.in[0].as<T>(), in, of, call.out_as<T>()}, operands_by_group(x, mask));
+    launch_store<2, T>(call, LogSumGrad<T>{call.in[0].as<T>(), in, of}, operands_by_group(call, x, mask));
   });
 }
 

@@ -341,19 +341,17 @@ template <class T>
 struct SparseGrad {
   const T *dy, *p;
   Classes classes;
-  T* dz;
-  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
+  __device__ Wide<T> operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
     const Wide<T> v = load(p + at[0]);
-    store(dz + i, m::mul_no_nan(load(dy + at[1]), i - at[1] * classes.n == classes[at[1]] ? v - Wide<T>(1) : v));
+    return m::mul_no_nan(load(dy + at[1]), i - at[1] * classes.n == classes[at[1]] ? v - Wide<T>(1) : v);
   }
 };
 void run_sparse_grad(const OpCall& call) {
   const TensorSpec& z = call.spec(2);
   for_dtype<Domain::floats>(z.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<2>(call,
-                   SparseGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), classes_of(call, 1, z), call.out_as<T>()},
-                   operands_by_group(z, 1u << (z.rank - 1)));
+    launch_store<2, T>(call, SparseGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), classes_of(call, 1, z)},
+                       operands_by_group(call, z, 1u << (z.rank - 1)));
   });
 }
 
@@ -361,9 +359,9 @@ template <class T>
 struct Pick {
   const T* x;
   Classes classes;
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
+  __device__ T operator()(const Operands&, const std::int64_t (&at)[1], std::int64_t i) const {
     const std::int64_t id = classes[at[0]];
-    o.result<T>()[i] = id < 0 ? T(0) : x[i * classes.n + id];
+    return id < 0 ? T(0) : x[i * classes.n + id];
   }
 };
 void run_pick(const OpCall& call) {
@@ -371,7 +369,7 @@ void run_pick(const OpCall& call) {
   Operands o = unary_operands(call.in[1].data, call.out[0]->data(), call.spec(1).numel());
   for_size(x.dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<1>(call, Pick<T>{call.in[0].as<T>(), classes_of(call, 1, x)}, o);
+    launch_store<1, T>(call, Pick<T>{call.in[0].as<T>(), classes_of(call, 1, x)}, o);
   });
 }
 /// The value at the class of its row, else 0.
@@ -379,17 +377,16 @@ template <class T>
 struct PlaceAt {
   const T* v;
   Classes classes;
-  T* out;
-  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
-    out[i] = i - at[1] * classes.n == classes[at[1]] ? v[at[1]] : T(0);
+  __device__ T operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
+    return i - at[1] * classes.n == classes[at[1]] ? v[at[1]] : T(0);
   }
 };
 void run_place(const OpCall& call) {
   const TensorSpec& x = call.spec(2);
   for_size(call.out[0]->dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<2>(call, PlaceAt<T>{call.in[0].as<T>(), classes_of(call, 1, x), call.out_as<T>()},
-                   operands_by_group(x, 1u << (x.rank - 1)));
+    launch_store<2, T>(call, PlaceAt<T>{call.in[0].as<T>(), classes_of(call, 1, x)},
+                       operands_by_group(call, x, 1u << (x.rank - 1)));
   });
 }
 
@@ -397,46 +394,48 @@ void run_place(const OpCall& call) {
 /// max(z, 0) - z * t + log(1 + exp(-|z|)), without 0 * z for an infinite z
 template <class T>
 struct SigmoidLoss {
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
+  __device__ Wide<T> operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t) const {
     using C = Wide<T>;
     const C t = load(o.operand<T>(0) + at[0]), z = load(o.operand<T>(1) + at[1]);
-    store(o.result<T>() + i, m::mul_no_nan(z > C(0) ? C(1) - t : -t, z) + m::log1p(m::exp(-m::abs(z))));
+    return m::mul_no_nan(z > C(0) ? C(1) - t : -t, z) + m::log1p(m::exp(-m::abs(z)));
   }
 };
 void run_sigmoid(const OpCall& call) {
-  for_dtype<Domain::floats>(call.spec(0).dtype,
-                            [&](auto* p) { launch_each<2>(call, SigmoidLoss<std::remove_pointer_t<decltype(p)>>()); });
+  for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_store<2, T>(call, SigmoidLoss<T>());
+  });
 }
 /// -(t * log(q) + (1 - t) * log(1 - q)), with q = p clipped
 template <class T>
 struct BinaryLoss {
   Bounds<Wide<T>> bounds;
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
+  __device__ Wide<T> operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t) const {
     using C = Wide<T>;
     const C t = load(o.operand<T>(0) + at[0]), q = bounds.clip(load(o.operand<T>(1) + at[1]));
-    store(o.result<T>() + i, -(t * m::log(q) + (C(1) - t) * m::log(C(1) - q)));
+    return -(t * m::log(q) + (C(1) - t) * m::log(C(1) - q));
   }
 };
 /// dp = dy * (p - t) / (p * (1 - p)), and 0 where p is clipped
 template <class T>
 struct BinaryGrad {
   Bounds<Wide<T>> bounds;
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t i) const {
+  __device__ Wide<T> operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t) const {
     using C = Wide<T>;
     const C dy = load(o.operand<T>(0) + at[0]), t = load(o.operand<T>(1) + at[1]), q = load(o.operand<T>(2) + at[2]);
-    store(o.result<T>() + i, dy != C(0) && bounds.inside(q) ? dy * (q - t) / (q * (C(1) - q)) : C(0));
+    return dy != C(0) && bounds.inside(q) ? dy * (q - t) / (q * (C(1) - q)) : C(0);
   }
 };
 void run_binary(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<2>(call, BinaryLoss<T>{bounds_of<T>(call)});
+    launch_store<2, T>(call, BinaryLoss<T>{bounds_of<T>(call)});
   });
 }
 void run_binary_grad(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<3>(call, BinaryGrad<T>{bounds_of<T>(call)});
+    launch_store<3, T>(call, BinaryGrad<T>{bounds_of<T>(call)});
   });
 }
 

@@ -405,7 +405,7 @@ TEST_CASE("ctc_decode on a device gives the CPU's labels and scores, there", "[c
 }
 
 TEST_CASE(
-    "elementwise ops, comparisons and casts of half types read and write packs with the CPU's bits, whatever is repeated and wherever tensors begin",
+    "elementwise ops, comparisons and casts of floats read and write packs with the CPU's bits, whatever is repeated and wherever tensors begin",
     "[device]") {
   if (!has_device("cuda:0")) return;
   const std::vector<std::pair<Shape, Shape>> shapes{{{1}, {1}},        {{7}, {7}},
@@ -416,7 +416,7 @@ TEST_CASE(
                                                     {{5, 1}, {1, 24}}, {{3, 1, 8}, {3, 4, 8}},
                                                     {{3, 4, 1}, {8}},  {{3, 4, 8}, {3, 1, 1}},
                                                     {{0, 8}, {8}}};
-  for (DType dtype : {float16, bfloat16})
+  for (DType dtype : {float16, bfloat16, float32, float64})
     for (const auto& [first, second] : shapes) {
       INFO(printed(first) << " and " << printed(second) << " of " << dtype);
       const Tensor x = whole(first, dtype, 91), y = whole(second, dtype, 57) + 0.5;
@@ -433,7 +433,7 @@ TEST_CASE(
       }
       CHECK(same_bits(K::relu(there(x), 0.25).to("cpu"), K::relu(x, 0.25)));
     }
-  for (DType dtype : {float16, bfloat16})
+  for (DType dtype : {float16, bfloat16, float32, float64})
     for (int first : {1, 2, 7, 8}) {
       const Tensor x = whole({1000}, dtype, 91), y = whole({1000}, dtype, 57);
       auto behind = [&](const Tensor& t) { return t(slice(first, 900)); };
