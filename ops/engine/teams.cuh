@@ -115,6 +115,25 @@ struct Block {
     return v;
   }
 };
+/// The kWidth threads side by side in a block work on neighbouring groups, the rows of threads on the members. All
+/// threads of a block reduce together.
+template <int kWidth>
+struct Column {
+  static constexpr int kSize = kThreads / kWidth;
+  __device__ static int lane() { return threadIdx.x / kWidth; }
+  template <class V, class Combine>
+  __device__ static V reduce(V v, Combine f) {
+    __shared__ V of_warp[kThreads / kWarp][kWidth];
+    for (int half = kWarp / 2; half >= kWidth; half /= 2) v = f(v, shuffle_xor(v, half));
+    const int x = threadIdx.x % kWidth;
+    __syncthreads();  // all threads have read the values of the last reduction
+    if (static_cast<int>(threadIdx.x) % kWarp < kWidth) of_warp[threadIdx.x / kWarp][x] = v;
+    __syncthreads();
+    v = of_warp[0][x];
+    for (int i = 1; i < kThreads / kWarp; ++i) v = f(v, of_warp[i][x]);
+    return v;
+  }
+};
 
 /// Calls f(Thread()) or f(Block()), whichever suits the groups. The choice depends on the shape alone, and so do the
 /// bits of results.

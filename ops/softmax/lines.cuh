@@ -14,8 +14,8 @@ namespace kassette::cuda {
 //                 registers, a pack at once, so memory is read once.
 //   Dense, long   Contiguous elements, in pieces that fit in the registers of a block. Each reduce and write reads them
 //                 again, at best from the cache.
-//   Strided       A line for each thread if lines are short or neighbouring threads have neighbouring lines; else for
-//                 each block.
+//   Strided       A line for each thread if lines are short, or neighbours in memory and many; for each column of
+//                 threads in a block if neighbours are few; else for each block.
 // The kind depends on the shape alone, and so do the bits.
 
 /// The packs, and elements, of each input that a thread has in registers.
@@ -159,28 +159,28 @@ class StridedLine {
  public:
   using C = Wide<U>;
   using Input = const U*;
-  __device__ StridedLine(const Groups& g, std::int64_t start) : along_(g.along), start_(start) {}
-  __device__ std::int64_t members() const { return along_.n; }
-  __device__ bool leads() const { return Team::lane() == 0; }
+  __device__ StridedLine(const Groups& g, std::int64_t start, bool live)
+      : along_(g.along), start_(start), n_(live ? g.along.n : 0), live_(live) {}
+  __device__ std::int64_t members() const { return n_; }
+  __device__ bool leads() const { return Team::lane() == 0 && live_; }
   __device__ Input read(const U* x) const { return x + start_; }
   template <class Combine, class Map, class... Inputs>
   __device__ C reduce(const Combine& combine, Map map, const Inputs*... in) const {
     C value = combine.identity;
 #pragma unroll 4
-    for (std::int64_t i = Team::lane(); i < along_.n; i += Team::kSize)
+    for (std::int64_t i = Team::lane(); i < n_; i += Team::kSize)
       value = combine(value, map(i, load(in + along_[i])...));
     return Team::reduce(value, combine);
   }
   __device__ Exponentials<C> exponentials(const U* in) const {
-    constexpr int kAtOnce = 4;
     const SumExp<C> combine;
     Exponentials<C> value = combine.identity;
-    for (std::int64_t i = Team::lane(); i < along_.n; i += kAtOnce * Team::kSize) {
+    for (std::int64_t i = Team::lane(); i < n_; i += kAtOnce * Team::kSize) {
       C some[kAtOnce];
       unsigned valid = 0;
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
-        if (i + k * Team::kSize >= along_.n) continue;
+        if (i + k * Team::kSize >= n_) continue;
         some[k] = load(in + along_[i + k * Team::kSize]);
         valid |= 1u << k;
       }
@@ -190,14 +190,25 @@ class StridedLine {
   }
   template <class Map, class... Inputs>
   __device__ void write(U* y, Map map, const Inputs*... in) const {
-#pragma unroll 4
-    for (std::int64_t i = Team::lane(); i < along_.n; i += Team::kSize)
-      store(y + start_ + along_[i], static_cast<C>(map(i, load(in + along_[i])...)));
+    for (std::int64_t i = Team::lane(); i < n_; i += kAtOnce * Team::kSize) {
+      // Loads come before stores, as in store_each.
+      auto member = [&](int k) { return i + k * Team::kSize < n_ ? i + k * Team::kSize : i; };
+      std::int64_t at[kAtOnce];
+      C v[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) at[k] = along_[member(k)];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) v[k] = static_cast<C>(map(member(k), load(in + at[k])...));
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k)
+        if (i + k * Team::kSize < n_) store(y + start_ + at[k], v[k]);
+    }
   }
 
  private:
   const AxesLayout& along_;
-  const std::int64_t start_;
+  const std::int64_t start_, n_;
+  const bool live_;
 };
 
 template <bool kBlock, bool kLong, class Body>
@@ -213,7 +224,22 @@ __global__ void __launch_bounds__(kThreads, 2) run_dense(DenseGroups g, Body bod
 template <class Team, class Body>
 __global__ void __launch_bounds__(kThreads) run_strided(Groups g, Body body) {
   for (std::int64_t o = Team::first(); o < g.kept.n; o += Team::step())
-    body.run(o, StridedLine<typename Body::Element, Team>(g, g.kept[o]));
+    body.run(o, StridedLine<typename Body::Element, Team>(g, g.kept[o], /*live=*/true));
+}
+constexpr int kSideBySide = 8;  // lines of a block: eight float32 are the 32 bytes that memory delivers at once
+template <class Body>
+__global__ void __launch_bounds__(kThreads) run_columns(Groups g, Body body) {
+  // All threads of a block make the same number of rounds, since they reduce together.
+  for (std::int64_t first = std::int64_t(blockIdx.x) * kSideBySide; first < g.kept.n;
+       first += std::int64_t(gridDim.x) * kSideBySide) {
+    const std::int64_t o = first + threadIdx.x % kSideBySide;
+    const bool live = o < g.kept.n;
+    body.run(live ? o : 0, StridedLine<typename Body::Element, Column<kSideBySide>>(g, live ? g.kept[o] : 0, live));
+  }
+}
+/// True for long lines that are neighbours in memory, but too few for a thread each: a device holds 270,000 threads.
+inline bool few_columns(const Groups& g) {
+  return g.along.n > kWarp && g.kept.n < 1 << 16 && g.kept.dense() && g.kept.dims[g.kept.rank - 1] >= kSideBySide;
 }
 
 /// Calls body.run(o, line of group o) for every group. Body::Element is the type of all elements that it reads and
@@ -223,6 +249,8 @@ void launch_lines(const OpCall& call, const Groups& g, Body body) {
   using T = typename Body::Element;
   if (g.kept.n == 0) return;
   CudaDevice& device = device_of(call.device);
+  if (few_columns(g))
+    return launch(call.op.name, device, grid_of(ceil_div(g.kept.n, kSideBySide)), run_columns<Body>, g, body);
   if (g.along.n > 1 && !g.along.dense())
     return with_team(g, [&](auto team) {
       using Team = decltype(team);
