@@ -175,7 +175,8 @@ class CudaDevice final : public CudaDeviceApi {
 };
 
 /// Makes a device current in this thread, and restores the previous one at the end, so that a caller's own CUDA code is
-/// not affected. To be held around all calls of CUDA for a device. Throws DeviceError if the device is lost.
+/// not affected; only where none was may device 0 stay. To be held around all calls of CUDA for a device. Throws
+/// DeviceError if the device is lost.
 class DeviceGuard {
  public:
   explicit DeviceGuard(CudaDevice& device);
@@ -185,7 +186,7 @@ class DeviceGuard {
 
  private:
   CUcontext before_;
-  bool changed_;
+  bool restores_;
 };
 
 /// While it lives, this thread may make calls during a capture that do not enqueue work: allocate memory, query events.

@@ -23,17 +23,20 @@ bool is_set(const char* variable) {
   return text && *text && std::strcmp(text, "0") != 0;
 }
 
-/// allocate() makes the device current, and so do callers that return memory; when blocks are not cached
-/// (compute-sanitizer) the release function does it. After the driver has shut down, at the end of the process, all
-/// these calls fail; the memory is gone anyway.
-const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void* {
-                                   const RelaxedCapture allowed;
-                                   void* p = nullptr;
-                                   const cudaError_t error = cudaMalloc(&p, static_cast<std::size_t>(bytes));
-                                   if (error == cudaSuccess) return p;
-                                   // Out of memory is reported by the caller. Any other error is left for allocate() to
-                                   // check.
-                                   if (error == cudaErrorMemoryAllocation) cudaGetLastError();
+/// Both make the device current: most allocations find a block in the cache, and need no device. After the driver has
+/// shut down, at the end of the process, all these calls fail; the memory is gone anyway.
+const MemorySource device_memory{[](void* of, std::int64_t bytes) noexcept -> void* {
+                                   try {
+                                     DeviceGuard now(*static_cast<CudaDevice*>(of));
+                                     const RelaxedCapture allowed;
+                                     void* p = nullptr;
+                                     const cudaError_t error = cudaMalloc(&p, static_cast<std::size_t>(bytes));
+                                     if (error == cudaSuccess) return p;
+                                     // Out of memory is reported by the caller. Any other error is left for allocate()
+                                     // to check.
+                                     if (error == cudaErrorMemoryAllocation) cudaGetLastError();
+                                   } catch (const Error&) {  // allocate() will meet it again
+                                   }
                                    return nullptr;
                                  },
                                  [](void* of, void* block, std::int64_t) noexcept {
@@ -70,17 +73,18 @@ void check(cudaError_t error, const char* what) {
   throw DeviceError(what, "", (std::string("CUDA says: ") + cudaGetErrorString(error)).c_str());
 }
 
-DeviceGuard::DeviceGuard(CudaDevice& device) : before_(nullptr), changed_(false) {
+DeviceGuard::DeviceGuard(CudaDevice& device) : before_(nullptr), restores_(false) {
   device.check_alive();
   driver().get_current(&before_);
   if (before_ == device.context()) return;
   if (driver().set_current(device.context()) != CUDA_SUCCESS)
     throw DeviceError(
         ("cuda:" + std::to_string(device.index()) + ": the driver does not make its context current").c_str());
-  changed_ = true;
+  // The runtime itself makes device 0 current in a thread that had none: that one may stay, for the next call.
+  restores_ = before_ || device.index() != 0;
 }
 DeviceGuard::~DeviceGuard() {
-  if (changed_) driver().set_current(before_);
+  if (restores_) driver().set_current(before_);
 }
 
 CudaDevice::CudaDevice(int index)
@@ -97,7 +101,7 @@ CudaDevice::CudaDevice(int index)
 // ---- memory and copies ----------------------------------------------------------------------------------------------
 
 void* CudaDevice::allocate(std::int64_t bytes) {
-  DeviceGuard now(*this);
+  check_alive();
   if (const DeviceStream& s = current(); s.base) {
     if (void* block = cache_->try_allocate(bytes, s.number, s.base->number)) return block;
     leave_capture();  // memory has to be freed first, which a capture forbids
@@ -105,6 +109,7 @@ void* CudaDevice::allocate(std::int64_t bytes) {
   try {
     return cache_->allocate(bytes, current().number);
   } catch (const MemoryError&) {
+    DeviceGuard now(*this);
     check(cudaGetLastError(), "allocate");  // the cause may be the error of an earlier kernel instead
     throw;
   }

@@ -40,10 +40,15 @@ int count(char* why, std::size_t room) {
 }
 
 const MemorySource pinned_memory{[](void*, std::int64_t bytes) noexcept -> void* {
-                                   const RelaxedCapture allowed;
-                                   void* p = nullptr;
-                                   if (cudaMallocHost(&p, static_cast<std::size_t>(bytes)) == cudaSuccess) return p;
-                                   cudaGetLastError();
+                                   try {
+                                     // Some context has to be current; this avoids creating one.
+                                     DeviceGuard now(*first_opened.load());
+                                     const RelaxedCapture allowed;
+                                     void* p = nullptr;
+                                     if (cudaMallocHost(&p, static_cast<std::size_t>(bytes)) == cudaSuccess) return p;
+                                     cudaGetLastError();
+                                   } catch (const Error&) {  // the device is lost
+                                   }
                                    return nullptr;
                                  },
                                  [](void*, void* block, std::int64_t) noexcept { cudaFreeHost(block); }};
@@ -56,7 +61,6 @@ BlockCache& pinned_cache() {
 
 void* allocate_pinned(std::int64_t bytes) {
   try {
-    DeviceGuard now(*first_opened.load());  // some context has to be current; this avoids creating one
     return pinned_cache().allocate(bytes);
   } catch (const Error&) {
     return nullptr;

@@ -220,5 +220,5 @@ TEST_CASE("with KASSETTE_CUDA_CACHE=0 a device keeps nothing that was freed", "[
   }
   CHECK(memory_stats("cuda:7").cached == 0);
   CHECK(memory_stats("cuda:7").allocations > 3);
-  if (current) CHECK(current() == before);
+  if (current) CHECK((current() == before || (before < 0 && current() == 0)));  // device 0 may stay where none was
 }

@@ -298,6 +298,8 @@ EMULATED_ASKED std::int64_t emulated_enqueued();
 /// The device whose context is current in this thread; -1 if there is none.
 EMULATED_ASKED int emulated_context();
 EMULATED_ASKED void emulated_set_context(int device);
+/// How often the driver was asked for the current context, or told to change it.
+EMULATED_ASKED std::int64_t emulated_context_calls();
 /// Installs the handlers again for the signals of faulting accesses: a test framework may have replaced them.
 EMULATED_ASKED void emulated_catch_faults();
 /// Runs the misuse of that name in misuse.cpp. Returns 1 if wrong values show it, 0 if they do not, -1 if there is no

@@ -57,7 +57,7 @@ thread_local EmulatedContext* current_context = nullptr;
 constexpr unsigned char kFresh = 0xff;     // floats of fresh memory are NaN
 constexpr std::size_t kFilled = 64 << 10;  // bytes of a block to fill: mprotect is fast for pages that are not touched
 
-std::atomic<std::int64_t> host_copies{0}, frees{0}, peer_questions{0};
+std::atomic<std::int64_t> host_copies{0}, frees{0}, peer_questions{0}, context_calls{0};
 int current() { return current_context ? current_context->device : 0; }
 
 /// True if the host may access device memory: EMULATED_CUDA_OPEN.
@@ -250,8 +250,8 @@ CUresult retain_context(CUcontext* context, CUdevice device) {
   if (device < 0 || device >= kDevices) return 101;
   return *context = &contexts[device], CUDA_SUCCESS;
 }
-CUresult get_context(CUcontext* context) { return *context = current_context, CUDA_SUCCESS; }
-CUresult set_context(CUcontext context) { return current_context = context, CUDA_SUCCESS; }
+CUresult get_context(CUcontext* context) { return ++context_calls, *context = current_context, CUDA_SUCCESS; }
+CUresult set_context(CUcontext context) { return ++context_calls, current_context = context, CUDA_SUCCESS; }
 
 }  // namespace
 
@@ -627,5 +627,6 @@ std::int64_t emulated_waits() { return waits; }
 std::int64_t emulated_host_copies() { return host_copies; }
 std::int64_t emulated_frees() { return frees; }
 EMULATED_ASKED std::int64_t emulated_peer_questions() { return peer_questions; }
+std::int64_t emulated_context_calls() { return context_calls; }
 int emulated_context() { return current_context ? current_context->device : -1; }
 void emulated_set_context(int device) { current_context = device < 0 ? nullptr : &contexts[device]; }
