@@ -419,12 +419,14 @@ TEST_CASE("devices are counted and named", "[device]") {
 
 TEST_CASE("a device that the library has no code for is refused when it is opened", "[device]") {
   using cuda::has_code_for;
-  const char* release = "80,86-real,89-real,90-real,100-real,120-real";
+  const char* release = "80-real,86-real,89-real,90-real,100-real,120";
   // CUDA C++ Programming Guide, section "Application Compatibility".
   CHECK(has_code_for(release, 8, 0));
   CHECK(has_code_for(release, 8, 7));
-  CHECK(has_code_for(release, 11, 0));  // PTX
-  CHECK(has_code_for(release, 13, 0));
+  CHECK(has_code_for(release, 10, 3));
+  CHECK_FALSE(has_code_for(release, 11, 0));
+  CHECK(has_code_for(release, 12, 1));
+  CHECK(has_code_for(release, 13, 0));  // PTX
   CHECK_FALSE(has_code_for(release, 7, 5));
   CHECK_FALSE(has_code_for("86-real", 8, 0));
   CHECK_FALSE(has_code_for("86-real", 9, 0));

@@ -68,7 +68,7 @@ RUN
 chmod +x "$to/run"
 
 (cd "$to" && find . -type f -size +256k -printf '%9s  %P\n' | sort -k2 && du -sb . | awk '{ printf "%9d  bytes in all, unpacked\n", $1 }')
-[ "$emulated" ] || sed -n 's/^KASSETTE_CUDA_ARCHITECTURES[^=]*=/CUDA architectures: /p' "$build/CMakeCache.txt"
+[ "$emulated" ] || sed -n 's/^KASSETTE_CUDA_LIST:[^=]*=/CUDA architectures: /p' "$build/CMakeCache.txt"
 [ "$archive" ] || exit 0
 tar -C "$work" -c "$(basename "$to")" | xz -T0 -6 >"$archive"
 size=$(stat -c %s "$archive")
