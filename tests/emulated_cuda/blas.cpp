@@ -5,6 +5,9 @@
 
 struct EmulatedBlas {
   cudaStream_t stream;
+  std::int64_t number;  // of the stream that was at that address
+  void* workspace;
+  std::size_t workspace_bytes;
   cublasMath_t math;
 };
 
@@ -44,7 +47,7 @@ void multiply(const Problem& p, const T* a, const T* b, Out* c) {
       }
 }
 
-std::int64_t products = 0, tf32_products = 0, handles = 0;
+std::int64_t products = 0, batches = 0, heuristics = 0, tf32_products = 0, handles = 0;
 cublasMath_t last_math = CUBLAS_DEFAULT_MATH;
 int refused = 0;
 
@@ -88,10 +91,18 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
   return handle->math = mode, CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
-  return handle->stream = stream, CUBLAS_STATUS_SUCCESS;
+  *handle = {stream, emulated_stream_number(stream), nullptr, 0, handle->math};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, std::size_t bytes) {
+  handle->workspace = workspace;
+  handle->workspace_bytes = bytes;
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 std::int64_t emulated_products() { return products; }
+std::int64_t emulated_batches() { return batches; }
+std::int64_t emulated_heuristics() { return heuristics; }
 std::int64_t emulated_tf32_products() { return tf32_products; }
 int emulated_math_mode() { return last_math; }
 std::int64_t emulated_blas_handles() { return handles; }
@@ -102,6 +113,7 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
                                              cudaDataType b_type, std::int64_t ldb, long long stride_b,
                                              const void* beta, void* c, cudaDataType c_type, std::int64_t ldc,
                                              long long stride_c, std::int64_t count, cublasComputeType_t compute, int) {
+  ++batches;
   const bool wide = type == CUDA_R_64F, half = type == CUDA_R_16F || type == CUDA_R_16BF;
   const bool add = wide ? *static_cast<const double*>(beta) != 0 : *static_cast<const float*>(beta) != 0;
   const Problem p{
@@ -116,7 +128,9 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
   products += count;
   last_math = handle->math;
   if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) tf32_products += count;
+  if (handle->number != emulated_stream_number(handle->stream)) emulated_die("a product on a stream that is gone");
   EmulatedBlocks blocks;
+  blocks.add(handle->workspace, handle->workspace_bytes, handle->stream, "a product in a workspace");
   auto check = [&](const void* from, bool turned, std::int64_t rows, std::int64_t columns, std::int64_t ld,
                    std::int64_t stride, cudaDataType of) {
     if (turned) std::swap(rows, columns);
@@ -146,6 +160,16 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
     default: as(static_cast<float*>(nullptr), static_cast<float*>(c));
   }
   return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, std::int64_t m,
+                               std::int64_t n, std::int64_t k, const void* alpha, const void* a, cudaDataType a_type,
+                               std::int64_t lda, const void* b, cudaDataType b_type, std::int64_t ldb, const void* beta,
+                               void* c, cudaDataType c_type, std::int64_t ldc, cublasComputeType_t compute,
+                               int algorithm) {
+  --batches;
+  return cublasGemmStridedBatchedEx_64(handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, 0, b, b_type, ldb, 0, beta,
+                                       c, c_type, ldc, 0, 1, compute, algorithm);
 }
 
 // ---- cuBLASLt -------------------------------------------------------------------------------------------------------
@@ -192,6 +216,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, const cublasLtMatmulDescOpaque_t* form, const cublasLtMatrixLayoutOpaque_t* a,
     const cublasLtMatrixLayoutOpaque_t* b, const cublasLtMatrixLayoutOpaque_t* c, const cublasLtMatrixLayoutOpaque_t* d,
     const cublasLtMatmulPreferenceOpaque_t* limits, int wanted, cublasLtMatmulHeuristicResult_t* results, int* found) {
+  ++heuristics;
   check_fault(!handle || wanted != 1 || !(*c == *d) ? "arguments" : fault_of(*form, *a, *b, *d));
   if (refused == 2) return CUBLAS_STATUS_NOT_SUPPORTED;
   *found = refused == 0;
@@ -209,7 +234,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, const cublasLtMatmulDescO
   if (stream != reinterpret_cast<cublasHandle_t>(handle)->stream) check_fault("a stream that has another workspace");
   if (!is(alpha, 1) || !is(beta, 0) || c != d || !(*c_layout == *d_layout)) check_fault("something to add to");
   if (form->compute != algo->form.compute || form->a != algo->form.a || form->b != algo->form.b ||
-      form->bias != algo->form.bias || !(*a_layout == algo->a) || !(*b_layout == algo->b) || !(*d_layout == algo->c))
+      !(*a_layout == algo->a) || !(*b_layout == algo->b) || !(*d_layout == algo->c))
     check_fault("the algorithm of another product");
   // What cudaMalloc returns is a multiple of 256 on a GPU, and of 16 here.
   auto aligned = [](const void* at, std::size_t to) {

@@ -1,4 +1,4 @@
-// tests/emulated_cuda/cublas_v2.h - the one cuBLAS function that ops/product/product.cuh calls, as plain loops.
+// tests/emulated_cuda/cublas_v2.h - the cuBLAS functions that ops/product/product.cuh calls, as plain loops.
 #pragma once
 #include "cuda_runtime.h"
 
@@ -13,7 +13,9 @@ using cublasHandle_t = struct EmulatedBlas*;
 inline const char* cublasGetStatusString(cublasStatus_t) { return "no error"; }
 cublasStatus_t cublasCreate(cublasHandle_t* handle);
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
-inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void*, std::size_t) { return CUBLAS_STATUS_SUCCESS; }
+/// The workspace is used until the stream is set again; products without one are refused here, as their bits may
+/// differ.
+cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, std::size_t bytes);
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
 cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
@@ -23,10 +25,19 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
                                              const void* beta, void* c, cudaDataType c_type, std::int64_t ldc,
                                              long long stride_c, std::int64_t count, cublasComputeType_t compute,
                                              int algorithm);
+cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, std::int64_t m,
+                               std::int64_t n, std::int64_t k, const void* alpha, const void* a, cudaDataType a_type,
+                               std::int64_t lda, const void* b, cudaDataType b_type, std::int64_t ldb, const void* beta,
+                               void* c, cudaDataType c_type, std::int64_t ldc, cublasComputeType_t compute,
+                               int algorithm);
 
 // Counters, exported for tests: emulated() in tests/devices/devices.h finds them.
 /// The number of matrix products so far.
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_products();
+/// The number of calls that were for a batch of products.
+extern "C" __attribute__((visibility("default"))) std::int64_t emulated_batches();
+/// How often cuBLASLt was asked for an algorithm.
+extern "C" __attribute__((visibility("default"))) std::int64_t emulated_heuristics();
 /// The number of products with TF32 allowed; they are computed in float32 all the same.
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_tf32_products();
 /// The math mode of the handle of the last product.

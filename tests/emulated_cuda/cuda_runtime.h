@@ -230,6 +230,8 @@ bool emulated_captures(cudaStream_t stream, EmulatedNode kind, EmulatedBlocks& b
 /// True if the next work on the stream is the one that its capture refuses: number EMULATED_CUDA_NO_CAPTURE, from 1 on.
 bool emulated_refuses(cudaStream_t stream);
 int emulated_device_of(cudaStream_t stream);
+/// Tells a stream from others that were or will be at the same address.
+std::int64_t emulated_stream_number(cudaStream_t stream);
 /// Starts a thread that runs the work in the stream.
 void emulated_start(cudaStream_t stream);
 /// Ends the program with the message `why`.
@@ -298,6 +300,13 @@ EMULATED_ASKED std::int64_t emulated_enqueued();
 /// The device whose context is current in this thread; -1 if there is none.
 EMULATED_ASKED int emulated_context();
 EMULATED_ASKED void emulated_set_context(int device);
+/// A stream of another library. The next one after one that ended has its address.
+EMULATED_ASKED void* emulated_new_stream(int device);
+EMULATED_ASKED void emulated_end_stream(void* stream);
+/// Lets the stream's work wait, or run again. Meanwhile nothing may wait for it.
+EMULATED_ASKED void emulated_hold_stream(void* stream, bool held);
+/// The number of copies between devices and memory of the host that is not pinned.
+EMULATED_ASKED std::int64_t emulated_pageable_copies();
 /// How often the driver was asked for the current context, or told to change it.
 EMULATED_ASKED std::int64_t emulated_context_calls();
 /// Installs the handlers again for the signals of faulting accesses: a test framework may have replaced them.

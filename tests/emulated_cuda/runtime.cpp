@@ -39,6 +39,8 @@ struct Work {
 struct EmulatedStream {
   int device;
   std::deque<Work> work;
+  std::int64_t number;
+  bool held = false;  // what is enqueued waits
 };
 struct EmulatedEvent {
   std::shared_ptr<Place> place;
@@ -57,7 +59,7 @@ thread_local EmulatedContext* current_context = nullptr;
 constexpr unsigned char kFresh = 0xff;     // floats of fresh memory are NaN
 constexpr std::size_t kFilled = 64 << 10;  // bytes of a block to fill: mprotect is fast for pages that are not touched
 
-std::atomic<std::int64_t> host_copies{0}, frees{0}, peer_questions{0}, context_calls{0};
+std::atomic<std::int64_t> host_copies{0}, frees{0}, peer_questions{0}, context_calls{0}, pageable_copies{0};
 int current() { return current_context ? current_context->device : 0; }
 
 /// True if the host may access device memory: EMULATED_CUDA_OPEN.
@@ -94,7 +96,8 @@ struct State {
   std::map<std::size_t, Block> blocks;           // by place
   std::multimap<std::size_t, std::size_t> free;  // bytes of the pages, begin
   std::map<std::uintptr_t, std::size_t> pinned;  // memory of the host that devices may use: begin, bytes
-  std::vector<EmulatedStream*> streams;
+  std::vector<EmulatedStream*> streams, ended;
+  std::int64_t n_streams = 0;
   std::vector<std::size_t> opened;  // places of blocks
   EmulatedDraws draws{emulated_seed()};
 
@@ -125,7 +128,7 @@ struct State {
   /// Runs all work of the stream and, in between, random work of other streams. Blocks are accessible meanwhile if they
   /// were passed to that work.
   void run(EmulatedStream& stream) {
-    while (!stream.work.empty())
+    while (!stream.work.empty() && !stream.held)
       if (draws.below(2) == 0) step(stream, /*asked=*/true);
       else step(*streams[draws.below(static_cast<unsigned>(streams.size()))], /*asked=*/false);
     close();
@@ -143,7 +146,7 @@ struct State {
     EmulatedStream* s = &stream;
     while (!s->work.empty() && s->work.front().after && !s->work.front().after->passed)
       s = s->work.front().after->stream;
-    if (s->work.empty() || (s->work.front().waits && !asked)) return;
+    if (s->work.empty() || s->held || (s->work.front().waits && !asked)) return;
     const Work next = std::move(s->work.front());
     s->work.pop_front();
     for (std::size_t place : next.blocks.places) open(place);
@@ -326,7 +329,11 @@ cudaError_t cudaFree(void* block) {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   State& s = state();
   Lock lock(s.mutex);
-  s.streams.push_back(*stream = new EmulatedStream{current(), {}});
+  if (s.ended.empty()) s.ended.push_back(new EmulatedStream{});
+  *stream = s.ended.back();
+  s.ended.pop_back();
+  **stream = {current(), {}, ++s.n_streams};
+  s.streams.push_back(*stream);
   return cudaSuccess;
 }
 
@@ -339,7 +346,7 @@ EmulatedStream* behind(cudaStream_t handle) {
   Lock lock(s.mutex);
   if (handle == cudaStreamLegacy) {
     EmulatedStream*& made = legacy[current()];
-    if (!made) s.streams.push_back(made = new EmulatedStream{current(), {}});
+    if (!made) s.streams.push_back(made = new EmulatedStream{current(), {}, 0});
     return made;
   }
   return std::find(s.streams.begin(), s.streams.end(), handle) != s.streams.end() ? handle : nullptr;
@@ -370,7 +377,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   Lock lock(s.mutex);
   if (!behind(stream)) return cudaErrorInvalidResourceHandle;
   s.run(*stream);
-  s.streams.erase(std::find(s.streams.begin(), s.streams.end(), stream));  // not deleted: a Place may refer to it
+  s.streams.erase(std::find(s.streams.begin(), s.streams.end(), stream));
+  s.ended.push_back(stream);  // not deleted: a Place may refer to it
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
@@ -504,6 +512,11 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   return std::exchange(enabled[current()][peer], true) ? cudaErrorPeerAccessAlreadyEnabled : cudaSuccess;
 }
 int emulated_device_of(cudaStream_t stream) { return stream->device; }
+std::int64_t emulated_stream_number(cudaStream_t handle) {
+  Lock lock(state().mutex);
+  const EmulatedStream* stream = behind(handle);
+  return stream ? stream->number : -1;
+}
 cudaError_t emulated_enqueue(cudaStream_t handle, EmulatedBlocks blocks, std::function<void()> work, bool for_others,
                              EmulatedNode kind) {
   State& s = state();
@@ -526,6 +539,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   check(to, kind != cudaMemcpyDeviceToHost);
   check(from, kind != cudaMemcpyHostToDevice);
   if (kind != cudaMemcpyDeviceToDevice) ++host_copies;
+  if (kind != cudaMemcpyDeviceToDevice) {
+    Lock lock(state().mutex);
+    pageable_copies += !state().is_pinned(reinterpret_cast<std::uintptr_t>(kind == cudaMemcpyHostToDevice ? from : to));
+  }
   if (kind == cudaMemcpyDeviceToHost) ++waits;
   constexpr EmulatedNode kinds[] = {EmulatedNode::copy_in, EmulatedNode::copy_out, EmulatedNode::copy};
   return emulated_enqueue(
@@ -627,6 +644,19 @@ std::int64_t emulated_waits() { return waits; }
 std::int64_t emulated_host_copies() { return host_copies; }
 std::int64_t emulated_frees() { return frees; }
 EMULATED_ASKED std::int64_t emulated_peer_questions() { return peer_questions; }
+void* emulated_new_stream(int device) {
+  EmulatedContext* const before = std::exchange(current_context, &contexts[device]);
+  cudaStream_t stream;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  current_context = before;
+  return stream;
+}
+void emulated_hold_stream(void* stream, bool held) {
+  Lock lock(state().mutex);
+  static_cast<cudaStream_t>(stream)->held = held;
+}
+void emulated_end_stream(void* stream) { cudaStreamDestroy(static_cast<cudaStream_t>(stream)); }
+std::int64_t emulated_pageable_copies() { return pageable_copies; }
 std::int64_t emulated_context_calls() { return context_calls; }
 int emulated_context() { return current_context ? current_context->device : -1; }
 void emulated_set_context(int device) { current_context = device < 0 ? nullptr : &contexts[device]; }
