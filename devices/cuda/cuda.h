@@ -21,15 +21,13 @@ class CudaDevice;
 
 namespace kassette::devices {
 
-/// A CUDA stream with its cuBLAS handle and its state in graph capture.
+/// A CUDA stream with its workspace for cuBLAS and its state in graph capture.
 struct DeviceStream {
   cuda::CudaDevice* device;
   cudaStream_t handle;
   int number;      // 0: the device's own stream; below 0: a stream that is captured
   bool ours;       // created by this library
   int owners = 0;  // number of Stream objects that refer to it
-  std::mutex blas_mutex = {};
-  cublasHandle_t blas = nullptr;
   void* blas_workspace = nullptr;
   // See Note [Graphs].
   DeviceStream* base = nullptr;  // in a stream that is captured: the stream on which the graph is launched; else null
@@ -117,10 +115,11 @@ class CudaDevice final : public CudaDeviceApi {
   void check_alive() {
     if (lost_.load(std::memory_order_acquire)) fail_lost();
   }
-  /// The cuBLAS handle of the current stream, with its own workspace; made at first use. Hold the lock while enqueuing.
+  /// The device's cuBLAS handle, which enqueues on the current stream and has that stream's workspace. Hold the lock
+  /// while enqueuing.
   cublasHandle_t blas(std::unique_lock<std::mutex>* lock);
   static constexpr std::int64_t kBlasWorkspace = std::int64_t(32) << 20;  // what cuBLAS asks for on compute 9.0
-  /// The workspace of that handle, kBlasWorkspace bytes.
+  /// That workspace, kBlasWorkspace bytes.
   void* blas_workspace() { return launched_on(current()).blas_workspace; }
 
  private:
@@ -143,7 +142,7 @@ class CudaDevice final : public CudaDeviceApi {
   void leave_capture();
   void settle_capture() noexcept;
   void begin_on(DeviceStream& base);
-  cublasHandle_t make_blas(cudaStream_t stream, void* workspace);
+  cublasHandle_t make_blas();
   /// Waits for one stream or, if `stream` is null, for all of them, and throws what kernels have reported. The host
   /// waits nowhere else, except to give memory back to CUDA, and to release memory after an error.
   void wait(DeviceStream* stream, const char* what);
@@ -173,6 +172,9 @@ class CudaDevice final : public CudaDeviceApi {
   FaultBox faults_;
   Capture capture_;
 };
+  std::mutex blas_mutex_;
+  cublasHandle_t blas_ = nullptr;
+  const DeviceStream* blas_stream_ = nullptr;  // the one that it enqueues on
 
 /// Makes a device current in this thread, and restores the previous one at the end, so that a caller's own CUDA code is
 /// not affected; only where none was may device 0 stay. To be held around all calls of CUDA for a device. Throws

@@ -297,21 +297,24 @@ void CudaDevice::check(cublasStatus_t status, const char* what) {
 // ---- products -------------------------------------------------------------------------------------------------------
 
 cublasHandle_t CudaDevice::blas(std::unique_lock<std::mutex>* lock) {
-  if (!current().blas) leave_capture();
+  *lock = std::unique_lock<std::mutex>(blas_mutex_);
+  if (!blas_ || !blas_workspace()) leave_capture();
   DeviceStream& s = current();
-  *lock = std::unique_lock<std::mutex>(s.blas_mutex);
-  if (s.blas) return s.blas;
-  if (!s.blas_workspace) s.blas_workspace = allocate(kBlasWorkspace);
-  return s.blas = make_blas(s.handle, s.blas_workspace);
+  void*& workspace = launched_on(s).blas_workspace;
+  if (!workspace) workspace = allocate(kBlasWorkspace);
+  if (!blas_) blas_ = make_blas();
+  if (std::exchange(blas_stream_, nullptr) != &s) {
+    check(cublasSetStream(blas_, s.handle), "matmul");
+    check(cublasSetWorkspace(blas_, workspace, kBlasWorkspace), "matmul");  // the stream's change has dropped it
+  }
+  blas_stream_ = &s;
+  return blas_;
 }
 
-/// A handle for each stream, with its own workspace: otherwise the bits of cuBLAS may differ from run to run.
-cublasHandle_t CudaDevice::make_blas(cudaStream_t stream, void* workspace) {
+cublasHandle_t CudaDevice::make_blas() {
   cublasHandle_t handle;
   check(cublasCreate(&handle), "matmul");
   try {
-    check(cublasSetStream(handle, stream), "matmul");
-    check(cublasSetWorkspace(handle, workspace, kBlasWorkspace), "matmul");
     // No sums in half precision. Tensor cores multiply half types, and with allow_tf32 float32.
     check(cublasSetMathMode(handle, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
                                                               CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
@@ -320,6 +323,8 @@ cublasHandle_t CudaDevice::make_blas(cudaStream_t stream, void* workspace) {
     cublasDestroy(handle);
     throw;
   }
+/// One handle for all streams, since it takes memory of its own, on compute 9.0 as much as the workspace. The workspace
+/// is the stream's: otherwise the bits of cuBLAS may differ from run to run.
   return handle;
 }
 

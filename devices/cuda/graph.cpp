@@ -87,11 +87,7 @@ void CudaDevice::begin_on(DeviceStream& base) {
     base.captured.reset(
         new DeviceStream{.device = this, .handle = handle, .number = -1 - base.number, .ours = true, .base = &base});
   }
-  DeviceStream& captured = *base.captured;
-  if (base.blas && !captured.blas)
-    // Shared with `base`: products on the two streams never overlap.
-    captured.blas = make_blas(captured.handle, base.blas_workspace);
-  check(cudaStreamBeginCapture(captured.handle, cudaStreamCaptureModeRelaxed), "function");
+  check(cudaStreamBeginCapture(base.captured->handle, cudaStreamCaptureModeRelaxed), "function");
 }
 
 bool CudaDevice::begin_capture(DeviceGraph*& graph) {

@@ -47,6 +47,13 @@ DeviceStream& CudaDevice::stream_of(void* native) {
   std::lock_guard<std::mutex> lock(streams_mutex_);
   for (const auto& s : streams_)
     if (handle ? s->handle == handle : s->ours && s->owners == 0) {
+      if (s->owners == 0 && !s->ours) {
+        // Another stream may be at the same address by now, which is new to cuBLAS. The workspace may still be in use
+        // by what close() has ordered before the device's own stream.
+        order(own_, *s);
+        std::lock_guard<std::mutex> blas(blas_mutex_);
+        if (blas_stream_ == s.get()) blas_stream_ = nullptr;
+      }
       ++s->owners;
       return *s;
     }

@@ -159,6 +159,46 @@ TEST_CASE("a stream of somebody else's is one by its handle; the CPU's has nothi
 
 TEST_CASE("a pinned tensor is a tensor; a copy of it is made without the host", "[device]") {
   if (!has_device("cuda:0")) return;
+TEST_CASE("a stream of somebody else's is new if another one is at the address of one that is gone", "[device]") {
+  if (!has_device("cuda:0")) return;
+  auto make = emulated<void*(int)>("emulated_new_stream");
+  auto end = emulated<void(void*)>("emulated_end_stream");
+  if (!make) return skip("only the emulated device uses an address again");
+  const Tensor x = K::ones({3, 3}).to("cuda:0");
+  void* before = nullptr;
+  for (int again = 0; again < 3; ++again) {
+    void* const native = make(0);
+    if (before) REQUIRE(native == before);
+    before = native;
+    {
+      Stream theirs("cuda:0", native);
+      StreamScope scope(theirs);
+      CHECK(floats(K::dot(x, x)) == std::vector<float>(9, 3));
+    }
+    synchronize("cuda:0");
+    end(native);
+  }
+}
+
+TEST_CASE("streams of a CUDA device share one handle of cuBLAS", "[device][products]") {
+  if (!has_device("cuda:0")) return;
+  DeviceScope device("cuda:0");
+  auto handles = emulated<std::int64_t()>("emulated_blas_handles");
+  const Tensor x = K::ones({3, 3});
+  Tensor y = K::dot(x, x), in = K::placeholder({3, 3});
+  const std::int64_t before = handles ? handles() : 0;
+  Function f = K::function({in}, {K::dot(K::dot(in, in), in)});  // captured on a stream of its own
+  Stream one("cuda:0"), other("cuda:0");
+  for (int again = 0; again < 4; ++again) {
+    for (const Stream* stream : {&one, &other}) {
+      StreamScope scope(*stream);
+      y = K::dot(f({x})[0], y) / 27;
+    }
+  }
+  CHECK(floats(y) == std::vector<float>(9, 3));
+  if (handles) CHECK(handles() == before);
+}
+
   Tensor x = K::arange(0, 3000, 1, "float32"), pinned = pin_memory(x), there;
   CHECK(pinned.device() == cpu);
   CHECK(same_bits(pinned, x));
