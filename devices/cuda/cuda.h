@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -161,7 +162,7 @@ class CudaDevice final : public CudaDeviceApi {
   std::mutex streams_mutex_;
   std::vector<std::unique_ptr<DeviceStream>> streams_;  // all but own_
   std::mutex deferred_mutex_;
-  std::deque<DeferredRelease> deferred_;
+  std::map<const DeviceStream*, std::deque<DeferredRelease>> deferred_;  // by stream, in the order of its events
   std::atomic<std::int64_t> staged_{0};  // bytes of our own pinned buffers that pending copies read
   static constexpr unsigned kRemembered = 4;
   std::atomic<const char*> launched_[kRemembered] = {};

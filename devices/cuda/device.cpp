@@ -1,4 +1,5 @@
 // devices/cuda/device.cpp - a CUDA device: memory, copies, waiting, errors.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -208,7 +209,7 @@ void CudaDevice::release_after(DeviceStream& stream, Owner keep) {
     check(cudaEventCreateWithFlags(&passed, cudaEventDisableTiming), "to");
     check(cudaEventRecord(passed, stream.handle), "to");
     std::lock_guard<std::mutex> lock(deferred_mutex_);
-    deferred_.push_back({passed, keep});
+    deferred_[&stream].push_back({passed, keep});
   } catch (...) {
     if (passed) cudaEventDestroy(passed);
     if (now && !lost_) cudaStreamSynchronize(stream.handle);  // else nothing runs any more
@@ -222,10 +223,12 @@ void CudaDevice::release_passed() noexcept {
     DeferredRelease next;
     {
       std::lock_guard<std::mutex> lock(deferred_mutex_);
-      // With several streams a later entry may have passed already: it is released in its turn.
-      if (deferred_.empty() || cudaEventQuery(deferred_.front().passed) == cudaErrorNotReady) return;
-      next = deferred_.front();
-      deferred_.pop_front();
+      const auto found = std::find_if(deferred_.begin(), deferred_.end(), [](const auto& of) {
+        return !of.second.empty() && cudaEventQuery(of.second.front().passed) != cudaErrorNotReady;
+      });
+      if (found == deferred_.end()) return;
+      next = found->second.front();
+      found->second.pop_front();
     }
     cudaEventDestroy(next.passed);
     next.keep.release(next.keep.state);

@@ -15,6 +15,7 @@
 
 #include "core/impl.h"
 #include "devices/cuda/architectures.h"
+#include "devices/plugin.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/environment.h"
@@ -24,6 +25,7 @@
 #include "tests/sweeps/sample.h"
 
 using namespace kassette;
+using namespace kassette::devices;
 using namespace kassette::test;
 namespace K = kassette::backend;
 
@@ -157,8 +159,6 @@ TEST_CASE("a stream of somebody else's is one by its handle; the CPU's has nothi
   CHECK(none.native() == nullptr);
 }
 
-TEST_CASE("a pinned tensor is a tensor; a copy of it is made without the host", "[device]") {
-  if (!has_device("cuda:0")) return;
 TEST_CASE("a stream of somebody else's is new if another one is at the address of one that is gone", "[device]") {
   if (!has_device("cuda:0")) return;
   auto make = emulated<void*(int)>("emulated_new_stream");
@@ -199,6 +199,8 @@ TEST_CASE("streams of a CUDA device share one handle of cuBLAS", "[device][produ
   if (handles) CHECK(handles() == before);
 }
 
+TEST_CASE("a pinned tensor is a tensor; a copy of it is made without the host", "[device]") {
+  if (!has_device("cuda:0")) return;
   Tensor x = K::arange(0, 3000, 1, "float32"), pinned = pin_memory(x), there;
   CHECK(pinned.device() == cpu);
   CHECK(same_bits(pinned, x));
@@ -217,6 +219,33 @@ TEST_CASE("streams of a CUDA device share one handle of cuBLAS", "[device][produ
         "pin_memory: an empty Tensor (a gradient that is None, or an uninitialised variable?)");
   CHECK(error_of<ValueError>([] { pin_memory(K::placeholder({2})); }) ==
         "pin_memory: a symbolic tensor, which has no value");
+}
+
+TEST_CASE("pinned memory is free when its copy has been made, whatever other streams have to do", "[device]") {
+  if (!has_device("cuda:0")) return;
+  auto hold = emulated<void(void*, bool)>("emulated_hold_stream");
+  CudaDeviceApi& device = cuda_device_api("cuda:0");
+  DeviceStream &slow = device.stream_of(nullptr), &quick = device.stream_of(nullptr), &before = device.current();
+  const std::vector<float> from(300, 1);
+  void *first = device.allocate(1200), *second = device.allocate(1200);
+  bool first_is_made = false, second_is_made = false;
+  auto copy_on = [&](DeviceStream& stream, void* to, bool* made) {
+    device.set_current(stream);
+    device.copy_from_host_later(to, from.data(), 1200, {[](void* flag) { *static_cast<bool*>(flag) = true; }, made});
+    device.set_current(before);
+  };
+  synchronize("cuda:0");
+  if (hold) hold(device.native(slow), true);
+  copy_on(slow, first, &first_is_made);
+  copy_on(quick, second, &second_is_made);
+  device.wait(quick);
+  CHECK(second_is_made);
+  if (hold) CHECK_FALSE(first_is_made);
+  if (hold) hold(device.native(slow), false);
+  device.wait(slow);
+  CHECK(first_is_made);
+  for (DeviceStream* stream : {&slow, &quick}) device.close(*stream);
+  for (void* block : {first, second}) device.release(block, 1200);
 }
 
 TEST_CASE("the host's elements may change when a copy to a device has returned", "[device]") {
