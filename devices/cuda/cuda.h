@@ -172,10 +172,10 @@ class CudaDevice final : public CudaDeviceApi {
   std::string lost_words_;
   FaultBox faults_;
   Capture capture_;
-};
   std::mutex blas_mutex_;
   cublasHandle_t blas_ = nullptr;
   const DeviceStream* blas_stream_ = nullptr;  // the one that it enqueues on
+};
 
 /// Makes a device current in this thread, and restores the previous one at the end, so that a caller's own CUDA code is
 /// not affected; only where none was may device 0 stay. To be held around all calls of CUDA for a device. Throws

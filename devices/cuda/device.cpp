@@ -16,7 +16,8 @@ using namespace devices;
 namespace {
 
 constexpr int kMaxDevices = 256;
-constexpr int kMaxCaptured = 1 << 14;  // in one graph
+constexpr std::int64_t kMaxNumber = 16;  // bytes
+constexpr int kMaxCaptured = 1 << 14;    // in one graph
 constexpr std::int64_t kMaxStaged = std::int64_t(16) << 20, kMaxStagedTogether = std::int64_t(256) << 20;  // bytes
 
 bool is_set(const char* variable) {
@@ -60,6 +61,22 @@ void ask_for_peer_access(int device, int peer) {
       cudaDeviceEnablePeerAccess(peer, 0) != cudaSuccess)
     cudaGetLastError();  // it was enabled already, or is refused
 }
+
+/// Pinned memory, if there is some left; none for 0 bytes.
+class PinnedScratch {
+ public:
+  explicit PinnedScratch(std::int64_t bytes) : bytes_(bytes), data_(bytes ? allocate_pinned(bytes) : nullptr) {}
+  ~PinnedScratch() {
+    if (data_) release_pinned(data_, bytes_);
+  }
+  PinnedScratch(const PinnedScratch&) = delete;
+  PinnedScratch& operator=(const PinnedScratch&) = delete;
+  void* get() const { return data_; }
+
+ private:
+  std::int64_t bytes_;
+  void* data_;
+};
 
 MemorySource memory_of(CudaDevice* device) {
   MemorySource source = device_memory;
@@ -170,8 +187,12 @@ void CudaDevice::copy_from_host_later(void* to, const void* from, std::int64_t b
 void CudaDevice::copy_to_host(void* to, const void* from, std::int64_t bytes) {
   leave_capture();
   DeviceGuard now(*this);
-  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, current().handle), "to");
+  // A number, as of item(), goes through pinned memory: the driver would copy it aside itself, and wait once more.
+  const PinnedScratch pinned(bytes <= kMaxNumber ? bytes : 0);
+  void* const into = pinned.get() ? pinned.get() : to;
+  check(cudaMemcpyAsync(into, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, current().handle), "to");
   wait(&current(), "to");
+  if (into != to) std::memcpy(to, into, static_cast<std::size_t>(bytes));
 }
 void CudaDevice::copy(void* to, const void* from, std::int64_t bytes, const char* what) {
   DeviceGuard now(*this);
@@ -299,6 +320,8 @@ void CudaDevice::check(cublasStatus_t status, const char* what) {
 
 // ---- products -------------------------------------------------------------------------------------------------------
 
+/// One handle for all streams, since it takes memory of its own, on compute 9.0 as much as the workspace. The workspace
+/// is the stream's: otherwise the bits of cuBLAS may differ from run to run.
 cublasHandle_t CudaDevice::blas(std::unique_lock<std::mutex>* lock) {
   *lock = std::unique_lock<std::mutex>(blas_mutex_);
   if (!blas_ || !blas_workspace()) leave_capture();
@@ -326,8 +349,6 @@ cublasHandle_t CudaDevice::make_blas() {
     cublasDestroy(handle);
     throw;
   }
-/// One handle for all streams, since it takes memory of its own, on compute 9.0 as much as the workspace. The workspace
-/// is the stream's: otherwise the bits of cuBLAS may differ from run to run.
   return handle;
 }
 

@@ -248,6 +248,20 @@ TEST_CASE("pinned memory is free when its copy has been made, whatever other str
   for (void* block : {first, second}) device.release(block, 1200);
 }
 
+TEST_CASE("one number comes from a CUDA device by way of pinned memory", "[device][cached]") {
+  if (!has_device("cuda:0")) return;
+  auto pageable = emulated<std::int64_t()>("emulated_pageable_copies");
+  if (!pageable) return skip("only the emulated device counts");
+  const Tensor x = K::constant({{1, 2}, {3, 4}}).to("cuda:0"), wrong = K::constant({7}, "int32").to("cuda:0");
+  const std::int64_t before = pageable();
+  for (int again = 0; again < 3; ++again) {
+    CHECK(K::max(x).item<float>() == 4);
+    const Tensor y = K::gather(x, wrong);
+    CHECK_THROWS_AS(K::max(x).item<float>(), ValueError);  // that of gather
+  }
+  CHECK(pageable() == before);
+}
+
 TEST_CASE("the host's elements may change when a copy to a device has returned", "[device]") {
   if (!has_device("cuda:0")) return;
   std::vector<float> memory(3000, 1);
