@@ -143,16 +143,23 @@ void multiply(const char* what, CudaDevice& device, const BlasProduct& product) 
   DeviceGuard current(device);
   std::unique_lock<std::mutex> lock;
   cublasHandle_t blas = device.blas(&lock);
+  const cublasOperation_t left = p.tb ? CUBLAS_OP_T : CUBLAS_OP_N, right = p.ta ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasComputeType_t compute = compute_type(product.dtype);
   const std::int64_t item = product.dtype.size(), out_item = product.out_dtype.size();
-  for (std::int64_t first = 0; first < product.batch; first += kMaxProducts)
+  if (product.batch == 1) {  // of batches cuBLAS may not divide k among multiprocessors
     device.check(
-        cublasGemmStridedBatchedEx_64(
-            blas, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, alpha,
-            product.b + first * product.next_b * item, type, p.ldb, product.next_b,
-            product.a + first * product.next_a * item, type, p.lda, product.next_a, beta,
-            product.out + first * product.next_out * out_item, type_of(product.out_dtype), p.ldo, product.next_out,
-            std::min(kMaxProducts, product.batch - first), compute_type(product.dtype), CUBLAS_GEMM_DEFAULT),
+        cublasGemmEx_64(blas, left, right, p.n, p.m, p.k, alpha, product.b, type, p.ldb, product.a, type, p.lda, beta,
+                        product.out, type_of(product.out_dtype), p.ldo, compute, CUBLAS_GEMM_DEFAULT),
         what);
+    return device.launched(what);
+  }
+  for (std::int64_t first = 0; first < product.batch; first += kMaxProducts)
+    device.check(cublasGemmStridedBatchedEx_64(
+                     blas, left, right, p.n, p.m, p.k, alpha, product.b + first * product.next_b * item, type, p.ldb,
+                     product.next_b, product.a + first * product.next_a * item, type, p.lda, product.next_a, beta,
+                     product.out + first * product.next_out * out_item, type_of(product.out_dtype), p.ldo,
+                     product.next_out, std::min(kMaxProducts, product.batch - first), compute, CUBLAS_GEMM_DEFAULT),
+                 what);
   device.launched(what);
 }
 

@@ -120,6 +120,19 @@ TEST_CASE("products on a CUDA device are made by cuBLAS' default math, without s
   }
 }
 
+TEST_CASE("one product on a CUDA device is no batch for cuBLAS", "[device][products]") {
+  if (!has_device("cuda:0")) return;
+  auto batches = emulated<std::int64_t()>("emulated_batches");
+  if (!batches) return skip("only the emulated device counts");
+  const Tensor x = K::ones({2, 3}).to("cuda:0"), y = K::ones({3, 4}).to("cuda:0"),
+               many = K::ones({5, 3, 3}).to("cuda:0");
+  const std::int64_t before = batches();
+  CHECK(floats(K::dot(x, y)) == std::vector<float>(8, 3));
+  CHECK(batches() == before);
+  CHECK(floats(K::batch_dot(many, many)) == std::vector<float>(45, 3));
+  CHECK(batches() == before + 1);
+}
+
 TEST_CASE("where the workspace of cuBLAS cannot be had no handle stays behind, and with more memory a product is right",
           "[device][products]") {
   if (!has_device("cuda:3")) return;  // where no other test multiplies: a handle is made with the first product
