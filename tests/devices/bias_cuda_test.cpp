@@ -252,6 +252,8 @@ TEST_CASE("a bias is added by itself where cuBLASLt has no kernel for the produc
   if (!refuse) return;
   DeviceScope scope("cuda:0");
   const Tensor x = draw({kM, kK}, 1), w = draw({kK, kN}, 2), b = draw({kN}, 3);
+  SettingsScope restore;
+  set_allow_tf32(true);  // no other test has asked for these
   for (int how : {1, 2}) {
     refuse(how);
     const Run got = run([](const Tensors& in) { return K::dot(in[0], in[1]) + in[2]; }, {x, w, b});
@@ -259,6 +261,28 @@ TEST_CASE("a bias is added by itself where cuBLASLt has no kernel for the produc
     CHECK(got.taken == 0);
     check_close(wide(got.result), defined(x, w, b), 1e-5, 1e-6);
   }
+}
+
+TEST_CASE("cuBLASLt is asked once for products of one form", "[device][products]") {
+  if (!has_device("cuda:0")) return;
+  auto asked = emulated<std::int64_t()>("emulated_heuristics");
+  if (!asked) return skip("only the emulated device counts");
+  DeviceScope scope("cuda:0");
+  auto times = [&](std::int64_t m) {
+    const Tensor x = draw({m, 11}, 1), w = draw({11, 13}, 2), b = draw({13}, 3);
+    const std::int64_t before = asked();
+    for (int again = 0; again < 3; ++again) {
+      Tensor in = K::placeholder({m, 11}), row = K::placeholder({13});
+      K::function({in, row}, {K::dot(in, w) + row})({x, b});
+    }
+    return asked() - before;
+  };
+  CHECK(times(9) == 1);
+  CHECK(times(9) == 0);
+  CHECK(times(10) == 1);
+  SettingsScope restore;
+  set_allow_tf32(true);
+  CHECK(times(9) == 1);
 }
 
 TEST_CASE("a product with a bias uses TF32 where it is allowed", "[device][products]") {
