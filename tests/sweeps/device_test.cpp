@@ -4,7 +4,10 @@
 #include <kassette/runtime.h>
 #include <kassette/testing.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "ops/engine/op_registry.h"
 #include "tests/catch.h"
@@ -69,17 +72,17 @@ Tensors on_host(const Tensors& xs) {
 
 /// Compares bit for bit, except floats, which are compared to 8 units in the last place of the largest element, as over
 /// the CPU levels.
-std::string difference(const Sample& s, const Tensors& cpu_results, const Tensors& gpu_results, const Tensors& in) {
-  if (cpu_results.size() != gpu_results.size()) return "another number of results";
-  Tensors sizes = cpu_results;
+std::string difference(const Sample& s, const Tensors& wanted, const Tensors& got, const Tensors& in) {
+  if (wanted.size() != got.size()) return "another number of results";
+  Tensors sizes = wanted;
   for (const Tensor& x : in) sizes.push_back(x);
-  for (std::int64_t i = 0; i < cpu_results.size(); ++i) {
-    double apart = units_apart(cpu_results[i], gpu_results[i], folded(sizes, cpu_results[i]));
+  for (std::int64_t i = 0; i < wanted.size(); ++i) {
+    double apart = units_apart(wanted[i], got[i], folded(sizes, wanted[i]));
     // What is drawn has the same bits, unless it is computed from uniform numbers, as logarithms are.
     const bool exact = s.traits.draws && i == 0 && s.loose == 1;
     if (apart <= (exact ? 0 : 8 * s.loose)) continue;
-    std::string why = testing::compare(gpu_results[i], cpu_results[i], {.rtol = 0, .atol = 0}).message;
-    return "result " + std::to_string(i) + " is " + std::to_string(apart) + " units away from the CPU's: " + why;
+    std::string why = testing::compare(got[i], wanted[i], {.rtol = 0, .atol = 0}).message;
+    return "result " + std::to_string(i) + " is " + std::to_string(apart) + " units away: " + why;
   }
   return "";
 }
@@ -105,6 +108,17 @@ void checked(const std::string& what, F&& f) {
   if (std::int64_t left = live() - before) FAIL_CHECK(what << ": leaves " << left << " bytes on the device");
 }
 
+/// Whether results of a function may differ from those of eager calls, by rounding: cuBLAS and cuBLASLt pick kernels by
+/// the alignment of what they are given, too, and one that adds a bias may sum in another order. The emulated device
+/// has one product. The ops of a loop, a branch or a call are not on this tape.
+bool rounds_otherwise(const Tensors& ys) {
+  static const bool is_emulated = emulated<std::int64_t()>("emulated_products");
+  static const std::set<std::string> kProducts{"matmul", "convolution", "convolution_input_gradient",
+                                               "convolution_kernel_gradient", "call"};
+  const std::vector<std::string> ops = ops_behind(ys);
+  return !is_emulated && std::ranges::any_of(ops, [](const std::string& op) { return kProducts.contains(op); });
+}
+
 /// One function over placeholders, moved to the device, against eager calls there.
 std::string play(const Sample& s, const std::vector<Shapes>& cases, DType dtype) {
   Tensors holders, moved;
@@ -117,9 +131,15 @@ std::string play(const Sample& s, const std::vector<Shapes>& cases, DType dtype)
     DeviceScope scope("cuda:0");
     ys = call(s, moved);
   }
+  const bool rounds = rounds_otherwise(ys);
   Function f = K::function(holders, ys);
   for (const Shapes& shapes : cases) {
     Tensors in = make_inputs(s, shapes, dtype), eager = on_host(results(s, in, false, move)), played = on_host(f(in));
+    if (rounds) {
+      if (std::string wrong = difference(s, eager, played, in); !wrong.empty())
+        return "played at " + text(shapes[0]) + ", against the eager call: " + wrong;
+      continue;
+    }
     for (std::int64_t i = 0; i < eager.size(); ++i)
       if (!same_bits(eager[i], played[i]))
         return "played at " + text(shapes[0]) + ": result " + std::to_string(i) +
@@ -163,7 +183,8 @@ TEST_CASE("every sample at sizes of many blocks gives on a CUDA device what it g
   }
 }
 
-TEST_CASE("every sample, replayed on a CUDA device, is bit-identical to eager calls there", "[sweep][device]") {
+TEST_CASE("every sample, replayed on a CUDA device, has the bits of eager calls there but for the rounding of products",
+          "[sweep][device]") {
   if (!has_device("cuda:0")) return;
   warm_up();
   for (const Sample& s : op_samples())
