@@ -3,8 +3,8 @@
 
     benchmarks/device_table.py FOLDER [--command TEXT] [--driver TEXT] [--version TEXT] [--emulated]
 
-Reads FOLDER/kassette.jsonl and, where there is one, FOLDER/torch.jsonl, which the programs wrote row by row and may have been stopped in;
-writes FOLDER/table.md and table.json. `tests/scripts/gpu.sh` calls it.
+Reads FOLDER/kassette.jsonl and, where there are such, FOLDER/torch.jsonl and those of ours with other settings, tf32.jsonl and nograph.jsonl, which the
+programs wrote row by row and may have been stopped in; writes FOLDER/table.md and table.json. `tests/scripts/gpu.sh` calls it.
 """
 
 import argparse
@@ -108,6 +108,24 @@ def lines(rows, emulated):
     return out
 
 
+SETTINGS = {"tf32": "with TF32", "nograph": "without graphs"}
+
+
+def settings(ours, others):
+    """The table's lines of rows that were measured with other settings, too: how much longer each took then."""
+    out = [["row", "kassette", *SETTINGS.values()]]
+    for row, mine in ours.items():
+        ratios = [
+            others[name][row]["median_ns"] / mine["median_ns"]
+            if "median_ns" in mine and "median_ns" in others[name].get(row, {})
+            else None
+            for name in SETTINGS
+        ]
+        if any(ratios):
+            out.append([row, report.figure(mine["median_ns"]), *("" if r is None else f"{r:.2f} times" for r in ratios)])
+    return out
+
+
 def document(data):
     facts = [
         f"- {name}: " + ", ".join(f"{k} {v}" for k, v in header.items() if k not in ("peer", "features", "threads"))
@@ -132,6 +150,7 @@ def document(data):
             "",
             f"{len(data['rows'])} rows." if data["emulated"] else count,
             "",
+            *([report.as_markdown(data["settings"]), ""] if len(data["settings"]) > 1 else []),
         ]
     )
 
@@ -156,6 +175,7 @@ def main():
         "emulated": o.emulated or bool(header.get("emulated")),
         "headers": {"kassette": header, "torch": torch_header},
         "rows": compare(ours, torch),
+        "settings": settings(ours, {name: read(os.path.join(o.folder, name + ".jsonl"))[1] for name in SETTINGS}),
     }
     for name, text in (("table.json", json.dumps(data, indent=1) + "\n"), ("table.md", document(data))):
         with open(os.path.join(o.folder, name), "w", encoding="utf-8") as f:

@@ -2,7 +2,7 @@
 # tests/scripts/carry.sh [--emulated] BUILD TO - the tests and benchmarks of a build with every library that they need, for a machine that has a
 # GPU and no packages: in the folder TO, or, where TO ends in .tar.xz, as one archive of at most 25 MiB. There, unpacked:
 #
-#   TO/gpu.sh TO                         everything that can be said of the GPU in ten minutes
+#   TO/gpu.sh right TO                   a question about the GPU in ten minutes: right, fast or why
 #   TO/run kassette_tests '[device]'     some tests, on cuda:0
 #   TO/run kassette_bench --device cuda:0 red
 #   TO/run kassette_tests                all of them, in a copy of this source tree
@@ -44,7 +44,7 @@ ldd "$build/tests/kassette_tests" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' 
   grep -Ev '/(libkassette|libc\.so|libm\.so|libstdc\+\+|libgcc_s|libpthread|libdl|ld-linux)' | xargs -I{} cp -L {} "$to/lib"
 strip "$to"/lib/*
 cp "$source/tests/scripts/gpu.sh" "$to"
-cp "$source"/benchmarks/{timer,goals,report,device_table}.py "$to/benchmarks"
+cp "$source"/benchmarks/{timer,goals,report,device_table,kernel_table}.py "$to/benchmarks"
 cp "$source/benchmarks/peers/torch_cuda_bench.py" "$to/benchmarks/peers"
 cp -R "$source/tests/data" "$to/source/tests"
 

@@ -13,26 +13,36 @@ holds() {
   "${@:2}" || { echo "not so: $1"; bad=1; }
 }
 says() { grep -qE -- "$2" "$1"; }
-# ended NAME RESULT [REMARK]: the line of the summary.
-ended() { says "$out/summary.txt" "^$1 +$2 .*${3:-}"; }
+# ended QUESTION NAME RESULT [REMARK]: a line of its table.
+ended() { says "$out/$1.txt" "^$2 +$3 .*${4:-}"; }
 
 "$1/tests/scripts/carry.sh" --emulated "$2" "$work/bundle.tar.xz"
 
+mkdir "$work/bundle"
+tar -xJf "$work/bundle.tar.xz" -C "$work/bundle" --strip-components=1
 out=$work/whole
-# A toolkit's sanitizer would find no device to look at.
-holds "all lines pass" env COMPUTE_SANITIZER=no-sanitizer PYTHONPATH= bash -c 'cd / && "$@"' - "$1/tests/scripts/gpu.sh" "$work/bundle.tar.xz" "$out"
-for name in facts devices device products convolution sweep kassette table; do holds "$name passed" ended $name passed; done
-for tool in memcheck racecheck synccheck initcheck; do holds "$tool is skipped" ended $tool skipped "no-sanitizer: not found"; done
+# The three calls, into one folder. A toolkit's own tools would find no device to look at.
+bundle=$work/bundle.tar.xz
+for question in right fast why; do
+  holds "all lines of $question pass" env COMPUTE_SANITIZER=no-sanitizer NCU=no-ncu PYTHONPATH= \
+    bash -c 'cd / && "$@"' - "$1/tests/scripts/gpu.sh" $question "$bundle" "$out"
+  bundle=$work/bundle   # unpacking takes seconds
+done
+for name in facts devices lazy eager device plain convolution sweep; do holds "$name passed" ended right $name passed; done
+for name in kassette tf32 nograph table; do holds "$name passed" ended fast $name passed; done
+for tool in memcheck racecheck synccheck initcheck; do holds "$tool is skipped" ended why $tool skipped "no-sanitizer: not found"; done
+for name in elementwise memory; do holds "$name is skipped" ended why $name skipped "no-ncu: not found"; done
 holds "the table says that the device is emulated" says "$out/table.md" "cuda:0 is emulated"
-holds "so does the summary" says "$out/summary.txt" "nothing here was run on a GPU"
+holds "there are rows with TF32 and without graphs" says "$out/table.md" '^\| train\.mlp\.fn \| .* times \| .* times \|'
+for question in right fast why; do holds "so does $question" says "$out/$question.txt" "nothing here was run on a GPU"; done
 holds "the facts say so" says "$out/logs/facts.log" '"emulated": true'
 holds "no goal is met or missed" bash -c "! grep -qE ' (met|MISSED)' '$out/table.md'"
 holds "no row is an error" bash -c "! grep -q '| error' '$out/table.md'"
-holds "the archive is unpacked elsewhere and nothing is left" bash -c "[ \"\$(ls '$out' | tr '\n' ' ')\" = 'kassette.jsonl logs summary.txt table.json table.md ' ] || [ -e '$out/torch.jsonl' ]"
+all='fast.txt kassette.jsonl logs nograph.jsonl right.txt table.json table.md tf32.jsonl why.txt '
+holds "the archive is unpacked elsewhere and nothing is left" bash -c "[ \"\$(ls '$out' | tr '\n' ' ')\" = '$all' ] || [ -e '$out/torch.jsonl' ]"
 
-# A sanitizer that finds something, one that hangs whatever it is told, and a PyTorch of which any call gives something.
-mkdir "$work/bundle" "$work/torch"
-tar -xJf "$work/bundle.tar.xz" -C "$work/bundle" --strip-components=1
+# A sanitizer that finds something, one that hangs whatever it is told, an ncu, and a PyTorch of which any call gives something.
+mkdir "$work/torch"
 cat >"$work/sanitizer" <<'SANITIZER'
 #!/usr/bin/env bash
 tool=$2
@@ -41,9 +51,27 @@ case $tool in
   memcheck) "${@:5}" && echo "========= ERROR SUMMARY: 0 errors" ;;
   racecheck) trap '' TERM; while :; do sleep 1; done ;;
   synccheck) echo "========= ERROR SUMMARY: 1 error"; exit 99 ;;
-  initcheck) kill -SEGV $$ ;;
+  initcheck)
+    for kernel in ${UNINITIALISED:-gemm}; do
+      printf '========= %s\n' "Uninitialized __global__ memory read of size 4 bytes" "    at $kernel(float*)+0x50" "    by thread (0,0,0) in block (0,0,0)"
+    done
+    ;;
 esac
 SANITIZER
+cat >"$work/ncu" <<'NCU'
+#!/usr/bin/env bash
+# Two launches of one kernel and one of another.
+while [ "$1" != --log-file ]; do shift; done
+cat >"$2" <<'CSV'
+==PROF== Connected to process 7
+"ID","Kernel Name","Grid Size","gpu__time_duration.sum","dram__throughput.avg.pct_of_peak_sustained_elapsed","smsp__inst_executed.sum","sm__warps_active.avg.pct_of_peak_sustained_active","smsp__issue_active.avg.pct_of_peak_sustained_active"
+"","","","nsecond","%","inst","%","%"
+"0","void kassette::cuda::(anonymous namespace)::run_each<1, float>(long, float*)","(4096, 1, 1)","44,000","71.2","1,000,000","60.0","12.5"
+"1","void kassette::cuda::(anonymous namespace)::run_each<1, float>(long, float*)","(4096, 1, 1)","46,000","69.2","1,000,000","60.0","12.5"
+"2","sm90_xmma_gemm","(132, 1, 1)","900,000","10","5,000","20","80"
+CSV
+NCU
+chmod +x "$work/ncu"
 chmod +x "$work/sanitizer"
 cat >"$work/torch/__init__.py" <<'TORCH'
 import sys
@@ -56,14 +84,20 @@ torch.cuda.get_device_name.return_value = "no device"
 sys.modules.update({"torch": torch, "torch.nn": torch.nn, "torch.nn.functional": torch.nn.functional})
 TORCH
 out=$work/broken
-holds "a line that fails is said at the end" bash -c '! "$@"' - env COMPUTE_SANITIZER="$work/sanitizer" PYTHONPATH="$work" \
-  "$1/tests/scripts/gpu.sh" "$work/bundle" "$out" --seconds 120 --only 'check|kassette|torch|table'
-holds "memcheck passed" ended memcheck passed "ERROR SUMMARY: 0 errors"
+holds "a line that fails is said at the end" bash -c '! "$@"' - env COMPUTE_SANITIZER="$work/sanitizer" NCU="$work/ncu" \
+  "$1/tests/scripts/gpu.sh" why "$work/bundle" "$out" --seconds 80
+holds "memcheck passed" ended why memcheck passed "ERROR SUMMARY: 0 errors"
 holds "blocks are not kept" says "$out/logs/memcheck.log" "cache off: 0"
-holds "racecheck is over its limit" ended racecheck failed "over its limit"
-holds "synccheck failed" ended synccheck "failed +99" "1 error"
-holds "initcheck failed" ended initcheck "failed +139"
-for name in kassette torch table; do holds "$name passed" ended $name passed; done
+holds "racecheck found nothing before its limit" ended why racecheck unfinished "over its limit"
+holds "synccheck failed" ended why synccheck "failed +99" "1 error"
+holds "initcheck found a fault of cuBLAS" ended why initcheck passed "initcheck: 0 in kernels and copies of ours, 1 in those of libraries"
+holds "kernels are listed" says "$out/why.md" '^\| run_each<1, float> \| 4096,1,1 \| 4 \| 45 us \| 1e\+06 \| 70 % \| 12 % \| 60 % \|'
+holds "the longest is the first" bash -c "grep -A2 '^| kernel' '$out/why.md' | tail -n 1 | grep -q sm90_xmma_gemm"
+holds "a fault of ours fails" bash -c '! "$@"' - env UNINITIALISED="gemm kassette::cuda::run" COMPUTE_SANITIZER="$work/sanitizer" \
+  "$1/tests/scripts/gpu.sh" why "$work/bundle" "$out" --seconds 60 --only initcheck
+holds "initcheck failed" ended why initcheck "failed +99" "initcheck: 1 in kernels and copies of ours, 1 in those"
+holds "there is a PyTorch" env PYTHONPATH="$work" "$1/tests/scripts/gpu.sh" fast "$work/bundle" "$out" --seconds 120 --only 'kassette|torch|table'
+for name in kassette torch table; do holds "$name passed" ended fast $name passed; done
 holds "there are ratios" python3 - "$out/table.json" <<'PYTHON'
 import json, sys
 rows = json.load(open(sys.argv[1]))["rows"]
