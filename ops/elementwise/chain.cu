@@ -164,12 +164,16 @@ bool packs_of(const DeviceChain& c) {
 
 template <class T>
 void run(CudaDevice& device, const DeviceChain& chain) {
-  // A thread that keeps many values has one pack: the driver reserves local memory for all threads that a device holds.
-  constexpr int kFew = 4;
+  // The driver reserves local memory for all threads that a device holds, at the first launch and for good: more than
+  // 130 MiB of an H100 for the largest kernel. So a thread that keeps many values has one pack, and there is a size
+  // between.
+  constexpr int kFew = 4, kSome = 8;
   const bool few = chain.n_kept <= kFew;
-  launch("function", device, blocks_for(ceil_div(chain.n, (few ? 2 : 1) * kPack<T>)),
-         few ? interpret<T, kFew, 2> : interpret<T, DeviceChain::kMaxKept, 1>, chain, Divider(chain.width),
-         packs_of<T>(chain));
+  const auto kernel = few                     ? interpret<T, kFew, 2>
+                      : chain.n_kept <= kSome ? interpret<T, kSome, 1>
+                                              : interpret<T, DeviceChain::kMaxKept, 1>;
+  launch("function", device, blocks_for(ceil_div(chain.n, (few ? 2 : 1) * kPack<T>)), kernel, chain,
+         Divider(chain.width), packs_of<T>(chain));
 }
 
 }  // namespace

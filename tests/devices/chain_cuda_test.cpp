@@ -112,6 +112,27 @@ TEST_CASE("random chains are few kernels on a device, with the bits of single on
   CHECK(times_taken(FastPath::chain) > 24);
 }
 
+TEST_CASE("a chain on a device keeps any number of values for later", "[device]") {
+  if (!has_device("cuda:0")) return;
+  DeviceScope scope("cuda:0");
+  for (DType dtype : {float32, float64})
+    for (int kept = 0; kept < 14; ++kept) {  // kernels for up to 4, 8 and 32 of them
+      INFO(dtype << ", " << kept << " values");
+      auto run = [&](const Tensor& x) {
+        Tensors all;
+        for (int i = 0; i <= kept; ++i) all.push_back(x * (0.3 * i + 0.5));
+        Tensor last = all[kept];
+        for (int i = kept - 1; i >= 0; --i) last = all[i] - last;
+        return last + 1.0;
+      };
+      const Tensor x = draw({3, 341}, dtype, kept + 1);
+      Tensor in = K::placeholder({3, 341}, None, dtype);
+      CountedPaths counting;
+      CHECK(same_values(K::function({in}, {run(in)})({x})[0], run(x)));
+      CHECK(times_taken(FastPath::chain) == 1);
+    }
+}
+
 TEST_CASE("a chain on a device writes into its variables, and can be switched off", "[device]") {
   if (!has_device("cuda:0")) return;
   DeviceScope scope("cuda:0");
