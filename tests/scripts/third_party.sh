@@ -33,7 +33,12 @@ missing() {  # missing "what" "package" [cmake options]: what the installer says
 chosen() { readlink -f "$work/build/third_party/include/$1"; }
 
 missing "all is here" "" ""
+! grep -q untested "$work/log" || complain "a warning on $(uname -m): $(cat "$work/log")"
 xsimd=$(dirname "$(chosen xsimd)") blas=$(dirname "$(chosen cblas.h)")
+
+missing "another architecture" "" "-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=riscv64"
+[[ $(tr -s ' \n' ' ' <"$work/log") == *"on riscv64 it compiles plain C++ and is untested"* && $(grep -c 'CMake Warning' "$work/log") = 1 ]] ||
+  complain "configuring for another architecture prints: $(cat "$work/log")"
 
 mkdir -p "$work/old/include/xsimd/config" "$work/reference" "$work/other/include" "$work/other/lib"
 echo >"$work/old/include/xsimd/xsimd.hpp"
