@@ -29,6 +29,17 @@ depends() { dpkg-deb -f "$(package "$1")" Depends; }
 
 version=$(dpkg-deb -f "$(package libkassette-dev)" Version)
 [[ $version == "$("$source/kassette" --version | sed 's/kassette //')"-1* ]] || complain "the version is $version"
+# The architecture is that of the library, on whichever machine the packages are made.
+machine=$(readelf -h "$build/lib/libkassette.so" | sed -n 's/^ *Machine: *//p')
+case $machine in
+  *X86-64) wanted=amd64 ;;
+  AArch64) wanted=arm64 ;;
+  *) wanted=$(dpkg --print-architecture) ;;
+esac
+for deb in "$work"/*.deb; do
+  [[ $deb == *_$wanted.deb && $(dpkg-deb -f "$deb" Architecture) == "$wanted" ]] ||
+    complain "a library for $machine is in $(basename "$deb"), of $(dpkg-deb -f "$deb" Architecture)"
+done
 abi=$(grep -oE '^[0-9]+\.[0-9]+' <<<"$version") library=libkassette$abi
 has "$library" "lib(/[^/]*)?/libkassette\.so\.${abi/./\\.}" "lib(/[^/]*)?/libkassette\.so\.${abi/./\\.}\.[0-9]+"
 has libkassette-dev 'include/kassette/backend\.h' 'include/kassette/backend/reductions\.h' 'lib(/[^/]*)?/libkassette\.so' \
