@@ -45,7 +45,7 @@ has "$library" "lib(/[^/]*)?/libkassette\.so\.${abi/./\\.}" "lib(/[^/]*)?/libkas
 has libkassette-dev 'include/kassette/backend\.h' 'include/kassette/backend/reductions\.h' 'lib(/[^/]*)?/libkassette\.so' \
   'lib(/[^/]*)?/pkgconfig/kassette\.pc' 'lib(/[^/]*)?/cmake/kassette/kassetteConfig\.cmake'
 has kassette bin/kassette libexec/kassette/info 'libexec/kassette/libkassette_script\.a'
-[[ $(depends "$library") == *libopenblas0* && $(depends "$library") == *libpng16* ]] || complain "$library depends on $(depends "$library")"
+[[ $(depends "$library") == *libopenblas0* && $(depends "$library") == *libpng16* && $(depends "$library") == *zlib1g* ]] || complain "$library depends on $(depends "$library")"
 [[ $(depends libkassette-dev) == "$library (= $version)" ]] || complain "libkassette-dev depends on $(depends libkassette-dev)"
 [[ $(depends kassette) == *"libkassette-dev (= $version)"* && $(depends kassette) == *g++* ]] || complain "kassette depends on $(depends kassette)"
 if [ -e "$build/lib/libkassette_cuda.so" ]; then
