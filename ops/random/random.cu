@@ -252,7 +252,7 @@ struct DropEach {
     auto place = [&](int k) { return first + k * kGroupBlocks; };
     Wide<T> v[kEach];
 #pragma unroll
-    for (int k = 0; k < kEach; ++k) v[k] = load(x + (place(k) < n ? place(k) : first));
+    for (int k = 0; k < kEach; ++k) v[k] = load(x + (place(k) < n ? place(k) : 0));  // `first` may be beyond x
 #pragma unroll
     for (int k = 0; k < kEach; ++k)
       if (place(k) < n) store(out + place(k), put(v[k], b.w[k] < put.below));
