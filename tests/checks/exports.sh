@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/checks/exports.sh SOURCE BUILD - libkassette.so exports functions, not data (an op's definition has
 # one address only while nobody can copy it), nothing that is not ours, and runs no initialiser of
-# ours when it is loaded.
+# ours when it is loaded but one.
 set -euo pipefail
 library=$2/lib/libkassette.so
 bad=0
@@ -24,6 +24,7 @@ for ((slot = 16#$address; slot < 16#$address + 16#$size; slot += 8)); do
   name=$(nm "$library" | awk -v at="$(printf '%016x' $((16#${target:-0})))" '$1 "" == at { name = $3 } END { print name }')
   case $name in
     frame_dummy | __cpu_indicator_init) ;;
+    *11choose_coreEv) ;;   # before anybody can call OpenBLAS: Note [OpenBLAS' core]
     *)
       echo "an initialiser runs when the library is loaded: $(c++filt "${name:-unknown, at slot $slot}")"
       bad=1
