@@ -208,8 +208,9 @@ class Cells(unittest.TestCase):
             self.assertEqual((name, value), ("Interrupted", "interrupted"))
             self.assertLess(self.ended - self.stopped, 10)  # not the seconds of a test that hangs; docs/notebook.md has figures
             self.assertEqual(self.text("1"), "1")
-        # The command may not have begun yet.
-        self.assertIn(self.error('std::cout << "go" << std::endl;\n!sleep 1000', when_running="go")[1], ("ended by Interrupt", "interrupted"))
+        # The command may not have begun yet, or its shell may be about to start it.
+        for _ in range(5):
+            self.assertIn(self.error('std::cout << "go" << std::endl;\n!sleep 1000', when_running="go")[1], ("ended by Interrupt", "interrupted"))
 
     def test_a_crash_is_survived(self):
         self.shown("int kept = 5;")

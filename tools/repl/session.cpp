@@ -58,7 +58,8 @@ namespace {
 
 /// The exit status of a command, as waitpid() gives it. Ctrl-C at a terminal reaches the command by itself; where there
 /// is none, it is handed on, also if it came before the command had begun: std::system() would lose it. Then the
-/// command is a group of its own: the shell alone would go on waiting for what it has started.
+/// command is a group of its own: the shell alone would go on waiting for what it has started. A shell that is about to
+/// start it keeps an interrupt for later, so the first half second's are sent again.
 int run_in_shell(const std::string& text) {
   std::string shell = "sh", flag = "-c", line = text;
   char* const arguments[] = {shell.data(), flag.data(), line.data(), nullptr};
@@ -71,8 +72,12 @@ int run_in_shell(const std::string& text) {
   const int error = posix_spawn(&child, "/bin/sh", nullptr, &attributes, arguments, environ);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) return 127 << 8;
-  while (waitpid(child, &status, WNOHANG) == 0) {
-    if (take_interrupt() && !terminal) kill(-child, SIGINT);
+  constexpr int kStarting = 500, kAgain = 100;  // milliseconds
+  int age = 0, again = -1;
+  for (; waitpid(child, &status, WNOHANG) == 0; ++age) {
+    const bool interrupted = take_interrupt() && !terminal;
+    if (interrupted || age == again) kill(-child, SIGINT);
+    if (interrupted && age < kStarting) again = age + kAgain;
     usleep(1000);
   }
   take_interrupt();
