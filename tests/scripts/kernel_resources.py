@@ -25,8 +25,9 @@ def short(name):
 
 
 # Arrays that are indexed at run time: 2 / pi to many digits for large angles, and the values
-# that a chain keeps for later opcodes.
-ARRAYS = re.compile(r"Each<(Sin|Cos|Tan|Sinc|Lgamma|Polygamma)(, |>)|interpret<")
+# that a chain keeps for later opcodes. Losses of float64: two to four words that are read once for each pass.
+ARRAYS = re.compile(r"Each<(Sin|Cos|Tan|Sinc|Lgamma|Polygamma)(, |>)|interpret<|Rejection<|"
+                    r"^run_(columns|strided)<.*(CrossEntropy|ProbabilityGrad)<double>")
 
 arch, name, kernels = "", "", {}
 for line in sys.stdin:
