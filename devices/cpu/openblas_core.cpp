@@ -37,11 +37,14 @@ constexpr const char* kVariable = "OPENBLAS_CORETYPE";
 std::string openblas_core() { return openblas_get_corename(); }
 
 Level level_of_core(const std::string& core) {
-  for (const char* wide : {"SkylakeX", "Cooperlake", "SapphireRapids", "Sapphirerapids"})
-    if (core == wide) return Level::avx512;
   for (const char* half : {"Haswell", "Zen", "Excavator"})
     if (core == half) return Level::avx2;
-  return kLevels[0];
+  for (const char* old :
+       {"Atom",       "Athlon",     "Banias",   "Barcelona",   "Bobcat",      "Bulldozer", "Coppermine", "Core2",
+        "Dunnington", "Generic",    "Katmai",   "Nano",        "Nehalem",     "Northwood", "Opteron",    "Opteron_SSE3",
+        "Penryn",     "Piledriver", "Prescott", "Sandybridge", "Steamroller", "Unknown"})
+    if (core == old) return kLevels[0];
+  return Level::avx512;
 }
 
 }  // namespace kassette::devices

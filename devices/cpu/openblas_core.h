@@ -8,7 +8,8 @@ namespace kassette::devices {
 
 /// The name of the CPU ("core") whose kernels OpenBLAS runs.
 std::string openblas_core();
-/// The CPU level whose instructions the kernels of a core use.
+/// The CPU level whose instructions the kernels of a core use; the highest for a name that is not known, as those to
+/// come are of newer CPUs.
 Level level_of_core(const std::string& core);
 
 }  // namespace kassette::devices

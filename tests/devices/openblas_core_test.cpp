@@ -15,3 +15,11 @@ TEST_CASE("OpenBLAS runs kernels of this CPU's level, even if it does not know t
   INFO(openblas_core());
   CHECK(level_of_core(openblas_core()) >= best_cpu_level());
 }
+
+TEST_CASE("cores of OpenBLAS are of the level of their instructions, and newer ones are left alone", "[blas]") {
+  CHECK(level_of_core("Prescott") == kLevels[0]);
+  CHECK(level_of_core("Sandybridge") == kLevels[0]);
+  CHECK(level_of_core("Zen") == Level::avx2);
+  CHECK(level_of_core("Cooperlake") == Level::avx512);
+  CHECK(level_of_core("a core of later years") == Level::avx512);
+}
