@@ -301,10 +301,8 @@ Weights weights_of(const ConvShape& s, const std::byte* data, DType dtype, std::
 /// pixels.
 template <class T>
 bool is_product(const ConvShape& s, DType dtype) {
-  bool single = s.channels_first && !s.depthwise && dtype.size() == static_cast<int>(sizeof(T));
-  for (int d = 0; d < 3; ++d)
-    single = single && s.window[d].size == 1 && s.window[d].stride == 1 && s.in[d] == s.out[d];
-  return single;
+  return s.channels_first && !s.depthwise && s.taps() == 1 && s.in_size() == s.out_size() &&
+         dtype.size() == static_cast<int>(sizeof(T));
 }
 /// Multiplies each image of n_in channels by the kernel, which has rows of c_out.
 template <class T>
