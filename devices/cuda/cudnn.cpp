@@ -443,7 +443,7 @@ void CudnnCall::check(int status) {
 void describe_cudnn(char* words, int room) {
   const auto bytes = static_cast<std::size_t>(room);
   if (!host_services().allow_cudnn->load()) {
-    std::snprintf(words, bytes, "none: KASSETTE_CUDNN is 0");
+    std::snprintf(words, bytes, "none: switched off by KASSETTE_CUDNN or set_allow_cudnn");
   } else if (!library().found) {
     std::snprintf(words, bytes, "none: %s", library().why.c_str());
   } else {  // 90600 is 9.6.0, and 8907 is 8.9.7
