@@ -49,7 +49,6 @@ void set_cotangents(const VjpContext& ctx, int first) {
 }
 
 void first_rule(const OpCall& call, TensorSpec* out) { out->set(call.spec(0)); }
-void share(const OpCall& call) { put(*call.out[0], read_value(*call.in[0].desc)); }
 
 Shape shape_in(const TensorSpec& s) { return Shape(s.dims, s.rank); }
 void host_rule(const OpCall& call, TensorSpec* out) {

@@ -203,6 +203,11 @@ void allocate_output(TensorDesc& out, Device device) {
   out.storage = Storage::allocate(out.checked_bytes("allocate"), device);
   out.offset = 0;
 }
+void share_input(const OpCall& call, int i) {
+  Value v = read_value(*call.in[i].desc);
+  call.out[0]->storage = std::move(v.storage);
+  call.out[0]->offset = v.offset;
+}
 
 Decision decide(const OpDef& op, const Attrs& attrs, const InputSummary& summary, const Context& c) {
   const bool makes = op.traits & (kDraws | kMakesKey), recorded = summary.tracked && c.recording;

@@ -17,12 +17,6 @@
 namespace kassette::ops {
 namespace {
 
-void share_input(const OpCall& call, int i) {
-  Value v = read_value(*call.in[i].desc);
-  call.out[0]->storage = std::move(v.storage);
-  call.out[0]->offset = v.offset;
-}
-
 void with_sparse_index(const OpCall& call, int dense_shape, int part, void (*use)(void*, const SparseView&),
                        void* state) {
   TensorSpec shape;

@@ -204,6 +204,9 @@ Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in);
 
 /// Allocates an output: for kernels of ops whose output shape the rule could not know, and for views.
 void allocate_output(TensorDesc& out, Device device);
+/// Gives the output the storage of an input: for views.
+void share_input(const OpCall& call, int i);
+inline void share(const OpCall& call) { share_input(call, 0); }
 
 /// Copies a rank-0 tensor of the CPU to an accelerator. Numbers are cached there, so that the next op with the same
 /// number does not wait for a copy.

@@ -4,15 +4,6 @@
 #include "ops/elementwise/elementwise.h"
 
 namespace kassette::ops {
-namespace {
-
-void share(const OpCall& call) {
-  Value v = read_value(*call.in[0].desc);
-  call.out[0]->storage = std::move(v.storage);
-  call.out[0]->offset = v.offset;
-}
-
-}  // namespace
 
 constinit const OpDef stop_gradient_op{
     .name = "stop_gradient", .rule = same_rule, .cpu = share, .traits = kView, .cuda = share, .inputs = "variables"};

@@ -17,12 +17,6 @@ void rule(const OpCall& call, TensorSpec* out) {
   if (call.attrs.extra) call.attrs.extra->as<Condition>().holds(call.spec(0), call.spec(1));
   out->set(call.spec(0));
 }
-void share(const OpCall& call) {
-  Value v = read_value(*call.in[0].desc);
-  call.out[0]->storage = std::move(v.storage);
-  call.out[0]->offset = v.offset;
-}
-
 }  // namespace
 
 constinit const OpDef check_shapes_op{.name = "check_shapes",

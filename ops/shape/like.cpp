@@ -46,9 +46,7 @@ void sum_to_like_rule(const OpCall& call, TensorSpec* out) {
 /// If the shapes differ only in axes of size 1, makes the output share the input's storage and returns true.
 bool shared(const OpCall& call) {
   if (call.spec(0).numel() != call.spec(1).numel()) return false;
-  Value v = read_value(*call.in[0].desc);
-  call.out[0]->storage = std::move(v.storage);
-  call.out[0]->offset = v.offset;
+  share(call);
   return true;
 }
 
@@ -144,12 +142,6 @@ void assert_shape_rule(const OpCall& call, TensorSpec* out) {
     if (out->dims[i] < 0) out->dims[i] = like.dims[i];
 }
 
-void share_kernel(const OpCall& call) {
-  Value v = read_value(*call.in[0].desc);
-  call.out[0]->storage = std::move(v.storage);
-  call.out[0]->offset = v.offset;
-}
-
 }  // namespace
 
 constinit const OpDef broadcast_like_op{
@@ -171,12 +163,12 @@ constinit const OpDef sum_to_like_op{
     .pattern = Pattern::alias};
 constinit const OpDef assert_shape_op{.name = "assert_shape",
                                       .rule = assert_shape_rule,
-                                      .cpu = share_kernel,
+                                      .cpu = share,
                                       .vjp = [](const VjpContext& ctx) { ctx.din(0) = ctx.dy(); },
                                       .shape_only = 2,
                                       .traits = kView,
                                       .pattern = Pattern::alias,
-                                      .cuda = share_kernel};
+                                      .cuda = share};
 
 void assert_shape(ShapeCheck check, const TensorSpec& x, const TensorSpec& like) {
   if (satisfies(check, x, like)) return;

@@ -7,12 +7,6 @@
 namespace kassette::ops {
 namespace {
 
-void share(const OpCall& call) {
-  Value v = read_value(*call.in[0].desc);
-  call.out[0]->storage = std::move(v.storage);
-  call.out[0]->offset = v.offset;
-}
-
 void gradient(const VjpContext& ctx) { ctx.din(0) = reshape_like(ctx.dy(), ctx.in(0)); }
 
 /// Returns the product of the known sizes of `s`, or -1 if it overflows.

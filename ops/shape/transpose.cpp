@@ -44,12 +44,6 @@ bool keeps_order(const PermuteAttrs& attrs, const TensorSpec& x) {
   return true;
 }
 
-void share(const OpCall& call) {
-  Value v = read_value(*call.in[0].desc);
-  call.out[0]->storage = std::move(v.storage);
-  call.out[0]->offset = v.offset;
-}
-
 void kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   if (keeps_order(call.attrs.as<PermuteAttrs>(), x)) {
