@@ -1,5 +1,7 @@
 // ops/shape/indexing.cpp - Tensor::operator[] and operator(): an index list, gathers, and positions for several
 // tensors.
+#include <limits>
+
 #include "core/convert.h"
 #include "core/rank.h"
 #include "core/text.h"
@@ -66,7 +68,14 @@ Tensor gather_each(Tensor y, const Expression& e) {
   return e.array >= 0 && e.separated() ? moved_to_front(y, e, ellipsis) : y;
 }
 
-/// Writes the index tensors as int64, masks as the positions of their elements in the axes that they index.
+/// Whether positions in the axes of the list may be int32: see index_positions().
+bool narrow(const Tensor& x, const PositionList& list) {
+  const std::int64_t size = Access::desc(x).dims[list.first];
+  return x.device() == cpu && list.n == 1 && size >= 0 && size <= std::numeric_limits<std::int32_t>::max();
+}
+
+/// Writes the index tensors as int64 or, one alone, as int32; masks as the positions of their elements in the axes that
+/// they index.
 void find_indices(const Tensor& x, const Expression& e, const PositionList& list, Tensor* found) {
   int axis = list.first;
   for (int k = 0; k < list.n; ++k) {
@@ -74,7 +83,7 @@ void find_indices(const Tensor& x, const Expression& e, const PositionList& list
     if (p.tensor >= 0) {
       const Tensor& index = e.tensors[p.tensor].index;
       const bool mask = e.tensors[p.tensor].mask();
-      if (!mask) found[p.tensor] = cast(index, int64);
+      if (!mask) found[p.tensor] = index.dtype() == int32 && narrow(x, list) ? index : cast(index, int64);
       else found[p.tensor] = p.axes ? nonzero_positions(index, x, axis) : nonzero_positions(index);
     }
     axis += p.tensor >= 0 ? p.axes : p.basic.kind != IndexList::kNewAxis;

@@ -7,6 +7,9 @@ namespace kassette::ops {
 
 inline const PositionList& position_list(const OpCall& call) { return call.attrs.extra->as<PositionList>(); }
 
+/// Whether the list is one tensor, whose indices are the positions then.
+inline bool one_tensor(const PositionList& list) { return list.n == 1 && list.parts[0].tensor >= 0; }
+
 /// Walks over the axes of the result. `put` is called with the size of each, and with the step of a slice in axes of
 /// x; `put_tensors` where those of the index tensors are; `index` with each integer and its axis.
 template <class Put, class PutTensors, class Index>

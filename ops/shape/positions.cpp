@@ -91,7 +91,7 @@ TensorSpec broadcast_indices(const OpCall& call) {
 void positions_rule(const OpCall& call, TensorSpec* out) {
   const PositionList& list = position_list(call);
   const TensorSpec& x = call.spec(0);
-  out->dtype = int64;
+  out->dtype = one_tensor(list) ? call.spec(1).dtype : int64;
   out->rank = -1;
   if (x.rank < 0) return;
   if (list.first + list.axes > x.rank) fail_index_count(list.first + list.axes, x);
@@ -112,8 +112,9 @@ void positions_rule(const OpCall& call, TensorSpec* out) {
 }
 
 /// Refuses indices out of range, and returns the elements of an index tensor.
-const std::int64_t* checked_indices(const OpCall& call, int k, const PositionTerms::Term& term) {
-  const auto* at = call.in[k + 1].as<std::int64_t>();
+template <class I>
+const I* checked_indices(const OpCall& call, int k, const PositionTerms::Term& term) {
+  const I* at = call.in[k + 1].as<I>();
   if (all_in_range(at, term.count, -term.size, term.size)) return at;
   for (std::int64_t i = 0; i < term.count; ++i)
     if (at[i] < -term.size || at[i] >= term.size) refuse_for(Refusal::index_of_axis, at[i], term.axis, term.size);
@@ -152,10 +153,27 @@ void write_positions(const PositionTerms& t, const std::int64_t* const* indices,
   }
 }
 
+/// Of one index tensor the indices themselves are the positions, unless some count from the end.
+template <class I>
+void one_tensor_kernel(const OpCall& call, const PositionTerms::Term& term) {
+  if (all_in_range(call.in[1].as<I>(), term.count, 0, term.size)) return share_input(call, 1);
+  const I *from = checked_indices<I>(call, 0, term), size = static_cast<I>(term.size);
+  allocate_output(*call.out[0], cpu);
+  I* to = call.out_as<I>();
+  devices::parallel_for(term.count, kGrain, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) to[i] = static_cast<I>(from[i] < 0 ? from[i] + size : from[i]);
+  });
+}
+
 void positions_kernel(const OpCall& call) {
   const PositionTerms t(call);
+  if (one_tensor(position_list(call))) {
+    if (call.spec(1).dtype == int32) return one_tensor_kernel<std::int32_t>(call, t.terms[0]);
+    return one_tensor_kernel<std::int64_t>(call, t.terms[0]);
+  }
   const std::int64_t* indices[kMaxRank];
-  for (int k = 0; k < t.n; ++k) indices[k] = checked_indices(call, k, t.terms[k]);
+  for (int k = 0; k < t.n; ++k) indices[k] = checked_indices<std::int64_t>(call, k, t.terms[k]);
+  allocate_output(*call.out[0], cpu);
   auto* to = call.out_as<std::int64_t>();
   devices::parallel_for(call.out[0]->numel(), kGrain,
                         [&](std::int64_t begin, std::int64_t end) { write_positions(t, indices, to, begin, end); });
@@ -171,8 +189,12 @@ constinit const OpDef nonzero_op{.name = "nonzero",
                                  .traits = kView,
                                  .anywhere = true,
                                  .inputs = "x like"};
-constinit const OpDef index_positions_op{
-    .name = "index_positions", .rule = positions_rule, .cpu = positions_kernel, .shape_only = 1, .inputs = "x index"};
+constinit const OpDef index_positions_op{.name = "index_positions",
+                                         .rule = positions_rule,
+                                         .cpu = positions_kernel,
+                                         .shape_only = 1,
+                                         .traits = kView,
+                                         .inputs = "x index"};
 
 Tensor nonzero_positions(const Tensor& x) { return apply1(nonzero_op, AxisAttrs{0}, {on_host(x)}).to(x.device()); }
 Tensor nonzero_positions(const Tensor& x, const Tensor& like, int axis) {

@@ -69,6 +69,7 @@ void run_positions(const OpCall& call) {
       launch(call.op.name, device, blocks_for(t.terms[k].count), check_each, call.in[k + 1].as<std::int64_t>(),
              t.terms[k], device.faults());
   const std::int64_t total = call.out[0]->numel();
+  host_services().allocate_output(*call.out[0], call.device);
   if (total > 0)
     launch(call.op.name, device, blocks_for(total), position_each, Terms(t, call), total, call.out_as<std::int64_t>());
 }

@@ -24,8 +24,9 @@ struct PositionList : TaggedExtra<PositionList> {
 };
 
 /// The row-major positions, in the axes of the list taken together, of the elements that the list selects: int64, with
-/// the shape that these axes have in the result. The index tensors are int64 and are broadcast. They are checked here,
-/// so that positions are in range. x has a known rank; only its shape is used.
+/// the shape that these axes have in the result. The index tensors are int64 and are broadcast; one alone may be int32
+/// on the CPU if its axis is not longer than int32 counts, and positions are int32 then. Indices are checked here, so
+/// that positions are in range. x has a known rank; only its shape is used.
 Tensor index_positions(const Tensor& x, const Tensor* tensors, int n, const Ref<PositionList>& list);
 
 /// The row-major positions of the elements of x that are not zero, as int64 (n,), on x's device. n is known when the

@@ -53,9 +53,16 @@ void put_one(T& to, T v) {
   else to = put_together<kPut>(to, v);
 }
 
+/// Calls f with the positions, input 1, as the integers that they are.
+template <class F>
+void with_positions(const OpCall& call, F f) {
+  if (call.spec(1).dtype == int32) f(call.in[1].as<std::int32_t>());
+  else f(call.in[1].as<std::int64_t>());
+}
+
 /// Puts the values at positions whose row is in [first, last), of one outer block.
-template <Put kPut, class T>
-void put_rows(const GatherSplit& p, const std::int64_t* at, std::int64_t n, Values<T> v, T* to, std::int64_t first,
+template <Put kPut, class T, class I>
+void put_rows(const GatherSplit& p, const I* at, std::int64_t n, Values<T> v, T* to, std::int64_t first,
               std::int64_t last) {
   if (p.inner == 1) {
     for (std::int64_t k = 0; k < n; ++k)
@@ -69,6 +76,22 @@ void put_rows(const GatherSplit& p, const std::int64_t* at, std::int64_t n, Valu
     const T* from = v.data + k * p.inner * v.step;
     for (std::int64_t i = 0; i < p.inner; ++i) put_one<kPut>(out[i], from[i * v.step]);
   }
+}
+
+template <Put kPut, class T, class I>
+void put_all(const GatherSplit& p, const I* at, std::int64_t n, Values<T> v, T* to) {
+  const std::int64_t row = p.inner * static_cast<std::int64_t>(sizeof(T));
+  if (p.outer > 1) {
+    devices::parallel_for(
+        p.outer, std::max<std::int64_t>(1, kGrainBytes / (n * row)), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t o = begin; o < end; ++o)
+            put_rows<kPut, T>(p, at, n, {v.data + o * n * p.inner * v.step, v.step}, to + o * p.n * p.inner, 0, p.n);
+        });
+    return;
+  }
+  const std::int64_t ranges = row_ranges(row, n * row);
+  devices::parallel_for(p.n, (p.n + ranges - 1) / ranges,
+                        [&](std::int64_t begin, std::int64_t end) { put_rows<kPut>(p, at, n, v, to, begin, end); });
 }
 
 void copy_all(std::byte* to, const std::byte* from, std::int64_t bytes) {
@@ -85,23 +108,10 @@ void put_kernel(const OpCall& call) {
   if (out.data() != call.in[0].data) copy_all(out.data(), call.in[0].data, out.bytes());
   const std::int64_t n = call.spec(1).numel();
   if (out.numel() == 0 || n == 0) return;
-  const auto* at = call.in[1].as<std::int64_t>();
   dispatch(out.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const Values<T> v{call.in[2].as<T>(), call.spec(2).rank ? 1 : 0};
-    T* to = call.out_as<T>();
-    if (p.outer > 1) {
-      const std::int64_t bytes = n * p.inner * static_cast<std::int64_t>(sizeof(T));
-      devices::parallel_for(
-          p.outer, std::max<std::int64_t>(1, kGrainBytes / bytes), [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t o = begin; o < end; ++o)
-              put_rows<kPut, T>(p, at, n, {v.data + o * n * p.inner * v.step, v.step}, to + o * p.n * p.inner, 0, p.n);
-          });
-      return;
-    }
-    const std::int64_t row = p.inner * static_cast<std::int64_t>(sizeof(T)), ranges = row_ranges(row, n * row);
-    devices::parallel_for(p.n, (p.n + ranges - 1) / ranges,
-                          [&](std::int64_t begin, std::int64_t end) { put_rows<kPut>(p, at, n, v, to, begin, end); });
+    with_positions(call, [&](const auto* at) { put_all<kPut>(p, at, n, v, call.out_as<T>()); });
   });
 }
 
@@ -161,16 +171,17 @@ void take_last_kernel(const OpCall& call) {
   if (call.out[0]->numel() == 0) return;  // the axis may be longer than memory
   const GatherSplit p = parts_of(call);
   const std::int64_t n = call.spec(1).numel(), bytes = p.inner * call.spec(0).dtype.size();
-  const auto* at = call.in[1].as<std::int64_t>();
-  std::vector<std::int64_t> last(static_cast<std::size_t>(p.n), -1);
-  for (std::int64_t k = 0; k < n; ++k) last[static_cast<std::size_t>(at[k])] = k;
-  for (std::int64_t o = 0; o < p.outer; ++o)
-    for (std::int64_t k = 0; k < n; ++k) {
-      std::byte* to = call.out[0]->data() + (o * n + k) * bytes;
-      if (last[static_cast<std::size_t>(at[k])] == k)
-        std::memcpy(to, call.in[0].data + (o * p.n + at[k]) * bytes, static_cast<std::size_t>(bytes));
-      else std::memset(to, 0, static_cast<std::size_t>(bytes));
-    }
+  with_positions(call, [&](const auto* at) {
+    std::vector<std::int64_t> last(static_cast<std::size_t>(p.n), -1);
+    for (std::int64_t k = 0; k < n; ++k) last[static_cast<std::size_t>(at[k])] = k;
+    for (std::int64_t o = 0; o < p.outer; ++o)
+      for (std::int64_t k = 0; k < n; ++k) {
+        std::byte* to = call.out[0]->data() + (o * n + k) * bytes;
+        if (last[static_cast<std::size_t>(at[k])] == k)
+          std::memcpy(to, call.in[0].data + (o * p.n + at[k]) * bytes, static_cast<std::size_t>(bytes));
+        else std::memset(to, 0, static_cast<std::size_t>(bytes));
+      }
+  });
 }
 void take_last_gradient(const VjpContext& ctx) {
   ctx.din(0) = apply1(index_set_op, ctx.attrs, {zeros_of(ctx.in(0)), ctx.in(1), ctx.dy()});
