@@ -259,9 +259,10 @@ class KASSETTE_API Indexed {
   Tensor max(const Operand& v) const;
 
  private:
-  Indexed(const Tensor& x, void* expression) noexcept;
+  Indexed(const Tensor& x, void* expression, std::int64_t row) noexcept;
   Tensor x_;
-  void* expression_;
+  void* expression_;  // none: x[row]
+  std::int64_t row_;
   friend class Tensor;
 };
 

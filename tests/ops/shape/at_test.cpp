@@ -51,6 +51,34 @@ TEST_CASE("values at one element come one after another, for any number of threa
   set_num_threads(threads);
 }
 
+TEST_CASE("indices of each integer type, also from the end, are the same elements", "[indexing]") {
+  const Tensor x = K::constant({{1, 2}, {3, 4}, {5, 6}}), v = K::constant({{10, 20}, {30, 40}});
+  const Doubles set{30, 40, 3, 4, 10, 20}, add{31, 42, 3, 4, 15, 26};
+  for (const char* dtype : {"int8", "int32", "uint32", "int64"}) {
+    INFO(dtype);
+    const Tensor front = K::constant({2, 0}, dtype);
+    CHECK(values(x.at(front).set(v)) == set);
+    CHECK(values(x.at(front).add(v)) == add);
+    if (std::string(dtype)[0] == 'u') continue;
+    const Tensor end = K::constant({-1, 0}, dtype);
+    CHECK(values(x.at(end).set(v)) == set);
+    CHECK(values(x.at(all, end).add({{100, 200}})) == Doubles{201, 102, 203, 104, 205, 106});
+    CHECK_THROWS_WITH(x.at(K::constant({-4, 0}, dtype)).set(0), "index: index -4 is out of range for axis 0 of size 3");
+  }
+  CHECK(values(x.at(-1).set({7, 8})) == Doubles{1, 2, 3, 4, 7, 8});
+  CHECK(values(x.at(1).get()) == Doubles{3, 4});
+  CHECK(values(x.at(1).divide(2)) == Doubles{1, 2, 1.5, 2, 5, 6});
+  CHECK_THROWS_WITH(x.at(3), "index: 3 is out of range for axis 0 of a tensor of shape (3, 2)");
+}
+
+TEST_CASE("a variable of indices may change after it was read", "[indexing]") {
+  const Tensor i = K::variable(K::constant({0, 2}, "int32"), "int32"), x = K::variable({1, 2, 3}),
+               y = K::sum(x.at(i).multiply({10, 100}));
+  K::update(i, {1, 1});
+  CHECK(y.item<float>() == 312);
+  CHECK(values(K::gradients(y, {x})[0]) == Doubles{10, 1, 100});
+}
+
 TEST_CASE("gradients of values that meet in one element", "[indexing]") {
   Tensor x = K::constant({2, 3, 4}, "float64"), v = K::constant({5, 6, 7, 8}, "float64"), i = ints({0, 2, 0, 2});
   Tensor p = K::placeholder(3, None, "float64"), q = K::placeholder(4, None, "float64");
