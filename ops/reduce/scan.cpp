@@ -149,11 +149,67 @@ bool in_parts(const OpCall& call, F run) {
   const unsigned mask = axes_mask(call.op.name, call.attrs.as<ScanAttrs>().axes, call.spec(0));
   return in_slices(call, mask, run) || in_columns(call, mask, run);
 }
+
+// Note [Long sums]
+// A row that is long is summed in pieces: their sums first, each from 0, then each piece again from what the pieces
+// before it add up to. Pieces are summed side by side, and by all threads. The length of the row alone decides, so that
+// the bits do not depend on the number of threads; and a piece starts from just the last value of the one before, so
+// that running sums of numbers that are not negative never decrease.
+constexpr std::int64_t kPiece = 8200;  // elements; not a power of two, for the caches' sake
+constexpr int kPieces = 4;             // that are summed side by side
+
+/// Adds the n elements of kSide pieces, from 0, and calls put(piece, place, sum so far).
+template <int kSide, class T, class Put>
+void add_pieces(const T* x, std::int64_t n, std::int64_t step, Put put) {
+  Running<T> sum[kSide] = {};
+  for (std::int64_t i = 0; i < n; ++i)
+    for (int k = 0; k < kSide; ++k) {
+      const std::int64_t at = (k * kPiece + i) * step;
+      put(k, at, sum[k] += wide(x[at]));
+    }
+}
+/// add_pieces() for all pieces of a row, by all threads; `step`, 1 or -1, is the direction.
+template <class T, class Put>
+void add_row(const T* x, std::int64_t n, std::int64_t step, Put put) {
+  constexpr std::int64_t kTogether = kPieces * kPiece;
+  devices::parallel_for((n + kTogether - 1) / kTogether, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t first = begin * kTogether; first < std::min(n, end * kTogether);) {
+      const bool together = n - first >= kTogether;
+      const std::int64_t count = together ? kPiece : std::min(kPiece, n - first), piece = first / kPiece;
+      const auto put_here = [&](int k, std::int64_t at, Running<T> sum) { put(piece + k, first * step + at, sum); };
+      if (together) add_pieces<kPieces>(x + first * step, count, step, put_here);
+      else add_pieces<1>(x + first * step, count, step, put_here);
+      first += together ? kTogether : count;
+    }
+  });
+}
+template <class T>
+void cumsum_row(const T* x, T* y, std::int64_t n, std::int64_t step) {
+  std::vector<Running<T>> starts(static_cast<std::size_t>((n + kPiece - 1) / kPiece) + 1);
+  Running<T>* start = starts.data();
+  add_row(x, n, step, [=](std::int64_t piece, std::int64_t, Running<T> sum) { start[piece + 1] = sum; });
+  for (std::size_t i = 1; i < starts.size(); ++i) starts[i] += starts[i - 1];
+  add_row(x, n, step,
+          [=](std::int64_t piece, std::int64_t at, Running<T> sum) { y[at] = narrow<T>(start[piece] + sum); });
+}
+/// Whether a scan is of few long rows.
+bool is_long(const OpCall& call, AxisSplit* s) {
+  const unsigned mask = axes_mask(call.op.name, call.attrs.as<ScanAttrs>().axes, call.spec(0));
+  if (!mask || (mask & (mask - 1))) return false;
+  *s = AxisSplit(call.spec(0), __builtin_ctz(mask));
+  return s->inner == 1 && s->outer < kPieces && s->n >= 2 * kPieces * kPiece;
+}
+
 void cumsum_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   if (in_parts(call, cumsum_kernel)) return;
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), x.numel(), [&](auto* in, auto* y) {
     using T = std::remove_pointer_t<decltype(y)>;
+    if (AxisSplit s; is_long(call, &s)) {
+      const std::int64_t first = call.attrs.as<ScanAttrs>().reverse ? s.n - 1 : 0;
+      for (std::int64_t at = first; at < s.outer * s.n; at += s.n) cumsum_row(in + at, y + at, s.n, first ? -1 : 1);
+      return;
+    }
     scan(call, x, Running<T>(0),
          [=](Running<T>& s, std::int64_t at, std::int64_t) { y[at] = narrow<T>(s += wide(in[at])); });
   });
