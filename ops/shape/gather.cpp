@@ -68,8 +68,20 @@ class Indices {
     std::int64_t at = raw(k);
     return at < 0 ? at + size_ : at;
   }
+  /// The end of the indices, from k on, that are equal to index k.
+  std::int64_t end_of_run(std::int64_t k, std::int64_t end) const {
+    return wide_ ? end_of_run(reinterpret_cast<const std::int64_t*>(data_), k, end)
+                 : end_of_run(reinterpret_cast<const std::int32_t*>(data_), k, end);
+  }
 
  private:
+  template <class I>
+  static std::int64_t end_of_run(const I* at, std::int64_t k, std::int64_t end) {
+    const I first = at[k];
+    do ++k;
+    while (k < end && at[k] == first);
+    return k;
+  }
   std::int64_t raw(std::int64_t k) const {
     return wide_ ? reinterpret_cast<const std::int64_t*>(data_)[k] : reinterpret_cast<const std::int32_t*>(data_)[k];
   }
@@ -120,21 +132,28 @@ void gather_grad_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
+/// The sum of n numbers, of which kSums add up side by side.
+template <class Sum, class T>
+Sum sum_of(const T* x, std::int64_t n) {
+  constexpr int kSums = 4;
+  Sum sum[kSums] = {};
+  std::int64_t i = 0;
+  for (; i + kSums <= n; i += kSums)
+    for (int k = 0; k < kSums; ++k) sum[k] = static_cast<Sum>(sum[k] + convert_one<Sum>(x[i + k]));
+  for (; i < n; ++i) sum[0] = static_cast<Sum>(sum[0] + convert_one<Sum>(x[i]));
+  return static_cast<Sum>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
 /// Adds the parts of dy of indices [begin, end) to the sums of their rows, of which `sums` holds [first, last).
 template <class T, class Sum>
 void add_parts(const T* dy, const Indices& at, std::int64_t begin, std::int64_t end, Sum* sums, std::int64_t inner,
                std::int64_t first, std::int64_t last) {
-  if (inner == 1) {  // one after another in one row without its memory in between
+  if (inner == 1) {  // indices that follow each other in one row without its memory in between
     for (std::int64_t k = begin; k < end;) {
-      const std::int64_t row = at[k];
-      if (row < first || row >= last) {
-        ++k;
-        continue;
-      }
-      Sum sum = sums[row - first];
-      do sum = static_cast<Sum>(sum + convert_one<Sum>(dy[k]));
-      while (++k < end && at[k] == row);
-      sums[row - first] = sum;
+      const std::int64_t row = at[k], from = k;
+      k = at.end_of_run(k, end);
+      if (row < first || row >= last) continue;
+      sums[row - first] = static_cast<Sum>(sums[row - first] + sum_of<Sum>(dy + from, k - from));
     }
     return;
   }
