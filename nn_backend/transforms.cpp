@@ -11,6 +11,7 @@
 
 #include "autograd/loops/recompute.h"
 #include "autograd/tape/deferred.h"
+#include "nn_backend/batching.h"
 #include "core/text.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/engine/error_attribution.h"
@@ -163,7 +164,9 @@ Tensor hessian_of(OfList f, const Tensors& args, int argument) {
 
 Tensor vmap_of(OfList f, const Tensors& args) {
   if (args.empty()) fail<ValueError>({"vmap", "x"}, "is an empty list", kExpected, "there must be an argument");
-  return backend::map_fn([&](const Tensors& row) { return f(row); }, args);
+  DType dtype;
+  if (Tensor y = batched(f, args, &dtype); y.defined()) return y;
+  return backend::map_fn([&](const Tensors& row) { return f(row); }, args, {}, dtype);
 }
 
 Tensor custom_gradient_of(OfList f, const Tensors& args, UserOp* op) {

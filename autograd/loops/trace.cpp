@@ -20,6 +20,19 @@ namespace kassette::autograd {
 // like any input. Symbolic ops recorded inside a branch have at least the branch's depth (ScopeState::branch_depth),
 // whatever they depend on, so that a branch that is not taken costs nothing and cannot throw.
 
+namespace {
+std::uint8_t deeper(const char* what) {
+  check_stack(what);
+  if (context().depth == 255) fail<ValueError>({what}, "control flow nested deeper than 255");
+  return static_cast<std::uint8_t>(context().depth + 1);
+}
+}  // namespace
+
+BodyScope::BodyScope(const char* what, bool has_arguments)
+    : symbolic_(context().symbolic, true), depth_(context().depth, deeper(what)),
+      branch_depth_(context().branch_depth, has_arguments ? context().branch_depth : context().depth),  // a branch
+      steps_(context().loop_steps, 1), step_(context().loop_step, 0) {}
+
 Tensor stand_in(const TensorSpec& spec, Device device) {
   Tensor t = make_leaf(Leaf::placeholder, spec, device, {}, Name());
   Access::desc(t).depth = context().depth;
@@ -29,13 +42,8 @@ Tensor stand_in(const TensorSpec& spec, Device device) {
 
 Traced trace(const char* what, const std::vector<TensorSpec>& args, Device device,
              const Callable<Tensors(const Tensors&)>& f) {
-  Context& c = context();
-  check_stack(what);
-  if (c.depth == 255) fail<ValueError>({what}, "control flow nested deeper than 255");
-  Scoped<bool> on(c.symbolic, true);
-  Scoped<std::uint8_t> deeper(c.depth, c.depth + 1);
-  Scoped<std::uint8_t> branch_depth(c.branch_depth, args.empty() ? c.depth : c.branch_depth);  // no arguments: a branch
-  Scoped<std::uint64_t> steps(c.loop_steps, 1), step(c.loop_step, 0);
+  const Context& c = context();
+  const BodyScope body(what, !args.empty());
   Tensors placeholders;
   for (const TensorSpec& s : args) placeholders.push_back(stand_in(s, device));
   Tensors out = f(placeholders);

@@ -19,6 +19,16 @@ struct Traced {
   Ref<Plan> plan;  // inputs: the arguments, then the captures
   Tensors captures;
 };
+/// While alive, what is computed is recorded as a body: Note [Control-flow depth].
+class BodyScope {
+ public:
+  BodyScope(const char* what, bool has_arguments);
+
+ private:
+  Scoped<bool> symbolic_;
+  Scoped<std::uint8_t> depth_, branch_depth_;
+  Scoped<std::uint64_t> steps_, step_;
+};
 /// A placeholder for an argument of the body that is being recorded.
 Tensor stand_in(const TensorSpec& spec, Device device);
 /// Records f on placeholders with these shapes. Throws ValueError if a result is empty or f updates a variable.

@@ -66,5 +66,6 @@ Tensor pad(const Tensor& x, const Pads& amounts) {
                        "amounts must not be negative", kRemedy, "K::slice removes elements");
   return apply1(pad_op, Attrs(Ref<Extra>::adopt(new Amounts(amounts))), {x});
 }
+const Pads& pads_of(const Attrs& attrs) { return amounts_of(attrs); }
 
 }  // namespace kassette::ops

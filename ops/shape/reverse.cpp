@@ -8,10 +8,6 @@
 namespace kassette::ops {
 namespace {
 
-struct ReverseAttrs {
-  static constexpr const char* attrs_name = "reverse";
-  AxisList axes;  // as given
-};
 void reverse_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
   out->set(x);

@@ -18,6 +18,16 @@ Tensor identity(const Tensor& x);
 Tensor flatten(const Tensor& x, int from);
 
 // ---- transpose.cpp
+/// A list of axes, small enough to be part of an op's attributes.
+struct AxisList {
+  std::int8_t at[kMaxRank] = {}, size = 0;
+  void push(int axis) { at[size++] = static_cast<std::int8_t>(axis); }
+};
+struct PermuteAttrs {
+  static constexpr const char* attrs_name = "permute_dimensions";
+  bool reversed;
+  AxisList pattern;
+};
 extern const OpDef permute_op;
 /// Output axis i is input axis pattern[i].
 Tensor permute(const Tensor& x, const Axes& pattern);
@@ -53,18 +63,19 @@ struct Pads {
   std::int64_t before[kMaxRank] = {}, after[kMaxRank] = {};
 };
 Tensor pad(const Tensor& x, const Pads& amounts);
+/// The amounts of a pad_op.
+const Pads& pads_of(const Attrs& attrs);
+/// The attributes of reverse_op.
+struct ReverseAttrs {
+  static constexpr const char* attrs_name = "reverse";
+  AxisList axes;  // as given
+};
 Tensor reverse(const Tensor& x, const Axes& axes);
 /// Applies an index to the known values of a shape argument. Returns false if the result is not a scalar or a vector.
 bool index_dims(const Attrs& attrs, const DimValues& from, DimValues& to);
 
 // ---- gather.cpp
 extern const OpDef gather_op, gather_grad_like_op, one_hot_op;
-/// A list of axes, small enough to be part of an op's attributes.
-struct AxisList {
-  std::int8_t at[kMaxRank] = {}, size = 0;
-  void push(int axis) { at[size++] = static_cast<std::int8_t>(axis); }
-};
-
 /// Negative indices are an error, or count from the end.
 enum class Wrap : std::uint8_t { refuse, negative };
 /// gather() picks slices of x along an axis by integer indices of any shape, which replaces the axis in the shape of

@@ -8,12 +8,6 @@ namespace {
 
 /// Axis i of the output is axis pattern.at[i] of the input; or, if `reversed`, all axes are reversed, whatever their
 /// number.
-struct PermuteAttrs {
-  static constexpr const char* attrs_name = "permute_dimensions";
-  bool reversed;
-  AxisList pattern;
-};
-
 int source_axis(const PermuteAttrs& attrs, int rank, int i) {
   return attrs.reversed ? rank - 1 - i : attrs.pattern.at[i];
 }

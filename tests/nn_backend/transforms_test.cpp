@@ -121,6 +121,36 @@ TEST_CASE("vmap applies a function along the first axis", "[transforms]") {
   check_near(vmap(grad(f))(x, y), 2 * x * np::expand_dims(y, 1));
 }
 
+TEST_CASE("vmap of constants, other dtypes, nothing, and itself", "[transforms]") {
+  const Tensor x = numbers_of({{1, 5, 2}, {9, 4, 3}});
+  auto first = [](const Tensor& a) { return a; };
+  check_near(vmap(first)(x), x);
+  auto seven = [](const Tensor&) { return K::constant({7, 8}, "float64"); };
+  check_near(vmap(seven)(x), numbers_of({{7, 8}, {7, 8}}));
+  auto place = [](const Tensor& a) { return np::argmax(a); };
+  CHECK(values(vmap(place)(x)) == Doubles{1, 0});
+  auto total = [](const Tensor& a) { return np::sum(a * a); };
+  CHECK(vmap(total)(K::zeros({0, 3})).shape() == Shape{0});
+  CHECK(vmap(grad(total))(K::zeros({0, 3})).shape() == (Shape{0, 3}));
+  auto each = [](const Tensor& row) { return vmap([](const Tensor& v) { return v * v; })(row); };
+  check_near(vmap(each)(x), x * x);
+  auto picked = [](const Tensor& row, const Tensor& i) { return row(i); };  // without a rule
+  check_near(vmap(picked)(x, K::constant({2, 0}, "int32")), numbers_of({2, 9}));
+}
+
+TEST_CASE("vmap is differentiated, and draws for each element", "[transforms]") {
+  const Tensor x = numbers_of({{1, 2}, {3, 4}, {5, 6}}), w = K::variable({{1, 2}, {3, 4}}, "float64");
+  auto f = [&](const Tensor& a) { return np::sum(np::tanh(np::matmul(w, a))); };
+  const Tensor by_rows = np::tanh(np::matmul(x, np::matrix_transpose(w)));
+  check_near(K::gradients(K::sum(vmap(f)(x)), {w})[0], K::gradients(K::sum(by_rows), {w})[0]);
+  const Tensor p = K::placeholder({3, 2}, None, float64), q = K::placeholder({None, 2}, None, float64);
+  check_near(K::function(p, vmap(f)(p))(x)[0], np::sum(by_rows, 1));
+  check_near(K::function(q, vmap(f)(q))(x)[0], np::sum(by_rows, 1));  // element by element
+  auto noisy = [](const Tensor& a) { return a + K::random_uniform({2}, 0, 1, "float64"); };
+  const Tensor noise = vmap(noisy)(x) - x;
+  CHECK(values(np::unique(noise)).size() == 6);
+}
+
 TEST_CASE("transforms work on placeholders and inside functions", "[transforms]") {
   const Tensor p = K::placeholder({3}, None, float64);
   auto cube = [](const Tensor& x) { return np::sum(x * x * x); };

@@ -32,8 +32,7 @@ TEST_CASE("running sums of whole numbers are exact at every length around pieces
         x.push_back(i % 7 - i % 3);
         sums.push_back(x.back() + (i % n ? sums.back() : 0));
       }
-      for (int i = rows * n - 1; i >= 0; --i)
-        from_end[i] = x[i] + ((i + 1) % n ? from_end[i + 1] : 0);
+      for (int i = rows * n - 1; i >= 0; --i) from_end[i] = x[i] + ((i + 1) % n ? from_end[i + 1] : 0);
       for (const char* dtype : {"int64", "float32", "float64"}) {
         INFO(dtype);
         const Tensor t = K::reshape(K::cast(K::constant(x, "float64"), dtype), {rows, n});
