@@ -46,9 +46,9 @@ namespace {
 using namespace ops;
 
 // Note [Batching]
-// A function of one row is recorded on placeholders, as the body of a loop is, and what was recorded is run for all rows
-// at once: each op whose inputs depend on the row gets these inputs with an axis for the rows in front, and a rule says
-// what the op is then. Most rules move the axes in its attributes by one. Ops that draw random numbers, change a
+// A function of one row is recorded on placeholders, as the body of a loop is, and what was recorded is run for all
+// rows at once: each op whose inputs depend on the row gets these inputs with an axis for the rows in front, and a rule
+// says what the op is then. Most rules move the axes in its attributes by one. Ops that draw random numbers, change a
 // variable or have no rule are run row by row, by map_fn, and with them the whole function.
 
 struct Value {
@@ -282,15 +282,15 @@ const std::unordered_map<const OpDef*, Rule>& rules() {
     for (const OpDef& op : binary_op_defs) add(elementwise, {&op});
     for (const OpDef& op : compare_op_defs) add(elementwise, {&op});
     add(elementwise, {&cast_op, &where_op, &betainc_op, &logical_not_op, &identity_op, &stop_gradient_op, &to_op});
-    add(reshaped, {&reshape_op, &reshape_like_op, &expand_dims_op, &squeeze_op, &flatten_op, &assert_shape_op,
-                   &check_shapes_op});
+    add(reshaped,
+        {&reshape_op, &reshape_like_op, &expand_dims_op, &squeeze_op, &flatten_op, &assert_shape_op, &check_shapes_op});
     add(broadcast, {&broadcast_like_op, &broadcast_to_op});
     add(summed, {&sum_to_like_op});
     add(permuted, {&permute_op});
     add(reversed, {&reverse_op});
     add(padded, {&pad_op});
-    add(along_axes<ReduceAttrs, 0>, {&sum_op, &prod_op, &max_op, &min_op, &mean_op, &var_op, &std_op, &center_op,
-                                     &any_op, &all_op});
+    add(along_axes<ReduceAttrs, 0>,
+        {&sum_op, &prod_op, &max_op, &min_op, &mean_op, &var_op, &std_op, &center_op, &any_op, &all_op});
     add(position_of, {&argmax_op, &argmin_op});
     add(along_axes<ReduceAttrs, 1>, {&unreduce_op});
     add(along_axes<SoftmaxAttrs, 0>, {&softmax_op, &log_softmax_op, &logsumexp_op});
@@ -326,7 +326,6 @@ class Batch {
   }
   Tensor run(const Tensor& y) {
     if (!record(y)) return Tensor();
-    std::sort(order_.begin(), order_.end(), [](const Node* a, const Node* b) { return a->seq < b->seq; });
     for (const Node* n : order_)
       if (!compute(*n)) return Tensor();
     const Value v = value_of(Access::desc(y));
@@ -347,6 +346,7 @@ class Batch {
     const auto look = [&](const TensorDesc& b) {
       if (!in_body(b)) return;
       const Key key{b.node.get(), b.out};
+      ++uses_[key];
       if (values_.count(key)) return;
       results_.emplace(key, &b);
       if (seen_.emplace(key.first, true).second) stack.push_back(key.first);
@@ -364,6 +364,17 @@ class Batch {
           return none(n);
         look(b);
       }
+    }
+    std::sort(order_.begin(), order_.end(), [](const Node* a, const Node* b) { return a->seq < b->seq; });
+    std::unordered_map<const Node*, bool> differs;  // from row to row
+    for (const Node* n : order_) {
+      bool any = false;
+      for (std::uint32_t i = 0; i < n->n_in; ++i) {
+        const TensorDesc& b = n->in()[i];
+        if (in_body(b) && !has_bit(n->op->shape_only, i)) any = any || is_argument(b) || differs[b.node.get()];
+      }
+      differs[n] = any;
+      if (any && !rules().count(n->op)) return none(n);
     }
     return !order_.empty();
   }
@@ -386,26 +397,30 @@ class Batch {
     }
     Tensors out;
     if (batched) {
-      const auto rule = rules().find(n.op);
-      if (rule == rules().end()) return none(&n);
-      out = rule->second(op);
+      out = rules().at(n.op)(op);
       if (out.empty()) return none(&n);
     } else {
       std::vector<Tensor> in;
       for (std::size_t i = 0; i < op.in.size(); ++i) {
         // Only its shape is read: that of one row.
-        in.push_back(!op.in[i].batched ? op.in[i].x
-                                       : broadcast_to(number_like(0, op.in[i].x), Shape(op.row(i).dims, op.row(i).rank)));
+        in.push_back(!op.in[i].batched
+                         ? op.in[i].x
+                         : broadcast_to(number_like(0, op.in[i].x), Shape(op.row(i).dims, op.row(i).rank)));
       }
       out = kassette::run(n, n.attrs, in);
     }
-    for (int i = 0; i < n.n_out; ++i) values_[{&n, i}] = {out[i], batched};
+    for (int i = 0; i < n.n_out; ++i)
+      if (op.result[static_cast<std::size_t>(i)]) values_[{&n, i}] = {out[i], batched};
+    for (std::uint32_t i = 0; i < n.n_in; ++i)
+      if (const Key key{n.in()[i].node.get(), n.in()[i].out}; in_body(n.in()[i]) && --uses_[key] == 0)
+        values_.erase(key);
     return true;
   }
 
   const std::int64_t rows_;
   const std::uint8_t depth_;
-  std::map<Key, Value> values_;
+  std::map<Key, Value> values_;  // until they are used for the last time
+  std::map<Key, int> uses_;
   std::map<Key, const TensorDesc*> results_;
   std::unordered_map<const Node*, bool> seen_;
   std::vector<const Node*> order_;

@@ -69,7 +69,8 @@ TEST_CASE("the rules of vmap give for every sample what its rows give", "[sweep]
     for (const Shapes& shapes : cases_of(s)) {
       OneRow f{s, make_inputs(s, shapes, dtype_of(s)), {}};
       for (std::size_t i = 0; i < shapes.size(); ++i)
-        if (!s.in[i].host && !s.in[i].anywhere && shapes[i].rank() < kMaxRank - 1) f.differs.push_back(static_cast<int>(i));
+        if (!s.in[i].host && !s.in[i].anywhere && shapes[i].rank() < kMaxRank - 1)
+          f.differs.push_back(static_cast<int>(i));
       if (f.differs.empty()) continue;
       // All inputs differ, then one at a time.
       const std::vector<int> any = f.differs;
@@ -82,14 +83,16 @@ TEST_CASE("the rules of vmap give for every sample what its rows give", "[sweep]
         for (int k = 0; k < kRows; ++k)
           for (int i : differs) {
             const Input& input = s.in[i];
-            rows[static_cast<std::size_t>(k)].push_back(
-                make_input(input, shapes[static_cast<std::size_t>(i)], input.dtype.given() ? input.dtype : dtype_of(s), i + k));
+            rows[static_cast<std::size_t>(k)].push_back(make_input(
+                input, shapes[static_cast<std::size_t>(i)], input.dtype.given() ? input.dtype : dtype_of(s), i + k));
           }
         const Tensors one = call(s, f.shared);
         for (f.result = 0; f.result < one.size(); ++f.result) {
           for (f.by = -1; f.by < 1; ++f.by) {
-            if (f.by == 0 && (!one[f.result].dtype().is_float() || !f.shared[0].dtype().is_float() || s.in[0].host)) continue;
-            INFO(title(s, shapes, dtype_of(s)) << " result " << f.result << " by " << f.by << " " << differs.size() << " inputs differ, the first is " << differs[0]);
+            if (f.by == 0 && (!one[f.result].dtype().is_float() || !f.shared[0].dtype().is_float() || s.in[0].host))
+              continue;
+            INFO(title(s, shapes, dtype_of(s)) << " result " << f.result << " by " << f.by << " " << differs.size()
+                                               << " inputs differ, the first is " << differs[0]);
             bool has_rule = false;
             std::string wrong;
             try {
