@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "autograd/loops/trace.h"
-#include "autograd/program/call.h"
 #include "autograd/tape/deferred.h"
 #include "core/log.h"
 #include "core/sparse.h"
@@ -17,7 +17,6 @@
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/cast.h"
 #include "ops/elementwise/compare.h"
-#include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/ternary.h"
 #include "ops/elementwise/unary.h"
 #include "ops/engine/axes.h"
@@ -64,14 +63,15 @@ struct Op {
   std::vector<const TensorDesc*> result;  // of one row; null if it is not used
 
   const TensorSpec& row(std::size_t i) const { return node.in()[i]; }
-  bool shape_only(std::size_t i) const { return node.op->shape_only >> i & 1; }
-  Dims with_rows(const TensorSpec& s, int rank = 0) const {
-    Dims d = None;
-    for (d.size_ = 0; d.size_ < rank - s.rank;) d.dims_[d.size_++] = Dim(1);
-    for (int i = 0; i < s.rank; ++i) d.dims_[d.size_++] = Dim(s.dims[i]);
-    for (int i = d.size_++; i > 0; --i) d.dims_[i] = d.dims_[i - 1];
-    d.dims_[0] = Dim(rows);
-    return d;
+  bool shape_only(std::size_t i) const { return has_bit(node.op->shape_only, static_cast<int>(i)); }
+  /// The shape of one row behind an axis for the rows. With axes of size 1 between them, one row has `rank` axes.
+  Shape with_rows(const TensorSpec& s, int rank = 0) const {
+    std::int64_t dims[kMaxRank];
+    int n = 0;
+    dims[n++] = rows;
+    while (n <= rank - s.rank) dims[n++] = 1;
+    std::copy_n(s.dims, s.rank, dims + n);
+    return Shape(dims, n + s.rank);
   }
   /// Input i with axes of size 1 behind that of the rows, so that one row has `rank` axes; the input itself if all rows
   /// share it.
@@ -161,7 +161,7 @@ Tensors padded(const Op& op) {
   std::copy_n(given.after, given.rank, pads.after + 1);
   return pad(op.in[0].x, pads);
 }
-/// Along axes of an input; all have an axis for the rows.
+/// Ops that work along a set of axes, which are those of input number `input`.
 template <class A, int input>
 Tensors along_axes(const Op& op) {
   A attrs = op.node.attrs.as<A>();
@@ -170,7 +170,7 @@ Tensors along_axes(const Op& op) {
   attrs.axes = moved(attrs.axes, rank);
   return run(op, attrs);
 }
-/// The position in all axes together, or along one.
+/// argmax and argmin: along an axis or, without one, in the flat row.
 Tensors position_of(const Op& op) {
   ReduceAttrs attrs = op.node.attrs.as<ReduceAttrs>();
   if (!attrs.axes.all) return along_axes<ReduceAttrs, 0>(op);
@@ -178,6 +178,7 @@ Tensors position_of(const Op& op) {
   const Tensor flat = flatten(op.in[0].x, 1);
   return reshape(run(op.node, attrs, {flat})[0], op.with_rows(*op.result[0]));
 }
+/// Ops that work along one axis.
 template <class A>
 Tensors along_axis(const Op& op) {
   A attrs = op.node.attrs.as<A>();
@@ -197,7 +198,8 @@ Tensors indexed(const Op& op) {
   }
   return run(op, Attrs(Ref<Extra>(list.get())));
 }
-/// By indices, input 1, that all rows share; or that pick from a table that they share.
+/// gather and its adjoint, if all rows share the indices, input 1; or gather along axis 0 of a table that all rows
+/// share, each with its own indices. The others would need the number of the row as one more index.
 Tensors gathered(const Op& op) {
   GatherAttrs attrs = op.node.attrs.as<GatherAttrs>();
   if (op.in[1].batched) {
@@ -224,7 +226,7 @@ Tensors taken_last(const Op& op) {
   attrs.axis = moved(attrs.axis);
   return run(op.node, attrs, {op.in[0].x, op.in[1].x});
 }
-/// The rows are one more label.
+/// A contraction, in which the rows are one more label: Note [Labelled axes].
 Tensors contracted(const Op& op) {
   ContractionForm form = op.node.attrs.as<ContractionForm>();
   int label = 0;
@@ -242,7 +244,7 @@ Tensors contracted(const Op& op) {
   front(form.out);
   return run(op.node, form, {op.in[0].x, op.in[1].x});
 }
-/// Matrices, of which leading axes are batches.
+/// Factorisations, which take batches of matrices. Where ranks differ the operand of lower rank is not a matrix.
 Tensors of_matrices(const Op& op) {
   for (std::size_t i = 1; i < op.in.size(); ++i)
     if (op.row(i).rank != op.row(0).rank) return {};
@@ -253,22 +255,16 @@ Tensors transformed(const Op& op) {
   ++attrs.axis;
   return run(op, attrs);
 }
-Tensors one_hots(const Op& op) { return run(op, op.node.attrs); }
-/// Samples of all rows together, by a kernel that they share.
+/// Convolution and pooling of batches: the samples of all rows are one batch. The kernel must be the same for all.
 Tensors of_samples(const Op& op) {
   if (!known(op.result[0]) || !op.in[0].batched) return {};
-  std::vector<Tensor> in;
-  TensorSpec merged = op.row(0);
-  if (merged.rank == 0) return {};
-  for (std::size_t i = 0; i < op.in.size(); ++i) {
-    if (i > 0 && op.in[i].batched) return {};
+  TensorSpec together = op.row(0);
+  together.dims[0] *= op.rows;
+  std::vector<Tensor> in{reshape(op.in[0].x, Shape(together.dims, together.rank))};
+  for (std::size_t i = 1; i < op.in.size(); ++i) {
+    if (op.in[i].batched) return {};
     in.push_back(op.in[i].x);
   }
-  Dims together = None;
-  together.size_ = merged.rank;
-  together.dims_[0] = Dim(op.rows * merged.dims[0]);
-  for (int i = 1; i < merged.rank; ++i) together.dims_[i] = Dim(merged.dims[i]);
-  in[0] = reshape(in[0], together);
   return reshape(run(op.node, op.node.attrs, in)[0], op.with_rows(*op.result[0]));
 }
 
@@ -296,12 +292,11 @@ const std::unordered_map<const OpDef*, Rule>& rules() {
     add(along_axes<SoftmaxAttrs, 0>, {&softmax_op, &log_softmax_op, &logsumexp_op});
     add(along_axes<SoftmaxAttrs, 1>, {&softmax_grad_op, &logsumexp_grad_op});
     add(along_axes<ScanAttrs, 0>, {&cumsum_op, &cumprod_op, &recurrence_op, &shift_op});
-    add(along_axis<AxisAttrs>, {&concatenate_op, &take_places_op, &put_places_like_op});
+    add(along_axis<AxisAttrs>, {&concatenate_op, &stack_op, &take_places_op, &put_places_like_op});
     add(along_axis<SplitAttrs>, {&split_like_op, &unstack_op});
     add(along_axis<SortAttrs>, {&sort_op, &argsort_op});
     add(along_axis<TopKAttrs>, {&top_k_op});
     add(along_axis<RepeatAttrs>, {&repeat_op, &repeat_grad_like_op});
-    add([](const Op& op) { return along_axis<AxisAttrs>(op); }, {&stack_op});
     add(indexed, {&index_op, &index_grad_like_op});
     add(gathered, {&gather_op, &gather_grad_like_op});
     add(put_at, {&index_set_op, &index_add_op, &index_multiply_op, &index_min_op, &index_max_op});
@@ -310,7 +305,7 @@ const std::unordered_map<const OpDef*, Rule>& rules() {
     add(of_matrices, {&cholesky_op, &triangular_solve_op, &solve_op, &slogdet_op, &lu_op, &qr_op, &eigh_op,
                       &eigvalsh_op, &svd_op, &svdvals_op, &eig_op});
     add(transformed, {&fft_op, &fft_like_op});
-    add(one_hots, {&one_hot_op});
+    add([](const Op& op) { return run(op, op.node.attrs); }, {&one_hot_op});
     add(of_samples, {&convolution_op, &max_pool_op, &avg_pool_op});
     return made;
   }();
@@ -349,7 +344,7 @@ class Batch {
       ++uses_[key];
       if (values_.count(key)) return;
       results_.emplace(key, &b);
-      if (seen_.emplace(key.first, true).second) stack.push_back(key.first);
+      if (seen_.insert(key.first).second) stack.push_back(key.first);
     };
     look(Access::desc(y));
     while (!stack.empty()) {
@@ -366,15 +361,15 @@ class Batch {
       }
     }
     std::sort(order_.begin(), order_.end(), [](const Node* a, const Node* b) { return a->seq < b->seq; });
-    std::unordered_map<const Node*, bool> differs;  // from row to row
+    std::unordered_set<const Node*> differ;  // from row to row
     for (const Node* n : order_) {
       bool any = false;
       for (std::uint32_t i = 0; i < n->n_in; ++i) {
         const TensorDesc& b = n->in()[i];
-        if (in_body(b) && !has_bit(n->op->shape_only, i)) any = any || is_argument(b) || differs[b.node.get()];
+        if (in_body(b) && !has_bit(n->op->shape_only, i)) any = any || is_argument(b) || differ.count(b.node.get());
       }
-      differs[n] = any;
       if (any && !rules().count(n->op)) return none(n);
+      if (any) differ.insert(n);
     }
     return !order_.empty();
   }
@@ -422,7 +417,7 @@ class Batch {
   std::map<Key, Value> values_;  // until they are used for the last time
   std::map<Key, int> uses_;
   std::map<Key, const TensorDesc*> results_;
-  std::unordered_map<const Node*, bool> seen_;
+  std::unordered_set<const Node*> seen_;
   std::vector<const Node*> order_;
 };
 
@@ -448,7 +443,13 @@ Tensor batched(const Callable<Tensor(const Tensors&)>& f, const Tensors& args, D
       std::copy_n(Access::desc(x).dims + 1, row.rank, row.dims);
       stand_ins.push_back(autograd::stand_in(row, x.device()));
     }
-    y = f(stand_ins);
+    try {
+      y = f(stand_ins);
+    } catch (const Error& e) {
+      // It may read values or change a variable, as it can row by row. If it is wrong, it fails there too.
+      if (log_enabled(LogLevel::debug)) log_debug(text("vmap: row by row, as f cannot be recorded: ", e.what()));
+      return Tensor();
+    }
   }
   if (!y.defined() || is_sparse(y)) return Tensor();
   *dtype = y.dtype();

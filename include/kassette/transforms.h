@@ -88,8 +88,9 @@ detail::Transformed<std::decay_t<F>, Tensor> hessian(F&& f, int argument = 0) {
 /// The function that applies f to the elements of its arguments along their first axis. f is recorded for one element.
 /// If all ops that depend on it have a rule (elementwise functions, products, reductions, shapes, indices that all
 /// elements share, sorts, factorisations, transforms and their gradients do), each runs once for all elements; else f
-/// runs element by element, by K::map_fn, and so it does if it draws random numbers or if a size is unknown. A line of
-/// the log at level debug names the op that has no rule. f may be called twice.
+/// runs element by element, by K::map_fn, and so it does if it draws random numbers, reads values, changes a variable,
+/// or if a size is unknown. A line of the log at level debug says why. f may be called once more than there are
+/// elements.
 template <class F>
 detail::Transformed<std::decay_t<F>, Tensor> vmap(F&& f) {
   return {static_cast<F&&>(f), 0, [](detail::OfList g, const Tensors& args, int) { return detail::vmap_of(g, args); }};

@@ -138,6 +138,20 @@ TEST_CASE("vmap of constants, other dtypes, nothing, and itself", "[transforms]"
   check_near(vmap(picked)(x, K::constant({2, 0}, "int32")), numbers_of({2, 9}));
 }
 
+TEST_CASE("vmap runs row by row what reads values or changes variables", "[transforms]") {
+  const Tensor x = numbers_of({1, -2, 3}), count = K::variable(0, "float64");
+  auto positive = [](const Tensor& a) { return a.item<double>() > 0 ? a * 10 : a; };
+  check_near(vmap(positive)(x), numbers_of({10, -2, 30}));
+  auto counted = [&](const Tensor& a) {
+    K::update(count, count + 1);
+    return a * 2;
+  };
+  check_near(vmap(counted)(x), numbers_of({2, -4, 6}));
+  CHECK(count.item<double>() == 3);
+  auto wrong = [](const Tensor& a) { return np::matmul(a, numbers_of({1, 2})); };
+  CHECK_THROWS_AS(vmap(wrong)(K::zeros({2, 3}, "float64")), ValueError);
+}
+
 TEST_CASE("vmap is differentiated, and draws for each element", "[transforms]") {
   const Tensor x = numbers_of({{1, 2}, {3, 4}, {5, 6}}), w = K::variable({{1, 2}, {3, 4}}, "float64");
   auto f = [&](const Tensor& a) { return np::sum(np::tanh(np::matmul(w, a))); };
