@@ -224,7 +224,7 @@ inline constexpr Sample kNumpySamples[] = {
     {"spacing", kOne, CALL(x + np::spacing(x)), {kReal}, kFloats, kSecond, 1, "", {.also = "add"}},
 
     // ---- nan_reductions.h
-    {"nansum", kReduce, CALL(np::nansum(x)), {kReal}, kAnything, kSecond, 32, ""},
+    {"nansum", kReduce, CALL(np::nansum(x)), {kReal}, kAnything, kSecond, 4, ""},
     {"nansum", kReduce3, CALL(np::nansum(x, {.axis = {1, -1}, .keepdims = true})), {kReal}, kAnything, kSecond, 4, "() | (3)"},
     {"nanprod", kReduce, CALL(np::nanprod(x)), {kReal}, kAnything, kSecond, 16, ""},
     {"nanprod", kReduce3, CALL(np::nanprod(x, {.axis = {1, -1}, .keepdims = true})), {kReal}, kAnything, kSecond, 16, "() | (3)"},
