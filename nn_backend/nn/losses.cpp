@@ -116,7 +116,7 @@ Tensor squared_hinge(const Operand& y_true, const Operand& y_pred) {
 }
 Tensor categorical_hinge(const Operand& y_true, const Operand& y_pred) {
   return loss("categorical_hinge", y_true, y_pred, [](const Tensor& t, const Tensor& o) {
-    // First, on every compiler: it refuses two devices, where 1 - t may lack one.
+    // Before the rest, since compilers choose the order of operands: this refuses operands on two devices, by name.
     const Tensor right = ops::sum(t * o, -1);
     return ops::relu(ops::max((1.0 - t) * o, -1) - right + 1.0);
   });

@@ -33,10 +33,7 @@ Tensor fitting(const Tensor& x, const Tensor& v, const Placed& at) {
       return broadcast_like(checked(v, old, check_fits), old);
     });
   check_fits(b, selected);
-  Dims shape = None;
-  shape.size_ = selected.rank;
-  for (int i = 0; i < selected.rank; ++i) shape.dims_[i] = Dim(selected.dims[i]);
-  return broadcast_to(v, shape);
+  return broadcast_to(v, Shape(selected.dims, selected.rank));
 }
 
 Tensor put(const OpDef& op, const Tensor& x, const Expression& e, const Tensor& v) {
