@@ -33,8 +33,6 @@ constexpr std::int64_t kLongestInner = std::int64_t(1) << 13;
 constexpr std::int64_t kLongestSlice = std::int64_t(1) << 17;  // where the result is large
 constexpr std::int64_t kLongInner = std::int64_t(1) << 20;     // from here on, products of a batch are cut one by one
 
-const GemmLoops<float>& gemm_loops(float) { return KASSETTE_PICK(gemm_table).f32; }
-const GemmLoops<double>& gemm_loops(double) { return KASSETTE_PICK(gemm_table).f64; }
 const GemvLoops<float>& gemv_loops(float) { return KASSETTE_PICK(gemv_table).f32; }
 const GemvLoops<double>& gemv_loops(double) { return KASSETTE_PICK(gemv_table).f64; }
 
@@ -97,7 +95,7 @@ void one_tile(Way way, const GemmShape& p, const T* a, const T* b, T* out, Into 
     case Way::blocks: break;
   }
   if (multiply_by_openblas(p, a, b, out, into)) return;
-  gemm_loops(T()).multiply(p, a, b, out, into, work);
+  gemm_loops<T>().multiply(p, a, b, out, into, work);
 }
 
 /// Runs f(i, memory) for 0 <= i < n on several threads, with `bytes` of memory.
@@ -150,13 +148,13 @@ Tiles tiles_of(Way way, const GemmShape& p, std::int64_t products, std::int64_t 
 template <class T>
 void run_tiles(const GemmShape& p, const BatchStrides& batch, const T* a, const T* b, T* out, Into into) {
   const Way way = way_of(p);
-  const Tiles t = tiles_of(way, p, batch.count, gemm_loops(T()).columns);
+  const Tiles t = tiles_of(way, p, batch.count, gemm_loops<T>().columns);
   GemmShape largest = p;
   largest.m = ceil_div(p.m, t.down);
   largest.n = std::min(p.n, ceil_div(p.n, t.across) + t.unit);
   const std::int64_t per_product = t.down * t.across, work = largest.m * largest.n * p.k,
                      call = 1024;  // what beginning a tile costs
-  for_tiles(way == Way::blocks ? gemm_loops(T()).workspace(largest) : 0, batch.count * per_product,
+  for_tiles(way == Way::blocks ? gemm_loops<T>().workspace(largest) : 0, batch.count * per_product,
             (kWorthAThread + work) / (work + call), [&](std::int64_t i, std::byte* memory) {
               if (work > kLeastTile) check_interrupt();
               const BatchStrides::Offsets first = batch.offsets(i / per_product);
@@ -190,7 +188,7 @@ bool run_inner_parts(const GemmShape& p, const T* a, const T* b, T* out) {
   GemmShape longest = p;
   longest.k = length;
   longest.ldo = p.n;
-  for_tiles(gemm_loops(T()).workspace(longest), n_parts, 1, [&](std::int64_t i, std::byte* memory) {
+  for_tiles(gemm_loops<T>().workspace(longest), n_parts, 1, [&](std::int64_t i, std::byte* memory) {
     const std::int64_t at = i * length;
     GemmShape part = longest;
     part.k = std::min(length, p.k - at);

@@ -16,11 +16,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "core/ceil_div.h"
 #include "devices/cpu/simd_fma.h"
 #include "devices/cpu/simd_transpose.h"
+#include "devices/cpu/simd_vector.h"
 #include "devices/cpu/xsimd.h"
 
 namespace kassette::devices {
@@ -51,62 +53,98 @@ struct View {
   const T* at(std::int64_t i, std::int64_t j) const { return data + i * down + j * across; }
 };
 
-/// How A lies: its rows kStripStride apart, its rows any distance apart, or its columns.
-enum Order { strip, rows, columns };
+/// Rows of A, `step` apart, by few pointers: an address is a pointer and one scaled register.
+template <class T, int R>
+struct Rows {
+  static constexpr int kGroups = (R + 3) / 4;
+  const T* first[kGroups];
+  std::int64_t step, three;
+  inline __attribute__((always_inline)) Rows(const T* a, std::int64_t a_step) : step(a_step), three(3 * a_step) {
+#pragma GCC unroll 16
+    for (int g = 0; g < kGroups; ++g) first[g] = a + 4 * g * a_step;
+  }
+  inline __attribute__((always_inline)) T at(int i) const {
+    const T* p = first[i / 4];
+    return *(i % 4 == 0 ? p : i % 4 == 1 ? p + step : i % 4 == 2 ? p + 2 * step : p + three);
+  }
+  inline __attribute__((always_inline)) void next() {
+#pragma GCC unroll 16
+    for (int g = 0; g < kGroups; ++g) ++first[g];
+  }
+};
+/// As much of a column of A.
+template <class T>
+struct Column {
+  const T* a;
+  std::int64_t step;
+  T at(int i) const { return a[i]; }
+  void next() { a += step; }
+};
 
-/// c (R rows of V vectors) = or += a (R x k) b (k rows of V vectors); a's rows, or columns, are a_step apart.
-template <class T, int R, int V, Order order>
-void block(std::int64_t k_end, const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* c,
-           std::int64_t c_step, Into into) {
+/// A block of R rows of V vectors, in registers.
+template <class T, int R, int V, bool by_columns>
+void block(const GemmBlock<T>& t) {
   using Batch = xsimd::batch<T>;
   constexpr auto kWidth = static_cast<std::int64_t>(Batch::size);
   Batch sum[R][V];
+  auto each = [&](auto f) __attribute__((always_inline)) {
 #pragma GCC unroll 16
-  for (int i = 0; i < R; ++i)
+    for (int i = 0; i < R; ++i)
 #pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) {
-      sum[i][v] = Batch(T(0));
-      __builtin_prefetch(c + i * c_step + v * kWidth, 1);
-    }
-  for (std::int64_t k = 0; k < k_end; ++k) {
-    Batch row[V];
+      for (int v = 0; v < V; ++v) f(sum[i][v], i, v);
+  };
+  each([&](Batch & s, int i, int v) __attribute__((always_inline)) {
+    s = Batch(T(0));
+    __builtin_prefetch(t.out + i * t.out_step + v * kWidth, 1);
+  });
+  for (std::int64_t r = 0; r < t.runs; ++r) {
+    const T* b = t.b + r * t.b_run;
+    std::conditional_t<by_columns, Column<T>, Rows<T, R>> a{t.a + t.a_runs[r], t.a_step};
+    for (std::int64_t l = 0; l < t.run; ++l) {
+      Batch row[V];
 #pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) {
-      row[v] = Batch::load_unaligned(b + v * kWidth);
-      __builtin_prefetch(b + kAhead * b_step + v * kWidth);
-    }
+      for (int v = 0; v < V; ++v) {
+        row[v] = Batch::load_unaligned(b + v * kWidth);
+        __builtin_prefetch(b + kAhead * t.b_step + v * kWidth);
+      }
 #pragma GCC unroll 16
-    for (int i = 0; i < R; ++i) {
-      const Batch x(a[order == columns ? i : order == strip ? i * kStripStride : i * a_step]);
+      for (int i = 0; i < R; ++i) {
+        const Batch x(a.at(i));
 #pragma GCC unroll 2
-      for (int v = 0; v < V; ++v) sum[i][v] = multiply_add(x, row[v], sum[i][v]);
+        for (int v = 0; v < V; ++v) sum[i][v] = multiply_add(x, row[v], sum[i][v]);
+      }
+      a.next();
+      b += t.b_step;
     }
-    a += order == columns ? a_step : 1;
-    b += b_step;
   }
-#pragma GCC unroll 16
-  for (int i = 0; i < R; ++i)
-#pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) {
-      T* to = c + i * c_step + v * kWidth;
-      if (into == Into::sum) sum[i][v] = Batch::load_unaligned(to) + sum[i][v];
-      sum[i][v].store_unaligned(to);
-    }
+  auto finish = [&](auto whole) __attribute__((always_inline)) {
+    auto part = [&](int v) __attribute__((always_inline)) { return Part<T>{whole ? kWidth : t.columns - v * kWidth}; };
+    if (t.add)
+      each([&](Batch & s, int i, int v)
+               __attribute__((always_inline)) { s = part(v).load(t.out + i * t.out_step + v * kWidth) + s; });
+    if (t.bias)
+      each([&](Batch & s, int, int v) __attribute__((always_inline)) { s = s + part(v).load(t.bias + v * kWidth); });
+    if (t.relu)
+      each([&](Batch & s, int, int)
+               __attribute__((always_inline)) { s = xsimd::select(s < Batch(T(0)), Batch(T(0)), s); });
+    each([&](Batch & s, int i, int v)
+             __attribute__((always_inline)) { part(v).store(t.out + i * t.out_step + v * kWidth, s); });
+  };
+  if (t.columns == V * kWidth) finish(std::true_type());
+  else finish(std::false_type());
+}
+
+/// block() for 1 to kRows rows, and one or two vectors.
+template <class T, bool by_columns, int... i>
+constexpr std::array<void (*)(const GemmBlock<T>&), sizeof...(i)> blocks_of(std::integer_sequence<int, i...>) {
+  return {block<T, i / kVectors + 1, i % kVectors + 1, by_columns>...};
 }
 template <class T>
-using Block = void (*)(std::int64_t, const T*, std::int64_t, const T*, std::int64_t, T*, std::int64_t, Into);
-
-/// block() for 1 to kRows rows.
-template <class T, int V, Order order, int... r>
-constexpr std::array<Block<T>, kRows> blocks_of(std::integer_sequence<int, r...>) {
-  return {block<T, r + 1, V, order>...};
-}
-template <class T, int V, Order order>
-constexpr std::array<Block<T>, kRows> kBlocks = blocks_of<T, V, order>(std::make_integer_sequence<int, kRows>());
-template <class T, int V>
-Block<T> block_of(Order order, std::int64_t height) {
-  const auto i = static_cast<std::size_t>(height - 1);
-  return order == strip ? kBlocks<T, V, strip>[i] : order == rows ? kBlocks<T, V, rows>[i] : kBlocks<T, V, columns>[i];
+void run_block(const GemmBlock<T>& t, std::int64_t rows) {
+  constexpr auto all = std::make_integer_sequence<int, kRows * kVectors>();
+  static constexpr auto by_rows = blocks_of<T, false>(all), by_columns = blocks_of<T, true>(all);
+  const auto i = static_cast<std::size_t>((rows - 1) * kVectors + (t.columns - 1) / Vec<T>::kWidth);
+  (t.by_columns ? by_columns : by_rows)[i](t);
 }
 
 template <class T>
@@ -173,26 +211,15 @@ struct Product {
     return {to, kStripStride, 1};
   }
 
-  /// Multiplies `height` rows of A by a panel of n columns.
-  static void multiply_panel(const View<T>& a, Order order, std::int64_t height, std::int64_t k_end, const T* panel,
-                             std::int64_t panel_step, std::int64_t n, T* out, std::int64_t ldo, Into into) {
-    alignas(64) T corner[kRows * kColumns];
-    const std::int64_t count = ceil_div(height, kRows), a_step = order == columns ? a.across : a.down;
-    const bool whole = n == kWidth || n == kColumns;
+  /// Multiplies `height` rows of A by a panel.
+  static void multiply_panel(GemmBlock<T> t, const View<T>& a, std::int64_t height) {
+    const std::int64_t count = ceil_div(height, kRows);
+    T* const out = t.out;
     for (std::int64_t s = 0; s < count; ++s) {
-      const std::int64_t first = height * s / count, m = height * (s + 1) / count - first;
-      const Block<T> run = n > kWidth ? block_of<T, 2>(order, m) : block_of<T, 1>(order, m);
-      T* c = out + first * ldo;
-      if (whole) {
-        run(k_end, a.at(first, 0), a_step, panel, panel_step, c, ldo, into);
-        continue;
-      }
-      run(k_end, a.at(first, 0), a_step, panel, panel_step, corner, kColumns, Into::fresh);
-      for (std::int64_t i = 0; i < m; ++i)
-        for (std::int64_t j = 0; j < n; ++j) {
-          const T x = corner[i * kColumns + j];
-          c[i * ldo + j] = into == Into::sum ? c[i * ldo + j] + x : x;
-        }
+      const std::int64_t first = height * s / count;
+      t.a = a.at(first, 0);
+      t.out = out + first * t.out_step;
+      run_block(t, height * (s + 1) / count - first);
     }
   }
 
@@ -216,15 +243,20 @@ struct Product {
         for (std::int64_t i0 = 0; i0 < p.m; i0 += kStripRows) {
           const std::int64_t height = std::min(kStripRows, p.m - i0);
           View<T> left{a.at(i0, k0), a.down, a.across};
-          Order order = p.ta ? columns : rows;
-          if (!direct_a) {
-            left = pack_rows(left, p.ta, height, k_end, strips);
-            if (!p.ta) order = strip;
-          }
+          if (!direct_a) left = pack_rows(left, p.ta, height, k_end, strips);
           for (std::int64_t j = 0; j < width; j += kColumns) {
             const std::int64_t n = std::min(kColumns, width - j);
-            multiply_panel(left, order, height, k_end, is_packed(j) ? panel(j) : b.at(k0, j0 + j),
-                           is_packed(j) ? panel_width(n) : b.down, n, out + i0 * p.ldo + j0 + j, p.ldo, to);
+            multiply_panel({.a = nullptr,
+                            .a_step = p.ta ? left.across : left.down,
+                            .b = is_packed(j) ? panel(j) : b.at(k0, j0 + j),
+                            .b_step = is_packed(j) ? panel_width(n) : b.down,
+                            .run = k_end,
+                            .out = out + i0 * p.ldo + j0 + j,
+                            .out_step = p.ldo,
+                            .columns = n,
+                            .by_columns = p.ta,
+                            .add = to == Into::sum},
+                           left, height);
           }
         }
       }
@@ -235,7 +267,7 @@ struct Product {
 }  // namespace
 
 constinit const GemmTable KASSETTE_LEVEL_NAME(gemm_table) = {
-    {Product<float>::kColumns, Product<float>::workspace, Product<float>::multiply},
-    {Product<double>::kColumns, Product<double>::workspace, Product<double>::multiply}};
+    {kRows, Product<float>::kColumns, run_block<float>, Product<float>::workspace, Product<float>::multiply},
+    {kRows, Product<double>::kColumns, run_block<double>, Product<double>::workspace, Product<double>::multiply}};
 
 }  // namespace kassette::devices

@@ -106,7 +106,7 @@ class Correlation {
     join_axes(axis_, x_, y_, images);
     choose_loop();
     panels_ = ceil_div(y_.channels, width_);
-    panel_size_ = dots_ ? products_ / run_ * round_up(run_, loop_.columns / 2) * width_ : products_ * width_;
+    panel_size_ = dots_ ? products_ / run_ * round_up(run_, gemm_.columns / 2) * width_ : products_ * width_;
     packed_before_ = dots_ || panel_size_ * kItem <= conv_limits.packed_bytes;
     const bool direct = Results<T>::direct(y_);
     most_columns_ = direct ? y_.channels : std::min(y_.channels, 16 * width_);  // in a buffer for results
@@ -125,7 +125,7 @@ class Correlation {
     packed_ = packed.get();
     if (dots_)
       as_wide(w_.dtype, panel_size_, packed_,
-              [&](auto* raw) { copy_dots(axis_, w_, x_.channels, y_.channels, neighbours_, loop_.columns / 2, raw); });
+              [&](auto* raw) { copy_dots(axis_, w_, x_.channels, y_.channels, neighbours_, gemm_.columns / 2, raw); });
     for (std::int64_t first = 0; first < panels_; first += at_once) {
       const std::int64_t n = std::min(at_once, panels_ - first);
       if (packed_before_ && !dots_) pack_panels(first, n);
@@ -152,11 +152,11 @@ class Correlation {
     neighbours_ = axis_[2].tap_step == 1 && (!x_.channels_last() || x_.stride[2] == c_in);
     run_ = neighbours_ ? axis_[2].taps * c_in : c_in;
     const double most_elements = static_cast<double>(conv_limits.slab_bytes / kItem);
-    dots_ = dot_products(c_out, products_, run_, loop_.columns / 2, kItem) &&
+    dots_ = dot_products(c_out, products_, run_, gemm_.columns / 2, kItem) &&
             blocks_of(axis_, c_in, products_, most_elements).size() == 1;
-    tile_ = dots_ ? loop_.dot_products : loop_.tile;
-    width_ = dots_ ? c_out : loop_.columns;
-    rows_ = dots_ ? loop_.dots / c_out : loop_.rows;
+    block_ = dots_ ? loop_.dot_products : gemm_.block;
+    width_ = dots_ ? c_out : gemm_.columns;
+    rows_ = dots_ ? loop_.dots / c_out : gemm_.rows;
     blocks_ = blocks_of(axis_, c_in, dots_ ? products_ : conv_limits.panel_bytes / (width_ * kItem), most_elements);
   }
 
@@ -216,16 +216,18 @@ class Correlation {
   void add_block(const Part& part, const Block& block, const Slab<T>& slab, const Results<T>& results, T* own) const {
     const std::int64_t* stride = slab.stride();
     const Stretches window(block.axis, stride, block.channels, neighbours_ && stride[2] == block.channels);
-    ConvTile<T> t{.a = nullptr,
-                  .a_step = axis_[2].step * stride[2],
-                  .offsets = window.offsets.data(),
-                  .runs = window.count(),
-                  .run = window.length,
-                  .b = own,
-                  .out = nullptr,
-                  .out_step = results.step(),
-                  .columns = 0,
-                  .add = block.before > 0};
+    devices::GemmBlock<T> t{.a = nullptr,
+                            .a_step = axis_[2].step * stride[2],
+                            .b = own,
+                            .b_step = width_,
+                            .run = window.length,
+                            .out = nullptr,
+                            .out_step = results.step(),
+                            .columns = 0,
+                            .runs = window.count(),
+                            .b_run = window.length * width_,
+                            .a_runs = window.offsets.data(),
+                            .add = block.before > 0};
     const std::int64_t pieces = ceil_div(part.n[2], rows_);
     for (std::int64_t panel = 0; panel < part.panels; ++panel) {
       const std::int64_t at = panel * width_;
@@ -242,19 +244,20 @@ class Correlation {
             const std::int64_t p = part.n[2] * piece / pieces, pixels = part.n[2] * (piece + 1) / pieces - p;
             t.a = slab.data() + a * axis_[0].step * stride[0] + b * axis_[1].step * stride[1] + p * t.a_step;
             t.out = results.row(a, b) + p * t.out_step + at;
-            tile_(t, pixels);
+            block_(t, pixels);
           }
     }
   }
 
   const ConvLoops<T>& loop_ = loops<T>();
+  const devices::GemmLoops<T>& gemm_ = devices::gemm_loops<T>();
   CorrelationAxis axis_[3];
   Images x_, y_;
   const Weights w_;
   const Finish<T> finish_;
   std::int64_t products_ = 0, run_ = 0;  // of a result; of a stretch of contiguous elements of its window
   bool neighbours_ = false, dots_ = false;
-  decltype(ConvLoops<T>::tile) tile_ = nullptr;
+  decltype(devices::GemmLoops<T>::block) block_ = nullptr;
   std::int64_t width_ = 0, rows_ = 0;  // the columns of a panel; the results of a line that the loop computes at once
   std::vector<Block> blocks_;
   Block largest_{};

@@ -20,7 +20,7 @@ class DepthwiseParts {
   /// Each of c channels is read `repeat` times, from x in place or, if `copied`, from a slab.
   DepthwiseParts(const CorrelationAxis* axis, std::int64_t c, std::int64_t repeat, bool copied)
       : axis_(axis), copied_(copied), taps_(axis[0].taps * axis[1].taps * axis[2].taps) {
-    const std::int64_t vector = loops<T>().columns / 2;
+    const std::int64_t vector = devices::gemm_loops<T>().columns / 2;
     at_once_ = std::clamp(kSlab / (repeat * (copied ? taps_ : 1)), std::min(c, ceil_div(vector, repeat)), c);
   }
   std::int64_t taps() const { return taps_; }

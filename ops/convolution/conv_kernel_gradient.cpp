@@ -34,7 +34,7 @@ class KernelGradient {
     for (CorrelationAxis& l : axis_) l.weight_start = 0;
     join_axes(axis_, x_, dy_, images);
     taps_ = axis_[0].taps * axis_[1].taps * axis_[2].taps;
-    panels_ = ceil_div(dy_.channels, loop_.columns);
+    panels_ = ceil_div(dy_.channels, gemm_.columns);
     const std::int64_t c_in = x_.channels, most = conv_limits.slab_bytes / kItem;
     d_ = divide(size(), images * x_.size[0] * x_.size[1] * x_.size[2] * c_in, panels_);
     d_.parts = std::min(d_.parts, most_parts<T>(size()));
@@ -43,7 +43,7 @@ class KernelGradient {
     blocks_ = blocks_of(axis_, c_in, most, static_cast<double>(most));
     const Block largest = largest_of(blocks_);
     tiles_ = cut(largest.axis, images, largest.channels * kItem,
-                 copied ? ceil_div(panels_, d_.groups) * loop_.columns * kItem : 0, 8, d_.parts);
+                 copied ? ceil_div(panels_, d_.groups) * gemm_.columns * kItem : 0, 8, d_.parts);
     d_.parts = std::min(d_.parts, tiles_.count());
   }
 
@@ -59,14 +59,15 @@ class KernelGradient {
 
  private:
   static constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
+  static constexpr std::int64_t kMaxProducts = 4096;
   struct Columns {
     std::int64_t first, end;
   };
 
   std::int64_t size() const { return taps_ * x_.channels * dy_.channels; }
   Columns columns_of(std::int64_t group) const {
-    return {panels_ * group / d_.groups * loop_.columns,
-            std::min(dy_.channels, panels_ * (group + 1) / d_.groups * loop_.columns)};
+    return {panels_ * group / d_.groups * gemm_.columns,
+            std::min(dy_.channels, panels_ * (group + 1) / d_.groups * gemm_.columns)};
   }
 
   /// Sets these columns of `sum` to their sums over a part of the pixels.
@@ -91,28 +92,33 @@ class KernelGradient {
     const std::int64_t c_out = dy_.channels, *stride = slab.stride(), *of_dy = slopes.stride();
     const bool joined = axis_[2].tap_step == 1 && blocks_.size() == 1 && stride[2] == x_.channels;
     const Stretches window(block.axis, stride, block.channels, joined);
-    const std::int64_t pieces = ceil_div(window.length, loop_.rows);
+    const std::int64_t pieces = ceil_div(window.length, gemm_.rows);
+    std::vector<std::int64_t> lines_of_x(std::min(n[1], kMaxProducts));
+    for (std::size_t i = 0; i < lines_of_x.size(); ++i)
+      lines_of_x[i] = static_cast<std::int64_t>(i) * axis_[1].step * stride[1];
     for (std::int64_t r = 0; r < window.count(); ++r) {
       const std::int64_t row = tap_of(block, joined, r) * x_.channels + block.channel;
       for (std::int64_t piece = 0; piece < pieces; ++piece) {
         const std::int64_t m = window.length * piece / pieces, rows = window.length * (piece + 1) / pieces - m;
-        for (std::int64_t column = columns.first; column < columns.end; column += loop_.columns)
+        for (std::int64_t column = columns.first; column < columns.end; column += gemm_.columns)
           for (std::int64_t a = 0; a < n[0]; ++a) {
             const T* x = slab.data() + window.offsets.data()[r] + m + a * axis_[0].step * stride[0];
             const T* dy = slopes.data() + (column - columns.first) + a * of_dy[0];
             each_block(n, [&](std::int64_t line, std::int64_t pixel, std::int64_t lines, std::int64_t pixels) {
-              loop_.kernel_gradient({.a = x + line * axis_[1].step * stride[1] + pixel * axis_[2].step * stride[2],
-                                     .b = dy + line * of_dy[1] + pixel * of_dy[2],
-                                     .a_step = axis_[2].step * stride[2],
-                                     .b_step = of_dy[2],
-                                     .a_line = axis_[1].step * stride[1],
-                                     .b_line = of_dy[1],
-                                     .lines = lines,
-                                     .pixels = pixels,
-                                     .out = sum + (row + m) * c_out + column,
-                                     .out_step = c_out,
-                                     .columns = std::min<std::int64_t>(loop_.columns, columns.end - column)},
-                                    rows);
+              gemm_.block({.a = x + line * axis_[1].step * stride[1] + pixel * axis_[2].step * stride[2],
+                           .a_step = axis_[2].step * stride[2],
+                           .b = dy + line * of_dy[1] + pixel * of_dy[2],
+                           .b_step = of_dy[2],
+                           .run = pixels,
+                           .out = sum + (row + m) * c_out + column,
+                           .out_step = c_out,
+                           .columns = std::min<std::int64_t>(gemm_.columns, columns.end - column),
+                           .by_columns = true,
+                           .runs = lines,
+                           .b_run = of_dy[1],
+                           .a_runs = lines_of_x.data(),
+                           .add = true},
+                          rows);
             });
           }
       }
@@ -123,7 +129,6 @@ class KernelGradient {
   /// one after the other: Note [Blocks of reductions].
   template <class F>
   static void each_block(const std::int64_t* n, F&& f) {
-    constexpr std::int64_t kMaxProducts = 4096;
     const std::int64_t pixels = std::min(n[2], kMaxProducts), lines = std::max<std::int64_t>(1, kMaxProducts / pixels);
     for (std::int64_t line = 0; line < n[1]; line += lines)
       for (std::int64_t pixel = 0; pixel < n[2]; pixel += pixels)
@@ -139,8 +144,8 @@ class KernelGradient {
            block.axis[2].weight(joined ? 0 : r % block.axis[2].taps);
   }
 
-  const ConvLoops<T>& loop_ = loops<T>();
-  const std::int64_t vector_ = loop_.columns / 2;
+  const devices::GemmLoops<T>& gemm_ = devices::gemm_loops<T>();
+  const std::int64_t vector_ = gemm_.columns / 2;
   CorrelationAxis axis_[3];
   Images x_, dy_;
   T* const to_;
@@ -156,7 +161,7 @@ template <class T>
 void kernel_gradient(const CorrelationAxis* axis, const Images& x, const Images& dy, std::int64_t images,
                      const Weights& to) {
   const std::int64_t taps = axis[0].taps * axis[1].taps * axis[2].taps, c_in = x.channels, c_out = dy.channels,
-                     columns = loops<T>().columns;
+                     columns = devices::gemm_loops<T>().columns;
   const bool whole = to.in == c_out && to.tap[2] == c_in * c_out && to.dtype.size() == static_cast<int>(sizeof(T));
   // If the sums need a buffer, only as many columns are computed at a time as fit in it.
   const std::int64_t most = whole ? INT64_MAX : conv_limits.partial_bytes / static_cast<std::int64_t>(sizeof(T));

@@ -11,16 +11,14 @@
 namespace kassette::ops {
 namespace {
 
-// A tile has two vectors of columns, and as many rows as leave registers for these two and for the number that they are
-// multiplied by.
 #if defined(__AVX512F__) || defined(__aarch64__)  // 32 registers
-constexpr int kRows = 12;
+constexpr int kPixels = 8;                        // of a line of a depthwise convolution at once
+// The number of sums in a block of dot products. Each takes a register; the others hold the factors.
+constexpr int kDots = 12;
 #else
-constexpr int kRows = 6;
+constexpr int kPixels = 4;
+constexpr int kDots = 8;
 #endif
-constexpr int kVectors = 2;
-// The number of sums in a tile of dot products. Each takes a register; the others hold the factors.
-constexpr int kDots = kRows == 12 ? 12 : 8;
 
 #define KASSETTE_UNROLL _Pragma("GCC unroll 16")
 
@@ -41,80 +39,6 @@ struct RowsOf {
   }
 };
 
-/// A tile of results in registers: kM rows of kV vectors.
-template <class T, int kM, int kV>
-struct Sums {
-  using X = Vec<T>;
-  using V = typename X::V;
-  V sum[kM][kV];
-  KASSETTE_FN Sums() {
-    KASSETTE_UNROLL
-    for (int i = 0; i < kM; ++i) {
-      KASSETTE_UNROLL
-      for (int j = 0; j < kV; ++j) sum[i][j] = V(T(0));
-    }
-  }
-  /// Adds a(i) times the vectors at b to row i.
-  template <class A>
-  KASSETTE_FN void add(const T* b, A a) {
-    V column[kV];
-    KASSETTE_UNROLL
-    for (int j = 0; j < kV; ++j) column[j] = X::load(b + j * X::kWidth);
-    KASSETTE_UNROLL
-    for (int i = 0; i < kM; ++i) {
-      const V x(a(i));
-      KASSETTE_UNROLL
-      for (int j = 0; j < kV; ++j) sum[i][j] = m::fma(x, column[j], sum[i][j]);
-    }
-  }
-  /// Writes finish(sum, its address, its first column, the part of the vector to write) to rows that are `step` apart,
-  /// `columns` elements each.
-  template <class F>
-  KASSETTE_FN void store(T* out, std::int64_t step, std::int64_t columns, F finish) const {
-    KASSETTE_UNROLL
-    for (int i = 0; i < kM; ++i) {
-      KASSETTE_UNROLL
-      for (int j = 0; j < kV; ++j) {
-        const Part<T> part{columns - j * X::kWidth};
-        T* to = out + i * step + j * X::kWidth;
-        part.store(to, finish(sum[i][j], to, j * X::kWidth, part));
-      }
-    }
-  }
-};
-
-template <class T, int kM, int kV>
-void conv_tile(const ConvTile<T>& t) {
-  constexpr std::int64_t w = Vec<T>::kWidth;
-  Sums<T, kM, kV> sum;
-  const T* b = t.b;
-  for (std::int64_t r = 0; r < t.runs; ++r) {
-    const RowsOf<T, kM> a(t.a + t.offsets[r], t.a_step);
-    for (std::int64_t l = 0; l < t.run; ++l, b += kVectors * w) {
-      sum.add(
-          b, [&](int i) __attribute__((always_inline)) { return *a(i, l); });
-    }
-  }
-  using V = typename Vec<T>::V;
-  auto whole = [&](const V& v, const T* at, const Part<T>& part) __attribute__((always_inline)) {
-    return t.add ? v + part.load(at) : v;
-  };
-  if (!t.bias) {
-    sum.store(
-        t.out, t.out_step,
-        t.columns, [&](const V& v, const T* at, std::int64_t, const Part<T>& part) __attribute__((always_inline)) {
-          return whole(v, at, part);
-        });
-    return;
-  }
-  sum.store(
-      t.out, t.out_step,
-      t.columns, [&](const V& v, const T* at, std::int64_t column, const Part<T>& part) __attribute__((always_inline)) {
-        const V y = whole(v, at, part) + part.load(t.bias + column);
-        return t.relu ? Relu::value(y) : y;
-      });
-}
-
 /// The sum of the lanes. Before xsimd 9 reduce_add was called hadd.
 template <class V>
 KASSETTE_FN auto sum_lanes(const V& v) {
@@ -125,7 +49,7 @@ KASSETTE_FN auto sum_lanes(const V& v) {
 /// kM windows by kN columns, with the values of a window in the lanes. Lanes past the end of a stretch are multiplied
 /// by weights that are 0.
 template <class T, int kM, int kN>
-void dot_tile(const ConvTile<T>& t) {
+void dot_block(const devices::GemmBlock<T>& t) {
   using X = Vec<T>;
   using V = typename X::V;
   V sum[kM][kN];
@@ -136,7 +60,7 @@ void dot_tile(const ConvTile<T>& t) {
   }
   const T* b = t.b;
   for (std::int64_t r = 0; r < t.runs; ++r) {
-    const T* a = t.a + t.offsets[r];
+    const T* a = t.a + t.a_runs[r];
     auto add = [&](auto load) __attribute__((always_inline)) {
       V column[kN];
       KASSETTE_UNROLL
@@ -166,23 +90,6 @@ void dot_tile(const ConvTile<T>& t) {
   }
 }
 
-template <class T, int kM, int kV>
-void kernel_gradient_tile(const KernelGradientTile<T>& t) {
-  Sums<T, kM, kV> sum;
-  for (std::int64_t line = 0; line < t.lines; ++line) {
-    const T *a = t.a + line * t.a_line, *b = t.b + line * t.b_line;
-    for (std::int64_t p = 0; p < t.pixels; ++p, a += t.a_step, b += t.b_step) {
-      sum.add(
-          b, [&](int i) __attribute__((always_inline)) { return a[i]; });
-    }
-  }
-  using V = typename Vec<T>::V;
-  sum.store(
-      t.out, t.out_step, t.columns,
-      [](const V& v, const T* at, std::int64_t, const Part<T>& part)
-          __attribute__((always_inline)) { return v + part.load(at); });
-}
-
 /// kP pixels by one vector of channels.
 template <class T, int kP>
 KASSETTE_FN void depthwise_pixels(const DepthwiseLine<T>& t, std::int64_t first, std::int64_t c, const Part<T>& part) {
@@ -202,7 +109,7 @@ KASSETTE_FN void depthwise_pixels(const DepthwiseLine<T>& t, std::int64_t first,
 }
 template <class T>
 void depthwise_line(const DepthwiseLine<T>& t) {
-  constexpr int kP = kRows == 12 ? 8 : 4;
+  constexpr int kP = kPixels;
   auto pixels = [&](auto count, std::int64_t p) __attribute__((always_inline)) {
     each_vector<T>(
         t.channels, [&](std::int64_t c, const Part<T>& part)
@@ -248,59 +155,23 @@ void depthwise_gradient_line(const DepthwiseGradientLine<T>& t) {
       });
 }
 
-/// The loops for 1 to kRows rows by 1 to kVectors vectors.
-template <class T, class Tile, template <class, int, int> class Loop, int... i>
-constexpr std::array<void (*)(const Tile&), sizeof...(i)> loops_of(std::integer_sequence<int, i...>) {
-  return {&Loop<T, i / kVectors + 1, i % kVectors + 1>::run...};
-}
-template <class T, int kM, int kV>
-struct TileLoop {
-  static void run(const ConvTile<T>& t) { conv_tile<T, kM, kV>(t); }
-};
-template <class T, int kM, int kV>
-struct GradientLoop {
-  static void run(const KernelGradientTile<T>& t) { kernel_gradient_tile<T, kM, kV>(t); }
-};
-template <class T>
-std::int64_t loop_index(std::int64_t rows, std::int64_t columns) {
-  return (rows - 1) * kVectors + (columns - 1) / Vec<T>::kWidth;
-}
-template <class T>
-void run_tile(const ConvTile<T>& t, std::int64_t pixels) {
-  static constexpr auto loops = loops_of<T, ConvTile<T>, TileLoop>(std::make_integer_sequence<int, kRows * kVectors>());
-  loops[loop_index<T>(pixels, t.columns)](t);
-}
 /// The loops of dot products, indexed by the number of columns, then of windows.
 template <class T, int kN, int... i>
-constexpr std::array<void (*)(const ConvTile<T>&), kDots> dot_loops_of(std::integer_sequence<int, i...>) {
-  return {&dot_tile<T, i + 1, kN>...};
+constexpr std::array<void (*)(const devices::GemmBlock<T>&), kDots> dot_loops_of(std::integer_sequence<int, i...>) {
+  return {&dot_block<T, i + 1, kN>...};
 }
 template <class T, int... n>
-constexpr std::array<std::array<void (*)(const ConvTile<T>&), kDots>, kDotColumns> all_dot_loops(
+constexpr std::array<std::array<void (*)(const devices::GemmBlock<T>&), kDots>, kDotColumns> all_dot_loops(
     std::integer_sequence<int, n...>) {
   return {dot_loops_of<T, n + 1>(std::make_integer_sequence<int, kDots / (n + 1)>())...};
 }
 template <class T>
-void run_dots(const ConvTile<T>& t, std::int64_t pixels) {
+void run_dots(const devices::GemmBlock<T>& t, std::int64_t pixels) {
   static constexpr auto loops = all_dot_loops<T>(std::make_integer_sequence<int, kDotColumns>());
   loops[t.columns - 1][pixels - 1](t);
 }
 template <class T>
-void run_kernel_gradient(const KernelGradientTile<T>& t, std::int64_t rows) {
-  static constexpr auto loops =
-      loops_of<T, KernelGradientTile<T>, GradientLoop>(std::make_integer_sequence<int, kRows * kVectors>());
-  loops[loop_index<T>(rows, t.columns)](t);
-}
-
-template <class T>
-constexpr ConvLoops<T> all_loops{kRows,
-                                 static_cast<int>(kVectors* Vec<T>::kWidth),
-                                 kDots,
-                                 run_tile<T>,
-                                 run_dots<T>,
-                                 run_kernel_gradient<T>,
-                                 depthwise_line<T>,
-                                 depthwise_gradient_line<T>};
+constexpr ConvLoops<T> all_loops{kDots, run_dots<T>, depthwise_line<T>, depthwise_gradient_line<T>};
 
 }  // namespace
 

@@ -2,11 +2,12 @@
 // into tiles, a tile's input and output.
 //
 // A tile is a box of results of one image. It reads its input from x in place if channels are last and no padding is
-// touched; otherwise the input is copied, with padding, into a buffer of about 256 KB (conv_boxes.h). The results of
-// twelve neighbouring pixels (six without AVX-512) by two vectors of channels stay in registers while the window's
-// values are multiplied by packed weights (conv_loops.h), so that no im2col matrix is formed. The order of summation
-// depends on the shape of the kernel only: the bits depend neither on the number of threads nor on the batch, nor on
-// how an image was cut. If results have few channels, the values of a window are in the vector lanes instead.
+// touched; otherwise the input is copied, with padding, into a buffer of about 256 KB (conv_boxes.h). Neighbouring
+// pixels of a line by two vectors of channels are a block of a product, devices/cpu/gemm.h: a row of A is the window of
+// a pixel, whose values are a run for each row of taps or for each tap, and B are packed weights; so that no im2col
+// matrix is formed. The order of summation depends on the shape of the kernel only: the bits depend neither on the
+// number of threads nor on the batch, nor on how an image was cut. If results have few channels, the values of a window
+// are in the vector lanes instead (conv_loops.h).
 #pragma once
 #include <cmath>
 #include <memory>
