@@ -14,7 +14,7 @@ namespace kassette {
   X(chain_summed)       /* a chain fused with the sum or mean of its result */ \
   X(streamed)           /* a chain's result stored past the caches */ \
   X(repeated)           /* a result kept as a splat */ \
-  X(with_bias)          /* a convolution with its bias; on a GPU a matrix product with its bias */ \
+  X(with_bias)          /* a convolution or a matrix product with its bias */ \
   X(with_bias_relu)     /* with_bias, followed by a fused relu */ \
   X(updated_in_place)   /* an instruction writes into the memory of the variable that it updates */ \
   X(accumulated)        /* an op of an adjoint that adds to a cotangent directly */ \

@@ -84,7 +84,7 @@ Way way_of(const GemmShape& p) {
 }
 
 template <class T>
-void one_tile(Way way, const GemmShape& p, const T* a, const T* b, T* out, Into into, std::byte* work) {
+void one_tile(Way way, const GemmShape& p, const T* a, const T* b, T* out, const Finish<T>& finish, std::byte* work) {
   const GemvLoops<T>& vector = gemv_loops(T());
   switch (way) {
     case Way::tiny: return tiny(p, a, b, out);
@@ -94,8 +94,8 @@ void one_tile(Way way, const GemmShape& p, const T* a, const T* b, T* out, Into 
     case Way::add_rows_of_b: return vector.add_rows(p.k, p.n, b, p.ldb, a, p.ta ? p.lda : 1, out);
     case Way::blocks: break;
   }
-  if (multiply_by_openblas(p, a, b, out, into)) return;
-  gemm_loops<T>().multiply(p, a, b, out, into, work);
+  if (!finish.bias && !finish.relu && multiply_by_openblas(p, a, b, out, finish.add)) return;
+  gemm_loops<T>().multiply(p, a, b, out, finish, work);
 }
 
 /// Runs f(i, memory) for 0 <= i < n on several threads, with `bytes` of memory.
@@ -144,9 +144,10 @@ Tiles tiles_of(Way way, const GemmShape& p, std::int64_t products, std::int64_t 
   return best;
 }
 
-/// Computes, or adds up, every tile of every product of a batch.
+/// Computes every tile of every product of a batch.
 template <class T>
-void run_tiles(const GemmShape& p, const BatchStrides& batch, const T* a, const T* b, T* out, Into into) {
+void run_tiles(const GemmShape& p, const BatchStrides& batch, const T* a, const T* b, T* out,
+               const Finish<T>& finish = {}) {
   const Way way = way_of(p);
   const Tiles t = tiles_of(way, p, batch.count, gemm_loops<T>().columns);
   GemmShape largest = p;
@@ -165,8 +166,8 @@ void run_tiles(const GemmShape& p, const BatchStrides& batch, const T* a, const 
               part.n = t.column(across + 1) - column;
               if (part.m == 0 || part.n == 0) return;
               one_tile(way, part, a + first.a + (p.ta ? row : row * p.lda),
-                       b + first.b + (p.tb ? column * p.ldb : column), out + first.out + row * p.ldo + column, into,
-                       memory);
+                       b + first.b + (p.tb ? column * p.ldb : column), out + first.out + row * p.ldo + column,
+                       {finish.add, finish.bias ? finish.bias + column : nullptr, finish.relu}, memory);
             });
 }
 
@@ -192,8 +193,8 @@ bool run_inner_parts(const GemmShape& p, const T* a, const T* b, T* out) {
     const std::int64_t at = i * length;
     GemmShape part = longest;
     part.k = std::min(length, p.k - at);
-    one_tile(way_of(part), part, a + (p.ta ? at * p.lda : at), b + (p.tb ? at : at * p.ldb), sums + i * p.m * p.n,
-             Into::fresh, memory);
+    one_tile(way_of(part), part, a + (p.ta ? at * p.lda : at), b + (p.tb ? at : at * p.ldb), sums + i * p.m * p.n, {},
+             memory);
   });
   for (std::int64_t i = 0; i < p.m; ++i)
     for (std::int64_t j = 0; j < p.n; ++j) {
@@ -214,8 +215,7 @@ void run_inner_slices(const GemmShape& p, const T* a, const T* b, T* out) {
     GemmShape part = p;
     part.k = std::min(length, p.k - at);
     if (at > 0) part.ldo = p.n;
-    run_tiles(part, BatchStrides(), a + (p.ta ? at * p.lda : at), b + (p.tb ? at : at * p.ldb), at > 0 ? more : out,
-              Into::fresh);
+    run_tiles(part, BatchStrides(), a + (p.ta ? at * p.lda : at), b + (p.tb ? at : at * p.ldb), at > 0 ? more : out);
     if (at == 0) continue;
     parallel_for(p.m, std::max<std::int64_t>(1, kWorthAThread / p.n), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
@@ -238,7 +238,7 @@ void multiply_any(const GemmShape& p, const BatchStrides& batch, const T* a, con
     return;
   }
   if (batch.count > 1 && p.k <= kLongInner) {
-    run_tiles(p, batch, a, b, out, Into::fresh);
+    run_tiles(p, batch, a, b, out);
     return;
   }
   for (std::int64_t i = 0; i < batch.count; ++i) {
@@ -247,19 +247,22 @@ void multiply_any(const GemmShape& p, const BatchStrides& batch, const T* a, con
     T* z = out + first.out;
     if (run_inner_parts(p, x, y, z)) continue;
     if (p.k > kLongInner) run_inner_slices(p, x, y, z);
-    else run_tiles(p, {}, x, y, z, Into::fresh);
+    else run_tiles(p, {}, x, y, z);
   }
-}
-
-/// Whether each tile can be added to the output with the bits of a separate addition.
-bool adds_up(const GemmShape& p) {
-  return p.m > 0 && p.n > 0 && p.k > 0 && p.k <= kOneChain && way_of(p) == Way::blocks;
 }
 
 template <class T>
 bool add_any(const GemmShape& p, const T* a, const T* b, T* out) {
-  if (!adds_up(p)) return false;
-  run_tiles(p, {}, a, b, out, Into::sum);
+  if (p.m == 0 || p.n == 0 || p.k == 0 || p.k > kOneChain || way_of(p) != Way::blocks) return false;
+  run_tiles(p, {}, a, b, out, {.add = true});
+  return true;
+}
+
+template <class T>
+bool multiply_biased(const GemmShape& p, const T* a, const T* b, const T* bias, bool relu, T* out) {
+  if (p.m == 0 || p.n == 0 || p.k == 0 || p.k > kLongInner || way_of(p) != Way::blocks || in_inner_parts(p))
+    return false;
+  run_tiles(p, {}, a, b, out, {.bias = bias, .relu = relu});
   return true;
 }
 
@@ -273,5 +276,12 @@ void multiply(const GemmShape& p, const BatchStrides& batch, const double* a, co
 }
 bool add_product(const GemmShape& p, const float* a, const float* b, float* out) { return add_any(p, a, b, out); }
 bool add_product(const GemmShape& p, const double* a, const double* b, double* out) { return add_any(p, a, b, out); }
+bool multiply_with_bias(const GemmShape& p, const float* a, const float* b, const float* bias, bool relu, float* out) {
+  return multiply_biased(p, a, b, bias, relu, out);
+}
+bool multiply_with_bias(const GemmShape& p, const double* a, const double* b, const double* bias, bool relu,
+                        double* out) {
+  return multiply_biased(p, a, b, bias, relu, out);
+}
 
 }  // namespace kassette::devices

@@ -49,5 +49,10 @@ void multiply(const GemmShape& p, const BatchStrides& batch, const double* a, co
 /// `out` unchanged, if that is not possible for this shape.
 bool add_product(const GemmShape& p, const float* a, const float* b, float* out);
 bool add_product(const GemmShape& p, const double* a, const double* b, double* out);
+/// out = a x b + bias, a number for each column, and then, if `relu`, the maximum with 0: in one pass, with the bits of
+/// doing one after the other. Returns false, and leaves `out` unchanged, if that is not possible for this shape.
+bool multiply_with_bias(const GemmShape& p, const float* a, const float* b, const float* bias, bool relu, float* out);
+bool multiply_with_bias(const GemmShape& p, const double* a, const double* b, const double* bias, bool relu,
+                        double* out);
 
 }  // namespace kassette::devices

@@ -10,8 +10,13 @@
 
 namespace kassette::devices {
 
-/// Whether a product replaces what is in its output or is added to it.
-enum class Into { fresh, sum };
+/// What becomes of the sums of a product, in this order.
+template <class T>
+struct Finish {
+  bool add = false;         // to what is in the output
+  const T* bias = nullptr;  // if set, added, one number for each column
+  bool relu = false;        // the maximum with 0
+};
 
 /// The inner dimension up to which each element of a product is one chain of multiply-adds: Note [How a product runs].
 constexpr std::int64_t kOneChain = 384;
@@ -31,9 +36,7 @@ struct GemmBlock {
   bool by_columns = false;
   std::int64_t runs = 1, b_run = 0;
   const std::int64_t* a_runs = kOneRun;
-  bool add = false;         // to what is in the output
-  const T* bias = nullptr;  // if set, added then, one number for each column
-  bool relu = false;        // with a bias only: then max(sum, 0)
+  Finish<T> finish = {};
 
   static constexpr std::int64_t kOneRun[1] = {0};
 };
@@ -45,7 +48,7 @@ struct GemmLoops {
   /// Bytes of memory that multiply() works in.
   std::int64_t (*workspace)(const GemmShape& p);
   /// m, n and k are at least 1.
-  void (*multiply)(const GemmShape& p, const T* a, const T* b, T* out, Into into, std::byte* work);
+  void (*multiply)(const GemmShape& p, const T* a, const T* b, T* out, const Finish<T>& finish, std::byte* work);
 };
 
 /// The loops of one CPU level.

@@ -119,12 +119,13 @@ void block(const GemmBlock<T>& t) {
   }
   auto finish = [&](auto whole) __attribute__((always_inline)) {
     auto part = [&](int v) __attribute__((always_inline)) { return Part<T>{whole ? kWidth : t.columns - v * kWidth}; };
-    if (t.add)
+    if (t.finish.add)
       each([&](Batch & s, int i, int v)
                __attribute__((always_inline)) { s = part(v).load(t.out + i * t.out_step + v * kWidth) + s; });
-    if (t.bias)
-      each([&](Batch & s, int, int v) __attribute__((always_inline)) { s = s + part(v).load(t.bias + v * kWidth); });
-    if (t.relu)
+    if (t.finish.bias)
+      each([&](Batch & s, int, int v)
+               __attribute__((always_inline)) { s = s + part(v).load(t.finish.bias + v * kWidth); });
+    if (t.finish.relu)
       each([&](Batch & s, int, int)
                __attribute__((always_inline)) { s = xsimd::select(s < Batch(T(0)), Batch(T(0)), s); });
     each([&](Batch & s, int i, int v)
@@ -223,7 +224,8 @@ struct Product {
     }
   }
 
-  static void multiply(const GemmShape& p, const T* a_data, const T* b_data, T* out, Into into, std::byte* work) {
+  static void multiply(const GemmShape& p, const T* a_data, const T* b_data, T* out, const Finish<T>& finish,
+                       std::byte* work) {
     const View<T> a{a_data, p.ta ? 1 : p.lda, p.ta ? p.lda : 1}, b{b_data, p.tb ? 1 : p.ldb, p.tb ? p.ldb : 1};
     const bool direct_a = reads_a_directly(p), direct_b = reads_b_directly(p);
     const std::int64_t parts = ceil_div(p.k, kOneChain);
@@ -233,7 +235,7 @@ struct Product {
       const std::int64_t width = std::min(kPanelColumns, p.n - j0);
       for (std::int64_t part = 0; part < parts; ++part) {
         const std::int64_t k0 = p.k * part / parts, k_end = p.k * (part + 1) / parts - k0;
-        const Into to = part > 0 ? Into::sum : into;
+        const bool last = part + 1 == parts;
         // Where the panel of column j is; of those that are read directly, the last may have to be copied.
         auto is_packed = [&](std::int64_t j) { return !direct_b || width - j < kColumns; };
         auto panel = [&](std::int64_t j) { return direct_b ? panels : panels + j * k_end; };
@@ -255,7 +257,8 @@ struct Product {
                             .out_step = p.ldo,
                             .columns = n,
                             .by_columns = p.ta,
-                            .add = to == Into::sum},
+                            .finish = {finish.add || part > 0, last && finish.bias ? finish.bias + j0 + j : nullptr,
+                                       last && finish.relu}},
                            left, height);
           }
         }

@@ -175,14 +175,14 @@ bool openblas_multiplies() {
 }
 
 template <class T, class F>
-bool multiply(F gemm, const GemmShape& p, const T* a, const T* b, T* out, Into into) {
+bool multiply(F gemm, const GemmShape& p, const T* a, const T* b, T* out, bool add) {
   if (!openblas_multiplies() || std::max({p.m, p.n, p.k, p.lda, p.ldb, p.ldo}) > INT_MAX) return false;
   const OpenBlasCall call;
   auto narrow = [](std::int64_t size) { return static_cast<int>(size); };
   // Where a matrix has one row, the distance between rows may be anything; BLAS wants at least a row's length.
   gemm(CblasRowMajor, p.ta ? CblasTrans : CblasNoTrans, p.tb ? CblasTrans : CblasNoTrans, narrow(p.m), narrow(p.n),
        narrow(p.k), T(1), a, narrow(std::max(p.lda, p.ta ? p.m : p.k)), b, narrow(std::max(p.ldb, p.tb ? p.k : p.n)),
-       into == Into::sum ? T(1) : T(0), out, narrow(std::max(p.ldo, p.n)));
+       add ? T(1) : T(0), out, narrow(std::max(p.ldo, p.n)));
   return true;
 }
 
@@ -194,11 +194,11 @@ OpenBlasCall::OpenBlasCall() {
 }
 OpenBlasCall::~OpenBlasCall() { end_call(); }
 
-bool multiply_by_openblas(const GemmShape& p, const float* a, const float* b, float* out, Into into) {
-  return multiply(cblas_sgemm, p, a, b, out, into);
+bool multiply_by_openblas(const GemmShape& p, const float* a, const float* b, float* out, bool add) {
+  return multiply(cblas_sgemm, p, a, b, out, add);
 }
-bool multiply_by_openblas(const GemmShape& p, const double* a, const double* b, double* out, Into into) {
-  return multiply(cblas_dgemm, p, a, b, out, into);
+bool multiply_by_openblas(const GemmShape& p, const double* a, const double* b, double* out, bool add) {
+  return multiply(cblas_dgemm, p, a, b, out, add);
 }
 
 }  // namespace kassette::devices

@@ -14,9 +14,9 @@ class OpenBlasCall {
   OpenBlasCall& operator=(const OpenBlasCall&) = delete;
 };
 
-/// A product by OpenBLAS, to compare with: false unless KASSETTE_PRODUCTS is "openblas", and if a size is above its
-/// 32-bit integers. Its bits may depend on the number of threads.
-bool multiply_by_openblas(const GemmShape& p, const float* a, const float* b, float* out, Into into);
-bool multiply_by_openblas(const GemmShape& p, const double* a, const double* b, double* out, Into into);
+/// A product by OpenBLAS, or its sum with what is in `out`, to compare with: false unless KASSETTE_PRODUCTS is
+/// "openblas", and if a size is above its 32-bit integers. Its bits may depend on the number of threads.
+bool multiply_by_openblas(const GemmShape& p, const float* a, const float* b, float* out, bool add);
+bool multiply_by_openblas(const GemmShape& p, const double* a, const double* b, double* out, bool add);
 
 }  // namespace kassette::devices

@@ -101,7 +101,7 @@ template <class T>
 class Correlation {
  public:
   Correlation(const CorrelationAxis* along, const Images& x, const Images& y, std::int64_t images, const Weights& w,
-              const Finish<T>& finish)
+              const devices::Finish<T>& finish)
       : axis_{along[0], along[1], along[2]}, x_(x), y_(y), w_(w), finish_(finish) {
     join_axes(axis_, x_, y_, images);
     choose_loop();
@@ -227,7 +227,7 @@ class Correlation {
                             .runs = window.count(),
                             .b_run = window.length * width_,
                             .a_runs = window.offsets.data(),
-                            .add = block.before > 0};
+                            .finish = {.add = block.before > 0}};
     const std::int64_t pieces = ceil_div(part.n[2], rows_);
     for (std::int64_t panel = 0; panel < part.panels; ++panel) {
       const std::int64_t at = panel * width_;
@@ -235,8 +235,8 @@ class Correlation {
       else pack(block, part.column / width_ + panel, own);
       t.columns = std::min(width_, part.columns - at);
       if (&block == &blocks_.back()) {
-        t.bias = finish_.bias ? finish_.bias + part.column + at : nullptr;
-        t.relu = finish_.relu;
+        t.finish.bias = finish_.bias ? finish_.bias + part.column + at : nullptr;
+        t.finish.relu = finish_.relu;
       }
       for (std::int64_t a = 0; a < part.n[0]; ++a)
         for (std::int64_t b = 0; b < part.n[1]; ++b)
@@ -254,7 +254,7 @@ class Correlation {
   CorrelationAxis axis_[3];
   Images x_, y_;
   const Weights w_;
-  const Finish<T> finish_;
+  const devices::Finish<T> finish_;
   std::int64_t products_ = 0, run_ = 0;  // of a result; of a stretch of contiguous elements of its window
   bool neighbours_ = false, dots_ = false;
   decltype(devices::GemmLoops<T>::block) block_ = nullptr;
@@ -271,12 +271,14 @@ class Correlation {
 
 template <class T>
 void correlate(const CorrelationAxis* along, Images x, Images y, std::int64_t images, const Weights& w,
-               const Finish<T>& finish) {
+               const devices::Finish<T>& finish) {
   Correlation<T>(along, x, y, images, w, finish).run();
 }
 
-template void correlate(const CorrelationAxis*, Images, Images, std::int64_t, const Weights&, const Finish<float>&);
-template void correlate(const CorrelationAxis*, Images, Images, std::int64_t, const Weights&, const Finish<double>&);
+template void correlate(const CorrelationAxis*, Images, Images, std::int64_t, const Weights&,
+                        const devices::Finish<float>&);
+template void correlate(const CorrelationAxis*, Images, Images, std::int64_t, const Weights&,
+                        const devices::Finish<double>&);
 template void pack_panel(const CorrelationAxis*, const Weights&, std::int64_t, std::int64_t, std::int64_t, float*);
 template void pack_panel(const CorrelationAxis*, const Weights&, std::int64_t, std::int64_t, std::int64_t, double*);
 
@@ -319,7 +321,7 @@ void multiply_images(const ConvShape& s, const T* w, bool transposed, std::int64
 }
 
 template <class T>
-void forward(const OpCall& call, const Finish<T>& finish = {}) {
+void forward(const OpCall& call, const devices::Finish<T>& finish = {}) {
   const TensorDesc& y = *call.out[0];
   const ConvShape s(call.attrs, call.spec(0), call.spec(1), y);
   if (is_product<T>(s, y.dtype))
@@ -400,8 +402,8 @@ bool convolve_with_bias(const OpCall& call, const TensorDesc& bias, bool relu) {
       call.spec(1).numel() == 0)
     return false;
   out.storage = Storage::allocate(out.checked_bytes(call.op.name), cpu);
-  if (out.dtype == float64) forward<double>(call, {reinterpret_cast<const double*>(bias.data()), relu});
-  else forward<float>(call, {reinterpret_cast<const float*>(bias.data()), relu});
+  if (out.dtype == float64) forward<double>(call, {.bias = reinterpret_cast<const double*>(bias.data()), .relu = relu});
+  else forward<float>(call, {.bias = reinterpret_cast<const float*>(bias.data()), .relu = relu});
   return true;
 }
 void run_convolution_input_gradient(const OpCall& call) {

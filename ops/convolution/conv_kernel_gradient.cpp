@@ -117,7 +117,7 @@ class KernelGradient {
                            .runs = lines,
                            .b_run = of_dy[1],
                            .a_runs = lines_of_x.data(),
-                           .add = true},
+                           .finish = {.add = true}},
                           rows);
             });
           }

@@ -84,8 +84,8 @@ void dot_block(const devices::GemmBlock<T>& t) {
     KASSETTE_UNROLL
     for (int j = 0; j < kN; ++j) {
       T y = sum_lanes(sum[i][j]);
-      if (t.bias) y += t.bias[j];
-      t.out[i * t.out_step + j] = t.relu ? Relu::value(y) : y;
+      if (t.finish.bias) y += t.finish.bias[j];
+      t.out[i * t.out_step + j] = t.finish.relu ? Relu::value(y) : y;
     }
   }
 }

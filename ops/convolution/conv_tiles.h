@@ -404,16 +404,10 @@ class DepthwiseTile {
 /// one long row of pixels.
 void join_axes(CorrelationAxis* axis, Images& x, Images& y, std::int64_t& images);
 
-/// Operations that are applied to each result before it is written.
-template <class T>
-struct Finish {
-  const T* bias = nullptr;  // of each channel
-  bool relu = false;
-};
 /// Sets y to the correlation of x with w.
 template <class T>
 void correlate(const CorrelationAxis* axis, Images x, Images y, std::int64_t images, const Weights& w,
-               const Finish<T>& finish = {});
+               const devices::Finish<T>& finish = {});
 /// The depthwise correlation. Forward, each of the c channels of x is read `repeat` times, and y has c * repeat
 /// channels. If `sums` (input gradient), y has c / repeat channels, each the sum over `repeat` channels of x.
 template <class T>

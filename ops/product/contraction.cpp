@@ -181,4 +181,27 @@ ContractionPlan plan_contraction(const OpCall& call, const std::byte* a_data, co
   return p;
 }
 
+namespace {
+/// Copies nothing; records whether a plan needs a copy.
+class NoRearranger final : public Rearranger {
+ public:
+  const std::byte* copy(const Strided&, const std::byte* from, std::int64_t, int) override {
+    asked = true;
+    return from;
+  }
+  bool asked = false;
+};
+}  // namespace
+
+std::optional<ContractionPlan> plan_with_bias(const OpCall& call, const TensorDesc& bias) {
+  const TensorDesc& out = *call.out[0];
+  if (call.attrs.as<ContractionForm>().origin.cotangent != Cotangent::neither || bias.dtype != out.dtype ||
+      out.numel() == 0 || call.spec(0).numel() == 0)
+    return {};
+  NoRearranger as_they_are;
+  const ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), as_they_are);
+  if (as_they_are.asked || plan.batch.count != 1 || bias.numel() != plan.product.n) return {};
+  return plan;
+}
+
 }  // namespace kassette::ops

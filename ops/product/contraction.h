@@ -2,6 +2,7 @@
 // products on any device.
 #pragma once
 #include <cstddef>
+#include <optional>
 
 #include "devices/cpu/blas.h"
 #include "ops/engine/cotangent.h"
@@ -84,5 +85,9 @@ struct ContractionPlan {
 /// Plans a call; operands and result must not be empty.
 ContractionPlan plan_contraction(const OpCall& call, const std::byte* a, const std::byte* b, int item,
                                  Rearranger& rearranger);
+
+/// The plan of a product to which `bias` can be added, a number for each column of a single matrix, if no operand has
+/// to be copied: for OpDef::with_bias.
+std::optional<ContractionPlan> plan_with_bias(const OpCall& call, const TensorDesc& bias);
 
 }  // namespace kassette::ops

@@ -188,6 +188,24 @@ bool add_product(const OpCall& call, TensorDesc& sum) {
   return sum.dtype == float64 && add(reinterpret_cast<double*>(sum.data()));
 }
 
+/// OpDef::with_bias, for floats.
+bool with_bias(const OpCall& call, const TensorDesc& bias, bool relu) {
+  TensorDesc& out = *call.out[0];
+  if (call.device != cpu || (out.dtype != float32 && out.dtype != float64)) return false;
+  const std::optional<ContractionPlan> plan = plan_with_bias(call, bias);
+  if (!plan) return false;
+  out.storage = Storage::allocate(out.checked_bytes(call.op.name), cpu);
+  auto multiply = [&](auto* to) {
+    using T = std::remove_pointer_t<decltype(to)>;
+    return devices::multiply_with_bias(plan->product, reinterpret_cast<const T*>(plan->a),
+                                       reinterpret_cast<const T*>(plan->b), reinterpret_cast<const T*>(bias.data()),
+                                       relu, to);
+  };
+  if (out.dtype == float32 ? multiply(call.out_as<float>()) : multiply(call.out_as<double>())) return true;
+  out.storage = {};
+  return false;
+}
+
 // --- adjoint ---------------------------------------------------------------------------------------------------------
 
 /// The form of the product that gives the cotangent of operand i.
@@ -213,8 +231,13 @@ const TensorSpec& spec_of(const Tensor& x) { return Access::desc(x); }
 
 }  // namespace
 
-constinit const OpDef matmul_op{
-    .name = "matmul", .rule = rule, .cpu = kernel, .vjp = vjp, .saves_in = 3, .accumulate = add_product};
+constinit const OpDef matmul_op{.name = "matmul",
+                                .rule = rule,
+                                .cpu = kernel,
+                                .vjp = vjp,
+                                .saves_in = 3,
+                                .accumulate = add_product,
+                                .with_bias = with_bias};
 
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b, Cotangent cotangent) {
   int ra = rank_of(a, "matmul", "the first operand"), rb = rank_of(b, "matmul", "the second operand");

@@ -14,16 +14,6 @@ namespace kassette::cuda {
 using namespace ops;
 namespace {
 
-/// Copies nothing; records whether the product needs a copy of an operand with other strides.
-class NoRearranger final : public Rearranger {
- public:
-  const std::byte* copy(const Strided&, const std::byte* from, std::int64_t, int) override {
-    asked = true;
-    return from;
-  }
-  bool asked = false;
-};
-
 /// The largest power of two up to 256 that divides an address.
 std::uint32_t alignment_of(const void* data) {
   const auto at = reinterpret_cast<std::uintptr_t>(data);
@@ -119,19 +109,16 @@ class BiasedProduct {
 
 bool multiply_with_bias(const OpCall& call, const TensorDesc& bias) {
   TensorDesc& out = *call.out[0];
-  if (call.attrs.as<ContractionForm>().origin.cotangent != Cotangent::neither) return false;
-  if (out.dtype != float32 || bias.dtype != float32 || out.numel() == 0 || call.spec(0).numel() == 0) return false;
-  NoRearranger as_they_are;
-  const ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), as_they_are);
-  const GemmShape& p = plan.product;
-  if (as_they_are.asked || plan.batch.count != 1 || p.ldo != p.n || bias.numel() != p.n) return false;
+  if (out.dtype != float32) return false;
+  const std::optional<ContractionPlan> plan = plan_with_bias(call, bias);
+  if (!plan || plan->product.ldo != plan->product.n) return false;
 
   CudaDevice& device = device_of(call.device);
   DeviceGuard current(device);
   std::unique_lock<std::mutex> lock;
   // By the manual of cuBLAS its handle may stand for one of cuBLASLt.
   const auto blas = reinterpret_cast<cublasLtHandle_t>(device.blas(&lock));
-  BiasedProduct product(call.op.name, device, plan, bias.data());
+  BiasedProduct product(call.op.name, device, *plan, bias.data());
   if (!product.find_algorithm(blas)) return false;
   host_services().allocate_output(out, call.device);
   product.enqueue(blas, out.data());
