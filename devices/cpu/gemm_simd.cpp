@@ -6,7 +6,7 @@
 // this reads them: B into panels of as many columns as a block has, A into strips of as many rows. k is divided into
 // parts of at most kOneChain, so that a panel of B stays in the first cache while the strips of A pass by, and
 // kStripRows rows of A stay in the second. What is small, or read only a few times, is not copied but read where it
-// lies.
+// lies, and so are rows of A unless they fall into one set of a cache.
 //
 // An element of the output is the sum, in order, of those over the parts of k, each of them a chain of multiply-adds.
 // So its bits depend on k and on the level alone: not on the other sizes, nor on strides, on where it lies in the
@@ -151,7 +151,7 @@ void run_block(const GemmBlock<T>& t, std::int64_t rows) {
 template <class T>
 struct Product {
   using Batch = xsimd::batch<T>;
-  static constexpr std::int64_t kWidth = Batch::size, kColumns = kVectors * kWidth;
+  static constexpr std::int64_t kWidth = Batch::size, kColumns = kVectors * kWidth, kItem = sizeof(T);
 
   /// The columns of a panel for n columns of B: whole vectors.
   static std::int64_t panel_width(std::int64_t n) { return n > kWidth ? kColumns : kWidth; }
@@ -189,7 +189,11 @@ struct Product {
     const std::int64_t columns = reads_b_directly(p) ? kColumns : std::min(p.n, kPanelColumns);
     return std::min(p.k, kOneChain) * ceil_div(columns, kColumns) * kColumns;
   }
-  static bool reads_a_directly(const GemmShape& p) { return p.m * p.k <= kSmall || p.n <= 2 * kColumns; }
+  /// Rows that lie side by side, or a multiple of a page apart, which is one set of the first cache for all of them, are
+  /// copied where they are read often.
+  static bool reads_a_directly(const GemmShape& p) {
+    return p.m * p.k <= kSmall || p.n <= 2 * kColumns || (!p.ta && p.lda * kItem % 4096 != 0);
+  }
   static bool reads_b_directly(const GemmShape& p) {
     const std::int64_t size = p.k * p.n, often = size <= kSmall ? p.m : size <= kMedium ? 6 * kRows : 2 * kRows;
     return !p.tb && p.m <= often;
@@ -198,7 +202,7 @@ struct Product {
   /// Not less than for a part of the product.
   static std::int64_t workspace(const GemmShape& p) {
     const std::int64_t strips = reads_a_directly(p) ? 0 : std::min(p.m, kStripRows) * kStripStride;
-    return static_cast<std::int64_t>(sizeof(T)) * (panels_size(p) + strips);
+    return kItem * (panels_size(p) + strips);
   }
 
   /// Copies rows of A, and says where they are then.
