@@ -189,8 +189,8 @@ struct Product {
     const std::int64_t columns = reads_b_directly(p) ? kColumns : std::min(p.n, kPanelColumns);
     return std::min(p.k, kOneChain) * ceil_div(columns, kColumns) * kColumns;
   }
-  /// Rows that lie side by side, or a multiple of a page apart, which is one set of the first cache for all of them, are
-  /// copied where they are read often.
+  /// Rows that lie side by side, or a multiple of a page apart, which is one set of the first cache for all of them,
+  /// are copied where they are read often.
   static bool reads_a_directly(const GemmShape& p) {
     return p.m * p.k <= kSmall || p.n <= 2 * kColumns || (!p.ta && p.lda * kItem % 4096 != 0);
   }
