@@ -302,7 +302,7 @@ alignas(64) int aligned = 3; aligned => 3
 __attribute__((noinline)) int attributed() { return 4; } attributed() => 4
 asm("nop");
 asm volatile("" ::: "memory"); a = 1; a => 1
-int through_asm; asm("movl $7, %0" : "=r"(through_asm)); through_asm > 0 => true
+int through_asm; asm("" : "=r"(through_asm) : "0"(7)); through_asm > 0 => true
 int* heap = new int(5); *heap => 5
 delete heap;
 int* block = new int[3]{1, 2, 3}; block[2] => 3
