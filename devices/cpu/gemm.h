@@ -35,10 +35,8 @@ struct GemmBlock {
   std::int64_t out_step, columns;
   bool by_columns = false;
   std::int64_t runs = 1, b_run = 0;
-  const std::int64_t* a_runs = kOneRun;
+  const std::int64_t* a_runs = nullptr;  // null: one run, from a on
   Finish<T> finish = {};
-
-  static constexpr std::int64_t kOneRun[1] = {0};
 };
 
 template <class T>

@@ -99,7 +99,7 @@ void block(const GemmBlock<T>& t) {
   });
   for (std::int64_t r = 0; r < t.runs; ++r) {
     const T* b = t.b + r * t.b_run;
-    std::conditional_t<by_columns, Column<T>, Rows<T, R>> a{t.a + t.a_runs[r], t.a_step};
+    std::conditional_t<by_columns, Column<T>, Rows<T, R>> a{t.a_runs ? t.a + t.a_runs[r] : t.a, t.a_step};
     for (std::int64_t l = 0; l < t.run; ++l) {
       Batch row[V];
 #pragma GCC unroll 2
