@@ -27,9 +27,9 @@ namespace kassette::devices {
 namespace {
 
 constexpr int kMaxThreads = 256;
-constexpr std::int64_t kSpinNs = 300'000;            // how long a worker spins after its work before it sleeps
-constexpr std::int64_t kCrowdedSpinNs = 2'000;       // the same if there are more threads than CPUs
-constexpr std::int64_t kSpinBeforeYieldNs = 64'000;  // before they yield: the next op of a step comes sooner
+constexpr std::int64_t kSpinNs = 300'000;           // how long a worker spins after its work before it sleeps
+constexpr std::int64_t kCrowdedSpinNs = 2'000;      // the same if there are more threads than CPUs
+constexpr std::int64_t kSpinBeforeYieldNs = 8'000;  // how long the caller spins before it yields
 constexpr std::int64_t kPartsPerThread = 4;  // so that other threads can take over parts from one that was held up
 
 // Note [The pool's hand-over]
