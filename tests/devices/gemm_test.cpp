@@ -91,6 +91,9 @@ TEST_CASE("a product is exact for sizes around its blocks, however its matrices 
             }
         is_exact<float>(300, 69, 390, form, beside);  // more rows, and more of k, than are copied at a time
         is_exact<double>(300, 35, 390, form, beside);
+        // Rows of A a multiple of a page apart, which are copied, and not, which are read where they lie.
+        is_exact<float>(300, 69, 1024, form, beside);
+        is_exact<double>(300, 35, 512, form, beside);
         is_exact<float>(30, 2100, 20, form, beside);  // more columns
         is_exact<double>(3, 3, 9000, form, beside);   // k in parts
       }
