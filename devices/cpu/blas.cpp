@@ -144,7 +144,7 @@ Tiles tiles_of(Way way, const GemmShape& p, std::int64_t products, std::int64_t 
   return best;
 }
 
-/// Computes every tile of every product of a batch.
+/// Computes every tile of every product of a batch. Only sums in blocks have a `finish`.
 template <class T>
 void run_tiles(const GemmShape& p, const BatchStrides& batch, const T* a, const T* b, T* out,
                const Finish<T>& finish = {}) {
@@ -167,7 +167,7 @@ void run_tiles(const GemmShape& p, const BatchStrides& batch, const T* a, const 
               if (part.m == 0 || part.n == 0) return;
               one_tile(way, part, a + first.a + (p.ta ? row : row * p.lda),
                        b + first.b + (p.tb ? column * p.ldb : column), out + first.out + row * p.ldo + column,
-                       {finish.add, finish.bias ? finish.bias + column : nullptr, finish.relu}, memory);
+                       finish.from(column), memory);
             });
 }
 
@@ -258,14 +258,6 @@ bool add_any(const GemmShape& p, const T* a, const T* b, T* out) {
   return true;
 }
 
-template <class T>
-bool multiply_biased(const GemmShape& p, const T* a, const T* b, const T* bias, bool relu, T* out) {
-  if (p.m == 0 || p.n == 0 || p.k == 0 || p.k > kLongInner || way_of(p) != Way::blocks || in_inner_parts(p))
-    return false;
-  run_tiles(p, {}, a, b, out, {.bias = bias, .relu = relu});
-  return true;
-}
-
 }  // namespace
 
 void multiply(const GemmShape& p, const BatchStrides& batch, const float* a, const float* b, float* out) {
@@ -276,12 +268,15 @@ void multiply(const GemmShape& p, const BatchStrides& batch, const double* a, co
 }
 bool add_product(const GemmShape& p, const float* a, const float* b, float* out) { return add_any(p, a, b, out); }
 bool add_product(const GemmShape& p, const double* a, const double* b, double* out) { return add_any(p, a, b, out); }
-bool multiply_with_bias(const GemmShape& p, const float* a, const float* b, const float* bias, bool relu, float* out) {
-  return multiply_biased(p, a, b, bias, relu, out);
+bool takes_bias(const GemmShape& p) {
+  return p.m > 0 && p.n > 0 && p.k > 0 && p.k <= kLongInner && way_of(p) == Way::blocks && !in_inner_parts(p);
 }
-bool multiply_with_bias(const GemmShape& p, const double* a, const double* b, const double* bias, bool relu,
+void multiply_with_bias(const GemmShape& p, const float* a, const float* b, const float* bias, bool relu, float* out) {
+  run_tiles(p, {}, a, b, out, {.bias = bias, .relu = relu});
+}
+void multiply_with_bias(const GemmShape& p, const double* a, const double* b, const double* bias, bool relu,
                         double* out) {
-  return multiply_biased(p, a, b, bias, relu, out);
+  run_tiles(p, {}, a, b, out, {.bias = bias, .relu = relu});
 }
 
 }  // namespace kassette::devices

@@ -49,10 +49,12 @@ void multiply(const GemmShape& p, const BatchStrides& batch, const double* a, co
 /// `out` unchanged, if that is not possible for this shape.
 bool add_product(const GemmShape& p, const float* a, const float* b, float* out);
 bool add_product(const GemmShape& p, const double* a, const double* b, double* out);
-/// out = a x b + bias, a number for each column, and then, if `relu`, the maximum with 0: in one pass, with the bits of
-/// doing one after the other. Returns false, and leaves `out` unchanged, if that is not possible for this shape.
-bool multiply_with_bias(const GemmShape& p, const float* a, const float* b, const float* bias, bool relu, float* out);
-bool multiply_with_bias(const GemmShape& p, const double* a, const double* b, const double* bias, bool relu,
+/// Whether multiply_with_bias() can compute a product of this shape.
+bool takes_bias(const GemmShape& p);
+/// out = a x b + bias, with one number of the bias for each column; then, if `relu`, its maximum with 0. One pass over
+/// `out`, with the bits of a product, an addition and a maximum that follow each other.
+void multiply_with_bias(const GemmShape& p, const float* a, const float* b, const float* bias, bool relu, float* out);
+void multiply_with_bias(const GemmShape& p, const double* a, const double* b, const double* bias, bool relu,
                         double* out);
 
 }  // namespace kassette::devices

@@ -10,12 +10,17 @@
 
 namespace kassette::devices {
 
-/// What becomes of the sums of a product, in this order.
+/// What is done with the sums of a product as they are stored, in this order.
 template <class T>
 struct Finish {
   bool add = false;         // to what is in the output
   const T* bias = nullptr;  // if set, added, one number for each column
-  bool relu = false;        // the maximum with 0
+  bool relu = false;        // the maximum with 0; NaN stays
+
+  /// The same for the columns from `column` on. Inlined always, as CPU levels must not share a symbol.
+  inline __attribute__((always_inline)) Finish from(std::int64_t column) const {
+    return {add, bias ? bias + column : nullptr, relu};
+  }
 };
 
 /// The inner dimension up to which each element of a product is one chain of multiply-adds: Note [How a product runs].

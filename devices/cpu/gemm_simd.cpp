@@ -239,7 +239,11 @@ struct Product {
       const std::int64_t width = std::min(kPanelColumns, p.n - j0);
       for (std::int64_t part = 0; part < parts; ++part) {
         const std::int64_t k0 = p.k * part / parts, k_end = p.k * (part + 1) / parts - k0;
-        const bool last = part + 1 == parts;
+        auto finish_of = [&](std::int64_t j) {
+          Finish<T> f = part + 1 == parts ? finish.from(j0 + j) : Finish<T>();
+          f.add = finish.add || part > 0;
+          return f;
+        };
         // Where the panel of column j is; of those that are read directly, the last may have to be copied.
         auto is_packed = [&](std::int64_t j) { return !direct_b || width - j < kColumns; };
         auto panel = [&](std::int64_t j) { return direct_b ? panels : panels + j * k_end; };
@@ -261,8 +265,7 @@ struct Product {
                             .out_step = p.ldo,
                             .columns = n,
                             .by_columns = p.ta,
-                            .finish = {finish.add || part > 0, last && finish.bias ? finish.bias + j0 + j : nullptr,
-                                       last && finish.relu}},
+                            .finish = finish_of(j)},
                            left, height);
           }
         }

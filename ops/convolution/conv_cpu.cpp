@@ -226,18 +226,15 @@ class Correlation {
                             .columns = 0,
                             .runs = window.count(),
                             .b_run = window.length * width_,
-                            .a_runs = window.offsets.data(),
-                            .finish = {.add = block.before > 0}};
+                            .a_runs = window.offsets.data()};
     const std::int64_t pieces = ceil_div(part.n[2], rows_);
     for (std::int64_t panel = 0; panel < part.panels; ++panel) {
       const std::int64_t at = panel * width_;
       if (packed_before_) t.b = packed(block, part.panel + panel);
       else pack(block, part.column / width_ + panel, own);
       t.columns = std::min(width_, part.columns - at);
-      if (&block == &blocks_.back()) {
-        t.finish.bias = finish_.bias ? finish_.bias + part.column + at : nullptr;
-        t.finish.relu = finish_.relu;
-      }
+      if (&block == &blocks_.back()) t.finish = finish_.from(part.column + at);
+      t.finish.add = block.before > 0;
       for (std::int64_t a = 0; a < part.n[0]; ++a)
         for (std::int64_t b = 0; b < part.n[1]; ++b)
           for (std::int64_t piece = 0; piece < pieces; ++piece) {

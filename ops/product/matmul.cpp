@@ -193,17 +193,16 @@ bool with_bias(const OpCall& call, const TensorDesc& bias, bool relu) {
   TensorDesc& out = *call.out[0];
   if (call.device != cpu || (out.dtype != float32 && out.dtype != float64)) return false;
   const std::optional<ContractionPlan> plan = plan_with_bias(call, bias);
-  if (!plan) return false;
+  if (!plan || !devices::takes_bias(plan->product)) return false;
   out.storage = Storage::allocate(out.checked_bytes(call.op.name), cpu);
   auto multiply = [&](auto* to) {
     using T = std::remove_pointer_t<decltype(to)>;
-    return devices::multiply_with_bias(plan->product, reinterpret_cast<const T*>(plan->a),
-                                       reinterpret_cast<const T*>(plan->b), reinterpret_cast<const T*>(bias.data()),
-                                       relu, to);
+    devices::multiply_with_bias(plan->product, reinterpret_cast<const T*>(plan->a), reinterpret_cast<const T*>(plan->b),
+                                reinterpret_cast<const T*>(bias.data()), relu, to);
   };
-  if (out.dtype == float32 ? multiply(call.out_as<float>()) : multiply(call.out_as<double>())) return true;
-  out.storage = {};
-  return false;
+  if (out.dtype == float32) multiply(call.out_as<float>());
+  else multiply(call.out_as<double>());
+  return true;
 }
 
 // --- adjoint ---------------------------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ Tensor draw(const std::vector<std::int64_t>& shape, std::uint64_t seed, DType dt
   return K::eval(K::cast(f64(numbers(n, seed), shape), dtype));
 }
 
-/// The layer as a function, twice; `taken` gets how often a product took a bias, and one took a relu too.
+/// What a K::function of the layer returns in its second call. `taken` gets how often, in the first, the bias was added
+/// within a product, and how often the bias and the relu.
 Tensor run(const Layer& layer, const Tensors& in, bool allowed, std::vector<std::int64_t>* taken) {
   SettingsScope restore;
   if (!allowed) fast_path_thresholds.off |= fast_path_bit(FastPath::with_bias);
